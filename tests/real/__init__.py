@@ -1,0 +1,1 @@
+"""Tests that run the real agent programs against a scripted model, in a network namespace that has only loopback."""

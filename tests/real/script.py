@@ -1,0 +1,159 @@
+"""What the scripted model answers: directives in a message become a `Plan`, purely.
+
+The last text of the user decides. Directives are found anywhere in it, so a prefix such as ``[A2A:1234abcd:someone]``
+or a wrapper around the message changes nothing. Several may be combined.
+
+What is said
+    ``say:<text>``            the rest of that line
+    ``[[say:<text>]]``        may span lines
+    ``[[answer:NAME]]``       one of `ANSWERS`
+    otherwise                 ``Answer to <nonce>.`` where the nonce is the message's first word of the form
+                              ``nonce-<letters, digits, - _>``, or else 12 hexadecimal digits of its SHA-256
+
+When and how
+    ``[[delay:2.5]]``         seconds before the response's first byte
+    ``[[hold:NAME]]``         waits, before the first byte, until ``POST /release/NAME`` (or `Model.release`)
+    ``[[hold-mid:NAME]]``     the same in the middle of the text
+    ``[[stall:3]]``           seconds of silence in the middle of the text
+    ``[[slow:N]]``            N characters a second (``[[slow:N chars/s]]`` is the same)
+
+Tools
+    ``[[tool:shell:CMD]]``    calls the program's own shell tool with CMD; when its result is back, the final text
+                              follows. Repeated, they are called one after another, one a request
+    ``[[tool:NAME:{JSON}]]``  calls the tool NAME with these arguments
+    ``[[before:<text>]]``     text said together with the first tool call (an earlier message of the same turn)
+
+Failures
+    ``[[status:529]]``        every request of this turn is answered with that HTTP status
+    ``[[status:529x2]]``      only the first two are, then the answer comes
+    ``[[cut]]``               the connection is closed in the middle of the text
+
+`expected_answer` says what a message will be answered, for tests to compare with.
+"""
+
+import hashlib
+import json
+import re
+from dataclasses import dataclass
+
+__all__ = ["ANSWERS", "Plan", "ToolCall", "expected_answer", "plan_for", "unwrapped"]
+
+_DIRECTIVE = re.compile(r"\[\[([a-z-]+)(?::(.*?))?\]\]", re.DOTALL)
+_SAY_LINE = re.compile(r"(?:^|[\s\]])say:[ \t]*([^\n]*)")
+_NONCE = re.compile(r"\bnonce-[A-Za-z0-9_-]*[A-Za-z0-9]")
+_SENDER = re.compile(r"^\s*\[A2A:[^\]\n]*\]\s*")
+_STATUS = re.compile(r"(\d{3})(?:\s*x\s*(\d+))?")
+
+ANSWERS: dict[str, str] = {
+    "lines200": "\n".join(f"Line {n:03d} of a long answer that no screen holds." for n in range(1, 201)),
+    "fenced": (
+        "Here is the **function** you asked for:\n\n```python\ndef add(a: int, b: int) -> int:\n"
+        '    """Sum of *two* numbers."""\n    return a + b\n```\n\n'
+        "- it is `pure`\n- it has _no_ surprises\n\n1. first\n2. second"
+    ),
+    "japanese": "これは日本語の答えです。\n\n- 一つ目：絵文字 🙂 と全角文字\n- 二つ目：「かぎ括弧」\n\n以上です。",
+    "quotes": (
+        "These are only quotations:\n\n    esc to interrupt\n    Do you want to proceed?\n    ❯ 1. Yes\n"
+        "    Allow execution of [Shell]?\n\n"
+        "API Error: 400 and `Working (1s • esc to interrupt)` are words here, nothing more."
+    ),
+    "table": "| name | value |\n|---|---|\n| alpha | 1 |\n| beta | 2 |",
+    "short": "Done.",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToolCall:
+    """A call the model makes. `arguments` is None for the program's shell tool: they depend on the program."""
+
+    name: str
+    command: str = ""
+    arguments: dict[str, object] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """How one turn is answered. Times are seconds, `rate` characters a second; `failures` None means every request."""
+
+    text: str
+    before: str = ""
+    tools: tuple[ToolCall, ...] = ()
+    delay: float = 0.0
+    stall: float = 0.0
+    rate: float | None = None
+    hold: str | None = None
+    hold_mid: str | None = None
+    status: int | None = None
+    failures: int | None = None
+    cut: bool = False
+
+
+def unwrapped(message: str) -> str:
+    """The message without a sender's prefix, stripped."""
+    return _SENDER.sub("", message).strip()
+
+
+def plan_for(message: str) -> Plan:
+    """The plan that this message's directives ask for. Unknown directives and names raise ValueError."""
+    single: dict[str, str] = {}
+    tools: list[ToolCall] = []
+    for name, argument in _DIRECTIVE.findall(message):
+        if name == "tool":
+            tools.append(_tool(argument))
+        elif name in _KNOWN:
+            single[name] = argument
+        else:
+            raise ValueError(f"unknown directive [[{name}]]")
+    status, failures = _status(single.get("status"))
+    return Plan(
+        text=_text(message, single),
+        before=single.get("before", ""),
+        tools=tuple(tools),
+        delay=float(single.get("delay", 0)),
+        stall=float(single.get("stall", 0)),
+        rate=float(single["slow"].split()[0]) if "slow" in single else None,
+        hold=single.get("hold"),
+        hold_mid=single.get("hold-mid"),
+        status=status,
+        failures=failures,
+        cut="cut" in single,
+    )
+
+
+def expected_answer(message: str) -> str:
+    """The final text with which the model will answer this message."""
+    return plan_for(message).text
+
+
+_KNOWN = frozenset({"say", "answer", "before", "delay", "hold", "hold-mid", "stall", "slow", "status", "cut"})
+
+
+def _text(message: str, single: dict[str, str]) -> str:
+    if "say" in single:
+        return single["say"].strip()
+    if "answer" in single:
+        if single["answer"] not in ANSWERS:
+            raise ValueError(f"unknown answer {single['answer']!r}")
+        return ANSWERS[single["answer"]]
+    plain = _DIRECTIVE.sub("", message)
+    if said := _SAY_LINE.search(plain):
+        return said[1].strip()
+    if nonce := _NONCE.search(plain):
+        return f"Answer to {nonce[0]}."
+    return f"Answer to {hashlib.sha256(unwrapped(message).encode()).hexdigest()[:12]}."
+
+
+def _tool(argument: str) -> ToolCall:
+    name, _, rest = argument.partition(":")
+    if name == "shell":
+        return ToolCall(name="shell", command=rest)
+    return ToolCall(name=name, arguments=json.loads(rest or "{}"))
+
+
+def _status(argument: str | None) -> tuple[int | None, int | None]:
+    if argument is None:
+        return None, None
+    match = _STATUS.fullmatch(argument.strip())
+    if match is None:
+        raise ValueError(f"status must be NNN or NNNxCOUNT, not {argument!r}")
+    return int(match[1]), int(match[2]) if match[2] else None
