@@ -1,0 +1,6 @@
+"""`python -m synapsed`."""
+
+from synapsed.cli import main
+
+if __name__ == "__main__":
+    raise SystemExit(main())

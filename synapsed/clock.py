@@ -1,0 +1,34 @@
+"""The clock that shells are given, so that pure code takes `now` as an argument and tests can turn the hands."""
+
+import time
+from datetime import UTC, datetime
+from typing import Protocol
+
+__all__ = ["Clock", "SystemClock", "iso"]
+
+
+class Clock(Protocol):
+    """Two clocks: one for durations, one for people."""
+
+    def monotonic(self) -> float:
+        """Seconds that only grow; never compare them over a restart of the daemon."""
+        ...
+
+    def wall(self) -> float:
+        """Seconds since the epoch; may jump."""
+        ...
+
+
+class SystemClock:
+    """The machine's clocks."""
+
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+    def wall(self) -> float:
+        return time.time()
+
+
+def iso(wall: float) -> str:
+    """`wall` seconds since the epoch as RFC 3339 in UTC with milliseconds, as A2A and the seeds' Task want it."""
+    return datetime.fromtimestamp(wall, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,0 +1,233 @@
+"""Every error that synapsed raises on purpose, one tree; each class says who is to blame.
+
+::
+
+    SynapsedError                    .code  .details
+    ├── RequestError                 the caller asked for something that cannot be done (4xx)
+    │   ├── InvalidRequest           INVALID_REQUEST
+    │   ├── UnknownAgent             UNKNOWN_AGENT
+    │   ├── UnknownProfile           UNKNOWN_PROFILE
+    │   ├── TaskNotFound             TASK_NOT_FOUND
+    │   ├── AmbiguousAddress         AMBIGUOUS
+    │   ├── NameTaken                NAME_TAKEN
+    │   ├── NotWaiting               NOT_WAITING
+    │   ├── InvalidChoice            INVALID_CHOICE
+    │   ├── PromptChanged            PROMPT_CHANGED
+    │   ├── TaskNotCancelable        TASK_NOT_CANCELABLE
+    │   ├── WouldDeadlock            WOULD_DEADLOCK
+    │   ├── Unauthorized             UNAUTHORIZED
+    │   ├── Forbidden                FORBIDDEN
+    │   ├── TooLarge                 TOO_LARGE
+    │   ├── UnsupportedMedia         UNSUPPORTED_MEDIA
+    │   └── QueueFull                QUEUE_FULL
+    ├── ConfigError                  the user's file or profile is wrong: file, line, key and the nearest known key
+    ├── AgentError                   the agent's program or its surroundings failed
+    │   ├── NotReady                 NOT_READY
+    │   ├── ProgramNotFound          PROGRAM_NOT_FOUND
+    │   ├── PortsExhausted           PORTS_EXHAUSTED
+    │   ├── LaunchError              LAUNCH_FAILED
+    │   └── KeeperLost               KEEPER_LOST
+    ├── AlreadyRunning               a second daemon for the same home
+    └── StoreError                   the database refused: disk full, corrupt, too new
+
+`code` is the machine-readable name of DESIGN §6; the HTTP status and the exit code of each stand in the tables at the
+end, so that no route and no command invents its own.
+"""
+
+from typing import Any, ClassVar
+
+__all__ = [
+    "EXIT_CODES",
+    "HTTP_STATUS",
+    "AgentError",
+    "AlreadyRunning",
+    "AmbiguousAddress",
+    "ConfigError",
+    "Forbidden",
+    "InvalidChoice",
+    "InvalidRequest",
+    "KeeperLost",
+    "LaunchError",
+    "NameTaken",
+    "NotReady",
+    "NotWaiting",
+    "PortsExhausted",
+    "ProgramNotFound",
+    "PromptChanged",
+    "QueueFull",
+    "RequestError",
+    "StoreError",
+    "SynapsedError",
+    "TaskNotCancelable",
+    "TaskNotFound",
+    "TooLarge",
+    "Unauthorized",
+    "UnknownAgent",
+    "UnknownProfile",
+    "UnsupportedMedia",
+    "WouldDeadlock",
+]
+
+
+class SynapsedError(Exception):
+    """Root of the tree. `message` is for people and says what to do next; `details` is JSON, free of secrets."""
+
+    code: ClassVar[str] = "INTERNAL"
+
+    def __init__(self, message: str, **details: Any) -> None:
+        super().__init__(message)
+        self.message = message
+        self.details = details
+
+
+class RequestError(SynapsedError):
+    """The caller asked for something that cannot be done."""
+
+
+class InvalidRequest(RequestError):
+    code = "INVALID_REQUEST"
+
+
+class UnknownAgent(RequestError):
+    code = "UNKNOWN_AGENT"
+
+
+class UnknownProfile(RequestError):
+    code = "UNKNOWN_PROFILE"
+
+
+class TaskNotFound(RequestError):
+    code = "TASK_NOT_FOUND"
+
+
+class AmbiguousAddress(RequestError):
+    code = "AMBIGUOUS"
+
+
+class NameTaken(RequestError):
+    code = "NAME_TAKEN"
+
+
+class NotWaiting(RequestError):
+    code = "NOT_WAITING"
+
+
+class InvalidChoice(RequestError):
+    code = "INVALID_CHOICE"
+
+
+class PromptChanged(RequestError):
+    code = "PROMPT_CHANGED"
+
+
+class TaskNotCancelable(RequestError):
+    code = "TASK_NOT_CANCELABLE"
+
+
+class WouldDeadlock(RequestError):
+    code = "WOULD_DEADLOCK"
+
+
+class Unauthorized(RequestError):
+    code = "UNAUTHORIZED"
+
+
+class Forbidden(RequestError):
+    code = "FORBIDDEN"
+
+
+class TooLarge(RequestError):
+    code = "TOO_LARGE"
+
+
+class UnsupportedMedia(RequestError):
+    code = "UNSUPPORTED_MEDIA"
+
+
+class QueueFull(RequestError):
+    code = "QUEUE_FULL"
+
+
+class ConfigError(SynapsedError):
+    """A configuration file or profile is wrong."""
+
+    code = "CONFIG_ERROR"
+
+
+class AgentError(SynapsedError):
+    """The agent's program or its surroundings failed."""
+
+
+class NotReady(AgentError):
+    code = "NOT_READY"
+
+
+class ProgramNotFound(AgentError):
+    code = "PROGRAM_NOT_FOUND"
+
+
+class PortsExhausted(AgentError):
+    code = "PORTS_EXHAUSTED"
+
+
+class LaunchError(AgentError):
+    code = "LAUNCH_FAILED"
+
+
+class KeeperLost(AgentError):
+    code = "KEEPER_LOST"
+
+
+class AlreadyRunning(SynapsedError):
+    """Another daemon holds the lock of this home."""
+
+    code = "ALREADY_RUNNING"
+
+
+class StoreError(SynapsedError):
+    """The database refused."""
+
+    code = "STORE_ERROR"
+
+
+HTTP_STATUS: dict[str, int] = {
+    "INVALID_REQUEST": 400,
+    "UNKNOWN_PROFILE": 404,
+    "UNKNOWN_AGENT": 404,
+    "TASK_NOT_FOUND": 404,
+    "AMBIGUOUS": 409,
+    "NAME_TAKEN": 409,
+    "NOT_WAITING": 400,
+    "INVALID_CHOICE": 400,
+    "PROMPT_CHANGED": 409,
+    "TASK_NOT_CANCELABLE": 409,
+    "WOULD_DEADLOCK": 409,
+    "UNAUTHORIZED": 401,
+    "FORBIDDEN": 403,
+    "TOO_LARGE": 413,
+    "UNSUPPORTED_MEDIA": 415,
+    "QUEUE_FULL": 429,
+    "CONFIG_ERROR": 400,
+    "NOT_READY": 503,
+    "PROGRAM_NOT_FOUND": 400,
+    "PORTS_EXHAUSTED": 409,
+    "LAUNCH_FAILED": 500,
+    "KEEPER_LOST": 503,
+    "ALREADY_RUNNING": 409,
+    "STORE_ERROR": 503,
+    "INTERNAL": 500,
+}
+"""HTTP status of each code (DESIGN §6)."""
+
+EXIT_CODES: dict[str, int] = {
+    "INVALID_REQUEST": 2,
+    "UNKNOWN_PROFILE": 2,
+    "CONFIG_ERROR": 2,
+    "PROGRAM_NOT_FOUND": 2,
+    "TOO_LARGE": 2,
+    "UNSUPPORTED_MEDIA": 2,
+    "UNKNOWN_AGENT": 4,
+    "TASK_NOT_FOUND": 4,
+    "AMBIGUOUS": 2,
+}
+"""Exit code of `synapsectl` for each code (DESIGN §8); every other refusal is 6."""

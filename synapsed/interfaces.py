@@ -1,0 +1,444 @@
+"""The few seams between rooms: what the supervisor asks of the store and of a link, and the API of the supervisor.
+
+Each has one real implementation and one fake under `tests/fakes`; the same contract tests run against both.
+"""
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+from synapsed.model.agent import Activity, AgentDetail, AgentView
+from synapsed.model.events import Event, EventData
+from synapsed.model.facts import ChannelFact
+from synapsed.model.records import AgentRecord, Checkpoint, LaunchRecord, TurnRecord
+from synapsed.model.task import Message, Prompt, Task, TaskState
+
+__all__ = [
+    "AgentLink",
+    "Attachment",
+    "Control",
+    "Delivery",
+    "EventLog",
+    "LinkEvent",
+    "LinkExited",
+    "LinkObserved",
+    "LinkSession",
+    "LinkTurnAccepted",
+    "LinkTurnEnded",
+    "LinkTurnFailed",
+    "LinkTurnInterrupted",
+    "LinkTurnProgress",
+    "LinkTurnRecord",
+    "LinkUndelivered",
+    "NewEvent",
+    "SendRequest",
+    "SideChannel",
+    "StartRequest",
+    "Store",
+    "TaskFilter",
+]
+
+
+# --- the store -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class NewEvent:
+    """An event to be appended; its id is given by the log."""
+
+    agent_id: str
+    data: EventData
+    task_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskFilter:
+    """Which tasks; None means any. `before` is a cursor: only tasks that sort after it are given (newest first)."""
+
+    agent_id: str | None = None
+    context_id: str | None = None
+    states: frozenset[TaskState] | None = None
+    updated_since: str | None = None
+    limit: int = 50
+    before: str | None = None
+
+
+class EventLog(Protocol):
+    """The one append-only log. Ids grow by one and survive restarts, so that an id is a cursor."""
+
+    @property
+    def last_id(self) -> int:
+        """Id of the newest event, 0 when there is none."""
+        ...
+
+    async def read(
+        self, after: int, *, task_id: str | None = None, agent_id: str | None = None, limit: int = 500
+    ) -> list[Event]:
+        """At most `limit` events with an id greater than `after`, oldest first."""
+        ...
+
+    def follow(self, after: int, *, task_id: str | None = None, agent_id: str | None = None) -> AsyncIterator[Event]:
+        """Every such event, for ever. A pull view: a slow reader costs nothing but its cursor."""
+        ...
+
+
+class Store(Protocol):
+    """Durable state. Every method is safe to cancel; a commit that was begun completes."""
+
+    @property
+    def events(self) -> EventLog: ...
+
+    async def commit(
+        self,
+        *,
+        events: Sequence[NewEvent] = (),
+        tasks: Sequence[Task] = (),
+        turn: TurnRecord | None = None,
+        turn_ended: str | None = None,
+        agents: Sequence[AgentRecord] = (),
+    ) -> list[Event]:
+        """One transaction: tasks and agents are put whole, `turn` is put, the turn of task `turn_ended` is removed,
+        events are appended. Returns the events with their ids, after they are durable against kill -9."""
+        ...
+
+    async def agents(self) -> list[AgentRecord]: ...
+
+    async def delete_agent(self, agent_id: str, events: Sequence[NewEvent] = ()) -> None:
+        """Forget the agent and its checkpoint; its tasks stay."""
+        ...
+
+    async def task(self, task_id: str) -> Task | None: ...
+
+    async def tasks(self, which: TaskFilter) -> tuple[list[Task], int]:
+        """The tasks, most recently updated first, and how many there are without `limit` and `before`."""
+        ...
+
+    async def open_tasks(self) -> list[Task]:
+        """Every task not in a terminal state, in order of arrival."""
+        ...
+
+    async def turns(self) -> list[TurnRecord]: ...
+
+    async def save_checkpoint(self, agent_id: str, checkpoint: Checkpoint) -> None: ...
+
+    async def checkpoint(self, agent_id: str) -> Checkpoint | None: ...
+
+
+# --- side channels ---------------------------------------------------------------------------------------------------
+
+
+class SideChannel(Protocol):
+    """An adapter for one protocol in which a program reports on itself, chosen by the profile."""
+
+    name: str
+
+    async def open(self, emit: Callable[[ChannelFact], None]) -> None:
+        """Begin; `emit` is called in the event loop, facts in their order. Facts that came while nobody listened are
+        told first."""
+        ...
+
+    async def poll(self) -> None:
+        """Look for facts now (a poke came, or the sweep's timer)."""
+        ...
+
+    async def last_answer(self, since_ns: int) -> str | None:
+        """The exact last assistant message of the turn submitted at `since_ns`, where the channel can look it up."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+# --- links -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delivery:
+    """A turn to begin. `record.link` is empty, or what the link last reported in LinkTurnRecord (after a restart)."""
+
+    task_id: str
+    text: str
+    command: bool = False
+    """True: `text` may be a command of the program (a leading `/`), nothing is neutralised."""
+    record: TurnRecord
+
+
+@dataclass(frozen=True, slots=True)
+class LinkObserved:
+    """What the agent is doing now, and by which evidence. `can_receive` is true when a message would be delivered at
+    once; otherwise `held` says why not (`typing`, `dialog`, …), None while it is merely busy or starting."""
+
+    activity: Activity
+    evidence: str
+    prompt: Prompt | None
+    can_receive: bool
+    held: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LinkTurnRecord:
+    """The turn's record changed and must be durable before the link goes on: the supervisor stores it, then calls
+    `AgentLink.recorded()`."""
+
+    record: TurnRecord
+
+
+@dataclass(frozen=True, slots=True)
+class LinkTurnAccepted:
+    """The program took the message."""
+
+    task_id: str
+    evidence: str
+
+
+@dataclass(frozen=True, slots=True)
+class LinkTurnProgress:
+    """An assistant message that was not the last."""
+
+    task_id: str
+    message_id: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class LinkTurnEnded:
+    task_id: str
+    answer: str
+    exact: bool
+    evidence: str
+
+
+@dataclass(frozen=True, slots=True)
+class LinkTurnFailed:
+    task_id: str
+    code: str
+    message: str
+    evidence: str
+
+
+@dataclass(frozen=True, slots=True)
+class LinkTurnInterrupted:
+    """The turn was stopped. `reason`: `interrupted` (asked through the link), `person` (in the terminal) or `refused`
+    (the person refused a permission and the program stopped)."""
+
+    task_id: str
+    reason: str
+    evidence: str
+
+
+@dataclass(frozen=True, slots=True)
+class LinkUndelivered:
+    """The message is not in the program: nothing was submitted. `screen` is what it shows instead."""
+
+    task_id: str
+    reason: str
+    screen: str
+
+
+@dataclass(frozen=True, slots=True)
+class LinkSession:
+    """The program's own conversation id became known."""
+
+    conversation: str
+
+
+@dataclass(frozen=True, slots=True)
+class LinkExited:
+    """The program ended; `exit_code` is negative for a signal, None where it is not known (the keeper was killed)."""
+
+    exit_code: int | None
+    reason: str
+
+
+LinkEvent = (
+    LinkObserved
+    | LinkTurnRecord
+    | LinkTurnAccepted
+    | LinkTurnProgress
+    | LinkTurnEnded
+    | LinkTurnFailed
+    | LinkTurnInterrupted
+    | LinkUndelivered
+    | LinkSession
+    | LinkExited
+)
+
+
+class Attachment(Protocol):
+    """A person's terminal on an agent."""
+
+    def redraw(self) -> bytes:
+        """What brings a terminal of this attachment's size to the agent's screen."""
+        ...
+
+    def output(self) -> AsyncIterator[bytes]:
+        """The stream from the redraw on, queries removed. A viewer too slow for the bounded buffer gets a fresh
+        redraw instead of what it missed."""
+        ...
+
+    async def write(self, data: bytes) -> None:
+        """Keystrokes of a person; refused (Forbidden) on a read-only attachment."""
+        ...
+
+    async def resize(self, cols: int, rows: int) -> None:
+        """The viewer's window changed; the agent's follows the viewer that typed last."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+class AgentLink(Protocol):
+    """A running program, seen through its capabilities; each is served by the best of the profile's channels."""
+
+    @property
+    def launch(self) -> LaunchRecord: ...
+
+    async def open(self, emit: Callable[[LinkEvent], None]) -> None:
+        """Connect (to a fresh or an adopted program) and begin to report. `emit` is called in the event loop and
+        never blocks."""
+        ...
+
+    def observe(self) -> LinkObserved: ...
+
+    async def deliver(self, delivery: Delivery) -> None:
+        """Begin (or, with a record, go on with) the one turn; its course is told by events."""
+        ...
+
+    def recorded(self, record: TurnRecord) -> None:
+        """The record of LinkTurnRecord is durable."""
+        ...
+
+    async def interrupt(self) -> bool:
+        """Stop whatever turn runs, a person's too, by the profile's keys; True when that is confirmed."""
+        ...
+
+    async def answer(self, text: str, prompt_id: str | None) -> None:
+        """Answer the prompt on the screen. Raises NotWaiting, PromptChanged, InvalidChoice."""
+        ...
+
+    async def stop(self, grace: float) -> LinkExited:
+        """End the program and everything it started: the profile's exit keys, TERM, KILL."""
+        ...
+
+    async def signal(self, signum: int) -> None: ...
+
+    def screen_text(self, limit: int | None = None) -> str:
+        """The visible screen (with scrollback when `limit` characters want it)."""
+        ...
+
+    def screen_as(self, fmt: Literal["text", "ansi", "json"]) -> str | bytes | dict[str, Any]: ...
+
+    async def history(self, limit: int) -> bytes:
+        """The last `limit` bytes of raw output."""
+        ...
+
+    async def attach(self, *, cols: int, rows: int, read_only: bool) -> Attachment: ...
+
+    async def poke(self) -> None:
+        """A side channel has news."""
+        ...
+
+    async def close(self) -> None:
+        """Let go of the program, which lives on."""
+        ...
+
+
+# --- the supervisor, as the API sees it ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartRequest:
+    """`synapsectl start` (DESIGN §8). `env` is the caller's whole environment, None for the daemon's."""
+
+    profile: str
+    name: str | None = None
+    port: int | None = None
+    cwd: str | None = None
+    args: tuple[str, ...] = ()
+    env: dict[str, str] | None = None
+    extra_env: dict[str, str] = field(default_factory=dict)
+    cols: int = 120
+    rows: int = 40
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SendRequest:
+    """A message for an agent. `task_id` continues a task that waits for input."""
+
+    message: Message
+    priority: int = 1
+    context_id: str | None = None
+    task_id: str | None = None
+    metadata: dict[str, Any] = field(default_factory=dict)
+    command: bool = False
+
+
+class Control(Protocol):
+    """Everything the API and the person's tool can ask. Agents are named by id here; `resolve` makes ids of addresses.
+    Errors are those of `synapsed.errors`."""
+
+    @property
+    def events(self) -> EventLog: ...
+
+    def agents(self) -> list[AgentView]: ...
+
+    def resolve(self, address: str) -> str: ...
+
+    def agent_on_port(self, port: int) -> str | None: ...
+
+    def view(self, agent_id: str) -> AgentView: ...
+
+    def detail(self, agent_id: str) -> AgentDetail: ...
+
+    def screen(self, agent_id: str, fmt: Literal["text", "ansi", "json"]) -> str | bytes | dict[str, Any]: ...
+
+    def context(self, agent_id: str, limit: int = 2000) -> str:
+        """The last `limit` characters of what the agent shows."""
+        ...
+
+    async def history(self, agent_id: str, limit: int) -> bytes: ...
+
+    def profiles(self) -> list[dict[str, Any]]:
+        """`name`, `description`, `command`, `ports`, `verified`, `source` of each profile."""
+        ...
+
+    async def start(self, request: StartRequest) -> AgentView: ...
+
+    async def stop(self, agent_id: str, *, remove: bool = False) -> AgentView: ...
+
+    async def restart(self, agent_id: str) -> AgentView: ...
+
+    async def kill(self, agent_id: str) -> AgentView:
+        """SIGKILL to the program; the restart policy applies."""
+        ...
+
+    async def send(self, agent_id: str, request: SendRequest) -> Task: ...
+
+    async def interrupt(self, agent_id: str) -> bool:
+        """Stop the turn that runs, a person's own too; a task that ran ends `canceled`."""
+        ...
+
+    async def task(self, task_id: str, agent_id: str | None = None) -> Task:
+        """The task by its id or an unambiguous prefix of at least 8 characters."""
+        ...
+
+    async def tasks(self, which: TaskFilter) -> tuple[list[Task], int]: ...
+
+    async def cancel(self, task_id: str) -> Task: ...
+
+    async def provide_input(self, task_id: str, text: str, prompt_id: str | None = None) -> Task: ...
+
+    async def answer_agent(self, agent_id: str, text: str, prompt_id: str | None = None) -> None:
+        """Answer a prompt outside any task."""
+        ...
+
+    async def attach(self, agent_id: str, *, cols: int, rows: int, read_only: bool) -> Attachment: ...
+
+    async def process_of(self, pid: int) -> str | None:
+        """The agent whose program is `pid` or an ancestor of it, by pid and start time; None for none of them."""
+        ...
+
+    def token_owner(self, token: str) -> str | None:
+        """The agent that was given this SYNAPSE_AGENT_TOKEN."""
+        ...
+
+    async def shutdown(self, *, keep_agents: bool) -> None: ...

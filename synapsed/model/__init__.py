@@ -1,0 +1,1 @@
+"""The nouns of synapsed: tasks, agents, events. Pure."""

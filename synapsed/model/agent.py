@@ -1,0 +1,159 @@
+"""Agents as others see them: ids, addresses, states, and the row that `list --json` prints."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from pydantic import BaseModel, ConfigDict
+
+from synapsed.errors import AmbiguousAddress, InvalidRequest, UnknownAgent
+from synapsed.model.task import Prompt
+
+__all__ = [
+    "ADDRESS_MAX",
+    "NAME_PATTERN",
+    "SEED_STATUS",
+    "Activity",
+    "AgentDetail",
+    "AgentRef",
+    "AgentView",
+    "ProcessState",
+    "agent_id",
+    "resolve",
+    "seed_status",
+    "validate_name",
+]
+
+NAME_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+ADDRESS_MAX = 128
+"""Characters of an address that are looked at; more is refused."""
+
+
+class ProcessState(StrEnum):
+    """The process of an agent (DESIGN §5); the transitions stand in `supervisor/lifecycle.py`."""
+
+    STOPPED = "stopped"
+    STARTING = "starting"
+    RUNNING = "running"
+    STOPPING = "stopping"
+    EXITED = "exited"
+    BACKOFF = "backoff"
+    FAILED = "failed"
+
+
+class Activity(StrEnum):
+    """What a running agent is doing."""
+
+    STARTING = "starting"
+    READY = "ready"
+    BUSY = "busy"
+    WAITING = "waiting"
+    UNKNOWN = "unknown"
+
+
+SEED_STATUS = {
+    ProcessState.STOPPED: "STOPPED",
+    ProcessState.STARTING: "STARTING",
+    ProcessState.STOPPING: "STOPPED",
+    ProcessState.EXITED: "EXITED",
+    ProcessState.BACKOFF: "EXITED",
+    ProcessState.FAILED: "FAILED",
+}
+_SEED_ACTIVITY = {
+    Activity.STARTING: "STARTING",
+    Activity.READY: "IDLE",
+    Activity.BUSY: "BUSY",
+    Activity.WAITING: "INPUT_REQUIRED",
+    Activity.UNKNOWN: "BUSY",
+}
+
+
+def seed_status(state: ProcessState, activity: Activity) -> str:
+    """The seeds' word for an agent's state, as `/status` and the registry show it."""
+    return _SEED_ACTIVITY[activity] if state is ProcessState.RUNNING else SEED_STATUS[state]
+
+
+def agent_id(profile: str, port: int) -> str:
+    """`synapse-<type>-<port>`."""
+    return f"synapse-{profile}-{port}"
+
+
+def validate_name(name: str) -> str:
+    """`name` if it can name an agent, else InvalidRequest."""
+    if not NAME_PATTERN.fullmatch(name):
+        raise InvalidRequest(
+            f"{name[:80]!r} cannot name an agent: use letters, digits, '_', '.' and '-', at most 64, "
+            "beginning with a letter or digit",
+            name=name[:80],
+        )
+    return name
+
+
+@dataclass(frozen=True, slots=True)
+class AgentRef:
+    """What is needed to find an agent by an address."""
+
+    name: str
+    id: str
+    type: str
+    port: int
+    running: bool
+
+
+def resolve(address: str, agents: Iterable[AgentRef]) -> AgentRef:
+    """The one agent that `address` means: a name, an id, `type-port`, or a `type` with one running instance.
+
+    A leading `@` is allowed. An exact name or id wins over a type. Raises UnknownAgent with what there is, or
+    AmbiguousAddress with the candidates.
+    """
+    wanted = address.removeprefix("@")[:ADDRESS_MAX]
+    known = list(agents)
+    for agent in known:
+        if wanted in (agent.name, agent.id):
+            return agent
+    for agent in known:
+        if wanted == f"{agent.type}-{agent.port}":
+            return agent
+    of_type = [agent for agent in known if agent.type == wanted]
+    candidates = [agent for agent in of_type if agent.running] or of_type
+    if len(candidates) == 1:
+        return candidates[0]
+    if candidates:
+        names = sorted(agent.name for agent in candidates)
+        raise AmbiguousAddress(
+            f"{wanted!r} could be {', '.join(names)}: name one of them", address=wanted, candidates=names
+        )
+    names = sorted(agent.name for agent in known)
+    hint = f"there are {', '.join(names)}" if names else "there are no agents; start one with 'synapsectl start'"
+    raise UnknownAgent(f"no agent {wanted!r}: {hint}", address=wanted, agents=names)
+
+
+class AgentView(BaseModel):
+    """One element of `list --json` (DESIGN §8). `since` is RFC 3339; `pid` is the agent program's."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: str
+    id: str
+    type: str
+    port: int
+    pid: int | None
+    state: ProcessState
+    activity: Activity
+    since: str
+    evidence: str
+    held: str | None
+    queue: int
+    task: str | None
+    restarts: int
+    cwd: str
+    endpoint: str
+
+
+class AgentDetail(AgentView):
+    """`status --json A`."""
+
+    prompt: Prompt | None = None
+    screen: str = ""
+    error: str | None = None

@@ -1,0 +1,92 @@
+"""Facts that a side channel reports of an agent: past tense, each with the channel that told it.
+
+`at_ns` is the machine's monotonic clock (CLOCK_MONOTONIC, nanoseconds) when the program reported it, which is the same
+clock in every process until the next boot: facts from before a submission are told from facts after it.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+__all__ = [
+    "AssistantSaid",
+    "ChannelFact",
+    "PermissionAsked",
+    "PromptAccepted",
+    "SessionStarted",
+    "ToolFinished",
+    "ToolStarted",
+    "TurnEnded",
+    "TurnFailed",
+    "TurnInterrupted",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChannelFact:
+    channel: str
+    at_ns: int
+    session: str | None = None
+    """The program's own conversation id."""
+    turn: str | None = None
+    """The program's own turn or prompt id, where it has one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionStarted(ChannelFact):
+    transcript: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptAccepted(ChannelFact):
+    """The program took a prompt; `prompt` is its text as the program understood it, where it says so."""
+
+    prompt: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AssistantSaid(ChannelFact):
+    """An assistant message that did not end the turn, or a piece of one."""
+
+    message_id: str = ""
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnEnded(ChannelFact):
+    """The turn is over; `answer` is the last assistant message exactly, None where this channel cannot tell."""
+
+    answer: str | None = None
+    prompt: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnFailed(ChannelFact):
+    """The program gave up on the turn; `code` is one of DESIGN §6."""
+
+    code: str = "MODEL_ERROR"
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnInterrupted(ChannelFact):
+    """The program says that a person stopped the turn."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PermissionAsked(ChannelFact):
+    tool: str = ""
+    input: dict[str, Any] = field(default_factory=dict)
+    request: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolStarted(ChannelFact):
+    tool: str = ""
+    input: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolFinished(ChannelFact):
+    tool: str = ""
+    output: Any = None
+    error: str | None = None

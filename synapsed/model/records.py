@@ -1,0 +1,79 @@
+"""What the store keeps of agents and turns, so that a daemon that was killed goes on where it was."""
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+__all__ = ["AgentRecord", "Checkpoint", "LaunchRecord", "TurnRecord"]
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(extra="ignore")
+
+
+class LaunchRecord(_Record):
+    """One launch of an agent's program: enough to find its keeper again, and to know it from a stranger.
+
+    `keeper_start` and `pid_start` are the kernel's start times (clock ticks since boot on Linux): a pid alone is
+    never believed.
+    """
+
+    launch_id: str
+    socket: str
+    keeper_pid: int
+    keeper_start: int
+    pid: int
+    pid_start: int
+    spool_start: int
+    """Spool offset at which this launch's output begins."""
+    started_at: float
+    resumed: bool = False
+
+
+class AgentRecord(_Record):
+    """An agent as it was asked for, plus its launch. `env` is the whole environment of the shell that started it,
+    or None for the daemon's own; it may hold secrets, so the database is 0600 and this is never logged."""
+
+    id: str
+    name: str
+    profile: str
+    port: int
+    cwd: str
+    args: list[str] = []
+    env: dict[str, str] | None = None
+    extra_env: dict[str, str] = {}
+    desired: Literal["running", "stopped"] = "running"
+    state: str = "stopped"
+    """The process state last written (`ProcessState`)."""
+    from_config: bool = False
+    cols: int = 120
+    rows: int = 40
+    restarts: int = 0
+    created_at: float
+    changed_at: float = 0.0
+    conversation: str | None = None
+    """The program's own id of its current conversation."""
+    launch: LaunchRecord | None = None
+    last_exit: int | None = None
+    failure: str | None = None
+
+
+class TurnRecord(_Record):
+    """The turn in flight. `link` is the link's own business (offsets, attempt, ids): JSON, written ahead of each
+    irreversible act, so that nothing is ever typed twice."""
+
+    task_id: str
+    launch_id: str
+    attempt: int = 1
+    link: dict[str, Any] = {}
+
+
+class Checkpoint(_Record):
+    """A screen at a spool offset: `redraw` fed to an empty terminal of `cols` x `rows` gives that screen."""
+
+    offset: int
+    cols: int
+    rows: int
+    redraw: bytes
+    state: dict[str, Any] = {}
+    """The stream scanner's and status records' state at `offset`."""

@@ -1,0 +1,187 @@
+"""The Task and what it is made of, in the seeds' shape (S15): the form in which a task is kept and shown.
+
+The A2A forms (1.0 and 0.3) are derived from it in `synapsed.a2a`.
+"""
+
+from enum import StrEnum
+from typing import Annotated, Any, Literal
+from uuid import uuid4
+
+from pydantic import BaseModel, ConfigDict, Field
+
+__all__ = [
+    "ANSWER_ID",
+    "INTERRUPTED_STATES",
+    "PROGRESS",
+    "TERMINAL_STATES",
+    "Artifact",
+    "DataPart",
+    "FileContent",
+    "FilePart",
+    "Message",
+    "Part",
+    "Prompt",
+    "PromptOption",
+    "Task",
+    "TaskError",
+    "TaskState",
+    "TextPart",
+    "new_id",
+]
+
+ANSWER_ID = "answer"
+"""`artifact_id` of the artifact that holds the turn's last assistant message, whole."""
+
+PROGRESS = "progress"
+"""Name of the artifacts that hold the turn's earlier assistant messages."""
+
+
+def new_id() -> str:
+    """A fresh task, context or message id."""
+    return str(uuid4())
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(extra="forbid", ser_json_inf_nan="null")
+
+
+class TaskState(StrEnum):
+    """Where a task is; the words are those of the wire."""
+
+    SUBMITTED = "submitted"
+    WORKING = "working"
+    INPUT_REQUIRED = "input_required"
+    AUTH_REQUIRED = "auth_required"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELED = "canceled"
+    REJECTED = "rejected"
+
+
+TERMINAL_STATES = frozenset({TaskState.COMPLETED, TaskState.FAILED, TaskState.CANCELED, TaskState.REJECTED})
+INTERRUPTED_STATES = frozenset({TaskState.INPUT_REQUIRED, TaskState.AUTH_REQUIRED})
+
+
+class TextPart(_Model):
+    type: Literal["text"] = "text"
+    text: str
+    metadata: dict[str, Any] | None = None
+
+
+class FileContent(BaseModel):
+    """A file by value (`bytes`, base64) or by reference (`uri`)."""
+
+    model_config = ConfigDict(extra="forbid", populate_by_name=True)
+
+    name: str | None = None
+    mime_type: str | None = Field(default=None, alias="mimeType")
+    bytes: str | None = None
+    uri: str | None = None
+
+
+class FilePart(_Model):
+    type: Literal["file"] = "file"
+    file: FileContent
+    metadata: dict[str, Any] | None = None
+
+
+class DataPart(_Model):
+    type: Literal["data"] = "data"
+    data: Any
+    metadata: dict[str, Any] | None = None
+
+
+Part = Annotated[TextPart | FilePart | DataPart, Field(discriminator="type")]
+
+
+class Message(_Model):
+    """One message; `parts` is never empty."""
+
+    role: Literal["user", "agent"] = "user"
+    parts: list[Part] = Field(min_length=1)
+    message_id: str = Field(default_factory=new_id)
+    metadata: dict[str, Any] | None = None
+
+    @classmethod
+    def of(cls, text: str, role: Literal["user", "agent"] = "user") -> "Message":
+        return cls(role=role, parts=[TextPart(text=text)])
+
+    @property
+    def text(self) -> str:
+        """The text parts, joined by newlines."""
+        return "\n".join(part.text for part in self.parts if isinstance(part, TextPart))
+
+
+class Artifact(_Model):
+    """A piece of an answer. `type` is `text`, `code`, `file` or `data` (S2)."""
+
+    artifact_id: str
+    type: str = "text"
+    name: str = "output"
+    parts: list[Part]
+    metadata: dict[str, Any] | None = None
+
+    @classmethod
+    def answer(cls, text: str) -> "Artifact":
+        return cls(artifact_id=ANSWER_ID, parts=[TextPart(text=text)])
+
+    @property
+    def text(self) -> str:
+        return "".join(part.text for part in self.parts if isinstance(part, TextPart))
+
+
+class PromptOption(_Model):
+    """One way to answer a prompt: `key` is what `input` takes (and what a person would press), `label` what it says."""
+
+    key: str
+    label: str
+
+
+class Prompt(_Model):
+    """What a program asks a person (S4)."""
+
+    prompt_id: str
+    """Fingerprint: an answer is typed only while this very prompt is on the screen."""
+    type: Literal["confirmation", "selection", "text", "password", "permission", "question", "trust", "login"]
+    prompt: str
+    options: list[PromptOption] = []
+    default: str | None = None
+
+
+class TaskError(_Model):
+    """Why a task did not complete; the codes are those of DESIGN §6."""
+
+    code: str
+    message: str
+    details: dict[str, Any] = {}
+
+
+class Task(_Model):
+    """A message to an agent and what became of it.
+
+    `exact` is None until there is an answer, then False where the answer was read off the screen. Times are RFC 3339
+    in UTC. `priority` is 1 to 5, 4 before 1 in the mailbox; 5 interrupts.
+    """
+
+    id: str = Field(default_factory=new_id)
+    agent_id: str
+    context_id: str = Field(default_factory=new_id)
+    status: TaskState = TaskState.SUBMITTED
+    message: Message
+    artifacts: list[Artifact] = []
+    metadata: dict[str, Any] = {}
+    created_at: str
+    updated_at: str
+    priority: int = Field(default=1, ge=1, le=5)
+    error: TaskError | None = None
+    exact: bool | None = None
+    prompt: Prompt | None = None
+
+    @property
+    def terminal(self) -> bool:
+        return self.status in TERMINAL_STATES
+
+    @property
+    def answer(self) -> str | None:
+        """The turn's last assistant message, or None while there is none."""
+        return next((a.text for a in self.artifacts if a.artifact_id == ANSWER_ID), None)

@@ -1,0 +1,112 @@
+"""Where everything lives (DESIGN §3). Standard library only: the person's tool imports this on every call.
+
+`SYNAPSED_HOME=/dir` puts configuration, state and runtime files under one directory; else the XDG base directories
+count. `SYNAPSED_A2A_HOME` moves `~/.a2a`.
+"""
+
+import os
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = ["SOCKET_PATH_MAX", "Paths"]
+
+SOCKET_PATH_MAX = 103
+"""Bytes of a Unix socket's path that every supported system accepts (macOS 103, Linux 107)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Paths:
+    """The locations of one daemon."""
+
+    config: Path
+    state: Path
+    run: Path
+    a2a: Path
+
+    @classmethod
+    def from_environ(cls, environ: Mapping[str, str] = os.environ) -> "Paths":
+        """Locations by `environ`; nothing is created."""
+        user_home = Path(environ.get("HOME") or Path.home())
+        a2a = Path(environ.get("SYNAPSED_A2A_HOME") or user_home / ".a2a")
+        if home := environ.get("SYNAPSED_HOME"):
+            root = Path(home).absolute()
+            return cls(config=root / "config", state=root / "state", run=root / "run", a2a=a2a)
+        config = Path(environ.get("XDG_CONFIG_HOME") or user_home / ".config") / "synapsed"
+        state = Path(environ.get("XDG_STATE_HOME") or user_home / ".local" / "state") / "synapsed"
+        runtime = environ.get("XDG_RUNTIME_DIR")
+        run = Path(runtime) / "synapsed" if runtime else Path(tempfile.gettempdir()) / f"synapsed-{os.getuid()}"
+        return cls(config=config, state=state, run=run, a2a=a2a)
+
+    @property
+    def config_file(self) -> Path:
+        return self.config / "config.toml"
+
+    @property
+    def agents_d(self) -> Path:
+        """What `start --save` writes."""
+        return self.config / "agents.d"
+
+    @property
+    def user_profiles(self) -> Path:
+        return self.config / "profiles"
+
+    @property
+    def database(self) -> Path:
+        return self.state / "synapsed.db"
+
+    @property
+    def token(self) -> Path:
+        return self.state / "token"
+
+    @property
+    def logs(self) -> Path:
+        return self.state / "logs"
+
+    @property
+    def lock(self) -> Path:
+        return self.run / "lock"
+
+    @property
+    def control_socket(self) -> Path:
+        """The daemon's Unix socket; in a short directory of its own where the runtime path is too long for one."""
+        return self.sockets / "control.sock"
+
+    @property
+    def hooks_socket(self) -> Path:
+        """Datagrams that wake the daemon for a new file in an agent's `hooks/new`."""
+        return self.sockets / "hooks.sock"
+
+    @property
+    def sockets(self) -> Path:
+        """The directory of all sockets: `run`, or a short stand-in derived from it (OS_FACTS: long paths fail)."""
+        longest = self.run / "keepers" / ("k" * 24 + ".sock")
+        if len(os.fsencode(longest)) <= SOCKET_PATH_MAX:
+            return self.run
+        tag = f"{abs(hash_path(self.run)):012x}"
+        return Path("/tmp") / f"synapsed-{os.getuid()}-{tag}"  # noqa: S108 - owner and mode are checked before use
+
+    @property
+    def keeper_sockets(self) -> Path:
+        return self.sockets / "keepers"
+
+    @property
+    def registry(self) -> Path:
+        return self.a2a / "registry"
+
+    @property
+    def external(self) -> Path:
+        return self.a2a / "external"
+
+    def agent(self, agent_id: str) -> Path:
+        """The state directory of one agent: spool, journal, exit record, inbox, hooks."""
+        return self.state / "agents" / agent_id
+
+
+def hash_path(path: Path) -> int:
+    """A stable 48-bit number for `path` (FNV-1a), the same in every process and run."""
+    value = 0xCBF29CE484222325
+    for byte in os.fsencode(path):
+        value = ((value ^ byte) * 0x100000001B3) & 0xFFFFFFFFFFFFFFFF
+    return value & 0xFFFFFFFFFFFF
