@@ -1,0 +1,233 @@
+"""The real agent programs: pinned, installed into a cache, and configured as a user would have configured them.
+
+    python -m tests.real.programs install    # from npm, as `npm/package-lock.json` says; nothing to do if it is there
+    python -m tests.real.programs check      # exit code 0 if all are there in the pinned versions
+
+The cache is ``$SYNAPSED_CLI_CACHE``, by default ``${XDG_CACHE_HOME:-~/.cache}/synapsed/cli``. `prepare` gives a program
+a home of its own, with the scripted model as its provider, a key, no updates, no telemetry, and a project folder that is
+trusted: what a person has in their configuration. What synapsed adds on its own (hooks, permission mode, server ports)
+is the business of its profiles and is not here.
+"""
+
+import argparse
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = ["PROGRAMS", "MissingProgramsError", "Prepared", "cache_dir", "install", "missing", "prepare", "version"]
+
+_LOCKED = Path(__file__).with_name("npm")
+_STAMP = ".installed"  # holds the lock file's hash; written last, so that a broken install is no install
+
+PROGRAMS: Mapping[str, str] = {
+    "claude": "@anthropic-ai/claude-code",
+    "codex": "@openai/codex",
+    "gemini": "@google/gemini-cli",
+    "opencode": "opencode-ai",
+}
+
+# Install scripts that matter, run by hand: npm may be configured to run none. The others are optional.
+_INSTALL_SCRIPTS = {"@anthropic-ai/claude-code": "install.cjs", "opencode-ai": "postinstall.mjs"}
+
+# Not `npm ci`: that demands entries for every platform's optional binaries, and not every registry carries all of them.
+# What the lock file has is installed at its version and checked against its hash all the same.
+_NPM = ["npm", "install", "--no-save", "--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline"]
+
+API_KEY = "sk-scripted-model-key-000000000000000000"  # claude wants 28 characters and more
+
+
+class MissingProgramsError(RuntimeError):
+    """The cache lacks programs, or has other versions of them."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prepared:
+    """A program ready to be started: `env` is its whole environment, `cwd` its project folder."""
+
+    cli: str
+    argv: tuple[str, ...]
+    env: Mapping[str, str]
+    home: Path
+    cwd: Path
+
+
+def version(cli: str) -> str:
+    """The pinned version."""
+    pinned: dict[str, str] = json.loads((_LOCKED / "package.json").read_text())["dependencies"]
+    return pinned[PROGRAMS[cli]]
+
+
+def cache_dir() -> Path:
+    if chosen := os.environ.get("SYNAPSED_CLI_CACHE"):
+        return Path(chosen)
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "synapsed" / "cli"
+
+
+def missing() -> str | None:
+    """Why the programs cannot be run from the cache, in a sentence, or None if they can."""
+    cache = cache_dir()
+    stamp = cache / _STAMP
+    if not stamp.is_file():
+        return f"no agent programs in {cache} (python -m tests.real.programs install)"
+    if stamp.read_text() != _fingerprint():
+        return f"the agent programs in {cache} are of other versions (python -m tests.real.programs install)"
+    return None
+
+
+def install() -> Path:
+    """Installs the pinned programs into the cache, unless they are there. Returns the cache. Needs npm and a registry.
+
+    subprocess.CalledProcessError where npm fails; MissingProgramsError where there is no npm.
+    """
+    cache = cache_dir()
+    if shutil.which("npm") is None:
+        raise MissingProgramsError("npm is not on PATH")
+    cache.mkdir(parents=True, exist_ok=True)
+    with (cache / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if missing() is None:
+            return cache
+        (cache / _STAMP).unlink(missing_ok=True)
+        for name in ("package.json", "package-lock.json"):
+            shutil.copyfile(_LOCKED / name, cache / name)
+        subprocess.run(_NPM, cwd=cache, check=True)
+        for package, script in _INSTALL_SCRIPTS.items():
+            subprocess.run(["node", script], cwd=cache / "node_modules" / package, check=True)
+        (cache / _STAMP).write_text(_fingerprint())
+    return cache
+
+
+def prepare(cli: str, home: Path, project: Path, model_url: str) -> Prepared:
+    """Writes the configuration of `cli` into `home`, makes `project`, and says how to start it there.
+
+    `home` must be private (0700 down from its first own folder): gemini refuses configuration below a folder that
+    others may write to. MissingProgramsError where the cache does not have the program.
+    """
+    if reason := missing():
+        raise MissingProgramsError(reason)
+    for folder in (home, project):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    own = _CONFIGURERS[cli](home, project.resolve(), model_url)
+    bin_dir = cache_dir() / "node_modules" / ".bin"
+    node_dir = str(Path(shutil.which("node") or "/usr/bin/node").parent)
+    path = os.pathsep.join(dict.fromkeys([str(bin_dir), node_dir, "/usr/local/bin", "/usr/bin", "/bin"]))
+    common = {"HOME": str(home), "PATH": path, "TERM": "xterm-256color", "LANG": "C.UTF-8", "SHELL": "/bin/sh"}
+    return Prepared(cli=cli, argv=(str(bin_dir / cli),), env={**common, **own}, home=home, cwd=project)
+
+
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    path.touch(mode=0o600)
+    path.write_text(text)
+
+
+def _claude(home: Path, project: Path, model_url: str) -> dict[str, str]:
+    config = {
+        "hasCompletedOnboarding": True,
+        "theme": "dark",
+        "customApiKeyResponses": {"approved": [API_KEY[-20:]], "rejected": []},
+        "projects": {str(project): {"hasTrustDialogAccepted": True}},
+    }
+    _write(home / ".claude.json", json.dumps(config))
+    return {
+        "ANTHROPIC_BASE_URL": model_url,
+        "ANTHROPIC_API_KEY": API_KEY,
+        "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+        "DISABLE_AUTOUPDATER": "1",
+    }
+
+
+def _codex(home: Path, project: Path, model_url: str) -> dict[str, str]:
+    config = f"""\
+model = "scripted"
+model_provider = "scripted"
+check_for_update_on_startup = false
+
+[model_providers.scripted]
+name = "Scripted"
+base_url = "{model_url}/v1"
+wire_api = "responses"
+env_key = "SCRIPTED_API_KEY"
+
+[analytics]
+enabled = false
+
+[projects."{project}"]
+trust_level = "trusted"
+"""
+    _write(home / ".codex" / "config.toml", config)
+    return {"SCRIPTED_API_KEY": API_KEY}
+
+
+def _gemini(home: Path, project: Path, model_url: str) -> dict[str, str]:
+    config = {
+        "security": {"auth": {"selectedType": "gemini-api-key"}},
+        "general": {"disableAutoUpdate": True, "enableAutoUpdate": False},
+        "privacy": {"usageStatisticsEnabled": False},
+    }
+    _write(home / ".gemini" / "settings.json", json.dumps(config))
+    return {
+        "GEMINI_API_KEY": API_KEY,
+        "GOOGLE_GEMINI_BASE_URL": model_url,
+        "GEMINI_CLI_TRUST_WORKSPACE": "true",
+    }
+
+
+def _opencode(home: Path, project: Path, model_url: str) -> dict[str, str]:
+    config = {
+        "$schema": "https://opencode.ai/config.json",
+        "model": "scripted/scripted",
+        "small_model": "scripted/scripted",
+        "autoupdate": False,
+        "share": "disabled",
+        "permission": {"bash": "ask"},
+        "provider": {
+            "scripted": {
+                "npm": "@ai-sdk/openai-compatible",
+                "name": "Scripted",
+                "options": {"baseURL": f"{model_url}/v1", "apiKey": API_KEY},
+                "models": {"scripted": {"name": "Scripted", "tool_call": True}},
+            }
+        },
+    }
+    _write(home / ".config" / "opencode" / "opencode.json", json.dumps(config))
+    return {
+        "OPENCODE_DISABLE_AUTOUPDATE": "1",
+        "OPENCODE_DISABLE_MODELS_FETCH": "1",
+        "OPENCODE_DISABLE_LSP_DOWNLOAD": "1",
+    }
+
+
+_CONFIGURERS: Mapping[str, Callable[[Path, Path, str], dict[str, str]]] = {
+    "claude": _claude,
+    "codex": _codex,
+    "gemini": _gemini,
+    "opencode": _opencode,
+}
+
+
+def _fingerprint() -> str:
+    return hashlib.sha256((_LOCKED / "package-lock.json").read_bytes()).hexdigest()
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.real.programs", description="The cache of agent programs.")
+    parser.add_argument("verb", choices=["install", "check"])
+    if parser.parse_args(arguments).verb == "install":
+        print(f"agent programs in {install()}")
+        return 0
+    reason = missing()
+    print(reason or f"agent programs in {cache_dir()}: " + ", ".join(f"{cli} {version(cli)}" for cli in PROGRAMS))
+    return 0 if reason is None else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
