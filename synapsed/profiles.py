@@ -1,0 +1,371 @@
+"""Profiles: all that is known of a program, as data. TOML in, one frozen model out; no code asks which agent it is.
+
+A profile is found by its name in the user's directory and among the built-in ones; a user's file of the same name
+overrides the built-in key by key. Every pattern is a Python regular expression; those over the screen are searched
+line by line (MULTILINE) in the bottom `rows` lines of what is visible.
+"""
+
+import difflib
+import re
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+
+from synapsed.errors import ConfigError, UnknownProfile
+
+__all__ = [
+    "Answer",
+    "Channel",
+    "ChannelFields",
+    "Composer",
+    "Delivery",
+    "Dialog",
+    "ErrorPattern",
+    "Exit",
+    "Interrupt",
+    "Profile",
+    "ProfileLibrary",
+    "Prompts",
+    "Resume",
+    "Signs",
+    "describe_validation",
+]
+
+BUILTIN = Path(__file__).parent / "_profiles"
+"""Where a wheel has them; a checkout has them beside the package."""
+
+
+def _compiles(pattern: str) -> str:
+    try:
+        re.compile(pattern, re.MULTILINE)
+    except re.error as error:
+        raise ValueError(f"not a regular expression: {error}") from None
+    return pattern
+
+
+Pattern = Annotated[str, AfterValidator(_compiles)]
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Signs(_Section):
+    """What shows one state. Any one sign counts, in the order of evidence: status record, title, screen."""
+
+    title: Pattern | None = None
+    screen: list[Pattern] = []
+    rows: int = Field(default=10, ge=1, le=200)
+    """How many rows from the bottom of the visible text are looked at."""
+    quiet_ms: int = Field(default=250, ge=0, le=60_000)
+    """How long the screen must not have changed before the sign counts."""
+
+
+class Composer(_Section):
+    """Where the program takes a message.
+
+    `line` finds it: its group `text` is what stands in it (for a line-oriented program: what follows the prompt on
+    the cursor's row). `placeholder` says which text there is not a draft; where `dim_is_placeholder`, faint cells do
+    not count either.
+    """
+
+    line: Pattern | None = None
+    at_cursor: bool = False
+    """The row of the cursor must match (line-oriented programs); else the last matching row counts."""
+    placeholder: Pattern | None = None
+    dim_is_placeholder: bool = True
+    bracketed_paste: bool = False
+    """The program takes input only while it has DECSET 2004 on."""
+
+
+class Delivery(_Section):
+    """How a message is typed."""
+
+    paste: Literal["auto", "bracketed", "plain"] = "auto"
+    """auto: bracketed where the program switched it on."""
+    submit: str = "\r"
+    settle_ms: int = Field(default=80, ge=0, le=10_000)
+    """Quiet time of the screen after the paste, before `submit`."""
+    settle_max_ms: int = Field(default=3000, ge=0, le=60_000)
+    """`submit` is sent at the latest then, provided that the screen shows the message."""
+    accept_ms: int = Field(default=2000, ge=100, le=60_000)
+    """No sign of acceptance by then: look at the composer and send `submit` once more, alone."""
+    neutralise: Pattern | None = None
+    """A message that matches would be a command; `neutral_prefix` is put before it."""
+    neutral_prefix: str = " "
+    newline: str = "\n"
+    """What a line break within a message is typed as."""
+    clear: str = "\x15"
+    """Keys that empty the composer; used only on text that synapsed itself put there."""
+    max_bytes: int = Field(default=1 << 20, ge=1)
+
+
+class Dialog(_Section):
+    """A blocking question of the program's own, drawn on the screen."""
+
+    type: Literal["confirmation", "selection", "text", "password", "permission", "question", "trust", "login"]
+    when: list[Pattern]
+    """All must be on the visible screen."""
+    unless: list[Pattern] = []
+    question: Pattern | None = None
+    """Its group `text` (or the match) is the prompt's text; default: the first of `when`."""
+    option: Pattern | None = None
+    """Finds the options: groups `key` and `label`."""
+    options: list[dict[str, str]] = []
+    """Options that are not on the screen as such: `key` (what a person answers), `label`, `keys` (what is typed)."""
+    keys: dict[str, str] = {}
+    """What is typed for an option's key where that is not the key itself."""
+    aliases: dict[str, str] = {}
+    """Other words for options: `yes`, `no`, `allow`, `deny` → an option's key."""
+    submit: str = ""
+    """Typed after the option's key or the text."""
+    refusal: list[str] = []
+    """Options after which the program stops the turn by itself."""
+
+
+class Prompts(_Section):
+    enabled: bool = True
+    dialogs: list[Dialog] = []
+    generic: bool = False
+    """Also look for the generic questions of line-oriented programs ((y/n), [1/2/3], password:) at the cursor."""
+
+
+class Interrupt(_Section):
+    """How a turn is stopped without ending the program."""
+
+    keys: str | None = None
+    signal: str | None = None
+    repeat: int = Field(default=1, ge=1, le=5)
+    gap_ms: int = Field(default=150, ge=0, le=5000)
+    screen: Pattern | None = None
+    """What the screen then says."""
+    confirm_ms: int = Field(default=3000, ge=100, le=60_000)
+
+
+class Exit(_Section):
+    """The program's own way out."""
+
+    keys: list[str] = []
+    gap_ms: int = Field(default=200, ge=0, le=5000)
+    grace_ms: int = Field(default=3000, ge=0, le=60_000)
+    """How long the program has after the keys, and again after SIGTERM."""
+    codes: list[int] = [0]
+    """Exit codes that are fine (restart policy `on-failure` leaves them be)."""
+
+
+class Answer(_Section):
+    """How an answer is read off the screen where no channel has it."""
+
+    mode: Literal["lines", "blocks"] = "lines"
+    """lines: what the program printed between the message and its next prompt. blocks: the blocks that `start` begins,
+    after the message's own."""
+    start: Pattern | None = None
+    end: Pattern | None = None
+    strip: Pattern | None = None
+    """Removed from the beginning of each line."""
+    channel_wait_ms: int = Field(default=1500, ge=0, le=60_000)
+    """How long a channel that should tell the turn's end is waited for after the screen is ready again."""
+
+
+class ErrorPattern(_Section):
+    """The program's own words for a failed turn, in its own chrome (never in an answer's prose)."""
+
+    pattern: Pattern
+    code: str = "MODEL_ERROR"
+
+
+class Resume(_Section):
+    """Arguments that continue the program's last conversation; `{conversation}` is its id."""
+
+    args: list[str] = []
+    fresh_args: list[str] = []
+    """Arguments of a first start; `{conversation}` is an id chosen by synapsed."""
+    needs_conversation: bool = False
+
+
+class ChannelFields(_Section):
+    """Where a hook's payload has what is wanted: dotted paths."""
+
+    session: str = "session_id"
+    transcript: str = "transcript_path"
+    prompt: str = "prompt"
+    turn: str | None = None
+    answer: str | None = None
+    error: str | None = None
+    tool: str = "tool_name"
+    tool_input: str = "tool_input"
+    tool_output: str = "tool_response"
+
+
+class Channel(_Section):
+    """One side channel: which adapter speaks it, and how it is injected into a launch.
+
+    In `args`, `env` and `files` these are replaced: `{hook:EVENT}` the command that reports EVENT, `{hook_json:EVENT}`
+    the same escaped for a JSON or TOML string, `{file:NAME}` the path of a file of `files`, `{port}` a free port,
+    `{agent_dir}`, `{conversation}`.
+    """
+
+    adapter: Literal["hooks", "session-server"]
+    rank: int = 10
+    args: list[str] = []
+    env: dict[str, str] = {}
+    files: dict[str, dict[str, Any]] = {}
+    """Files written as JSON (0600) for each launch, by name."""
+    events: dict[
+        str,
+        Literal[
+            "session",
+            "accepted",
+            "said",
+            "ended",
+            "failed",
+            "interrupted",
+            "permission",
+            "tool-started",
+            "tool-finished",
+        ],
+    ] = {}
+    """What each of the program's events means."""
+    fields: ChannelFields = ChannelFields()
+    transcript: dict[str, Any] = {}
+    """How the program's own transcript file is read; the adapter's keys."""
+    options: dict[str, Any] = {}
+
+
+class Profile(_Section):
+    """What is known of one program. `source` is where it was read."""
+
+    name: str
+    description: str = ""
+    command: str
+    args: list[str] = []
+    env: dict[str, str] = {}
+    unset_env: list[str] = []
+    """Variables (shell patterns) that would make the program think it runs inside another of its kind."""
+    ports: tuple[int, int] = (8140, 8189)
+    transport: Literal["pty", "pipes"] = "pty"
+    cols: int = 120
+    rows: int = 40
+    verified: str | None = None
+    """The program's version that this profile was measured on."""
+    status_records: bool = True
+    """The program's OSC 7501 records are believed, where it writes any."""
+    ready: Signs = Signs()
+    busy: Signs = Signs()
+    waiting: Signs = Signs()
+    error: list[ErrorPattern] = []
+    composer: Composer = Composer()
+    delivery: Delivery = Delivery()
+    interrupt: Interrupt = Interrupt()
+    exit: Exit = Exit()
+    answer: Answer = Answer()
+    prompts: Prompts = Prompts()
+    resume: Resume = Resume()
+    channels: dict[str, Channel] = {}
+    instructions: dict[str, Any] = {}
+    parsers: dict[str, Any] = {}
+    rights: list[str] = []
+    source: str = ""
+
+
+def describe_validation(error: ValidationError, path: Path, text: str, model: type[BaseModel]) -> str:
+    """The first thing wrong in `text`, with file, line, key, and for an unknown key the nearest known one."""
+    first = error.errors()[0]
+    location = [str(part) for part in first["loc"]]
+    key = location[-1] if location else ""
+    line = _line_of(text, key)
+    where = f"{path}:{line}" if line else str(path)
+    dotted = ".".join(location)
+    if first["type"] == "extra_forbidden":
+        near = difflib.get_close_matches(key, _known_keys(model, location[:-1]), n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        return f"{where}: unknown key {dotted!r}{hint}"
+    return f"{where}: {dotted}: {first['msg']}"
+
+
+def _line_of(text: str, key: str) -> int | None:
+    pattern = re.compile(rf"(?:^|[\[.\s{{,\"']){re.escape(key)}(?:[\]\s=.\"']|$)")
+    return next((n for n, line in enumerate(text.splitlines(), 1) if pattern.search(line)), None)
+
+
+def _known_keys(model: type[BaseModel], path: list[str]) -> list[str]:
+    current: type[BaseModel] = model
+    for part in path:
+        field = current.model_fields.get(part)
+        nested = _nested_model(field.annotation) if field is not None else None
+        if nested is not None:
+            current = nested
+    return list(current.model_fields)
+
+
+def _nested_model(annotation: Any) -> type[BaseModel] | None:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    for argument in getattr(annotation, "__args__", ()):
+        if (found := _nested_model(argument)) is not None:
+            return found
+    return None
+
+
+class ProfileLibrary:
+    """The profiles of `directories`, the last one winning key by key. Read once; `reload` reads again."""
+
+    def __init__(self, directories: list[Path]) -> None:
+        self._directories = directories
+        self._profiles: dict[str, Profile] = {}
+        self.reload()
+
+    @classmethod
+    def standard(cls, user: Path) -> "ProfileLibrary":
+        """The built-in profiles, overridden by those in the directory `user`."""
+        builtin = BUILTIN if BUILTIN.is_dir() else Path(__file__).parent.parent / "profiles"
+        return cls([builtin, user])
+
+    def reload(self) -> None:
+        """Read all files; ConfigError leaves the profiles as they were."""
+        merged: dict[str, dict[str, Any]] = {}
+        origin: dict[str, tuple[Path, str]] = {}
+        for directory in self._directories:
+            for path in sorted(directory.glob("*.toml")) if directory.is_dir() else ():
+                text = path.read_text(encoding="utf-8")
+                data = _parse_toml(path, text)
+                merged[path.stem] = _overlay(merged.get(path.stem, {}), data)
+                origin[path.stem] = (path, text)
+        profiles = {}
+        for name, data in merged.items():
+            path, text = origin[name]
+            try:
+                profiles[name] = Profile.model_validate({"command": name, **data, "name": name, "source": str(path)})
+            except ValidationError as error:
+                raise ConfigError(describe_validation(error, path, text, Profile), file=str(path)) from None
+        self._profiles = profiles
+
+    def names(self) -> list[str]:
+        return sorted(self._profiles)
+
+    def get(self, name: str) -> Profile:
+        """The profile `name`; UnknownProfile names the nearest."""
+        if (profile := self._profiles.get(name)) is not None:
+            return profile
+        near = difflib.get_close_matches(name, self._profiles, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(self.names())}"
+        raise UnknownProfile(f"no profile {name[:80]!r}: {hint}", profile=name[:80], profiles=self.names())
+
+
+def _parse_toml(path: Path, text: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{path}: {error}", file=str(path)) from None
+
+
+def _overlay(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """`over` on `base`, tables merged key by key, everything else replaced."""
+    result = dict(base)
+    for key, value in over.items():
+        old = result.get(key)
+        result[key] = _overlay(old, value) if isinstance(old, Mapping) and isinstance(value, Mapping) else value
+    return result
