@@ -4,7 +4,7 @@
     python -m tests.real.programs check      # exit code 0 if all are there in the pinned versions
 
 The cache is ``$SYNAPSED_CLI_CACHE``, by default ``${XDG_CACHE_HOME:-~/.cache}/synapsed/cli``. `prepare` gives a program
-a home of its own, with the scripted model as its provider, a key, no updates, no telemetry, and a project folder that is
+a home of its own, with the scripted model as its provider, a key, no updates, no telemetry and a project folder that is
 trusted: what a person has in their configuration. What synapsed adds on its own (hooks, permission mode, server ports)
 is the business of its profiles and is not here.
 """

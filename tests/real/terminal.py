@@ -1,0 +1,213 @@
+"""A plain terminal for driving a program in tests: PTY, emulator, answers to queries, waiting for what the screen says.
+
+A thread reads; everything else is called from the test's. Times are monotonic seconds since the start.
+"""
+
+import os
+import re
+import signal
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from evp import RenderState
+from evp import Terminal as Emulator
+from ptyprocess import PtyProcess
+
+__all__ = ["Mark", "Terminal", "render"]
+
+COLUMNS, ROWS = 120, 40
+PASTE_SETTLED = 0.15  # seconds without output after a paste before Enter is pressed
+READ_BYTES = 65536
+
+# Queries that a terminal answers: pattern, and the answer to the match. No answer to the kitty keyboard query
+# (``CSI ? u``): programs that hear one change the encoding of their keys.
+_QUERIES: Sequence[tuple[re.Pattern[bytes], Callable[[re.Match[bytes], tuple[int, int]], bytes]]] = (
+    (re.compile(rb"\x1b\[>0?q"), lambda _, __: b"\x1bP>|tests 1.0\x1b\\"),
+    (re.compile(rb"\x1b\[0?c"), lambda _, __: b"\x1b[?62;22c"),
+    (re.compile(rb"\x1b\[6n"), lambda _, at: b"\x1b[%d;%dR" % (at[1] + 1, at[0] + 1)),
+    (re.compile(rb"\x1b\[5n"), lambda _, __: b"\x1b[0n"),
+    (re.compile(rb"\x1b\]10;\?(\x07|\x1b\\)"), lambda m, _: b"\x1b]10;rgb:e0e0/e0e0/e0e0" + m[1]),
+    (re.compile(rb"\x1b\]11;\?(\x07|\x1b\\)"), lambda m, _: b"\x1b]11;rgb:1010/1010/1010" + m[1]),
+    (re.compile(rb"\x1b\[\?(\d+)\$p"), lambda m, _: b"\x1b[?%s;%d$y" % (m[1], 2 if m[1] == b"2026" else 0)),
+    (re.compile(rb"\x1b\[16t"), lambda _, __: b"\x1b[6;18;9t"),
+    (re.compile(rb"\x1b\[14t"), lambda _, __: b"\x1b[4;%d;%dt" % (ROWS * 18, COLUMNS * 9)),
+    (re.compile(rb"\x1b\]7501;\?(\x07|\x1b\\)"), lambda m, _: b"\x1b]7501;?" + m[1]),
+)
+_LONGEST_QUERY = 64
+_STATUS = re.compile(rb"\x1b\]7501;([^\x07\x1b?][^\x07\x1b]*)(?:\x07|\x1b\\)")
+_TITLE = re.compile(rb"\x1b\][02];([^\x07\x1b]*)(?:\x07|\x1b\\)")
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A named moment: seconds since the start, and how many bytes the program had written."""
+
+    label: str
+    at: float
+    offset: int
+
+
+class Terminal:
+    """A program in a PTY of 120 by 40. A context manager that kills it, and its process group, at the end."""
+
+    def __init__(self, argv: Sequence[str], *, env: Mapping[str, str], cwd: Path, answer_7501: bool = True) -> None:
+        self._process = PtyProcess.spawn(list(argv), cwd=str(cwd), env=dict(env), dimensions=(ROWS, COLUMNS))
+        self._start = time.monotonic()
+        self._answered = _QUERIES if answer_7501 else _QUERIES[:-1]
+        self._changed = threading.Condition()
+        self._emulator = Emulator(COLUMNS, ROWS)
+        self._view = RenderState(self._emulator)
+        self._last_output = 0.0
+        self._seen = 0  # bytes in which queries were looked for
+        self.raw = bytearray()
+        self.chunks: list[tuple[float, int]] = []  # when, and the offset after it
+        self.marks: list[Mark] = []
+        self.ended = False
+        self._reader = threading.Thread(target=self._read, name=f"reader of {argv[0]}", daemon=True)
+        self._reader.start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.kill()
+
+    @property
+    def pid(self) -> int:
+        pid: int = self._process.pid
+        return pid
+
+    @property
+    def now(self) -> float:
+        return time.monotonic() - self._start
+
+    def screen(self) -> str:
+        """The visible screen as text, without trailing blanks."""
+        with self._changed:
+            return _lines(self._view)
+
+    def title(self) -> str:
+        return self.titles()[-1] if self.titles() else ""
+
+    def titles(self) -> list[str]:
+        """Every title set so far."""
+        return [found[1].decode(errors="replace") for found in _TITLE.finditer(self._output())]
+
+    def statuses(self) -> list[str]:
+        """Bodies of every OSC 7501 so far."""
+        return [found[1].decode(errors="replace") for found in _STATUS.finditer(self._output())]
+
+    def mode(self, number: int) -> bool:
+        """Whether this DEC private mode is set."""
+        with self._changed:
+            return self._emulator.mode(number)
+
+    def mark(self, label: str) -> None:
+        with self._changed:
+            self.marks.append(Mark(label, self.now, len(self.raw)))
+
+    def send(self, keys: str | bytes) -> None:
+        data = keys.encode() if isinstance(keys, str) else keys
+        while data:
+            data = data[os.write(self._process.fd, data) :]
+
+    def submit(self, text: str) -> None:
+        """Pastes the text, waits until the screen has changed and settled, and presses Enter."""
+        before = len(self._output())
+        self.send(b"\x1b[200~" + text.encode() + b"\x1b[201~")
+        self.wait(lambda: len(self.raw) > before, "an echo of the paste")
+        self.settle(PASTE_SETTLED)
+        self.send("\r")
+
+    def wait(self, found: Callable[[], bool], what: str, *, timeout: float = 30.0) -> None:
+        """Waits until `found` is true; it is asked after every piece of output. TimeoutError shows the screen."""
+        with self._changed:
+            if self._changed.wait_for(lambda: found() or self.ended, timeout) and found():
+                return
+        state = "the program has ended" if self.ended else f"not within {timeout} s"
+        raise TimeoutError(f"{what}: {state}; title {self.title()!r}, screen:\n{self.screen()}")
+
+    def wait_screen(self, pattern: str, *, timeout: float = 30.0) -> None:
+        """Waits until the screen has this regular expression."""
+        self.wait(lambda: re.search(pattern, _lines(self._view)) is not None, pattern, timeout=timeout)
+
+    def wait_gone(self, pattern: str, *, timeout: float = 30.0) -> None:
+        self.wait(lambda: re.search(pattern, _lines(self._view)) is None, f"no more {pattern}", timeout=timeout)
+
+    def settle(self, quiet: float = 0.4, *, at_most: float = 15.0) -> None:
+        """Waits until nothing was written for `quiet` seconds, or `at_most` seconds have passed."""
+        deadline = time.monotonic() + at_most
+        with self._changed:
+            while not self.ended and (now := time.monotonic()) < deadline:
+                rest = self._last_output + quiet - now
+                if rest <= 0:
+                    return
+                self._changed.wait(min(rest, deadline - now))
+
+    def wait_exit(self, *, timeout: float = 20.0) -> int:
+        """The exit code, or minus the signal."""
+        self.wait(lambda: self.ended, "its end", timeout=timeout)
+        self._process.wait()
+        code: int | None = self._process.exitstatus
+        return code if code is not None else -int(self._process.signalstatus)
+
+    def kill(self) -> None:
+        """Kills the program and its process group. Does nothing if it has ended."""
+        if self._process.isalive():
+            os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+        self._reader.join(timeout=10)
+        self._process.close(force=True)
+
+    def _output(self) -> bytes:
+        with self._changed:
+            return bytes(self.raw)
+
+    def _read(self) -> None:
+        while True:
+            try:
+                data = os.read(self._process.fd, READ_BYTES)
+            except OSError:  # EIO: no one has the other side open any more
+                data = b""
+            with self._changed:
+                if not data:
+                    self.ended = True
+                    self._changed.notify_all()
+                    return
+                self._take(data)
+                self._changed.notify_all()
+
+    def _take(self, data: bytes) -> None:
+        self.raw += data
+        self._last_output = time.monotonic()
+        self.chunks.append((self.now, len(self.raw)))
+        self._emulator.feed(data)
+        tail = bytes(self.raw[max(0, self._seen - _LONGEST_QUERY) :])
+        base = len(self.raw) - len(tail)
+        found = [(m.end() + base, answer, m) for pattern, answer in self._answered for m in pattern.finditer(tail)]
+        for end, answer, match in sorted(found, key=lambda item: item[0]):
+            if end > self._seen:
+                self.send(answer(match, self._cursor()))
+        self._seen = len(self.raw)
+
+    def _cursor(self) -> tuple[int, int]:
+        cursor = self._view.frame().cursor
+        return (cursor[0], cursor[1]) if cursor else (0, 0)
+
+
+def render(raw: bytes) -> str:
+    """The screen after these bytes, as text."""
+    emulator = Emulator(COLUMNS, ROWS)
+    emulator.feed(raw)
+    return _lines(RenderState(emulator))
+
+
+def _lines(view: RenderState) -> str:
+    return "\n".join("".join(row.graphemes).rstrip() for row in view.frame().rows).rstrip("\n")
