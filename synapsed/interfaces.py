@@ -36,6 +36,7 @@ __all__ = [
     "StartRequest",
     "Store",
     "TaskFilter",
+    "task_cursor",
 ]
 
 
@@ -53,7 +54,8 @@ class NewEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskFilter:
-    """Which tasks; None means any. `before` is a cursor: only tasks that sort after it are given (newest first)."""
+    """Which tasks; None means any. `updated_since` is inclusive, in the form of `clock.iso`. `before` is the
+    `task_cursor` of the last task of a page: only tasks that sort after that one are given (newest first)."""
 
     agent_id: str | None = None
     context_id: str | None = None
@@ -61,6 +63,11 @@ class TaskFilter:
     updated_since: str | None = None
     limit: int = 50
     before: str | None = None
+
+
+def task_cursor(task: Task) -> str:
+    """The cursor with which `TaskFilter.before` goes on after `task`: opaque to clients."""
+    return f"{task.updated_at}~{task.id}"
 
 
 class EventLog(Protocol):
@@ -78,12 +85,18 @@ class EventLog(Protocol):
         ...
 
     def follow(self, after: int, *, task_id: str | None = None, agent_id: str | None = None) -> AsyncIterator[Event]:
-        """Every such event, for ever. A pull view: a slow reader costs nothing but its cursor."""
+        """Every such event with an id greater than `after`, until the store is closed. A pull view: a slow reader costs
+        nothing but its cursor."""
         ...
 
 
 class Store(Protocol):
-    """Durable state. Every method is safe to cancel; a commit that was begun completes."""
+    """Durable state. Every method is safe to cancel; a commit that was begun completes. Where the database refuses,
+    StoreError is raised (`details["reason"]`: `full`, `corrupt`, `busy`, `io`, …), nothing of that call is stored, and
+    later calls work again when the cause is gone.
+
+    Tasks and records are given out as fresh objects. What is put is taken as it is at the call; the data of an event
+    must not be changed afterwards."""
 
     @property
     def events(self) -> EventLog: ...
@@ -98,7 +111,8 @@ class Store(Protocol):
         agents: Sequence[AgentRecord] = (),
     ) -> list[Event]:
         """One transaction: tasks and agents are put whole, `turn` is put, the turn of task `turn_ended` is removed,
-        events are appended. Returns the events with their ids, after they are durable against kill -9."""
+        events are appended. Returns the events with their ids, after they are durable against kill -9. Commits are
+        done in the order of the calls. The task of `turn` must be known."""
         ...
 
     async def agents(self) -> list[AgentRecord]: ...
@@ -110,7 +124,12 @@ class Store(Protocol):
     async def task(self, task_id: str) -> Task | None: ...
 
     async def tasks(self, which: TaskFilter) -> tuple[list[Task], int]:
-        """The tasks, most recently updated first, and how many there are without `limit` and `before`."""
+        """The tasks, most recently updated first, and how many there are without `limit` and `before`. Raises
+        InvalidRequest for a cursor that is none."""
+        ...
+
+    async def find_tasks(self, prefix: str, limit: int) -> list[str]:
+        """At most `limit` ids of tasks that begin with `prefix`, sorted."""
         ...
 
     async def open_tasks(self) -> list[Task]:
@@ -119,7 +138,9 @@ class Store(Protocol):
 
     async def turns(self) -> list[TurnRecord]: ...
 
-    async def save_checkpoint(self, agent_id: str, checkpoint: Checkpoint) -> None: ...
+    async def save_checkpoint(self, agent_id: str, checkpoint: Checkpoint) -> None:
+        """Replaces the one before; dropped where the agent is not (or no longer) known."""
+        ...
 
     async def checkpoint(self, agent_id: str) -> Checkpoint | None: ...
 

@@ -1,0 +1,275 @@
+"""The database file: opened safely, written by one thread in groups, read by another. Knows nothing of what is kept.
+
+Group commit without locks: all bookkeeping happens in the event loop. Writes wait in a queue; one group at a time is
+handed to the writer's thread, which runs its jobs in one transaction, and whatever arrived meanwhile is the next group.
+A lone write so costs one transaction, and many at once share one.
+
+If anything in a group fails, the transaction is rolled back and each job runs again in a transaction of its own: the
+failing one fails alone. (Savepoints would not do: a full disk makes SQLite roll back the whole transaction by itself.)
+A job may thus run twice and must have no effect but on the database.
+"""
+
+import asyncio
+import os
+import sqlite3
+import stat
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from synapsed.errors import StoreError
+from synapsed.store.schema import migrate
+
+__all__ = ["Database"]
+
+WRITES_MAX = 1024
+"""Writes that may be waiting; further writers wait in `write`, in order, before theirs has begun."""
+
+GROUP_MAX = 256
+"""Writes in one transaction: bounds how long the first of them waits for the last."""
+
+BUSY_TIMEOUT = 5000
+"""Milliseconds to wait for another process (a person's `sqlite3`, a backup) that holds the lock."""
+
+WAL_SIZE_MAX = 16 * 1024 * 1024
+"""Bytes to which the write-ahead log is cut back after a checkpoint."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Write:
+    job: Callable[[sqlite3.Connection], Any]
+    done: Callable[[Any], None] | None
+    future: asyncio.Future[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    value: Any = None
+    error: Exception | None = None
+
+
+class Database:
+    """One SQLite file. Make it with `open`; every method belongs to the event loop that did."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._loop = asyncio.get_running_loop()
+        self._writer = ThreadPoolExecutor(1, "store-writer")
+        self._reader = ThreadPoolExecutor(1, "store-reader")
+        self._write_connection: sqlite3.Connection | None = None
+        self._read_connection: sqlite3.Connection | None = None
+        self._slots = asyncio.Semaphore(WRITES_MAX)
+        self._pending: deque[_Write] = deque()
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._closing = False
+
+    @classmethod
+    async def open(cls, path: Path) -> Self:
+        """The database at `path`, created (0600) or brought to the newest schema. Raises StoreError."""
+        database = cls(path)
+        try:
+            database._write_connection = await database._run(database._writer, database._open_writer)
+            database._read_connection = await database._run(database._reader, database._open_reader)
+        except BaseException:
+            await database.close()
+            raise
+        return database
+
+    async def write[T](self, job: Callable[[sqlite3.Connection], T], done: Callable[[T], None] | None = None) -> T:
+        """Run `job` in a transaction, in the order of the calls, and return its value once that is committed.
+
+        `done` is then called with the value, in the event loop, in the same order and before any waiter goes on; also
+        when the caller was cancelled, for a write that has begun completes. Raises StoreError.
+        """
+        self._check_open()
+        await self._slots.acquire()
+        try:
+            self._check_open()
+        except StoreError:
+            self._slots.release()
+            raise
+        future: asyncio.Future[T] = self._loop.create_future()
+        self._pending.append(_Write(job, done, future))
+        if self._idle.is_set():
+            self._idle.clear()
+            self._loop.call_soon(self._begin_group)  # soon, not now: all that is written in this round goes together
+        return await future
+
+    async def read[T](self, query: Callable[[sqlite3.Connection], T]) -> T:
+        """The value of `query`, run in the reader's thread on one snapshot of what is committed. Raises StoreError."""
+        self._check_open()
+        return await self._run(self._reader, self._query, query)
+
+    async def close(self) -> None:
+        """Finish what was begun, refuse the rest, close the file. May be called again."""
+        self._closing = True
+        await self._idle.wait()
+        for executor, connection in ((self._reader, self._read_connection), (self._writer, self._write_connection)):
+            if connection is not None:
+                with suppress(RuntimeError):  # closed before
+                    await self._loop.run_in_executor(executor, connection.close)
+            executor.shutdown(wait=False)
+
+    def _check_open(self) -> None:
+        if self._closing:
+            raise StoreError("the store is closed", reason="closed")
+
+    async def _run[**P, T](
+        self, executor: ThreadPoolExecutor, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        try:
+            return await self._loop.run_in_executor(executor, lambda: call(*args, **kwargs))
+        except sqlite3.Error as error:
+            raise _store_error(error, self._path) from error
+
+    # --- groups: in the event loop -----------------------------------------------------------------------------------
+
+    def _begin_group(self) -> None:
+        group = [self._pending.popleft() for _ in range(min(len(self._pending), GROUP_MAX))]
+
+        def tell(future: Future[list[_Outcome]]) -> None:
+            self._loop.call_soon_threadsafe(self._end_group, group, future.result())
+
+        self._writer.submit(self._commit_group, [write.job for write in group]).add_done_callback(tell)
+
+    def _end_group(self, group: Sequence[_Write], outcomes: Sequence[_Outcome]) -> None:
+        for write, outcome in zip(group, outcomes, strict=True):
+            self._slots.release()
+            if outcome.error is None and write.done is not None:
+                write.done(outcome.value)
+            if write.future.done():
+                continue
+            if outcome.error is None:
+                write.future.set_result(outcome.value)
+            else:
+                write.future.set_exception(outcome.error)
+        if self._pending:
+            self._begin_group()
+        else:
+            self._idle.set()
+
+    # --- in the writer's thread --------------------------------------------------------------------------------------
+
+    def _commit_group(self, jobs: Sequence[Callable[[sqlite3.Connection], Any]]) -> list[_Outcome]:
+        try:
+            return [_Outcome(value) for value in self._transaction(jobs)]
+        except Exception as error:  # noqa: BLE001 - whatever a job raises goes to the one who wrote it
+            if len(jobs) == 1:
+                return [self._failed(error)]
+        return [outcome for job in jobs for outcome in self._commit_group([job])]
+
+    def _transaction(self, jobs: Sequence[Callable[[sqlite3.Connection], Any]]) -> list[Any]:
+        connection = self._write_connection
+        assert connection is not None
+        if connection.in_transaction:  # the disk failed so badly that the last one could not even be rolled back
+            connection.execute("ROLLBACK")
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            values = [job(connection) for job in jobs]
+            connection.execute("COMMIT")
+        except BaseException:
+            if connection.in_transaction:  # a full disk has rolled it back already
+                connection.execute("ROLLBACK")
+            raise
+        return values
+
+    def _failed(self, error: Exception) -> _Outcome:
+        if isinstance(error, sqlite3.Error):
+            translated = _store_error(error, self._path)
+            translated.__cause__ = error
+            return _Outcome(error=translated)
+        if isinstance(error, UnicodeError | OverflowError):  # of a text or number that SQLite cannot hold
+            return _Outcome(error=StoreError(f"this cannot be kept: {error}", reason="unencodable"))
+        return _Outcome(error=error)
+
+    def _open_writer(self) -> sqlite3.Connection:
+        _create_private(self._path)
+        connection = _connect(self._path)
+        try:
+            connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # heeded only while the file is empty
+            _switch_to_wal(connection)
+            connection.execute("PRAGMA synchronous = NORMAL")
+            connection.execute("PRAGMA foreign_keys = ON")
+            connection.execute(f"PRAGMA journal_size_limit = {WAL_SIZE_MAX}")
+            migrate(connection)
+        except StoreError as error:
+            connection.close()
+            raise StoreError(f"{self._path}: {error.message}", **error.details, path=str(self._path)) from None
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    # --- in the reader's thread --------------------------------------------------------------------------------------
+
+    def _open_reader(self) -> sqlite3.Connection:
+        connection = _connect(self._path)
+        connection.execute("PRAGMA query_only = ON")
+        return connection
+
+    def _query[T](self, query: Callable[[sqlite3.Connection], T]) -> T:
+        connection = self._read_connection
+        assert connection is not None
+        connection.execute("BEGIN")
+        try:
+            return query(connection)
+        finally:
+            if connection.in_transaction:
+                connection.execute("COMMIT")
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(path, autocommit=True, cached_statements=64)
+    connection.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT}")
+    return connection
+
+
+def _switch_to_wal(connection: sqlite3.Connection) -> None:
+    (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
+    if mode != "wal":
+        raise StoreError(
+            "this file system cannot share memory (is it a network's?): put the state directory on a local disk",
+            reason="no-wal",
+        )
+
+
+def _create_private(path: Path) -> None:
+    """See that `path` is a file of ours which nobody else can read, before SQLite opens it (its companions `-wal` and
+    `-shm` get the same mode). Environments of agents are in it."""
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise StoreError(f"{path}: {error.strerror}", reason="io", path=str(path)) from error
+    try:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
+            raise StoreError(f"{path} is not a file of this user", reason="foreign", path=str(path))
+        if status.st_mode & 0o077:
+            os.fchmod(descriptor, 0o600)
+    finally:
+        os.close(descriptor)
+
+
+_REASONS = {
+    sqlite3.SQLITE_FULL: ("full", "the disk is full; nothing was changed, it will go on when there is space"),
+    sqlite3.SQLITE_CORRUPT: ("corrupt", "the database is damaged; move it away or restore a copy"),
+    sqlite3.SQLITE_NOTADB: ("corrupt", "this is not a database, or it is damaged; move it away or restore a copy"),
+    sqlite3.SQLITE_BUSY: ("busy", "another program holds the database"),
+    sqlite3.SQLITE_LOCKED: ("busy", "another program holds the database"),
+    sqlite3.SQLITE_READONLY: ("readonly", "the database cannot be written"),
+    sqlite3.SQLITE_CANTOPEN: ("io", "the database cannot be opened"),
+    sqlite3.SQLITE_IOERR: ("io", "the disk failed"),
+    sqlite3.SQLITE_CONSTRAINT: ("constraint", "what was to be stored contradicts what is there"),
+}
+
+
+def _store_error(error: sqlite3.Error, path: Path) -> StoreError:
+    primary = getattr(error, "sqlite_errorcode", 0) & 0xFF  # the rest refines it
+    reason, message = _REASONS.get(primary, ("other", "the database refused"))
+    return StoreError(f"{path}: {message} ({error})", reason=reason, path=str(path))

@@ -1,0 +1,216 @@
+"""The one event log: rows of the database, the recent ones also in memory, and pull views of both.
+
+A follower holds nothing but a cursor. It reads from the ring of recent events, or from the database where it is
+further behind, and when it has all there is it waits on a future under its topic (a task, an agent, or everything).
+Publishing touches only the topics of the new events, and tells each waiter the id of the first event that can concern
+it: a follower that slept through ten thousand events of others goes on at that point without looking at them.
+"""
+
+import asyncio
+import sqlite3
+from collections.abc import AsyncIterator, Iterable, Sequence
+from dataclasses import dataclass
+
+from synapsed.model.events import Event, parse_event
+from synapsed.store.database import Database
+
+__all__ = ["EVENTS_MAX", "EVENT_BYTES_MAX", "EventRow", "SqliteEventLog", "append_events", "last_event_id"]
+
+EVENTS_MAX = 4096
+"""Recent events kept in memory."""
+
+EVENT_BYTES_MAX = 8 * 1024 * 1024
+"""Bytes of JSON of the events kept in memory; the oldest go first, and are read from the database when wanted."""
+
+FOLLOW_BATCH = 256
+"""Events that a follower takes at a time: bounds the memory of one that lags."""
+
+
+@dataclass(frozen=True, slots=True)
+class EventRow:
+    """An event ready to be written."""
+
+    at: float
+    agent_id: str
+    task_id: str | None
+    type: str
+    data: str
+    """JSON."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Which:
+    task_id: str | None
+    agent_id: str | None
+
+    def matches(self, event: Event) -> bool:
+        return (self.task_id is None or event.task_id == self.task_id) and (
+            self.agent_id is None or event.agent_id == self.agent_id
+        )
+
+    @property
+    def topic(self) -> str | None:
+        """What to wait on: the narrowest of the two."""
+        if self.task_id is not None:
+            return f"task {self.task_id}"
+        return f"agent {self.agent_id}" if self.agent_id is not None else None
+
+
+class _Ring:
+    """The newest events, without a gap: ids `first` to `last`, each in the slot of its id modulo the capacity."""
+
+    def __init__(self, last: int, events_max: int, bytes_max: int) -> None:
+        self.first = last + 1
+        self.last = last
+        self._slots: list[tuple[Event, int] | None] = [None] * events_max
+        self._bytes = 0
+        self._bytes_max = bytes_max
+
+    def append(self, event: Event, size: int) -> None:
+        assert event.id == self.last + 1, "ids grow by one"
+        if event.id - self.first == len(self._slots):
+            self._drop_first()
+        self._slots[event.id % len(self._slots)] = (event, size)
+        self.last = event.id
+        self._bytes += size
+        while self._bytes > self._bytes_max:
+            self._drop_first()
+
+    def between(self, after: int, upto: int) -> Iterable[Event]:
+        """The events with `after < id <= upto`, which must all be here."""
+        slots = self._slots
+        for number in range(after + 1, upto + 1):
+            slot = slots[number % len(slots)]
+            assert slot is not None
+            yield slot[0]
+
+    def _drop_first(self) -> None:
+        place = self.first % len(self._slots)
+        slot = self._slots[place]
+        assert slot is not None
+        self._slots[place] = None
+        self._bytes -= slot[1]
+        self.first += 1
+
+
+class SqliteEventLog:
+    """The `EventLog` of a database; `publish` is for the store that writes it."""
+
+    def __init__(
+        self, database: Database, last_id: int, *, events_max: int = EVENTS_MAX, bytes_max: int = EVENT_BYTES_MAX
+    ) -> None:
+        self._database = database
+        self._ring = _Ring(last_id, events_max, bytes_max)
+        self._waiting: dict[str | None, set[asyncio.Future[int]]] = {}
+        self._closed = False
+
+    @property
+    def last_id(self) -> int:
+        return self._ring.last
+
+    async def read(
+        self, after: int, *, task_id: str | None = None, agent_id: str | None = None, limit: int = 500
+    ) -> list[Event]:
+        return await self._read(after, self.last_id, _Which(task_id, agent_id), limit)
+
+    async def follow(
+        self, after: int, *, task_id: str | None = None, agent_id: str | None = None
+    ) -> AsyncIterator[Event]:
+        which = _Which(task_id, agent_id)
+        cursor = after
+        while not self._closed:
+            upto = self.last_id
+            batch = await self._read(cursor, upto, which, FOLLOW_BATCH)
+            for event in batch:
+                yield event
+            if len(batch) == FOLLOW_BATCH:
+                cursor = batch[-1].id
+                continue
+            cursor = max(cursor, upto)
+            # No await between this comparison and the registration, so that no event falls in between.
+            if self.last_id == upto and not self._closed:
+                cursor = max(cursor, await self._changed(which.topic))
+
+    def publish(self, events: Iterable[tuple[Event, int]]) -> None:
+        """Make durable events visible: each with the size of its JSON, ids growing by one."""
+        for event, size in events:
+            self._ring.append(event, size)
+            self._wake(None, event.id - 1)
+            self._wake(f"agent {event.agent_id}", event.id - 1)
+            if event.task_id is not None:
+                self._wake(f"task {event.task_id}", event.id - 1)
+
+    def close(self) -> None:
+        """End every follower."""
+        self._closed = True
+        for topic in list(self._waiting):
+            self._wake(topic, self.last_id)
+
+    async def _read(self, after: int, upto: int, which: _Which, limit: int) -> list[Event]:
+        if after >= upto or limit <= 0:
+            return []
+        if after + 1 < self._ring.first:
+            return await self._database.read(lambda connection: _select(connection, after, upto, which, limit))
+        found: list[Event] = []
+        for event in self._ring.between(after, upto):
+            if which.matches(event):
+                found.append(event)
+                if len(found) == limit:
+                    break
+        return found
+
+    async def _changed(self, topic: str | None) -> int:
+        """Wait for the next event of `topic`; the cursor just before it."""
+        future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        waiting = self._waiting.setdefault(topic, set())
+        waiting.add(future)
+        try:
+            return await future
+        finally:
+            waiting.discard(future)
+            if not waiting and self._waiting.get(topic) is waiting:
+                del self._waiting[topic]
+
+    def _wake(self, topic: str | None, cursor: int) -> None:
+        for future in self._waiting.pop(topic, ()):
+            if not future.done():
+                future.set_result(cursor)
+
+
+def append_events(connection: sqlite3.Connection, rows: Sequence[EventRow]) -> list[int]:
+    """Write the rows in the transaction that is open; their ids. A rollback gives the ids back: there is no gap."""
+    ids = []
+    for row in rows:
+        cursor = connection.execute(
+            "INSERT INTO events (at, agent_id, task_id, type, data) VALUES (?, ?, ?, ?, ?)",
+            (row.at, row.agent_id, row.task_id, row.type, row.data),
+        )
+        assert cursor.lastrowid is not None
+        ids.append(cursor.lastrowid)
+    return ids
+
+
+def last_event_id(connection: sqlite3.Connection) -> int:
+    """Id of the newest event there ever was, 0 for none."""
+    row = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'events'").fetchone()
+    return int(row[0]) if row else 0
+
+
+def _select(connection: sqlite3.Connection, after: int, upto: int, which: _Which, limit: int) -> list[Event]:
+    where = ["id > ?", "id <= ?"]
+    values: list[int | str] = [after, upto]
+    if which.task_id is not None:
+        where.append("task_id = ?")
+        values.append(which.task_id)
+    if which.agent_id is not None:
+        # A task has few events, an agent many: the plus keeps the planner on the task's index.
+        where.append("agent_id = ?" if which.task_id is None else "+agent_id = ?")
+        values.append(which.agent_id)
+    rows = connection.execute(
+        f"SELECT id, at, agent_id, task_id, data FROM events WHERE {' AND '.join(where)} ORDER BY id LIMIT ?",  # noqa: S608 - constants
+        (*values, limit),
+    )
+    return [
+        Event(id=number, at=at, agent_id=agent_id, task_id=task_id, data=parse_event(data))
+        for number, at, agent_id, task_id, data in rows
+    ]

@@ -1,0 +1,200 @@
+"""The store: what is durable, behind the `Store` protocol.
+
+Models become JSON here, in the event loop, before anything is queued. That is both the snapshot (what the caller does
+to his objects afterwards changes nothing) and the cheapest way to one: the encoder holds the interpreter's lock, so
+another thread would not free the loop, and a deep copy costs many times more. From then on there are only strings.
+"""
+
+import json
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from pydantic_core import PydanticSerializationError
+
+from synapsed.clock import Clock
+from synapsed.errors import StoreError
+from synapsed.interfaces import NewEvent, TaskFilter
+from synapsed.model.events import Event
+from synapsed.model.records import AgentRecord, Checkpoint, TurnRecord
+from synapsed.model.task import Task
+from synapsed.store.database import Database
+from synapsed.store.log import EventRow, SqliteEventLog, append_events, last_event_id
+from synapsed.store.tasks import RecentTasks, TaskRow, find_ids, put_tasks, select_open, select_page, select_task
+
+__all__ = ["SqliteStore"]
+
+RECENT_TASK_BYTES = 8 * 1024 * 1024
+"""JSON of recently written tasks that is kept in memory."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Change:
+    """Everything one transaction does, as rows: it may be applied twice, and in another thread."""
+
+    events: Sequence[EventRow] = ()
+    tasks: Sequence[TaskRow] = ()
+    turn: tuple[str, str] | None = None
+    turn_ended: str | None = None
+    agents: Sequence[tuple[str, str]] = ()
+    agent_gone: str | None = None
+
+    def apply(self, connection: sqlite3.Connection) -> list[int]:
+        """Do it in the open transaction; the ids of the events."""
+        put_tasks(connection, self.tasks)
+        for agent in self.agents:
+            connection.execute(
+                "INSERT INTO agents (id, data) VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET data = excluded.data", agent
+            )
+        if self.agent_gone is not None:
+            connection.execute("DELETE FROM agents WHERE id = ?", (self.agent_gone,))
+        if self.turn_ended is not None:
+            connection.execute("DELETE FROM turns WHERE task_id = ?", (self.turn_ended,))
+        if self.turn is not None:
+            connection.execute(
+                "INSERT INTO turns (task_id, data) VALUES (?, ?) "
+                "ON CONFLICT (task_id) DO UPDATE SET data = excluded.data",
+                self.turn,
+            )
+        return append_events(connection, self.events)
+
+
+class SqliteStore:
+    """The `Store` on a SQLite file. Make it with `open`, end it with `close`."""
+
+    def __init__(self, database: Database, log: SqliteEventLog, clock: Clock) -> None:
+        self._database = database
+        self._log = log
+        self._clock = clock
+        self._recent = RecentTasks(RECENT_TASK_BYTES)
+
+    @classmethod
+    async def open(cls, path: Path, *, clock: Clock) -> Self:
+        """The store at `path`, created (0600) where there is none. Raises StoreError: damaged, of a newer version, not
+        ours, not writable; `details["reason"]` tells them apart."""
+        database = await Database.open(path)
+        try:
+            last_id = await database.read(last_event_id)
+        except BaseException:
+            await database.close()
+            raise
+        return cls(database, SqliteEventLog(database, last_id), clock)
+
+    async def close(self) -> None:
+        """End the followers, finish the commits that were begun, close the file. May be called again."""
+        self._log.close()
+        await self._database.close()
+
+    @property
+    def events(self) -> SqliteEventLog:
+        return self._log
+
+    async def commit(
+        self,
+        *,
+        events: Sequence[NewEvent] = (),
+        tasks: Sequence[Task] = (),
+        turn: TurnRecord | None = None,
+        turn_ended: str | None = None,
+        agents: Sequence[AgentRecord] = (),
+    ) -> list[Event]:
+        with _encoding():
+            change = _Change(
+                events=self._event_rows(events),
+                tasks=[TaskRow.of(task) for task in tasks],
+                turn=None if turn is None else (turn.task_id, turn.model_dump_json()),
+                turn_ended=turn_ended,
+                agents=[(agent.id, agent.model_dump_json()) for agent in agents],
+            )
+        return await self._write(change, events)
+
+    async def agents(self) -> list[AgentRecord]:
+        """In the order in which they were first put."""
+        return await self._database.read(
+            lambda connection: [
+                AgentRecord.model_validate_json(data)
+                for (data,) in connection.execute("SELECT data FROM agents ORDER BY seq")
+            ]
+        )
+
+    async def delete_agent(self, agent_id: str, events: Sequence[NewEvent] = ()) -> None:
+        with _encoding():
+            change = _Change(agent_gone=agent_id, events=self._event_rows(events))
+        await self._write(change, events)
+
+    async def task(self, task_id: str) -> Task | None:
+        recent = self._recent.get(task_id)
+        if recent is not None:
+            return recent
+        return await self._database.read(lambda connection: select_task(connection, task_id))
+
+    async def tasks(self, which: TaskFilter) -> tuple[list[Task], int]:
+        return await self._database.read(lambda connection: select_page(connection, which))
+
+    async def find_tasks(self, prefix: str, limit: int) -> list[str]:
+        return await self._database.read(lambda connection: find_ids(connection, prefix, limit))
+
+    async def open_tasks(self) -> list[Task]:
+        return await self._database.read(select_open)
+
+    async def turns(self) -> list[TurnRecord]:
+        return await self._database.read(
+            lambda connection: [
+                TurnRecord.model_validate_json(data)
+                for (data,) in connection.execute("SELECT data FROM turns ORDER BY rowid")
+            ]
+        )
+
+    async def save_checkpoint(self, agent_id: str, checkpoint: Checkpoint) -> None:
+        with _encoding():
+            data = checkpoint.model_dump_json(exclude={"redraw"})
+        redraw = checkpoint.redraw
+
+        def put(connection: sqlite3.Connection) -> None:
+            connection.execute(
+                "INSERT INTO checkpoints (agent_id, data, redraw) SELECT id, ?, ? FROM agents WHERE id = ? "
+                "ON CONFLICT (agent_id) DO UPDATE SET data = excluded.data, redraw = excluded.redraw",
+                (data, redraw, agent_id),
+            )
+
+        await self._database.write(put)
+
+    async def checkpoint(self, agent_id: str) -> Checkpoint | None:
+        row = await self._database.read(
+            lambda connection: connection.execute(
+                "SELECT data, redraw FROM checkpoints WHERE agent_id = ?", (agent_id,)
+            ).fetchone()
+        )
+        return None if row is None else Checkpoint.model_validate({**json.loads(row[0]), "redraw": row[1]})
+
+    def _event_rows(self, events: Sequence[NewEvent]) -> list[EventRow]:
+        at = self._clock.wall()
+        return [
+            EventRow(at, event.agent_id, event.task_id, event.data.type, event.data.model_dump_json())
+            for event in events
+        ]
+
+    async def _write(self, change: _Change, events: Sequence[NewEvent]) -> list[Event]:
+        """Apply `change`; as soon as it is durable, and whether or not the caller still waits, show it."""
+        written: list[Event] = []
+
+        def show(ids: list[int]) -> None:
+            for event_id, new, row in zip(ids, events, change.events, strict=True):
+                written.append(Event(id=event_id, at=row.at, agent_id=new.agent_id, task_id=new.task_id, data=new.data))
+            for task in change.tasks:
+                self._recent.put(task)
+            self._log.publish(zip(written, (len(row.data) for row in change.events), strict=True))
+
+        await self._database.write(change.apply, show)
+        return written
+
+
+@contextmanager
+def _encoding() -> Iterator[None]:
+    try:
+        yield
+    except PydanticSerializationError as error:
+        raise StoreError(f"this cannot be kept as JSON: {error}", reason="unencodable") from error

@@ -1,0 +1,134 @@
+"""How tasks are kept: rows of indexed columns and JSON, and the recently written ones in memory as JSON.
+
+Kept as text, not as objects: whoever asks for a task gets one of his own, which he may change without anyone seeing
+it, and nobody sees a change before it is durable.
+"""
+
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
+
+from synapsed.errors import InvalidRequest
+from synapsed.interfaces import TaskFilter
+from synapsed.model.task import Task
+
+__all__ = ["RecentTasks", "TaskRow", "find_ids", "put_tasks", "select_open", "select_page", "select_task"]
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRow:
+    """A task ready to be written."""
+
+    id: str
+    agent_id: str
+    context_id: str
+    status: str
+    open: bool
+    updated_at: str
+    data: str
+    """JSON."""
+
+    @classmethod
+    def of(cls, task: Task) -> Self:
+        return cls(
+            task.id,
+            task.agent_id,
+            task.context_id,
+            task.status.value,
+            not task.terminal,
+            task.updated_at,
+            task.model_dump_json(),
+        )
+
+
+class RecentTasks:
+    """JSON of the tasks written last, at most `bytes_max` characters of it: live tasks, and those that have just ended,
+    are the ones people ask for."""
+
+    def __init__(self, bytes_max: int) -> None:
+        self._texts: dict[str, str] = {}  # oldest write first
+        self._bytes = 0
+        self._bytes_max = bytes_max
+
+    def put(self, row: TaskRow) -> None:
+        self._bytes += len(row.data) - len(self._texts.pop(row.id, ""))
+        self._texts[row.id] = row.data
+        while self._bytes > self._bytes_max:
+            self._bytes -= len(self._texts.pop(next(iter(self._texts))))
+
+    def get(self, task_id: str) -> Task | None:
+        text = self._texts.get(task_id)
+        return None if text is None else Task.model_validate_json(text)
+
+
+def put_tasks(connection: sqlite3.Connection, rows: Sequence[TaskRow]) -> None:
+    for row in rows:
+        connection.execute(
+            "INSERT INTO tasks (id, agent_id, context_id, status, open, updated_at, data) VALUES (?, ?, ?, ?, ?, ?, ?) "
+            "ON CONFLICT (id) DO UPDATE SET agent_id = excluded.agent_id, context_id = excluded.context_id, "
+            "status = excluded.status, open = excluded.open, updated_at = excluded.updated_at, data = excluded.data",
+            (row.id, row.agent_id, row.context_id, row.status, row.open, row.updated_at, row.data),
+        )
+
+
+def select_task(connection: sqlite3.Connection, task_id: str) -> Task | None:
+    row = connection.execute("SELECT data FROM tasks WHERE id = ?", (task_id,)).fetchone()
+    return None if row is None else Task.model_validate_json(row[0])
+
+
+def select_open(connection: sqlite3.Connection) -> list[Task]:
+    """In order of arrival."""
+    rows = connection.execute("SELECT data FROM tasks WHERE open = 1 ORDER BY seq")
+    return [Task.model_validate_json(data) for (data,) in rows]
+
+
+def find_ids(connection: sqlite3.Connection, prefix: str, limit: int) -> list[str]:
+    rows = connection.execute(
+        "SELECT id FROM tasks WHERE id >= ? AND id < ? ORDER BY id LIMIT ?",
+        (prefix, prefix + "\U0010ffff", max(limit, 0)),  # a range, which the index serves; LIKE would fold case
+    )
+    return [task_id for (task_id,) in rows]
+
+
+def select_page(connection: sqlite3.Connection, which: TaskFilter) -> tuple[list[Task], int]:
+    """A page and how many tasks there are in all. Raises InvalidRequest for a cursor that is none."""
+    where, values = _conditions(which)
+    total_where = " AND ".join(where) or "1"
+    (total,) = connection.execute(f"SELECT count(*) FROM tasks WHERE {total_where}", values).fetchone()  # noqa: S608
+    if which.before is not None:
+        where.append("(updated_at, id) < (?, ?)")
+        values.extend(_parse_cursor(which.before))
+    page_where = " AND ".join(where) or "1"
+    rows = connection.execute(
+        f"SELECT data FROM tasks WHERE {page_where} ORDER BY updated_at DESC, id DESC LIMIT ?",  # noqa: S608
+        (*values, max(which.limit, 0)),
+    )
+    return [Task.model_validate_json(data) for (data,) in rows], total
+
+
+def _conditions(which: TaskFilter) -> tuple[list[str], list[str]]:
+    where: list[str] = []
+    values: list[str] = []
+    if which.context_id is not None:
+        where.append("context_id = ?")
+        values.append(which.context_id)
+    if which.agent_id is not None:
+        # A context has few tasks, an agent many: the plus keeps the planner on the context's index.
+        where.append("agent_id = ?" if which.context_id is None else "+agent_id = ?")
+        values.append(which.agent_id)
+    if which.states is not None:
+        # The plus again: the status is looked at in the index that gives the order.
+        where.append(f"+status IN ({', '.join('?' * len(which.states))})")
+        values.extend(sorted(which.states))
+    if which.updated_since is not None:
+        where.append("updated_at >= ?")
+        values.append(which.updated_since)
+    return where, values
+
+
+def _parse_cursor(cursor: str) -> tuple[str, str]:
+    updated_at, tilde, task_id = cursor.partition("~")
+    if not tilde:
+        raise InvalidRequest(f"{cursor[:80]!r} is not a cursor: give back one that a page of tasks came with")
+    return updated_at, task_id

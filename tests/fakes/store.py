@@ -1,0 +1,191 @@
+"""A `Store` and `EventLog` in memory, held to the contract by tests/store/test_store_contract.py."""
+
+import asyncio
+import itertools
+from collections.abc import AsyncIterator, Sequence
+
+from synapsed.clock import Clock, SystemClock
+from synapsed.errors import InvalidRequest, StoreError
+from synapsed.interfaces import NewEvent, TaskFilter, task_cursor
+from synapsed.model.events import Event, parse_event
+from synapsed.model.records import AgentRecord, Checkpoint, TurnRecord
+from synapsed.model.task import Task
+
+__all__ = ["MemoryEventLog", "MemoryStore"]
+
+
+class MemoryEventLog:
+    """The log as a list: an event's id is its place in it, from 1."""
+
+    def __init__(self) -> None:
+        self.all: list[Event] = []
+        self._changed = asyncio.Event()
+        self._closed = False
+
+    @property
+    def last_id(self) -> int:
+        return len(self.all)
+
+    async def read(
+        self, after: int, *, task_id: str | None = None, agent_id: str | None = None, limit: int = 500
+    ) -> list[Event]:
+        found = (
+            event
+            for event in self.all[max(after, 0) :]
+            if task_id in (None, event.task_id) and agent_id in (None, event.agent_id)
+        )
+        return list(itertools.islice(found, max(limit, 0)))
+
+    async def follow(
+        self, after: int, *, task_id: str | None = None, agent_id: str | None = None
+    ) -> AsyncIterator[Event]:
+        while not self._closed:
+            changed = self._changed
+            for event in await self.read(after, task_id=task_id, agent_id=agent_id, limit=len(self.all)):
+                yield event
+                after = event.id
+            await changed.wait()
+
+    def append(self, events: Sequence[Event]) -> None:
+        self.all.extend(events)
+        self._wake()
+
+    def close(self) -> None:
+        self._closed = True
+        self._wake()
+
+    def _wake(self) -> None:
+        changed, self._changed = self._changed, asyncio.Event()
+        changed.set()
+
+
+class MemoryStore:
+    """Keeps everything by value. `refuse` is raised by every write while it is set."""
+
+    def __init__(self, clock: Clock | None = None) -> None:
+        self.refuse: StoreError | None = None
+        self._clock = clock or SystemClock()
+        self._log = MemoryEventLog()
+        self._tasks: dict[str, Task] = {}
+        self._turns: dict[str, TurnRecord] = {}
+        self._agents: dict[str, AgentRecord] = {}
+        self._checkpoints: dict[str, Checkpoint] = {}
+        self._closed = False
+
+    @property
+    def events(self) -> MemoryEventLog:
+        return self._log
+
+    async def close(self) -> None:
+        self._closed = True
+        self._log.close()
+
+    async def commit(
+        self,
+        *,
+        events: Sequence[NewEvent] = (),
+        tasks: Sequence[Task] = (),
+        turn: TurnRecord | None = None,
+        turn_ended: str | None = None,
+        agents: Sequence[AgentRecord] = (),
+    ) -> list[Event]:
+        await self._write()
+        if turn is not None and turn.task_id not in self._tasks and turn.task_id not in {task.id for task in tasks}:
+            raise StoreError(f"no task {turn.task_id!r} for this turn", reason="constraint")
+        for task in tasks:
+            self._tasks[task.id] = _copy(task)
+        for agent in agents:
+            self._agents[agent.id] = _copy(agent)
+        if turn_ended is not None:
+            self._turns.pop(turn_ended, None)
+        if turn is not None:
+            self._turns[turn.task_id] = _copy(turn)
+        return self._append(events)
+
+    async def agents(self) -> list[AgentRecord]:
+        self._check_open()
+        return [_copy(agent) for agent in self._agents.values()]
+
+    async def delete_agent(self, agent_id: str, events: Sequence[NewEvent] = ()) -> None:
+        await self._write()
+        self._agents.pop(agent_id, None)
+        self._checkpoints.pop(agent_id, None)
+        self._append(events)
+
+    async def task(self, task_id: str) -> Task | None:
+        self._check_open()
+        task = self._tasks.get(task_id)
+        return None if task is None else _copy(task)
+
+    async def tasks(self, which: TaskFilter) -> tuple[list[Task], int]:
+        self._check_open()
+        if which.before is not None and "~" not in which.before:
+            raise InvalidRequest(f"{which.before!r} is not a cursor")
+        found = [task for task in self._tasks.values() if _selected(task, which)]
+        found.sort(key=lambda task: (task.updated_at, task.id), reverse=True)
+        page = [task for task in found if which.before is None or _place(task_cursor(task)) < _place(which.before)]
+        return [_copy(task) for task in page[: max(which.limit, 0)]], len(found)
+
+    async def find_tasks(self, prefix: str, limit: int) -> list[str]:
+        self._check_open()
+        return sorted(task_id for task_id in self._tasks if task_id.startswith(prefix))[: max(limit, 0)]
+
+    async def open_tasks(self) -> list[Task]:
+        self._check_open()
+        return [_copy(task) for task in self._tasks.values() if not task.terminal]
+
+    async def turns(self) -> list[TurnRecord]:
+        self._check_open()
+        return [_copy(turn) for turn in self._turns.values()]
+
+    async def save_checkpoint(self, agent_id: str, checkpoint: Checkpoint) -> None:
+        await self._write()
+        if agent_id in self._agents:
+            self._checkpoints[agent_id] = checkpoint.model_copy(deep=True)
+
+    async def checkpoint(self, agent_id: str) -> Checkpoint | None:
+        self._check_open()
+        checkpoint = self._checkpoints.get(agent_id)
+        return None if checkpoint is None else checkpoint.model_copy(deep=True)
+
+    def _append(self, new: Sequence[NewEvent]) -> list[Event]:
+        at = self._clock.wall()
+        events = [
+            Event(
+                id=number,
+                at=at,
+                agent_id=event.agent_id,
+                task_id=event.task_id,
+                data=parse_event(event.data.model_dump_json()),
+            )
+            for number, event in enumerate(new, start=self._log.last_id + 1)
+        ]
+        self._log.append(events)
+        return events
+
+    async def _write(self) -> None:
+        self._check_open()
+        if self.refuse is not None:
+            raise self.refuse
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise StoreError("the store is closed", reason="closed")
+
+
+def _copy[M: (Task, TurnRecord, AgentRecord)](model: M) -> M:
+    """By way of JSON, as a database would."""
+    return type(model).model_validate_json(model.model_dump_json())
+
+
+def _place(cursor: str) -> tuple[str, ...]:
+    return tuple(cursor.split("~", 1))
+
+
+def _selected(task: Task, which: TaskFilter) -> bool:
+    return (
+        which.agent_id in (None, task.agent_id)
+        and which.context_id in (None, task.context_id)
+        and (which.states is None or task.status in which.states)
+        and (which.updated_since is None or task.updated_at >= which.updated_since)
+    )
