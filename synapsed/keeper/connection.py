@@ -1,0 +1,129 @@
+"""One client's connection: frames in, frames out, and the client's place in each channel's output.
+
+Output is never queued for a client. A connection holds at most HIGH_WATER bytes and fills up from the spool, by
+offset, when the socket takes more; so a slow client costs nothing, and one that is too slow meets a gap. A client
+that sends requests and does not read the answers is not read from until it does.
+"""
+
+import socket
+
+from . import frames
+from .channel import OutputChannel
+from .frames import Decoder, Frame
+
+__all__ = ["Connection"]
+
+HIGH_WATER = 128 * 1024
+"""Bytes waiting for the socket from which on no output is added: two frames, so that the socket never runs dry."""
+
+FILLS_PER_TURN = 8
+"""Output frames given to one client before others, and the program, get their turn."""
+
+
+class Connection:
+    """A connected client. Raises nothing on a broken socket: `broken` is set and the keeper drops it."""
+
+    __slots__ = (
+        "_cursors",
+        "_decoder",
+        "_out",
+        "broken",
+        "closing",
+        "exit_sent",
+        "paused",
+        "registered",
+        "sock",
+        "version",
+    )
+
+    def __init__(self, sock: socket.socket) -> None:
+        self.sock = sock
+        self.version = 0
+        """The version agreed on; 0 until the client said HELLO."""
+        self.broken = False
+        self.closing = False
+        """Nothing more is read; the connection ends when what waits is sent."""
+        self.exit_sent = False
+        self.paused = False
+        """The client asked for a pause of the output (FLOW); everything else goes on."""
+        self.registered = 0
+        """The event mask under which the selector knows this socket."""
+        self._decoder = Decoder()
+        self._out = bytearray()
+        self._cursors: dict[str, int] = {}
+
+    @property
+    def wants_reading(self) -> bool:
+        return not self.closing and len(self._out) < 2 * HIGH_WATER
+
+    @property
+    def wants_writing(self) -> bool:
+        return bool(self._out)
+
+    @property
+    def subscribed(self) -> bool:
+        return bool(self._cursors)
+
+    def receive(self) -> list[Frame]:
+        """The frames that arrived. Raises ProtocolError."""
+        try:
+            data = self.sock.recv(64 * 1024)
+        except BlockingIOError:
+            return []
+        except OSError:
+            data = b""
+        if not data:
+            self.broken = True
+            return []
+        return self._decoder.feed(data)
+
+    def send(self, kind: int, header: dict[str, object], payload: bytes = b"") -> None:
+        self._out += frames.encode(kind, header, payload)
+
+    def subscribe(self, channel: str, offset: int) -> None:
+        """Output of `channel` is sent from `offset` on, in place of any earlier subscription to it."""
+        self._cursors[channel] = offset
+
+    def pump(self, channels: dict[str, OutputChannel], exit_record: dict[str, object] | None) -> bool:
+        """Sends what can be sent. True when there is more to send and the socket would take it."""
+        for _ in range(FILLS_PER_TURN):
+            self._fill(channels)
+            if not self._out and not self._announce_exit(channels, exit_record):
+                return False
+            if not self._flush():
+                return False
+        return True
+
+    def _announce_exit(self, channels: dict[str, OutputChannel], exit_record: dict[str, object] | None) -> bool:
+        """EXITED comes after the last byte of output of every channel that the client follows."""
+        if exit_record is None or self.exit_sent or not self.version:
+            return False
+        if any(offset < channels[name].spool.end for name, offset in self._cursors.items()):
+            return False
+        self.exit_sent = True
+        self.send(frames.EXITED, {"record": exit_record})
+        return True
+
+    def _fill(self, channels: dict[str, OutputChannel]) -> None:
+        if self.paused:
+            return
+        for name in self._cursors:
+            while len(self._out) < HIGH_WATER and self._cursors[name] < channels[name].spool.end:
+                offset = self._cursors[name]
+                start, data = channels[name].spool.read(offset, frames.MAX_OUTPUT)
+                if start > offset:
+                    self.send(frames.GAP, {"channel": name, "from": offset, "to": start})
+                if data:
+                    self.send(frames.OUTPUT, {"channel": name, "offset": start}, data)
+                self._cursors[name] = start + len(data)
+
+    def _flush(self) -> bool:
+        try:
+            count = self.sock.send(self._out)
+        except BlockingIOError:
+            return False
+        except OSError:
+            self.broken = True
+            return False
+        del self._out[:count]
+        return not self._out

@@ -1,0 +1,108 @@
+"""How a program ends: when to send TERM, when KILL, when its exit may be recorded. Pure: facts and time come in.
+
+The ladder, climbed on `stop` and, as far as something is left to end, after the program ended by itself::
+
+    stop(grace) ──> term ──grace──> kill, kill, … ──nothing left──> last output ──> record
+    exited      ──> output drained ──leftovers?──> term ──> kill …  ─┘
+
+Exit and end of output are unordered: a descendant may hold the terminal open long after the program is gone, so
+every wait for the end of output has a limit.
+"""
+
+__all__ = ["KILL", "RECORD", "TERM", "Ending"]
+
+TERM = "term"
+KILL = "kill"
+RECORD = "record"
+
+DRAIN_S = 0.3
+"""How long output may go on after the program's exit, and again after the sweep, when its end is not seen."""
+
+SWEEP_GRACE_S = 0.2
+"""Between TERM and KILL for descendants of a program that ended by itself; the kernel sent them HUP already."""
+
+KILL_LIMIT_S = 5.0
+"""After this much killing what is left is stuck in the kernel; it is reported, not waited for."""
+
+POLL_S = 0.02
+"""Between two looks for survivors. Each look reads /proc once, and only while something is being ended."""
+
+
+class Ending:
+    """Decides; `next` is asked whenever something happened or `deadline` came, until it said RECORD."""
+
+    __slots__ = ("_exited_at", "_gone_at", "_kill_at", "_kill_until", "_look_at", "_sweep", "_term_due", "stopping")
+
+    def __init__(self, *, sweep_on_exit: bool) -> None:
+        self.stopping = False
+        """A stop was asked for."""
+        self._sweep = sweep_on_exit
+        self._exited_at: float | None = None
+        self._gone_at: float | None = None
+        self._term_due = False
+        self._kill_at: float | None = None
+        self._kill_until: float | None = None
+        self._look_at: float | None = None
+
+    def stop(self, now: float, grace: float) -> None:
+        """A stop was asked for; of several the most impatient counts."""
+        self.stopping = True
+        if self._gone_at is not None:
+            return
+        self._term_due = self._kill_at is None
+        kill_at = now + grace
+        self._kill_at = kill_at if self._kill_at is None else min(self._kill_at, kill_at)
+        self._look_at = now
+
+    def exited(self, now: float) -> None:
+        """The program itself was reaped."""
+        self._exited_at = now
+        self._look_at = now
+
+    def deadline(self) -> float | None:
+        """When `next` must be asked again at the latest; None while nothing is going on."""
+        return self._look_at
+
+    def next(self, now: float, *, drained: bool, blocked: bool, has_survivors: bool) -> str | None:
+        """What to do now: TERM or KILL whatever is left, RECORD the exit, or None: nothing yet.
+
+        `drained`: the end of all output was seen; `blocked`: the disk takes no output; `has_survivors`: the program
+        or a descendant lives.
+        """
+        if self._look_at is None:
+            return None
+        self._look_at = now + POLL_S
+        if self._gone_at is None and not self._still_there(now, drained, blocked, has_survivors):
+            self._gone_at = now
+        if self._gone_at is None:
+            return self._next_blow(now)
+        # Output that the disk does not take is waited for, unless a person wants the end.
+        waiting = not drained and (now < self._gone_at + DRAIN_S or (blocked and not self.stopping))
+        if waiting:
+            return None
+        self._look_at = None
+        return RECORD
+
+    def _still_there(self, now: float, drained: bool, blocked: bool, has_survivors: bool) -> bool:
+        if self._kill_until is not None and now >= self._kill_until:
+            return False
+        if self._exited_at is None or self.stopping:
+            return has_survivors or self._exited_at is None
+        if not drained and (blocked or now < self._exited_at + DRAIN_S):
+            return True
+        if not (self._sweep and has_survivors):
+            return False
+        if self._kill_at is None:
+            self._term_due = True
+            self._kill_at = now + SWEEP_GRACE_S
+        return True
+
+    def _next_blow(self, now: float) -> str | None:
+        if self._kill_at is not None and now >= self._kill_at:
+            if self._kill_until is None:
+                self._kill_until = now + KILL_LIMIT_S
+            return KILL
+        if self._term_due:
+            self._term_due = False
+            return TERM
+        return None

@@ -1,0 +1,204 @@
+"""Frames between a keeper and its clients: the codec, and the limits both sides rely on.
+
+A frame is an 8-byte prefix, a JSON object (the header) and raw bytes (the payload)::
+
+    offset 0  u8   magic, 0x4B
+           1  u8   frame type
+           2  u16  length of the header in bytes, big-endian
+           4  u32  length of the payload in bytes, big-endian
+           8  ...  header: one JSON object in UTF-8
+              ...  payload
+
+Both lengths are checked against the limits before anything is buffered for them, so a peer can make the decoder hold
+at most one frame. Fields that a receiver does not know are ignored; that is how a version grows without a new number.
+"""
+
+import json
+import struct
+
+__all__ = [
+    "ACK_EXIT",
+    "ALERT",
+    "CLOSE_INPUT",
+    "DISCARD",
+    "EXITED",
+    "FLOW",
+    "GAP",
+    "HELLO",
+    "MAX_HEADER",
+    "MAX_OUTPUT",
+    "MAX_PAYLOAD",
+    "OLDEST_VERSION",
+    "OUTPUT",
+    "PING",
+    "PREFIX_SIZE",
+    "READ",
+    "REFUSED",
+    "REPLY",
+    "RESIZE",
+    "SIGNAL",
+    "STOP",
+    "SUBSCRIBE",
+    "VERSION",
+    "WELCOME",
+    "WRITE",
+    "Decoder",
+    "Frame",
+    "ProtocolError",
+    "encode",
+]
+
+VERSION = 1
+"""Version of the protocol that this code speaks by preference."""
+
+OLDEST_VERSION = 1
+"""Oldest version still spoken: always VERSION or VERSION - 1."""
+
+MAX_HEADER = 16 * 1024
+"""Bytes of a header; the largest, a WELCOME with an exit record, stays below 2 KiB."""
+
+MAX_PAYLOAD = 256 * 1024
+"""Bytes of a payload: what one peer can make the other hold in one frame."""
+
+MAX_OUTPUT = 64 * 1024
+"""Bytes of output in one OUTPUT frame: large enough to amortise the header, small enough to keep replies quick."""
+
+MAGIC = 0x4B
+_PREFIX = struct.Struct("!BBHI")
+PREFIX_SIZE = _PREFIX.size
+
+# Requests, from a client. All but HELLO and FLOW carry `req`, which the answer repeats.
+HELLO = 0x01
+SUBSCRIBE = 0x02
+WRITE = 0x03
+RESIZE = 0x04
+SIGNAL = 0x05
+STOP = 0x06
+READ = 0x07
+PING = 0x08
+ACK_EXIT = 0x09
+FLOW = 0x0A
+DISCARD = 0x0B
+CLOSE_INPUT = 0x0C
+
+# Answers, from the keeper.
+WELCOME = 0x80
+REPLY = 0x81
+REFUSED = 0x82
+
+# Pushed by the keeper, unasked.
+OUTPUT = 0x90
+GAP = 0x91
+EXITED = 0x92
+ALERT = 0x93
+
+
+class ProtocolError(Exception):
+    """The peer sent bytes that are no frame, or a frame that breaks the rules. `code` is stable, for REFUSED frames."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class Frame:
+    """One decoded frame: `type`, `header` (a JSON object) and `payload` (bytes)."""
+
+    __slots__ = ("header", "payload", "type")
+
+    def __init__(self, kind: int, header: dict[str, object], payload: bytes = b"") -> None:
+        self.type = kind
+        self.header = header
+        self.payload = payload
+
+    def __repr__(self) -> str:
+        return f"Frame(0x{self.type:02x}, {self.header!r}, {len(self.payload)} bytes)"
+
+    def integer(self, name: str, low: int, high: int, default: int | None = None) -> int:
+        """The field as an int within [low, high]; ProtocolError `bad_field` otherwise."""
+        value = self.header.get(name, default)
+        if type(value) is not int or not low <= value <= high:
+            raise ProtocolError("bad_field", f"field {name!r} must be an integer from {low} to {high}")
+        return value
+
+    def number(self, name: str, low: float, high: float, default: float | None = None) -> float:
+        """The field as a float within [low, high]; ProtocolError `bad_field` otherwise."""
+        value = self.header.get(name, default)
+        if not isinstance(value, int | float) or isinstance(value, bool) or not low <= value <= high:
+            raise ProtocolError("bad_field", f"field {name!r} must be a number from {low} to {high}")
+        return float(value)
+
+    def text(self, name: str, max_length: int, default: str | None = None) -> str:
+        """The field as a non-empty str of at most `max_length` characters; ProtocolError `bad_field` otherwise."""
+        value = self.header.get(name, default)
+        if not isinstance(value, str) or not 0 < len(value) <= max_length:
+            raise ProtocolError("bad_field", f"field {name!r} must be a string of 1 to {max_length} characters")
+        return value
+
+
+def encode(kind: int, header: dict[str, object], payload: bytes | memoryview = b"") -> bytes:
+    """The bytes of one frame. Raises ValueError when header or payload exceed their limits."""
+    head = json.dumps(header, separators=(",", ":")).encode("ascii")
+    if len(head) > MAX_HEADER or len(payload) > MAX_PAYLOAD:
+        raise ValueError(f"frame too large: header {len(head)}, payload {len(payload)} bytes")
+    return b"".join((_PREFIX.pack(MAGIC, kind, len(head), len(payload)), head, payload))
+
+
+class Decoder:
+    """Turns a byte stream, cut anywhere, into frames. Once it raised it stays broken: the stream cannot be resumed."""
+
+    __slots__ = ("_broken", "_buffer")
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+        self._broken: ProtocolError | None = None
+
+    def __len__(self) -> int:
+        """Bytes held back for an incomplete frame."""
+        return len(self._buffer)
+
+    def feed(self, data: bytes) -> list[Frame]:
+        """The frames that `data` completes. Raises ProtocolError.
+
+        Frames before the offending one in the same `data` are lost with it: the caller closes the connection anyway.
+        """
+        if self._broken is not None:
+            raise self._broken
+        self._buffer += data
+        try:
+            return self._take()
+        except ProtocolError as error:
+            self._broken = error
+            self._buffer.clear()
+            raise
+
+    def _take(self) -> list[Frame]:
+        frames = []
+        buffer = self._buffer
+        at = 0
+        while len(buffer) - at >= PREFIX_SIZE:
+            magic, kind, head_size, payload_size = _PREFIX.unpack_from(buffer, at)
+            if magic != MAGIC:
+                raise ProtocolError("bad_magic", f"a frame starts with 0x{MAGIC:02x}, not 0x{magic:02x}")
+            if head_size > MAX_HEADER or payload_size > MAX_PAYLOAD:
+                raise ProtocolError("too_large", f"frame too large: header {head_size}, payload {payload_size} bytes")
+            body = at + PREFIX_SIZE
+            end = body + head_size + payload_size
+            if len(buffer) < end:
+                break
+            header = _header(buffer[body : body + head_size])
+            frames.append(Frame(kind, header, bytes(buffer[body + head_size : end])))
+            at = end
+        if at:
+            del buffer[:at]
+        return frames
+
+
+def _header(raw: bytearray) -> dict[str, object]:
+    try:
+        header = json.loads(raw)
+    except (ValueError, RecursionError) as error:  # RecursionError: thousands of nested brackets
+        raise ProtocolError("bad_header", f"the header is no JSON: {error}") from None
+    if not isinstance(header, dict):
+        raise ProtocolError("bad_header", "the header is no JSON object")
+    return header

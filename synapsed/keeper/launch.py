@@ -1,0 +1,198 @@
+"""From the launch specification to a running keeper: files, socket, program, and the way into the background."""
+
+import fcntl
+import json
+import os
+import socket
+import sys
+import time
+
+from .channel import OutputChannel
+from .journal import Journal
+from .processes import become_subreaper
+from .program import Keeper
+from .spawn import spawn
+from .spec import LaunchRefused, Spec
+from .spool import Spool
+
+__all__ = ["main"]
+
+_USAGE = "usage: keeper --ptyprocess DIR [--foreground] [--spec FILE]"
+
+
+def main(arguments: list[str]) -> int:
+    """See `__main__`. Returns the exit status of the launching process, and of the keeper itself."""
+    try:
+        ptyprocess_dir, foreground, spec_file = _options(arguments)
+        spec = Spec(_read_spec(spec_file))
+    except LaunchRefused as error:
+        return _fail(error.code, str(error))
+    if foreground:
+        return _keep(spec, ptyprocess_dir, None)
+    return _daemonize(spec, ptyprocess_dir)
+
+
+def _options(arguments: list[str]) -> tuple[str, bool, str | None]:
+    ptyprocess_dir = spec_file = None
+    foreground = False
+    rest = iter(arguments)
+    for argument in rest:
+        if argument == "--ptyprocess":
+            ptyprocess_dir = next(rest, None)
+        elif argument == "--spec":
+            spec_file = next(rest, None)
+        elif argument == "--foreground":
+            foreground = True
+        else:
+            raise LaunchRefused("bad_spec", _USAGE)
+    if ptyprocess_dir is None:
+        raise LaunchRefused("bad_spec", _USAGE)
+    return ptyprocess_dir, foreground, spec_file
+
+
+def _read_spec(path: str | None) -> bytes:
+    if path is None:
+        return sys.stdin.buffer.read()
+    try:
+        with open(path, "rb") as file:
+            raw = file.read()
+        os.unlink(path)
+    except OSError as error:
+        raise LaunchRefused("bad_spec", f"the launch specification cannot be read: {error}") from None
+    return raw
+
+
+def _fail(code: str, message: str) -> int:
+    sys.stderr.write(json.dumps({"code": code, "message": message}) + "\n")
+    sys.stderr.flush()
+    return 1
+
+
+def _daemonize(spec: Spec, ptyprocess_dir: str) -> int:
+    reader, writer = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.close(reader)
+        os.setsid()
+        status = 1
+        try:
+            status = _keep(spec, ptyprocess_dir, writer)
+        finally:
+            sys.stderr.flush()
+            os._exit(status)  # the launcher's own clean-up belongs to the launcher
+    os.close(writer)
+    with os.fdopen(reader, "rb") as file:
+        report = file.read()
+    if report.startswith(b"+"):
+        sys.stdout.write(report[1:].decode())
+        return 0
+    if report.startswith(b"-"):
+        sys.stderr.write(report[1:].decode())
+        return 1
+    return _fail("keeper_failed", f"the keeper ended before the launch was done; see {spec.file('keeper.log')}")
+
+
+def _keep(spec: Spec, ptyprocess_dir: str, report: int | None) -> int:
+    """Becomes the keeper. `report` takes the outcome of the launch; None: standard output and error do."""
+    os.umask(0o077)
+    os.chdir("/")
+    try:
+        keeper = _start(spec, ptyprocess_dir, detach=report is not None)
+    except LaunchRefused as error:
+        if report is None:
+            return _fail(error.code, str(error))
+        os.write(report, b"-" + json.dumps({"code": error.code, "message": str(error)}).encode() + b"\n")
+        return 1
+    facts = json.dumps(keeper.describe()).encode() + b"\n"
+    if report is None:
+        sys.stdout.buffer.write(facts)
+        sys.stdout.flush()
+    else:
+        os.write(report, b"+" + facts)
+        os.close(report)
+    try:
+        keeper.run()
+    finally:
+        keeper.close()
+    return 0
+
+
+def _start(spec: Spec, ptyprocess_dir: str, *, detach: bool) -> Keeper:
+    """Everything that can refuse comes before the program is spawned, the spawn last."""
+    try:
+        os.makedirs(spec.state_dir, mode=0o700, exist_ok=True)
+        if detach:
+            _detach(spec.file("keeper.log"))
+        _lock(spec.file("keeper.lock"))
+        channels = {
+            name: OutputChannel(
+                name, -1, Spool(spec.spool_dir(name), at_least=_at_least(spec, name), retention=spec.retention)
+            )
+            for name in spec.channels
+        }
+        journal = Journal(spec.file("journal"), spec.launch_id)
+    except OSError as error:
+        raise LaunchRefused("state_failed", f"{error.filename or spec.state_dir}: {error.strerror}") from None
+    listener = _listen(spec.socket)
+    try:
+        become_subreaper()
+        program = spawn(spec, ptyprocess_dir)
+    except LaunchRefused:
+        listener.close()
+        os.unlink(spec.socket)
+        raise
+    for name, fd in program.outputs.items():
+        channels[name].fd = fd
+    return Keeper(
+        spec=spec, program=program, listener=listener, channels=channels, journal=journal, started_at=time.time()
+    )
+
+
+def _at_least(spec: Spec, channel: str) -> int:
+    return spec.spool_at_least if channel == spec.channels[0] else 0
+
+
+def _detach(log: str) -> None:
+    """Standard input and output are nobody's, errors go to the log. The launcher's pipes are let go by this."""
+    null = os.open(os.devnull, os.O_RDWR)
+    errors = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    for target, fd in ((0, null), (1, null), (2, errors)):
+        os.dup2(fd, target)
+    os.close(null)
+    os.close(errors)
+
+
+def _lock(path: str) -> None:
+    """One keeper writes to a spool. The lock is held until the process ends."""
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise LaunchRefused("state_in_use", f"another keeper still runs a program with {path}") from None
+
+
+def _listen(path: str) -> socket.socket:
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        _unlink_stale(path)
+        listener.bind(path)
+        listener.listen(16)
+    except OSError as error:
+        listener.close()
+        # A path that is too long has no errno.
+        raise LaunchRefused("socket_failed", f"the socket {path} cannot be made: {error.strerror or error}") from None
+    listener.setblocking(False)
+    return listener
+
+
+def _unlink_stale(path: str) -> None:
+    """Removes what a killed keeper left behind, never a socket that somebody listens on."""
+    if not os.path.lexists(path):
+        return
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        try:
+            probe.connect(path)
+        except OSError:
+            os.unlink(path)
+            return
+    raise LaunchRefused("socket_in_use", f"somebody listens on {path} already")

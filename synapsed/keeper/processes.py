@@ -1,0 +1,115 @@
+"""What the keeper knows about processes: identity, descendants, the peer of a socket.
+
+On Linux everything is read from /proc and the keeper is a subreaper, so that every descendant, setsid'd and
+double-forked ones included, is found below it. Elsewhere `ps` is asked and orphans are known by their process group.
+"""
+
+import os
+import socket
+import struct
+import sys
+import time
+
+__all__ = ["become_subreaper", "descendants", "peer_uid", "start_mark"]
+
+# Read into variables so that mypy checks both branches on every platform.
+_LINUX = sys.platform.startswith("linux")
+_DARWIN = sys.platform.startswith("darwin")
+_PR_SET_CHILD_SUBREAPER = 36
+_DEAD = b"ZXx"
+_TICK_BITS = 33  # 2.7 years of uptime at 100 ticks a second
+_START_TIME = 19  # index of field 22 of /proc/PID/stat, counted from the state
+
+
+def start_mark(pid: int) -> int | None:
+    """A number that together with the pid names one process for ever; None when it is gone or a zombie.
+
+    On Linux 20 bits of the boot's id and 33 bits of the start time in ticks since boot, because pids and ticks both
+    come again after a reboot; elsewhere the start time in seconds. Below 2**53, so that every JSON reader keeps it.
+    """
+    if not _LINUX:
+        fields = _ps(["-o", "stat=,lstart=", "-p", str(pid)]).split(None, 1)
+        if len(fields) < 2 or fields[0].startswith("Z"):
+            return None
+        return int(time.mktime(time.strptime(" ".join(fields[1].split()), "%a %b %d %H:%M:%S %Y")))
+    stat = _stat(str(pid))
+    if stat is None or stat[0] in _DEAD:
+        return None
+    return _boot_mark() << _TICK_BITS | int(stat[_START_TIME]) & (1 << _TICK_BITS) - 1
+
+
+def descendants(root: int, group: int = 0) -> list[int]:
+    """Pids of the living processes below `root`, and, where there are no subreapers, of process group `group`."""
+    children: dict[int, list[int]] = {}
+    found = []
+    for pid, parent, pgrp, dead in _table():
+        children.setdefault(parent, []).append(-pid if dead else pid)
+        if not _LINUX and pgrp == group and not dead:
+            found.append(pid)
+    todo = [root]
+    while todo:
+        for pid in children.pop(todo.pop(), ()):
+            if pid > 0:
+                found.append(pid)
+                todo.append(pid)
+    return list(dict.fromkeys(found))
+
+
+def become_subreaper() -> None:
+    """Orphaned descendants become children of this process from now on. Does nothing where that does not exist."""
+    if _LINUX:
+        import ctypes  # 0.2 MB, and only needed here
+
+        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def peer_uid(sock: socket.socket) -> int | None:
+    """Uid of the process that connected `sock`, None where the system does not tell."""
+    if _LINUX:
+        _pid, uid, _gid = struct.unpack("3i", sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+        return int(uid)
+    if _DARWIN:
+        local_peercred, sol_local = 1, 0
+        version, uid = struct.unpack_from("II", sock.getsockopt(sol_local, local_peercred, 76))
+        return int(uid) if version == 0 else None
+    return None
+
+
+def _table() -> list[tuple[int, int, int, bool]]:
+    """(pid, parent, process group, dead) of every process."""
+    rows = []
+    if not _LINUX:
+        for line in _ps(["-A", "-o", "pid=,ppid=,pgid=,stat="]).splitlines():
+            pid, parent, pgrp, stat = line.split(None, 3)
+            rows.append((int(pid), int(parent), int(pgrp), stat.startswith("Z")))
+        return rows
+    stats = ((name, _stat(name)) for name in os.listdir("/proc") if name.isdecimal())
+    rows += [(int(name), int(stat[1]), int(stat[2]), stat[0] in _DEAD) for name, stat in stats if stat is not None]
+    return rows
+
+
+def _stat(pid: str) -> list[bytes] | None:
+    try:
+        fd = os.open(f"/proc/{pid}/stat", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        raw = os.read(fd, 1024)
+    except OSError:  # ESRCH: it ended between open and read
+        return None
+    finally:
+        os.close(fd)
+    # The name may contain spaces and parentheses; what follows the last one is numbers.
+    return raw[raw.rindex(b")") + 1 :].split()
+
+
+def _boot_mark() -> int:
+    with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+        return int(file.read(5), 16)
+
+
+def _ps(arguments: list[str]) -> str:
+    import subprocess  # heavy, and not needed on Linux
+
+    result = subprocess.run(["/bin/ps", *arguments], capture_output=True, text=True, check=False)
+    return result.stdout

@@ -1,0 +1,205 @@
+"""What clients may ask, and how each request is answered. One method per frame type."""
+
+from __future__ import annotations
+
+import signal
+import struct
+
+from . import frames
+from .channel import OutputChannel
+from .connection import Connection
+from .frames import Frame, ProtocolError
+from .inputs import Pending
+from .journal import Entry
+from .spec import MAX_CELLS
+
+MYPY = False
+if MYPY:  # what type checkers know as true: the keeper imports no typing at run time
+    from .program import Keeper
+
+__all__ = ["Refusal", "Requests"]
+
+MAX_OFFSET = (1 << 62) - 1
+MAX_REQUEST = (1 << 53) - 1
+MAX_INPUT_ID = 200
+MAX_GRACE_S = 3600.0
+
+
+class Refusal(Exception):
+    """A request that is understood and not done. `code` is stable (docs/keeper-protocol.md lists them)."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class Requests:
+    """Serves requests on behalf of one keeper."""
+
+    __slots__ = ("_handlers", "_keeper")
+
+    def __init__(self, keeper: Keeper) -> None:
+        self._keeper = keeper
+        self._handlers = {
+            frames.SUBSCRIBE: self._subscribe,
+            frames.WRITE: self._write,
+            frames.RESIZE: self._resize,
+            frames.SIGNAL: self._signal,
+            frames.STOP: self._stop,
+            frames.READ: self._read,
+            frames.PING: self._ping,
+            frames.ACK_EXIT: self._acknowledge,
+            frames.DISCARD: self._discard,
+            frames.CLOSE_INPUT: self._close_input,
+        }
+
+    def serve(self, client: Connection, frame: Frame) -> None:
+        """Answers one frame. Raises ProtocolError when the client must be dropped."""
+        if frame.type == frames.HELLO:
+            self._hello(client, frame)
+            return
+        if not client.version:
+            raise ProtocolError("no_hello", "the first frame must be HELLO")
+        if frame.type == frames.FLOW:
+            client.paused = frame.header.get("paused") is True
+            return
+        request = frame.integer("req", 0, MAX_REQUEST)
+        handler = self._handlers.get(frame.type, self._unknown)
+        try:
+            answer = handler(client, request, frame)
+        except Refusal as error:
+            refuse(client, request, error.code, str(error))
+        except ProtocolError as error:  # a bad field: this request is refused, the connection is fine
+            refuse(client, request, error.code, str(error))
+        else:
+            if answer is not None:
+                client.send(frames.REPLY, {"req": request, **answer})
+
+    def _unknown(self, client: Connection, _request: int, frame: Frame) -> None:
+        raise Refusal("unknown_type", f"frame type 0x{frame.type:02x} is not known to version {client.version}")
+
+    def _hello(self, client: Connection, frame: Frame) -> None:
+        low = frame.integer("min", 1, 1 << 16)
+        high = frame.integer("max", low, 1 << 16)
+        version = min(high, frames.VERSION)
+        if version < max(low, frames.OLDEST_VERSION):
+            spoken = f"{frames.OLDEST_VERSION} to {frames.VERSION}"
+            raise ProtocolError("version", f"this keeper speaks versions {spoken}, not {low} to {high}")
+        client.version = version
+        client.send(frames.WELCOME, {"version": version, **self._keeper.describe()})
+
+    def _subscribe(self, client: Connection, _request: int, frame: Frame) -> dict[str, object]:
+        channel = self._channel(frame)
+        spool = channel.spool
+        offset = spool.end
+        if frame.header.get("offset") is not None:
+            offset = frame.integer("offset", 0, MAX_OFFSET)
+        if offset > spool.end:
+            raise Refusal("beyond_end", f"offset {offset} is beyond the end of the output, {spool.end}")
+        client.subscribe(channel.name, offset)
+        return {"offset": offset, "start": spool.start, "end": spool.end}
+
+    def _write(self, client: Connection, request: int, frame: Frame) -> dict[str, object] | None:
+        keeper = self._keeper
+        input_id = None
+        if frame.header.get("id") is not None:
+            input_id = frame.text("id", MAX_INPUT_ID)
+            pending, entry = keeper.inputs.known(input_id)
+            if pending is not None:
+                pending.waiters.append((client, request))
+                return None
+            if entry is not None:
+                return outcome("duplicate", entry)
+        if not keeper.takes_input:
+            raise Refusal("exited", "the program has ended or its input is closed")
+        if not keeper.inputs.has_room(len(frame.payload)):
+            raise Refusal("busy", f"the program does not read: {keeper.inputs.size} bytes of input wait already")
+        pending = Pending(frame.payload, input_id)
+        pending.waiters.append((client, request))
+        keeper.put_input(pending)
+        return None
+
+    def _resize(self, _client: Connection, _request: int, frame: Frame) -> dict[str, object]:
+        cols, rows = frame.integer("cols", 1, MAX_CELLS), frame.integer("rows", 1, MAX_CELLS)
+        x, y = frame.integer("xpixel", 0, 65535, 0), frame.integer("ypixel", 0, 65535, 0)
+        if not self._keeper.program.terminal:
+            raise Refusal("no_terminal", "the program runs on pipes, which have no size")
+        if self._keeper.exit_record is None:
+            import fcntl
+            import termios
+
+            fcntl.ioctl(self._keeper.program.input, termios.TIOCSWINSZ, struct.pack("HHHH", rows, cols, x, y))
+        self._keeper.size = (cols, rows)
+        return {"cols": cols, "rows": rows}
+
+    def _signal(self, _client: Connection, _request: int, frame: Frame) -> dict[str, object]:
+        number = frame.integer("signum", 1, 64)
+        target = frame.text("target", 16, "child")
+        if number not in signal.valid_signals():
+            raise Refusal("bad_signal", f"there is no signal {number} here")
+        if target not in ("child", "foreground"):
+            raise ProtocolError("bad_field", "field 'target' must be 'child' or 'foreground'")
+        try:
+            self._keeper.signal_program(number, foreground=target == "foreground")
+        except ProcessLookupError:
+            raise Refusal("exited", "the program has ended") from None
+        except PermissionError as error:
+            raise Refusal("not_permitted", str(error)) from None
+        return {}
+
+    def _stop(self, client: Connection, request: int, frame: Frame) -> dict[str, object] | None:
+        grace = frame.number("grace_s", 0.0, MAX_GRACE_S, self._keeper.spec.term_grace_s)
+        if self._keeper.exit_record is not None:
+            return {"status": "stopped", "leftover": 0}
+        self._keeper.stop(grace, (client, request))
+        return None
+
+    def _read(self, client: Connection, request: int, frame: Frame) -> None:
+        spool = self._channel(frame).spool
+        start = frame.integer("start", 0, MAX_OFFSET)
+        limit = frame.integer("limit", 1, frames.MAX_PAYLOAD, frames.MAX_PAYLOAD)
+        offset, data = spool.read(start, limit)
+        header: dict[str, object] = {"req": request, "offset": offset, "start": spool.start, "end": spool.end}
+        client.send(frames.REPLY, header, data)
+
+    def _ping(self, _client: Connection, _request: int, _frame: Frame) -> dict[str, object]:
+        return self._keeper.describe()
+
+    def _acknowledge(self, _client: Connection, _request: int, frame: Frame) -> dict[str, object]:
+        if frame.text("launch_id", MAX_INPUT_ID) != self._keeper.spec.launch_id:
+            raise Refusal("other_launch", f"this keeper's launch is {self._keeper.spec.launch_id}")
+        if self._keeper.exit_record is None:
+            raise Refusal("running", "the program has not ended")
+        self._keeper.leave()
+        return {}
+
+    def _discard(self, _client: Connection, _request: int, _frame: Frame) -> dict[str, object]:
+        return {"discarded": self._keeper.discard_input("discarded", "the input was discarded on request")}
+
+    def _close_input(self, _client: Connection, _request: int, _frame: Frame) -> dict[str, object]:
+        if self._keeper.program.terminal:
+            raise Refusal("no_pipes", "a terminal has no end of input; write its end-of-file character")
+        self._keeper.close_input()
+        return {}
+
+    def _channel(self, frame: Frame) -> OutputChannel:
+        name = frame.text("channel", 16, self._keeper.spec.channels[0])
+        channel = self._keeper.channels.get(name)
+        if channel is None:
+            raise Refusal("no_channel", f"there is no channel {name!r}; this launch has {self._keeper.spec.channels}")
+        return channel
+
+
+def outcome(status: str, entry: Entry) -> dict[str, object]:
+    """The answer to a WRITE, from what the journal knows."""
+    return {
+        "status": status,
+        "at": entry.at,
+        "offset": entry.at if entry.offset is None else entry.offset,
+        "written": entry.written,
+        "length": entry.length,
+    }
+
+
+def refuse(client: Connection, request: int, code: str, message: str, **facts: object) -> None:
+    client.send(frames.REFUSED, {"req": request, "code": code, "message": message, **facts})

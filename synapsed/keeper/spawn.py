@@ -1,0 +1,148 @@
+"""Spawning the program, on a terminal of its own or on pipes, with a clean slate: signals, mask, umask, fds."""
+
+import errno
+import os
+import signal
+import sys
+
+from .spec import LaunchRefused, Spec
+
+__all__ = ["Program", "spawn"]
+
+
+class Program:
+    """A running program: its `pid`, the fd that takes its input, and the fds of its output channels by name."""
+
+    __slots__ = ("_keep", "input", "outputs", "pid", "terminal")
+
+    def __init__(
+        self, pid: int, *, input_fd: int, outputs: dict[str, int], terminal: bool, keep: object = None
+    ) -> None:
+        self.pid = pid
+        self.input = input_fd
+        self.outputs = outputs
+        self.terminal = terminal
+        self._keep = keep
+        for fd in {input_fd, *outputs.values()}:
+            os.set_blocking(fd, False)
+
+
+def spawn(spec: Spec, ptyprocess_dir: str) -> Program:
+    """Starts the program of `spec`. Raises LaunchRefused: cwd_missing, program_not_found, exec_failed."""
+    if not os.path.isdir(spec.cwd):
+        raise LaunchRefused("cwd_missing", f"the working directory {spec.cwd} does not exist or is no directory")
+    path = _resolve(spec)
+    argv = [path, *spec.argv[1:]]
+    try:
+        if spec.transport == "pipes":
+            return _spawn_pipes(spec, argv)
+        return _spawn_pty(spec, argv, ptyprocess_dir)
+    except OSError as error:
+        raise LaunchRefused("exec_failed", f"{path} could not be started: {_reason(error, path)}") from None
+
+
+def _resolve(spec: Spec) -> str:
+    name = spec.argv[0]
+    if "/" in name:
+        path = os.path.join(spec.cwd, name)
+        if not os.path.exists(path):
+            raise LaunchRefused("program_not_found", f"the program {path} does not exist")
+        if os.path.isdir(path) or not os.access(path, os.X_OK):
+            raise LaunchRefused("program_not_found", f"{path} is not an executable file")
+        return path
+    places = spec.env.get("PATH", os.defpath).split(os.pathsep)
+    for place in places:
+        path = os.path.join(spec.cwd, place, name)
+        if os.path.isfile(path) and os.access(path, os.X_OK):
+            return path
+    looked = ", ".join(place or "." for place in places)
+    raise LaunchRefused("program_not_found", f"the program {name!r} was not found; looked in {looked}")
+
+
+def _reason(error: OSError, path: str) -> str:
+    if error.errno == errno.ENOENT and os.path.exists(path):
+        return "the interpreter named in its first line does not exist"
+    if error.errno == errno.ENOEXEC:
+        return "it is neither a binary for this machine nor a script with a #! line"
+    return str(error)
+
+
+def _clean_slate(spec: Spec) -> None:
+    """Runs in the child just before exec: nothing of the keeper's own set-up may reach the program."""
+    for number in signal.valid_signals():
+        if number not in (signal.SIGKILL, signal.SIGSTOP):
+            signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    os.umask(spec.umask)
+    os.chdir(spec.cwd)
+
+
+def _spawn_pty(spec: Spec, argv: list[str], ptyprocess_dir: str) -> Program:
+    # ptyprocess takes shutil's `which` where it can, and shutil brings bz2, lzma and re: 1.2 MB for each agent. The
+    # path is resolved already, so its own small fallback serves.
+    shutil = sys.modules.get("shutil")
+    sys.modules["shutil"] = None  # type: ignore[assignment]  # None is how the import system spells "cannot import"
+    sys.path.append(ptyprocess_dir)
+    try:
+        from ptyprocess.ptyprocess import PtyProcess
+    except ImportError as error:
+        raise LaunchRefused("bad_spec", f"ptyprocess is not in {ptyprocess_dir}: {error}") from None
+    finally:
+        sys.path.remove(ptyprocess_dir)
+        del sys.modules["shutil"]
+        if shutil is not None:
+            sys.modules["shutil"] = shutil
+
+    def prepare() -> None:
+        _utf8_erase(0)
+        _clean_slate(spec)
+
+    process = PtyProcess.spawn(argv, env=spec.env, preexec_fn=prepare, dimensions=(spec.rows, spec.cols))
+    # Reaping, stopping and closing are the keeper's; ptyprocess would do them again when it is collected, by sleeping.
+    process.closed = True
+    return Program(process.pid, input_fd=process.fd, outputs={"pty": process.fd}, terminal=True, keep=process)
+
+
+def _utf8_erase(fd: int) -> None:
+    """Erase in line mode takes whole characters, as in every terminal emulator."""
+    import termios
+
+    flag = getattr(termios, "IUTF8", 0)
+    if flag:
+        attributes = termios.tcgetattr(fd)
+        attributes[0] |= flag
+        termios.tcsetattr(fd, termios.TCSANOW, attributes)
+
+
+def _spawn_pipes(spec: Spec, argv: list[str]) -> Program:
+    child_in, parent_in = os.pipe()
+    parent_out, child_out = os.pipe()
+    parent_err, child_err = os.pipe()
+    report, trouble = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        _become(spec, argv, (child_in, child_out, child_err), trouble)
+    for fd in (child_in, child_out, child_err, trouble):
+        os.close(fd)
+    number = os.read(report, 16)
+    os.close(report)
+    if number:
+        for fd in (parent_in, parent_out, parent_err):
+            os.close(fd)
+        os.waitpid(pid, 0)
+        raise OSError(int(number), os.strerror(int(number)))
+    return Program(pid, input_fd=parent_in, outputs={"stdout": parent_out, "stderr": parent_err}, terminal=False)
+
+
+def _become(spec: Spec, argv: list[str], stdio: tuple[int, int, int], trouble: int) -> None:
+    """The forked child's side: exec or report the errno. Never returns. All fds but 0-2 close themselves on exec."""
+    try:
+        os.setsid()
+        for target, fd in enumerate(stdio):
+            os.dup2(fd, target)
+        _clean_slate(spec)
+        os.execve(argv[0], argv, spec.env)  # noqa: S606 - the user's own command, as an argv
+    except OSError as error:
+        os.write(trouble, str(error.errno).encode())
+    finally:
+        os._exit(127)
