@@ -1,0 +1,180 @@
+"""The user's configuration (DESIGN §4): TOML in, frozen models out, and the writer behind `start --save`.
+
+`config.toml` is the user's own and is never written. `agents.d/<name>.toml` holds one agent each, its keys at the top
+level, read like `[agents.<name>]`. A key that is not known is a ConfigError that names key, file, line and the nearest
+known key: nothing is accepted that does nothing.
+"""
+
+import contextlib
+import os
+import tempfile
+import tomllib
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import tomli_w
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from synapsed.errors import ConfigError, InvalidRequest
+from synapsed.model.agent import validate_name
+from synapsed.paths import Paths
+from synapsed.profiles import describe_validation
+
+__all__ = ["AgentConfig", "ApiConfig", "Config", "RestartPolicy", "load_config", "save_agent"]
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+def _listen_address(value: str) -> str:
+    host, colon, port = value.rpartition(":")
+    if not colon or not port.isascii() or not port.isdigit() or int(port) > 65535:
+        raise ValueError("must be an address and a port, like 127.0.0.1:8090 or [::1]:8090")
+    host = host.removeprefix("[").removesuffix("]")
+    if host != "localhost":
+        try:
+            address = ip_address(host)
+        except ValueError:
+            raise ValueError(f"{host!r} is no IP address") from None
+        if not address.is_loopback:
+            raise ValueError("only loopback addresses are served: whoever reaches this port can type into agents")
+    return value
+
+
+class ApiConfig(_Section):
+    """`[api]`."""
+
+    listen: Annotated[str, AfterValidator(_listen_address)] = "127.0.0.1:8090"
+    """Address and port of the main listener; port 0 takes a free one."""
+    agent_ports: bool = True
+    """Serve each agent's routes at the root of its own port."""
+    allowed_hosts: list[str] = []
+    """Names accepted in `Host` besides localhost and the loopback addresses."""
+    trusted_proxies: list[str] = []
+    """Addresses of proxies whose `X-Forwarded-*` is believed."""
+
+    @property
+    def host(self) -> str:
+        return self.listen.rpartition(":")[0].removeprefix("[").removesuffix("]")
+
+    @property
+    def port(self) -> int:
+        return int(self.listen.rpartition(":")[2])
+
+
+class RestartPolicy(_Section):
+    """`restart = {...}`; times are seconds. What each means is said in `supervisor/restart.py`."""
+
+    policy: Literal["never", "on-failure", "always"] = "on-failure"
+    fine_codes: list[int] | None = None
+    """Exit codes that are no failure; default: those of the profile."""
+    initial: float = Field(default=0.5, gt=0, le=3600)
+    factor: float = Field(default=2.0, ge=1, le=10)
+    maximum: float = Field(default=60.0, gt=0, le=86_400)
+    jitter: float = Field(default=0.1, ge=0, le=0.9)
+    stable: float = Field(default=60.0, gt=0, le=86_400)
+    limit: int = Field(default=8, ge=1, le=1000)
+    window: float = Field(default=120.0, gt=0, le=86_400)
+    retry: float = Field(default=300.0, gt=0, le=86_400)
+
+    @model_validator(mode="after")
+    def _ordered(self) -> "RestartPolicy":
+        if self.maximum < self.initial:
+            raise ValueError("maximum must not be below initial")
+        return self
+
+
+class AgentConfig(_Section):
+    """`[agents.NAME]`."""
+
+    profile: str | None = None
+    """Default: the agent's name."""
+    command: str | None = None
+    """The program, where it is not the profile's."""
+    cwd: str | None = None
+    """Working directory, `~` allowed; default: the user's home."""
+    args: list[str] = []
+    env: dict[str, str] = {}
+    autostart: bool = False
+    port: int | None = Field(default=None, ge=1, le=65535)
+    restart: RestartPolicy = RestartPolicy()
+
+
+class Config(_Section):
+    """`config.toml` and `agents.d/`."""
+
+    api: ApiConfig = ApiConfig()
+    agents: dict[str, AgentConfig] = {}
+
+
+def load_config(paths: Paths) -> Config:
+    """The configuration; an empty one where there are no files. Raises ConfigError."""
+    config = Config()
+    if (text := _read(paths.config_file)) is not None:
+        config = _validate(paths.config_file, text, Config)
+    origin = dict.fromkeys(config.agents, paths.config_file)
+    agents = dict(config.agents)
+    for path in sorted(paths.agents_d.glob("*.toml")) if paths.agents_d.is_dir() else ():
+        if path.stem in agents:
+            raise ConfigError(f"{path}: the agent {path.stem!r} stands in {origin[path.stem]} already", file=str(path))
+        agents[path.stem] = _validate(path, _read(path) or "", AgentConfig)
+        origin[path.stem] = path
+    for name in agents:
+        try:
+            validate_name(name)
+        except InvalidRequest as error:
+            raise ConfigError(f"{origin[name]}: {error.message}", file=str(origin[name])) from None
+    _check_ports(agents, origin)
+    return config.model_copy(update={"agents": agents})
+
+
+def save_agent(paths: Paths, name: str, agent: AgentConfig) -> Path:
+    """Write `agents.d/<name>.toml` (0600, atomically); what has its default value is left out."""
+    path = paths.agents_d / f"{validate_name(name)}.toml"
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    data = agent.model_dump(exclude_defaults=True, exclude_none=True)
+    handle, temporary = tempfile.mkstemp(prefix=f".{name}.", dir=path.parent)  # mkstemp makes it 0600
+    try:
+        with os.fdopen(handle, "wb") as file:
+            tomli_w.dump(data, file)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(temporary).replace(path)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            Path(temporary).unlink()
+        raise
+    return path
+
+
+def _read(path: Path) -> str | None:
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: {error}", file=str(path)) from None
+
+
+def _validate[M: BaseModel](path: Path, text: str, model: type[M]) -> M:
+    try:
+        data: dict[str, Any] = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{path}: {error}", file=str(path)) from None
+    try:
+        return model.model_validate(data)
+    except ValidationError as error:
+        raise ConfigError(describe_validation(error, path, text, model), file=str(path)) from None
+
+
+def _check_ports(agents: dict[str, AgentConfig], origin: dict[str, Path]) -> None:
+    taken: dict[int, str] = {}
+    for name, agent in agents.items():
+        if agent.port is None:
+            continue
+        if (other := taken.setdefault(agent.port, name)) != name:
+            raise ConfigError(
+                f"{origin[name]}: agents {other!r} and {name!r} both want port {agent.port}", file=str(origin[name])
+            )

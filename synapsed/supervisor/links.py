@@ -1,0 +1,43 @@
+"""The seam below an agent: how its program is launched, found again, and cleaned up after."""
+
+from typing import Protocol
+
+from synapsed.interfaces import AgentLink
+from synapsed.model.records import AgentRecord, LaunchRecord
+from synapsed.profiles import Profile
+
+__all__ = ["LinkFactory", "Timer", "Timers"]
+
+
+class LinkFactory(Protocol):
+    """Makes links. A link is returned unopened: the agent stores its `launch`, then opens it."""
+
+    async def launch(self, record: AgentRecord, profile: Profile, argv: list[str], env: dict[str, str]) -> AgentLink:
+        """Start the program `argv` with exactly `env` in `record.cwd`, under a new keeper. Raises LaunchError."""
+        ...
+
+    async def adopt(self, record: AgentRecord, profile: Profile) -> AgentLink | None:
+        """The link to the launch that `record` tells of, found by pid and start time, or None if its keeper is gone.
+
+        `record.launch` is None where the daemon was killed between a launch and its recording: the agent's directory
+        says whether there is a keeper. A program that ended while nobody looked is told by LinkExited after `open`.
+        """
+        ...
+
+    async def sweep(self, launch: LaunchRecord) -> int:
+        """End what is left of a launch whose keeper is gone; how many processes that were."""
+        ...
+
+
+class Timer(Protocol):
+    def cancel(self) -> None: ...
+
+
+class Timers(Protocol):
+    """What is used of an event loop's timers, so that tests can turn the clock."""
+
+    def call_later(self, delay: float, callback: "_Callback", /) -> Timer: ...
+
+
+class _Callback(Protocol):
+    def __call__(self) -> object: ...

@@ -1,0 +1,94 @@
+"""The restart policy, decided purely: what follows an exit, given the exits before it.
+
+After a program ended, `RestartState.exited` says one of three things:
+
+- `Rest`: it is left be (policy `never`, or `on-failure` and the exit code is fine);
+- `Retry(delay)`: it is started again after `delay` seconds: `initial * factor**n`, at most `maximum`, where n counts
+  the restarts since the last stable run, times a random factor within ±`jitter`, so that many agents that fell
+  together do not come back together;
+- `GiveUp(delay)`: it ended more than `limit` times within `window` seconds: a crash loop. It is tried again, but only
+  every `retry` seconds, until a run is stable.
+
+A run of at least `stable` seconds forgives everything before it. All times are differences of a monotonic clock, so a
+jump of the wall clock changes nothing.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from synapsed.config import RestartPolicy
+
+__all__ = ["Decision", "GiveUp", "Rest", "RestartState", "Retry"]
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """Leave it be."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """Start it again after `delay` seconds."""
+
+    delay: float
+
+
+@dataclass(frozen=True, slots=True)
+class GiveUp:
+    """A crash loop: try again only after `delay` seconds."""
+
+    delay: float
+    exits: int
+
+
+Decision = Rest | Retry | GiveUp
+
+
+class RestartState:
+    """The exits of one agent that still count. `rng` gives numbers in [0, 1)."""
+
+    def __init__(self, policy: RestartPolicy, *, fine_codes: frozenset[int], rng: Callable[[], float]) -> None:
+        self._policy = policy
+        self._fine = fine_codes
+        self._rng = rng
+        # One more than the limit is all that is ever asked about.
+        self._exits: deque[float] = deque(maxlen=policy.limit + 1)
+        self._consecutive = 0
+
+    def exited(self, code: int | None, *, now: float, uptime: float) -> Decision:
+        """What to do after an exit with `code` (None: not known) at `now`, after `uptime` seconds."""
+        policy = self._policy
+        if uptime >= policy.stable:
+            self.forgive()
+        if policy.policy == "never":
+            return Rest("the restart policy is 'never'")
+        if policy.policy == "on-failure" and code in self._fine:
+            return Rest(f"exit code {code} is fine")
+        self._exits.append(now)
+        while self._exits and self._exits[0] <= now - policy.window:
+            self._exits.popleft()
+        if len(self._exits) > policy.limit:
+            return GiveUp(self._jittered(policy.retry), len(self._exits))
+        delay = self._backoff()
+        self._consecutive += 1
+        return Retry(delay)
+
+    def forgive(self) -> None:
+        """Forget the exits so far: a stable run, or a person who starts the agent."""
+        self._exits.clear()
+        self._consecutive = 0
+
+    def _backoff(self) -> float:
+        policy = self._policy
+        delay = policy.initial
+        for _ in range(self._consecutive):  # not a power: it may overflow where the loop just ends
+            if delay >= policy.maximum:
+                break
+            delay *= policy.factor
+        return self._jittered(min(delay, policy.maximum))
+
+    def _jittered(self, delay: float) -> float:
+        return delay * (1 + self._policy.jitter * (2 * self._rng() - 1))

@@ -1,0 +1,221 @@
+"""What happens to a task, decided purely: every change is a `Commit`, the one transaction that makes it durable.
+
+A change is a function from the task as it is to the task as it will be plus the events that tell of it; the shell
+performs it by committing, and only then believes it. Nothing here knows of processes or time but by its arguments
+(`now`: seconds since the epoch).
+"""
+
+import json
+import signal
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from synapsed.clock import iso
+from synapsed.errors import InvalidRequest, UnsupportedMedia
+from synapsed.interfaces import LinkExited, NewEvent
+from synapsed.model.events import TaskArtifactAdded, TaskStatusChanged
+from synapsed.model.records import TurnRecord
+from synapsed.model.task import (
+    ANSWER_ID,
+    PROGRESS,
+    Artifact,
+    DataPart,
+    FilePart,
+    Message,
+    Prompt,
+    Task,
+    TaskError,
+    TaskState,
+    TextPart,
+)
+
+__all__ = [
+    "COMMAND",
+    "Commit",
+    "begun",
+    "canceled",
+    "completed",
+    "describe_exit",
+    "exit_details",
+    "failed",
+    "is_submitted",
+    "progressed",
+    "returned",
+    "submitted",
+    "text_of",
+    "typed_text",
+    "waiting",
+    "working_again",
+]
+
+COMMAND = "command"
+"""Key of a task's metadata: its text may be a command of the program."""
+
+_SHORT_ID = 8
+"""Characters of a task's id in `[A2A:<task8>:<sender_id>]`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Commit:
+    """One task as it will be, and all that is written with it."""
+
+    task: Task
+    events: tuple[NewEvent, ...] = ()
+    turn: TurnRecord | None = None
+    turn_ended: str | None = None
+
+
+def submitted(task: Task) -> Commit:
+    return Commit(task=task, events=(_status(task),))
+
+
+def begun(task: Task, *, launch_id: str, attempt: int, now: float) -> Commit:
+    """The task leaves the mailbox; durable before a byte of it is typed."""
+    task = _changed(task, now, status=TaskState.WORKING)
+    turn = TurnRecord(task_id=task.id, launch_id=launch_id, attempt=attempt)
+    return Commit(task=task, events=(_status(task),), turn=turn)
+
+
+def progressed(task: Task, *, message_id: str, text: str, now: float) -> Commit:
+    """An assistant message that was not the last; one told again under the same id replaces what was told."""
+    artifact = Artifact(artifact_id=f"{PROGRESS}-{message_id}", name=PROGRESS, parts=[TextPart(text=text)])
+    task = _changed(task, now, artifacts=_with(task.artifacts, artifact))
+    return Commit(task=task, events=(_event(task, TaskArtifactAdded(artifact=artifact)),))
+
+
+def completed(task: Task, *, answer: str, exact: bool, now: float) -> Commit:
+    artifact = Artifact.answer(answer)
+    task = _changed(
+        task,
+        now,
+        status=TaskState.COMPLETED,
+        exact=exact,
+        prompt=None,
+        artifacts=_with((a for a in task.artifacts if a.artifact_id != ANSWER_ID), artifact),
+    )
+    events = (_event(task, TaskArtifactAdded(artifact=artifact)), _status(task))
+    return Commit(task=task, events=events, turn_ended=task.id)
+
+
+def failed(task: Task, *, code: str, message: str, now: float, details: dict[str, Any] | None = None) -> Commit:
+    error = TaskError(code=code, message=message, details=details or {})
+    task = _changed(task, now, status=TaskState.FAILED, error=error, prompt=None)
+    return Commit(task=task, events=(_status(task, error=error),), turn_ended=task.id)
+
+
+def canceled(task: Task, *, reason: str, now: float) -> Commit:
+    metadata = {**task.metadata, "reason": reason}
+    task = _changed(task, now, status=TaskState.CANCELED, metadata=metadata, prompt=None)
+    return Commit(task=task, events=(_status(task, reason=reason),), turn_ended=task.id)
+
+
+def waiting(task: Task, *, prompt: Prompt, now: float) -> Commit:
+    """The program asks; only a person can go on."""
+    state = TaskState.AUTH_REQUIRED if prompt.type == "login" else TaskState.INPUT_REQUIRED
+    task = _changed(task, now, status=state, prompt=prompt)
+    return Commit(task=task, events=(_status(task, prompt=prompt),))
+
+
+def working_again(task: Task, *, now: float) -> Commit:
+    task = _changed(task, now, status=TaskState.WORKING, prompt=None)
+    return Commit(task=task, events=(_status(task),))
+
+
+def returned(task: Task, record: TurnRecord, *, reason: str, now: float) -> Commit:
+    """The turn's text never was in the program: the task waits again, and its next attempt has a number of its own."""
+    task = _changed(task, now, status=TaskState.SUBMITTED, prompt=None)
+    turn = record.model_copy(update={"attempt": record.attempt + 1, "link": {}})
+    return Commit(task=task, events=(_status(task, reason=reason),), turn=turn)
+
+
+def is_submitted(record: TurnRecord) -> bool:
+    """Whether the program may have the message: from then on it is never typed again."""
+    return bool(record.link.get("submitted"))
+
+
+def text_of(message: Message) -> str:
+    """What of a message can be typed: text as it is, data as JSON, a file by its address.
+
+    Raises InvalidRequest for an empty message, UnsupportedMedia for a file that came by value.
+    """
+    pieces = []
+    for part in message.parts:
+        match part:
+            case TextPart():
+                pieces.append(part.text)
+            case DataPart():
+                pieces.append(json.dumps(part.data, ensure_ascii=False, indent=2))
+            case FilePart() if part.file.uri is not None:
+                pieces.append(f"{part.file.name}: {part.file.uri}" if part.file.name else part.file.uri)
+            case FilePart():
+                raise UnsupportedMedia(
+                    "a file's content cannot be typed into a terminal: send its path or address", part="file"
+                )
+    text = "\n".join(pieces)
+    if not text.strip():
+        raise InvalidRequest("the message is empty")
+    return text
+
+
+def typed_text(task: Task) -> str:
+    """What is typed for `task` (DESIGN §5): the text, marked with the sender where one is told."""
+    text = text_of(task.message)
+    sender = sender_id(task)
+    return f"[A2A:{task.id[:_SHORT_ID]}:{sender}] {text}" if sender else text
+
+
+def sender_id(task: Task) -> str | None:
+    """`metadata.sender.sender_id`, kept to what can stand in the mark."""
+    sender = task.metadata.get("sender")
+    value = sender.get("sender_id") if isinstance(sender, dict) else sender
+    if not isinstance(value, str):
+        return None
+    return "".join(c for c in value if c.isprintable() and c not in "[]")[:128] or None
+
+
+def describe_exit(exited: LinkExited) -> str:
+    """`exit code 7`, `signal SIGKILL`, or why it is not known."""
+    code = exited.exit_code
+    if code is None:
+        return exited.reason or "exit code unknown"
+    return f"exit code {code}" if code >= 0 else f"signal {_signal_name(-code)}"
+
+
+def exit_details(exited: LinkExited) -> dict[str, Any]:
+    """`exit_code` and, where it was one, `signal`, for a task's error."""
+    code = exited.exit_code
+    details: dict[str, Any] = {"exit_code": code}
+    if code is not None and code < 0:
+        details["signal"] = _signal_name(-code)
+    return details
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return str(number)
+
+
+def _changed(task: Task, now: float, **changes: Any) -> Task:
+    return task.model_copy(update={**changes, "updated_at": iso(now)})
+
+
+def _with(artifacts: Iterable[Artifact], new: Artifact) -> list[Artifact]:
+    kept = list(artifacts)
+    for index, artifact in enumerate(kept):
+        if artifact.artifact_id == new.artifact_id:
+            kept[index] = new
+            return kept
+    return [*kept, new]
+
+
+def _status(
+    task: Task, *, reason: str | None = None, error: TaskError | None = None, prompt: Prompt | None = None
+) -> NewEvent:
+    return _event(task, TaskStatusChanged(state=task.status, reason=reason, error=error, prompt=prompt))
+
+
+def _event(task: Task, data: TaskStatusChanged | TaskArtifactAdded) -> NewEvent:
+    return NewEvent(task.agent_id, data, task.id)

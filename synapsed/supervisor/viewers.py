@@ -1,0 +1,142 @@
+"""Attached terminals: each a bounded copy of one agent's stream.
+
+A viewer that does not keep up loses nothing it needs: when its buffer is full what waits is dropped, and it is sent the
+screen anew once it reads again, as tmux does. The agent and the other viewers never wait.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+from synapsed.errors import Forbidden
+from synapsed.terminal.scanner import ViewerFilter
+
+__all__ = ["BUFFER_MAX", "Viewer", "Viewers"]
+
+BUFFER_MAX = 1 << 20
+"""Bytes that wait for one viewer at the most."""
+
+
+class Viewer:
+    """One attached terminal (`interfaces.Attachment`)."""
+
+    def __init__(self, group: "Viewers", *, cols: int, rows: int, read_only: bool) -> None:
+        self._group = group
+        self._read_only = read_only
+        self._filter = ViewerFilter()
+        self._waiting: list[bytes] = []
+        self._size = 0
+        self._behind = False
+        self._ended = False
+        self._wake = asyncio.Event()
+        self.cols = cols
+        self.rows = rows
+
+    def redraw(self) -> bytes:
+        """The screen now; the stream goes on from exactly there."""
+        self._waiting.clear()
+        self._size = 0
+        self._behind = False
+        drawn, pending = self._group.draw()
+        self._filter = ViewerFilter()
+        return drawn + self._filter.feed(pending)
+
+    async def output(self) -> AsyncIterator[bytes]:
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            if self._behind:
+                yield self.redraw()
+            elif self._waiting:
+                data = b"".join(self._waiting)
+                self._waiting.clear()
+                self._size = 0
+                yield data
+            if self._ended and not self._waiting:
+                return
+
+    async def write(self, data: bytes) -> None:
+        if self._read_only:
+            raise Forbidden("this terminal is attached read-only")
+        await self._group.typed(self, data)
+
+    async def resize(self, cols: int, rows: int) -> None:
+        self.cols, self.rows = cols, rows
+        await self._group.resized(self)
+
+    async def close(self) -> None:
+        self._group.leave(self)
+
+    def push(self, data: bytes) -> None:
+        """Output of the program."""
+        if not self._behind:
+            data = self._filter.feed(data)
+            self._waiting.append(data)
+            self._size += len(data)
+            if self._size > BUFFER_MAX:
+                self._waiting.clear()
+                self._size = 0
+                self._behind = True
+        self._wake.set()
+
+    def end(self) -> None:
+        """No more output will come."""
+        self._ended = True
+        self._wake.set()
+
+
+class Viewers:
+    """All terminals attached to one agent. The window follows the one that was used last."""
+
+    def __init__(
+        self,
+        *,
+        draw: Callable[[], tuple[bytes, bytes]],
+        write: Callable[[bytes], Awaitable[None]],
+        resize: Callable[[int, int], Awaitable[None]],
+    ) -> None:
+        self._draw = draw
+        self._write = write
+        self._resize = resize
+        self._viewers: list[Viewer] = []
+        self._last: Viewer | None = None
+
+    def draw(self) -> tuple[bytes, bytes]:
+        """The redraw and what of the stream is not on the screen yet (an unfinished sequence)."""
+        return self._draw()
+
+    async def join(self, *, cols: int, rows: int, read_only: bool) -> Viewer:
+        """A new viewer; unless it only looks, the window takes its size."""
+        viewer = Viewer(self, cols=cols, rows=rows, read_only=read_only)
+        if not read_only:
+            await self._use(viewer)
+        self._viewers.append(viewer)
+        return viewer
+
+    async def typed(self, viewer: Viewer, data: bytes) -> None:
+        await self._use(viewer)
+        await self._write(data)
+
+    async def resized(self, viewer: Viewer) -> None:
+        if viewer is self._last:
+            await self._resize(viewer.cols, viewer.rows)
+
+    async def _use(self, viewer: Viewer) -> None:
+        if viewer is not self._last:
+            self._last = viewer
+            await self._resize(viewer.cols, viewer.rows)
+
+    def push(self, data: bytes) -> None:
+        for viewer in self._viewers:
+            viewer.push(data)
+
+    def leave(self, viewer: Viewer) -> None:
+        viewer.end()
+        if viewer in self._viewers:
+            self._viewers.remove(viewer)
+        if self._last is viewer:
+            self._last = None
+
+    def end(self) -> None:
+        """The program is gone."""
+        for viewer in list(self._viewers):
+            viewer.end()
