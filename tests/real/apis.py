@@ -525,7 +525,7 @@ class Gemini:
             "responseSchema"
         )
         if schema is not None:
-            return "route" if "model_choice" in json.dumps(schema) else "json"
+            return "route" if "complexity_score" in json.dumps(schema) else "json"
         return None if tools else "other"
 
     def encoder(self, call: Call, number: int) -> Encoder:

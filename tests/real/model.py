@@ -48,7 +48,7 @@ class Request:
 
     `n` counts from 1; `at` and `ended_at` are Unix seconds. `side`: kind of a side call, None for the conversation
     itself. `user` is the last text of the user, `users` all of them, `notes` what the program added under the user's
-    role. `results` are tool results since `user`. `reply`: "text", "tool", "side" or "error". `outcome`: None while it
+    role. `results` are tool results since `user`, `all_results` those of the whole conversation. `reply`: "text", "tool", "side" or "error". `outcome`: None while it
     runs, then "sent" or "aborted" (the program went away before the end).
     """
 
@@ -63,6 +63,7 @@ class Request:
     users: tuple[str, ...]
     notes: tuple[str, ...]
     results: tuple[ToolResult, ...]
+    all_results: tuple[ToolResult, ...]
     tools: tuple[str, ...]
     reply: str
     status: int
@@ -86,9 +87,9 @@ def read_log(path: Path) -> list[Request]:
 
 
 def _request_of(data: dict[str, Any]) -> Request:
-    results = tuple(ToolResult(**result) for result in data["results"])
-    lists = {name: tuple(data[name]) for name in ("users", "notes", "tools")}
-    return Request(**{**data, **lists, "results": results})
+    results = {key: tuple(ToolResult(**result) for result in data[key]) for key in ("results", "all_results")}
+    lists = {key: tuple(data[key]) for key in ("users", "notes", "tools")}
+    return Request(**{**data, **lists, **results})
 
 
 class _Log:
@@ -314,6 +315,7 @@ def _entry(n: int, api: Api, path: str, call: Call, reply: str, status: int) -> 
         users=call.users,
         notes=call.notes,
         results=call.results,
+        all_results=call.all_results,
         tools=call.tools,
         reply=reply,
         status=status,

@@ -142,11 +142,12 @@ class Terminal:
         self.wait(lambda: re.search(pattern, _lines(self._view)) is None, f"no more {pattern}", timeout=timeout)
 
     def settle(self, quiet: float = 0.4, *, at_most: float = 15.0) -> None:
-        """Waits until nothing was written for `quiet` seconds, or `at_most` seconds have passed."""
-        deadline = time.monotonic() + at_most
+        """Waits until nothing was written for `quiet` seconds from now on, or `at_most` seconds have passed."""
+        called = time.monotonic()
+        deadline = called + at_most
         with self._changed:
             while not self.ended and (now := time.monotonic()) < deadline:
-                rest = self._last_output + quiet - now
+                rest = max(self._last_output, called) + quiet - now
                 if rest <= 0:
                     return
                 self._changed.wait(min(rest, deadline - now))

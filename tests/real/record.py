@@ -1,0 +1,511 @@
+"""Records real runs of the agent programs: golden material for what recognises their screens.
+
+    python -m tests.real.record [CLI …] [--only SCENARIO …] [--into FOLDER]
+
+Each scenario is a fresh program with a home of its own, in a plain terminal of 120 by 40, before the scripted model. It leaves
+``<cli>-<version>/<scenario>.raw`` (every byte that the program wrote), ``.json`` (`chunks`: [seconds, offset] after every
+read; `marks`: [seconds, offset, label]; `requests`: what the model was asked), and ``.txt`` (title, OSC 7501 and the visible
+screen at every mark, for people). ``hooks/<cli>/<event>.json`` are samples of what hooks were given, ``hooks/<cli>/events.jsonl``
+of what a program's own event stream said.
+"""
+
+import argparse
+import contextlib
+import json
+import shlex
+import shutil
+import sys
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.real import hookdump, netns
+from tests.real.model import Model
+from tests.real.programs import PROGRAMS, Prepared, prepare, version
+from tests.real.terminal import COLUMNS, ROWS, Terminal, render
+
+__all__ = ["LAUNCHES", "LOOKS", "SCENARIOS", "Look", "Session", "launched", "main"]
+
+INTO = Path(__file__).parent.parent / "recordings"
+SERVER_PORT = 4096  # of opencode, in its own namespace
+CLAUDE_SESSION = "7b1e4f0a-5c7d-4a51-9f0e-2d6f3c1b8a90"
+
+CLAUDE_EVENTS = (
+    "SessionStart SessionEnd UserPromptSubmit PreToolUse PostToolUse PostToolUseFailure PermissionRequest PermissionDenied "
+    "Notification Stop StopFailure"
+).split()
+CODEX_EVENTS = (
+    "SessionStart SessionEnd UserPromptSubmit PreToolUse PostToolUse PermissionRequest Stop Interrupt".split()
+)
+GEMINI_EVENTS = "SessionStart SessionEnd BeforeAgent AfterAgent BeforeTool AfterTool Notification".split()
+
+
+def _dump(hooks: Path, event: str) -> str:
+    return shlex.join([sys.executable, "-S", "-E", hookdump.__file__, str(hooks), event])
+
+
+def _claude(hooks: Path, home: Path) -> tuple[list[str], dict[str, str]]:
+    entries = {event: [{"hooks": [{"type": "command", "command": _dump(hooks, event)}]}] for event in CLAUDE_EVENTS}
+    settings = json.dumps({"hooks": entries})
+    return ["--permission-mode", "default", "--session-id", CLAUDE_SESSION, "--settings", settings], {}
+
+
+def _codex(hooks: Path, home: Path) -> tuple[list[str], dict[str, str]]:
+    args = ["--no-daemon", "--dangerously-bypass-hook-trust"]
+    for event in CODEX_EVENTS:
+        command = json.dumps(_dump(hooks, event))  # a JSON string is a TOML one
+        args += ["-c", f'hooks.{event}=[{{hooks=[{{type="command",command={command},timeout=5}}]}}]']
+    return args, {}
+
+
+def _gemini(hooks: Path, home: Path) -> tuple[list[str], dict[str, str]]:
+    entries = {
+        event: [
+            {
+                "matcher": "*",
+                "hooks": [{"name": "dump", "type": "command", "command": _dump(hooks, event), "timeout": 5000}],
+            }
+        ]
+        for event in GEMINI_EVENTS
+    }
+    settings = home / "system-settings.json"
+    settings.write_text(json.dumps({"hooksConfig": {"enabled": True}, "hooks": entries}))
+    return [], {"GEMINI_CLI_SYSTEM_SETTINGS_PATH": str(settings)}
+
+
+def _opencode(hooks: Path, home: Path) -> tuple[list[str], dict[str, str]]:
+    return ["--port", str(SERVER_PORT), "--hostname", "127.0.0.1"], {}
+
+
+# What is added to a launch so that the program reports: arguments and environment, given the hooks' folder and the home.
+LAUNCHES: Mapping[str, Callable[[Path, Path], tuple[list[str], dict[str, str]]]] = {
+    "claude": _claude,
+    "codex": _codex,
+    "gemini": _gemini,
+    "opencode": _opencode,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Look:
+    """How a program looks, as regular expressions on its screen, and the keys it takes."""
+
+    ready: str
+    busy: str
+    dialog: str
+    accept: str
+    reject: str
+    interrupt: Sequence[str]
+    interrupted: str
+    trust: str | None
+    trust_keys: Sequence[str] = ("\r",)
+    error: str
+    retry: str
+    leave: Sequence[str]
+
+
+LOOKS: Mapping[str, Look] = {
+    "claude": Look(
+        ready=r"❯\s*\n─+",
+        busy=r"esc to interrupt",
+        dialog=r"Do you want to proceed\?",
+        accept="1",
+        reject="\x1b",
+        interrupt=["\x1b"],
+        interrupted=r"Interrupted",
+        trust=r"Quick safety check",
+        trust_keys=["\x1b[B", "\r"],
+        error=r"API Error: 400",
+        retry=r"attempt \d+/10",
+        leave=["\x03", "\x03"],
+    ),
+    "codex": Look(
+        ready=r"› Ask Codex to do anything",
+        busy=r"esc to interrupt",
+        dialog=r"Would you like to run the following command\?",
+        accept="y",
+        reject="\x1b",
+        interrupt=["\x1b"],
+        interrupted=r"Conversation interrupted",
+        trust=r"Trust this folder\?",
+        error=r"scripted failure 400",
+        retry=r"Reconnecting",
+        leave=["\x03"],
+    ),
+    "gemini": Look(
+        ready=r">   Type your message",
+        busy=r"esc to cancel",
+        dialog=r"Allow execution of",
+        accept="1",
+        reject="\x1b",
+        interrupt=["\x1b"],
+        interrupted=r"Request cancelled",
+        trust=r"Do you trust",
+        error=r"scripted failure 400",
+        retry=r"Attempt|Retrying|Trying",
+        leave=["\x03", "\x03"],
+    ),
+    "opencode": Look(
+        ready=r"Ask anything",
+        busy=r"esc interrupt",
+        dialog=r"Permission required",
+        accept="\r",
+        reject="\x1b",
+        interrupt=["\x1b", "\x1b"],
+        interrupted=r"interrupted",
+        trust=None,
+        error=r"scripted failure 400",
+        retry=r"attempt|retry",
+        leave=["\x03"],
+    ),
+}
+
+
+@dataclass
+class Session:
+    """A program under way in a scenario."""
+
+    cli: str
+    model: Model
+    prepared: Prepared
+    terminal: Terminal
+    hooks: Path
+    events: list[tuple[float, str]] = field(default_factory=list)
+
+    @property
+    def look(self) -> Look:
+        return LOOKS[self.cli]
+
+    def mark(self, label: str) -> None:
+        self.terminal.mark(label)
+
+    def ready(self) -> None:
+        """Waits for the first prompt."""
+        self.terminal.wait_screen(self.look.ready)
+        self.terminal.settle(0.6, at_most=6)
+        self.mark("ready")
+
+    def submit(self, text: str) -> None:
+        self.terminal.submit(text)
+        self.mark("submitted")
+
+    def settle(self, label: str) -> None:
+        self.terminal.settle(0.8, at_most=6)
+        self.mark(label)
+
+    def see(self, pattern: str, label: str, *, timeout: float = 40.0) -> None:
+        self.terminal.wait_screen(pattern, timeout=timeout)
+        self.mark(label)
+
+    def served(self, containing: str, count: int = 1) -> None:
+        """Waits until the model has answered that many requests of the turn."""
+        self.model.wait_for(
+            lambda requests: (
+                sum(r.outcome is not None and not r.is_side_call and containing in r.user for r in requests) >= count
+            )
+        )
+
+
+@contextlib.contextmanager
+def launched(
+    cli: str, base: Path, *, extra: Sequence[str] = (), configure: Callable[[Prepared], None] | None = None
+) -> Iterator[Session]:
+    """The program before a model of its own, with its reports on, in folders below `base`."""
+    hooks = base / "hooks"
+    hooks.mkdir(parents=True, mode=0o700)
+    with Model() as model:
+        prepared = prepare(cli, base / "home", base / "project", model.url)
+        if configure is not None:
+            configure(prepared)
+        args, env = LAUNCHES[cli](hooks, prepared.home)
+        netns.require()
+        argv = [*prepared.argv, *args, *extra]
+        with Terminal(argv, env={**prepared.env, **env}, cwd=prepared.cwd) as terminal:
+            session = Session(cli, model, prepared, terminal, hooks)
+            if cli == "opencode":
+                threading.Thread(target=_follow_events, args=(session,), daemon=True).start()
+            yield session
+
+
+def _follow_events(session: Session) -> None:
+    """Collects the lines of opencode's event stream until it ends."""
+    while not session.terminal.ended:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{SERVER_PORT}/event", timeout=60) as stream:
+                for line in stream:
+                    if line.startswith(b"data:"):
+                        session.events.append((session.terminal.now, line[5:].decode().strip()))
+        except (urllib.error.URLError, OSError):
+            time.sleep(0.05)
+
+
+def _untrusted(prepared: Prepared) -> None:
+    """Takes back what makes the project folder trusted."""
+    claude, codex = prepared.home / ".claude.json", prepared.home / ".codex" / "config.toml"
+    if claude.exists():
+        claude.write_text(json.dumps({**json.loads(claude.read_text()), "projects": {}}))
+    if codex.exists():
+        codex.write_text(codex.read_text().partition("[projects")[0])
+    if prepared.cli == "gemini":
+        settings = prepared.home / ".gemini" / "settings.json"
+        config = json.loads(settings.read_text())
+        config["security"]["folderTrust"] = {"enabled": True}
+        settings.write_text(json.dumps(config))
+        del prepared.env["GEMINI_CLI_TRUST_WORKSPACE"]  # type: ignore[attr-defined]
+
+
+def start(session: Session) -> None:
+    session.ready()
+    session.terminal.send("a draft that nobody has sent")
+    session.see("a draft that nobody", "draft")
+    session.terminal.send(b"\x1b[200~first line\nsecond line\x1b[201~")
+    session.settle("pasted two lines")
+
+
+def leave(session: Session) -> None:
+    session.ready()
+    for key in session.look.leave:
+        session.terminal.send(key)
+        session.terminal.settle(0.3)
+        session.mark(f"sent {key!r}")
+    session.terminal.wait_exit()
+    session.mark("ended")
+
+
+def turn(session: Session) -> None:
+    session.ready()
+    session.submit("Say the fenced one. [[answer:fenced]]")
+    session.served("fenced")
+    session.settle("answered")
+    session.submit("The same again. [[answer:fenced]]")
+    session.served("again")
+    session.settle("answered again")
+
+
+def delayed(session: Session) -> None:
+    session.ready()
+    session.submit("[[delay:3]] [[stall:2]] [[answer:japanese]]")
+    session.see(session.look.busy, "busy")
+    session.served("japanese")
+    session.settle("answered")
+
+
+def long(session: Session) -> None:
+    session.ready()
+    session.submit("[[answer:lines200]]")
+    session.served("lines200")
+    session.terminal.wait_screen("Line 200")
+    session.settle("answered")
+
+
+def quotes(session: Session) -> None:
+    session.ready()
+    session.submit("[[answer:quotes]]")
+    session.served("quotes")
+    session.settle("answered")
+
+
+_TOUCH = "[[before:I will make the file.]] [[tool:shell:touch made-by-tool]] say: The tool has run."
+
+
+def accept(session: Session) -> None:
+    session.ready()
+    session.submit(_TOUCH)
+    session.see(session.look.dialog, "dialog")
+    session.settle("dialog settled")
+    session.terminal.send(session.look.accept)
+    session.mark("accepted")
+    session.served("has run", 2)
+    session.settle("answered")
+
+
+def reject(session: Session) -> None:
+    session.ready()
+    session.submit(_TOUCH)
+    session.see(session.look.dialog, "dialog")
+    session.settle("dialog settled")
+    session.terminal.send(session.look.reject)
+    session.mark("rejected")
+    session.settle("after rejection")
+    session.submit("And now? nonce-after-rejection")
+    session.served("nonce-after")
+    session.settle("answered")
+
+
+def trust(session: Session) -> None:
+    assert session.look.trust is not None
+    session.see(session.look.trust, "dialog")
+    session.settle("dialog settled")
+    for key in session.look.trust_keys:
+        session.terminal.send(key)
+        session.terminal.settle(0.3, at_most=1)
+    session.mark("trusted")
+    session.terminal.settle(2.5, at_most=8)
+    session.mark("after trust")
+
+
+def interrupt(session: Session) -> None:
+    session.ready()
+    session.submit("[[hold-mid:never]] [[answer:lines200]]")
+    session.see("Line 0", "streaming")
+    session.settle("held")
+    for key in session.look.interrupt:
+        session.terminal.send(key)
+        time.sleep(0.3)
+    session.mark("interrupting")
+    session.see(session.look.interrupted, "interrupted")
+    session.settle("after interrupt")
+    session.submit("Next. nonce-after-interrupt")
+    session.served("nonce-after")
+    session.settle("answered")
+
+
+def interrupt_early(session: Session) -> None:
+    """Before the model has said anything."""
+    session.ready()
+    session.submit("[[hold:never]] nonce-held")
+    session.model.wait_for_turn("nonce-held")
+    session.see(session.look.busy, "busy")
+    for key in session.look.interrupt:
+        session.terminal.send(key)
+        time.sleep(0.3)
+    session.settle("after interrupt")
+
+
+def error(session: Session) -> None:
+    session.ready()
+    session.submit("[[status:400]] nonce-broken")
+    session.see(session.look.error, "error")
+    session.settle("after error")
+    session.submit("Next. nonce-after-error")
+    session.served("nonce-after")
+    session.settle("answered")
+
+
+def retry(session: Session) -> None:
+    session.ready()
+    session.submit("[[status:529x2]] nonce-overloaded")
+    with contextlib.suppress(TimeoutError):
+        session.see(session.look.retry, "retrying")
+    session.served("nonce-overloaded", 3)
+    session.settle("answered")
+
+
+def queued(session: Session) -> None:
+    """Typed while the program works."""
+    session.ready()
+    session.submit("[[hold-mid:gate]] [[answer:lines200]]")
+    session.see("Line 0", "streaming")
+    session.submit("Second message nonce-second")
+    session.settle("second submitted")
+    session.model.release("gate")
+    session.served("nonce-second")
+    session.settle("answered")
+
+
+SCENARIOS: Mapping[str, Callable[[Session], None]] = {
+    "start": start,
+    "leave": leave,
+    "turn": turn,
+    "delayed": delayed,
+    "long": long,
+    "quotes": quotes,
+    "accept": accept,
+    "reject": reject,
+    "trust": trust,
+    "interrupt": interrupt,
+    "interrupt-early": interrupt_early,
+    "error-400": error,
+    "retry-529": retry,
+    "queued": queued,
+}
+
+
+def _save(session: Session, scenario: str, into: Path) -> None:
+    folder = into / f"{session.cli}-{version(session.cli)}"
+    folder.mkdir(parents=True, exist_ok=True)
+    terminal = session.terminal
+    raw = bytes(terminal.raw)
+    (folder / f"{scenario}.raw").write_bytes(raw)
+    requests = [
+        {
+            "user": r.user,
+            "results": [result.text[:600] for result in r.all_results],
+            "notes": [note[:200] for note in r.notes if "interrupt" in note.lower() or "abort" in note.lower()],
+            "side": r.side,
+            "reply": r.reply,
+            "outcome": r.outcome,
+        }
+        for r in session.model.requests(side=True)
+    ]
+    facts = {
+        "cli": session.cli,
+        "version": version(session.cli),
+        "size": [COLUMNS, ROWS],
+        "marks": [[round(mark.at, 3), mark.offset, mark.label] for mark in terminal.marks],
+        "chunks": [[round(at, 3), offset] for at, offset in terminal.chunks],
+        "titles": terminal.titles(),
+        "statuses": terminal.statuses(),
+        "hooks": [path.stem.partition("-")[2] for path in sorted(session.hooks.glob("*.json"))],
+        "requests": requests,
+    }
+    (folder / f"{scenario}.json").write_text(json.dumps(facts, ensure_ascii=False) + "\n")
+    seen = [
+        f"=== {mark.label}, {mark.at:.2f} s, offset {mark.offset}\n{render(raw[: mark.offset])}\n"
+        for mark in terminal.marks
+    ]
+    (folder / f"{scenario}.txt").write_text("\n".join(seen))
+    _save_hooks(session, into / "hooks" / session.cli, scenario)
+
+
+def _save_hooks(session: Session, folder: Path, scenario: str) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for path in sorted(session.hooks.glob("*.json")):
+        event = path.stem.partition("-")[2]
+        payload = json.loads(path.read_text())
+        (folder / f"{event}.{scenario}.json").write_text(json.dumps(payload, indent=1, ensure_ascii=False) + "\n")
+    if session.events:
+        lines = [
+            json.dumps({"at": round(at, 3), "event": json.loads(data)}, ensure_ascii=False)
+            for at, data in session.events
+        ]
+        (folder / f"events.{scenario}.jsonl").write_text("\n".join(lines) + "\n")
+
+
+def record(cli: str, scenario: str, into: Path, base: Path) -> None:
+    """Runs one scenario and keeps what was seen, also when the scenario fails (which it then reports)."""
+    shutil.rmtree(base, ignore_errors=True)
+    configure = _untrusted if scenario == "trust" else None
+    with launched(cli, base, configure=configure) as session:
+        session.mark("started")
+        try:
+            SCENARIOS[scenario](session)
+        except TimeoutError as late:
+            session.mark("failed")
+            print(f"{cli} {scenario}: {late}", file=sys.stderr)
+        session.terminal.kill()
+        _save(session, scenario, into)
+        print(f"{cli} {scenario}: {len(session.terminal.raw)} bytes in {session.terminal.now:.1f} s", flush=True)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="python -m tests.real.record", description="Records real runs.")
+    parser.add_argument("cli", nargs="*", choices=[*PROGRAMS, []], default=[])
+    parser.add_argument("--only", nargs="+", choices=list(SCENARIOS), default=list(SCENARIOS))
+    parser.add_argument("--into", type=Path, default=INTO)
+    parser.add_argument("--base", type=Path, default=Path("/tmp/recording"), help="where homes and projects are made")
+    options = parser.parse_args(arguments)
+    netns.enter()
+    for cli in options.cli or PROGRAMS:
+        for scenario in options.only:
+            if scenario == "trust" and LOOKS[cli].trust is None:
+                continue
+            record(cli, scenario, options.into, options.base / cli)
+
+
+if __name__ == "__main__":
+    main()
