@@ -60,9 +60,12 @@ class Connection:
     def wants_writing(self) -> bool:
         return bool(self._out)
 
-    @property
-    def subscribed(self) -> bool:
-        return bool(self._cursors)
+    def dismiss(self, code: str, message: str) -> None:
+        """The client broke the protocol: it is told so, and nothing else."""
+        self._cursors.clear()
+        self.exit_sent = True
+        self.send(frames.REFUSED, {"req": None, "code": code, "message": message})
+        self.closing = True
 
     def receive(self) -> list[Frame]:
         """The frames that arrived. Raises ProtocolError."""

@@ -25,7 +25,10 @@ KILL_LIMIT_S = 5.0
 """After this much killing what is left is stuck in the kernel; it is reported, not waited for."""
 
 POLL_S = 0.02
-"""Between two looks for survivors. Each look reads /proc once, and only while something is being ended."""
+"""Between two looks at what is being ended; deaths and the end of output are told besides."""
+
+BLOCKED_POLL_S = 0.5
+"""The same while a full disk, perhaps for hours, keeps the end away."""
 
 
 class Ending:
@@ -59,6 +62,11 @@ class Ending:
         self._exited_at = now
         self._look_at = now
 
+    def look(self, now: float) -> None:
+        """Something happened that may matter: ask `next` at once, if anything is going on."""
+        if self._look_at is not None:
+            self._look_at = now
+
     def deadline(self) -> float | None:
         """When `next` must be asked again at the latest; None while nothing is going on."""
         return self._look_at
@@ -71,7 +79,7 @@ class Ending:
         """
         if self._look_at is None:
             return None
-        self._look_at = now + POLL_S
+        self._look_at = now + (BLOCKED_POLL_S if blocked else POLL_S)
         if self._gone_at is None and not self._still_there(now, drained, blocked, has_survivors):
             self._gone_at = now
         if self._gone_at is None:

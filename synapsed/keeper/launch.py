@@ -77,9 +77,10 @@ def _daemonize(spec: Spec, ptyprocess_dir: str) -> int:
         status = 1
         try:
             status = _keep(spec, ptyprocess_dir, writer)
-        finally:
-            sys.stderr.flush()
-            os._exit(status)  # the launcher's own clean-up belongs to the launcher
+        except BaseException:  # noqa: BLE001 - whatever it is, the log is the only place that can tell
+            sys.excepthook(*sys.exc_info())
+        sys.stderr.flush()
+        os._exit(status)  # the launcher's own clean-up belongs to the launcher
     os.close(writer)
     with os.fdopen(reader, "rb") as file:
         report = file.read()
@@ -123,7 +124,7 @@ def _start(spec: Spec, ptyprocess_dir: str, *, detach: bool) -> Keeper:
         os.makedirs(spec.state_dir, mode=0o700, exist_ok=True)
         if detach:
             _detach(spec.file("keeper.log"))
-        _lock(spec.file("keeper.lock"))
+        lock = _lock(spec.file("keeper.lock"))
         channels = {
             name: OutputChannel(
                 name, -1, Spool(spec.spool_dir(name), at_least=_at_least(spec, name), retention=spec.retention)
@@ -144,7 +145,13 @@ def _start(spec: Spec, ptyprocess_dir: str, *, detach: bool) -> Keeper:
     for name, fd in program.outputs.items():
         channels[name].fd = fd
     return Keeper(
-        spec=spec, program=program, listener=listener, channels=channels, journal=journal, started_at=time.time()
+        spec=spec,
+        program=program,
+        listener=listener,
+        channels=channels,
+        journal=journal,
+        lock=lock,
+        started_at=time.time(),
     )
 
 
@@ -162,20 +169,23 @@ def _detach(log: str) -> None:
     os.close(errors)
 
 
-def _lock(path: str) -> None:
-    """One keeper writes to a spool. The lock is held until the process ends."""
+def _lock(path: str) -> int:
+    """One keeper writes to a spool. The lock is held while the returned fd is open."""
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         raise LaunchRefused("state_in_use", f"another keeper still runs a program with {path}") from None
+    return fd
 
 
 def _listen(path: str) -> socket.socket:
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         _unlink_stale(path)
+        os.umask(0o177)
         listener.bind(path)
+        os.umask(0o077)
         listener.listen(16)
     except OSError as error:
         listener.close()

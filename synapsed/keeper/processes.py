@@ -10,7 +10,7 @@ import struct
 import sys
 import time
 
-__all__ = ["become_subreaper", "descendants", "peer_uid", "start_mark"]
+__all__ = ["become_subreaper", "descendants", "has_descendants", "peer_uid", "start_mark"]
 
 # Read into variables so that mypy checks both branches on every platform.
 _LINUX = sys.platform.startswith("linux")
@@ -38,13 +38,26 @@ def start_mark(pid: int) -> int | None:
     return _boot_mark() << _TICK_BITS | int(stat[_START_TIME]) & (1 << _TICK_BITS) - 1
 
 
-def descendants(root: int, group: int = 0) -> list[int]:
-    """Pids of the living processes below `root`, and, where there are no subreapers, of process group `group`."""
+def has_descendants(program: int) -> bool:
+    """Whether `descendants` would find any, or a dead one that waits to be reaped. One system call on Linux: of a
+    subreaper's descendants at least one is its child."""
+    if not _LINUX:
+        return bool(descendants(program))
+    try:
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return False
+    return True
+
+
+def descendants(program: int) -> list[int]:
+    """Pids of the living processes below this one, and, without a subreaper, of the process group `program`."""
+    root = os.getpid()
     children: dict[int, list[int]] = {}
     found = []
     for pid, parent, pgrp, dead in _table():
         children.setdefault(parent, []).append(-pid if dead else pid)
-        if not _LINUX and pgrp == group and not dead:
+        if not _LINUX and pgrp == program and not dead:
             found.append(pid)
     todo = [root]
     while todo:

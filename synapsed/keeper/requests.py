@@ -104,7 +104,7 @@ class Requests:
         input_id = None
         if frame.header.get("id") is not None:
             input_id = frame.text("id", MAX_INPUT_ID)
-            pending, entry = keeper.inputs.known(input_id)
+            pending, entry = keeper.input.queue.known(input_id)
             if pending is not None:
                 pending.waiters.append((client, request))
                 return None
@@ -112,8 +112,8 @@ class Requests:
                 return outcome("duplicate", entry)
         if not keeper.takes_input:
             raise Refusal("exited", "the program has ended or its input is closed")
-        if not keeper.inputs.has_room(len(frame.payload)):
-            raise Refusal("busy", f"the program does not read: {keeper.inputs.size} bytes of input wait already")
+        if not keeper.input.queue.has_room(len(frame.payload)):
+            raise Refusal("busy", f"the program does not read: {keeper.input.queue.size} bytes of input wait already")
         pending = Pending(frame.payload, input_id)
         pending.waiters.append((client, request))
         keeper.put_input(pending)
@@ -162,8 +162,8 @@ class Requests:
         header: dict[str, object] = {"req": request, "offset": offset, "start": spool.start, "end": spool.end}
         client.send(frames.REPLY, header, data)
 
-    def _ping(self, _client: Connection, _request: int, _frame: Frame) -> dict[str, object]:
-        return self._keeper.describe()
+    def _ping(self, client: Connection, _request: int, _frame: Frame) -> dict[str, object]:
+        return {"version": client.version, **self._keeper.describe()}
 
     def _acknowledge(self, _client: Connection, _request: int, frame: Frame) -> dict[str, object]:
         if frame.text("launch_id", MAX_INPUT_ID) != self._keeper.spec.launch_id:
@@ -174,7 +174,7 @@ class Requests:
         return {}
 
     def _discard(self, _client: Connection, _request: int, _frame: Frame) -> dict[str, object]:
-        return {"discarded": self._keeper.discard_input("discarded", "the input was discarded on request")}
+        return {"discarded": self._keeper.discard_input()}
 
     def _close_input(self, _client: Connection, _request: int, _frame: Frame) -> dict[str, object]:
         if self._keeper.program.terminal:

@@ -117,11 +117,11 @@ class Hello:
     exit: ExitRecord | None
 
     @classmethod
-    def from_json(cls, header: dict[str, Any], version: int) -> "Hello":
+    def from_json(cls, header: dict[str, Any]) -> "Hello":
         """From the header of WELCOME, or of the answer to PING. Raises KeyError."""
         exit_record = header["exit"]
-        plain = {name: header[name] for name in cls.__slots__ if name not in ("exit", "version")}
-        return cls(version=version, exit=None if exit_record is None else ExitRecord.from_json(exit_record), **plain)
+        plain = {name: header[name] for name in cls.__slots__ if name != "exit"}
+        return cls(exit=None if exit_record is None else ExitRecord.from_json(exit_record), **plain)
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,9 +229,11 @@ class KeeperClient:
         except BaseException:
             client.close()
             raise
-        version = header["version"]
-        assert isinstance(version, int)
-        client._hello = Hello.from_json(header, version)
+        try:
+            client._hello = Hello.from_json(header)
+        except KeyError as error:
+            client.close()
+            raise KeeperLost(f"the keeper on {socket_path} did not say its {error}") from error
         return client
 
     @property
@@ -340,7 +342,7 @@ class KeeperClient:
 
     async def ping(self) -> Hello:
         """The facts of the handshake as they are now."""
-        return Hello.from_json((await self._ask(frames.PING, {})).header, self.hello.version)
+        return Hello.from_json((await self._ask(frames.PING, {})).header)
 
     async def acknowledge_exit(self) -> None:
         """The exit is recorded; the keeper ends, so that Lost follows. Raises KeeperRefused `running`."""

@@ -5,6 +5,7 @@ detached process, which works everywhere.
 """
 
 import asyncio
+import contextlib
 import json
 import os
 import stat
@@ -149,16 +150,19 @@ class ProcessLauncher:
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
-            env=dict(self.environ),
+            # The keeper keeps this variable, so that `sweep_launch` finds it too.
+            env={**self.environ, "SYNAPSE_LAUNCH_ID": spec.launch_id},
             cwd="/",
         )
         try:
             async with asyncio.timeout(LAUNCH_TIMEOUT_S):
                 output, errors = await process.communicate(spec.to_json())
         except TimeoutError:
-            process.kill()
-            await process.wait()
+            await _abandon(process, spec.launch_id)
             raise LaunchError(f"the keeper did not start within {LAUNCH_TIMEOUT_S:.0f} s") from None
+        except asyncio.CancelledError:
+            await _abandon(process, spec.launch_id)
+            raise
         if process.returncode != 0:
             raise _launch_error(errors)
         facts = json.loads(output)
@@ -179,6 +183,14 @@ def keeper_command(python: str, *options: str) -> list[str]:
     keeper = Path(synapsed.keeper.__file__).parent
     packages = Path(ptyprocess.__file__).parent.parent
     return [python, "-S", "-E", "-I", str(keeper), "--ptyprocess", str(packages), *options]
+
+
+async def _abandon(process: asyncio.subprocess.Process, launch_id: str) -> None:
+    """Nothing of a launch that nobody waits for may stay."""
+    with contextlib.suppress(ProcessLookupError):
+        process.kill()
+    await process.wait()
+    await sweep_launch(launch_id)
 
 
 def _launch_error(errors: bytes) -> LaunchError | ProgramNotFound:
@@ -204,7 +216,8 @@ def find_keepers(addresses: Iterable[KeeperAddress]) -> dict[str, bool]:
 
 
 async def sweep_launch(launch_id: str) -> int:
-    """Ends what a killed keeper left of a launch: every process of this uid with its SYNAPSE_LAUNCH_ID.
+    """Ends what is left of a launch whose keeper was killed: every process of this uid with its SYNAPSE_LAUNCH_ID,
+    a keeper that lives after all included.
 
     Returns how many there were. Raises LaunchError when one cannot be ended.
     """

@@ -1,0 +1,100 @@
+"""Writing input to the program: in order, without blocking, each outcome told to whoever asked."""
+
+from __future__ import annotations
+
+from . import frames
+from .inputs import InputQueue, LineCheck, Pending
+from .journal import Entry
+from .requests import outcome, refuse
+
+MYPY = False
+if MYPY:  # what type checkers know as true: the keeper imports no typing at run time
+    from collections.abc import Callable
+
+    from .spawn import Program
+    from .spool import Spool
+
+__all__ = ["InputWriter"]
+
+
+class InputWriter:
+    """Moves the queue into the program. `stalled` says that the program takes nothing now: call `resume` when its
+    input is writable."""
+
+    __slots__ = ("_catch_up", "_lines", "_program", "_spool", "closed", "closing", "queue", "stalled")
+
+    def __init__(self, program: Program, queue: InputQueue, spool: Spool, catch_up: Callable[[], None]) -> None:
+        """`catch_up` stores in `spool` what the program wrote so far."""
+        self.queue = queue
+        self.stalled = False
+        self.closing = False
+        """Nothing more is accepted; what waits is still written."""
+        self.closed = False
+        """The program's input is closed."""
+        self._program = program
+        self._lines = LineCheck(program.input) if program.terminal else None
+        self._spool = spool
+        self._catch_up = catch_up
+
+    @property
+    def wants_closing(self) -> bool:
+        """The program's input has been given all that it will get; on pipes that is an end of file."""
+        return self.closing and not self.closed and not self.queue and not self._program.terminal
+
+    def put(self, pending: Pending) -> None:
+        self.queue.put(pending)
+        if not self.stalled:
+            self.resume()
+
+    def resume(self) -> None:
+        """Writes until the queue is empty or the program takes no more."""
+        self.stalled = False
+        while self.queue and not self.closed:
+            pending = self.queue.head()
+            if not pending.begun and not self._begin(pending):
+                continue
+            try:
+                finished = self.queue.write(self._program.input)
+            except OSError:  # EIO, EPIPE: nobody will ever read it
+                self.discard("exited", "the program has closed its input")
+                break
+            if not finished:
+                self.stalled = True
+                return
+            self._finish()
+
+    def discard(self, code: str, message: str) -> int:
+        """Drops all that waits; each input is refused with `code`. Returns bytes dropped."""
+        dropped = 0
+        while self.queue:
+            dropped += len(self.queue.head().data) - self.queue.head().done
+            self._refuse(code, message)
+        self.stalled = False
+        return dropped
+
+    def _begin(self, pending: Pending) -> bool:
+        """False when the head was refused instead."""
+        # What the program wrote before this input must be below the offset that the answer names.
+        self._catch_up()
+        length = None if self._lines is None else self._lines.refuses(pending.data)
+        if length is not None:
+            self._refuse("line_too_long", f"the terminal is in line mode and would cut a line of {length} bytes")
+            return False
+        try:
+            self.queue.begin(pending, self._spool.end)
+        except OSError as error:
+            self._refuse("journal_failed", f"the input cannot be recorded: {error.strerror}")
+            return False
+        return True
+
+    def _finish(self) -> None:
+        # No catching up here: what the program answered to this input must not be below the offset.
+        pending = self.queue.take(self._spool.end)
+        entry = pending.entry or Entry(len(pending.data), pending.at, pending.done, self._spool.end)
+        for client, request in pending.waiters:
+            client.send(frames.REPLY, {"req": request, **outcome("written", entry)})
+
+    def _refuse(self, code: str, message: str) -> None:
+        pending = self.queue.take(self._spool.end)
+        for client, request in pending.waiters:
+            refuse(client, request, code, message, written=pending.done)
