@@ -1,0 +1,83 @@
+"""Keys pressed on a program's behalf: stopping a turn, leaving, emptying a composer of what synapsed typed into it."""
+
+import asyncio
+import signal
+from collections.abc import Awaitable, Callable
+
+from synapsed.interfaces import LinkExited
+from synapsed.profiles import Profile
+from synapsed.terminal.delivery import clean
+from synapsed.terminal.observer import Look
+
+__all__ = ["Keyboard"]
+
+CLEAR_TRIES = 20
+"""A composer may need its key once per line."""
+
+CLEAR_WAIT_S = 0.4
+"""How long a program takes to show that its composer is empty."""
+
+INTERRUPT_TRIES = 2
+
+RETURNED_WAIT_S = 0.4
+"""How long a program takes to give an interrupted message back into its composer."""
+
+SAME_CHARS = 20
+"""A composer that begins with so many characters of a message holds that message."""
+
+
+class Keyboard:
+    """The keys of one program, as its profile tells them."""
+
+    def __init__(
+        self,
+        profile: Profile,
+        write: Callable[[bytes], Awaitable[None]],
+        look: Callable[[], Look],
+        until: Callable[[Callable[[Look], bool], float], Awaitable[bool]],
+    ) -> None:
+        self._profile = profile
+        self._write = write
+        self._look = look
+        self._until = until
+
+    async def interrupt(self, stopped: Callable[[Look], bool], send_signal: Callable[[int], Awaitable[None]]) -> bool:
+        """Stop the running turn; whether `stopped` then holds."""
+        spec = self._profile.interrupt
+        for _ in range(INTERRUPT_TRIES):
+            if spec.signal is not None:
+                await send_signal(signal.Signals[spec.signal])
+            for press in range(spec.repeat if spec.keys is not None else 0):
+                if press and await self._until(stopped, spec.gap_ms / 1000):
+                    break
+                await self._write((spec.keys or "").encode())
+            if await self._until(stopped, spec.confirm_ms / 1000):
+                return True
+        return False
+
+    async def clear(self) -> bool:
+        """Empty the composer; whether it is."""
+        for _ in range(CLEAR_TRIES):
+            before = self._look()
+            if before.composer.state != "draft":
+                return True
+            await self._write(self._profile.delivery.clear.encode())
+            await self._until(lambda look, text=before.composer.text: look.composer.text != text, CLEAR_WAIT_S)  # type: ignore[misc]  # mypy cannot infer a lambda with a default
+        return self._look().composer.state != "draft"
+
+    async def clear_if(self, text: str) -> None:
+        """Empty the composer if it holds the message `text`, which a program may give back after an interruption."""
+        start = clean(text).split("\n")[0].strip()[:SAME_CHARS]
+        if start and await self._until(lambda look: start in look.composer.text, RETURNED_WAIT_S):
+            await self.clear()
+
+    async def leave(self, exited: "asyncio.Future[LinkExited]") -> None:
+        """Press the program's own exit keys, each if it still runs, and give it its time."""
+        spec = self._profile.exit
+        for keys in spec.keys:
+            await self._write(keys.encode())
+            await asyncio.wait({exited}, timeout=spec.gap_ms / 1000)
+            if exited.done():
+                return
+        if spec.keys:
+            await asyncio.wait({exited}, timeout=spec.grace_ms / 1000)

@@ -1,0 +1,584 @@
+"""The link to a program in a terminal: the shell around the observer and the turn machine.
+
+Output and facts come in through callbacks and only change the observer's state; every judgement happens in
+`_evaluate`, at most once per `EVALUATE_EVERY_S`; every act (typing, recording, looking an answer up) happens in one
+worker task, in order. So nothing is typed while something else is being typed, and nothing is decided half way.
+"""
+
+import asyncio
+import contextlib
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+import structlog
+
+from synapsed.clock import Clock
+from synapsed.errors import KeeperLost, NotReady, NotWaiting, PromptChanged, SynapsedError
+from synapsed.interfaces import (
+    Attachment,
+    Delivery,
+    LinkEvent,
+    LinkExited,
+    LinkObserved,
+    LinkSession,
+    LinkTurnAccepted,
+    LinkTurnEnded,
+    LinkTurnFailed,
+    LinkTurnInterrupted,
+    LinkTurnProgress,
+    LinkTurnRecord,
+    LinkUndelivered,
+    SideChannel,
+    Store,
+)
+from synapsed.model.agent import Activity
+from synapsed.model.facts import ChannelFact
+from synapsed.model.records import Checkpoint, LaunchRecord, TurnRecord
+from synapsed.profiles import Profile
+from synapsed.supervisor import pty_turn as turns
+from synapsed.supervisor.keeper_client import (
+    Alert,
+    Exited,
+    Gap,
+    KeeperClient,
+    KeeperEvent,
+    KeeperRefused,
+    Lost,
+    Output,
+)
+from synapsed.supervisor.keys import Keyboard
+from synapsed.supervisor.launchers import sweep_launch
+from synapsed.supervisor.pty_turn import PtyTurn, TurnState
+from synapsed.supervisor.viewers import Viewers
+from synapsed.terminal.answer import from_lines, from_screen
+from synapsed.terminal.delivery import type_message
+from synapsed.terminal.observer import Look, TerminalObserver
+from synapsed.terminal.prompts import keys_for
+from synapsed.terminal.verdict import QUIET_UNKNOWN_S
+
+__all__ = ["PtyLink"]
+
+EVALUATE_EVERY_S = 0.015
+"""The screen is judged at most so often: a snapshot costs about a millisecond, a program draws in bursts."""
+
+CHECKPOINT_EVERY = 256 * 1024
+"""Bytes of output between checkpoints (DESIGN §1)."""
+
+ANSWER_BYTES_MAX = 8 << 20
+"""Output of one turn that is read back for an answer; of more the end is kept."""
+
+RECENT_FACTS = 256
+"""Channel facts that are kept for a turn that is taken up again after a restart; older ones are dropped."""
+
+CATCH_UP_S = 20.0
+"""How long the output that was missed may take to read; then the program is judged as it stands."""
+
+log = structlog.get_logger(__name__)
+
+
+class PtyLink:
+    """`interfaces.AgentLink` over a keeper."""
+
+    def __init__(
+        self,
+        *,
+        agent_id: str,
+        profile: Profile,
+        launch: LaunchRecord,
+        size: tuple[int, int],
+        checkpoint: Checkpoint | None,
+        channels: Sequence[SideChannel],
+        store: Store,
+        clock: Clock,
+    ) -> None:
+        self._agent_id = agent_id
+        self._profile = profile
+        self._launch = launch
+        self._channels = channels
+        self._store = store
+        self._clock = clock
+        if checkpoint is not None and checkpoint.offset >= launch.spool_start:
+            self._observer = TerminalObserver.restore(profile, checkpoint, clock.monotonic())
+        else:
+            cols, rows = size
+            self._observer = TerminalObserver(profile, cols=cols, rows=rows, offset=launch.spool_start)
+        self._checkpointed = self._observer.offset
+        self._emit: Callable[[LinkEvent], None] = lambda _event: None
+        self._client: KeeperClient | None = None
+        self._keyboard = Keyboard(profile, self._type, self._fresh_look, self._until)
+        self._viewers = Viewers(draw=self._draw, write=self._type, resize=self._resize)
+        self._look: Look | None = None
+        self._told: LinkObserved | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._looked_at = 0.0
+        self._waiting_looks: list[tuple[Callable[[Look], bool], asyncio.Future[None]]] = []
+        self._turn: PtyTurn | None = None
+        self._delivery: Delivery | None = None
+        self._facts: deque[ChannelFact] = deque(maxlen=RECENT_FACTS)
+        self._conversation: str | None = None
+        self._work: deque[tuple[PtyTurn, turns.Command]] = deque()
+        self._work_came = asyncio.Event()
+        self._saved: asyncio.Future[None] | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._saving = False
+        self._caught_up = asyncio.Event()
+        self._catch_up_to = 0
+        self._exited: asyncio.Future[LinkExited] = asyncio.get_running_loop().create_future()
+        self._finishing = False
+        self._closing = False
+
+    # --- life ---
+
+    @property
+    def launch(self) -> LaunchRecord:
+        return self._launch
+
+    async def open(self, emit: Callable[[LinkEvent], None]) -> None:
+        self._emit = emit
+        client = await KeeperClient.connect(self._launch.socket, on_event=self._on_event)
+        self._client = client
+        self._catch_up_to = client.hello.spool_end
+        size = (client.hello.cols, client.hello.rows)
+        screen = self._observer.screen.snapshot()
+        # The keeper's size is the truth: a resize may have come between the checkpoint and the daemon's end.
+        if size != (screen.cols, screen.rows):
+            self._observer.resize(*size)
+        self._spawn(self._worker())
+        for channel in self._channels:
+            await channel.open(self._on_fact)
+        await client.subscribe(self._observer.offset)
+        if self._observer.offset >= self._catch_up_to:
+            self._caught_up.set()
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._caught_up.wait(), CATCH_UP_S)
+        self._caught_up.set()
+        self._evaluate()
+
+    async def close(self) -> None:
+        """Let go. An exit that was told is acknowledged, so that its keeper can end."""
+        self._closing = True
+        if self._timer is not None:
+            self._timer.cancel()
+        self._viewers.end()
+        for channel in self._channels:
+            await channel.close()
+        if self._client is not None:
+            if self._exited.done():
+                with contextlib.suppress(SynapsedError):
+                    await self._client.acknowledge_exit()
+            elif self._observer.offset > self._checkpointed:
+                await self._save_checkpoint()
+            self._client.close()
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _spawn(self, work: Any) -> None:
+        task: asyncio.Task[None] = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._done)
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("link task failed", agent=self._agent_id, exc_info=error)
+
+    # --- what comes in ---
+
+    def _on_event(self, event: KeeperEvent) -> None:
+        match event:
+            case Output():
+                self._on_output(event)
+            case Gap():
+                self._observer.skip(event.end)
+                log.warning("output was overwritten", agent=self._agent_id, start=event.start, end=event.end)
+            case Exited():
+                self._finish(event.record.exit_code, "the program ended")
+            case Alert():
+                log.warning("keeper alert", agent=self._agent_id, code=event.code, active=event.active)
+            case Lost() if not self._closing and not self._finishing:
+                self._finishing = True
+                self._spawn(self._keeper_lost(event.reason))
+
+    def _on_output(self, output: Output) -> None:
+        now = self._clock.monotonic()
+        for reply in self._observer.feed(output.offset, output.data, now):
+            # The id makes an answer one, also where output is read again after a restart.
+            self._spawn(self._answer_query(f"query.{reply.offset}", reply.data))
+        self._viewers.push(output.data)
+        if not self._caught_up.is_set() and self._observer.offset >= self._catch_up_to:
+            self._caught_up.set()
+        if self._observer.offset - self._checkpointed >= CHECKPOINT_EVERY and not self._saving:
+            self._spawn(self._save_checkpoint())
+        self._evaluate_soon()
+
+    async def _answer_query(self, input_id: str, data: bytes) -> None:
+        with contextlib.suppress(KeeperRefused, KeeperLost):
+            await self._keeper().write(data, input_id)
+
+    def _on_fact(self, fact: ChannelFact) -> None:
+        self._facts.append(fact)
+        self._observer.told(fact)
+        if fact.session is not None and fact.session != self._conversation:
+            self._conversation = fact.session
+            self._emit(LinkSession(fact.session))
+        if self._turn is not None:
+            self._add(self._turn, self._turn.told(fact, self._clock.monotonic()))
+        self._evaluate_soon()
+
+    def _finish(self, exit_code: int | None, reason: str) -> None:
+        if not self._finishing:
+            self._finishing = True
+            self._spawn(self._tell_exit(exit_code, reason))
+
+    async def _tell_exit(self, exit_code: int | None, reason: str) -> None:
+        """A turn that ended just before the program did has ended: its channel is asked once more."""
+        if self._turn is not None:
+            await self.poke()
+            while self._work and self._turn is not None:
+                await asyncio.sleep(0)
+        event = LinkExited(exit_code, reason)
+        self._viewers.end()
+        if not self._exited.done():
+            self._exited.set_result(event)
+        self._emit(event)
+
+    async def _keeper_lost(self, reason: str) -> None:
+        log.warning("keeper lost", agent=self._agent_id, reason=reason)
+        await sweep_launch(self._launch.launch_id)
+        await self._tell_exit(None, f"its keeper is gone ({reason})")
+
+    # --- judging ---
+
+    def _evaluate_soon(self) -> None:
+        if self._closing or not self._caught_up.is_set():
+            return
+        due = self._looked_at + EVALUATE_EVERY_S
+        self._wake_at(max(due, self._clock.monotonic()))
+
+    def _wake_at(self, when: float) -> None:
+        """Evaluate at `when`, or earlier if that is planned."""
+        loop = asyncio.get_running_loop()
+        at = loop.time() + max(0.0, when - self._clock.monotonic())
+        if self._timer is not None and not self._timer.cancelled() and self._timer.when() <= at:
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = loop.call_at(at, self._evaluate)
+
+    def _evaluate(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._closing:
+            return
+        now = self._clock.monotonic()
+        if self._observer.mid_frame(now):
+            self._wake_at(now + EVALUATE_EVERY_S)
+            return
+        look = self._fresh_look()
+        if self._turn is not None and not self._finishing:
+            error, interrupted = self._observer.chrome(self._turn_text())
+            seen = turns.Seen(
+                verdict=look.verdict,
+                composer=look.composer.state,
+                offset=look.offset,
+                now=now,
+                changed_at=look.changed_at,
+                error=error,
+                interrupted=interrupted,
+            )
+            self._add(self._turn, self._turn.seen(seen))
+        self._plan_next(look, now)
+
+    def _fresh_look(self) -> Look:
+        now = self._clock.monotonic()
+        self._looked_at = now
+        look = self._look = self._observer.look(now)
+        self._publish(look)
+        for waiting in list(self._waiting_looks):
+            wanted, future = waiting
+            if not future.done() and wanted(look):
+                future.set_result(None)
+        return look
+
+    def _plan_next(self, look: Look, now: float) -> None:
+        """Time alone changes some verdicts: a screen comes to rest, a turn's patience ends."""
+        times = [
+            look.changed_at + self._profile.ready.quiet_ms / 1000 if not look.verdict.settled else 0.0,
+            look.changed_at + QUIET_UNKNOWN_S if look.verdict.activity is not Activity.READY else 0.0,
+        ]
+        if self._turn is not None and self._turn.deadline is not None:
+            times.append(max(self._turn.deadline, now + 0.001))
+        coming = [when for when in times if when > now]
+        if coming:
+            self._wake_at(min(coming) + 0.001)
+
+    def _publish(self, look: Look) -> None:
+        verdict = look.verdict
+        observed = LinkObserved(
+            activity=verdict.activity,
+            evidence=verdict.evidence,
+            prompt=verdict.asked.prompt if verdict.asked else None,
+            can_receive=verdict.can_receive and self._turn is None,
+            held=verdict.held,
+        )
+        if observed != self._told:
+            self._told = observed
+            self._emit(observed)
+
+    async def _until(self, wanted: Callable[[Look], bool], timeout: float) -> bool:
+        """Whether a judgement that satisfies `wanted` comes (or stands) within `timeout` seconds."""
+        if wanted(self._fresh_look()):
+            return True
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        entry = (wanted, future)
+        self._waiting_looks.append(entry)
+        try:
+            await asyncio.wait_for(future, timeout)
+        except TimeoutError:
+            return wanted(self._fresh_look())
+        finally:
+            self._waiting_looks.remove(entry)
+        return True
+
+    # --- the turn ---
+
+    async def deliver(self, delivery: Delivery) -> None:
+        if self._turn is not None:
+            raise NotReady("a turn runs already", task=self._turn_id())
+        state = TurnState.model_validate(delivery.record.link)
+        bracketed = self._observer.screen.snapshot().modes.bracketed_paste
+        typed = type_message(self._profile.delivery, delivery.text, bracketed=bracketed, command=delivery.command)
+        turn = PtyTurn(self._profile, typed, state, channels_tell=bool(self._channels))
+        self._turn, self._delivery = turn, delivery
+        now = self._clock.monotonic()
+        self._add(turn, turn.begin(now))
+        for fact in list(self._facts):
+            self._add(turn, turn.told(fact, now))
+        self._evaluate()
+
+    def _turn_id(self) -> str:
+        assert self._delivery is not None
+        return self._delivery.task_id
+
+    def _turn_text(self) -> str:
+        assert self._delivery is not None
+        return self._delivery.text
+
+    def recorded(self, record: TurnRecord) -> None:
+        if self._saved is not None and not self._saved.done():
+            self._saved.set_result(None)
+
+    def _add(self, turn: PtyTurn, commands: Sequence[turns.Command]) -> None:
+        self._work.extend((turn, command) for command in commands)
+        if commands:
+            self._work_came.set()
+
+    async def _worker(self) -> None:
+        while True:
+            await self._work_came.wait()
+            while self._work:
+                turn, command = self._work.popleft()
+                if turn is not self._turn:
+                    continue
+                try:
+                    more = await self._perform(turn, command)
+                except KeeperLost:
+                    continue  # the exit is told by the keeper's end
+                except KeeperRefused as error:
+                    more = [turns.Undelivered(f"it could not be typed: {error.message}")]
+                self._work.extendleft((turn, command) for command in reversed(more))
+            self._work_came.clear()
+
+    async def _perform(self, turn: PtyTurn, command: turns.Command) -> Sequence[turns.Command]:
+        now = self._clock.monotonic()
+        match command:
+            case turns.Save():
+                await self._save(turn)
+                return turn.saved()
+            case turns.Type(part="paste") if not self._fresh_look().verdict.can_receive:
+                return turn.held(now)
+            case turns.Type():
+                result = await self._keeper().write(command.data, self._input_id(command.part))
+                commands = turn.typed(command.part, result.at, self._clock.monotonic())
+                self._evaluate_soon()
+                return commands
+            case turns.Recall():
+                known = await self._keeper().recall(self._input_id(command.part))
+                return turn.recalled(command.part, None if known is None else known.at, self._clock.monotonic())
+            case turns.Clear():
+                await self._keyboard.clear()
+            case turns.FindAnswer():
+                return turn.found(await self._find_answer(turn, command))
+            case _:
+                self._conclude(command)
+        return []
+
+    def _conclude(self, command: turns.Command) -> None:
+        """Tell the supervisor how the turn goes."""
+        task_id = self._turn_id()
+        match command:
+            case turns.Accepted():
+                self._emit(LinkTurnAccepted(task_id, command.evidence))
+                return
+            case turns.Progressed():
+                self._emit(LinkTurnProgress(task_id, command.message_id, command.text))
+                return
+            case turns.Ended():
+                event: LinkEvent = LinkTurnEnded(task_id, command.answer, command.exact, command.evidence)
+            case turns.Failed():
+                event = LinkTurnFailed(task_id, command.code, command.message, command.evidence)
+            case turns.Interrupted():
+                event = LinkTurnInterrupted(task_id, command.reason, command.evidence)
+            case turns.Undelivered():
+                event = LinkUndelivered(task_id, command.reason, self.screen_text())
+            case _:
+                raise AssertionError(command)
+        self._turn = self._delivery = None
+        self._emit(event)
+        self._evaluate_soon()
+
+    def _input_id(self, part: str) -> str:
+        assert self._delivery is not None
+        return f"{self._delivery.task_id}.{self._delivery.record.attempt}.{part}"
+
+    async def _save(self, turn: PtyTurn) -> None:
+        assert self._delivery is not None
+        record = self._delivery.record.model_copy(update={"link": turn.state.model_dump(mode="json")})
+        self._saved = asyncio.get_running_loop().create_future()
+        self._emit(LinkTurnRecord(record))
+        await self._saved
+
+    async def _find_answer(self, turn: PtyTurn, command: turns.FindAnswer) -> turns.AnswerFound:
+        for channel in self._channels:
+            text = await channel.last_answer(command.since_ns)
+            if text is not None:
+                return turns.AnswerFound(text, True, f"{channel.name}: transcript")
+        spec = self._profile.answer
+        if spec.mode == "blocks":
+            text = from_screen(spec, self._observer.screen.text(scrollback=True), self._turn_text())
+            return turns.AnswerFound(text, False, "screen")
+        end = self._observer.offset
+        start = max(turn.state.submit_offset or 0, end - ANSWER_BYTES_MAX)
+        _, output = await self._keeper().read(start, end - start)
+        screen = self._observer.screen.snapshot()
+        text = await asyncio.to_thread(
+            from_lines, spec, self._profile.composer, output, cols=screen.cols, rows=screen.rows
+        )
+        return turns.AnswerFound(text, False, "screen")
+
+    # --- what is asked ---
+
+    def observe(self) -> LinkObserved:
+        self._fresh_look()
+        assert self._told is not None
+        return self._told
+
+    async def interrupt(self) -> bool:
+        turn, text = self._turn, self._turn_text() if self._turn is not None else ""
+        if turn is not None:
+            self._add(turn, turn.interrupt())
+            if turn.over:
+                return True
+        elif self._fresh_look().verdict.activity is Activity.READY:
+            return False
+        confirmed = await self._keyboard.interrupt(
+            lambda look: look.verdict.activity is Activity.READY or (turn is not None and turn.over),
+            self._keeper().signal,
+        )
+        if confirmed and text:
+            # Some programs give an interrupted message back for editing; only that is removed.
+            await self._keyboard.clear_if(text)
+        return confirmed
+
+    async def answer(self, text: str, prompt_id: str | None) -> None:
+        asked = self._fresh_look().verdict.asked
+        if asked is None:
+            raise NotWaiting("the agent does not ask anything now", agent=self._agent_id)
+        if prompt_id is not None and prompt_id != asked.prompt.prompt_id:
+            raise PromptChanged(
+                "the prompt on the screen is another one now; read it and answer that",
+                prompt=asked.prompt.model_dump(),
+            )
+        keys, chosen = keys_for(asked, text)
+        if self._turn is not None and asked.dialog is not None and chosen in asked.dialog.refusal:
+            self._add(self._turn, self._turn.refuse())
+        await self._type(keys)
+        answered = asked.prompt.prompt_id
+        await self._until(lambda look: _prompt_id(look) != answered, self._profile.interrupt.confirm_ms / 1000)
+
+    async def stop(self, grace: float) -> LinkExited:
+        if not self._exited.done():
+            look = self._fresh_look()
+            if look.composer.state == "empty" and look.verdict.asked is None:
+                await self._keyboard.leave(self._exited)
+            with contextlib.suppress(KeeperLost, KeeperRefused):
+                await self._keeper().stop(grace)
+        return await asyncio.shield(self._exited)
+
+    async def signal(self, signum: int) -> None:
+        await self._keeper().signal(signum)
+
+    async def poke(self) -> None:
+        for channel in self._channels:
+            await channel.poll()
+
+    # --- the screen ---
+
+    def screen_text(self, limit: int | None = None) -> str:
+        text = self._observer.screen.text(scrollback=limit is not None)
+        return text if limit is None else text[-limit:]
+
+    def screen_as(self, fmt: Literal["text", "ansi", "json"]) -> str | bytes | dict[str, Any]:
+        screen = self._observer.screen.snapshot()
+        if fmt == "text":
+            return screen.text()
+        if fmt == "ansi":
+            return self._observer.screen.redraw()
+        return {
+            "cols": screen.cols,
+            "rows": screen.rows,
+            "lines": list(screen.lines),
+            "cursor": {"row": screen.cursor[0], "col": screen.cursor[1], "visible": screen.cursor_visible},
+            "title": screen.title,
+            "alternate": screen.alternate,
+        }
+
+    async def history(self, limit: int) -> bytes:
+        end = self._observer.offset
+        _, data = await self._keeper().read(max(0, end - limit), limit)
+        return data
+
+    async def attach(self, *, cols: int, rows: int, read_only: bool) -> Attachment:
+        return await self._viewers.join(cols=cols, rows=rows, read_only=read_only)
+
+    def _draw(self) -> tuple[bytes, bytes]:
+        return self._observer.screen.redraw(), self._observer.screen.pending
+
+    async def _resize(self, cols: int, rows: int) -> None:
+        await self._keeper().resize(cols, rows)
+        self._observer.resize(cols, rows)
+        self._evaluate_soon()
+
+    async def _type(self, data: bytes) -> None:
+        await self._keeper().write(data)
+
+    async def _save_checkpoint(self) -> None:
+        self._saving = True
+        try:
+            checkpoint = self._observer.checkpoint()
+            self._checkpointed = checkpoint.offset
+            await self._store.save_checkpoint(self._agent_id, checkpoint)
+        finally:
+            self._saving = False
+
+    def _keeper(self) -> KeeperClient:
+        if self._client is None:
+            raise KeeperLost("the link is not open")
+        return self._client
+
+
+def _prompt_id(look: Look) -> str | None:
+    return look.verdict.asked.prompt.prompt_id if look.verdict.asked else None

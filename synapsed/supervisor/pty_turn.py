@@ -1,0 +1,456 @@
+"""One turn on a terminal: from the message to its answer, decided purely.
+
+The machine takes facts (what the screen shows, what side channels report, that something was typed or made durable,
+that a deadline came) and returns commands; `PtyLink` performs them. It knows no I/O and no clock.
+
+::
+
+    PREPARED ◂─▸ PASTING ─▸ SETTLING ◂─▸ SUBMITTING ─▸ SUBMITTED ─▸ WORKING ◂─▸ READING ─▸ OVER
+
+Every phase may end in OVER. Two rules make a turn exactly one submission. Each irreversible act (the paste, the submit
+key) is written ahead: the record says so durably before the keys go out. And each carries an id of its own, which the
+keeper writes once and remembers: a daemon that was killed anywhere between asks the keeper what was written and goes
+on from there.
+
+And one makes its end certain: a turn ends by evidence of this turn only. A side channel's report counts when it is
+younger than the submission; the screen's being ready counts when the program was seen to take the message first.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from pydantic import BaseModel, ConfigDict
+
+from synapsed.model.agent import Activity
+from synapsed.model.facts import AssistantSaid, ChannelFact, PromptAccepted, TurnEnded, TurnFailed, TurnInterrupted
+from synapsed.profiles import Profile
+from synapsed.terminal.delivery import Typed
+from synapsed.terminal.verdict import Verdict
+
+__all__ = [
+    "Accepted",
+    "AnswerFound",
+    "Clear",
+    "Command",
+    "Ended",
+    "Failed",
+    "FindAnswer",
+    "Interrupted",
+    "Phase",
+    "Progressed",
+    "PtyTurn",
+    "Recall",
+    "Save",
+    "Seen",
+    "TurnState",
+    "Type",
+    "Undelivered",
+]
+
+WORKED_UNSEEN_S = 1.0
+"""A program without side channels that was never seen busy must be ready for so long before its turn is over."""
+
+LOOK_AGAIN_S = 0.02
+"""While something is due but not settled yet."""
+
+
+class Phase(StrEnum):
+    PREPARED = "prepared"
+    PASTING = "pasting"
+    SETTLING = "settling"
+    SUBMITTING = "submitting"
+    SUBMITTED = "submitted"
+    WORKING = "working"
+    READING = "reading"
+    OVER = "over"
+
+
+NEXT: dict[Phase, frozenset[Phase]] = {
+    Phase.PREPARED: frozenset({Phase.PASTING, Phase.OVER}),
+    Phase.PASTING: frozenset({Phase.PREPARED, Phase.SETTLING, Phase.OVER}),
+    Phase.SETTLING: frozenset({Phase.SUBMITTING, Phase.OVER}),
+    Phase.SUBMITTING: frozenset({Phase.SETTLING, Phase.SUBMITTED, Phase.OVER}),
+    Phase.SUBMITTED: frozenset({Phase.WORKING, Phase.READING, Phase.OVER}),
+    Phase.WORKING: frozenset({Phase.READING, Phase.OVER}),
+    Phase.READING: frozenset({Phase.WORKING, Phase.OVER}),
+    Phase.OVER: frozenset(),
+}
+"""Every legal step; `_go` refuses the others."""
+
+
+class TurnState(BaseModel):
+    """What survives the daemon (`TurnRecord.link`). Offsets are the spool's; `submit_ns` is CLOCK_MONOTONIC."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    phase: Phase = Phase.PREPARED
+    submitted: bool = False
+    submit_ns: int = 0
+    submit_offset: int | None = None
+    busy_seen: bool = False
+    resubmitted: bool = False
+    refused: bool = False
+    interrupting: bool = False
+    turn: str | None = None
+
+
+# --- facts -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """The screen was judged. `composer` is its state's word; `offset` the spool offset it shows; `error` and
+    `interrupted` are what the program's own chrome says below the turn's message; times are monotonic seconds."""
+
+    verdict: Verdict
+    composer: str
+    offset: int
+    now: float
+    changed_at: float
+    error: tuple[str, str] | None = None
+    interrupted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerFound:
+    """What the answer's search gave. `exact` is False where it was read off the screen."""
+
+    text: str
+    exact: bool
+    evidence: str
+
+
+# --- commands --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Save:
+    """Make the record durable, then call `PtyTurn.saved`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Type:
+    """Type `data` under the id `part`, once, then call `PtyTurn.typed`. The paste is typed only while a message can be
+    received at that very moment; else call `PtyTurn.held`."""
+
+    part: str
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Recall:
+    """Ask the keeper whether `part` was written before the restart, then call `PtyTurn.recalled`."""
+
+    part: str
+
+
+@dataclass(frozen=True, slots=True)
+class Clear:
+    """Empty the composer of the message that this turn typed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    evidence: str
+
+
+@dataclass(frozen=True, slots=True)
+class Progressed:
+    message_id: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class FindAnswer:
+    """Look the answer up: in the channels (`since_ns`), else on the screen; then call `PtyTurn.found`."""
+
+    since_ns: int
+    evidence: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    answer: str
+    exact: bool
+    evidence: str
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    code: str
+    message: str
+    evidence: str
+
+
+@dataclass(frozen=True, slots=True)
+class Interrupted:
+    reason: str
+    evidence: str
+
+
+@dataclass(frozen=True, slots=True)
+class Undelivered:
+    reason: str
+
+
+Command = Save | Type | Recall | Clear | Accepted | Progressed | FindAnswer | Ended | Failed | Interrupted | Undelivered
+
+
+class PtyTurn:
+    """The machine of one turn. Every method returns the commands to perform, in order."""
+
+    def __init__(self, profile: Profile, typed: Typed, state: TurnState, *, channels_tell: bool) -> None:
+        self._profile = profile
+        self._typed = typed
+        self._channels_tell = channels_tell
+        self._at = 0.0
+        """When the current phase began."""
+        self._ready_since: float | None = None
+        self._pasted_at_offset = 0
+        self._early: list[ChannelFact] = []
+        """Facts that came before the keeper's word that the submit key is written."""
+        self.state = state
+        self.deadline: float | None = None
+        """When `seen` wants to be called again at the latest, monotonic seconds."""
+
+    @property
+    def phase(self) -> Phase:
+        return self.state.phase
+
+    @property
+    def over(self) -> bool:
+        return self.state.phase is Phase.OVER
+
+    def _go(self, phase: Phase, now: float | None = None) -> None:
+        if phase not in NEXT[self.state.phase]:
+            raise ValueError(f"a turn does not go from {self.state.phase} to {phase}")
+        self.state.phase = phase
+        self._at = now if now is not None else self._at
+        self.deadline = None
+
+    def _over(self, *commands: Command) -> list[Command]:
+        self._go(Phase.OVER)
+        return list(commands)
+
+    # --- the way in ---
+
+    def begin(self, now: float) -> list[Command]:
+        """Start, or go on after a restart of the daemon; then `seen` is called."""
+        self._at = now
+        match self.state.phase:
+            case Phase.PASTING | Phase.SETTLING:
+                self.state.phase = Phase.PASTING
+                return [Recall("paste")]
+            case Phase.SUBMITTING:
+                return [Recall("submit")]
+            case Phase.READING:
+                self.state.phase = Phase.WORKING
+        return []
+
+    def recalled(self, part: str, offset: int | None, now: float) -> list[Command]:
+        """What the keeper remembers of `part`: the offset of its writing, None where it was never written."""
+        if offset is not None:
+            return self.typed(part, offset, now)
+        if part == "paste":
+            self._go(Phase.PREPARED, now)
+        else:
+            self.state.submitted = False
+            self._go(Phase.SETTLING, now)
+            self.deadline = now
+        return []
+
+    def saved(self) -> list[Command]:
+        """The record is durable."""
+        if self.state.phase is Phase.PASTING:
+            return [Type("paste", self._typed.paste)]
+        if self.state.phase is Phase.SUBMITTING:
+            return [Type("submit", self._typed.submit)]
+        return []
+
+    def held(self, now: float) -> list[Command]:
+        """The program could not receive the paste after all (a person typed, a dialog came up): wait again."""
+        self._go(Phase.PREPARED, now)
+        return []
+
+    def typed(self, part: str, offset: int, now: float) -> list[Command]:
+        """The keys of `part` are written; the output up to `offset` is older."""
+        if part == "paste" and self.state.phase is Phase.PASTING:
+            self._go(Phase.SETTLING, now)
+            self._pasted_at_offset = offset
+            self.deadline = now + self._profile.delivery.settle_ms / 1000
+        elif part == "submit" and self.state.phase is Phase.SUBMITTING:
+            self._go(Phase.SUBMITTED, now)
+            self.state.submit_offset = offset
+            self.deadline = now + self._profile.delivery.accept_ms / 1000
+            early, self._early = self._early, []
+            return [Save(), *(command for fact in early for command in self.told(fact, now))]
+        return []
+
+    # --- what is seen ---
+
+    def seen(self, seen: Seen) -> list[Command]:
+        """The screen was judged anew, or the deadline came."""
+        match self.state.phase:
+            case Phase.PREPARED if seen.verdict.can_receive:
+                self._go(Phase.PASTING, seen.now)
+                return [Save()]
+            case Phase.SETTLING:
+                return self._settling(seen)
+            case Phase.SUBMITTED:
+                return self._submitted(seen)
+            case Phase.WORKING:
+                return self._working(seen)
+        return []
+
+    def _settling(self, seen: Seen) -> list[Command]:
+        spec = self._profile.delivery
+        if seen.verdict.asked is not None:
+            # A person must answer first; the message stays where it is.
+            self.deadline = None
+            return []
+        latest = self._at + spec.settle_max_ms / 1000
+        quiet_at = max(self._at, seen.changed_at) + spec.settle_ms / 1000
+        took = seen.composer == "draft" and seen.offset > self._pasted_at_offset
+        if took and (seen.now >= quiet_at or seen.now >= latest):
+            return self._submit(seen.now)
+        if seen.now >= latest:
+            if self._profile.composer.line is None or self._profile.composer.at_cursor:
+                return self._submit(seen.now)  # a program that does not echo
+            return self._over(Undelivered("the program did not take the text into its composer"))
+        self.deadline = min(max(quiet_at, seen.now + LOOK_AGAIN_S), latest)
+        return []
+
+    def _submit(self, now: float) -> list[Command]:
+        self._go(Phase.SUBMITTING, now)
+        self.state.submitted = True
+        self.state.submit_ns = int(now * 1e9)
+        return [Save()]
+
+    def _submitted(self, seen: Seen) -> list[Command]:
+        if seen.verdict.activity in (Activity.BUSY, Activity.WAITING):
+            return [*self._accept(seen.verdict.evidence, seen.now), *self._working(seen)]
+        answered = self.state.submit_offset is not None and seen.offset > self.state.submit_offset
+        if seen.composer == "empty" and answered and self._profile.composer.at_cursor:
+            return [*self._accept("screen: the prompt came back", seen.now), *self._working(seen)]
+        due = self._at + self._profile.delivery.accept_ms / 1000
+        if seen.now < due:
+            self.deadline = due
+            return []
+        if seen.composer != "draft":
+            return [*self._accept("screen: the composer was emptied", seen.now), *self._working(seen)]
+        if not self.state.resubmitted:
+            self.state.resubmitted = True
+            self._at = seen.now
+            self.deadline = seen.now + self._profile.delivery.accept_ms / 1000
+            return [Save(), Type("submit2", self._typed.submit)]
+        return self._over(Clear(), Undelivered("the program did not take the message; it stood in its composer"))
+
+    def _accept(self, evidence: str, now: float) -> list[Command]:
+        self._go(Phase.WORKING, now)
+        return [Save(), Accepted(evidence)]
+
+    def _working(self, seen: Seen) -> list[Command]:
+        if seen.verdict.activity is not Activity.READY:
+            self.state.busy_seen = self.state.busy_seen or seen.verdict.activity is Activity.BUSY
+            self._ready_since = None
+            self.deadline = None
+            return []
+        if self.state.interrupting or (seen.interrupted and self._fresh(seen)):
+            return self._over(Interrupted(self._reason, seen.verdict.evidence))
+        if self._ready_since is None:
+            self._ready_since = seen.now
+        due = self._ready_since + self._patience()
+        if seen.now < due or not seen.verdict.settled:
+            self.deadline = max(due, seen.now + LOOK_AGAIN_S)
+            return []
+        if self.state.refused:
+            return self._over(Interrupted("refused", seen.verdict.evidence))
+        if seen.error is not None:
+            return self._over(Failed(*seen.error, seen.verdict.evidence))
+        self._go(Phase.READING, seen.now)
+        return [FindAnswer(self.state.submit_ns, seen.verdict.evidence)]
+
+    def _fresh(self, seen: Seen) -> bool:
+        """What the chrome says is of this turn: the program has drawn since the submission."""
+        return self.state.submit_offset is None or seen.offset > self.state.submit_offset
+
+    @property
+    def _reason(self) -> str:
+        """Why a turn was interrupted."""
+        if self.state.interrupting:
+            return "interrupted"
+        return "refused" if self.state.refused else "person"
+
+    def _patience(self) -> float:
+        """How long a ready screen must stand before it ends the turn, seconds."""
+        if self._channels_tell:
+            return self._profile.answer.channel_wait_ms / 1000
+        if self._profile.composer.at_cursor or self.state.busy_seen:
+            return 0.0
+        return WORKED_UNSEEN_S
+
+    # --- what is reported ---
+
+    def told(self, fact: ChannelFact, now: float) -> list[Command]:
+        """A side channel reported something."""
+        if not self.state.submitted or self.over or fact.at_ns < self.state.submit_ns:
+            return []
+        if self.state.phase is Phase.SUBMITTING:
+            self._early.append(fact)
+            return []
+        if not self._mine(fact):
+            return []
+        match fact:
+            case PromptAccepted():
+                self.state.turn = self.state.turn or fact.turn
+                accepted = self.state.phase is Phase.SUBMITTED
+                return self._accept(f"{fact.channel}: prompt accepted", now) if accepted else []
+            case AssistantSaid():
+                return [Progressed(fact.message_id, fact.text)]
+            case TurnEnded():
+                return self._ended(fact, now)
+            case TurnFailed():
+                if self.state.interrupting:
+                    return self._over(Interrupted("interrupted", f"{fact.channel}: turn failed"))
+                return self._over(Failed(fact.code, fact.message, f"{fact.channel}: turn failed"))
+            case TurnInterrupted():
+                return self._over(Interrupted(self._reason, f"{fact.channel}: turn interrupted"))
+        return []
+
+    def _mine(self, fact: ChannelFact) -> bool:
+        return isinstance(fact, PromptAccepted) or None in (fact.turn, self.state.turn) or fact.turn == self.state.turn
+
+    def _ended(self, fact: TurnEnded, now: float) -> list[Command]:
+        evidence = f"{fact.channel}: turn ended"
+        if self.state.interrupting:
+            return self._over(Interrupted("interrupted", evidence))
+        if fact.answer is not None:
+            if self.state.refused and not fact.answer.strip():
+                return self._over(Interrupted("refused", evidence))
+            return self._over(Ended(fact.answer, True, evidence))
+        if self.state.phase is Phase.READING:
+            return []
+        self._go(Phase.READING, now)
+        return [FindAnswer(self.state.submit_ns, evidence)]
+
+    def found(self, answer: AnswerFound) -> list[Command]:
+        """The answer's search is over."""
+        if self.state.phase is not Phase.READING:
+            return []
+        return self._over(Ended(answer.text, answer.exact, answer.evidence))
+
+    # --- what is asked ---
+
+    def interrupt(self) -> list[Command]:
+        """Somebody stops the turn; what follows is told by `seen` or `told`."""
+        if self.state.phase in (Phase.PREPARED, Phase.PASTING):
+            return self._over(Interrupted("interrupted", "not yet submitted"))
+        if self.state.phase is Phase.SETTLING:
+            return self._over(Clear(), Interrupted("interrupted", "not yet submitted"))
+        self.state.interrupting = True
+        return [Save()]
+
+    def refuse(self) -> list[Command]:
+        """A person chose a dialog's option after which the program stops the turn by itself."""
+        self.state.refused = True
+        return [Save()]

@@ -1,0 +1,62 @@
+"""An answer read off the terminal: the last resort, always marked `exact: false`.
+
+Line-oriented programs: what they printed between the message and their next prompt, taken from the stream itself, so
+that neither the screen's height nor its scrollback cuts it. Block-oriented ones: the blocks after the message's own.
+"""
+
+import re
+
+from synapsed.profiles import Answer, Composer
+from synapsed.terminal.screen import Screen
+
+__all__ = ["below_message", "from_lines", "from_screen"]
+
+SCROLLBACK_LINES = 50_000
+"""Lines of one answer that are read back; more is cut at the front."""
+
+ANCHOR_CHARS = 40
+"""How much of a message's first line is looked for on the screen; more may be wrapped."""
+
+
+def from_lines(spec: Answer, composer: Composer, output: bytes, *, cols: int, rows: int) -> str:
+    """The answer in `output`: everything that was printed since the message was submitted, the next prompt included.
+
+    The echo of the submitted line break ends the first line, which holds nothing of the answer.
+    """
+    screen = Screen(cols, rows, scrollback_lines=SCROLLBACK_LINES)
+    screen.feed(output)
+    lines = screen.text(scrollback=True).rstrip().split("\n")
+    if composer.line is not None and lines and re.search(composer.line, lines[-1]):
+        lines.pop()
+    while lines and not lines[0].strip():
+        lines.pop(0)
+    return _tidy(spec, lines)
+
+
+def below_message(text: str, message: str) -> str:
+    """What stands in `text` below the last place where `message` begins; all of it where that is not to be seen."""
+    first = message.strip().split("\n")[0].strip()[:ANCHOR_CHARS]
+    lines = text.split("\n")
+    at = max((n for n, line in enumerate(lines) if first and first in line), default=-1)
+    return "\n".join(lines[at + 1 :])
+
+
+def from_screen(spec: Answer, text: str, message: str) -> str:
+    """The answer in `text` (screen with scrollback, wrapped lines joined): the last block that `spec.start` begins
+    after the last place where `message` stands."""
+    lines = below_message(text.rstrip(), message).split("\n")
+    if spec.end is not None:
+        stop = next((n for n, line in enumerate(lines) if re.search(spec.end, line)), None)
+        lines = lines if stop is None else lines[:stop]
+    if spec.start is not None:
+        begins = [n for n, line in enumerate(lines) if re.search(spec.start, line)]
+        if begins:
+            lines = lines[begins[-1] :]
+            lines[0] = re.sub(spec.start, "", lines[0], count=1)
+    return _tidy(spec, lines)
+
+
+def _tidy(spec: Answer, lines: list[str]) -> str:
+    if spec.strip is not None:
+        lines = [re.sub(spec.strip, "", line, count=1) for line in lines]
+    return "\n".join(line.rstrip() for line in lines).strip("\n")

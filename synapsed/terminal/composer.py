@@ -1,0 +1,70 @@
+"""Where a program takes a message, and what stands there: nothing, or something that must not be mixed with."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal
+
+from synapsed.profiles import Composer
+from synapsed.terminal.screen import ScreenSnapshot
+
+__all__ = ["ComposerState", "cursor_line", "read_composer"]
+
+
+@dataclass(frozen=True, slots=True)
+class ComposerState:
+    """`absent`: not on the screen (a dialog, a start-up, a running line-oriented program). `text` is the draft."""
+
+    state: Literal["empty", "draft", "absent"]
+    text: str = ""
+    row: int | None = None
+
+
+ABSENT = ComposerState("absent")
+
+
+@lru_cache(maxsize=256)
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern)
+
+
+def cursor_line(screen: ScreenSnapshot) -> tuple[int, str]:
+    """First row and text of the logical line (soft-wrapped rows joined) that the cursor is on."""
+    row, col = screen.cursor
+    first = row
+    while first > 0 and screen.wrapped[first - 1]:
+        first -= 1
+    head = "".join(screen.lines[r].ljust(screen.cols) for r in range(first, row))
+    tail = screen.lines[row]
+    return first, head + tail.ljust(col)
+
+
+def read_composer(spec: Composer, screen: ScreenSnapshot, bright: Callable[[int], str] | None = None) -> ComposerState:
+    """What `spec` finds on `screen`. `bright(row)` is a row's text with faint cells blanked; with it, and where the
+    profile says so, faint text is a placeholder and not a draft."""
+    if spec.line is None:
+        return ABSENT
+    pattern = _compiled(spec.line)
+    if spec.at_cursor:
+        row, text = cursor_line(screen)
+        found = pattern.search(text)
+        return _judge(spec, found.group("text"), row) if found else ABSENT
+    for row in range(len(screen.lines) - 1, -1, -1):
+        found = pattern.search(screen.lines[row])
+        if found is None:
+            continue
+        if spec.dim_is_placeholder and bright is not None and found.group("text").strip():
+            start, end = found.span("text")
+            solid = bright(row)[start:end]
+            if not solid.strip():
+                return ComposerState("empty", "", row)
+        return _judge(spec, found.group("text"), row)
+    return ABSENT
+
+
+def _judge(spec: Composer, text: str, row: int) -> ComposerState:
+    text = text.strip()
+    if not text or (spec.placeholder is not None and _compiled(spec.placeholder).search(text)):
+        return ComposerState("empty", "", row)
+    return ComposerState("draft", text, row)

@@ -1,0 +1,54 @@
+"""What is typed for a message: cleaned of what a terminal would obey, never a command by accident.
+
+A body must not be able to leave a bracketed paste (`ESC [ 201 ~`), press a key (C0, C1) or turn into a program's own
+command (`/clear`, `!rm`): OSC and CSI are made of control characters, and none but tab and newline passes.
+"""
+
+import re
+from dataclasses import dataclass
+
+from synapsed.errors import TooLarge
+from synapsed.profiles import Delivery
+
+__all__ = ["CANONICAL_LINE_MAX", "Typed", "clean", "type_message"]
+
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_NEWLINES = re.compile(r"\r\n?|\u2028|\u2029")
+PASTE_BEGIN = "\x1b[200~"
+PASTE_END = "\x1b[201~"
+CANONICAL_LINE_MAX = 4095
+"""Bytes of one line in canonical mode; a terminal drops the rest without a word (OS_FACTS)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Typed:
+    """The keystrokes of a message: `paste`, then `submit` when the program has taken the paste in. `text` is what the
+    program should then have, for comparing."""
+
+    text: str
+    paste: bytes
+    submit: bytes
+
+
+def clean(text: str) -> str:
+    """`text` without control characters but tab and newline; line breaks as `\\n`; no blank lines at the end."""
+    return _CONTROLS.sub("", _NEWLINES.sub("\n", text)).rstrip()
+
+
+def type_message(spec: Delivery, text: str, *, bracketed: bool, command: bool = False) -> Typed:
+    """The keystrokes for `text`. `bracketed`: the program has bracketed paste on now. Raises TooLarge."""
+    body = clean(text)
+    if not command and spec.neutralise is not None and re.search(spec.neutralise, body):
+        body = spec.neutral_prefix + body
+    if len(body.encode()) > spec.max_bytes:
+        raise TooLarge(
+            f"the message has {len(body.encode())} bytes; this program takes at most {spec.max_bytes} at once",
+            limit=spec.max_bytes,
+        )
+    wrap = spec.paste == "bracketed" or (spec.paste == "auto" and bracketed)
+    # A command must be seen by the program as typed keys: its completion does not look at pastes.
+    if wrap and not command:
+        keys = f"{PASTE_BEGIN}{body}{PASTE_END}"
+    else:
+        keys = body.replace("\n", spec.newline)
+    return Typed(body, keys.encode(), spec.submit.encode())

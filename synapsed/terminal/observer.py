@@ -1,0 +1,183 @@
+"""One terminal, watched: bytes in, what the program is doing out. Pure: it neither reads a clock nor writes a byte.
+
+It joins the emulator, the stream scanner, the status records and the profile's patterns. `feed` returns the answers
+to the program's terminal queries, which the daemon must give at once and always itself, each with the spool offset of
+the query, so that an answer can carry an id and is given once.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from synapsed.model.agent import Activity
+from synapsed.model.facts import ChannelFact, PromptAccepted, TurnEnded, TurnFailed, TurnInterrupted
+from synapsed.model.records import Checkpoint
+from synapsed.profiles import Profile
+from synapsed.terminal.answer import below_message
+from synapsed.terminal.composer import ComposerState, read_composer
+from synapsed.terminal.prompts import find_prompt
+from synapsed.terminal.psp import StatusRecords
+from synapsed.terminal.queries import answer
+from synapsed.terminal.scanner import QueryReceived, Scanner, StatusReported, TerminalReset
+from synapsed.terminal.screen import Screen, ScreenSnapshot
+from synapsed.terminal.verdict import Observation, Verdict, judge
+
+__all__ = ["Look", "Reply", "TerminalObserver"]
+
+FRAME_MAX_S = 0.2
+"""A program that holds a frame open (DECSET 2026) for longer is looked at all the same."""
+
+CHROME_ROWS = 40
+"""How far up from the bottom the program's own words for an error or an interruption are looked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """An answer to a terminal query that ended at spool `offset`."""
+
+    offset: int
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """The terminal at one moment. Times are those that were passed in, monotonic seconds."""
+
+    verdict: Verdict
+    composer: ComposerState
+    screen: ScreenSnapshot
+    offset: int
+    changed_at: float
+
+
+class TerminalObserver:
+    """Watches the output of one launch of one program."""
+
+    def __init__(self, profile: Profile, *, cols: int, rows: int, offset: int) -> None:
+        self._profile = profile
+        self.screen = Screen(cols, rows)
+        self._scanner = Scanner()
+        self._records = StatusRecords()
+        self._turn_open: str | None = None
+        self._activity = Activity.STARTING
+        self._lines: tuple[str, ...] = ()
+        self._changed_at = 0.0
+        self._fed_at = 0.0
+        self.offset = offset
+        """Spool offset up to which the output is on the screen."""
+
+    @classmethod
+    def restore(cls, profile: Profile, checkpoint: Checkpoint, now: float) -> "TerminalObserver":
+        """The observer as it was at the checkpoint."""
+        self = cls(profile, cols=checkpoint.cols, rows=checkpoint.rows, offset=checkpoint.offset)
+        self.screen.feed(checkpoint.redraw)
+        self._records = StatusRecords.from_state(checkpoint.state.get("records"))
+        self._turn_open = checkpoint.state.get("turn_open")
+        self._activity = Activity(checkpoint.state.get("activity", Activity.STARTING))
+        self._changed_at = now
+        return self
+
+    def checkpoint(self) -> Checkpoint:
+        """The screen as redraw bytes, at the offset of its last whole sequence."""
+        screen = self.screen.snapshot()
+        state: dict[str, Any] = {
+            "records": self._records.to_state(),
+            "turn_open": self._turn_open,
+            "activity": self._activity.value,
+        }
+        return Checkpoint(
+            offset=self.offset - len(self.screen.pending),
+            cols=screen.cols,
+            rows=screen.rows,
+            redraw=self.screen.redraw(scrollback=True),
+            state=state,
+        )
+
+    def feed(self, offset: int, data: bytes, now: float) -> list[Reply]:
+        """Take in what the program wrote at `offset`."""
+        replies: list[Reply] = []
+        fed = 0
+        for event in self._scanner.feed(data):
+            match event:
+                case QueryReceived():
+                    # The cursor must be where the query found it.
+                    self.screen.feed(data[fed : event.end])
+                    fed = event.end
+                    reply = answer(event, self.screen.snapshot())
+                    if reply is not None:
+                        replies.append(Reply(offset + event.end, reply))
+                case StatusReported() if self._profile.status_records:
+                    self._records.report(event.body)
+                case TerminalReset():
+                    self._records.clear()
+        self.screen.feed(data[fed:] if fed else data)
+        self.offset = offset + len(data)
+        self._fed_at = now
+        return replies
+
+    def skip(self, offset: int) -> None:
+        """The output before `offset` is gone."""
+        self.offset = offset
+
+    def resize(self, cols: int, rows: int) -> None:
+        self.screen.resize(cols, rows)
+
+    def told(self, fact: ChannelFact) -> None:
+        """A side channel reported: remember whether a turn is open."""
+        if isinstance(fact, PromptAccepted):
+            self._turn_open = fact.channel
+        elif isinstance(fact, TurnEnded | TurnFailed | TurnInterrupted):
+            self._turn_open = None
+
+    def look(self, now: float) -> Look:
+        """Judge what is on the screen."""
+        screen = self.screen.snapshot()
+        if screen.lines != self._lines:
+            self._lines = screen.lines
+            self._changed_at = now
+        composer = read_composer(self._profile.composer, screen, self._bright)
+        verdict = judge(
+            self._profile,
+            Observation(
+                screen=screen,
+                composer=composer,
+                asked=find_prompt(self._profile.prompts, screen),
+                record=self._records.root,
+                turn_open=self._turn_open,
+                quiet_s=now - self._changed_at,
+                previous=self._activity,
+            ),
+        )
+        self._activity = verdict.activity
+        return Look(verdict=verdict, composer=composer, screen=screen, offset=self.offset, changed_at=self._changed_at)
+
+    def mid_frame(self, now: float) -> bool:
+        """The program is drawing: what is on the screen is half of it."""
+        return self.screen.snapshot().modes.synchronized and now - self._fed_at < FRAME_MAX_S
+
+    def chrome(self, message: str) -> tuple[tuple[str, str] | None, bool]:
+        """What the program's own chrome says below `message`: an error as (code, words), and whether it says that the
+        turn was interrupted."""
+        text = below_message("\n".join(self.screen.snapshot().lines[-CHROME_ROWS:]), message)
+        error = next(
+            (
+                (spec.code, match.group().strip())
+                for spec in self._profile.error
+                if (match := re.search(spec.pattern, text, re.MULTILINE)) is not None
+            ),
+            None,
+        )
+        if error is None and self._records.root == "error":
+            error = ("MODEL_ERROR", "the program reports an error")
+        pattern = self._profile.interrupt.screen
+        return error, pattern is not None and re.search(pattern, text, re.MULTILINE) is not None
+
+    @property
+    def _bright(self) -> Callable[[int], str]:
+        """A row's text with faint cells blanked, character for character."""
+
+        def bright(row: int) -> str:
+            return "".join(" " * len(cell.text) if cell.dim else cell.text for cell in self.screen.row_cells(row))
+
+        return bright

@@ -1,0 +1,192 @@
+"""Prompts: what a program asks a person, read off the screen, and how an answer is typed.
+
+Dialogs are a profile's data; the generic questions of line-oriented programs (S4) are looked for only where a profile
+says so, and only on the cursor's line, where a program that reads its terminal has left the cursor.
+"""
+
+import hashlib
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+
+from synapsed.errors import InvalidChoice
+from synapsed.model.task import Prompt, PromptOption
+from synapsed.profiles import Dialog, Prompts
+from synapsed.terminal.composer import cursor_line
+from synapsed.terminal.screen import ScreenSnapshot
+
+__all__ = ["Asked", "find_prompt", "keys_for"]
+
+_RULE = re.compile(r"^[\s╭╮╰╯┌┐└┘├┤─━═┏┓┗┛▔▁▀▄_-]*[─━═▔▁▀▄_]{8,}[\s╭╮╰╯┌┐└┘├┤─━═┏┓┗┛▔▁▀▄_-]*$")
+"""A horizontal rule or a box's edge: where a dialog begins."""
+_FRAME = re.compile(r"^[\s│┃|▌▎]+|[\s│┃|▌▎]+$")
+_MARKER = re.compile(r"^(?:[❯›>●•▶→*]\s+|\(\*\)\s+)")
+"""The mark of the selected option, which moves without the question being another one."""
+BODY_ROWS_MAX = 24
+"""How far above a question its dialog may begin."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A prompt on the screen, and the dialog of the profile that it was read by (None: a generic question)."""
+
+    prompt: Prompt
+    dialog: Dialog | None
+
+
+@lru_cache(maxsize=512)
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern, re.MULTILINE)
+
+
+def find_prompt(spec: Prompts, screen: ScreenSnapshot) -> Asked | None:
+    """The prompt that `screen` shows, None for none."""
+    if not spec.enabled:
+        return None
+    text = "\n".join(screen.lines)
+    for dialog in spec.dialogs:
+        if all(_compiled(p).search(text) for p in dialog.when) and not any(
+            _compiled(p).search(text) for p in dialog.unless
+        ):
+            return Asked(_read_dialog(dialog, text), dialog)
+    return _generic(screen) if spec.generic else None
+
+
+def _read_dialog(dialog: Dialog, text: str) -> Prompt:
+    asked = _compiled(dialog.question or dialog.when[0])
+    found = list(asked.finditer(text))
+    last = found[-1] if found else None
+    question = (last.groupdict().get("text") or last.group()).strip() if last else dialog.type
+    at = text.count("\n", 0, last.start()) if last else 0
+    lines = text.split("\n")
+    options = [PromptOption(key=o["key"], label=o["label"]) for o in dialog.options]
+    if dialog.option is not None:
+        for match in _compiled(dialog.option).finditer("\n".join(lines[at:])):
+            option = PromptOption(key=match["key"].strip(), label=match["label"].strip(" │┃"))
+            if all(option.key != known.key for known in options):
+                options.append(option)
+    body = _body(lines, at)
+    prompt = "\n".join([*body, question]) if body else question
+    return Prompt(
+        prompt_id=_fingerprint(dialog.type, prompt, options),
+        type=dialog.type,
+        prompt=prompt,
+        options=options,
+        default=options[0].key if options else None,
+    )
+
+
+def _body(lines: list[str], at: int) -> list[str]:
+    """The dialog's own lines above its question: back to the rule or box edge that it begins with."""
+    for start in range(at - 1, max(-1, at - 1 - BODY_ROWS_MAX), -1):
+        if _RULE.match(lines[start]):
+            return [clean for line in lines[start + 1 : at] if (clean := _FRAME.sub("", line).strip())]
+    return []
+
+
+def _fingerprint(kind: str, prompt: str, options: list[PromptOption]) -> str:
+    lines = [_MARKER.sub("", line.strip()) for line in prompt.split("\n")]
+    parts = [kind, *lines, *(f"{option.key}={option.label}" for option in options)]
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+
+
+# --- generic questions -----------------------------------------------------------------------------------------------
+
+_CONFIRM = (
+    (re.compile(r"[\(\[](?P<yes>y(?:es)?)\s*/\s*(?P<no>n(?:o)?)[\)\]]\s*[:?？]?\s*$", re.IGNORECASE), None),
+    (re.compile(r"\b(?P<yes>yes)\s*/\s*(?P<no>no)\b\s*[:?？]?\s*$", re.IGNORECASE), None),
+    (re.compile(r"(?:続行しますか|よろしいですか)\s*[?？]?\s*[:：]?\s*$"), ("y", "n")),
+    (re.compile(r"\b(?:continue|proceed)\s*[?？]\s*$", re.IGNORECASE), ("y", "n")),
+)
+_SELECT = re.compile(r"\[(?P<choices>\w{1,16}(?:/\w{1,16})+)\]\s*[:?？]?\s*$")
+_PASSWORD = re.compile(r"(?:pass(?:word|phrase|code)|パスワード|暗証番号)[^:：]{0,60}[:：]\s*$", re.IGNORECASE)
+_MENU = re.compile(r"^\s*[\(\[]?(?P<key>\d{1,2})[\)\].:]\s+(?P<label>\S.*)$")
+_MENU_ASK = re.compile(r"(?:choice|choose|select|option|number|選択|番号)[^\n]{0,40}[:：?？>]\s*$", re.IGNORECASE)
+MENU_ROWS_MAX = 20
+
+
+def _generic(screen: ScreenSnapshot) -> Asked | None:
+    row, line = cursor_line(screen)
+    line = line.rstrip()
+    if not line:
+        return None
+    for pattern, words in _CONFIRM:
+        if (match := pattern.search(line)) is not None:
+            yes, no = words or (match["yes"], match["no"])
+            default = next((word for word in (yes, no) if word[0].isupper() and not (yes[0] + no[0]).isupper()), None)
+            options = [PromptOption(key=yes, label="yes"), PromptOption(key=no, label="no")]
+            return _asked("confirmation", line, options, default)
+    if (match := _SELECT.search(line)) is not None:
+        return _asked("selection", line, [PromptOption(key=c, label=c) for c in match["choices"].split("/")], None)
+    if _PASSWORD.search(line):
+        return _asked("password", line, [], None)
+    if _MENU_ASK.search(line) and len(menu := _menu(screen, row)) > 1:
+        return _asked("selection", line, menu, None)
+    return None
+
+
+def _menu(screen: ScreenSnapshot, row: int) -> list[PromptOption]:
+    """The numbered lines directly above `row`."""
+    options: list[PromptOption] = []
+    for line in reversed(screen.lines[max(0, row - MENU_ROWS_MAX) : row]):
+        if (match := _MENU.match(line)) is not None:
+            options.insert(0, PromptOption(key=match["key"], label=match["label"].strip()))
+        elif options and line.strip():
+            break
+    return options
+
+
+def _asked(kind: str, line: str, options: list[PromptOption], default: str | None) -> Asked:
+    prompt = Prompt.model_validate(
+        {
+            "prompt_id": _fingerprint(kind, line, options),
+            "type": kind,
+            "prompt": line.strip(),
+            "options": options,
+            "default": default,
+        }
+    )
+    return Asked(prompt, None)
+
+
+# --- answers ---------------------------------------------------------------------------------------------------------
+
+_CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f]")
+
+
+def keys_for(asked: Asked, text: str) -> tuple[bytes, str | None]:
+    """What is typed to answer `asked` with `text`, and the chosen option's key (None for free text).
+
+    An option is named by its key, its label, an alias of the profile, or an unambiguous beginning of its label.
+    Raises InvalidChoice with the options.
+    """
+    prompt, dialog = asked.prompt, asked.dialog
+    submit = dialog.submit if dialog else "\r"
+    if not prompt.options:
+        return (_CONTROL.sub("", text) + (submit or "\r")).encode(), None
+    key = _choose(asked, text.strip())
+    if key is None:
+        offered = ", ".join(f"{option.key} ({option.label})" for option in prompt.options)
+        raise InvalidChoice(
+            f"{text[:80]!r} is not among the options: {offered}",
+            options=[option.model_dump() for option in prompt.options],
+            prompt_id=prompt.prompt_id,
+        )
+    listed = {o["key"]: o["keys"] for o in dialog.options if "keys" in o} if dialog else {}
+    typed = listed.get(key) or (dialog.keys.get(key) if dialog else None) or key
+    return (typed + submit).encode(), key
+
+
+def _choose(asked: Asked, text: str) -> str | None:
+    wanted = text.casefold()
+    options = asked.prompt.options
+    if not wanted:
+        return asked.prompt.default
+    for option in options:
+        if wanted in (option.key.casefold(), option.label.casefold()):
+            return option.key
+    alias = asked.dialog.aliases.get(wanted) if asked.dialog else None
+    if alias is not None and any(option.key == alias for option in options):
+        return alias
+    starting = [option.key for option in options if option.label.casefold().startswith(wanted)]
+    return starting[0] if len(starting) == 1 else None
