@@ -71,10 +71,14 @@ class RestartState:
         while self._exits and self._exits[0] <= now - policy.window:
             self._exits.popleft()
         if len(self._exits) > policy.limit:
-            return GiveUp(self._jittered(policy.retry), len(self._exits))
+            return GiveUp(self.slow_retry(), len(self._exits))
         delay = self._backoff()
         self._consecutive += 1
         return Retry(delay)
+
+    def slow_retry(self) -> float:
+        """Seconds until a failed program is tried again."""
+        return self._jittered(self._policy.retry)
 
     def forgive(self) -> None:
         """Forget the exits so far: a stable run, or a person who starts the agent."""

@@ -1,0 +1,321 @@
+"""One agent: its shell, with the program below and the desk above it.
+
+The agent only connects: facts of the link go to the program (exit, session), to the desk (the turn) and into the view;
+a change of activity and what it means for the task being worked on are one commit.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any, Literal
+
+from synapsed.clock import Clock
+from synapsed.errors import NotReady, NotWaiting, TaskNotCancelable
+from synapsed.interfaces import (
+    AgentLink,
+    Attachment,
+    LinkExited,
+    LinkObserved,
+    LinkSession,
+    LinkTurnAccepted,
+    NewEvent,
+    Store,
+)
+from synapsed.model.agent import Activity, ProcessState
+from synapsed.model.events import ActivityChanged
+from synapsed.model.records import AgentRecord, TurnRecord
+from synapsed.model.task import Prompt, Task, TaskState
+from synapsed.profiles import Profile
+from synapsed.supervisor.desk import Desk
+from synapsed.supervisor.inbox import Fact
+from synapsed.supervisor.links import LinkFactory, Timers
+from synapsed.supervisor.program import LaunchPlan, Program
+from synapsed.supervisor.restart import RestartState
+from synapsed.supervisor.shell import Shell
+from synapsed.supervisor.turns import Commit
+
+__all__ = ["Agent"]
+
+SCREEN_KEPT = 20_000
+"""Characters of the last screen kept after the program ended, so that a person sees why."""
+
+
+class Agent:
+    """`changed` is called whenever what `list` shows of the agent changed. Call `restore`, then `start_shell`."""
+
+    def __init__(
+        self,
+        record: AgentRecord,
+        profile: Profile,
+        *,
+        plan: Callable[[AgentRecord], LaunchPlan],
+        factory: LinkFactory,
+        restart: RestartState,
+        store: Store,
+        clock: Clock,
+        timers: Timers,
+        changed: Callable[["Agent"], None],
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._changed = changed
+        self._shell = Shell(record.name, timers=timers, handle=self._handle)
+        self.program = Program(
+            record,
+            profile,
+            owner=self,
+            plan=plan,
+            factory=factory,
+            restart=restart,
+            store=store,
+            clock=clock,
+            shell=self._shell,
+        )
+        self.desk = Desk(record.id, store=store, clock=clock, shell=self._shell, link=lambda: self.program.link)
+        self._seen: LinkObserved | None = None
+        self._since = record.changed_at or record.created_at
+        self._last_screen = ""
+        self._answering = asyncio.Lock()
+
+    # --- what can be read at any time ---
+
+    @property
+    def id(self) -> str:
+        return self.record.id
+
+    @property
+    def record(self) -> AgentRecord:
+        return self.program.record
+
+    @property
+    def profile(self) -> Profile:
+        return self.program.profile
+
+    @property
+    def state(self) -> ProcessState:
+        return self.program.state
+
+    @property
+    def seen(self) -> LinkObserved | None:
+        """The last observation of a running program."""
+        return self._seen if self.state is ProcessState.RUNNING else None
+
+    @property
+    def since(self) -> float:
+        """When the state or the activity last changed, seconds since the epoch."""
+        return self._since
+
+    def screen_text(self, limit: int | None = None) -> str:
+        """What is on its screen, or was last."""
+        if (link := self.program.link) is not None:
+            return link.screen_text(limit)
+        return self._last_screen[-limit:] if limit else self._last_screen
+
+    def screen_as(self, fmt: Literal["text", "ansi", "json"]) -> str | bytes | dict[str, Any]:
+        """Raises NotReady for anything but text of a program that does not run."""
+        if (link := self.program.link) is not None:
+            return link.screen_as(fmt)
+        if fmt == "text" and self._last_screen:
+            return self._last_screen
+        raise self._not_running()
+
+    async def history(self, limit: int) -> bytes:
+        """Raw output, also of a program that ended."""
+        if (link := self.program.last_link) is None:
+            raise self._not_running()
+        return await link.history(limit)
+
+    # --- the shell ---
+
+    def restore(self, tasks: Iterable[Task], turns: Iterable[TurnRecord]) -> None:
+        self.desk.restore(tasks, turns)
+
+    def start_shell(self) -> None:
+        self._shell.start()
+
+    async def adopt(self) -> None:
+        """Take up where the last daemon was; returns when the program is known alive or gone."""
+        await (await self._shell.call(_sync(self.program.adopt)))
+
+    def sweep(self) -> None:
+        """Look whether a waiting task can be delivered, should an event ever have been missed."""
+        if self.desk.queue and self.desk.current is None and self.program.link is not None:
+            self._shell.post(self.desk.pump)
+
+    async def close(self) -> None:
+        """Let go of the program, which lives on."""
+        await self._shell.close()
+        await self.program.let_go()
+
+    # --- the program ---
+
+    async def start(self) -> None:
+        """Returns when the program runs; raises AgentError when it cannot be launched."""
+        await (await self._shell.call(self.program.start))
+
+    async def stop(self) -> None:
+        """Returns when the program and all it started are gone."""
+        await (await self._shell.call(self.program.stop))
+
+    async def restart(self) -> None:
+        await (await self._shell.call(lambda: self.program.stop(again=True)))
+
+    async def signal(self, signum: int) -> None:
+        await self._shell.call(_sync(lambda: self.program.signal(signum)))
+
+    async def cancel_waiting(self, reason: str) -> None:
+        await self._shell.call(lambda: self.desk.cancel_waiting(reason))
+
+    # --- tasks ---
+
+    async def send(self, task: Task) -> Task:
+        task = await self._shell.call(lambda: self.desk.accept(task))
+        self._changed(self)
+        return task
+
+    async def interrupt(self) -> bool:
+        """Stop what runs, a person's own turn too; False when nothing ran or the program did not confirm."""
+        self._require_link()
+        pending = await self._shell.call(_sync(self._begin_interrupt))
+        return pending is not None and await asyncio.shield(pending)
+
+    async def cancel(self, task_id: str) -> Task:
+        """Raises TaskNotFound when it is not open here, TaskNotCancelable when the program went on."""
+        outcome = await self._shell.call(lambda: self.desk.cancel(task_id))
+        if isinstance(outcome, Task):
+            self._changed(self)
+            return outcome
+        confirmed = await asyncio.shield(outcome)
+        return await self._shell.call(lambda: self._canceled(task_id, confirmed))
+
+    async def provide_input(self, task_id: str, text: str, prompt_id: str | None) -> Task:
+        """Raises NotWaiting, PromptChanged, InvalidChoice."""
+        async with self._answering:
+            prompt = await self._shell.call(_sync(lambda: self.desk.asked(task_id)))
+            wanted = prompt_id or prompt.prompt_id
+            await self._require_link().answer(text, wanted)
+            task = await self._shell.call(lambda: self.desk.answered(task_id, prompt, wanted, text))
+        return task if task is not None else await self._stored(task_id)
+
+    async def answer(self, text: str, prompt_id: str | None) -> None:
+        """Answer whatever prompt is on the screen, in a task or not."""
+        async with self._answering:
+            link = self._require_link()
+            prompt = link.observe().prompt
+            if prompt is None:
+                raise NotWaiting(f"{self.record.name} does not ask anything", agent=self.record.name)
+            wanted = prompt_id or prompt.prompt_id
+            await link.answer(text, wanted)
+            task = self.desk.current
+            task_id = task.id if task is not None else None
+            await self._shell.call(lambda: self.desk.answered(task_id, prompt, wanted, text))
+
+    # --- its terminal and side channels ---
+
+    async def attach(self, *, cols: int, rows: int, read_only: bool) -> Attachment:
+        return await self._require_link().attach(cols=cols, rows=rows, read_only=read_only)
+
+    async def poke(self) -> None:
+        if (link := self.program.link) is not None:
+            await link.poke()
+
+    # --- ProgramOwner ---
+
+    def settle(self, exited: LinkExited, *, found_dead: bool) -> Commit | None:
+        if (link := self.program.last_link) is not None:
+            self._last_screen = link.screen_text(SCREEN_KEPT)
+        return self.desk.settle(exited, code="INTERRUPTED" if found_dead else "AGENT_EXITED")
+
+    def settled(self, commit: Commit) -> None:
+        self.desk.believe(commit)
+
+    async def opened(self, link: AgentLink) -> None:
+        self._seen = link.observe()
+        await self.program.saw(self._seen.activity)
+        await self.desk.resume(link)
+        await self.desk.pump()
+
+    def changed(self) -> None:
+        self._since = self._clock.wall()
+        if self.state is not ProcessState.RUNNING:
+            self._seen = None
+        self._changed(self)
+
+    # --- facts ---
+
+    async def _handle(self, fact: Fact) -> None:
+        if not self.program.owns(fact.link):
+            return
+        match fact.event:
+            case LinkObserved() as seen:
+                await self._observed(seen)
+            case LinkExited() as exited:
+                await self.program.exited(exited)
+            case LinkSession(conversation):
+                await self.program.session(conversation)
+            case event:
+                if isinstance(event, LinkTurnAccepted):
+                    await self.program.saw(Activity.BUSY)
+                await self.desk.handle(event, fact.link)
+                self._changed(self)
+
+    async def _observed(self, seen: LinkObserved) -> None:
+        before, self._seen = self._seen, seen
+        moved = before is None or before.activity is not seen.activity or before.prompt != seen.prompt
+        commit = self.desk.observed(seen)
+        if moved or commit is not None:
+            told = ActivityChanged(activity=seen.activity, evidence=seen.evidence, prompt=seen.prompt)
+            events = [NewEvent(self.id, told)] if moved else []
+            await self._shell.persist(
+                lambda: self._store.commit(
+                    events=[*events, *(commit.events if commit else ())], tasks=[commit.task] if commit else ()
+                )
+            )
+            if commit is not None:
+                self.desk.believe(commit)
+        if moved:
+            self._since = self._clock.wall()
+            self._changed(self)
+        await self.program.saw(seen.activity)
+        await self.desk.pump()
+
+    def _begin_interrupt(self) -> asyncio.Future[bool] | None:
+        return self.desk.interrupt("interrupted") if self.desk.runs_something() else None
+
+    async def _canceled(self, task_id: str, confirmed: bool) -> Task:
+        if self.desk.waits(task_id):  # its program ended before the message was submitted: it waits again
+            outcome = await self.desk.cancel(task_id)
+            if isinstance(outcome, Task):
+                return outcome
+        task = await self._stored(task_id)
+        if task.status is TaskState.CANCELED:
+            return task
+        why = f"it is {task.status.value}" if task.terminal or confirmed else "the program did not confirm it"
+        raise TaskNotCancelable(f"task {task_id} was not canceled: {why}", task=task_id, status=task.status.value)
+
+    async def _stored(self, task_id: str) -> Task:
+        task = await self._store.task(task_id)
+        assert task is not None, "a task that was accepted is in the store"
+        return task
+
+    def _require_link(self) -> AgentLink:
+        if (link := self.program.link) is None:
+            raise self._not_running()
+        return link
+
+    def _not_running(self) -> NotReady:
+        name, state = self.record.name, self.state.value
+        return NotReady(f"{name} does not run (it is {state})", agent=name, state=state)
+
+    @property
+    def prompt(self) -> Prompt | None:
+        """What the program asks now."""
+        return self.seen.prompt if self.seen is not None else None
+
+
+def _sync[T](work: Callable[[], T]) -> Callable[[], Awaitable[T]]:
+    """`work` in the form in which the shell does it."""
+
+    async def perform() -> T:
+        return work()
+
+    return perform

@@ -1,0 +1,361 @@
+"""The desk of one agent: the tasks that wait and the one that is being worked on.
+
+Everything here runs in the agent's shell. The order that keeps a prompt from being typed twice, and a task from being
+lost, over a kill -9 at any point:
+
+1. the task is durable before `accept` returns;
+2. the task is `working` and its turn recorded before the link is told of it;
+3. the link's own record is durable before the link acts on it (LinkTurnRecord, `recorded`);
+4. the task's end is durable before the next task is taken.
+
+A task ends by what the link reports of its turn and by nothing else. What is asked of a running turn (`interrupt`) is
+an operation: its outcome is believed when the link confirms it.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from synapsed.clock import Clock
+from synapsed.errors import NotWaiting, SynapsedError, TaskNotCancelable, TaskNotFound
+from synapsed.interfaces import (
+    AgentLink,
+    Delivery,
+    LinkEvent,
+    LinkExited,
+    LinkObserved,
+    LinkTurnAccepted,
+    LinkTurnEnded,
+    LinkTurnFailed,
+    LinkTurnInterrupted,
+    LinkTurnProgress,
+    LinkTurnRecord,
+    LinkUndelivered,
+    NewEvent,
+    Store,
+)
+from synapsed.model.agent import Activity
+from synapsed.model.events import InputProvided
+from synapsed.model.records import TurnRecord
+from synapsed.model.task import INTERRUPTED_STATES, Prompt, Task, TaskState
+from synapsed.supervisor import turns
+from synapsed.supervisor.mailbox import Mailbox
+from synapsed.supervisor.shell import Shell
+from synapsed.supervisor.turns import Commit
+
+__all__ = ["INTERRUPTED", "INTERRUPT_PRIORITY", "Desk"]
+
+INTERRUPT_PRIORITY = 5
+"""A task of this priority stops the turn that runs, then goes first."""
+
+INTERRUPTED = "interrupted"
+"""`reason` of a task that had to make way."""
+
+
+@dataclass(slots=True)
+class _Turn:
+    task: Task
+    record: TurnRecord
+
+
+class Desk:
+    """`link` gives the open link, or None while there is none."""
+
+    def __init__(
+        self,
+        agent_id: str,
+        *,
+        store: Store,
+        clock: Clock,
+        shell: Shell,
+        link: Callable[[], AgentLink | None],
+    ) -> None:
+        self._agent_id = agent_id
+        self._store = store
+        self._clock = clock
+        self._shell = shell
+        self._link = link
+        self._mailbox = Mailbox()
+        self._attempts: dict[str, TurnRecord] = {}
+        """Turns of waiting tasks that were given back."""
+        self._turn: _Turn | None = None
+        self._interrupting: asyncio.Future[bool] | None = None
+        self._reason = INTERRUPTED
+
+    @property
+    def queue(self) -> int:
+        """How many tasks wait."""
+        return len(self._mailbox)
+
+    @property
+    def current(self) -> Task | None:
+        """The task being worked on."""
+        return self._turn.task if self._turn else None
+
+    def waits(self, task_id: str) -> bool:
+        return task_id in self._mailbox
+
+    def restore(self, tasks: Iterable[Task], records: Iterable[TurnRecord]) -> None:
+        """What the store had of this agent, tasks in order of arrival; called before the shell runs."""
+        by_task = {record.task_id: record for record in records}
+        waiting = []
+        for task in tasks:
+            record = by_task.get(task.id)
+            if task.status is TaskState.SUBMITTED:
+                waiting.append(task)
+                if record is not None:
+                    self._attempts[task.id] = record
+            elif record is not None and self._turn is None:
+                self._turn = _Turn(task, record)
+        fresh = [task for task in waiting if task.id not in self._attempts]
+        self._mailbox.restore(fresh)
+        for task in waiting:
+            if task.id in self._attempts:
+                self._mailbox.give_back(task)
+
+    # --- what callers ask ---
+
+    async def accept(self, task: Task) -> Task:
+        """Take a new task; it is durable when this returns. Raises QueueFull, StoreError."""
+        self._mailbox.check_room()
+        commit = turns.submitted(task)
+        await self._commit(commit)
+        self._mailbox.push(task)
+        if task.priority >= INTERRUPT_PRIORITY and self.runs_something():
+            self.interrupt(INTERRUPTED)
+        await self.pump()
+        turn = self._turn
+        return turn.task if turn is not None and turn.task.id == task.id else task
+
+    def runs_something(self) -> bool:
+        """Whether a turn runs, a person's own included."""
+        if self._turn is not None:
+            return True
+        link = self._link()
+        return link is not None and link.observe().activity in (Activity.BUSY, Activity.WAITING)
+
+    def interrupt(self, reason: str) -> asyncio.Future[bool]:
+        """Stop what runs; the future tells whether the program confirmed it. A task that ran ends `canceled` with
+        `reason`. No task is taken meanwhile."""
+        if self._interrupting is None:
+            self._reason = reason
+            self._interrupting = asyncio.get_running_loop().create_future()
+            self._shell.spawn(self._interrupt(self._interrupting))
+        return self._interrupting
+
+    async def cancel(self, task_id: str) -> asyncio.Future[bool] | Task:
+        """The canceled task if it waited, else the future of its interruption. Raises TaskNotFound, StoreError."""
+        if (task := self._mailbox.remove(task_id)) is not None:
+            try:
+                commit = await self._commit(turns.canceled(task, reason="canceled", now=self._clock.wall()))
+            except SynapsedError:
+                self._mailbox.give_back(task)
+                raise
+            self._attempts.pop(task_id, None)
+            return commit.task
+        if self._turn is None or self._turn.task.id != task_id:
+            raise TaskNotFound(f"task {task_id} neither waits nor runs here", task=task_id)
+        if self._link() is None:
+            raise TaskNotCancelable("the agent cannot be reached just now; try again", task=task_id)
+        return self.interrupt("canceled")
+
+    async def cancel_waiting(self, reason: str) -> None:
+        """Cancel every waiting task: the agent is being removed."""
+        for task in list(self._mailbox):
+            await self._commit(turns.canceled(task, reason=reason, now=self._clock.wall()))
+            self._mailbox.remove(task.id)
+            self._attempts.pop(task.id, None)
+
+    def asked(self, task_id: str) -> Prompt:
+        """What task `task_id` waits for; raises NotWaiting."""
+        task = self.current
+        if task is None or task.id != task_id or task.status not in INTERRUPTED_STATES or task.prompt is None:
+            raise NotWaiting(f"task {task_id} does not wait for input", task=task_id)
+        return task.prompt
+
+    async def answered(self, task_id: str | None, prompt: Prompt | None, prompt_id: str, text: str) -> Task | None:
+        """An answer was typed: tell so, and go on with the task unless the prompt is still there."""
+        secret = prompt is not None and prompt.type == "password"
+        told = InputProvided(prompt_id=prompt_id, answer=None if secret else text)
+        task = self.current
+        event = NewEvent(self._agent_id, told, task_id)
+        if task is None or task.id != task_id or task.status not in INTERRUPTED_STATES or self._still_asked(prompt_id):
+            await self._store.commit(events=[event])
+            return task if task is not None and task.id == task_id else None
+        return (await self._commit(turns.working_again(task, now=self._clock.wall()), event)).task
+
+    # --- what the link reports ---
+
+    async def pump(self) -> None:
+        """Take the next task if the agent can receive it now."""
+        link = self._link()
+        if self._turn is not None or self._interrupting is not None or link is None:
+            return
+        task = self._mailbox.peek()
+        if task is None or not link.observe().can_receive:
+            return
+        before = self._attempts.get(task.id)
+        attempt = before.attempt if before else 1
+        commit = turns.begun(task, launch_id=link.launch.launch_id, attempt=attempt, now=self._clock.wall())
+        await self._commit(commit)
+        self._mailbox.remove(task.id)
+        self._attempts.pop(task.id, None)
+        assert commit.turn is not None
+        self._turn = _Turn(commit.task, commit.turn)
+        self._deliver(link)
+
+    async def resume(self, link: AgentLink) -> None:
+        """Go on with the turn in flight on an adopted program."""
+        if self._turn is None:
+            return
+        if self._turn.record.launch_id == link.launch.launch_id:
+            self._deliver(link)
+        elif (commit := self.settle(LinkExited(None, "the program that worked on it is gone"))) is not None:
+            await self._persist(commit)
+
+    def observed(self, seen: LinkObserved) -> Commit | None:
+        """What an observation changes about the task being worked on."""
+        if (task := self.current) is None:
+            return None
+        if seen.activity is Activity.WAITING:
+            if seen.prompt is None or (task.prompt and task.prompt.prompt_id == seen.prompt.prompt_id):
+                return None
+            return turns.waiting(task, prompt=seen.prompt, now=self._clock.wall())
+        if task.status in INTERRUPTED_STATES and seen.activity in (Activity.BUSY, Activity.READY):
+            return turns.working_again(task, now=self._clock.wall())
+        return None
+
+    def settle(self, exited: LinkExited, *, code: str = "AGENT_EXITED") -> Commit | None:
+        """What becomes of the turn in flight now that its program is gone: it failed, unless nothing of it was
+        submitted; then it waits again."""
+        if (turn := self._turn) is None:
+            return None
+        now = self._clock.wall()
+        how = turns.describe_exit(exited)
+        if not turns.is_submitted(turn.record):
+            return turns.returned(turn.task, turn.record, reason=f"the program ended before it ({how})", now=now)
+        return turns.failed(
+            turn.task,
+            code=code,
+            message=f"the program ended while it worked on this task ({how})",
+            details=turns.exit_details(exited),
+            now=now,
+        )
+
+    def believe(self, commit: Commit) -> None:
+        """`commit` is durable: the desk is what it says."""
+        if (turn := self._turn) is None or turn.task.id != commit.task.id:
+            return
+        turn.task = commit.task
+        if commit.turn_ended is not None:
+            self._turn = None
+        elif commit.task.status is TaskState.SUBMITTED and commit.turn is not None:
+            self._turn = None
+            self._attempts[commit.task.id] = commit.turn
+            self._mailbox.give_back(commit.task)
+
+    async def handle(self, event: LinkEvent, link: AgentLink) -> None:
+        """A fact about the turn; those of another turn are passed over."""
+        turn = self._turn
+        if isinstance(event, LinkTurnRecord):
+            if turn is not None and turn.task.id == event.record.task_id:
+                await self._shell.persist(lambda: self._store.commit(turn=event.record))
+                turn.record = event.record
+                link.recorded(event.record)
+            return
+        if turn is None or getattr(event, "task_id", turn.task.id) != turn.task.id:
+            self._shell.log.debug("a fact of another turn", fact=type(event).__name__)
+            return
+        if isinstance(event, LinkTurnAccepted):
+            self._shell.log.info("message accepted", task=event.task_id, evidence=event.evidence)
+            return
+        if (commit := self._decide(event, turn.task)) is not None:
+            await self._persist(commit)
+            await self.pump()
+
+    def _decide(self, event: LinkEvent, task: Task) -> Commit | None:
+        now = self._clock.wall()
+        match event:
+            case LinkTurnProgress():
+                return turns.progressed(task, message_id=event.message_id, text=event.text, now=now)
+            case LinkTurnEnded():
+                return turns.completed(task, answer=event.answer, exact=event.exact, now=now)
+            case LinkTurnFailed():
+                return turns.failed(task, code=event.code, message=event.message, now=now)
+            case LinkTurnInterrupted():
+                asked = self._interrupting is not None and event.reason == INTERRUPTED
+                return turns.canceled(task, reason=self._reason if asked else event.reason, now=now)
+            case LinkUndelivered():
+                return turns.failed(
+                    task,
+                    code="UNDELIVERED",
+                    message=f"the message could not be delivered: {event.reason}",
+                    details={"screen": event.screen},
+                    now=now,
+                )
+            case _:
+                return None
+
+    # --- operations ---
+
+    def _deliver(self, link: AgentLink) -> None:
+        assert self._turn is not None
+        task, record = self._turn.task, self._turn.record
+        delivery = Delivery(
+            task_id=task.id,
+            text=turns.typed_text(task),
+            command=task.metadata.get(turns.COMMAND) is True,
+            record=record,
+        )
+        self._shell.spawn(self._delivering(link, delivery))
+
+    async def _delivering(self, link: AgentLink, delivery: Delivery) -> None:
+        try:
+            await link.deliver(delivery)
+        except SynapsedError as error:
+            message = error.message
+            self._shell.post(lambda: self._not_delivered(delivery.task_id, message))
+
+    async def _not_delivered(self, task_id: str, message: str) -> None:
+        turn = self._turn
+        if turn is None or turn.task.id != task_id:
+            return
+        code = "INTERRUPTED" if turns.is_submitted(turn.record) else "UNDELIVERED"
+        await self._persist(turns.failed(turn.task, code=code, message=message, now=self._clock.wall()))
+        await self.pump()
+
+    async def _interrupt(self, outcome: asyncio.Future[bool]) -> None:
+        confirmed = False
+        try:
+            link = self._link()
+            if link is not None:
+                confirmed = await link.interrupt()
+        except SynapsedError as error:
+            self._shell.log.warning("the interruption failed", error=error.message)
+        finally:
+            # The facts that the link told meanwhile are before this in the inbox, so they are handled first.
+            self._shell.post(lambda: self._interrupted(confirmed, outcome))
+
+    async def _interrupted(self, confirmed: bool, outcome: asyncio.Future[bool]) -> None:
+        task = self.current
+        if confirmed and task is not None:
+            await self._persist(turns.canceled(task, reason=self._reason, now=self._clock.wall()))
+        self._interrupting = None
+        if not outcome.done():
+            outcome.set_result(confirmed)
+        await self.pump()
+
+    def _still_asked(self, prompt_id: str) -> bool:
+        link = self._link()
+        prompt = link.observe().prompt if link is not None else None
+        return prompt is not None and prompt.prompt_id == prompt_id
+
+    async def _commit(self, commit: Commit, *more: NewEvent) -> Commit:
+        await self._store.commit(
+            events=[*commit.events, *more], tasks=[commit.task], turn=commit.turn, turn_ended=commit.turn_ended
+        )
+        self.believe(commit)
+        return commit
+
+    async def _persist(self, commit: Commit) -> None:
+        await self._shell.persist(lambda: self._commit(commit))

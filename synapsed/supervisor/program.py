@@ -1,0 +1,494 @@
+"""The program of one agent: started, watched, ended and started again, by the lifecycle table and the restart policy.
+
+Everything here runs in the agent's shell, except the operations (launch, adopt, stop), which come back with a call. A
+change of state is one commit of the agent's record and the events that tell of it, and is believed once it is durable;
+so a daemon that was killed finds the state that was told, and the restart policy is applied once to each exit: the exit
+and what was decided about it are the same commit.
+"""
+
+import asyncio
+import contextlib
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from synapsed.clock import Clock
+from synapsed.errors import AgentError, NotReady, SynapsedError
+from synapsed.interfaces import AgentLink, LinkExited, NewEvent, Store
+from synapsed.model.agent import Activity, ProcessState
+from synapsed.model.events import AgentAlert, ProcessChanged
+from synapsed.model.records import AgentRecord, LaunchRecord
+from synapsed.profiles import Profile
+from synapsed.supervisor.lifecycle import Lifecycle, ProcessEvent
+from synapsed.supervisor.links import LinkFactory, Timer
+from synapsed.supervisor.restart import Decision, GiveUp, Rest, RestartState, Retry
+from synapsed.supervisor.shell import Shell
+from synapsed.supervisor.turns import Commit, describe_exit
+
+__all__ = ["LaunchPlan", "Program", "ProgramOwner"]
+
+LIVE_STATES = frozenset({ProcessState.STARTING, ProcessState.RUNNING, ProcessState.STOPPING})
+"""States in which a program may exist."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchPlan:
+    """What to run. `conversation` is the id in `argv`, if there is one: of an earlier conversation where `resumed`,
+    else of a new one."""
+
+    argv: list[str]
+    env: dict[str, str]
+    conversation: str | None = None
+    resumed: bool = False
+
+
+class ProgramOwner(Protocol):
+    """What a program tells its agent. All are called in the shell."""
+
+    def settle(self, exited: LinkExited, *, found_dead: bool) -> Commit | None:
+        """What becomes of the turn in flight; committed together with the exit."""
+        ...
+
+    def settled(self, commit: Commit) -> None:
+        """That commit is durable."""
+        ...
+
+    async def opened(self, link: AgentLink) -> None:
+        """The link reports from now on."""
+        ...
+
+    def changed(self) -> None:
+        """The process state changed."""
+        ...
+
+
+class Program:
+    def __init__(
+        self,
+        record: AgentRecord,
+        profile: Profile,
+        *,
+        owner: ProgramOwner,
+        plan: Callable[[AgentRecord], LaunchPlan],
+        factory: LinkFactory,
+        restart: RestartState,
+        store: Store,
+        clock: Clock,
+        shell: Shell,
+    ) -> None:
+        self.record = record
+        self.profile = profile
+        self._owner = owner
+        self._plan = plan
+        self._factory = factory
+        self._restart = restart
+        self._store = store
+        self._clock = clock
+        self._shell = shell
+        self._lifecycle = Lifecycle(ProcessState(record.state))
+        self._link: AgentLink | None = None
+        self._open = False
+        self._ready_seen = False
+        self._session: str | None = None
+        self._worked = False
+        self._launched_at = clock.monotonic()
+        self._timer: Timer | None = None
+        self._sweeping: asyncio.Task[None] | None = None
+        self._start_again = False
+        self._waiters: list[asyncio.Future[None]] = []
+        self.reason = record.failure or ""
+        """Why the process is in its state, for people."""
+
+    @property
+    def state(self) -> ProcessState:
+        return self._lifecycle.state
+
+    @property
+    def link(self) -> AgentLink | None:
+        """The open link of a running program."""
+        return self._link if self._open and self.state is ProcessState.RUNNING else None
+
+    @property
+    def last_link(self) -> AgentLink | None:
+        """The link of the present or the last launch; what it showed can still be read."""
+        return self._link
+
+    @property
+    def pid(self) -> int | None:
+        """The program's pid while there is one."""
+        launch = self.record.launch
+        return launch.pid if launch is not None and self.state in LIVE_STATES else None
+
+    def owns(self, link: AgentLink) -> bool:
+        """Whether facts of `link` are about the program that runs now."""
+        return link is self._link and self.state is ProcessState.RUNNING
+
+    async def saw(self, activity: Activity) -> None:
+        """What the program was seen doing. Ready or busy: it took up the conversation it was resumed with. Busy: the
+        conversation has content, so that it can be resumed from now on."""
+        if activity in (Activity.READY, Activity.BUSY):
+            self._ready_seen = True
+        if activity is Activity.BUSY:
+            self._worked = True
+            await self._keep_session()
+
+    # --- what callers ask; each returns a future that is done when it is so ---
+
+    async def start(self) -> asyncio.Future[None]:
+        """Start it, unless it runs. The future raises AgentError when the launch fails."""
+        state = self.state
+        if state is ProcessState.RUNNING and self._open:
+            return _done()
+        if state is ProcessState.STOPPING:
+            self._start_again = True
+        elif state not in LIVE_STATES:
+            self._restart.forgive()
+            await self._launch(ProcessEvent.START)
+        return self._waiter()
+
+    async def stop(self, *, again: bool = False) -> asyncio.Future[None]:
+        """End it and all it started; `again` starts it anew when it is gone."""
+        self._start_again = again
+        match self.state:
+            case ProcessState.STOPPED:
+                if again:
+                    return await self.start()
+                return _done()
+            case ProcessState.STARTING:
+                await self._move(ProcessEvent.STOP, reason="to be stopped once started", desired=_desired(again))
+            case ProcessState.RUNNING:
+                await self._move(ProcessEvent.STOP, reason="being stopped", desired=_desired(again))
+                if self._open:
+                    self._end()
+            case ProcessState.STOPPING:
+                pass
+            case _:
+                self._cancel_timer()
+                await self._move(ProcessEvent.STOP, reason="stopped", desired=_desired(again))
+                return await self.start() if again else _done()
+        return self._waiter()
+
+    def signal(self, signum: int) -> None:
+        """Send a signal to the program; raises NotReady while there is none."""
+        if (link := self.link) is None:
+            raise NotReady(f"{self.record.name} does not run ({self.state.value})", agent=self.record.name)
+        self._shell.spawn(_signal(link, signum))
+
+    def adopt(self) -> asyncio.Future[None]:
+        """Take up where the last daemon was. Called once, when the shell runs."""
+        if self.state in LIVE_STATES:
+            self._shell.spawn(self._adopting())
+            return self._waiter()
+        if self.state is ProcessState.BACKOFF:
+            self._schedule(0.0)
+        elif self.state is ProcessState.FAILED:
+            self._schedule(self._restart.slow_retry())
+        return _done()
+
+    async def let_go(self) -> None:
+        """Close the link; the program lives on."""
+        self._cancel_timer()
+        if self._link is not None:
+            self._open = False
+            await self._link.close()
+
+    # --- facts ---
+
+    async def exited(self, exited: LinkExited) -> None:
+        """The running program ended by itself."""
+        if self.state is ProcessState.RUNNING:
+            await self._exit(exited, found_dead=False)
+
+    async def session(self, conversation: str) -> None:
+        """The program told its conversation's id. It is kept once there was a turn: most programs refuse to resume a
+        conversation in which nothing was said."""
+        self._session = conversation
+        if self._worked:
+            await self._keep_session()
+
+    async def _keep_session(self) -> None:
+        if self._session is not None and self._session != self.record.conversation:
+            record = self.record.model_copy(update={"conversation": self._session})
+            await self._shell.persist(lambda: self._store.commit(agents=[record]))
+            self.record = record
+
+    # --- operations and what follows them ---
+
+    async def _launch(self, event: ProcessEvent) -> None:
+        self._cancel_timer()
+        restarts = self.record.restarts + (event is ProcessEvent.DUE)
+        await self._move(event, reason="starting", desired="running", launch=None, restarts=restarts, failure=None)
+        self._shell.spawn(self._launching())
+
+    async def _launching(self) -> None:
+        if self._sweeping is not None:
+            await asyncio.wait([self._sweeping])
+        try:
+            plan = self._plan(self.record)
+            record = self.record.model_copy(update={"conversation": plan.conversation})
+            link = await self._factory.launch(record, self.profile, plan.argv, plan.env)
+        except (SynapsedError, OSError) as error:
+            failure = error if isinstance(error, SynapsedError) else AgentError(str(error))
+            await self._shell.call(lambda: self._launch_failed(failure), internal=True)
+            return
+        self._session = plan.conversation
+        launch = link.launch.model_copy(update={"resumed": plan.resumed})
+        await self._shell.call(lambda: self._launched(link, launch, ProcessEvent.LAUNCHED), internal=True)
+        await self._opening(link)
+
+    async def _adopting(self) -> None:
+        link = None
+        try:
+            link = await self._factory.adopt(self.record, self.profile)
+        except (SynapsedError, OSError) as error:
+            self._shell.log.warning("the program could not be adopted", error=str(error))
+        if link is None:
+            await self._shell.call(self._found_dead, internal=True)
+            return
+        resumed = self.record.launch is not None and self.record.launch.resumed
+        launch = link.launch.model_copy(update={"resumed": resumed})
+        await self._shell.call(lambda: self._launched(link, launch, ProcessEvent.ADOPTED), internal=True)
+        await self._opening(link)
+
+    async def _opening(self, link: AgentLink) -> None:
+        try:
+            await link.open(functools.partial(self._shell.emit, link))
+        except (SynapsedError, OSError) as error:
+            lost = LinkExited(None, f"the keeper cannot be reached: {error}")
+            await self._shell.call(lambda: self._open_failed(link, lost), internal=True)
+            return
+        await self._shell.call(lambda: self._opened(link), internal=True)
+
+    async def _launched(self, link: AgentLink, launch: LaunchRecord, event: ProcessEvent) -> None:
+        self._link = link
+        self._open = False
+        adopted = event is ProcessEvent.ADOPTED
+        self._ready_seen = adopted
+        self._worked = False
+        uptime = max(0.0, self._clock.wall() - launch.started_at) if adopted else 0.0
+        self._launched_at = self._clock.monotonic() - uptime
+        reason = "adopted" if adopted else "started"
+        await self._shell.persist(lambda: self._move(event, reason=reason, launch=launch))
+
+    async def _opened(self, link: AgentLink) -> None:
+        if link is not self._link:
+            return
+        self._open = True
+        if self.state is ProcessState.STOPPING:
+            self._end()
+        elif self.state is ProcessState.RUNNING:
+            await self._owner.opened(link)
+            self._owner.changed()
+            self._wake()
+
+    async def _open_failed(self, link: AgentLink, lost: LinkExited) -> None:
+        if link is not self._link:
+            return
+        if self.state is ProcessState.STOPPING:
+            self._sweep()
+            await self._gone(lost)
+        elif self.state is ProcessState.RUNNING:
+            await self._exit(lost, found_dead=False)
+
+    async def _launch_failed(self, error: SynapsedError) -> None:
+        if self.state is ProcessState.STOPPING:
+            await self._gone(LinkExited(None, error.message))
+            return
+        waiters, self._waiters = self._waiters, []
+        await self._decide(ProcessEvent.LAUNCH_FAILED, LinkExited(None, error.message), found_dead=False)
+        for waiter in waiters:
+            if not waiter.done():
+                waiter.set_exception(error)
+
+    async def _found_dead(self) -> None:
+        """Neither the keeper nor its exit record was left."""
+        self._sweep()
+        exited = LinkExited(None, "it was gone when the daemon came back")
+        if self.state is ProcessState.STOPPING:
+            await self._gone(exited)
+        else:
+            await self._exit(exited, found_dead=True)
+
+    async def _exit(self, exited: LinkExited, *, found_dead: bool) -> None:
+        if exited.exit_code is None:
+            self._sweep()
+        launch = self.record.launch
+        unresumable = launch is not None and launch.resumed and not self._ready_seen and not found_dead
+        await self._decide(ProcessEvent.EXITED, exited, found_dead=found_dead, unresumable=unresumable)
+        self._wake()
+        await self._close_link()
+
+    async def _decide(
+        self, event: ProcessEvent, exited: LinkExited, *, found_dead: bool, unresumable: bool = False
+    ) -> None:
+        now = self._clock.monotonic()
+        uptime = now - self._launched_at if event is ProcessEvent.EXITED else 0.0
+        decision = self._restart.exited(exited.exit_code, now=now, uptime=uptime)
+        how = describe_exit(exited)
+        then, reason = _told(decision, how)
+        settled = self._owner.settle(exited, found_dead=found_dead)
+        alerts = []
+        changes: dict[str, Any] = {"last_exit": exited.exit_code, "failure": how}
+        if unresumable:
+            # It would not take up its conversation; the next launch begins a new one rather than failing for ever.
+            changes["conversation"] = None
+            message = f"it ended ({how}) before it was ready with its earlier conversation; the next one is new"
+            alerts.append(AgentAlert(code="CONVERSATION_LOST", message=message))
+        await self._shell.persist(
+            lambda: self._move(
+                event,
+                *then,
+                reason=reason,
+                exit_code=exited.exit_code,
+                settled=settled,
+                alerts=alerts,
+                **changes,
+            )
+        )
+        if not isinstance(decision, Rest):
+            self._schedule(decision.delay)
+
+    async def _due(self) -> None:
+        self._timer = None
+        if self._lifecycle.can(ProcessEvent.DUE):
+            await self._shell.persist(lambda: self._launch(ProcessEvent.DUE))
+
+    def _end(self) -> None:
+        assert self._link is not None
+        self._shell.spawn(self._ending(self._link))
+
+    async def _ending(self, link: AgentLink) -> None:
+        try:
+            exited = await link.stop(self.profile.exit.grace_ms / 1000)
+        except SynapsedError as error:
+            exited = LinkExited(None, error.message)
+        await self._shell.call(lambda: self._gone(exited), internal=True)
+
+    async def _gone(self, exited: LinkExited) -> None:
+        if exited.exit_code is None:
+            self._sweep()
+        settled = self._owner.settle(exited, found_dead=False)
+        await self._shell.persist(
+            lambda: self._move(
+                ProcessEvent.GONE,
+                reason=f"stopped ({describe_exit(exited)})",
+                exit_code=exited.exit_code,
+                settled=settled,
+                last_exit=exited.exit_code,
+            )
+        )
+        await self._close_link()
+        if self._start_again:
+            self._start_again = False
+            self._restart.forgive()
+            await self._shell.persist(lambda: self._launch(ProcessEvent.START))
+        else:
+            self._wake()
+
+    # --- small things ---
+
+    async def _move(
+        self,
+        *events: ProcessEvent,
+        reason: str,
+        exit_code: int | None = None,
+        settled: Commit | None = None,
+        alerts: list[AgentAlert] | None = None,
+        **changes: Any,
+    ) -> None:
+        """Apply `events` in one commit; nothing is changed here unless it is durable."""
+        lifecycle = Lifecycle(self.state)
+        record = self.record.model_copy(update=changes)
+        told = []
+        for event in events:
+            before, state = lifecycle.state, lifecycle.apply(event)
+            if state is not before or event is ProcessEvent.ADOPTED:
+                told.append(self._tell(state, reason, exit_code, record))
+        update = {"state": lifecycle.state.value, "changed_at": self._clock.wall()}
+        record = record.model_copy(update=update)
+        rows = [NewEvent(record.id, data) for data in [*told, *(alerts or ())]]
+        await self._store.commit(
+            events=[*(settled.events if settled else ()), *rows],
+            tasks=[settled.task] if settled else (),
+            turn=settled.turn if settled else None,
+            turn_ended=settled.turn_ended if settled else None,
+            agents=[record],
+        )
+        self._lifecycle, self.record, self.reason = lifecycle, record, reason
+        if settled is not None:
+            self._owner.settled(settled)
+        self._shell.log.info("process", state=lifecycle.state.value, reason=reason)
+        self._owner.changed()
+
+    def _tell(self, state: ProcessState, reason: str, exit_code: int | None, record: AgentRecord) -> ProcessChanged:
+        pid = record.launch.pid if record.launch is not None and state in LIVE_STATES else None
+        return ProcessChanged(state=state, reason=reason, pid=pid, exit_code=exit_code, restarts=record.restarts)
+
+    async def _close_link(self) -> None:
+        self._open = False
+        if self._link is not None:
+            with contextlib.suppress(SynapsedError):
+                await self._link.close()
+
+    def _schedule(self, delay: float) -> None:
+        self._cancel_timer()
+        self._timer = self._shell.timers.call_later(delay, lambda: self._shell.post(self._due))
+
+    def _cancel_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _sweep(self) -> None:
+        """Nobody saw how it ended, so something of it may be left."""
+        if self.record.launch is not None:
+            self._sweeping = self._shell.spawn(self._sweep_launch(self.record.launch))
+
+    async def _sweep_launch(self, launch: LaunchRecord) -> None:
+        ended = await self._factory.sweep(launch)
+        if ended:
+            self._shell.log.warning("processes were left over and are ended", count=ended)
+
+    def _waiter(self) -> asyncio.Future[None]:
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiters.append(waiter)
+        waiter.add_done_callback(_look)  # the caller may be gone
+        return waiter
+
+    def _wake(self) -> None:
+        waiters, self._waiters = self._waiters, []
+        for waiter in waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+
+
+def _look(waiter: asyncio.Future[None]) -> None:
+    if not waiter.cancelled():
+        waiter.exception()
+
+
+async def _signal(link: AgentLink, signum: int) -> None:
+    with contextlib.suppress(SynapsedError):  # it ended meanwhile, which its exit tells
+        await link.signal(signum)
+
+
+def _told(decision: Decision, how: str) -> tuple[tuple[ProcessEvent, ...], str]:
+    match decision:
+        case Rest():
+            return (), f"{how}; {decision.reason}"
+        case Retry():
+            return (ProcessEvent.RETRY,), f"{how}; starting again in {decision.delay:.1f} s"
+        case GiveUp():
+            message = f"{how}; ended {decision.exits} times in a row, trying again in {decision.delay:.0f} s"
+            return (ProcessEvent.GIVE_UP,), message
+
+
+def _desired(again: bool) -> str:
+    return "running" if again else "stopped"
+
+
+def _done() -> asyncio.Future[None]:
+    future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    future.set_result(None)
+    return future
