@@ -25,17 +25,23 @@ __all__ = [
     "Dialog",
     "ErrorPattern",
     "Exit",
+    "FactKind",
     "Interrupt",
+    "Line",
     "Profile",
     "ProfileLibrary",
     "Prompts",
     "Resume",
     "Signs",
+    "Transcript",
     "describe_validation",
 ]
 
 BUILTIN = Path(__file__).parent / "_profiles"
 """Where a wheel has them; a checkout has them beside the package."""
+EXAMPLES = Path(__file__).parent / "_examples"
+"""The same for the examples that a profile runs."""
+_CHECKOUT = Path(__file__).parent.parent
 
 
 def _compiles(pattern: str) -> str:
@@ -187,52 +193,95 @@ class Resume(_Section):
 
 
 class ChannelFields(_Section):
-    """Where a hook's payload has what is wanted: dotted paths."""
+    """Where a hook's payload has what is wanted: dotted paths; of several, the first that has something."""
 
     session: str = "session_id"
     transcript: str = "transcript_path"
     prompt: str = "prompt"
     turn: str | None = None
     answer: str | None = None
-    error: str | None = None
+    """The turn's last assistant message, only where it is exact; else the transcript is read."""
+    message_id: str | None = None
+    error: list[str] = ["error"]
     tool: str = "tool_name"
     tool_input: str = "tool_input"
     tool_output: str = "tool_response"
+    request: str | None = None
+    """The id of a permission request."""
+
+
+FactKind = Literal[
+    "session",
+    "accepted",
+    "said",
+    "ended",
+    "failed",
+    "interrupted",
+    "permission",
+    "tool-started",
+    "tool-finished",
+]
+
+
+class Line(_Section):
+    """Which records of a transcript are of one kind, and where each has what is wanted: dotted paths, in which a
+    number is a place in a list."""
+
+    when: dict[str, list[str | bool]]
+    """All must hold: a path, and the values that may stand there; `*` stands for any but null and empty ones."""
+    text: str | None = None
+    """A string, or a list of content blocks, of which the texts of those with a type in `blocks`, or without any type,
+    count."""
+    id: str | None = None
+    """A later record with the same id is a newer version of the same message (or another piece, see `pieces`)."""
+    turn: str | None = None
+
+
+class Transcript(_Section):
+    """How the program's own record of a conversation is read: JSON records, one a line, only ever appended to."""
+
+    files: str | None = None
+    """Where the file is if no hook named it: a shell pattern under the program's home directory, `{conversation}` in
+    it; the newest that matches counts."""
+    time: str = "timestamp"
+    """Where a record has its time (RFC 3339)."""
+    user: list[Line] = []
+    """What begins a turn: a prompt of the person's. With `text`, records without any do not count."""
+    assistant: list[Line] = []
+    continues: list[Line] = []
+    """Messages of the model's after which the turn surely goes on: they call a tool."""
+    ended: list[Line] = []
+    """The turn is over; `text`, where there is one, is the answer itself."""
+    interrupted: list[Line] = []
+    failed: list[Line] = []
+    """The program gave up; looked at before `ended`."""
+    blocks: list[str] = ["text"]
+    pieces: bool = False
+    wait_ms: int = Field(default=300, ge=0, le=10_000)
+    """How long after a hook has told the turn's end the file may not tell it yet."""
 
 
 class Channel(_Section):
     """One side channel: which adapter speaks it, and how it is injected into a launch.
 
-    In `args`, `env` and `files` these are replaced: `{hook:EVENT}` the command that reports EVENT, `{hook_json:EVENT}`
-    the same escaped for a JSON or TOML string, `{file:NAME}` the path of a file of `files`, `{port}` a free port,
-    `{agent_dir}`, `{conversation}`.
+    In `args`, `env` and `files` these are replaced: `{hook:EVENT}` the shell command that reports EVENT,
+    `{hook_json:EVENT}` the same escaped for a JSON or TOML string, `{file:NAME}` the path of a file of `files`,
+    `{port}` a free port, `{agent_dir}`, `{conversation}`.
     """
 
     adapter: Literal["hooks", "session-server"]
     rank: int = 10
+    """The lowest is asked first."""
     args: list[str] = []
     env: dict[str, str] = {}
     files: dict[str, dict[str, Any]] = {}
     """Files written as JSON (0600) for each launch, by name."""
-    events: dict[
-        str,
-        Literal[
-            "session",
-            "accepted",
-            "said",
-            "ended",
-            "failed",
-            "interrupted",
-            "permission",
-            "tool-started",
-            "tool-finished",
-        ],
-    ] = {}
+    events: dict[str, FactKind] = {}
     """What each of the program's events means."""
     fields: ChannelFields = ChannelFields()
-    transcript: dict[str, Any] = {}
-    """How the program's own transcript file is read; the adapter's keys."""
-    options: dict[str, Any] = {}
+    error_codes: dict[Pattern, str] = {}
+    """What is found in an error's text → its code; the first that matches, else MODEL_ERROR."""
+    transcript: Transcript | None = None
 
 
 class Profile(_Section):
@@ -269,6 +318,11 @@ class Profile(_Section):
     parsers: dict[str, Any] = {}
     rights: list[str] = []
     source: str = ""
+
+    def argv(self, python: str) -> list[str]:
+        """`command` and `args`; `{python}` in them is this interpreter, `{examples}` the directory of the examples."""
+        known = {"{python}": python, "{examples}": str(EXAMPLES if EXAMPLES.is_dir() else _CHECKOUT / "examples")}
+        return [_replaced(part, known) for part in (self.command, *self.args)]
 
 
 def describe_validation(error: ValidationError, path: Path, text: str, model: type[BaseModel]) -> str:
@@ -321,7 +375,7 @@ class ProfileLibrary:
     @classmethod
     def standard(cls, user: Path) -> "ProfileLibrary":
         """The built-in profiles, overridden by those in the directory `user`."""
-        builtin = BUILTIN if BUILTIN.is_dir() else Path(__file__).parent.parent / "profiles"
+        builtin = BUILTIN if BUILTIN.is_dir() else _CHECKOUT / "profiles"
         return cls([builtin, user])
 
     def reload(self) -> None:
@@ -360,6 +414,12 @@ def _parse_toml(path: Path, text: str) -> dict[str, Any]:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{path}: {error}", file=str(path)) from None
+
+
+def _replaced(text: str, known: Mapping[str, str]) -> str:
+    for name, value in known.items():
+        text = text.replace(name, value)
+    return text
 
 
 def _overlay(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,323 @@
+"""Hooks: the program runs the hook client at its events, the payloads become facts, transcripts fill in what they lack.
+
+The order of reports is that of their clock. A report that names another turn than the one that was accepted last and is
+still open is late news of a turn that is over (an interrupt may overtake it), and is not told.
+"""
+
+import asyncio
+import re
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import structlog
+
+from synapsed.channels import transcripts
+from synapsed.channels.injection import LaunchContext
+from synapsed.channels.maildir import TAKEN_MAX, Maildir, Report
+from synapsed.channels.transcripts import TurnKey, TurnRead, at_path, clean
+from synapsed.model.facts import (
+    AssistantSaid,
+    ChannelFact,
+    PermissionAsked,
+    PromptAccepted,
+    SessionStarted,
+    ToolFinished,
+    ToolStarted,
+    TurnEnded,
+    TurnFailed,
+    TurnInterrupted,
+)
+from synapsed.profiles import Channel, FactKind
+
+__all__ = ["HookChannel"]
+
+TRANSCRIPT_STEP_SECONDS = 0.02
+"""How often a transcript is read again that does not have the turn's end yet."""
+HOOK_GRACE_SECONDS = 1.0
+"""How long the transcript's word for a turn's end waits for the hook's, which comes a little later and says more."""
+MESSAGE_MAX = 2000
+"""Characters of an error's text."""
+
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Turn:
+    """The turn accepted last. `told` are the ids of its messages that were told."""
+
+    at_ns: int
+    key: TurnKey
+    session: str | None
+    told: frozenset[str] = frozenset()
+
+    def ns(self, wall: float) -> int:
+        """A transcript's time on the hooks' clock."""
+        return self.at_ns + round((wall - self.key.since) * 1e9)
+
+
+class HookChannel:
+    """One agent's hooks. Facts are told again after a restart unless `settled` was called."""
+
+    def __init__(self, *, name: str, channel: Channel, context: LaunchContext) -> None:
+        self.name = name
+        self._channel = channel
+        self._context = context
+        self._maildir = Maildir(context.hooks)
+        self._emit: Callable[[ChannelFact], None] | None = None
+        self._lock = asyncio.Lock()
+        self._transcript: Path | None = None
+        self._seen: tuple[int, int] | None = None
+        self._turn: _Turn | None = None
+        """None while no turn is open, as far as hooks know."""
+
+    async def open(self, emit: Callable[[ChannelFact], None]) -> None:
+        """Begin, with everything that came while nobody listened and everything that was told but never settled."""
+        self._emit = emit
+        await asyncio.to_thread(self._recover)
+        await self.poll()
+
+    async def poll(self) -> None:
+        """Tell what is new in the maildir, and in the transcript of the turn that is open."""
+        async with self._lock:
+            while self._emit is not None:
+                reports = await asyncio.to_thread(self._take)
+                for report in reports:
+                    await self._tell(report)
+                if len(reports) < TAKEN_MAX:
+                    break
+            if self._turn is not None:
+                await self._look(self._turn)
+
+    async def last_answer(self, since_ns: int) -> str | None:
+        """The last assistant message of the turn submitted at `since_ns`, from the transcript."""
+        turn = self._turn
+        key = TurnKey(since=time.time() - (time.monotonic_ns() - since_ns) / 1e9)
+        if turn is not None and turn.at_ns >= since_ns:
+            key = turn.key
+        read = await asyncio.to_thread(self._read, key)
+        return read.answer if read is not None and read.outcome in ("ended", "open") else None
+
+    async def settled(self, at_ns: int) -> None:
+        """What was reported up to `at_ns` is durable: it need not be told again."""
+        async with self._lock:
+            await asyncio.to_thread(self._settle, at_ns)
+
+    async def close(self) -> None:
+        """No fact is told after this."""
+        self._emit = None
+
+    # --- the disk, in a thread ---------------------------------------------------------------------------------------
+
+    def _recover(self) -> None:
+        try:
+            self._maildir.recover()
+        except OSError as error:
+            _log.warning("hooks cannot be recovered", agent=self._context.agent_id, error=str(error))
+
+    def _take(self) -> list[Report]:
+        try:
+            return self._maildir.take()
+        except OSError as error:  # the disk's trouble is not the agent's: the screen still tells
+            _log.warning("hooks cannot be read", agent=self._context.agent_id, error=str(error))
+            return []
+
+    def _settle(self, at_ns: int) -> None:
+        try:
+            self._maildir.settle(at_ns)
+        except OSError as error:
+            _log.warning("hooks cannot be settled", agent=self._context.agent_id, error=str(error))
+
+    def _read(self, key: TurnKey) -> TurnRead | None:
+        spec = self._channel.transcript
+        if spec is None:
+            return None
+        try:
+            path = self._transcript or transcripts.locate(spec, self._context.home, self._context.conversation)
+            return None if path is None else transcripts.read_turn(path, spec, key)
+        except OSError as error:
+            _log.debug("transcript cannot be read", agent=self._context.agent_id, error=str(error))
+            return None
+
+    def _changed(self) -> bool:
+        """Whether the transcript was written since this was last asked."""
+        if self._transcript is None:
+            return False
+        try:
+            stat = self._transcript.stat()
+        except OSError:
+            return False
+        seen, self._seen = self._seen, (stat.st_size, stat.st_mtime_ns)
+        return seen != self._seen
+
+    # --- facts -------------------------------------------------------------------------------------------------------
+
+    def _say(self, fact: ChannelFact) -> None:
+        if self._emit is not None:
+            self._emit(fact)
+
+    async def _tell(self, report: Report) -> None:
+        kind = self._channel.events.get(report.event)
+        payload, fields = report.payload, self._channel.fields
+        if (path := _string(payload, fields.transcript)) is not None:
+            self._transcript = Path(path)
+        if kind is None:
+            return
+        common = _Common(self.name, report.at_ns, _string(payload, fields.session), _string(payload, fields.turn))
+        if kind in ("ended", "failed", "interrupted"):
+            await self._tell_end(kind, report, common)
+            return
+        if kind == "accepted":
+            prompt = _string(payload, fields.prompt)
+            key = TurnKey(since=report.wall, turn=common.turn, prompt=prompt)
+            if self._turn is None or common.turn is None or self._turn.key.turn != common.turn:  # else it was steered
+                self._turn = _Turn(report.at_ns, key, common.session)
+        self._say(self._plain_fact(kind, payload, common))
+
+    def _plain_fact(self, kind: FactKind, payload: dict[str, Any], common: "_Common") -> ChannelFact:
+        fields = self._channel.fields
+        tool = _string(payload, fields.tool) or ""
+        match kind:
+            case "session":
+                return common.fact(SessionStarted, transcript=_string(payload, fields.transcript))
+            case "accepted":
+                return common.fact(PromptAccepted, prompt=_string(payload, fields.prompt))
+            case "said":
+                text = _string(payload, fields.answer) or ""
+                return common.fact(AssistantSaid, message_id=_string(payload, fields.message_id) or "", text=text)
+            case "permission":
+                given = _table(payload, fields.tool_input)
+                return common.fact(PermissionAsked, tool=tool, input=given, request=_string(payload, fields.request))
+            case "tool-started":
+                return common.fact(ToolStarted, tool=tool, input=_table(payload, fields.tool_input))
+            case _:
+                output = at_path(payload, fields.tool_output)
+                return common.fact(ToolFinished, tool=tool, output=output, error=self._error(payload) or None)
+
+    async def _tell_end(self, kind: FactKind, report: Report, common: "_Common") -> None:
+        prompt = _string(report.payload, self._channel.fields.prompt)
+        turn = self._turn
+        if turn is not None and _differs(turn.key, common.turn, prompt):
+            _log.debug("late news of an earlier turn", agent=self._context.agent_id, event_name=report.event)
+            return
+        self._turn = None
+        if kind == "failed":
+            text = self._error(report.payload)
+            self._say(common.fact(TurnFailed, code=self._code(report.payload), message=text))
+        elif kind == "interrupted":
+            self._say(common.fact(TurnInterrupted))
+        else:
+            answer = _string(report.payload, self._channel.fields.answer)
+            key = turn.key if turn is not None else None
+            read = await self._read_end(key, hurried=answer is not None)
+            if read is not None and turn is not None:
+                self._tell_progress(turn, read)
+            self._say(self._end_fact(read, answer, prompt, common))
+
+    def _end_fact(
+        self, read: TurnRead | None, answer: str | None, prompt: str | None, common: "_Common"
+    ) -> ChannelFact:
+        if answer is None and read is not None:
+            if read.outcome == "interrupted":
+                return common.fact(TurnInterrupted)
+            if read.outcome == "failed":
+                return common.fact(
+                    TurnFailed, code=self._code_of(read.text or ""), message=(read.text or "")[:MESSAGE_MAX]
+                )
+            answer = read.answer
+        return common.fact(TurnEnded, answer=answer, prompt=prompt)
+
+    async def _read_end(self, key: TurnKey | None, *, hurried: bool) -> TurnRead | None:
+        """The turn, with its end if that comes within the profile's wait; at once where the hook said it all."""
+        spec = self._channel.transcript
+        if key is None or spec is None:
+            return None
+        deadline = time.monotonic() + (0 if hurried else spec.wait_ms / 1000)
+        while True:
+            read = await asyncio.to_thread(self._read, key)
+            if read is not None and (read.outcome != "open" or read.answer is not None):
+                return read
+            if time.monotonic() >= deadline:
+                return read
+            await asyncio.sleep(TRANSCRIPT_STEP_SECONDS)
+
+    async def _look(self, turn: _Turn) -> None:
+        """What the transcript says of a turn whose end no hook has told: interrupts and errors fire none in some."""
+        spec = self._channel.transcript
+        if spec is None or not await asyncio.to_thread(self._changed):
+            return
+        read = await asyncio.to_thread(self._read, turn.key)
+        if read is None or self._turn is not turn:
+            return
+        self._tell_progress(turn, read)
+        if read.outcome == "open":
+            return
+        if read.outcome == "ended" and time.time() - read.at < HOOK_GRACE_SECONDS:
+            self._seen = None  # look again at the next sweep, though nothing may be written until then
+            return
+        self._turn = None
+        common = _Common(self.name, turn.ns(read.at), turn.session, turn.key.turn)
+        self._say(self._end_fact(read, None, turn.key.prompt, common))
+
+    def _tell_progress(self, turn: _Turn, read: TurnRead) -> None:
+        """The turn's messages that are not its answer, each once."""
+        fresh = [said for said in read.progress if said.id not in turn.told]
+        for said in fresh:
+            self._say(
+                AssistantSaid(
+                    channel=self.name,
+                    at_ns=turn.ns(said.at),
+                    session=turn.session,
+                    turn=turn.key.turn,
+                    message_id=said.id,
+                    text=said.text,
+                )
+            )
+        if fresh and self._turn is turn:
+            self._turn = replace(turn, told=turn.told | {said.id for said in fresh})
+
+    def _error(self, payload: dict[str, Any]) -> str:
+        """The last of the payload's error texts: programs put a word first and the sentence after it."""
+        texts = [text for path in self._channel.fields.error if (text := _string(payload, path))]
+        return texts[-1][:MESSAGE_MAX] if texts else ""
+
+    def _code(self, payload: dict[str, Any]) -> str:
+        texts = [text for path in self._channel.fields.error if (text := _string(payload, path))]
+        return self._code_of("\n".join(texts))
+
+    def _code_of(self, text: str) -> str:
+        for pattern, code in self._channel.error_codes.items():
+            if re.search(pattern, text, re.MULTILINE):
+                return code
+        return "MODEL_ERROR"
+
+
+@dataclass(frozen=True, slots=True)
+class _Common:
+    """What every fact of one report shares."""
+
+    channel: str
+    at_ns: int
+    session: str | None
+    turn: str | None
+
+    def fact[Fact: ChannelFact](self, kind: type[Fact], **own: Any) -> Fact:
+        return kind(channel=self.channel, at_ns=self.at_ns, session=self.session, turn=self.turn, **own)
+
+
+def _differs(key: TurnKey, turn: str | None, prompt: str | None) -> bool:
+    if turn is not None and key.turn is not None:
+        return turn != key.turn
+    return prompt is not None and key.prompt is not None and prompt != key.prompt
+
+
+def _string(payload: dict[str, Any], path: str | None) -> str | None:
+    value = at_path(payload, path) if path is not None else None
+    return clean(value) if isinstance(value, str) else None
+
+
+def _table(payload: dict[str, Any], path: str) -> dict[str, Any]:
+    value = at_path(payload, path)
+    return value if isinstance(value, dict) else {}

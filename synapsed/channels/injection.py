@@ -1,0 +1,195 @@
+"""What is added to a launch so that the program reports on itself; no configuration of the user's is touched.
+
+`plan` is pure: profile and context to command line, environment and files. `prepare` is the I/O around it.
+"""
+
+import json
+import os
+import re
+import shlex
+import shutil
+import socket
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+from synapsed.errors import ConfigError
+from synapsed.profiles import Channel, Profile
+
+__all__ = [
+    "HOOK_CLIENT",
+    "LaunchContext",
+    "LaunchPlan",
+    "free_port",
+    "needs_port",
+    "plan",
+    "prepare",
+    "without_nesting",
+]
+
+HOOK_CLIENT = Path(__file__).parent.parent / "hookclient.py"
+_CONTEXT_FILE = "context.json"
+_PLACEHOLDER = re.compile(r"\{(?:(hook|hook_json|file):([\w.-]+)|(port|agent_dir|conversation))\}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchContext:
+    """One launch of one agent. `prepare` keeps it, so that a new daemon that adopts the program finds its port."""
+
+    agent_id: str
+    agent_dir: Path
+    """`Paths.agent(agent_id)`; absolute."""
+    hooks_socket: Path
+    conversation: str
+    """The program's conversation id: the one to go on with, or a fresh UUID for programs that take one."""
+    home: Path
+    """The program's home directory: where its transcripts are."""
+    port: int | None = None
+    """A free port for the program's own server; see `needs_port`."""
+    python: str = field(default_factory=lambda: sys.executable)
+
+    @property
+    def hooks(self) -> Path:
+        """The maildir of the agent's hooks."""
+        return self.agent_dir / "hooks"
+
+    @property
+    def launch_dir(self) -> Path:
+        return self.agent_dir / "launch"
+
+    @classmethod
+    def load(cls, agent_dir: Path) -> "LaunchContext":
+        """The context of the agent's last launch. OSError or ValueError where there is none that can be read."""
+        data = json.loads((agent_dir / "launch" / _CONTEXT_FILE).read_bytes())
+        try:
+            return cls(**{**data, **{name: Path(data[name]) for name in ("agent_dir", "hooks_socket", "home")}})
+        except (TypeError, KeyError, AttributeError) as error:
+            raise ValueError(f"{agent_dir}: not a launch context: {error}") from None
+
+    def dump(self) -> bytes:
+        """What `load` reads."""
+        data = {
+            "agent_id": self.agent_id,
+            "agent_dir": str(self.agent_dir),
+            "hooks_socket": str(self.hooks_socket),
+            "conversation": self.conversation,
+            "home": str(self.home),
+            "port": self.port,
+            "python": self.python,
+        }
+        return json.dumps(data).encode()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchPlan:
+    """How to start the program. `env` is set over its environment, `unset_env` (shell patterns) is taken out of what
+    it would inherit; `files` are written, 0600, before the start."""
+
+    argv: tuple[str, ...]
+    env: Mapping[str, str]
+    unset_env: tuple[str, ...]
+    files: Mapping[Path, bytes]
+
+
+def needs_port(profile: Profile) -> bool:
+    """Whether a channel of the profile wants a free port for the program's own server."""
+    return any("{port}" in text for channel in profile.channels.values() for text in _texts(channel))
+
+
+def free_port() -> int:
+    """A loopback port that nobody has now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def without_nesting(environ: Mapping[str, str], patterns: Iterable[str]) -> dict[str, str]:
+    """`environ` without the variables that match one of `patterns`."""
+    return {name: value for name, value in environ.items() if not any(fnmatchcase(name, p) for p in patterns)}
+
+
+def plan(profile: Profile, context: LaunchContext, *, resume: bool, args: Iterable[str] = ()) -> LaunchPlan:
+    """The command line is: command, arguments that resume (or begin) a conversation, the profile's, the channels' in
+    order of rank, and `args`, the person's own.
+
+    `resume` goes on with `context.conversation` where the profile knows how. ConfigError names the profile's file
+    where a placeholder leads nowhere.
+    """
+    command, *fixed = profile.argv(context.python)
+    channels = sorted(profile.channels.values(), key=lambda channel: channel.rank)
+    names = {name: context.launch_dir / name for channel in channels for name in channel.files}
+    expand = _expander(profile, context, names)
+    conversation = profile.resume.args if resume else profile.resume.fresh_args
+    injected = [text for channel in channels for text in channel.args]
+    env = dict(profile.env)
+    files: dict[Path, bytes] = {}
+    for channel in channels:
+        env |= {name: expand(value) for name, value in channel.env.items()}
+        for name, content in channel.files.items():
+            files[names[name]] = json.dumps(_expanded(content, expand), ensure_ascii=False, indent=1).encode()
+    return LaunchPlan(
+        argv=(command, *map(expand, conversation), *fixed, *map(expand, injected), *args),
+        env=env,
+        unset_env=tuple(profile.unset_env),
+        files=files,
+    )
+
+
+def prepare(context: LaunchContext, launch: LaunchPlan) -> None:
+    """Make the agent's directories (0700), empty its maildir and write the launch's files (0600). Call it in a thread.
+
+    Reports of an earlier launch say nothing about this one, and after a reboot their times would lie. OSError where
+    the disk refuses.
+    """
+    context.agent_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for stale in (context.hooks, context.launch_dir):
+        if stale.is_dir():
+            shutil.rmtree(stale)
+    for folder in (context.hooks, context.hooks / "tmp", context.hooks / "new", context.launch_dir):
+        folder.mkdir(mode=0o700)
+    for path, content in {**launch.files, context.launch_dir / _CONTEXT_FILE: context.dump()}.items():
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        with os.fdopen(fd, "wb") as file:
+            file.write(content)
+
+
+def _hook_command(context: LaunchContext, event: str) -> str:
+    own = [str(HOOK_CLIENT), str(context.hooks), str(context.hooks_socket), context.agent_id, event]
+    return shlex.join([context.python, "-S", "-E", "-I", *own])
+
+
+def _expander(profile: Profile, context: LaunchContext, files: Mapping[str, Path]) -> Callable[[str], str]:
+    plain = {"port": context.port, "agent_dir": context.agent_dir, "conversation": context.conversation}
+
+    def replacement(match: re.Match[str]) -> str:
+        kind, name, word = match.groups()
+        if kind == "hook":
+            return _hook_command(context, name)
+        if kind == "hook_json":
+            return json.dumps(_hook_command(context, name), ensure_ascii=False)[1:-1]
+        value = files.get(name) if kind == "file" else plain[word]
+        if value is None:
+            raise ConfigError(f"{profile.source}: {match[0]} leads nowhere", file=profile.source)
+        return str(value)
+
+    return lambda text: _PLACEHOLDER.sub(replacement, text)
+
+
+def _expanded(value: Any, expand: Callable[[str], str]) -> Any:
+    if isinstance(value, str):
+        return expand(value)
+    if isinstance(value, Mapping):
+        return {key: _expanded(item, expand) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_expanded(item, expand) for item in value]
+    return value
+
+
+def _texts(channel: Channel) -> Iterable[str]:
+    yield from channel.args
+    yield from channel.env.values()
+    yield json.dumps(channel.files)

@@ -1,0 +1,115 @@
+"""The maildir of an agent's hooks: reports wait in `new/` until they are taken, then in `cur/` until they are settled.
+
+Taking moves a file, settling deletes it: whatever was told but is not settled when the daemon is killed is told again.
+What cannot be read goes to `bad/`. Everything here blocks on the disk: call it in a thread.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import structlog
+
+__all__ = ["Maildir", "Report"]
+
+FILE_MAX_BYTES = 17 << 20
+"""The hook client's limit and its envelope."""
+TAKEN_MAX = 256
+"""Files taken at once."""
+KEPT_MAX = 512
+"""Files in `cur/`; above that the oldest are let go, unsettled."""
+BAD_MAX = 20
+"""Files in `bad/`, kept for a person to look at; above that they are deleted."""
+
+_NAME = re.compile(r"(\d{20})-\d+\.json")
+_HEAD = re.compile(rb'\{"event":"([^"]{1,100})","at_ns":(\d{1,20}),"wall":(\d+\.\d+),"payload":')
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """One event as a hook reported it. `payload` is empty where there was none that can be read."""
+
+    event: str
+    at_ns: int
+    wall: float
+    payload: dict[str, Any] = field(default_factory=dict)
+
+
+class Maildir:
+    """Reader of one maildir, made by `prepare` of `injection`."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    def recover(self) -> None:
+        """What was taken but never settled is new again. Call it once, before the first `take`."""
+        for path in self._files("cur"):
+            path.rename(self._root / "new" / path.name)
+
+    def take(self) -> list[Report]:
+        """The next reports in their order, at most TAKEN_MAX. OSError where the directory cannot be read."""
+        reports = []
+        for path in self._files("new")[:TAKEN_MAX]:
+            report, whole = self._read(path)
+            if report is not None:
+                reports.append(report)
+            self._move(path, "cur" if whole else "bad")
+        if reports:
+            self._bound()
+        return reports
+
+    def settle(self, at_ns: int) -> None:
+        """Reports up to `at_ns` are durable elsewhere."""
+        for path in self._files("cur"):
+            if _when(path) <= at_ns:
+                path.unlink(missing_ok=True)
+
+    def _files(self, folder: str) -> list[Path]:
+        try:
+            found = [path for path in (self._root / folder).iterdir() if _NAME.fullmatch(path.name)]
+        except FileNotFoundError:
+            return []
+        return sorted(found, key=lambda path: path.name)
+
+    def _read(self, path: Path) -> tuple[Report | None, bool]:
+        """The report, and whether it is whole. Of a broken one the event's name still counts."""
+        with path.open("rb") as file:
+            content = file.read(FILE_MAX_BYTES + 1)
+        head = _HEAD.match(content)
+        if head is None:
+            return None, False
+        event, at_ns, wall = head[1].decode("ascii", "replace"), int(head[2]), float(head[3])
+        if len(content) > FILE_MAX_BYTES:
+            return Report(event=event, at_ns=at_ns, wall=wall), False
+        try:
+            payload = json.loads(content.decode("utf-8", "replace"))["payload"]
+        except (ValueError, RecursionError):
+            return Report(event=event, at_ns=at_ns, wall=wall), False
+        return Report(event=event, at_ns=at_ns, wall=wall, payload=payload if isinstance(payload, dict) else {}), True
+
+    def _move(self, path: Path, folder: str) -> None:
+        target = self._root / folder
+        target.mkdir(mode=0o700, exist_ok=True)
+        if folder == "bad":
+            _log.warning("hook report cannot be read", file=path.name, kept_in=str(target))
+            if sum(1 for _ in target.iterdir()) >= BAD_MAX:
+                path.unlink(missing_ok=True)
+                return
+        path.rename(target / path.name)
+
+    def _bound(self) -> None:
+        for path in self._oldest_too_many():
+            _log.warning("hook report was never settled", file=path.name)
+            path.unlink(missing_ok=True)
+
+    def _oldest_too_many(self) -> Iterator[Path]:
+        kept = self._files("cur")
+        yield from kept[: max(0, len(kept) - KEPT_MAX)]
+
+
+def _when(path: Path) -> int:
+    return int(path.name[:20])

@@ -1,0 +1,243 @@
+"""Programs' own records of a conversation: JSON lines, read from the end, for what hooks do not say.
+
+`read_turn` is given the transcript's description (a profile's data) and what is known of the turn. A partial last line
+and lines that are no JSON are passed over. Everything here blocks on the disk: call it in a thread.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Literal
+
+from synapsed.profiles import Line, Transcript
+
+__all__ = ["Outcome", "Said", "TurnKey", "TurnRead", "at_path", "clean", "locate", "read_turn"]
+
+Outcome = Literal["open", "ended", "interrupted", "failed"]
+
+WINDOW_BYTES = 256 << 10
+"""What is read first; one turn of most conversations."""
+WINDOW_MAX_BYTES = 64 << 20
+"""A turn that is longer is not read."""
+SLACK_SECONDS = 0.25
+"""How much earlier than the prompt's acceptance its record may be dated: clocks of two processes, rounded."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnKey:
+    """What is known of a turn: it began at `since` (Unix seconds), perhaps its id, perhaps its prompt."""
+
+    since: float
+    turn: str | None = None
+    prompt: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A message of the model's. `goes_on`: the turn does not end with it."""
+
+    id: str
+    text: str
+    at: float
+    goes_on: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnRead:
+    """What the transcript has of one turn. `text` belongs to the outcome: the error, or the answer where the end itself
+    has it. `at` is when (Unix seconds)."""
+
+    messages: tuple[Said, ...]
+    outcome: Outcome
+    at: float
+    text: str | None = None
+
+    @property
+    def answer(self) -> str | None:
+        """The last message, unless the turn went on after it and was not told to have ended."""
+        if self.outcome == "ended" and self.text is not None:
+            return self.text
+        if not self.messages or (self.outcome == "open" and self.messages[-1].goes_on):
+            return None
+        return self.messages[-1].text
+
+    @property
+    def progress(self) -> tuple[Said, ...]:
+        """The messages that are surely not the last."""
+        if not self.messages or self.messages[-1].goes_on:
+            return self.messages
+        return self.messages[:-1]
+
+
+def locate(spec: Transcript, home: Path, conversation: str) -> Path | None:
+    """The transcript of `conversation`, where the profile says that such files are; None if there is none."""
+    if spec.files is None:
+        return None
+    found = [(path.stat().st_mtime, path) for path in home.glob(spec.files.replace("{conversation}", conversation))]
+    return max(found, default=(0.0, None))[1]
+
+
+def read_turn(path: Path, spec: Transcript, key: TurnKey) -> TurnRead | None:
+    """The turn that `key` means, as far as the file has it; None where it has not begun there. OSError."""
+    records = _records_since(path, spec, key.since - SLACK_SECONDS)
+    begin = _begin(records, spec, key)
+    return None if begin is None else _read(records[begin], records[begin + 1 :], spec)
+
+
+def _begin(records: Sequence[Mapping[str, Any]], spec: Transcript, key: TurnKey) -> int | None:
+    begins = [(at, record, line) for at, record in enumerate(records) if (line := _match(record, spec.user, spec))]
+    if key.turn is not None:
+        for at, record, line in begins:
+            if line.turn is not None and at_path(record, line.turn) == key.turn:
+                return at
+    if key.prompt is not None:
+        wanted = key.prompt.strip()
+        for at, record, line in begins:
+            if line.text is not None and _text(record, line, spec).strip() == wanted:
+                return at
+    return begins[0][0] if begins else None
+
+
+def _read(begin: Mapping[str, Any], records: Sequence[Mapping[str, Any]], spec: Transcript) -> TurnRead:
+    messages: dict[str, Said] = {}
+    at = _time(begin, spec) or 0.0
+    for record in records:
+        at = _time(record, spec) or at
+        if (over := _outcome(record, spec)) is not None:
+            outcome, line = over
+            text = _text(record, line, spec) if line.text is not None else ""
+            return TurnRead(messages=tuple(messages.values()), outcome=outcome, at=at, text=text or None)
+        if _match(record, spec.user, spec) is not None:
+            break
+        goes_on = any(_holds(record, line) for line in spec.continues)
+        if (said := _said(record, spec, at, goes_on)) is not None:
+            _add(messages, said, spec)
+        elif goes_on and messages:
+            last = next(reversed(messages))
+            messages[last] = replace(messages[last], goes_on=True)
+    return TurnRead(messages=tuple(messages.values()), outcome="open", at=at)
+
+
+def _outcome(record: Mapping[str, Any], spec: Transcript) -> tuple[Outcome, Line] | None:
+    if (line := _match(record, spec.interrupted, spec)) is not None:
+        return "interrupted", line
+    if (line := _match(record, spec.failed, spec)) is not None:
+        return "failed", line
+    if (line := _match(record, spec.ended, spec)) is not None:
+        return "ended", line
+    return None
+
+
+def _said(record: Mapping[str, Any], spec: Transcript, at: float, goes_on: bool) -> Said | None:
+    line = _match(record, spec.assistant, spec)
+    if line is None:
+        return None
+    own = at_path(record, line.id) if line.id is not None else None
+    return Said(str(own) if own else f"at-{at:.6f}", _text(record, line, spec), at, goes_on)
+
+
+def _add(messages: dict[str, Said], said: Said, spec: Transcript) -> None:
+    old = messages.get(said.id)
+    if old is not None:
+        both = spec.pieces and old.text and said.text
+        text = f"{old.text}\n\n{said.text}" if both else said.text or old.text
+        messages[said.id] = replace(said, text=text, goes_on=old.goes_on or said.goes_on)
+    elif said.text:
+        messages[said.id] = said
+    elif said.goes_on and messages:  # a tool call without words: the last words were not the last
+        last = next(reversed(messages))
+        messages[last] = replace(messages[last], goes_on=True)
+
+
+def _match(record: Mapping[str, Any], lines: Sequence[Line], spec: Transcript) -> Line | None:
+    for line in lines:
+        if _holds(record, line) and (lines is not spec.user or line.text is None or _text(record, line, spec)):
+            return line
+    return None
+
+
+def _holds(record: Mapping[str, Any], line: Line) -> bool:
+    for path, allowed in line.when.items():
+        value = at_path(record, path)
+        if "*" in allowed:
+            if value is None or value in ("", [], {}):
+                return False
+        elif not any(value is other or (isinstance(value, str) and value == other) for other in allowed):
+            return False
+    return True
+
+
+def _text(record: Mapping[str, Any], line: Line, spec: Transcript) -> str:
+    value = at_path(record, line.text) if line.text is not None else None
+    if isinstance(value, str):
+        return clean(value)
+    if not isinstance(value, list):
+        return ""
+    blocks = [block for block in value if isinstance(block, dict) and block.get("type", spec.blocks[0]) in spec.blocks]
+    return clean("".join(block["text"] for block in blocks if isinstance(block.get("text"), str)))
+
+
+def at_path(record: Any, path: str) -> Any:
+    """What stands at the dotted path, None where it leads nowhere."""
+    for part in path.split("."):
+        if isinstance(record, Mapping):
+            record = record.get(part)
+        elif isinstance(record, list) and part.isdecimal() and int(part) < len(record):
+            record = record[int(part)]
+        else:
+            return None
+    return record
+
+
+def clean(text: str) -> str:
+    """`text` with lone surrogates (JSON may escape half a character) replaced: it can be encoded."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _time(record: Mapping[str, Any], spec: Transcript) -> float | None:
+    value = at_path(record, spec.time)
+    if not isinstance(value, str):
+        return None
+    try:
+        return datetime.fromisoformat(value).timestamp()
+    except (ValueError, OverflowError):
+        return None
+
+
+def _records_since(path: Path, spec: Transcript, since: float) -> list[dict[str, Any]]:
+    """The records from the first on that is dated `since` or later, in order."""
+    window = WINDOW_BYTES
+    while True:
+        lines, whole = _last_lines(path, window)
+        records: list[dict[str, Any]] = []
+        for line in reversed(lines):
+            record = _parse(line)
+            if record is None:
+                continue
+            if (at := _time(record, spec)) is not None and at < since:
+                whole = True
+                break
+            records.append(record)
+        if whole or window >= WINDOW_MAX_BYTES:
+            return records[::-1]
+        window *= 8
+
+
+def _last_lines(path: Path, window: int) -> tuple[list[bytes], bool]:
+    """The lines in the last `window` bytes, and whether that is the whole file."""
+    with path.open("rb") as file:
+        size = file.seek(0, 2)
+        start = max(0, size - window)
+        file.seek(start)
+        lines = file.read(window).split(b"\n")
+    return (lines if start == 0 else lines[1:]), start == 0
+
+
+def _parse(line: bytes) -> dict[str, Any] | None:
+    try:
+        record = json.loads(line.decode("utf-8", "replace")) if line.strip() else None
+    except (ValueError, RecursionError):
+        return None
+    return record if isinstance(record, dict) else None

@@ -1,0 +1,98 @@
+"""Reports one event of an agent program to the daemon; the program runs it as a hook, inside its turn.
+
+    python -S -E -I hookclient.py HOOKS-DIRECTORY HOOKS-SOCKET AGENT-ID EVENT < payload
+
+The payload goes into a maildir, so that a hook that fires while the daemon is dead is not lost: written to `tmp/`,
+renamed to `new/<at_ns, 20 digits>-<pid>.json`, then the agent's id is sent as a datagram to wake the daemon. The file
+is one JSON object, the payload in it as it came, unparsed:
+
+    {"event": EVENT, "at_ns": CLOCK_MONOTONIC, "wall": Unix seconds, "payload": PAYLOAD or null[, "problem": WORD]}
+
+`problem` says why the payload is null: `terminal` (standard input is the person's keyboard), `timeout` (it stayed open
+and brought nothing), `too-large`. Whatever happens the exit code is 0 and nothing is printed: programs read a hook's
+output as orders, and a report must never fail a turn.
+"""
+
+import _socket  # not `socket`, which imports enum and selectors: more than everything here costs
+import os
+import select
+import sys
+import time
+
+__all__ = ["main"]
+
+PAYLOAD_MAX = 16 << 20
+"""Bytes of a payload that are kept; a larger one is reported without its content."""
+STDIN_SECONDS = 3.0
+"""How long standard input may stay open; below the 5 s after which programs kill their hooks."""
+READ_BYTES = 1 << 16
+
+
+def read_payload(fd: int) -> tuple[bytes, str | None]:
+    """What stands in `fd` until its end, and what went wrong: PAYLOAD_MAX bytes and STDIN_SECONDS at the most."""
+    if os.isatty(fd):
+        return b"", "terminal"
+    deadline = time.monotonic() + STDIN_SECONDS
+    pieces: list[bytes] = []
+    size = 0
+    while size <= PAYLOAD_MAX:
+        left = deadline - time.monotonic()
+        if left <= 0 or not select.select([fd], [], [], left)[0]:
+            return b"".join(pieces), None if size else "timeout"
+        piece = os.read(fd, READ_BYTES)
+        if not piece:
+            return b"".join(pieces), None
+        pieces.append(piece)
+        size += len(piece)
+    return b"", "too-large"
+
+
+def envelope(event: str, at_ns: int, wall: float, payload: bytes, problem: str | None) -> bytes:
+    """The file's content. `event` and `problem` are names of our own profiles: plain ASCII."""
+    head = f'{{"event":"{event}","at_ns":{at_ns},"wall":{wall:.6f},"payload":'.encode("ascii", "replace")
+    return b"".join((head, payload.strip() or b"null", f',"problem":"{problem}"}}\n'.encode() if problem else b"}\n"))
+
+
+def store(hooks: str, name: str, content: bytes) -> None:
+    """The file `name` in `hooks`/new, whole or not at all. OSError where the disk or the directory refuses."""
+    unfinished = f"{hooks}/tmp/{name}"  # noqa: S108 - the maildir's own, not the system's
+    fd = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        view = memoryview(content)
+        while view:
+            view = view[os.write(fd, view) :]
+        os.rename(unfinished, f"{hooks}/new/{name}")
+    except OSError:
+        os.unlink(unfinished)
+        raise
+    finally:
+        os.close(fd)
+
+
+def wake(path: str, agent: str) -> None:
+    """One datagram. OSError where nobody listens or the queue is full: the daemon sweeps the directory anyway."""
+    sock = _socket.socket(_socket.AF_UNIX, _socket.SOCK_DGRAM)
+    try:
+        sock.sendto(agent.encode(), _socket.MSG_DONTWAIT, path)
+    finally:
+        sock.close()
+
+
+def main(argv: list[str]) -> None:
+    """Report the event of `argv` (program, hooks directory, socket, agent, event). Raises nothing of its own."""
+    at_ns, wall = time.monotonic_ns(), time.time()
+    _, hooks, sock, agent, event = argv
+    payload, problem = read_payload(0)
+    try:
+        store(hooks, f"{at_ns:020d}-{os.getpid()}.json", envelope(event, at_ns, wall, payload, problem))
+    finally:
+        wake(sock, agent)
+
+
+if __name__ == "__main__":
+    try:
+        main(sys.argv)
+    except Exception:  # a report that fails must not fail the agent's turn, nor say anything
+        pass
+    finally:
+        os._exit(0)  # nothing is left to flush; saves the interpreter's teardown
