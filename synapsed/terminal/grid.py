@@ -1,0 +1,261 @@
+"""The visible rows of the emulator: as text, as cells and as bytes, each worked out once while the row stays the same.
+
+The emulator hands out the same `evp.Row` object for a row that shows what it showed, also after it moved, so what is
+derived of a row is kept by its identity. What a row does not tell is whether it was wrapped into the next: see
+`wraps`, which asks by moving the cursor or, where that would disturb, by formatting the screen and all its scrollback.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import evp
+
+from synapsed.terminal import redraw
+
+__all__ = ["Cell", "Color", "Grid", "Replies", "format_screen"]
+
+type Color = int | tuple[int, int, int] | None
+"""None: the terminal's default; an index into the palette (0 to 255); or red, green, blue."""
+
+MAX_STYLES = 4096
+"""Styles remembered before the table is begun anew: a program that paints gradients makes one for each colour."""
+
+MAX_REPLIES = 1024
+"""Answers kept: more than a screen has rows. The rest, which programs asked for, is dropped."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One character (or cluster) on the screen, ``width`` (1 or 2) columns wide. A blank cell holds a space.
+
+    ``underline`` is 0 for none, 1 single, 2 double, 3 curly, 4 dotted, 5 dashed.
+    """
+
+    text: str
+    width: int = 1
+    fg: Color = None
+    bg: Color = None
+    bold: bool = False
+    dim: bool = False
+    italic: bool = False
+    underline: int = 0
+    underline_color: Color = None
+    blink: bool = False
+    inverse: bool = False
+    invisible: bool = False
+    strikethrough: bool = False
+    overline: bool = False
+
+
+_PROBE_MODES = (6, 7, 45, 69, 1045)
+_POSITION = re.compile(rb"\x1b\[(\d+);(\d+)R")
+
+
+class Replies:
+    """What the emulator answers; of interest only as the answer to our own questions."""
+
+    def __init__(self) -> None:
+        self._last: list[bytes] = []
+
+    def __call__(self, data: bytes) -> None:
+        """The emulator's callback. Must not raise: what it raises, feeding does."""
+        if len(self._last) < MAX_REPLIES:
+            self._last.append(data)
+
+    def clear(self) -> None:
+        """Forget what was answered before; to be called before asking."""
+        self._last.clear()
+
+    def positions(self) -> list[tuple[int, int]]:
+        """The cursor positions reported, as (row, column) from 0."""
+        return [(int(match[1]) - 1, int(match[2]) - 1) for match in _POSITION.finditer(b"".join(self._last))]
+
+
+@dataclass(slots=True)
+class _Line:
+    """What is derived of one row."""
+
+    text: str
+    stripped: str
+    full: bool
+    """Whether something stands in the last column."""
+    wide_first: bool
+    rendered: bytes | None = None
+    """As `redraw.render_row` makes it, unwrapped."""
+
+
+class Grid:
+    """Reads the visible rows of ``terminal``."""
+
+    def __init__(self, terminal: evp.Terminal, replies: "Replies") -> None:
+        self._terminal = terminal
+        self._replies = replies
+        self._start()
+
+    def _start(self) -> None:
+        self._state = evp.RenderState(self._terminal)
+        self._rows: tuple[evp.Row, ...] = ()
+        self._lines: dict[evp.Row, _Line] = {}
+        self._wrapped: tuple[bool, ...] = ()
+        self.cursor = (0, 0)
+        """(row, column), from 0, as of the last `refresh`."""
+        self._styles: list[evp.Style] = []
+        self._pens: list[bytes] = []
+
+    def refresh(self, *, at_rest: bool) -> evp.Frame:
+        """Read what the terminal shows now. ``at_rest``: its parser is between two sequences."""
+        if len(self._styles) > MAX_STYLES:
+            del self._state  # a terminal has one at a time
+            self._start()
+        terminal = self._terminal
+        hidden = not terminal.mode(25)
+        if hidden:
+            terminal.set_mode(25, True)
+        frame = self._state.frame()
+        if hidden:
+            terminal.set_mode(25, False)
+        for style in frame.new_styles:
+            self._styles.append(style)
+            pen = redraw.sgr(style)
+            self._pens.append(b"" if pen == b"\x1b[m" else pen)
+        self._rows = frame.rows
+        known = self._lines
+        self._lines = {row: known.get(row) or _derive(row) for row in self._rows}
+        column, row, _ = frame.cursor or (0, 0, False)
+        self.cursor = (row, column)
+        self._wrapped = self._wraps(at_rest=at_rest)
+        return frame
+
+    def lines(self) -> tuple[tuple[str, ...], tuple[bool, ...]]:
+        """The rows' texts, and which rows are wrapped into their successors.
+
+        Texts are right-stripped, but for wrapped ones, which hold what has to be joined.
+        """
+        lines = [self._lines[row] for row in self._rows]
+        texts = [line.stripped for line in lines]
+        for index, joined in enumerate(self._wrapped):
+            if joined:
+                line = lines[index]
+                # A wide character that found one column left went to the next row and left that column blank.
+                spacer = lines[index + 1].wide_first and not line.full
+                texts[index] = line.text[:-1] if spacer else line.text
+        return tuple(texts), self._wrapped
+
+    def cells(self, index: int) -> list[Cell]:
+        """The cells of one row, each character once."""
+        row = self._rows[index]
+        return [
+            self._cell(text, width, self._styles[style])
+            for text, width, style in zip(row.graphemes, row.widths, row.styles, strict=True)
+            if width
+        ]
+
+    def paint(self) -> bytes:
+        """The bytes that draw the rows, on a terminal in the state of `redraw.RESET`."""
+        wrapped = self._wrapped
+        return redraw.paint([self._render(index, full=wrapped[index]) for index in range(len(self._rows))], wrapped)
+
+    def last_cell(self, index: int) -> tuple[str, int, bytes]:
+        """The cell at the end of a row: its text, the column it begins in, and the bytes that print it."""
+        row = self._rows[index]
+        column = len(row.graphemes) - (2 if row.widths[-1] == 0 else 1)
+        text = row.graphemes[column]
+        return text, column, self._pens[row.styles[column]] + text.encode("utf-8", "replace") + b"\x1b[m"
+
+    def _render(self, index: int, *, full: bool) -> bytes:
+        row = self._rows[index]
+        line = self._lines[row]
+        if full:
+            spacer = not line.full and self._lines[self._rows[index + 1]].wide_first
+            return redraw.render_row(row, self._pens, full=True, spacer=spacer)
+        if line.rendered is None:
+            line.rendered = redraw.render_row(row, self._pens, full=False)
+        return line.rendered
+
+    def last_text_row(self) -> int:
+        """The index of the last row with text on it; -1 for none."""
+        for index in range(len(self._rows) - 1, -1, -1):
+            if self._lines[self._rows[index]].stripped:
+                return index
+        return -1
+
+    def _wraps(self, *, at_rest: bool) -> tuple[bool, ...]:
+        """For each row, whether it is wrapped into the next."""
+        rows = self._rows
+        lines = [self._lines[row] for row in rows]
+        candidates = [index for index in range(len(rows) - 1) if lines[index].stripped and lines[index + 1].stripped]
+        if not candidates:
+            return (False,) * len(rows)
+        # A cursor in the last column may be waiting there to wrap, which a movement would end.
+        if at_rest and self.cursor[1] < len(rows[0].graphemes) - 1:
+            return self._probe(candidates)
+        return self._compare()
+
+    def _probe(self, candidates: Sequence[int]) -> tuple[bool, ...]:
+        """Ask the cursor: with reverse wrapping (45) it steps back from a row's start only where the row was wrapped.
+
+        A row above a scrolling region that does not begin at the top of the screen is never found to be wrapped.
+        """
+        terminal = self._terminal
+        before = [(mode, terminal.mode(mode)) for mode in _PROBE_MODES]
+        for mode in _PROBE_MODES:
+            terminal.set_mode(mode, mode in (7, 45))
+        self._replies.clear()
+        terminal.feed(
+            b"".join(b"\x1b[%d;1H\b\x1b[6n" % (index + 2) for index in candidates)
+            + b"\x1b[%d;%dH" % (self.cursor[0] + 1, self.cursor[1] + 1)
+        )
+        for mode, value in before:
+            terminal.set_mode(mode, value)
+        wrapped = [False] * len(self._rows)
+        for index, (row, _) in zip(candidates, self._replies.positions(), strict=False):
+            wrapped[index] = row == index
+        return tuple(wrapped)
+
+    def _compare(self) -> tuple[bool, ...]:
+        """Ask the formatter, at the price of all the scrollback: join the rows, and read them from the end."""
+        joined = format_screen(self._terminal, unwrap=True).rstrip("\n")
+        wrapped = [False] * len(self._rows)
+        place = len(joined)
+        for index in range(self.last_text_row(), 0, -1):
+            text = self._lines[self._rows[index]].stripped
+            if not joined.endswith(text, 0, place):
+                break  # the two do not speak of the same rows: nothing more is known
+            place -= len(text)
+            if place and joined[place - 1] == "\n":
+                place -= 1
+            elif place:
+                wrapped[index - 1] = True
+                place = len(joined[:place].rstrip(" "))
+        return tuple(wrapped)
+
+    @staticmethod
+    def _cell(text: str, width: int, style: evp.Style) -> Cell:
+        return Cell(
+            text=text,
+            width=width,
+            fg=style.foreground,
+            bg=style.background,
+            bold=style.bold,
+            dim=style.faint,
+            italic=style.italic,
+            underline=style.underline,
+            underline_color=style.underline_color,
+            blink=style.blink,
+            inverse=style.inverse,
+            invisible=style.invisible,
+            strikethrough=style.strikethrough,
+            overline=style.overline,
+        )
+
+
+def format_screen(terminal: evp.Terminal, *, unwrap: bool, trim: bool = True) -> str:
+    """The active screen and its scrollback as plain text, rows apart or joined where they were wrapped."""
+    return evp.Formatter(terminal, format=evp.FormatterFormat.PLAIN, unwrap=unwrap, trim=trim).format()
+
+
+def _derive(row: evp.Row) -> _Line:
+    graphemes: Sequence[str] = row.graphemes
+    text = "".join(graphemes)
+    return _Line(text, text.rstrip(" "), full=graphemes[-1] != " ", wide_first=row.widths[0] == 2)

@@ -1,0 +1,230 @@
+"""The Program Status Protocol (OSC 7501): what a program says it is doing, as the set of records a terminal keeps.
+
+A report is ``key=value`` pairs joined by ``:``. It replaces the record of its ``id`` whole; the record without an id,
+the root, speaks for the program itself, those below it for its parts (a subagent, a step) and never for the root.
+
+==========  ========================================================  =============================================
+key         value                                                     with
+==========  ========================================================  =============================================
+state       idle, working, done, blocked, error; clear removes         every report
+id          1 to 8 segments of ``[A-Za-z0-9_.+-]{1,32}`` joined by /   at most 128 bytes
+kind        permission, question, auth                                 blocked
+progress    0 to 100                                                   working, blocked
+app         ``[A-Za-z0-9_.+-]{1,32}``
+title, msg  base64 of UTF-8, at most 192 and 2,048 bytes decoded
+==========  ========================================================  =============================================
+
+A pair that is malformed or unknown is skipped, and the last of two with the same key counts; a report that breaks a
+limit, or whose text does not decode or holds control characters, is none. All of it is untrusted: whatever a program
+prints, a tool's output too, can contain a report.
+"""
+
+import base64
+import binascii
+import re
+import unicodedata
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import Any, Literal
+
+__all__ = ["BlockedKind", "ProgramState", "Record", "StatusRecords", "parse_report"]
+
+MAX_RECORDS = 256
+"""Records a terminal keeps; past that the one updated longest ago goes."""
+
+MAX_KEY = 16
+MAX_ID = 128
+MAX_ID_SEGMENTS = 8
+MAX_APP = 32
+MAX_TITLE_ENCODED, MAX_TITLE = 256, 192
+MAX_MESSAGE_ENCODED, MAX_MESSAGE = 2732, 2048
+MAX_PROGRESS = 100
+
+_KEY = re.compile(r"[a-z]+")
+_VALUE = re.compile(r"[A-Za-z0-9_.,+/=-]*")
+_SEGMENT = re.compile(r"[A-Za-z0-9_.+-]{1,32}")
+_PROGRESS = re.compile(r"[0-9]{1,3}")
+_CLEAR = "clear"
+
+
+class ProgramState(StrEnum):
+    """What a program, or a part of it, says it is doing."""
+
+    IDLE = "idle"
+    WORKING = "working"
+    DONE = "done"
+    BLOCKED = "blocked"
+    ERROR = "error"
+
+
+class BlockedKind(StrEnum):
+    """What a blocked program waits for."""
+
+    PERMISSION = "permission"
+    QUESTION = "question"
+    AUTH = "auth"
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """The last report for one id; ``id`` is empty for the root."""
+
+    state: ProgramState
+    id: str = ""
+    kind: BlockedKind | None = None
+    progress: int | None = None
+    app: str | None = None
+    title: str | None = None
+    msg: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Clear:
+    """A report that removes the record of ``id`` and all below it; every record, if that is empty."""
+
+    id: str
+
+
+class _Broken(Exception):
+    """A report that breaks a limit: nothing of it counts."""
+
+
+def parse_report(body: str) -> Record | Clear | None:
+    """What ``body``, the text between ``7501;`` and the terminator, reports; None if it is no valid report."""
+    try:
+        pairs = _pairs(body)
+        texts = {
+            "title": _text(pairs, "title", MAX_TITLE_ENCODED, MAX_TITLE),
+            "msg": _text(pairs, "msg", MAX_MESSAGE_ENCODED, MAX_MESSAGE),
+        }
+        record_id = _id(pairs)
+    except _Broken:
+        return None
+    state = pairs.get("state")
+    if state == _CLEAR:
+        return Clear(record_id)
+    if state is None or state not in ProgramState:
+        return None
+    app = pairs.get("app", "")
+    progress = pairs.get("progress", "")
+    kind = pairs.get("kind", "")
+    waits = state == ProgramState.BLOCKED
+    active = waits or state == ProgramState.WORKING
+    return Record(
+        state=ProgramState(state),
+        id=record_id,
+        kind=BlockedKind(kind) if waits and kind in BlockedKind else None,
+        progress=int(progress) if active and _PROGRESS.fullmatch(progress) and int(progress) <= MAX_PROGRESS else None,
+        app=app if _SEGMENT.fullmatch(app) else None,
+        **texts,
+    )
+
+
+def _pairs(body: str) -> dict[str, str]:
+    pairs: dict[str, str] = {}
+    for part in body.split(":"):
+        key, equals, value = part.partition("=")
+        if len(key) > MAX_KEY:
+            raise _Broken
+        if equals and _KEY.fullmatch(key) and _VALUE.fullmatch(value):
+            pairs[key] = value
+    if len(pairs.get("app", "")) > MAX_APP:
+        raise _Broken
+    return pairs
+
+
+def _id(pairs: Mapping[str, str]) -> str:
+    """The record's id. One that is outside the grammar is never taken for the root's."""
+    record_id = pairs.get("id")
+    if record_id is None:
+        return ""
+    segments = record_id.split("/")
+    if len(record_id) > MAX_ID or len(segments) > MAX_ID_SEGMENTS:
+        raise _Broken
+    if not all(_SEGMENT.fullmatch(segment) for segment in segments):
+        raise _Broken
+    return record_id
+
+
+def _text(pairs: Mapping[str, str], key: str, max_encoded: int, max_decoded: int) -> str | None:
+    encoded = pairs.get(key)
+    if encoded is None:
+        return None
+    if len(encoded) > max_encoded:
+        raise _Broken
+    try:
+        padded = encoded if encoded.endswith("=") else encoded + "=" * (-len(encoded) % 4)
+        decoded = base64.b64decode(padded, validate=True)
+        text = decoded.decode("utf-8")
+    except (binascii.Error, UnicodeDecodeError) as error:
+        raise _Broken from error
+    if len(decoded) > max_decoded or any(unicodedata.category(character) == "Cc" for character in text):
+        raise _Broken
+    return text
+
+
+class StatusRecords:
+    """The records of one terminal. Pure; bounded by `MAX_RECORDS`."""
+
+    def __init__(self, records: Sequence[Record] = ()) -> None:
+        self._records = {record.id: record for record in records[-MAX_RECORDS:]}
+        """By id, the one updated longest ago first."""
+
+    @classmethod
+    def from_state(cls, state: Sequence[Mapping[str, Any]] | None) -> "StatusRecords":
+        """The records as `to_state` gave them; none for None."""
+        records = []
+        for fields in state or ():
+            kind = fields.get("kind")
+            known = {**fields, "state": ProgramState(fields["state"]), "kind": BlockedKind(kind) if kind else None}
+            records.append(Record(**known))
+        return cls(records)
+
+    def to_state(self) -> list[dict[str, Any]]:
+        """The records as JSON values, for a checkpoint."""
+        return [asdict(record) for record in self._records.values()]
+
+    @property
+    def root(self) -> Literal["idle", "working", "done", "blocked", "error"] | None:
+        """The state of the program itself; None where it has reported none."""
+        record = self._records.get("")
+        return record.state.value if record is not None else None
+
+    def get(self, record_id: str = "") -> Record | None:
+        """The record of an id; of the root without one."""
+        return self._records.get(record_id)
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    def report(self, body: str) -> bool:
+        """Take in the body of one report; whether a record changed. What is not valid is ignored."""
+        report = parse_report(body)
+        if report is None:
+            return False
+        if isinstance(report, Clear):
+            return self._remove(report.id)
+        changed = self._records.pop(report.id, None) != report
+        self._records[report.id] = report
+        if len(self._records) > MAX_RECORDS:
+            del self._records[next(iter(self._records))]
+        return changed
+
+    def clear(self) -> None:
+        """Remove every record: the terminal was reset, or the program is another one."""
+        self._records.clear()
+
+    def ended(self) -> bool:
+        """The program exited: what works or waits no longer does. Whether a record went."""
+        active = (ProgramState.WORKING, ProgramState.BLOCKED)
+        gone = [record.id for record in self._records.values() if record.state in active]
+        for record_id in gone:
+            del self._records[record_id]
+        return bool(gone)
+
+    def _remove(self, record_id: str) -> bool:
+        gone = [key for key in self._records if not record_id or key == record_id or key.startswith(record_id + "/")]
+        for key in gone:
+            del self._records[key]
+        return bool(gone)

@@ -1,0 +1,129 @@
+"""What a program is told when it asks its terminal something.
+
+The daemon answers always, and always itself, so that a program hears the same whether somebody watches or not. Some
+questions stay unanswered on purpose:
+
+- the kitty keyboard protocol: programs that hear of it change how keys are encoded;
+- the clipboard, the window's title and graphics: a program's output could be made to type what they hold. For the same
+  reason nothing is repeated in an answer but numbers.
+"""
+
+import re
+
+from synapsed.terminal.scanner import QueryKind, QueryReceived
+from synapsed.terminal.screen import ScreenSnapshot
+
+__all__ = ["CELL_PIXELS", "VERSION", "answer"]
+
+CELL_PIXELS = (8, 16)
+"""Width and height of a cell as it is reported: that of a common font, as no cell here has any."""
+
+VERSION = "synapsed 0.1.0"
+"""The answer to XTVERSION. Programs look for names they know, and know none of this."""
+
+_FIXED = {
+    QueryKind.DEVICE_ATTRIBUTES: b"\x1b[?62;22c",  # a VT220 with colours
+    QueryKind.SECONDARY_ATTRIBUTES: b"\x1b[>1;10;0c",
+    QueryKind.VERSION: b"\x1bP>|%b\x1b\\" % VERSION.encode("ascii"),
+    QueryKind.SETTING: b"\x1bP0$r\x1b\\",  # "not a setting that can be told"
+}
+_READY = b"\x1b[0n"
+_HEXADECIMAL = re.compile(r"[0-9A-Fa-f;]{1,256}")
+_DARK, _LIGHT = 1, 2
+
+_FOREGROUND, _BACKGROUND, _CURSOR_COLOR = "10", "11", "12"
+
+
+def answer(query: QueryReceived, screen: ScreenSnapshot) -> bytes | None:
+    """The bytes to write to the program, or None for none.
+
+    ``screen`` is the screen as it was when the query came: feed it up to ``query.end`` first.
+    """
+    fixed = _FIXED.get(query.kind)
+    if fixed is not None:
+        return fixed
+    match query.kind:
+        case QueryKind.DEVICE_STATUS:
+            return _device_status(query.body, screen)
+        case QueryKind.MODE:
+            return _mode(query.body, screen)
+        case QueryKind.WINDOW:
+            return _window(query.body, screen)
+        case QueryKind.COLOR:
+            return _color(query, screen)
+        case QueryKind.STATUS_SUPPORT:
+            return b"\x1b]7501;?" + _terminator(query)
+        case QueryKind.TERMCAP if _HEXADECIMAL.fullmatch(query.body):
+            return b"\x1bP0+r%b\x1b\\" % query.body.encode("ascii")
+        case _:
+            return None
+
+
+def _terminator(query: QueryReceived) -> bytes:
+    return b"\x07" if query.bel else b"\x1b\\"
+
+
+def _device_status(body: str, screen: ScreenSnapshot) -> bytes | None:
+    row, column = screen.cursor
+    match body:
+        case "5":
+            return _READY
+        case "6":
+            return b"\x1b[%d;%dR" % (row + 1, column + 1)
+        case "?6":
+            return b"\x1b[?%d;%d;1R" % (row + 1, column + 1)
+        case "?996":
+            red, green, blue = screen.background
+            light = 299 * red + 587 * green + 114 * blue > 127_500  # perceived brightness, in thousandths
+            return b"\x1b[?997;%dn" % (_LIGHT if light else _DARK)
+        case _:
+            return None
+
+
+def _mode(body: str, screen: ScreenSnapshot) -> bytes:
+    """DECRPM: 1 set, 2 reset, 0 not known."""
+    private = body.startswith("?")
+    # A number with more digits than any mode has is echoed without being read.
+    number = body.removeprefix("?")
+    state = screen.modes.state(int(number), ansi=not private) if len(number) <= 5 else None
+    value = 0 if state is None else 1 if state else 2
+    return b"\x1b[%b;%d$y" % (body.encode("ascii"), value)
+
+
+def _window(body: str, screen: ScreenSnapshot) -> bytes | None:
+    width, height = CELL_PIXELS
+    match body.partition(";")[0]:
+        case "14":
+            return b"\x1b[4;%d;%dt" % (screen.rows * height, screen.cols * width)
+        case "16":
+            return b"\x1b[6;%d;%dt" % (height, width)
+        case "18":
+            return b"\x1b[8;%d;%dt" % (screen.rows, screen.cols)
+        case _:
+            return None
+
+
+def _color(query: QueryReceived, screen: ScreenSnapshot) -> bytes | None:
+    """OSC 10, 11 and 12 answer for themselves; OSC 4 for each palette entry that is asked for."""
+    number, *values = query.body.split(";")
+    if number == "4":
+        pairs = zip(values[::2], values[1::2], strict=False)
+        indexes = [int(index) for index, value in pairs if value == "?" and index.isdecimal() and len(index) <= 3]
+        return b"".join(
+            b"\x1b]4;%d;%b%b" % (index, _rgb(screen.palette[3 * index : 3 * index + 3]), _terminator(query))
+            for index in indexes
+            if index < len(screen.palette) // 3
+        )
+    color = {
+        _FOREGROUND: screen.foreground,
+        _BACKGROUND: screen.background,
+        _CURSOR_COLOR: screen.foreground,
+    }.get(number)
+    if color is None or values != ["?"]:
+        return None
+    return b"\x1b]%b;%b%b" % (number.encode("ascii"), _rgb(bytes(color)), _terminator(query))
+
+
+def _rgb(color: bytes) -> bytes:
+    """As X11 writes it, with 16 bits a channel."""
+    return b"rgb:" + b"/".join(b"%02x%02x" % (channel, channel) for channel in color)

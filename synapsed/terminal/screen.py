@@ -1,0 +1,289 @@
+"""The screen of one agent: the bytes its program wrote, as rows of text, a cursor and modes.
+
+With `grid` and `redraw` the only modules that know the emulator (`evp`, libghostty's core), which was chosen by the
+contract suite in ``tests/emulator`` (docs/adr/0001-terminal-emulator.md). What is wrapped here, and why:
+
+- The emulator's answers to queries are discarded: the daemon answers them itself (`queries`). Of its callbacks only
+  that for answers is set, and it does not raise: callbacks are all that can make feeding raise.
+- An escape sequence or character cut by the end of a chunk is kept back (`Screen.pending`), so that the emulator's
+  parser is at rest whenever the screen is read, and a checkpoint stands between two sequences.
+- A hidden cursor has no position in the emulator's frames, and rows carry no mark of being wrapped: see `grid`.
+- 132-column mode (DECCOLM) would resize the emulator behind its owner's back: it is switched off as soon as allowed.
+"""
+
+import re
+from dataclasses import dataclass, field
+
+import evp
+
+from synapsed.terminal import redraw
+from synapsed.terminal.grid import Cell, Color, Grid, Replies, format_screen
+from synapsed.terminal.modes import ALTERNATE, ANSI, DEC, Modes
+from synapsed.terminal.sequences import MAX_SEQUENCE, incomplete_character, incomplete_sequence
+
+__all__ = ["Cell", "Color", "Modes", "Screen", "ScreenSnapshot"]
+
+DEFAULT_SCROLLBACK_LINES = 1000
+
+MAX_COLUMNS = 1000
+MAX_ROWS = 1000
+"""Sizes beyond are cut: memory grows with the area, and a person's terminal is never that large."""
+
+_SCROLLBACK_BYTES_PER_CELL = 12
+"""The emulator bounds its scrollback in bytes; measured: 9 to 13 for a cell of ordinary output."""
+
+_TAIL = 512
+"""Bytes of output that are remembered, to tell whether the last of it was printed in the last column."""
+
+# Where the emulator is stopped: private modes being set, the cursor's shape, a full reset. The lookahead passes over
+# what fills real output before the alternatives are tried.
+_STOPS = re.compile(rb"\x1b(?!\[\??[\d;:]*+[@-Z`a-gi-z])(?:\[\?(?P<set>[\d;]+)h|\[(?P<shape>\d*) q|(?P<reset>c))")
+_ENDS_STRING = re.compile(rb"[\x18\x1a\x1b]")
+
+
+@dataclass(frozen=True, slots=True)
+class ScreenSnapshot:
+    """What the screen shows at one moment.
+
+    ``lines`` are the visible rows, wide characters as one character each (so a column is not an index: see
+    `Screen.row_cells`). ``wrapped[i]`` says that row i goes on in row i + 1; such a row keeps the spaces at its end,
+    all others are right-stripped, so joining is concatenation. ``cursor`` is (row, column), from 0; the column is where
+    the next character goes, or the last one while the row is full. ``palette`` holds 256 colours of three bytes.
+    """
+
+    cols: int
+    rows: int
+    lines: tuple[str, ...]
+    wrapped: tuple[bool, ...]
+    cursor: tuple[int, int]
+    cursor_visible: bool
+    alternate: bool
+    title: str
+    modes: Modes
+    foreground: tuple[int, int, int]
+    background: tuple[int, int, int]
+    palette: bytes = field(repr=False)
+
+    def text(self) -> str:
+        """The visible rows as lines, those that were wrapped joined, without the blank ones at the end."""
+        ends = ("" if joined else "\n" for joined in self.wrapped)
+        return "".join(line + end for line, end in zip(self.lines, ends, strict=True)).rstrip("\n")
+
+
+class Screen:
+    """The screen of one agent. Pure: bytes in, facts out; no I/O and no clock.
+
+    ``scrollback_lines`` is how many rows above the screen are kept, about (the emulator rounds up, to some hundreds);
+    0 keeps none.
+    """
+
+    def __init__(self, cols: int, rows: int, *, scrollback_lines: int = DEFAULT_SCROLLBACK_LINES) -> None:
+        self._cols, self._rows = _clamp(cols, rows)
+        self._replies = Replies()
+        self._terminal = evp.Terminal(
+            self._cols,
+            self._rows,
+            max_scrollback_bytes=scrollback_lines * self._cols * _SCROLLBACK_BYTES_PER_CELL,
+            on_write_pty=self._replies,
+        )
+        self._grid = Grid(self._terminal, self._replies)
+        fresh = self._grid.refresh(at_rest=True)
+        self._default_colors = (fresh.foreground, fresh.background, fresh.palette)
+        self._pending = b""
+        self._at_rest = True
+        """False inside a string too long to be kept back."""
+        self._tail = b""
+        self._shape = b""
+        self._main_cursor = (0, 0)
+        self._snapshot: ScreenSnapshot | None = None
+
+    @property
+    def pending(self) -> bytes:
+        """The end of the output so far, if it is an unfinished sequence or character: not on the screen yet.
+
+        `redraw` does not have it: a checkpoint belongs to the offset before it, and a viewer gets it next.
+        """
+        return self._pending
+
+    def feed(self, data: bytes) -> None:
+        """Apply what the program wrote: any bytes, cut anywhere."""
+        whole = self._pending + data if self._pending else data
+        cut = incomplete_sequence(whole)
+        if cut == len(whole):
+            cut = incomplete_character(whole)
+        if len(whole) - cut > MAX_SEQUENCE:
+            cut = len(whole) - whole.endswith(b"\x1b")
+            self._at_rest = False
+        elif not self._at_rest:
+            self._at_rest = _ENDS_STRING.search(whole, 0, cut) is not None
+        self._pending = whole[cut:]
+        if cut:
+            self._apply(whole[:cut])
+
+    def resize(self, cols: int, rows: int) -> None:
+        """Change the size, in cells, as the program's window does: the main screen is wrapped anew."""
+        cols, rows = _clamp(cols, rows)
+        if (cols, rows) == (self._cols, self._rows):
+            return
+        self._cols, self._rows = cols, rows
+        self._terminal.resize(cols, rows)
+        self._main_cursor = (min(self._main_cursor[0], rows - 1), min(self._main_cursor[1], cols - 1))
+        self._tail = b""
+        self._snapshot = None
+
+    def snapshot(self) -> ScreenSnapshot:
+        """What the screen shows now; the same object until something is fed."""
+        if self._snapshot is None:
+            self._snapshot = self._read()
+        return self._snapshot
+
+    def text(self, *, scrollback: bool) -> str:
+        """The screen as text, wrapped rows joined, blank rows at the end left out; with the rows above if wanted."""
+        if scrollback:
+            return format_screen(self._terminal, unwrap=True).rstrip("\n")
+        return self.snapshot().text()
+
+    def row_cells(self, row: int) -> list[Cell]:
+        """The cells of a visible row (from 0), left to right, each character once. IndexError beyond the last."""
+        self.snapshot()
+        return self._grid.cells(row)
+
+    def redraw(self, *, scrollback: bool = False) -> bytes:
+        """The bytes that bring a terminal of this size to what this one shows.
+
+        Cells with their attributes and palette indexes, wrapped rows, cursor, pen, modes, title, colours the program
+        set, scrolling region, tab stops, character sets and keyboard flags; under an alternate screen the main one too.
+        With ``scrollback`` the rows above as well, for a checkpoint. Not kept: hyperlinks, images, protected cells and
+        what DECSC saved.
+        """
+        snapshot = self.snapshot()
+        parts = [redraw.RESET, b"\x1b[?2027%c" % ord("h" if 2027 in snapshot.modes.dec else "l")]
+        if snapshot.alternate:
+            parts.append(self._redraw_main(scrollback=scrollback))
+            parts.append(b"\x1b[?%dh" % next(number for number in ALTERNATE if number in snapshot.modes.dec))
+        elif scrollback:
+            parts.append(self._redraw_scrollback())
+        parts += [self._grid.paint(), self._redraw_state(snapshot)]
+        return b"".join(parts)
+
+    def _redraw_main(self, *, scrollback: bool) -> bytes:
+        """The main screen under the alternate one. Mode 47 changes between the two and touches nothing else."""
+        if not self._at_rest:
+            return b""
+        was_set = self._terminal.mode(47)
+        self._terminal.feed(b"\x1b[?47l")
+        self._grid.refresh(at_rest=True)
+        row, column = self._main_cursor
+        drawn = (
+            self._redraw_scrollback() if scrollback else b"",
+            self._grid.paint(),
+            redraw.read_extras(self._terminal, self._cols).keyboard,
+            b"\x1b[%d;%dH" % (row + 1, column + 1),
+        )
+        self._terminal.feed(b"\x1b[?47h")
+        self._terminal.set_mode(47, was_set)
+        self._grid.refresh(at_rest=True)
+        return b"".join(drawn)
+
+    def _redraw_scrollback(self) -> bytes:
+        """The rows above the screen and on it, scrolled until the first row of the screen is at its top."""
+        apart = format_screen(self._terminal, unwrap=False, trim=False)
+        text = apart.rstrip("\n ")
+        last = self._grid.last_text_row()
+        if text.count("\n") == last:
+            return b""
+        rows = evp.Formatter(self._terminal, format=evp.FormatterFormat.VT, unwrap=True).format()
+        below = self._rows - 1 - last - apart.count("\n", len(text))
+        return rows.encode("utf-8", "replace") + b"\x1b[m" + b"\r\n" * max(below, 0)
+
+    def _redraw_state(self, snapshot: ScreenSnapshot) -> bytes:
+        modes = snapshot.modes
+        extras = redraw.read_extras(self._terminal, self._cols)
+        colors = (snapshot.foreground, snapshot.background, snapshot.palette)
+        parts = [
+            redraw.colors(colors, self._default_colors),
+            b"\x1b]2;%b\x1b\\" % snapshot.title.encode("utf-8", "replace") if snapshot.title else b"",
+            redraw.settings(modes, extras),
+        ]
+        text, column, rendered = self._grid.last_cell(snapshot.cursor[0])
+        printed = redraw.last_printed(self._tail)
+        waits = snapshot.cursor[1] == self._cols - 1 and 7 in modes.dec and printed and text.endswith(printed)
+        if waits:
+            parts += [redraw.place((snapshot.cursor[0], column), modes, extras), rendered]
+        else:
+            parts.append(redraw.place(snapshot.cursor, modes, extras))
+        parts += [extras.pen, extras.protection, extras.charsets, extras.keyboard]
+        if 4 in modes.ansi:
+            parts.append(b"\x1b[4h")
+        if self._shape:
+            parts.append(b"\x1b[%b q" % self._shape)
+        parts.append(b"\x1b[?25%c" % ord("h" if snapshot.cursor_visible else "l"))
+        return b"".join(parts)
+
+    def _apply(self, data: bytes) -> None:
+        done = 0
+        for stop in _STOPS.finditer(data):
+            if stop["set"] is None:
+                self._shape = stop["shape"] or b""
+                continue
+            modes = stop["set"].split(b";")
+            if b"1049" in modes and not self._alternate():
+                self._terminal.feed(data[done : stop.start()])
+                done = stop.start()
+                self._main_cursor = self._position()
+            if b"40" in modes:
+                self._terminal.feed(data[done : stop.end()])
+                done = stop.end()
+                self._refuse_columns()
+        self._terminal.feed(data[done:] if done else data)
+        self._tail = (self._tail + data[-_TAIL:])[-_TAIL:]
+        self._snapshot = None
+
+    def _refuse_columns(self) -> None:
+        self._terminal.set_mode(40, False)
+        if self._terminal.size() != (self._cols, self._rows):
+            self._terminal.resize(self._cols, self._rows)
+
+    def _alternate(self) -> bool:
+        return any(self._terminal.mode(number) for number in ALTERNATE)
+
+    def _position(self) -> tuple[int, int]:
+        """The cursor's (row, column), asked as a program would: quicker than reading a frame."""
+        origin = self._terminal.mode(6)
+        self._terminal.set_mode(6, False)
+        self._replies.clear()
+        self._terminal.feed(b"\x1b[6n")
+        self._terminal.set_mode(6, origin)
+        return next(iter(self._replies.positions()), (0, 0))
+
+    def _read(self) -> ScreenSnapshot:
+        terminal = self._terminal
+        frame = self._grid.refresh(at_rest=self._at_rest)
+        lines, wrapped = self._grid.lines()
+        return ScreenSnapshot(
+            cols=self._cols,
+            rows=self._rows,
+            lines=lines,
+            wrapped=wrapped,
+            cursor=self._grid.cursor,
+            cursor_visible=terminal.mode(25),
+            alternate=self._alternate(),
+            title=self._title(),
+            modes=Modes(
+                frozenset(number for number in DEC if terminal.mode(number)),
+                frozenset(number for number in ANSI if terminal.mode(number, ansi=True)),
+            ),
+            foreground=frame.foreground,
+            background=frame.background,
+            palette=frame.palette,
+        )
+
+    def _title(self) -> str:
+        try:
+            return self._terminal.title()
+        except (evp.GhosttyError, ValueError):
+            return ""
+
+
+def _clamp(cols: int, rows: int) -> tuple[int, int]:
+    return max(1, min(cols, MAX_COLUMNS)), max(1, min(rows, MAX_ROWS))

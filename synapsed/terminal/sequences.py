@@ -1,0 +1,65 @@
+"""Where an escape sequence begins and ends, for everything that reads a terminal's output in chunks.
+
+In the state machine of the VT500 (the one terminals share) ESC starts a new sequence in every state, so a chunk is cut
+safely at its last ESC: what stands before it is complete. Two things may be open at the end of a chunk: a sequence, or
+a string (OSC, DCS, APC, PM, SOS) whose terminator ``ESC \\`` has been cut in two.
+"""
+
+import re
+
+__all__ = ["MAX_SEQUENCE", "incomplete_character", "incomplete_sequence"]
+
+MAX_SEQUENCE = 64 * 1024
+"""Bytes of an unfinished sequence that are kept back. A longer one is passed on as it comes: no sequence this daemon
+reads is near that size (OSC 7501 ends at 4,096), while images and clipboards may be of any."""
+
+
+# Matched at the last ESC of a chunk, to the chunk's end: the sequence has begun and is not over.
+# CAN (0x18) and SUB (0x1a) abort any; BEL ends an OSC; other C0 controls are executed inside a sequence.
+_UNFINISHED = re.compile(
+    rb"\x1b(?:"
+    rb"[\x00-\x17\x19\x1c-\x2f\x7f]*"
+    rb"|\[[\x00-\x17\x19\x1c-\x3f\x7f]*"
+    rb"|\][^\x07\x18\x1a\x1b]*"
+    rb"|[PX^_][^\x18\x1a\x1b]*"
+    rb")\Z",
+)
+# From the ESC before a final ESC, to that one: a string that the final ESC may be about to terminate.
+_OPEN_STRING = re.compile(rb"\x1b(?:\][^\x07\x18\x1a\x1b]*|[PX^_][^\x18\x1a\x1b]*)\x1b\Z")
+
+_CONTINUATION = range(0x80, 0xC0)
+_LONGEST_CHARACTER = 4
+
+
+def incomplete_sequence(data: bytes) -> int:
+    """The offset of the escape sequence that ``data`` ends inside of; ``len(data)`` if it ends in none."""
+    end = len(data)
+    escape = data.rfind(b"\x1b")
+    if escape < 0:
+        return end
+    if escape == end - 1:
+        before = data.rfind(b"\x1b", 0, escape)
+        return before if before >= 0 and _OPEN_STRING.match(data, before) else escape
+    return escape if _UNFINISHED.match(data, escape) else end
+
+
+def incomplete_character(data: bytes) -> int:
+    """The offset of the UTF-8 character that ``data`` ends inside of; ``len(data)`` if it ends in none."""
+    end = len(data)
+    for length in range(1, min(_LONGEST_CHARACTER, end + 1)):
+        byte = data[end - length]
+        if byte in _CONTINUATION:
+            continue
+        return end - length if length < _character_length(byte) else end
+    return end
+
+
+def _character_length(lead: int) -> int:
+    """Bytes of the UTF-8 character that begins with ``lead``; 1 where none does."""
+    if 0xC2 <= lead <= 0xDF:
+        return 2
+    if 0xE0 <= lead <= 0xEF:
+        return 3
+    if 0xF0 <= lead <= 0xF4:
+        return 4
+    return 1
