@@ -71,6 +71,9 @@ ANSWER_BYTES_MAX = 8 << 20
 RECENT_FACTS = 256
 """Channel facts that are kept for a turn that is taken up again after a restart; older ones are dropped."""
 
+LAST_WORDS_S = 5.0
+"""How long the work that a program's end finds under way may take."""
+
 CATCH_UP_S = 20.0
 """How long the output that was missed may take to read; then the program is judged as it stands."""
 
@@ -119,6 +122,8 @@ class PtyLink:
         self._conversation: str | None = None
         self._work: deque[tuple[PtyTurn, turns.Command]] = deque()
         self._work_came = asyncio.Event()
+        self._idle = asyncio.Event()
+        self._idle.set()
         self._saved: asyncio.Future[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._saving = False
@@ -236,8 +241,8 @@ class PtyLink:
         """A turn that ended just before the program did has ended: its channel is asked once more."""
         if self._turn is not None:
             await self.poke()
-            while self._work and self._turn is not None:
-                await asyncio.sleep(0)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._idle.wait(), LAST_WORDS_S)
         event = LinkExited(exit_code, reason)
         self._viewers.end()
         if not self._exited.done():
@@ -374,6 +379,7 @@ class PtyLink:
     def _add(self, turn: PtyTurn, commands: Sequence[turns.Command]) -> None:
         self._work.extend((turn, command) for command in commands)
         if commands:
+            self._idle.clear()
             self._work_came.set()
 
     async def _worker(self) -> None:
@@ -391,6 +397,7 @@ class PtyLink:
                     more = [turns.Undelivered(f"it could not be typed: {error.message}")]
                 self._work.extendleft((turn, command) for command in reversed(more))
             self._work_came.clear()
+            self._idle.set()
 
     async def _perform(self, turn: PtyTurn, command: turns.Command) -> Sequence[turns.Command]:
         now = self._clock.monotonic()
@@ -408,8 +415,10 @@ class PtyLink:
             case turns.Recall():
                 known = await self._keeper().recall(self._input_id(command.part))
                 return turn.recalled(command.part, None if known is None else known.at, self._clock.monotonic())
-            case turns.Clear():
+            case turns.Clear(certain=True):
                 await self._keyboard.clear()
+            case turns.Clear():
+                await self._keyboard.clear_if(self._turn_text())
             case turns.FindAnswer():
                 return turn.found(await self._find_answer(turn, command))
             case _:

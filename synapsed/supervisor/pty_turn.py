@@ -146,7 +146,9 @@ class Recall:
 
 @dataclass(frozen=True, slots=True)
 class Clear:
-    """Empty the composer of the message that this turn typed."""
+    """Empty the composer of the message that this turn typed; with `certain` false only if it begins like it."""
+
+    certain: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -443,8 +445,10 @@ class PtyTurn:
 
     def interrupt(self) -> list[Command]:
         """Somebody stops the turn; what follows is told by `seen` or `told`."""
-        if self.state.phase in (Phase.PREPARED, Phase.PASTING):
-            return self._over(Interrupted("interrupted", "not yet submitted"))
+        if self.state.phase is Phase.PREPARED:
+            return self._over(Interrupted("interrupted", "not yet typed"))
+        if self.state.phase is Phase.PASTING:
+            return self._over(Clear(certain=False), Interrupted("interrupted", "not yet submitted"))
         if self.state.phase is Phase.SETTLING:
             return self._over(Clear(), Interrupted("interrupted", "not yet submitted"))
         self.state.interrupting = True

@@ -1,0 +1,380 @@
+"""Playbooks of the turn machine: facts in, commands out, no clock but the one passed in."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from synapsed.model.agent import Activity
+from synapsed.model.facts import PromptAccepted, TurnEnded, TurnFailed, TurnInterrupted
+from synapsed.model.task import Prompt
+from synapsed.profiles import Composer, Profile
+from synapsed.supervisor.pty_turn import (
+    Accepted,
+    AnswerFound,
+    Clear,
+    Ended,
+    Failed,
+    FindAnswer,
+    Interrupted,
+    Phase,
+    PtyTurn,
+    Recall,
+    Save,
+    Seen,
+    TurnState,
+    Type,
+    Undelivered,
+)
+from synapsed.terminal.delivery import Typed
+from synapsed.terminal.prompts import Asked
+from synapsed.terminal.verdict import Verdict
+
+TYPED = Typed("hello", b"hello", b"\r")
+TUI = Profile(name="tui", command="tui", composer=Composer(line="> (?P<text>.*)"))
+LINES = Profile(name="lines", command="lines", composer=Composer(line="^> (?P<text>.*)$", at_cursor=True))
+ASKED = Asked(Prompt(prompt_id="p", type="permission", prompt="May I?"), None)
+
+
+def turn(profile: Profile = TUI, *, channels: bool = True, state: TurnState | None = None) -> PtyTurn:
+    return PtyTurn(profile, TYPED, state or TurnState(), channels_tell=channels)
+
+
+def seen(
+    now: float,
+    *,
+    activity: Activity = Activity.READY,
+    composer: str = "empty",
+    offset: int = 0,
+    changed_at: float = 0.0,
+    settled: bool = True,
+    can_receive: bool | None = None,
+    asked: Asked | None = None,
+    error: tuple[str, str] | None = None,
+    interrupted: bool = False,
+) -> Seen:
+    receives = activity is Activity.READY and composer == "empty" if can_receive is None else can_receive
+    verdict = Verdict(activity=activity, evidence="test", settled=settled, can_receive=receives, asked=asked)
+    return Seen(
+        verdict=verdict,
+        composer=composer,
+        offset=offset,
+        now=now,
+        changed_at=changed_at,
+        error=error,
+        interrupted=interrupted,
+    )
+
+
+def submitted(profile: Profile = TUI, *, channels: bool = True) -> PtyTurn:
+    """A turn whose submit key was written at 1.0 s, at offset 20."""
+    machine = turn(profile, channels=channels)
+    assert machine.begin(0.0) == []
+    assert machine.seen(seen(0.0)) == [Save()]
+    assert machine.saved() == [Type("paste", b"hello")]
+    assert machine.typed("paste", 10, 0.1) == []
+    assert machine.seen(seen(0.15, composer="draft", offset=15, changed_at=0.12)) == []
+    assert machine.seen(seen(1.0, composer="draft", offset=15, changed_at=0.12)) == [Save()]
+    assert machine.state.submitted
+    assert machine.saved() == [Type("submit", b"\r")]
+    assert machine.typed("submit", 20, 1.0) == [Save()]
+    assert machine.phase is Phase.SUBMITTED
+    return machine
+
+
+def ns(seconds: float) -> int:
+    return int(seconds * 1e9)
+
+
+def ended(at: float, answer: str | None = "answer", turn_id: str | None = None) -> TurnEnded:
+    return TurnEnded(channel="hooks", at_ns=ns(at), answer=answer, turn=turn_id)
+
+
+def test_nothing_is_typed_before_the_program_can_receive() -> None:
+    machine = turn()
+    machine.begin(0.0)
+    for look in (
+        seen(0.0, activity=Activity.STARTING),
+        seen(0.1, composer="draft"),
+        seen(0.2, activity=Activity.WAITING, asked=ASKED),
+        seen(0.3, activity=Activity.BUSY),
+    ):
+        assert machine.seen(look) == []
+    assert machine.phase is Phase.PREPARED
+
+
+def test_a_person_who_types_between_the_decision_and_the_paste_holds_it() -> None:
+    machine = turn()
+    machine.begin(0.0)
+    machine.seen(seen(0.0))
+    machine.saved()
+    assert machine.held(0.1) == []
+    assert machine.seen(seen(0.2, composer="draft")) == []
+    assert machine.seen(seen(0.3)) == [Save()]
+
+
+def test_the_record_is_durable_before_the_paste_and_before_the_submit_key() -> None:
+    submitted()  # its own assertions are the order
+
+
+def test_a_hook_ends_the_turn_exactly() -> None:
+    machine = submitted()
+    accepted = PromptAccepted(channel="hooks", at_ns=ns(1.05))
+    assert machine.told(accepted, 1.05) == [Save(), Accepted("hooks: prompt accepted")]
+    assert machine.told(ended(2.0), 2.0) == [Ended("answer", True, "hooks: turn ended")]
+    assert machine.over
+
+
+def test_a_report_from_before_the_submission_is_of_another_turn() -> None:
+    machine = submitted()
+    assert machine.told(ended(0.5), 1.1) == []
+    assert not machine.over
+
+
+def test_a_report_of_another_turn_of_the_program_is_not_ours() -> None:
+    machine = submitted()
+    machine.told(PromptAccepted(channel="hooks", at_ns=ns(1.1), turn="ours"), 1.1)
+    assert machine.told(ended(1.5, turn_id="theirs"), 1.5) == []
+    assert machine.told(ended(1.6, turn_id="ours"), 1.6) == [Ended("answer", True, "hooks: turn ended")]
+
+
+def test_a_report_that_overtakes_the_keepers_word_is_kept() -> None:
+    machine = turn(state=TurnState(phase=Phase.SUBMITTING, submitted=True, submit_ns=ns(1.0)))
+    assert machine.begin(5.0) == [Recall("submit")]
+    assert machine.told(ended(2.0), 5.0) == []
+    assert machine.recalled("submit", 20, 5.1) == [Save(), Ended("answer", True, "hooks: turn ended")]
+
+
+def test_ready_without_a_report_waits_for_the_channel_and_then_looks_the_answer_up() -> None:
+    machine = submitted()
+    machine.seen(seen(1.2, activity=Activity.BUSY, offset=30))
+    assert machine.seen(seen(3.0, offset=90)) == []
+    assert machine.deadline == pytest.approx(4.5)
+    assert machine.seen(seen(4.6, offset=90)) == [FindAnswer(ns(1.0), "test")]
+    assert machine.found(AnswerFound("text", False, "screen")) == [Ended("text", False, "screen")]
+
+
+def test_a_silent_gap_is_not_the_end() -> None:
+    machine = submitted()
+    machine.seen(seen(1.2, activity=Activity.BUSY, offset=30))
+    machine.seen(seen(2.0, offset=40))
+    assert machine.seen(seen(2.5, activity=Activity.BUSY, offset=50)) == []
+    assert machine.seen(seen(4.0, offset=60)) == []
+    assert machine.seen(seen(5.0, offset=60)) == []
+    assert machine.phase is Phase.WORKING
+
+
+def test_a_line_program_ends_when_its_prompt_is_back() -> None:
+    machine = submitted(LINES, channels=False)
+    assert machine.seen(seen(1.01, composer="draft", offset=20)) == []
+    commands = machine.seen(seen(1.1, offset=60))
+    assert [type(command) for command in commands] == [Save, Accepted, FindAnswer]
+
+
+def test_a_line_program_that_has_written_nothing_since_is_not_done() -> None:
+    machine = submitted(LINES, channels=False)
+    assert machine.seen(seen(1.01, offset=20)) == []
+    assert machine.phase is Phase.SUBMITTED
+
+
+def test_an_unaccepted_message_gets_one_more_submit_key_and_then_fails() -> None:
+    machine = submitted()
+    assert machine.seen(seen(2.0, composer="draft")) == []
+    assert machine.seen(seen(3.1, composer="draft")) == [Save(), Type("submit2", b"\r")]
+    assert machine.seen(seen(4.0, composer="draft")) == []
+    commands = machine.seen(seen(5.2, composer="draft"))
+    assert commands[0] == Clear()
+    assert isinstance(commands[1], Undelivered)
+
+
+def test_a_paste_that_never_shows_is_undelivered_and_never_submitted() -> None:
+    machine = turn()
+    machine.begin(0.0)
+    machine.seen(seen(0.0))
+    machine.saved()
+    machine.typed("paste", 10, 0.1)
+    assert machine.seen(seen(1.0, offset=11)) == []
+    commands = machine.seen(seen(3.2, offset=11))
+    assert [type(command) for command in commands] == [Undelivered]
+    assert not machine.state.submitted
+
+
+def test_a_program_that_does_not_echo_gets_its_submit_key() -> None:
+    machine = turn(LINES)
+    machine.begin(0.0)
+    machine.seen(seen(0.0))
+    machine.saved()
+    machine.typed("paste", 10, 0.1)
+    assert machine.seen(seen(3.2, composer="absent")) == [Save()]
+    assert machine.phase is Phase.SUBMITTING
+
+
+def test_a_dialog_that_comes_up_after_the_paste_is_not_answered_by_the_submit_key() -> None:
+    machine = turn()
+    machine.begin(0.0)
+    machine.seen(seen(0.0))
+    machine.saved()
+    machine.typed("paste", 10, 0.1)
+    dialog = seen(9.0, activity=Activity.WAITING, composer="absent", asked=ASKED, offset=40)
+    assert machine.seen(dialog) == []
+    assert machine.phase is Phase.SETTLING
+
+
+def test_interrupting_before_the_submission_takes_the_text_back() -> None:
+    machine = turn()
+    machine.begin(0.0)
+    machine.seen(seen(0.0))
+    machine.saved()
+    machine.typed("paste", 10, 0.1)
+    assert machine.interrupt() == [Clear(), Interrupted("interrupted", "not yet submitted")]
+
+
+def test_interrupting_a_running_turn_ends_it_when_the_program_is_ready() -> None:
+    machine = submitted()
+    machine.seen(seen(1.2, activity=Activity.BUSY, offset=30))
+    assert machine.interrupt() == [Save()]
+    assert machine.seen(seen(1.3, activity=Activity.BUSY, offset=35)) == []
+    assert machine.seen(seen(1.4, offset=40)) == [Interrupted("interrupted", "test")]
+
+
+def test_a_report_of_the_end_after_an_interrupt_is_the_interrupts() -> None:
+    machine = submitted()
+    machine.told(PromptAccepted(channel="hooks", at_ns=ns(1.1)), 1.1)
+    machine.interrupt()
+    assert machine.told(ended(1.5, answer="partial"), 1.5) == [Interrupted("interrupted", "hooks: turn ended")]
+
+
+@pytest.mark.parametrize("by_report", [True, False])
+def test_a_person_who_stops_the_turn_in_the_terminal(by_report: bool) -> None:
+    machine = submitted()
+    machine.seen(seen(1.2, activity=Activity.BUSY, offset=30))
+    if by_report:
+        (command,) = machine.told(TurnInterrupted(channel="status", at_ns=ns(2.0)), 2.0)
+    else:
+        (command,) = machine.seen(seen(2.0, offset=50, interrupted=True))
+    assert isinstance(command, Interrupted)
+    assert command.reason == "person"
+
+
+def test_a_refused_permission_that_stops_the_turn_is_no_answer() -> None:
+    machine = submitted()
+    machine.seen(seen(1.2, activity=Activity.WAITING, asked=ASKED, offset=30))
+    assert machine.refuse() == [Save()]
+    assert machine.seen(seen(2.0, offset=40)) == []
+    (command,) = machine.seen(seen(3.6, offset=40))
+    assert command == Interrupted("refused", "test")
+
+
+def test_a_refusal_after_which_the_model_goes_on_gives_its_answer() -> None:
+    machine = submitted()
+    machine.seen(seen(1.2, activity=Activity.WAITING, asked=ASKED, offset=30))
+    machine.refuse()
+    assert machine.told(ended(2.0, answer="As you wish."), 2.0) == [Ended("As you wish.", True, "hooks: turn ended")]
+
+
+def test_the_programs_own_error_fails_the_turn() -> None:
+    machine = submitted()
+    machine.seen(seen(1.2, activity=Activity.BUSY, offset=30))
+    machine.seen(seen(2.0, offset=50, error=("MODEL_ERROR", "API Error: 400")))
+    (command,) = machine.seen(seen(3.6, offset=50, error=("MODEL_ERROR", "API Error: 400")))
+    assert command == Failed("MODEL_ERROR", "API Error: 400", "test")
+
+
+def test_a_reported_failure_fails_the_turn() -> None:
+    machine = submitted()
+    failure = TurnFailed(channel="hooks", at_ns=ns(2.0), code="RATE_LIMITED", message="429")
+    assert machine.told(failure, 2.0) == [Failed("RATE_LIMITED", "429", "hooks: turn failed")]
+
+
+@pytest.mark.parametrize("phase", [Phase.PASTING, Phase.SETTLING])
+@pytest.mark.parametrize("written", [True, False])
+def test_a_restart_around_the_paste_asks_the_keeper(phase: Phase, *, written: bool) -> None:
+    machine = turn(state=TurnState(phase=phase))
+    assert machine.begin(100.0) == [Recall("paste")]
+    assert machine.recalled("paste", 10 if written else None, 100.0) == []
+    assert machine.phase is (Phase.SETTLING if written else Phase.PREPARED)
+
+
+def test_a_restart_before_the_submit_key_was_written_submits_once() -> None:
+    machine = turn(state=TurnState(phase=Phase.SUBMITTING, submitted=True, submit_ns=1))
+    assert machine.begin(100.0) == [Recall("submit")]
+    assert machine.recalled("submit", None, 100.0) == []
+    assert not machine.state.submitted
+    machine._pasted_at_offset = 0
+    assert machine.seen(seen(101.0, composer="draft", offset=5)) == [Save()]
+    assert machine.saved() == [Type("submit", b"\r")]
+
+
+def test_a_restart_while_working_goes_on() -> None:
+    machine = turn(state=TurnState(phase=Phase.WORKING, submitted=True, submit_ns=ns(1.0), submit_offset=20))
+    assert machine.begin(100.0) == []
+    assert machine.told(ended(50.0), 100.0) == [Ended("answer", True, "hooks: turn ended")]
+
+
+def test_an_illegal_step_raises_and_changes_nothing() -> None:
+    machine = turn()
+    with pytest.raises(ValueError, match="does not go"):
+        machine._go(Phase.WORKING)
+    assert machine.phase is Phase.PREPARED
+
+
+FACTS = st.one_of(
+    st.builds(
+        seen,
+        st.just(0.0),
+        activity=st.sampled_from(Activity),
+        composer=st.sampled_from(["empty", "draft", "absent"]),
+        offset=st.integers(0, 100),
+        settled=st.booleans(),
+        can_receive=st.booleans(),
+        asked=st.sampled_from([None, ASKED]),
+        error=st.sampled_from([None, ("MODEL_ERROR", "x")]),
+        interrupted=st.booleans(),
+    ),
+    st.sampled_from(["saved", "held", "interrupt", "refuse", "found", "typed-paste", "typed-submit"]),
+    st.builds(ended, st.floats(0, 50), st.sampled_from([None, "", "text"]), st.sampled_from([None, "a", "b"])),
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(FACTS, max_size=30), st.booleans(), st.sampled_from([TUI, LINES]))
+def test_whatever_happens_a_turn_pastes_and_submits_at_most_once_and_ends_once(
+    facts: list[object], channels: bool, profile: Profile
+) -> None:
+    machine = turn(profile, channels=channels)
+    machine.begin(0.0)
+    typed: list[str] = []
+    ends = 0
+    now = 0.0
+    pending: str | None = None
+    for fact in facts:
+        now += 0.7
+        commands: list[object] = []
+        match fact:
+            case Seen():
+                look = Seen(**{**{n: getattr(fact, n) for n in fact.__slots__}, "now": now, "changed_at": now - 0.5})
+                commands = list(machine.seen(look))
+            case TurnEnded():
+                commands = list(machine.told(fact, now))
+            case "saved" if machine.phase in (Phase.PASTING, Phase.SUBMITTING) and pending is None:
+                commands = list(machine.saved())
+            case "held" if pending == "paste":
+                machine.held(now)
+                pending = None
+                typed.pop()
+            case "interrupt" if not machine.over:
+                commands = list(machine.interrupt())
+            case "refuse" if not machine.over:
+                commands = list(machine.refuse())
+            case "found":
+                commands = list(machine.found(AnswerFound("t", False, "screen")))
+            case "typed-paste" | "typed-submit" if pending is not None:
+                commands = list(machine.typed(pending, 10, now))
+                pending = None
+        for command in commands:
+            if isinstance(command, Type):
+                typed.append(command.part)
+                pending = command.part if command.part != "submit2" else pending
+            ends += isinstance(command, Ended | Failed | Interrupted | Undelivered)
+    assert all(typed.count(part) <= 1 for part in ("paste", "submit", "submit2"))
+    assert "submit" not in typed or typed.index("paste") < typed.index("submit")
+    assert ends == (1 if machine.over else 0)
