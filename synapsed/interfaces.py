@@ -3,7 +3,7 @@
 Each has one real implementation and one fake under `tests/fakes`; the same contract tests run against both.
 """
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
@@ -84,9 +84,9 @@ class EventLog(Protocol):
         """At most `limit` events with an id greater than `after`, oldest first."""
         ...
 
-    def follow(self, after: int, *, task_id: str | None = None, agent_id: str | None = None) -> AsyncIterator[Event]:
+    def follow(self, after: int, *, task_id: str | None = None, agent_id: str | None = None) -> AsyncGenerator[Event]:
         """Every such event with an id greater than `after`, until the store is closed. A pull view: a slow reader costs
-        nothing but its cursor."""
+        nothing but its cursor. Leave it by `aclosing`."""
         ...
 
 
@@ -95,8 +95,8 @@ class Store(Protocol):
     StoreError is raised (`details["reason"]`: `full`, `corrupt`, `busy`, `io`, …), nothing of that call is stored, and
     later calls work again when the cause is gone.
 
-    Tasks and records are given out as fresh objects. What is put is taken as it is at the call; the data of an event
-    must not be changed afterwards."""
+    What is put is taken as it is at the call. Tasks and records are given out as fresh objects; an event that is read
+    is shared by its readers and must not be changed."""
 
     @property
     def events(self) -> EventLog: ...

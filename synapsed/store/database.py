@@ -1,5 +1,8 @@
 """The database file: opened safely, written by one thread in groups, read by another. Knows nothing of what is kept.
 
+A third thread copies the write-ahead log back into the file, because that waits for the disk (it is the only thing that
+does, in WAL with `synchronous = NORMAL`), and neither a commit nor a query should.
+
 Group commit without locks: all bookkeeping happens in the event loop. Writes wait in a queue; one group at a time is
 handed to the writer's thread, which runs its jobs in one transaction, and whatever arrived meanwhile is the next group.
 A lone write so costs one transaction, and many at once share one.
@@ -35,8 +38,18 @@ GROUP_MAX = 256
 BUSY_TIMEOUT = 5000
 """Milliseconds to wait for another process (a person's `sqlite3`, a backup) that holds the lock."""
 
-WAL_SIZE_MAX = 16 * 1024 * 1024
-"""Bytes to which the write-ahead log is cut back after a checkpoint."""
+CHECKPOINT_ROWS = 1000
+"""Rows written between two checkpoints: some 10 MB of write-ahead log when each commit is alone."""
+
+WAL_PAGES_MAX = 16_384
+"""Pages (of 4 KiB) in the write-ahead log at which the writer itself makes a checkpoint: the bound when writes never
+pause long enough for the one aside to reach the end."""
+
+WAL_SIZE_MAX = WAL_PAGES_MAX * 4096
+"""Bytes to which the write-ahead log is cut back when it starts over."""
+
+CACHE_SIZE = 4096
+"""KiB of pages that a connection keeps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,23 +71,25 @@ class Database:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._loop = asyncio.get_running_loop()
-        self._writer = ThreadPoolExecutor(1, "store-writer")
-        self._reader = ThreadPoolExecutor(1, "store-reader")
-        self._write_connection: sqlite3.Connection | None = None
-        self._read_connection: sqlite3.Connection | None = None
+        self._writer = _Worker("store-writer")
+        self._reader = _Worker("store-reader")
+        self._checkpointer = _Worker("store-checkpoint")
+        self._rows_checkpointed = 0
         self._slots = asyncio.Semaphore(WRITES_MAX)
         self._pending: deque[_Write] = deque()
         self._idle = asyncio.Event()
         self._idle.set()
-        self._closing = False
+        self._draining = False
+        self._closed = False
 
     @classmethod
     async def open(cls, path: Path) -> Self:
         """The database at `path`, created (0600) or brought to the newest schema. Raises StoreError."""
         database = cls(path)
         try:
-            database._write_connection = await database._run(database._writer, database._open_writer)
-            database._read_connection = await database._run(database._reader, database._open_reader)
+            await database._run(database._writer, database._open_writer)
+            await database._run(database._reader, database._open_reader)
+            await database._run(database._checkpointer, database._open_checkpointer)
         except BaseException:
             await database.close()
             raise
@@ -86,10 +101,10 @@ class Database:
         `done` is then called with the value, in the event loop, in the same order and before any waiter goes on; also
         when the caller was cancelled, for a write that has begun completes. Raises StoreError.
         """
-        self._check_open()
+        self._check(closed=self._draining)
         await self._slots.acquire()
         try:
-            self._check_open()
+            self._check(closed=self._draining)
         except StoreError:
             self._slots.release()
             raise
@@ -102,28 +117,28 @@ class Database:
 
     async def read[T](self, query: Callable[[sqlite3.Connection], T]) -> T:
         """The value of `query`, run in the reader's thread on one snapshot of what is committed. Raises StoreError."""
-        self._check_open()
+        self._check(closed=self._closed)
         return await self._run(self._reader, self._query, query)
 
-    async def close(self) -> None:
-        """Finish what was begun, refuse the rest, close the file. May be called again."""
-        self._closing = True
+    async def drain(self) -> None:
+        """Refuse writes from now on, and finish those that were begun."""
+        self._draining = True
         await self._idle.wait()
-        for executor, connection in ((self._reader, self._read_connection), (self._writer, self._write_connection)):
-            if connection is not None:
-                with suppress(RuntimeError):  # closed before
-                    await self._loop.run_in_executor(executor, connection.close)
-            executor.shutdown(wait=False)
 
-    def _check_open(self) -> None:
-        if self._closing:
-            raise StoreError("the store is closed", reason="closed")
+    async def close(self) -> None:
+        """Drain, refuse reads too, close the file. May be called again."""
+        await self.drain()
+        self._closed = True
+        for worker in (self._reader, self._checkpointer, self._writer):
+            await worker.close()
 
-    async def _run[**P, T](
-        self, executor: ThreadPoolExecutor, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs
-    ) -> T:
+    def _check(self, *, closed: bool) -> None:
+        if closed:
+            raise StoreError(f"{self._path}: the store is closed", reason="closed")
+
+    async def _run[**P, T](self, worker: "_Worker", call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         try:
-            return await self._loop.run_in_executor(executor, lambda: call(*args, **kwargs))
+            return await self._loop.run_in_executor(worker.executor, lambda: call(*args, **kwargs))
         except sqlite3.Error as error:
             raise _store_error(error, self._path) from error
 
@@ -135,7 +150,7 @@ class Database:
         def tell(future: Future[list[_Outcome]]) -> None:
             self._loop.call_soon_threadsafe(self._end_group, group, future.result())
 
-        self._writer.submit(self._commit_group, [write.job for write in group]).add_done_callback(tell)
+        self._writer.executor.submit(self._group, [write.job for write in group]).add_done_callback(tell)
 
     def _end_group(self, group: Sequence[_Write], outcomes: Sequence[_Outcome]) -> None:
         for write, outcome in zip(group, outcomes, strict=True):
@@ -155,6 +170,14 @@ class Database:
 
     # --- in the writer's thread --------------------------------------------------------------------------------------
 
+    def _group(self, jobs: Sequence[Callable[[sqlite3.Connection], Any]]) -> list[_Outcome]:
+        outcomes = self._commit_group(jobs)
+        rows = self._writer.connection.total_changes
+        if rows - self._rows_checkpointed >= CHECKPOINT_ROWS:
+            self._rows_checkpointed = rows
+            self._checkpointer.executor.submit(self._checkpoint)
+        return outcomes
+
     def _commit_group(self, jobs: Sequence[Callable[[sqlite3.Connection], Any]]) -> list[_Outcome]:
         try:
             return [_Outcome(value) for value in self._transaction(jobs)]
@@ -164,8 +187,7 @@ class Database:
         return [outcome for job in jobs for outcome in self._commit_group([job])]
 
     def _transaction(self, jobs: Sequence[Callable[[sqlite3.Connection], Any]]) -> list[Any]:
-        connection = self._write_connection
-        assert connection is not None
+        connection = self._writer.connection
         if connection.in_transaction:  # the disk failed so badly that the last one could not even be rolled back
             connection.execute("ROLLBACK")
         connection.execute("BEGIN IMMEDIATE")
@@ -187,34 +209,27 @@ class Database:
             return _Outcome(error=StoreError(f"this cannot be kept: {error}", reason="unencodable"))
         return _Outcome(error=error)
 
-    def _open_writer(self) -> sqlite3.Connection:
+    def _open_writer(self) -> None:
         _create_private(self._path)
-        connection = _connect(self._path)
+        connection = self._writer.connect(self._path)
         try:
             connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # heeded only while the file is empty
             _switch_to_wal(connection)
-            connection.execute("PRAGMA synchronous = NORMAL")
-            connection.execute("PRAGMA foreign_keys = ON")
-            connection.execute(f"PRAGMA journal_size_limit = {WAL_SIZE_MAX}")
             migrate(connection)
         except StoreError as error:
-            connection.close()
             raise StoreError(f"{self._path}: {error.message}", **error.details, path=str(self._path)) from None
-        except BaseException:
-            connection.close()
-            raise
-        return connection
+        connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute("PRAGMA foreign_keys = ON")
+        connection.execute(f"PRAGMA wal_autocheckpoint = {WAL_PAGES_MAX}")
+        connection.execute(f"PRAGMA journal_size_limit = {WAL_SIZE_MAX}")
 
     # --- in the reader's thread --------------------------------------------------------------------------------------
 
-    def _open_reader(self) -> sqlite3.Connection:
-        connection = _connect(self._path)
-        connection.execute("PRAGMA query_only = ON")
-        return connection
+    def _open_reader(self) -> None:
+        self._reader.connect(self._path).execute("PRAGMA query_only = ON")
 
     def _query[T](self, query: Callable[[sqlite3.Connection], T]) -> T:
-        connection = self._read_connection
-        assert connection is not None
+        connection = self._reader.connection
         connection.execute("BEGIN")
         try:
             return query(connection)
@@ -222,11 +237,42 @@ class Database:
             if connection.in_transaction:
                 connection.execute("COMMIT")
 
+    # --- in the checkpointer's thread --------------------------------------------------------------------------------
 
-def _connect(path: Path) -> sqlite3.Connection:
-    connection = sqlite3.connect(path, autocommit=True, cached_statements=64)
-    connection.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT}")
-    return connection
+    def _open_checkpointer(self) -> None:
+        self._checkpointer.connect(self._path).execute("PRAGMA synchronous = NORMAL")
+
+    def _checkpoint(self) -> None:
+        # What fails here fails again at WAL_PAGES_MAX or when the disk is full, where there is someone to tell.
+        with suppress(sqlite3.Error):
+            self._checkpointer.connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+
+
+class _Worker:
+    """A thread and its connection, which is used nowhere else."""
+
+    def __init__(self, name: str) -> None:
+        self.executor = ThreadPoolExecutor(1, name)
+        self._connection: sqlite3.Connection | None = None
+
+    @property
+    def connection(self) -> sqlite3.Connection:
+        assert self._connection is not None, "connected by open()"
+        return self._connection
+
+    def connect(self, path: Path) -> sqlite3.Connection:
+        """In the thread."""
+        self._connection = sqlite3.connect(path, autocommit=True)
+        self._connection.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT}")
+        self._connection.execute(f"PRAGMA cache_size = -{CACHE_SIZE}")
+        return self._connection
+
+    async def close(self) -> None:
+        """Close the connection after what is queued, and end the thread."""
+        if self._connection is not None:
+            connection, self._connection = self._connection, None
+            await asyncio.get_running_loop().run_in_executor(self.executor, connection.close)
+        self.executor.shutdown(wait=False)
 
 
 def _switch_to_wal(connection: sqlite3.Connection) -> None:

@@ -8,8 +8,9 @@ it: a follower that slept through ten thousand events of others goes on at that 
 
 import asyncio
 import sqlite3
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from synapsed.model.events import Event, parse_event
 from synapsed.store.database import Database
@@ -43,9 +44,9 @@ class _Which:
     task_id: str | None
     agent_id: str | None
 
-    def matches(self, event: Event) -> bool:
-        return (self.task_id is None or event.task_id == self.task_id) and (
-            self.agent_id is None or event.agent_id == self.agent_id
+    def matches(self, row: EventRow) -> bool:
+        return (self.task_id is None or row.task_id == self.task_id) and (
+            self.agent_id is None or row.agent_id == self.agent_id
         )
 
     @property
@@ -56,40 +57,62 @@ class _Which:
         return f"agent {self.agent_id}" if self.agent_id is not None else None
 
 
+class _Recent:
+    """An event in memory: kept as it was written until someone reads it, then as one object for all readers. Never the
+    writer's own object, which he may go on changing."""
+
+    __slots__ = ("_event", "id", "row")
+
+    def __init__(self, event_id: int, row: EventRow) -> None:
+        self.id = event_id
+        self.row = row
+        self._event: Event | None = None
+
+    @property
+    def event(self) -> Event:
+        if self._event is None:
+            self._event = _event(self.id, self.row.at, self.row.agent_id, self.row.task_id, self.row.data)
+        return self._event
+
+
 class _Ring:
     """The newest events, without a gap: ids `first` to `last`, each in the slot of its id modulo the capacity."""
 
     def __init__(self, last: int, events_max: int, bytes_max: int) -> None:
         self.first = last + 1
         self.last = last
-        self._slots: list[tuple[Event, int] | None] = [None] * events_max
+        self._slots: list[_Recent | None] = [None] * events_max
         self._bytes = 0
         self._bytes_max = bytes_max
 
-    def append(self, event: Event, size: int) -> None:
-        assert event.id == self.last + 1, "ids grow by one"
-        if event.id - self.first == len(self._slots):
+    def append(self, recent: _Recent) -> None:
+        assert recent.id == self.last + 1, "ids grow by one"
+        if recent.id - self.first == len(self._slots):
             self._drop_first()
-        self._slots[event.id % len(self._slots)] = (event, size)
-        self.last = event.id
-        self._bytes += size
+        self._slots[recent.id % len(self._slots)] = recent
+        self.last = recent.id
+        self._bytes += len(recent.row.data)
         while self._bytes > self._bytes_max:
             self._drop_first()
 
-    def between(self, after: int, upto: int) -> Iterable[Event]:
+    def covers(self, after: int) -> bool:
+        """Whether everything after `after` is here."""
+        return after + 1 >= self.first
+
+    def between(self, after: int, upto: int) -> Iterator[_Recent]:
         """The events with `after < id <= upto`, which must all be here."""
         slots = self._slots
         for number in range(after + 1, upto + 1):
-            slot = slots[number % len(slots)]
-            assert slot is not None
-            yield slot[0]
+            recent = slots[number % len(slots)]
+            assert recent is not None
+            yield recent
 
     def _drop_first(self) -> None:
         place = self.first % len(self._slots)
-        slot = self._slots[place]
-        assert slot is not None
+        oldest = self._slots[place]
+        assert oldest is not None
         self._slots[place] = None
-        self._bytes -= slot[1]
+        self._bytes -= len(oldest.row.data)
         self.first += 1
 
 
@@ -115,11 +138,13 @@ class SqliteEventLog:
 
     async def follow(
         self, after: int, *, task_id: str | None = None, agent_id: str | None = None
-    ) -> AsyncIterator[Event]:
+    ) -> AsyncGenerator[Event]:
         which = _Which(task_id, agent_id)
         cursor = after
-        while not self._closed:
+        while True:
             upto = self.last_id
+            if self._closed and cursor < upto and not self._ring.covers(cursor):
+                return
             batch = await self._read(cursor, upto, which, FOLLOW_BATCH)
             for event in batch:
                 yield event
@@ -128,20 +153,22 @@ class SqliteEventLog:
                 continue
             cursor = max(cursor, upto)
             # No await between this comparison and the registration, so that no event falls in between.
-            if self.last_id == upto and not self._closed:
+            if self.last_id == upto:
+                if self._closed:
+                    return
                 cursor = max(cursor, await self._changed(which.topic))
 
-    def publish(self, events: Iterable[tuple[Event, int]]) -> None:
-        """Make durable events visible: each with the size of its JSON, ids growing by one."""
-        for event, size in events:
-            self._ring.append(event, size)
-            self._wake(None, event.id - 1)
-            self._wake(f"agent {event.agent_id}", event.id - 1)
-            if event.task_id is not None:
-                self._wake(f"task {event.task_id}", event.id - 1)
+    def publish(self, ids: Sequence[int], rows: Sequence[EventRow]) -> None:
+        """Make durable events visible; their ids grow by one."""
+        for event_id, row in zip(ids, rows, strict=True):
+            self._ring.append(_Recent(event_id, row))
+            self._wake(None, event_id - 1)
+            self._wake(f"agent {row.agent_id}", event_id - 1)
+            if row.task_id is not None:
+                self._wake(f"task {row.task_id}", event_id - 1)
 
     def close(self) -> None:
-        """End every follower."""
+        """End every follower when it has had what is in memory. The database may be closed from now on."""
         self._closed = True
         for topic in list(self._waiting):
             self._wake(topic, self.last_id)
@@ -149,15 +176,10 @@ class SqliteEventLog:
     async def _read(self, after: int, upto: int, which: _Which, limit: int) -> list[Event]:
         if after >= upto or limit <= 0:
             return []
-        if after + 1 < self._ring.first:
+        if not self._ring.covers(after):
             return await self._database.read(lambda connection: _select(connection, after, upto, which, limit))
-        found: list[Event] = []
-        for event in self._ring.between(after, upto):
-            if which.matches(event):
-                found.append(event)
-                if len(found) == limit:
-                    break
-        return found
+        matching = (recent.event for recent in self._ring.between(after, upto) if which.matches(recent.row))
+        return list(islice(matching, limit))
 
     async def _changed(self, topic: str | None) -> int:
         """Wait for the next event of `topic`; the cursor just before it."""
@@ -210,7 +232,8 @@ def _select(connection: sqlite3.Connection, after: int, upto: int, which: _Which
         f"SELECT id, at, agent_id, task_id, data FROM events WHERE {' AND '.join(where)} ORDER BY id LIMIT ?",  # noqa: S608 - constants
         (*values, limit),
     )
-    return [
-        Event(id=number, at=at, agent_id=agent_id, task_id=task_id, data=parse_event(data))
-        for number, at, agent_id, task_id, data in rows
-    ]
+    return [_event(*row) for row in rows]
+
+
+def _event(event_id: int, at: float, agent_id: str, task_id: str | None, data: str) -> Event:
+    return Event(id=event_id, at=at, agent_id=agent_id, task_id=task_id, data=parse_event(data))

@@ -84,7 +84,9 @@ class SqliteStore:
         return cls(database, SqliteEventLog(database, last_id), clock)
 
     async def close(self) -> None:
-        """End the followers, finish the commits that were begun, close the file. May be called again."""
+        """Finish the commits that were begun, let the followers have them and end, close the file. May be called
+        again."""
+        await self._database.drain()
         self._log.close()
         await self._database.close()
 
@@ -179,17 +181,17 @@ class SqliteStore:
 
     async def _write(self, change: _Change, events: Sequence[NewEvent]) -> list[Event]:
         """Apply `change`; as soon as it is durable, and whether or not the caller still waits, show it."""
-        written: list[Event] = []
 
         def show(ids: list[int]) -> None:
-            for event_id, new, row in zip(ids, events, change.events, strict=True):
-                written.append(Event(id=event_id, at=row.at, agent_id=new.agent_id, task_id=new.task_id, data=new.data))
             for task in change.tasks:
                 self._recent.put(task)
-            self._log.publish(zip(written, (len(row.data) for row in change.events), strict=True))
+            self._log.publish(ids, change.events)
 
-        await self._database.write(change.apply, show)
-        return written
+        ids = await self._database.write(change.apply, show)
+        return [
+            Event(id=event_id, at=row.at, agent_id=row.agent_id, task_id=row.task_id, data=new.data)
+            for event_id, row, new in zip(ids, change.events, events, strict=True)
+        ]
 
 
 @contextmanager

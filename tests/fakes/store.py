@@ -2,7 +2,7 @@
 
 import asyncio
 import itertools
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 
 from synapsed.clock import Clock, SystemClock
 from synapsed.errors import InvalidRequest, StoreError
@@ -38,12 +38,14 @@ class MemoryEventLog:
 
     async def follow(
         self, after: int, *, task_id: str | None = None, agent_id: str | None = None
-    ) -> AsyncIterator[Event]:
-        while not self._closed:
+    ) -> AsyncGenerator[Event]:
+        while True:
             changed = self._changed
             for event in await self.read(after, task_id=task_id, agent_id=agent_id, limit=len(self.all)):
                 yield event
                 after = event.id
+            if self._closed:
+                return
             await changed.wait()
 
     def append(self, events: Sequence[Event]) -> None:
