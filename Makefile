@@ -1,0 +1,53 @@
+# `make demo` and `make test` do everything on a fresh machine; both set the environment up first.
+
+PY := .venv/bin/python
+STAMP := .venv/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help setup run demo test check lint test-real clis record bench lock clean
+
+help: ## what there is
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+setup: $(STAMP) ## make .venv with everything pinned
+
+$(STAMP): requirements.lock pyproject.toml scripts/setup
+	@scripts/setup
+
+run: $(STAMP) ## the daemon in the foreground
+	@$(PY) -m synapsed run
+
+demo: $(STAMP) ## a daemon, two agents, a message from one to the other
+	@$(PY) examples/demo.py
+
+test: $(STAMP) ## the tests; real agent programs too, where they are installed (make clis)
+	@scripts/test
+
+check: $(STAMP) lint clis ## the gate: format, lint, types, contracts, tests, one turn on real programs
+	@scripts/test
+
+lint: $(STAMP) ## format, lint, types, import contracts
+	.venv/bin/ruff format --check .
+	.venv/bin/ruff check .
+	$(PY) -m mypy
+	.venv/bin/lint-imports --no-cache
+
+clis: $(STAMP) ## install the pinned agent programs from npm into the cache
+	@$(PY) -m tests.real.programs install
+
+test-real: $(STAMP) clis ## everything on the real agent programs
+	@$(PY) -m tests.real.run
+
+record: $(STAMP) clis ## record real runs anew (tests/recordings)
+	@$(PY) -m tests.real.record
+
+bench: $(STAMP) ## the bars of docs/benchmarks.md, side by side with peers
+	@$(PY) -m bench
+
+lock: ## write requirements.lock anew from pyproject.toml
+	$(PY) -m pip install -q 'uv>=0.9,<1'
+	.venv/bin/uv pip compile --quiet --universal --python-version 3.13 --generate-hashes --extra dev --extra bench \
+	  --no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock' -o requirements.lock pyproject.toml
+
+clean: ## remove what is built
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis dist
