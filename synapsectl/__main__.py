@@ -1,0 +1,153 @@
+"""`synapsectl VERB …`: finds the verb, imports its module only, turns errors into exit codes."""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import NamedTuple, NoReturn, Protocol, cast
+
+from synapsectl.context import Context
+from synapsectl.errors import CtlError
+from synapsectl.output import PROGRAM, Output
+
+__all__ = ["ALIASES", "VERBS", "main"]
+
+USAGE = 2
+INTERRUPTED = 130
+"""128 + SIGINT, as a shell has it."""
+PIPE_CLOSED = 141
+"""128 + SIGPIPE: whoever read our output has enough."""
+
+
+class Verb(NamedTuple):
+    module: str
+    help: str
+
+
+class Command(Protocol):
+    """A module under `commands`. With `TAKES_REST = True` it has a use for what stands after `--`."""
+
+    @staticmethod
+    def configure(parser: argparse.ArgumentParser) -> None: ...
+
+    @staticmethod
+    def run(args: argparse.Namespace, ctx: Context) -> int: ...
+
+
+VERBS = {
+    "start": Verb("start", "start an agent"),
+    "run": Verb("run", "start an agent and attach to it"),
+    "stop": Verb("stop", "stop agents and everything they started"),
+    "restart": Verb("restart", "stop agents and start them again in their conversation"),
+    "kill": Verb("kill", "kill agents' programs; their restart policy applies"),
+    "list": Verb("list_", "the agents and what they are doing"),
+    "status": Verb("status", "one agent closely, or the daemon"),
+    "attach": Verb("attach", "put this terminal on an agent"),
+    "send": Verb("send", "send a message to agents, and wait for the answers"),
+    "tasks": Verb("tasks", "the messages and what became of them"),
+    "task": Verb("task", "one task, with its answer"),
+    "input": Verb("input_", "answer what an agent asks"),
+    "approve": Verb("approve", "answer yes to what an agent asks"),
+    "deny": Verb("deny", "answer no to what an agent asks"),
+    "cancel": Verb("cancel", "cancel a task, or interrupt an agent"),
+    "logs": Verb("logs", "what an agent printed"),
+    "events": Verb("events", "what happens, as it happens"),
+    "screen": Verb("screen", "an agent's screen now"),
+    "profiles": Verb("profiles", "the kinds of agents that can be started"),
+    "shutdown": Verb("shutdown", "stop the daemon"),
+    "completion": Verb("completion", "a completion script for a shell"),
+    "version": Verb("version", "versions of the tool and of the daemon"),
+}
+ALIASES = {"ls": "list"}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one verb; returns the exit code of DESIGN §8."""
+    out = Output(sys.stdout, sys.stderr, columns=_columns())
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    try:
+        return _dispatch(arguments, out)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        # What is still buffered would be written at exit, to nobody.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return PIPE_CLOSED
+
+
+def _dispatch(arguments: list[str], out: Output) -> int:
+    name = arguments[0] if arguments else ""
+    if name in ("-h", "--help", "help"):
+        _overview(out.stdout)
+        return 0
+    if name == "--version":
+        name = "version"
+    verb = VERBS.get(ALIASES.get(name, name))
+    if verb is None:
+        return _unknown(name, out)
+    command = cast("Command", import_module(f"synapsectl.commands.{verb.module}"))
+    args = _parse(name, verb, command, arguments[1:])
+    as_json = bool(getattr(args, "json", False))
+    try:
+        code = command.run(args, Context(os.environ, out))
+    except CtlError as error:
+        if as_json:
+            out.document(error.document())
+        out.note(str(error))
+        code = error.exit_code
+    sys.stdout.flush()
+    return code
+
+
+def _parse(name: str, verb: Verb, command: Command, arguments: list[str]) -> argparse.Namespace:
+    """`args.rest` is what stands after the first `--`: None without one. Nothing in there is taken for an option."""
+    parser = _Parser(
+        prog=f"{PROGRAM} {name}", description=f"{verb.help[0].upper()}{verb.help[1:]}.", allow_abbrev=False
+    )
+    command.configure(parser)
+    rest = None
+    if "--" in arguments:
+        at = arguments.index("--")
+        arguments, rest = arguments[:at], arguments[at + 1 :]
+    args = parser.parse_intermixed_args(arguments)
+    args.rest = rest
+    if rest is not None and not getattr(command, "TAKES_REST", False):
+        parser.error(f"{name} takes nothing after --")
+    return args
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        self.exit(USAGE, f"{self.prog}: {message}\n{self.format_usage()}see '{self.prog} -h'\n")
+
+
+def _unknown(name: str, out: Output) -> int:
+    if not name:
+        _overview(out.stderr)
+        return USAGE
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, [*VERBS, *ALIASES], n=3, cutoff=0.6)
+    hint = f"did you mean {' or '.join(near)}?" if near else f"see '{PROGRAM} -h'"
+    out.note(f"no verb {name!r}: {hint}")
+    return USAGE
+
+
+def _overview(stream: object) -> None:
+    lines = [f"usage: {PROGRAM} VERB …", "", "verbs:"]
+    lines += [f"  {name:<12}{verb.help}" for name, verb in VERBS.items()]
+    lines += ["", f"'{PROGRAM} VERB -h' tells more of one. Where no daemon runs, start, run and send start one."]
+    print("\n".join(lines), file=stream)  # type: ignore[call-overload]  # a text stream either way
+
+
+def _columns() -> int | None:
+    """Columns of the terminal on stdout, None where it is none."""
+    try:
+        return os.get_terminal_size(sys.stdout.fileno()).columns or 80
+    except (OSError, ValueError):
+        return None
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,22 @@
+"""Times as people like them."""
+
+from datetime import UTC, datetime
+
+__all__ = ["age"]
+
+MINUTE, HOUR, DAY = 60, 3600, 86400
+
+
+def age(since: str, now: datetime | None = None) -> str:
+    """How long ago the RFC 3339 time `since` was: `12s`, `5m`, `3h`, `2d`; `since` itself where it is no time."""
+    try:
+        then = datetime.fromisoformat(since)
+    except ValueError:
+        return since
+    if then.tzinfo is None:
+        then = then.replace(tzinfo=UTC)
+    seconds = max(0, int(((now or datetime.now(UTC)) - then).total_seconds()))
+    for unit, letter in ((DAY, "d"), (HOUR, "h"), (MINUTE, "m")):
+        if seconds >= unit:
+            return f"{seconds // unit}{letter}"
+    return f"{seconds}s"

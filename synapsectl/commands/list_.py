@@ -1,0 +1,87 @@
+"""`synapsectl list`, `synapsectl ls`."""
+
+import argparse
+import time
+from typing import Any
+
+from synapsectl.ages import age
+from synapsectl.context import Context
+from synapsectl.errors import DONE, NoDaemon, UsageError
+from synapsectl.output import short_id
+
+__all__ = ["configure", "run", "state_of"]
+
+HEADINGS = ("NAME", "STATE", "FOR", "HELD", "QUEUE", "TASK", "RESTARTS", "PORT", "PID", "CWD")
+REFRESH = 1.0
+"""Seconds after which `--watch` looks again even where nothing happened: ages grow."""
+CLEAR = "\x1b[H\x1b[2J"
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="print a JSON array of the agents")
+    parser.add_argument("--watch", action="store_true", help="go on showing them as they change, until interrupted")
+
+
+def run(args: argparse.Namespace, ctx: Context) -> int:
+    if args.watch:
+        return _watch(args, ctx)
+    agents = ctx.client.get("/agents")
+    if args.json:
+        ctx.out.document(agents)
+    else:
+        _show(agents, ctx)
+    return DONE
+
+
+def state_of(agent: dict[str, Any]) -> str:
+    """One word: what a running agent does, else what its process is."""
+    return str(agent["activity"] if agent["state"] == "running" else agent["state"])
+
+
+def _show(agents: list[dict[str, Any]], ctx: Context) -> None:
+    if not agents:
+        ctx.out.note("there are no agents; start one with 'synapsectl start'")
+        return
+    home = ctx.environ.get("HOME", "")
+    rows = [
+        (
+            agent["name"],
+            state_of(agent),
+            age(agent["since"]),
+            agent["held"] or "-",
+            agent["queue"],
+            short_id(agent["task"]) if agent["task"] else "-",
+            agent["restarts"],
+            agent["port"],
+            agent["pid"] or "-",
+            _shorter(agent["cwd"], home) if ctx.out.on_terminal else agent["cwd"],
+        )
+        for agent in agents
+    ]
+    ctx.out.table(HEADINGS, rows, grows="CWD")
+
+
+def _shorter(path: str, home: str) -> str:
+    return "~" + path[len(home) :] if home and (path + "/").startswith(home + "/") else path
+
+
+def _watch(args: argparse.Namespace, ctx: Context) -> int:
+    if args.json or not ctx.out.on_terminal:
+        raise UsageError("--watch is for a terminal: a script reads 'synapsectl events --json'")
+    while True:
+        try:
+            _show_again(ctx)
+            with ctx.client.stream("/events") as stream:
+                for _ in stream.events(lambda: REFRESH):
+                    _show_again(ctx)
+        except NoDaemon as error:
+            ctx.out.control(CLEAR)
+            ctx.out.note(str(error))
+        time.sleep(REFRESH)
+
+
+def _show_again(ctx: Context) -> None:
+    agents = ctx.client.get("/agents")
+    ctx.out.control(CLEAR)
+    _show(agents, ctx)
+    ctx.out.stdout.flush()

@@ -1,0 +1,75 @@
+"""`synapsectl status [AGENT]`."""
+
+import argparse
+from typing import Any
+
+from synapsectl.ages import age
+from synapsectl.client import agent_path
+from synapsectl.commands.list_ import state_of
+from synapsectl.context import Context
+from synapsectl.errors import DONE
+
+__all__ = ["configure", "run"]
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("agent", nargs="?", help="an agent's name, id, type-port or type; the daemon otherwise")
+    parser.add_argument("--json", action="store_true", help="print a JSON document")
+
+
+def run(args: argparse.Namespace, ctx: Context) -> int:
+    if args.agent is None:
+        status = ctx.client.get("/control/status")
+    else:
+        status = ctx.client.get(agent_path(args.agent, "status"), {"detail": 1})
+    if args.json:
+        ctx.out.document(status)
+    elif args.agent is None:
+        _show_daemon(status, ctx)
+    else:
+        _show_agent(status, ctx)
+    return DONE
+
+
+def _show_daemon(status: dict[str, Any], ctx: Context) -> None:
+    agents = status["agents"]
+    count = len(agents) if isinstance(agents, list) else agents
+    ctx.out.line(
+        f"synapsed {status['version']}, pid {status['pid']}, up {_duration(status['uptime'])}, agents: {count}"
+    )
+    for name, path in status["paths"].items():
+        ctx.out.line(f"  {name:<16}{path}")
+
+
+def _duration(seconds: float) -> str:
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}h{minutes:02d}m" if hours else f"{minutes}m{rest:02d}s"
+
+
+def _show_agent(agent: dict[str, Any], ctx: Context) -> None:
+    out = ctx.out
+    out.line(f"{agent['name']} ({agent['id']})  {state_of(agent)} for {age(agent['since'])}")
+    facts = {
+        "evidence": agent["evidence"],
+        "error": agent.get("error"),
+        "held": agent["held"],
+        "task": agent["task"],
+        "queue": agent["queue"] or None,
+        "restarts": agent["restarts"] or None,
+        "pid": agent["pid"],
+        "endpoint": agent["endpoint"],
+        "cwd": agent["cwd"],
+    }
+    for name, value in facts.items():
+        if value is not None:
+            out.line(f"  {name:<10}{value}")
+    if prompt := agent.get("prompt"):
+        out.line(f"  asks      {prompt['prompt']}")
+        for option in prompt.get("options") or []:
+            out.line(f"            {option['key']}  {option['label']}")
+    screen = [line.rstrip() for line in (agent.get("screen") or "").splitlines()]
+    while screen and not screen[-1]:
+        screen.pop()
+    for line in screen:
+        out.line(f"  | {line}")

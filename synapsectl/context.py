@@ -1,0 +1,63 @@
+"""What every verb is given: the environment, where to write, and the daemon."""
+
+import os
+from collections.abc import Mapping
+from functools import cached_property
+
+from synapsectl.client import Client
+from synapsectl.errors import NoDaemon
+from synapsectl.output import Output
+from synapsed.paths import Paths
+
+__all__ = ["AGENT_VARIABLES", "Context"]
+
+AGENT_VARIABLES = (
+    "SYNAPSE_AGENT_ID",
+    "SYNAPSE_AGENT_NAME",
+    "SYNAPSE_AGENT_TYPE",
+    "SYNAPSE_ENDPOINT",
+    "SYNAPSE_CONTROL_SOCKET",
+    "SYNAPSE_AGENT_TOKEN",
+)
+"""What an agent is told about itself; never passed on to another one."""
+
+
+class Context:
+    """One call of the tool."""
+
+    def __init__(self, environ: Mapping[str, str], out: Output) -> None:
+        self.environ = environ
+        self.out = out
+
+    @cached_property
+    def paths(self) -> Paths:
+        return Paths.from_environ(self.environ)
+
+    @cached_property
+    def inside_agent(self) -> bool:
+        """True in a shell of an agent that talks to the daemon which keeps it. An explicit SYNAPSED_HOME means the
+        daemon there, which may be another one."""
+        told = self.environ.get("SYNAPSE_CONTROL_SOCKET")
+        return bool(told) and (not self.environ.get("SYNAPSED_HOME") or told == os.fspath(self.paths.control_socket))
+
+    @cached_property
+    def client(self) -> Client:
+        if self.inside_agent:
+            return Client(self.environ["SYNAPSE_CONTROL_SOCKET"], token=self.environ.get("SYNAPSE_AGENT_TOKEN"))
+        return Client(os.fspath(self.paths.control_socket))
+
+    @property
+    def own_environment(self) -> dict[str, str]:
+        """The caller's environment, without what belongs to the agent that the caller may be."""
+        return {key: value for key, value in self.environ.items() if key not in AGENT_VARIABLES}
+
+    def ensure_daemon(self, *, spawn: bool) -> None:
+        """A daemon answers when this returns. Raises NoDaemon."""
+        try:
+            self.client.connect().close()
+        except NoDaemon:
+            if not spawn or self.inside_agent:
+                raise
+            from synapsectl.spawn import start_daemon
+
+            start_daemon(self)

@@ -1,0 +1,85 @@
+"""What can go wrong between a person and the daemon, one tree; each class carries the exit code of DESIGN §8.
+
+::
+
+    CtlError                .exit_code, .document()
+    ├── UsageError          2  the command line is wrong
+    ├── NoDaemon            3  nothing answers on the control socket
+    │   └── BadAnswer       3  something answers that is no synapsed
+    ├── TimedOut            5  a deadline of ours passed; nothing was undone
+    └── ApiError            the daemon refused: by its code, see `synapsed.errors.EXIT_CODES`
+"""
+
+from typing import Any
+
+from synapsed.errors import EXIT_CODES
+
+__all__ = [
+    "DONE",
+    "NOT_FOUND",
+    "REFUSED",
+    "TASK_FAILED",
+    "TIMED_OUT",
+    "WAITS",
+    "ApiError",
+    "BadAnswer",
+    "CtlError",
+    "NoDaemon",
+    "TimedOut",
+    "UsageError",
+]
+
+DONE = 0
+TASK_FAILED = 1
+"""The task failed, was canceled or rejected."""
+NOT_FOUND = 4
+TIMED_OUT = 5
+REFUSED = 6
+WAITS = 7
+"""The task or its agent waits for a person."""
+
+
+class CtlError(Exception):
+    """Root of the tree; the message is for people."""
+
+    exit_code: int = 1
+    code: str = "ERROR"
+
+    def document(self) -> dict[str, Any]:
+        """What `--json` prints: the shape of every error of synapsed."""
+        return {"error": {"code": self.code, "message": str(self), "details": {}}}
+
+
+class UsageError(CtlError):
+    exit_code = 2
+    code = "USAGE"
+
+
+class NoDaemon(CtlError):
+    exit_code = 3
+    code = "NO_DAEMON"
+
+
+class BadAnswer(NoDaemon):
+    """What listens on the control socket does not speak as synapsed does, or died while it spoke."""
+
+    code = "BAD_ANSWER"
+
+
+class TimedOut(CtlError):
+    exit_code = TIMED_OUT
+    code = "TIMED_OUT"
+
+
+class ApiError(CtlError):
+    """The daemon's own error document; `status` is the HTTP status it came with."""
+
+    def __init__(self, code: str, message: str, *, details: dict[str, Any] | None = None, status: int = 500) -> None:
+        super().__init__(message)
+        self.code = code
+        self.details = details or {}
+        self.status = status
+        self.exit_code = EXIT_CODES.get(code, REFUSED)
+
+    def document(self) -> dict[str, Any]:
+        return {"error": {"code": self.code, "message": str(self), "details": self.details}}

@@ -1,0 +1,25 @@
+"""Stopping what an agent does, whoever asked for it."""
+
+from synapsectl.client import agent_path
+from synapsectl.context import Context
+from synapsectl.errors import DONE, REFUSED
+
+__all__ = ["interrupt"]
+
+
+def interrupt(ctx: Context, agent: str, *, as_json: bool) -> int:
+    """Interrupt the turn that runs at `agent`, if one does; returns the exit code. Raises ApiError."""
+    done = bool(ctx.client.post(agent_path(agent, "interrupt", control=True))["interrupted"])
+    code = DONE
+    if not done:
+        after = ctx.client.get(agent_path(agent, "status"), {"detail": 1})
+        if after["activity"] == "busy":
+            code = REFUSED
+            ctx.out.note(f"{agent} did not confirm the interrupt and is still busy ({after['evidence']})")
+        else:
+            ctx.out.note(f"{agent}: there was nothing to interrupt")
+    if as_json:
+        ctx.out.document({"agent": agent, "interrupted": done})
+    elif done:
+        ctx.out.line(f"{agent} interrupted")
+    return code

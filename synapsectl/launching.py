@@ -1,0 +1,82 @@
+"""What `start` and `run` have in common: options, and the request that they make of them."""
+
+import argparse
+import os
+from typing import Any
+
+from synapsectl.client import SLOW_TIMEOUT
+from synapsectl.context import Context
+from synapsectl.errors import UsageError
+
+__all__ = ["DEFAULT_SIZE", "add_start_options", "start_agent"]
+
+DEFAULT_SIZE = (120, 40)
+"""Columns and rows of an agent that nobody looks at."""
+
+
+def add_start_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("profile", help="what to start, see 'synapsectl profiles list'; its arguments follow after --")
+    parser.add_argument("--name", help="the agent's name; the profile's where that is free")
+    parser.add_argument("--port", type=int, help="the agent's own port; one of the profile's range otherwise")
+    parser.add_argument("--cwd", help="its working directory; the current one otherwise")
+    parser.add_argument(
+        "--env", action="append", default=[], metavar="K=V", help="a variable of its environment; may be repeated"
+    )
+    parser.add_argument(
+        "--clean-env", action="store_true", help="give it the daemon's environment instead of this shell's"
+    )
+    parser.add_argument("--cols", type=int, help="columns of its terminal; as many as this one has otherwise")
+    parser.add_argument("--rows", type=int, help="rows of its terminal; as many as this one has otherwise")
+    parser.add_argument("--save", action="store_true", help="keep it in the configuration, under its name")
+    parser.add_argument("--no-spawn-daemon", action="store_true", help="fail where no daemon runs")
+
+
+def start_agent(args: argparse.Namespace, ctx: Context) -> dict[str, Any]:
+    """Start what `args` ask for; returns the agent as `list --json` shows it. Raises UsageError, ApiError, NoDaemon."""
+    columns, rows = _size(args)
+    body = {
+        "profile": args.profile,
+        "name": args.name,
+        "port": args.port,
+        "cwd": _directory(args.cwd),
+        "args": args.rest or [],
+        "env": None if args.clean_env else ctx.own_environment,
+        "extra_env": dict(_variable(setting) for setting in args.env),
+        "cols": columns,
+        "rows": rows,
+        "save": args.save,
+    }
+    ctx.ensure_daemon(spawn=not args.no_spawn_daemon)
+    started: dict[str, Any] = ctx.client.post(
+        "/control/start", {key: value for key, value in body.items() if value is not None}, timeout=SLOW_TIMEOUT
+    )
+    return started
+
+
+def _directory(given: str | None) -> str:
+    try:
+        path = os.path.realpath(given) if given else os.getcwd()  # noqa: PTH109 - pathlib would only wrap it
+    except OSError as error:
+        raise UsageError(f"the current directory is gone ({error.strerror}): name one with --cwd") from None
+    if not os.path.isdir(path):  # noqa: PTH112
+        raise UsageError(f"--cwd: {given} is no directory")
+    return path
+
+
+def _variable(setting: str) -> tuple[str, str]:
+    name, equals, value = setting.partition("=")
+    if not equals or not name:
+        raise UsageError(f"--env: {setting!r} is not of the form NAME=VALUE")
+    return name, value
+
+
+def _size(args: argparse.Namespace) -> tuple[int, int]:
+    try:
+        here = os.get_terminal_size(0)
+        columns, rows = here.columns or DEFAULT_SIZE[0], here.lines or DEFAULT_SIZE[1]
+    except OSError:
+        columns, rows = DEFAULT_SIZE
+    columns, rows = args.cols or columns, args.rows or rows
+    if columns < 1 or rows < 1:
+        raise UsageError("--cols and --rows are at least 1")
+    return columns, rows

@@ -1,0 +1,145 @@
+"""What a person and what a script read: tables for a terminal, tab-separated lines for a pipe, one JSON document.
+
+Results go to stdout, everything said about them to stderr. What agents and other people wrote never reaches a terminal
+with its control characters: they would be obeyed.
+"""
+
+import json
+import re
+import unicodedata
+from collections.abc import Sequence
+from typing import Any, TextIO
+
+__all__ = ["PROGRAM", "Output", "clip", "display_width", "harmless", "one_line", "pad", "short_id"]
+
+PROGRAM = "synapsectl"
+GAP = "  "
+MIN_COLUMN = 8
+"""Columns that a clipped column keeps."""
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+def display_width(text: str) -> int:
+    """Columns that `text` takes in a terminal: two for a wide character, none for a combining one."""
+    if text.isascii():
+        return len(text)
+    return sum(_width(character) for character in text)
+
+
+def _width(character: str) -> int:
+    if unicodedata.category(character) in ("Mn", "Me", "Cf"):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in ("W", "F") else 1
+
+
+def clip(text: str, columns: int) -> str:
+    """`text` in at most `columns` columns, with an ellipsis where something is left out."""
+    if display_width(text) <= columns:
+        return text
+    kept, used = [], 1
+    for character in text:
+        used += _width(character)
+        if used > columns:
+            break
+        kept.append(character)
+    return "".join(kept) + "…" if columns > 0 else ""
+
+
+def pad(text: str, columns: int) -> str:
+    return text + " " * (columns - display_width(text))
+
+
+def harmless(text: str) -> str:
+    """`text` with its control characters, newline and tab excepted, made visible."""
+    return _CONTROL.sub(lambda match: f"\\x{ord(match[0]):02x}", text)
+
+
+def one_line(text: str) -> str:
+    """`text` harmless and on one line."""
+    return harmless(" ".join(text.split()))
+
+
+def short_id(task_id: str) -> str:
+    """The first eight characters of a task's id, enough for every verb that takes one."""
+    return task_id[:8]
+
+
+class Output:
+    """Where results and remarks go. `columns` is the width of the terminal on stdout, None where there is none."""
+
+    def __init__(self, stdout: TextIO, stderr: TextIO, *, columns: int | None) -> None:
+        self.stdout = stdout
+        self.stderr = stderr
+        self.columns = columns
+
+    @property
+    def on_terminal(self) -> bool:
+        return self.columns is not None
+
+    def line(self, text: str = "") -> None:
+        """A line of the result."""
+        print(harmless(text) if self.on_terminal else text, file=self.stdout)
+
+    def text(self, text: str) -> None:
+        """A text that is the result: whole and unchanged into a pipe, ending with a newline."""
+        self.line(text.removesuffix("\n"))
+        self.stdout.flush()
+
+    def piece(self, text: str) -> None:
+        """A piece of a text that grows."""
+        self.stdout.write(harmless(text) if self.on_terminal else text)
+        self.stdout.flush()
+
+    def control(self, text: str) -> None:
+        """Our own control sequences."""
+        self.stdout.write(text)
+
+    def raw(self, data: bytes) -> None:
+        """Bytes as they are."""
+        self.stdout.flush()
+        self.stdout.buffer.write(data)
+        self.stdout.buffer.flush()
+
+    def document(self, document: Any) -> None:
+        """The one JSON document of `--json`; indented for a person."""
+        json.dump(document, self.stdout, ensure_ascii=False, indent=2 if self.on_terminal else None)
+        print(file=self.stdout)
+
+    def note(self, text: str) -> None:
+        """A remark, on stderr."""
+        self.stdout.flush()
+        print(f"{PROGRAM}: {harmless(text)}", file=self.stderr, flush=True)
+
+    def remark(self, text: str = "") -> None:
+        """A line of a longer remark, on stderr, without our name."""
+        self.stdout.flush()
+        print(harmless(text), file=self.stderr, flush=True)
+
+    def table(self, headings: Sequence[str], rows: Sequence[Sequence[object]], *, grows: str = "") -> None:
+        """`rows` under `headings`, fitted into the terminal by clipping the column headed `grows` first; in a pipe, or
+        without headings, tab-separated and whole."""
+        cells = [[one_line("" if cell is None else str(cell)) for cell in row] for row in rows]
+        if self.columns is None or not headings:
+            for row in cells:
+                print("\t".join(row), file=self.stdout)
+            return
+        table = [list(headings), *cells]
+        widths = [max(display_width(row[i]) for row in table) for i in range(len(headings))]
+        widths = fit(widths, self.columns, headings.index(grows) if grows else len(headings) - 1)
+        for row in table:
+            line = GAP.join(pad(clip(cell, width), width) for cell, width in zip(row, widths, strict=True))
+            print(clip(line.rstrip(), self.columns), file=self.stdout)
+
+
+def fit(widths: Sequence[int], columns: int, first: int) -> list[int]:
+    """Column widths that fit into `columns`: the column `first` gives way first, then the widest ones."""
+    fitted = list(widths)
+    excess = sum(fitted) + len(GAP) * (len(fitted) - 1) - columns
+    for index in [first, *sorted(range(len(fitted)), key=lambda i: -widths[i])]:
+        if excess <= 0:
+            break
+        give = max(0, min(excess, fitted[index] - MIN_COLUMN))
+        fitted[index] -= give
+        excess -= give
+    return fitted

@@ -1,0 +1,115 @@
+"""What an agent asks a person: found for a task or an agent, shown with a way to answer, its yes and no."""
+
+import re
+from typing import Any, NamedTuple
+
+from synapsectl.client import Client, agent_path, task_path
+from synapsectl.context import Context
+from synapsectl.errors import REFUSED, ApiError, CtlError
+from synapsectl.output import Output, short_id
+
+__all__ = ["Asked", "NoSuchChoice", "answer", "asked", "choose", "looks_like_task", "show_prompt", "tell_waiting"]
+
+_TASK_ID = re.compile(r"[0-9a-f]{8}[0-9a-f-]{0,28}")
+
+YES = frozenset({"accept", "allow", "approve", "confirm", "continue", "ok", "proceed", "trust", "y", "yes"})
+NO = frozenset({"cancel", "decline", "deny", "disallow", "esc", "exit", "n", "no", "quit", "reject"})
+LASTING = frozenset({"always", "ask again", "all future", "during this session", "for this session"})
+"""Words of options that say yes to more than what is asked now: never chosen for a person."""
+
+
+class NoSuchChoice(CtlError):
+    """The prompt's options do not say which of them is yes or no."""
+
+    exit_code = REFUSED
+    code = "INVALID_CHOICE"
+
+
+class Asked(NamedTuple):
+    """Who asks. `task` is the task's id, None outside any task; `prompt` None where nothing is asked."""
+
+    name: str
+    task: str | None
+    prompt: dict[str, Any] | None
+
+
+def looks_like_task(target: str) -> bool:
+    """True for a task's id or a prefix of at least eight characters of one."""
+    return _TASK_ID.fullmatch(target) is not None
+
+
+def asked(client: Client, target: str) -> Asked:
+    """What the task or agent `target` asks. Raises ApiError."""
+    if looks_like_task(target):
+        try:
+            task = client.get(task_path(target))["task"]
+        except ApiError as error:
+            if error.code != "TASK_NOT_FOUND":
+                raise
+            return _asked_by_agent(client, target, error)
+        return Asked(short_id(task["id"]), task["id"], task.get("prompt"))
+    return _asked_by_agent(client, target, None)
+
+
+def _asked_by_agent(client: Client, target: str, no_task: ApiError | None) -> Asked:
+    try:
+        agent = client.get(agent_path(target, "status"), {"detail": 1})
+    except ApiError as error:
+        # Neither is known: what looks like a task's id was meant as one.
+        raise (no_task if no_task and error.code == "UNKNOWN_AGENT" else error) from None
+    prompt = agent.get("prompt")
+    task = agent.get("task") if prompt else None
+    if task:
+        running = client.get(task_path(task))["task"]
+        if running["status"] not in ("input_required", "auth_required"):
+            task = None
+    return Asked(agent["name"], task, prompt)
+
+
+def answer(client: Client, target: Asked, text: str, prompt_id: str | None) -> Any:
+    """Give `text` to what is asked; with `prompt_id` only if it is still this very prompt. Raises ApiError."""
+    body = {"input": text} | ({"prompt_id": prompt_id} if prompt_id else {})
+    if target.task:
+        return client.post(task_path(target.task, "input"), body)
+    return client.post(agent_path(target.name, "input", control=True), body)
+
+
+def choose(prompt: dict[str, Any], *, accept: bool) -> str:
+    """The key of the option that says yes (or no) to what is asked now. Raises NoSuchChoice."""
+    words = YES if accept else NO
+    for option in prompt.get("options") or []:
+        label = str(option.get("label", "")).lower()
+        if accept and any(word in label for word in LASTING):
+            continue
+        first = re.match(r"\W*(\w+)", label)
+        if str(option["key"]).lower() in words or (first is not None and first[1] in words):
+            return str(option["key"])
+    if prompt.get("type") == "confirmation" and not prompt.get("options"):
+        return "y" if accept else "n"
+    raise NoSuchChoice(
+        f"none of the options says {'yes' if accept else 'no'} for sure: choose one with 'synapsectl input'"
+    )
+
+
+def show_prompt(out: Output, prompt: dict[str, Any] | None) -> None:
+    """The prompt and its options on stderr."""
+    if prompt is None:
+        return
+    for line in str(prompt.get("prompt", "")).splitlines():
+        out.remark(f"  {line}")
+    for option in prompt.get("options") or []:
+        mark = " (default)" if option["key"] == prompt.get("default") else ""
+        out.remark(f"    {option['key']}  {option['label']}{mark}")
+
+
+def tell_waiting(ctx: Context, name: str, target: str, task: dict[str, Any]) -> None:
+    """Say that `name` waits for a person, for what, and how to answer."""
+    prompt = task.get("prompt")
+    ctx.out.note(f"{name} waits for a person" + (":" if prompt else ""))
+    show_prompt(ctx.out, prompt)
+    if task["status"] == "auth_required":
+        ctx.out.remark(f"log in there: synapsectl attach {name}")
+        return
+    options = (prompt or {}).get("options") or []
+    example = options[0]["key"] if options else "TEXT"
+    ctx.out.remark(f"answer with: synapsectl input {target} {example}")

@@ -1,0 +1,116 @@
+"""A daemon where none runs: started detached, waited for, its last words shown where it does not come up."""
+
+import fcntl
+import os
+import select
+import sys
+import time
+from pathlib import Path
+from typing import NoReturn
+
+import synapsed
+from synapsectl.context import AGENT_VARIABLES, Context
+from synapsectl.errors import CtlError, NoDaemon
+
+__all__ = ["START_DEADLINE", "start_daemon"]
+
+START_DEADLINE = 30.0
+"""Seconds for a daemon to answer: it imports, opens its database and finds its keepers first; on a loaded machine ten
+times what that takes."""
+
+POLL = 0.02
+"""Seconds between two looks at the socket."""
+
+TAIL_LINES = 20
+TAIL_BYTES = 16 * 1024
+LOG_MAX = 4 * 1024 * 1024
+"""Bytes of the log at which the next start puts it aside as daemon.log.1."""
+
+CANNOT_RUN = 127
+
+
+def start_daemon(ctx: Context) -> None:
+    """A daemon answers on the control socket when this returns. Raises NoDaemon with the end of its log."""
+    logs = ctx.paths.logs
+    try:
+        logs.mkdir(parents=True, mode=0o700, exist_ok=True)
+        guard = os.open(logs, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError as error:
+        raise NoDaemon(f"no daemon runs, and none can be started: {logs}: {error.strerror}") from None
+    try:
+        # Two callers at once start one daemon: the second waits here, then finds the first one's.
+        fcntl.flock(guard, fcntl.LOCK_EX)
+        if not _answers(ctx):
+            _start(ctx, logs / "daemon.log")
+    finally:
+        os.close(guard)
+
+
+def _start(ctx: Context, log: Path) -> None:
+    if log.exists() and log.stat().st_size > LOG_MAX:
+        log.replace(log.with_suffix(".log.1"))
+    output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    begins = os.fstat(output).st_size
+    environ = {key: value for key, value in ctx.environ.items() if key not in AGENT_VARIABLES}
+    try:
+        alive = _spawn_detached([sys.executable, "-m", "synapsed", "run"], environ, output)
+    finally:
+        os.close(output)
+    try:
+        _wait_for(ctx, alive, log, begins)
+    finally:
+        os.close(alive)
+    pid = ctx.client.get("/control/status").get("pid")
+    ctx.out.note(f"no daemon was running: started one (pid {pid}, log {log})")
+
+
+def _spawn_detached(argv: list[str], environ: dict[str, str], output: int) -> int:
+    """Start `argv` in a session of its own, a child of init's. Returns a descriptor that ends with the process: its
+    other end is the process's only."""
+    alive, end = os.pipe()
+    child = os.fork()
+    if child:
+        os.close(end)
+        os.waitpid(child, 0)
+        return alive
+    try:
+        os.setsid()
+        if os.fork():
+            os._exit(0)
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        os.dup2(output, 1)
+        os.dup2(output, 2)
+        os.set_inheritable(end, True)
+        os.umask(0o077)
+        # Where `-m synapsed` finds the very package that this tool belongs to, installed or in a source tree.
+        os.chdir(Path(synapsed.__file__).parent.parent)
+        os.execve(argv[0], argv, environ)  # noqa: S606 - our own interpreter
+    finally:
+        os._exit(CANNOT_RUN)
+
+
+def _wait_for(ctx: Context, alive: int, log: Path, begins: int) -> None:
+    deadline = time.monotonic() + START_DEADLINE
+    while not _answers(ctx):
+        ended, _, _ = select.select([alive], [], [], POLL)
+        if ended and not _answers(ctx):
+            _give_up(ctx, "the daemon ended at once", log, begins)
+        if time.monotonic() > deadline:
+            _give_up(ctx, f"the daemon did not answer within {START_DEADLINE:g} s", log, begins)
+
+
+def _answers(ctx: Context) -> bool:
+    try:
+        ctx.client.get("/control/status")
+    except CtlError:
+        return False
+    return True
+
+
+def _give_up(ctx: Context, reason: str, log: Path, begins: int) -> NoReturn:
+    with log.open("rb") as file:
+        file.seek(max(begins, file.seek(0, os.SEEK_END) - TAIL_BYTES))
+        lines = file.read().decode("utf-8", "replace").splitlines()[-TAIL_LINES:]
+    for line in lines:
+        ctx.out.remark(f"  {line}")
+    raise NoDaemon(f"{reason}; the whole log is {log}")

@@ -1,0 +1,68 @@
+"""Server-sent events, read incrementally (WHATWG HTML §9.2.6)."""
+
+from typing import NamedTuple
+
+__all__ = ["EVENT_MAX", "SseEvent", "SseParser", "SseTooLarge"]
+
+EVENT_MAX = 64 * 1024 * 1024
+"""Bytes of one event; above every answer the daemon keeps, below what would hurt a person's machine."""
+
+
+class SseEvent(NamedTuple):
+    """One event. `id` is the last id seen, so that it is the cursor after this event."""
+
+    event: str
+    data: str
+    id: str
+
+
+class SseTooLarge(Exception):
+    """An event has more than EVENT_MAX bytes."""
+
+
+class SseParser:
+    """Feed it bytes in any chunking. Comments keep a connection alive and are no events."""
+
+    def __init__(self) -> None:
+        self._pieces: list[bytes] = []
+        """A line that is not whole yet; joined only when its end comes, so that a long one costs its length once."""
+        self._held = 0
+        self._event = ""
+        self._data: list[str] = []
+        self._size = 0
+        self.last_id = ""
+
+    def feed(self, chunk: bytes) -> list[SseEvent]:
+        """The events that `chunk` completes. Raises SseTooLarge."""
+        self._pieces.append(chunk)
+        self._held += len(chunk)
+        if self._held + self._size > EVENT_MAX:
+            raise SseTooLarge
+        if b"\n" not in chunk and b"\r" not in chunk and self._pieces[-2:-1] != [b"\r"]:
+            return []
+        buffer = b"".join(self._pieces)
+        # A CR at the end may be half of a CRLF: it waits for the byte after it.
+        held = b"\r" if buffer.endswith(b"\r") else b""
+        *lines, rest = buffer.removesuffix(held).replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
+        self._pieces = [piece for piece in (rest, held) if piece]
+        self._held = len(rest) + len(held)
+        return [event for line in lines if (event := self._line(line.decode("utf-8", "replace"))) is not None]
+
+    def _line(self, line: str) -> SseEvent | None:
+        if not line:
+            return self._dispatch()
+        name, _, value = line.partition(":")
+        value = value.removeprefix(" ")
+        if name == "data":
+            self._data.append(value)
+            self._size += len(value)
+        elif name == "event":
+            self._event = value
+        elif name == "id" and "\0" not in value:
+            self.last_id = value
+        return None
+
+    def _dispatch(self) -> SseEvent | None:
+        event, data = self._event, self._data
+        self._event, self._data, self._size = "", [], 0
+        return SseEvent(event or "message", "\n".join(data), self.last_id) if data else None

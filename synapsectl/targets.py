@@ -1,0 +1,52 @@
+"""Verbs that do one thing to several agents: `stop`, `restart`, `kill`."""
+
+import argparse
+from collections.abc import Callable
+from typing import Any
+
+from synapsectl.client import SLOW_TIMEOUT, agent_path
+from synapsectl.context import Context
+from synapsectl.errors import DONE, ApiError, UsageError
+
+__all__ = ["add_agents", "each_agent"]
+
+
+def add_agents(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("agents", nargs="*", metavar="agent", help="names, ids, type-ports or types")
+    parser.add_argument("--all", action="store_true", help="every agent")
+    parser.add_argument("--json", action="store_true", help="print a JSON array of the agents as they are afterwards")
+
+
+def each_agent(
+    args: argparse.Namespace,
+    ctx: Context,
+    verb: str,
+    *,
+    body: dict[str, Any] | None = None,
+    among: Callable[[dict[str, Any]], bool],
+    done: str,
+) -> int:
+    """POST `verb` for the agents asked for; with `--all` for those that satisfy `among`. One that is refused does not
+    keep the others from being served; the first refusal's exit code counts."""
+    if bool(args.agents) == args.all:
+        raise UsageError(f"name agents, or all of them with --all: synapsectl {verb} AGENT… | --all")
+    if args.all:
+        names = [agent["name"] for agent in ctx.client.get("/agents") if among(agent)]
+    else:
+        names = list(dict.fromkeys(args.agents))
+    code, after = DONE, []
+    for name in names:
+        try:
+            agent = ctx.client.post(agent_path(name, verb, control=True), body, timeout=SLOW_TIMEOUT)
+        except ApiError as error:
+            ctx.out.note(f"{name}: {error}" if len(names) > 1 else str(error))
+            code = code or error.exit_code
+            continue
+        after.append(agent)
+        if not args.json:
+            ctx.out.line(f"{agent['name']} {done}")
+    if args.json:
+        ctx.out.document(after)
+    elif not names:
+        ctx.out.note("there is none")
+    return code

@@ -1,0 +1,131 @@
+"""Waiting for a task: to its end, or until a person is needed."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from synapsectl.client import Client, agent_path, task_path
+from synapsectl.errors import ApiError, NoDaemon, TimedOut
+from synapsectl.output import short_id
+from synapsectl.sse import SseEvent
+
+__all__ = ["INTERRUPTED", "RECONNECT", "TERMINAL", "Waiter", "answer_of"]
+
+TERMINAL = frozenset({"completed", "failed", "canceled", "rejected"})
+INTERRUPTED = frozenset({"input_required", "auth_required"})
+
+RECONNECT = 10.0
+"""Seconds that a daemon may be away: one that was killed is back within two (DESIGN §9)."""
+
+RETRY = 0.1
+"""Seconds between two attempts to reach it."""
+
+FIRST_LOOK = 1.0
+LAST_LOOK = 30.0
+"""Seconds of silence after which the agent itself is looked at: at first, and at most."""
+
+
+def answer_of(task: dict[str, Any]) -> str | None:
+    """The text of the turn's last assistant message, None where there is none."""
+    for artifact in task.get("artifacts") or []:
+        if artifact.get("artifact_id") == "answer":
+            return "".join(part.get("text", "") for part in artifact.get("parts") or [])
+    return None
+
+
+class Waiter:
+    """Waits for one task after the other. `deadline` is on the monotonic clock; `on_event` is shown every event,
+    `note` is told once what a task is held up by."""
+
+    def __init__(
+        self,
+        client: Client,
+        *,
+        deadline: float | None = None,
+        on_event: Callable[[SseEvent], None] | None = None,
+        note: Callable[[str], None] | None = None,
+    ) -> None:
+        self._client = client
+        self._deadline = deadline
+        self._on_event = on_event or (lambda event: None)
+        self._note = note or (lambda text: None)
+        self._cursor = "0"
+        self._noted = ""
+
+    def wait(self, task: dict[str, Any]) -> dict[str, Any]:
+        """The task when it is at its end or waits for a person; a task of which nothing was heard yet waits for a
+        person too when its agent does (`prompt` is then the agent's).
+
+        Raises TimedOut at the deadline, NoDaemon when the daemon stays away. A daemon that comes back is gone on
+        with where it was left.
+        """
+        self._cursor, self._noted = "0", ""
+        away_since: float | None = None
+        while True:
+            seen = self._cursor
+            try:
+                held = self._watch(task)
+                current: dict[str, Any] = self._client.get(task_path(task["id"]))["task"]
+            except NoDaemon as error:
+                now = time.monotonic()
+                away_since = away_since or now
+                self._check(task)
+                if now - away_since > RECONNECT:
+                    raise NoDaemon(
+                        f"{error}; the task may go on: see 'synapsectl task {short_id(task['id'])}'"
+                    ) from None
+                time.sleep(RETRY)
+                continue
+            away_since = None
+            if current["status"] in TERMINAL | INTERRUPTED:
+                return current
+            if held is not None and current["status"] == "submitted":
+                return current | {"status": "input_required", "prompt": held}
+            if self._cursor == seen:
+                time.sleep(RETRY)
+
+    def _watch(self, task: dict[str, Any]) -> dict[str, Any] | None:
+        """Follow the task's events to the end of the stream; returns the prompt of an agent that asks a person
+        something outside any task, while this one has not begun."""
+        look_at = time.monotonic() + FIRST_LOOK
+        pause = FIRST_LOOK
+        with self._client.stream(task_path(task["id"], "wait"), {"after": self._cursor}) as stream:
+            for event in stream.events(self._tick):
+                if event is not None:
+                    self._cursor = event.id or self._cursor
+                    self._on_event(event)
+                if event is None or event.event == "artifact":
+                    # A status may be the end, which counts even if it came late.
+                    self._check(task)
+                if event is None and time.monotonic() >= look_at:
+                    if held := self._held(task):
+                        return held
+                    pause = min(2 * pause, LAST_LOOK)
+                    look_at = time.monotonic() + pause
+        return None
+
+    def _check(self, task: dict[str, Any]) -> None:
+        if self._deadline is not None and time.monotonic() >= self._deadline:
+            raise TimedOut(
+                f"no end yet of task {task['id']}, which goes on: see 'synapsectl task {short_id(task['id'])}'"
+            )
+
+    def _tick(self) -> float:
+        """Seconds of silence after which to look at the clock."""
+        if self._deadline is None:
+            return FIRST_LOOK
+        return min(FIRST_LOOK, max(0.01, self._deadline - time.monotonic()))
+
+    def _held(self, task: dict[str, Any]) -> dict[str, Any] | None:
+        """What the task's agent asks a person, where that is no task's question; says once what else holds it up."""
+        try:
+            agent = self._client.get(agent_path(task["agent_id"], "status"), {"detail": 1})
+        except ApiError:
+            # Removed, or not ours to see: the task's own events tell its end.
+            return None
+        held = agent.get("held") or (agent["state"] if agent["state"] in ("stopped", "failed", "backoff") else "")
+        if held and held != self._noted:
+            self._noted = held
+            self._note(f"{agent['name']} cannot take a message now: {held}")
+        prompt = agent.get("prompt")
+        return prompt if prompt and not agent.get("task") else None

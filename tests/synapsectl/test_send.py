@@ -1,0 +1,226 @@
+"""`send`: targets, messages, waiting and its ends."""
+
+import json
+import threading
+from pathlib import Path
+
+import pytest
+
+from synapsed.model.task import Artifact, TaskState, TextPart
+from tests.synapsectl.conftest import Ctl
+from tests.synapsectl.fake_daemon import FakeDaemon, agent, answers, ends, fails, permission
+
+
+def sent(daemon: FakeDaemon) -> list[tuple[str, dict[str, object]]]:
+    return [(path, body) for method, path, body in daemon.requests if method == "POST"]
+
+
+def text_of(daemon: FakeDaemon) -> str:
+    body = sent(daemon)[-1][1]
+    return body["message"]["parts"][0]["text"]  # type: ignore[index]
+
+
+def test_send_prints_the_tasks_id(daemon: FakeDaemon, ctl: Ctl) -> None:
+    result = ctl("send", "claude", "hello")
+    assert result.code == 0
+    assert result.out.strip() in daemon.tasks
+    path, body = sent(daemon)[-1]
+    assert path == "/agents/claude/tasks/send"
+    assert body == {
+        "message": {"role": "user", "parts": [{"type": "text", "text": "hello"}]},
+        "metadata": {},
+        "priority": 1,
+    }
+
+
+@pytest.mark.parametrize(
+    ("arguments", "stdin", "text"),
+    [
+        (["--", "--wait is a flag"], b"", "--wait is a flag"),
+        (["--", "-x", "--", "y"], b"", "-x -- y"),
+        (["two", "words"], b"", "two words"),
+        (["- a list item"], b"", "- a list item"),
+        (["日本語 🎉\nzwei"], b"", "日本語 🎉\nzwei"),
+        (["-"], "aus der Röhre\nzwei\n".encode(), "aus der Röhre\nzwei"),
+        (["-"], b"/not a command\n\n", "/not a command\n"),
+    ],
+)
+def test_the_text_arrives_as_it_was_given(
+    daemon: FakeDaemon, ctl: Ctl, arguments: list[str], stdin: bytes, text: str
+) -> None:
+    assert ctl("send", "claude", *arguments, stdin=stdin).code == 0
+    assert text_of(daemon) == text
+
+
+def test_options_may_stand_anywhere(daemon: FakeDaemon, ctl: Ctl) -> None:
+    result = ctl("send", "--priority", "4", "claude", "--context", "c9", "hi", "--command", "--from", "bob")
+    assert result.code == 0
+    body = sent(daemon)[-1][1]
+    assert (body["priority"], body["context_id"], body["command"]) == (4, "c9", True)
+    assert body["metadata"] == {"sender": {"sender_id": "bob"}}
+
+
+def test_wrong_calls_send_nothing(daemon: FakeDaemon, ctl: Ctl, home: Path) -> None:
+    big = home / "big"
+    big.write_bytes(b"x" * (10 * 1024 * 1024 + 1))
+    for arguments, stdin in [
+        (["claude"], b""),
+        ([], b""),
+        (["claude", ""], b""),
+        (["claude", "-"], b""),
+        (["claude", "-"], b"\xff\xfe"),
+        (["claude", "-"], b"x" * (11 * 1024 * 1024)),
+        (["claude", "x", "--file", "/no/such/file"], b""),
+        (["claude", "x", "--file", str(big)], b""),
+        (["claude", "x", "--priority", "6"], b""),
+        (["--all", "--type", "t", "x"], b""),
+        (["claude", "x", "--follow", "--json"], b""),
+        (["claude", "x", "--unknown"], b""),
+    ]:
+        assert ctl("send", *arguments, stdin=stdin).code == 2, arguments
+    assert sent(daemon) == []
+
+
+def test_a_file_goes_with_the_message(daemon: FakeDaemon, ctl: Ctl, home: Path) -> None:
+    (home / "a.txt").write_text("inhalt")
+    assert ctl("send", "claude", "look", "--file", str(home / "a.txt")).code == 0
+    part = sent(daemon)[-1][1]["message"]["parts"][1]  # type: ignore[index]
+    assert part == {"type": "file", "file": {"name": "a.txt", "mimeType": "text/plain", "bytes": "aW5oYWx0"}}
+
+
+def test_several_targets(daemon: FakeDaemon, ctl: Ctl) -> None:
+    result = ctl("send", "claude,codex,claude", "hi")
+    assert [line.split("\t")[1] for line in result.out.splitlines()] == ["claude", "codex"]
+    daemon.requests.clear()
+    assert ctl("send", "claude,nobody", "hi").code == 4
+    assert sent(daemon) == [], "an unknown name stops the whole"
+
+
+def test_all_and_type(daemon: FakeDaemon, ctl: Ctl) -> None:
+    daemon.agents["old"] = agent("old", kind="codex", port=8121, state="stopped")
+    assert json.loads(ctl("send", "--all", "hi", "--json").out)["tasks"][1]["agent"] == "codex"
+    daemon.requests.clear()
+    ctl("send", "--type", "codex", "hi")
+    assert [path for path, _ in sent(daemon)] == ["/agents/codex/tasks/send"]
+    assert ctl("send", "--type", "gemini", "hi").code == 4
+
+
+def test_wait_prints_the_answer_and_nothing_else(daemon: FakeDaemon, ctl: Ctl) -> None:
+    result = ctl("send", "claude", "hello", "--wait")
+    assert result == (0, "the **answer**\n```\ncode\n```\n", "")
+
+
+def test_wait_for_several_keeps_names_off_stdout(daemon: FakeDaemon, ctl: Ctl) -> None:
+    daemon.script = answers("yes")
+    result = ctl("send", "--all", "hello", "--wait")
+    assert result.out == "yes\nyes\n"
+    assert "claude" in result.err
+
+
+def test_an_answer_off_the_screen_is_marked(daemon: FakeDaemon, ctl: Ctl) -> None:
+    daemon.script = answers("perhaps", exact=False)
+    result = ctl("send", "claude", "hello", "--wait")
+    assert result.out == "perhaps\n"
+    assert "may not be exact" in result.err
+
+
+def test_wait_json_is_one_document(daemon: FakeDaemon, ctl: Ctl) -> None:
+    result = ctl("send", "claude", "hello", "--wait", "--json")
+    task = json.loads(result.out)["task"]
+    assert (task["status"], task["exact"]) == ("completed", True)
+
+
+def test_follow_streams(daemon: FakeDaemon, ctl: Ctl) -> None:
+    def script(fake: FakeDaemon, task: object) -> None:
+        for text in ("Hel", "Hello", "Hello you"):
+            fake.artifact(task, Artifact(artifact_id="m", name="progress", parts=[TextPart(text=text)]))  # type: ignore[arg-type]
+        answers("done")(fake, task)  # type: ignore[arg-type]
+
+    daemon.script = script
+    assert ctl("send", "claude", "x", "--follow").out == "Hello you\nlooking…\ndone\n"
+
+
+def test_a_failed_task_is_1(daemon: FakeDaemon, ctl: Ctl) -> None:
+    daemon.script = fails("AGENT_EXITED", "it exited with code 7")
+    result = ctl("send", "claude", "x", "--wait")
+    assert (result.code, result.out) == (1, "")
+    assert "AGENT_EXITED: it exited with code 7" in result.err
+    daemon.script = ends(TaskState.CANCELED)
+    result = ctl("send", "claude", "x", "--wait", "--json")
+    assert result.code == 1
+    assert json.loads(result.out)["task"]["status"] == "canceled"
+
+
+def test_a_prompt_is_7_with_the_options_on_stderr(daemon: FakeDaemon, ctl: Ctl) -> None:
+    daemon.script = ends(TaskState.INPUT_REQUIRED, prompt=permission())
+    result = ctl("send", "claude", "x", "--wait")
+    assert (result.code, result.out) == (7, "")
+    task = next(iter(daemon.tasks))
+    for expected in ("Do you want to proceed?", "2  Yes, and don't ask again", f"synapsectl input {task[:8]} 1"):
+        assert expected in result.err
+
+
+def test_a_prompt_outside_any_task_is_7_too(daemon: FakeDaemon, ctl: Ctl) -> None:
+    daemon.script = lambda fake, task: None
+    daemon.agents["claude"] = agent("claude", activity="waiting", prompt=permission(), held="dialog")
+    result = ctl("send", "claude", "x", "--wait")
+    assert result.code == 7
+    assert "Do you want to proceed?" in result.err
+    assert "cannot take a message now: dialog" in result.err
+
+
+def test_the_timeout_ends_the_waiting_only(daemon: FakeDaemon, ctl: Ctl) -> None:
+    daemon.script = ends(TaskState.WORKING)
+    result = ctl("send", "claude", "x", "--wait", "--timeout", "0.2")
+    assert (result.code, result.out) == (5, "")
+    assert [path for path, _ in sent(daemon)] == ["/agents/claude/tasks/send"]
+    assert "goes on" in result.err
+
+
+def test_waiting_survives_the_daemons_restart(daemon: FakeDaemon, ctl: Ctl) -> None:
+    def script(fake: FakeDaemon, task: object) -> None:
+        fake.advance(task, TaskState.WORKING)  # type: ignore[arg-type]
+
+        def restart() -> None:
+            fake.until(lambda: any("/wait?" in path for _, path, _ in fake.requests))
+            fake.die()
+            answers("after all")(fake, task)  # type: ignore[arg-type]
+            fake.start()
+
+        threading.Thread(target=restart).start()
+
+    daemon.script = script
+    assert ctl("send", "claude", "x", "--wait") == (0, "after all\n", "")
+    waits = [path for _, path, _ in daemon.requests if "/wait?" in path]
+    assert waits[0].endswith("after=0")
+    assert waits[-1].endswith("after=2"), "it goes on where it was"
+
+
+def test_priority_5_without_a_message_only_interrupts(daemon: FakeDaemon, ctl: Ctl) -> None:
+    assert ctl("send", "claude", "--priority", "5") == (0, "claude interrupted\n", "")
+    assert [path for path, _ in sent(daemon)] == ["/control/agents/claude/interrupt"]
+    daemon.interrupted = False
+    result = ctl("send", "claude", "--priority", "5")
+    assert result.code == 0
+    assert "nothing to interrupt" in result.err
+    daemon.agents["claude"] = agent("claude", activity="busy")
+    assert ctl("send", "claude", "--priority", "5").code == 6
+
+
+def test_an_agents_shell_says_who_it_is(daemon: FakeDaemon, ctl: Ctl, monkeypatch: pytest.MonkeyPatch) -> None:
+    socket = str(daemon.socket)
+    monkeypatch.delenv("SYNAPSED_HOME")
+    ctl(
+        "send",
+        "--all",
+        "hi",
+        SYNAPSE_CONTROL_SOCKET=socket,
+        SYNAPSE_AGENT_ID="synapse-claude-8100",
+        SYNAPSE_AGENT_TYPE="claude",
+        SYNAPSE_ENDPOINT="http://localhost:8100",
+        SYNAPSE_AGENT_TOKEN="secret",
+    )
+    assert set(daemon.authorization) == {"Bearer secret"}
+    ((path, body),) = sent(daemon)
+    assert path == "/agents/codex/tasks/send", "not to itself"
+    assert body["metadata"]["sender"]["sender_id"] == "synapse-claude-8100"  # type: ignore[index]

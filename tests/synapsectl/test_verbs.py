@@ -1,0 +1,113 @@
+"""The verbs against the fake daemon: what they ask for, what they print, how they end."""
+
+import json
+
+from synapsed import errors
+from tests.synapsectl.conftest import Ctl
+from tests.synapsectl.fake_daemon import FakeDaemon, agent
+
+
+def test_list_json_is_what_the_daemon_says(daemon: FakeDaemon, ctl: Ctl) -> None:
+    result = ctl("list", "--json")
+    assert result.code == 0
+    assert [row["name"] for row in json.loads(result.out)] == ["claude", "codex"]
+    assert result.err == ""
+
+
+def test_list_in_a_pipe_is_tab_separated_without_headings(daemon: FakeDaemon, ctl: Ctl) -> None:
+    result = ctl("ls")
+    rows = [line.split("\t") for line in result.out.splitlines()]
+    assert [row[:2] for row in rows] == [["claude", "ready"], ["codex", "ready"]]
+    assert rows[0][-1] == "/work/space"
+
+
+def test_no_agents_is_said_on_stderr(daemon: FakeDaemon, ctl: Ctl) -> None:
+    daemon.agents.clear()
+    assert ctl("list").out == ""
+    assert "no agents" in ctl("list").err
+    assert json.loads(ctl("list", "--json").out) == []
+
+
+def test_start_passes_this_shell_on(daemon: FakeDaemon, ctl: Ctl) -> None:
+    result = ctl("start", "dummy", "--name", "d", "--env", "K=a=b", "--cwd", "/", "--", "--flag", "x", COLOUR="blue")
+    assert result.code == 0, result.err
+    assert result.out.split("\t") == ["d", "synapse-dummy-8190", "http://localhost:8190", "4242\n"]
+    _, path, body = daemon.requests[-1]
+    assert path == "/control/start"
+    assert (body["cwd"], body["args"], body["extra_env"]) == ("/", ["--flag", "x"], {"K": "a=b"})
+    assert body["env"]["COLOUR"] == "blue"
+    assert (body["cols"], body["rows"]) == (120, 40)
+
+
+def test_start_never_passes_on_what_is_another_agents(daemon: FakeDaemon, ctl: Ctl) -> None:
+    ctl("start", "dummy", SYNAPSE_AGENT_TOKEN="t", SYNAPSE_AGENT_ID="synapse-claude-8100")
+    assert not [name for name in daemon.requests[-1][2]["env"] if name.startswith("SYNAPSE_")]
+
+
+def test_clean_env_leaves_the_environment_to_the_daemon(daemon: FakeDaemon, ctl: Ctl) -> None:
+    ctl("start", "dummy", "--clean-env")
+    assert "env" not in daemon.requests[-1][2]
+
+
+def test_start_refuses_what_cannot_be(daemon: FakeDaemon, ctl: Ctl) -> None:
+    assert ctl("start", "dummy", "--env", "novalue").code == 2
+    assert ctl("start", "dummy", "--cwd", "/nowhere/at/all").code == 2
+    assert ctl("start", "dummy", "--cols", "-3").code == 2
+    assert ctl("start").code == 2
+    assert daemon.requests == []
+
+
+def test_status_of_an_agent_and_of_the_daemon(daemon: FakeDaemon, ctl: Ctl) -> None:
+    daemon.agents["claude"] = agent("claude", port=8100, error="it crashed \x1b]0;x\x07", held="typing")
+    result = ctl("status", "claude")
+    assert "claude (synapse-claude-8100)  ready" in result.out
+    assert "typing" in result.out
+    assert json.loads(ctl("status", "claude", "--json").out)["screen"] == "claude> \n\n"
+    assert ctl("status").out.startswith("synapsed 9.9, pid 77, up 1m01s, agents: 2")
+
+
+def test_stop_serves_the_others_when_one_is_refused(daemon: FakeDaemon, ctl: Ctl) -> None:
+    result = ctl("stop", "nobody", "codex")
+    assert result.code == 4
+    assert result.out == "codex stopped\n"
+    assert "nobody" in result.err
+
+
+def test_stop_all_leaves_out_what_is_stopped(daemon: FakeDaemon, ctl: Ctl) -> None:
+    ctl("stop", "codex")
+    assert ctl("stop", "--all").out == "claude stopped\n"
+    assert ctl("stop", "--all", "--remove").out == "claude stopped and removed\ncodex stopped and removed\n"
+    assert daemon.requests[-1][2] == {"remove": True}
+    assert ctl("stop").code == 2
+    assert ctl("stop", "claude", "--all").code == 2
+
+
+def test_restart_and_kill(daemon: FakeDaemon, ctl: Ctl) -> None:
+    assert ctl("restart", "claude").out == "claude restarted\n"
+    assert ctl("kill", "claude", "codex").out == "claude killed\ncodex killed\n"
+    assert [row["name"] for row in json.loads(ctl("kill", "--all", "--json").out)] == ["claude", "codex"]
+
+
+def test_no_daemon_is_3_and_says_how_to_start_one(ctl: Ctl) -> None:
+    for verb in (["list"], ["status"], ["stop", "x"], ["send", "x", "y", "--no-spawn-daemon"]):
+        result = ctl(*verb)
+        assert result.code == 3, verb
+        assert "synapsed run" in result.err
+        assert result.out == ""
+
+
+def test_every_refusal_has_the_exit_code_of_its_code(daemon: FakeDaemon, ctl: Ctl) -> None:
+    for kind in (errors.UnknownAgent, errors.AmbiguousAddress, errors.NotReady, errors.QueueFull, errors.Forbidden):
+        daemon.refuse("POST", "/agents/claude/tasks/send", kind("because"))
+        result = ctl("send", "claude", "x", "--json")
+        assert result.code == errors.EXIT_CODES.get(kind.code, 6), kind
+        assert json.loads(result.out)["error"]["code"] == kind.code
+        assert result.err == "synapsectl: because\n"
+
+
+def test_unknown_verb_suggests(ctl: Ctl) -> None:
+    result = ctl("lst")
+    assert result.code == 2
+    assert "list" in result.err
+    assert ctl().code == 2
+    assert ctl("-h").code == 0
