@@ -110,6 +110,8 @@ class Requests:
                 return None
             if entry is not None:
                 return outcome("duplicate", entry)
+            if frame.header.get("recall") is True:
+                raise Refusal("unknown_id", f"no input {input_id!r} was ever written in this launch")
         if not keeper.takes_input:
             raise Refusal("exited", "the program has ended or its input is closed")
         if not keeper.input.queue.has_room(len(frame.payload)):

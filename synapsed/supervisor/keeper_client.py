@@ -289,8 +289,21 @@ class KeeperClient:
             length=len(data),
         )
 
-    async def _write(self, data: bytes, input_id: str | None) -> WriteResult:
-        answer = await self._ask(frames.WRITE, {} if input_id is None else {"id": input_id}, data, timeout=None)
+    async def recall(self, input_id: str) -> WriteResult | None:
+        """What became of an earlier write with this id; None where there was none. Nothing is written."""
+        for first in (input_id, f"{input_id}+0"):
+            try:
+                return await self._write(b"", first, recall=True)
+            except KeeperRefused as error:
+                if error.reason != "unknown_id":
+                    raise
+        return None
+
+    async def _write(self, data: bytes, input_id: str | None, *, recall: bool = False) -> WriteResult:
+        header: dict[str, object] = {} if input_id is None else {"id": input_id}
+        if recall:
+            header["recall"] = True
+        answer = await self._ask(frames.WRITE, header, data, timeout=None)
         status = answer.header["status"]
         assert status == "written" or status == "duplicate"
         places = {name: _int(answer, name) for name in ("at", "offset", "written", "length")}

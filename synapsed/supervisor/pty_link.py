@@ -413,8 +413,8 @@ class PtyLink:
                 self._evaluate_soon()
                 return commands
             case turns.Recall():
-                known = await self._keeper().recall(self._input_id(command.part))
-                return turn.recalled(command.part, None if known is None else known.at, self._clock.monotonic())
+                offset = await self._recall(self._input_id(command.part), command.data)
+                return turn.recalled(command.part, offset, self._clock.monotonic())
             case turns.Clear(certain=True):
                 await self._keyboard.clear()
             case turns.Clear():
@@ -424,6 +424,12 @@ class PtyLink:
             case _:
                 self._conclude(command)
         return []
+
+    async def _recall(self, input_id: str, data: bytes) -> int | None:
+        """Where the input was written; one that was begun is finished (a long paste goes in several parts)."""
+        if await self._keeper().recall(input_id) is None:
+            return None
+        return (await self._keeper().write(data, input_id)).at
 
     def _conclude(self, command: turns.Command) -> None:
         """Tell the supervisor how the turn goes."""

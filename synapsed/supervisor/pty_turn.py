@@ -142,6 +142,7 @@ class Recall:
     """Ask the keeper whether `part` was written before the restart, then call `PtyTurn.recalled`."""
 
     part: str
+    data: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,9 +243,9 @@ class PtyTurn:
         match self.state.phase:
             case Phase.PASTING | Phase.SETTLING:
                 self.state.phase = Phase.PASTING
-                return [Recall("paste")]
+                return [Recall("paste", self._typed.paste)]
             case Phase.SUBMITTING:
-                return [Recall("submit")]
+                return [Recall("submit", self._typed.submit)]
             case Phase.READING:
                 self.state.phase = Phase.WORKING
         return []

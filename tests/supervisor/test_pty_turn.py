@@ -139,7 +139,7 @@ def test_a_report_of_another_turn_of_the_program_is_not_ours() -> None:
 
 def test_a_report_that_overtakes_the_keepers_word_is_kept() -> None:
     machine = turn(state=TurnState(phase=Phase.SUBMITTING, submitted=True, submit_ns=ns(1.0)))
-    assert machine.begin(5.0) == [Recall("submit")]
+    assert machine.begin(5.0) == [Recall("submit", b"\r")]
     assert machine.told(ended(2.0), 5.0) == []
     assert machine.recalled("submit", 20, 5.1) == [Save(), Ended("answer", True, "hooks: turn ended")]
 
@@ -289,14 +289,14 @@ def test_a_reported_failure_fails_the_turn() -> None:
 @pytest.mark.parametrize("written", [True, False])
 def test_a_restart_around_the_paste_asks_the_keeper(phase: Phase, *, written: bool) -> None:
     machine = turn(state=TurnState(phase=phase))
-    assert machine.begin(100.0) == [Recall("paste")]
+    assert machine.begin(100.0) == [Recall("paste", b"hello")]
     assert machine.recalled("paste", 10 if written else None, 100.0) == []
     assert machine.phase is (Phase.SETTLING if written else Phase.PREPARED)
 
 
 def test_a_restart_before_the_submit_key_was_written_submits_once() -> None:
     machine = turn(state=TurnState(phase=Phase.SUBMITTING, submitted=True, submit_ns=1))
-    assert machine.begin(100.0) == [Recall("submit")]
+    assert machine.begin(100.0) == [Recall("submit", b"\r")]
     assert machine.recalled("submit", None, 100.0) == []
     assert not machine.state.submitted
     machine._pasted_at_offset = 0
