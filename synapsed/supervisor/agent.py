@@ -6,6 +6,7 @@ a change of activity and what it means for the task being worked on are one comm
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
+from pathlib import Path
 from typing import Any, Literal
 
 from synapsed.clock import Clock
@@ -20,6 +21,7 @@ from synapsed.interfaces import (
     NewEvent,
     Store,
 )
+from synapsed.keeper.spool import SpoolReader
 from synapsed.model.agent import Activity, ProcessState
 from synapsed.model.events import ActivityChanged
 from synapsed.model.records import AgentRecord, TurnRecord
@@ -53,10 +55,12 @@ class Agent:
         store: Store,
         clock: Clock,
         timers: Timers,
+        spool: Path,
         changed: Callable[["Agent"], None],
     ) -> None:
         self._store = store
         self._clock = clock
+        self._spool = spool
         self._changed = changed
         self._shell = Shell(record.name, timers=timers, handle=self._handle)
         self.program = Program(
@@ -119,10 +123,10 @@ class Agent:
         raise self._not_running()
 
     async def history(self, limit: int) -> bytes:
-        """Raw output, also of a program that ended."""
-        if (link := self.program.last_link) is None:
-            raise self._not_running()
-        return await link.history(limit)
+        """The last `limit` bytes of raw output, also of a program that ended."""
+        if (link := self.program.link) is not None:
+            return await link.history(limit)
+        return await asyncio.to_thread(_tail, self._spool, limit)
 
     # --- the shell ---
 
@@ -238,6 +242,7 @@ class Agent:
         self._since = self._clock.wall()
         if self.state is not ProcessState.RUNNING:
             self._seen = None
+            self.desk.program_gone()
         self._changed(self)
 
     # --- facts ---
@@ -310,6 +315,18 @@ class Agent:
     def prompt(self) -> Prompt | None:
         """What the program asks now."""
         return self.seen.prompt if self.seen is not None else None
+
+
+def _tail(spool: Path, limit: int) -> bytes:
+    reader = SpoolReader(str(spool))
+    offset, pieces = max(reader.start, reader.end - limit), []
+    while offset < reader.end:
+        offset, data = reader.read(offset, reader.end - offset)
+        if not data:
+            break
+        pieces.append(data)
+        offset += len(data)
+    return b"".join(pieces)
 
 
 def _sync[T](work: Callable[[], T]) -> Callable[[], Awaitable[T]]:

@@ -39,6 +39,7 @@ from synapsed.model.events import InputProvided
 from synapsed.model.records import TurnRecord
 from synapsed.model.task import INTERRUPTED_STATES, Prompt, Task, TaskState
 from synapsed.supervisor import turns
+from synapsed.supervisor.links import Timer
 from synapsed.supervisor.mailbox import Mailbox
 from synapsed.supervisor.shell import Shell
 from synapsed.supervisor.turns import Commit
@@ -52,10 +53,23 @@ INTERRUPTED = "interrupted"
 """`reason` of a task that had to make way."""
 
 
+INTERRUPT_TOLD_S = 3.0
+"""After the program confirmed an interruption its link says how the turn ended (it may have ended by itself just
+before); were nothing said by then, the confirmation itself would have to do."""
+
+
 @dataclass(slots=True)
 class _Turn:
     task: Task
     record: TurnRecord
+
+
+@dataclass(slots=True)
+class _Interruption:
+    reason: str
+    outcome: asyncio.Future[bool]
+    confirmed: bool = False
+    timer: Timer | None = None
 
 
 class Desk:
@@ -79,8 +93,7 @@ class Desk:
         self._attempts: dict[str, TurnRecord] = {}
         """Turns of waiting tasks that were given back."""
         self._turn: _Turn | None = None
-        self._interrupting: asyncio.Future[bool] | None = None
-        self._reason = INTERRUPTED
+        self._interruption: _Interruption | None = None
 
     @property
     def queue(self) -> int:
@@ -137,11 +150,10 @@ class Desk:
     def interrupt(self, reason: str) -> asyncio.Future[bool]:
         """Stop what runs; the future tells whether the program confirmed it. A task that ran ends `canceled` with
         `reason`. No task is taken meanwhile."""
-        if self._interrupting is None:
-            self._reason = reason
-            self._interrupting = asyncio.get_running_loop().create_future()
-            self._shell.spawn(self._interrupt(self._interrupting))
-        return self._interrupting
+        if self._interruption is None:
+            self._interruption = _Interruption(reason, asyncio.get_running_loop().create_future())
+            self._shell.spawn(self._interrupt(self._interruption))
+        return self._interruption.outcome
 
     async def cancel(self, task_id: str) -> asyncio.Future[bool] | Task:
         """The canceled task if it waited, else the future of its interruption. Raises TaskNotFound, StoreError."""
@@ -189,7 +201,7 @@ class Desk:
     async def pump(self) -> None:
         """Take the next task if the agent can receive it now."""
         link = self._link()
-        if self._turn is not None or self._interrupting is not None or link is None:
+        if self._turn is not None or self._interruption is not None or link is None:
             return
         task = self._mailbox.peek()
         if task is None or not link.observe().can_receive:
@@ -254,6 +266,11 @@ class Desk:
             self._attempts[commit.task.id] = commit.turn
             self._mailbox.give_back(commit.task)
 
+    def program_gone(self) -> None:
+        """There is nothing left to interrupt."""
+        if self._interruption is not None and self._interruption.confirmed:
+            self._end_interruption(over=True)
+
     async def handle(self, event: LinkEvent, link: AgentLink) -> None:
         """A fact about the turn; those of another turn are passed over."""
         turn = self._turn
@@ -271,6 +288,7 @@ class Desk:
             return
         if (commit := self._decide(event, turn.task)) is not None:
             await self._persist(commit)
+            self._end_interruption()
             await self.pump()
 
     def _decide(self, event: LinkEvent, task: Task) -> Commit | None:
@@ -283,8 +301,8 @@ class Desk:
             case LinkTurnFailed():
                 return turns.failed(task, code=event.code, message=event.message, now=now)
             case LinkTurnInterrupted():
-                asked = self._interrupting is not None and event.reason == INTERRUPTED
-                return turns.canceled(task, reason=self._reason if asked else event.reason, now=now)
+                asked = self._interruption if event.reason == INTERRUPTED else None
+                return turns.canceled(task, reason=asked.reason if asked else event.reason, now=now)
             case LinkUndelivered():
                 return turns.failed(
                     task,
@@ -324,7 +342,7 @@ class Desk:
         await self._persist(turns.failed(turn.task, code=code, message=message, now=self._clock.wall()))
         await self.pump()
 
-    async def _interrupt(self, outcome: asyncio.Future[bool]) -> None:
+    async def _interrupt(self, interruption: _Interruption) -> None:
         confirmed = False
         try:
             link = self._link()
@@ -333,17 +351,38 @@ class Desk:
         except SynapsedError as error:
             self._shell.log.warning("the interruption failed", error=error.message)
         finally:
-            # The facts that the link told meanwhile are before this in the inbox, so they are handled first.
-            self._shell.post(lambda: self._interrupted(confirmed, outcome))
+            # What the link told meanwhile is before this in the inbox, so it is handled first.
+            self._shell.post(lambda: self._interrupted(interruption, confirmed))
 
-    async def _interrupted(self, confirmed: bool, outcome: asyncio.Future[bool]) -> None:
-        task = self.current
-        if confirmed and task is not None:
-            await self._persist(turns.canceled(task, reason=self._reason, now=self._clock.wall()))
-        self._interrupting = None
-        if not outcome.done():
-            outcome.set_result(confirmed)
+    async def _interrupted(self, interruption: _Interruption, confirmed: bool) -> None:
+        interruption.confirmed = confirmed
+        if confirmed and self._turn is not None:
+            interruption.timer = self._shell.timers.call_later(
+                INTERRUPT_TOLD_S, lambda: self._shell.post(self._interruption_untold)
+            )
+            return
+        self._end_interruption(over=True)
         await self.pump()
+
+    async def _interruption_untold(self) -> None:
+        if self._interruption is None:
+            return
+        if self._turn is not None:
+            reason = self._interruption.reason
+            await self._persist(turns.canceled(self._turn.task, reason=reason, now=self._clock.wall()))
+        self._end_interruption(over=True)
+        await self.pump()
+
+    def _end_interruption(self, *, over: bool = False) -> None:
+        """Tasks are taken again when the link has confirmed (`over`: or refused) and the turn has ended."""
+        interruption = self._interruption
+        if interruption is None or not (over or (interruption.confirmed and self._turn is None)):
+            return
+        self._interruption = None
+        if interruption.timer is not None:
+            interruption.timer.cancel()
+        if not interruption.outcome.done():
+            interruption.outcome.set_result(interruption.confirmed)
 
     def _still_asked(self, prompt_id: str) -> bool:
         link = self._link()

@@ -1,0 +1,145 @@
+"""What an agent's program is run with: its environment, its program, its arguments. Pure but for looking on PATH.
+
+The environment is the caller's whole one (kept in the database, 0600, for restarts) or the daemon's, without what
+belongs to another agent or to the caller's terminal, plus the agent's own variables (DESIGN §3). Later wins: base, the
+profile's `env`, the agent's `env`, the agent's identity.
+"""
+
+import fnmatch
+import hashlib
+import hmac
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from uuid import uuid4
+
+from synapsed.errors import ProgramNotFound
+from synapsed.model.records import AgentRecord
+from synapsed.profiles import Profile
+from synapsed.supervisor.program import LaunchPlan
+
+__all__ = ["agent_environment", "agent_token", "find_program", "launch_plan"]
+
+NEVER_INHERITED = (
+    # another agent's identity
+    "SYNAPSE_*",
+    # the service manager's business with the daemon
+    "NOTIFY_SOCKET",
+    "WATCHDOG_*",
+    "LISTEN_*",
+    "INVOCATION_ID",
+    "JOURNAL_STREAM",
+    "MAINPID",
+    "MANAGERPID",
+    "SYSTEMD_EXEC_PID",
+    # the caller's terminal, which is not the agent's
+    "LINES",
+    "COLUMNS",
+    "WINDOWID",
+    "TERM",
+    "TERMCAP",
+    "COLORTERM",
+    "TERM_PROGRAM*",
+    "TERM_SESSION_ID",
+    "LC_TERMINAL*",
+    "TMUX*",
+    "STY",
+    "ZELLIJ*",
+    "KITTY_*",
+    "WEZTERM_*",
+    "ALACRITTY_*",
+    "GHOSTTY_*",
+    "ITERM_*",
+    "KONSOLE_*",
+    "VTE_VERSION",
+    "WT_SESSION",
+    "OLDPWD",
+)
+"""Patterns of variables that an agent never inherits."""
+
+TERMINAL = {"TERM": "xterm-256color", "COLORTERM": "truecolor"}
+"""What the agent's terminal is: the emulator behind its PTY."""
+
+
+def agent_token(control_token: str, agent_id: str) -> str:
+    """The agent's SYNAPSE_AGENT_TOKEN: made of the control token, so that there is nothing to store."""
+    return hmac.new(control_token.encode(), f"agent:{agent_id}".encode(), hashlib.sha256).hexdigest()
+
+
+def agent_environment(
+    record: AgentRecord,
+    profile: Profile,
+    *,
+    own: Mapping[str, str],
+    endpoint: str,
+    control_socket: Path,
+    token: str,
+    tool_dir: Path | None,
+) -> dict[str, str]:
+    """The whole environment of `record`'s program. `own` is the daemon's; `tool_dir` is where synapsectl is."""
+    base = own if record.env is None else record.env
+    unwanted = (*NEVER_INHERITED, *profile.unset_env)
+    env = {key: value for key, value in base.items() if not any(fnmatch.fnmatchcase(key, p) for p in unwanted)}
+    env |= TERMINAL
+    env |= profile.env
+    env |= record.extra_env
+    env |= {
+        "PWD": record.cwd,
+        "SYNAPSE_AGENT_ID": record.id,
+        "SYNAPSE_AGENT_NAME": record.name,
+        "SYNAPSE_AGENT_TYPE": record.profile,
+        "SYNAPSE_ENDPOINT": endpoint,
+        "SYNAPSE_CONTROL_SOCKET": str(control_socket),
+        "SYNAPSE_AGENT_TOKEN": token,
+    }
+    path = env.get("PATH") or os.defpath
+    if tool_dir is not None and str(tool_dir) not in path.split(os.pathsep):
+        path = f"{path}{os.pathsep}{tool_dir}"  # at the end: it must not hide anything of the user's
+    env["PATH"] = path
+    return env
+
+
+def find_program(command: str, *, cwd: str, env: Mapping[str, str], profile: str) -> str:
+    """The absolute path of `command`, seen from `cwd` with the PATH of `env`. Raises ProgramNotFound."""
+    path = env.get("PATH", os.defpath)
+    if "/" in command:
+        candidate = Path(cwd, Path(command).expanduser())
+        if candidate.is_file() and os.access(candidate, os.X_OK):
+            return str(candidate)
+        raise ProgramNotFound(
+            f"{candidate} is not a program that can be run; correct 'command' of the agent or of profile {profile!r}",
+            program=command,
+        )
+    if (found := shutil.which(command, path=path)) is not None:
+        return str(Path(cwd, found))
+    raise ProgramNotFound(
+        f"{command!r} was not found on PATH ({path}): install it, start the agent from a shell that finds it, or give "
+        f"its absolute path as 'command' of the agent or of profile {profile!r}",
+        program=command,
+        path=path,
+    )
+
+
+LAST_CONVERSATION = "last"
+"""Stands for the conversation of a program that continues its last one without being told an id."""
+
+
+def launch_plan(record: AgentRecord, profile: Profile, *, program: str, env: dict[str, str]) -> LaunchPlan:
+    """The final arguments: the profile's, those that continue (or name) the conversation, the agent's own."""
+    resume, conversation = profile.resume, record.conversation
+    resumed = bool(resume.args) and conversation is not None
+    args = resume.args if resumed else resume.fresh_args
+    if not resumed:
+        conversation = None
+        if _names_conversation(resume.fresh_args):
+            conversation = str(uuid4())
+        elif resume.args and not resume.needs_conversation and not _names_conversation(resume.args):
+            conversation = LAST_CONVERSATION
+    filled = [arg.replace("{conversation}", conversation or "") for arg in args]
+    argv = [program, *profile.args, *filled, *record.args]
+    return LaunchPlan(argv=argv, env=env, conversation=conversation, resumed=resumed)
+
+
+def _names_conversation(args: Sequence[str]) -> bool:
+    return any("{conversation}" in arg for arg in args)

@@ -1,0 +1,535 @@
+"""All agents of one daemon: `Control` for the API, and the life of the agents from one daemon to the next.
+
+What concerns one agent is done in that agent's shell; here is only what concerns more than one: names, ports, ids,
+tokens, addresses, and starting and ending the whole.
+"""
+
+import asyncio
+import contextlib
+import hmac
+import shutil
+import signal
+import socket
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+import structlog
+
+from synapsed.clock import Clock, iso
+from synapsed.config import AgentConfig, Config, RestartPolicy
+from synapsed.errors import (
+    AmbiguousAddress,
+    InvalidRequest,
+    NameTaken,
+    NotReady,
+    NotWaiting,
+    SynapsedError,
+    TaskNotCancelable,
+    TaskNotFound,
+    TooLarge,
+    UnknownAgent,
+    UnknownProfile,
+)
+from synapsed.interfaces import Attachment, EventLog, NewEvent, SendRequest, StartRequest, Store, TaskFilter
+from synapsed.model.agent import AgentDetail, AgentView, ProcessState, agent_id, resolve, validate_name
+from synapsed.model.events import AgentRemoved
+from synapsed.model.records import AgentRecord
+from synapsed.model.task import Task, new_id
+from synapsed.paths import Paths
+from synapsed.profiles import Profile, ProfileLibrary
+from synapsed.supervisor import environment, turns, views
+from synapsed.supervisor.agent import Agent
+from synapsed.supervisor.ancestry import Root, owner_of
+from synapsed.supervisor.links import LinkFactory, Timer, Timers
+from synapsed.supervisor.ports import Ports, announceable
+from synapsed.supervisor.program import LIVE_STATES, LaunchPlan
+from synapsed.supervisor.registry import Registry
+from synapsed.supervisor.restart import RestartState
+
+__all__ = ["Manager", "ManagerSettings", "PortServer"]
+
+SWEEP_S = 1.0
+"""How often mailboxes are swept (DESIGN §5: on a timer as well as on events)."""
+
+PARALLEL = 16
+"""Agents that are adopted, started or stopped at once at the daemon's start and end."""
+
+TASK_PREFIX_MIN = 8
+"""Characters of a task's id that are enough to name it."""
+
+log = structlog.stdlib.get_logger("synapsed.manager")
+
+
+class PortServer(Protocol):
+    """Who serves the agents' own ports."""
+
+    async def open_agent_port(self, sock: socket.socket) -> int: ...
+
+    async def close_agent_port(self, port: int) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManagerSettings:
+    """What stays the same while the daemon runs. `environ` is the daemon's own environment."""
+
+    paths: Paths
+    config: Config
+    control_token: str
+    environ: Mapping[str, str]
+    tool_dir: Path | None
+    """Where synapsectl is."""
+
+
+class Manager:
+    """Implements `interfaces.Control`. Life: `restore`, `serve_ports`, `adopt`, `autostart`, …, `close`."""
+
+    def __init__(
+        self,
+        settings: ManagerSettings,
+        *,
+        store: Store,
+        profiles: ProfileLibrary,
+        factory: LinkFactory,
+        registry: Registry,
+        clock: Clock,
+        timers: Timers,
+        rng: Callable[[], float],
+        on_shutdown: Callable[[bool], None],
+    ) -> None:
+        self._settings = settings
+        self._store = store
+        self._library = profiles
+        self._factory = factory
+        self._registry = registry
+        self._clock = clock
+        self._timers = timers
+        self._rng = rng
+        self._on_shutdown = on_shutdown
+        self._ports = Ports(listen=settings.config.api.agent_ports)
+        self._server: PortServer | None = None
+        self._agents: dict[str, Agent] = {}
+        self._names: set[str] = set()
+        """Names taken by agents, those being started included."""
+        self._tokens: dict[str, str] = {}
+        self._sweeper: Timer | None = None
+        self._background: set[asyncio.Task[None]] = set()
+
+    # --- from one daemon to the next ---
+
+    async def restore(self) -> None:
+        """Make the agents that the store and the configuration know. Nothing is started or adopted yet."""
+        records = await self._store.agents()
+        records += self._configured(records)
+        tasks = await self._store.open_tasks()
+        turn_records = await self._store.turns()
+        for record in records:
+            self._ports.reclaim(record.name, record.port)
+            self._names.add(record.name)
+            agent = self._add(record, self._profile_of(record))
+            own = [task for task in tasks if task.agent_id == record.id]
+            ids = {task.id for task in own}
+            agent.restore(own, [turn for turn in turn_records if turn.task_id in ids])
+            agent.start_shell()
+        await self._store.commit(agents=records)
+        for task in tasks:
+            if task.agent_id not in self._agents:
+                commit = turns.canceled(task, reason="removed", now=self._clock.wall())
+                await self._store.commit(events=commit.events, tasks=[commit.task], turn_ended=task.id)
+        self._sweep_again()
+
+    async def serve_ports(self, server: PortServer) -> None:
+        """Announce the agents' ports on `server`, now and from now on."""
+        self._server = server
+        for agent in self._agents.values():
+            await self._announce(agent.record.port)
+
+    async def adopt(self) -> None:
+        """Take up every program that lives; apply the restart policy to those that ended meanwhile."""
+        await self._each(lambda agent: agent.adopt(), self._agents.values())
+        await self._sweep_registry()
+
+    async def autostart(self) -> None:
+        """Start the configured agents that say so; one that cannot be started is retried by its policy."""
+        wanted = [
+            agent
+            for agent in self._agents.values()
+            if agent.state not in LIVE_STATES and self._config_of(agent.record).autostart
+        ]
+        await self._each(lambda agent: agent.start(), wanted)
+
+    async def close(self, *, keep_agents: bool) -> None:
+        """End the agents, or let go of them."""
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+        if not keep_agents:
+            await self._each(lambda agent: agent.stop(), self._agents.values())
+        await self._each(lambda agent: agent.close(), self._agents.values())
+        for task in list(self._background):
+            await asyncio.wait([task])
+        await self._registry.flush()
+        self._ports.close()
+
+    # --- Control: what there is ---
+
+    @property
+    def events(self) -> EventLog:
+        return self._store.events
+
+    def agents(self) -> list[AgentView]:
+        self._spawn(self._sweep_registry())
+        return [views.view_of(agent, self._endpoint(agent.record)) for agent in self._agents.values()]
+
+    def resolve(self, address: str) -> str:
+        return resolve(address, (views.ref_of(agent) for agent in self._agents.values())).id
+
+    def agent_on_port(self, port: int) -> str | None:
+        return next((agent.id for agent in self._agents.values() if agent.record.port == port), None)
+
+    def view(self, agent_id: str) -> AgentView:
+        agent = self._agent(agent_id)
+        return views.view_of(agent, self._endpoint(agent.record))
+
+    def detail(self, agent_id: str) -> AgentDetail:
+        agent = self._agent(agent_id)
+        return views.detail_of(agent, self._endpoint(agent.record))
+
+    def screen(self, agent_id: str, fmt: Literal["text", "ansi", "json"]) -> str | bytes | dict[str, Any]:
+        return self._agent(agent_id).screen_as(fmt)
+
+    def context(self, agent_id: str, limit: int = 2000) -> str:
+        return self._agent(agent_id).screen_text(limit)
+
+    async def history(self, agent_id: str, limit: int) -> bytes:
+        return await self._agent(agent_id).history(limit)
+
+    def profiles(self) -> list[dict[str, Any]]:
+        return views.profile_rows(self._library, self._library.names())
+
+    async def process_of(self, pid: int) -> str | None:
+        roots = [
+            Root(agent.id, agent.record.launch)
+            for agent in self._agents.values()
+            if agent.record.launch is not None and views.is_live(agent)
+        ]
+        return await asyncio.to_thread(owner_of, pid, roots) if roots else None
+
+    def token_owner(self, token: str) -> str | None:
+        given = token.encode()
+        return next(
+            (owner for known, owner in self._tokens.items() if hmac.compare_digest(known.encode(), given)), None
+        )
+
+    # --- Control: processes ---
+
+    async def start(self, request: StartRequest) -> AgentView:
+        profile = self._library.get(request.profile)
+        record = self._new_record(request, profile)
+        try:
+            self._plan(record, profile)  # the program must exist before the agent does
+        except BaseException:
+            self._release(record)
+            raise
+        agent = self._add(record, profile)
+        try:
+            agent.start_shell()
+            await self._announce(record.port)
+            await agent.start()
+        except BaseException:
+            await asyncio.shield(self._forget(record))
+            raise
+        log.info("agent started", agent=record.name, profile=profile.name, port=record.port)
+        return self.view(record.id)
+
+    async def stop(self, agent_id: str, *, remove: bool = False) -> AgentView:
+        agent = self._agent(agent_id)
+        await agent.stop()
+        view = self.view(agent_id)
+        if remove:
+            await agent.cancel_waiting("removed")
+            await self._forget(agent.record)
+        return view
+
+    async def restart(self, agent_id: str) -> AgentView:
+        await self._agent(agent_id).restart()
+        return self.view(agent_id)
+
+    async def kill(self, agent_id: str) -> AgentView:
+        await self._agent(agent_id).signal(signal.SIGKILL)
+        return self.view(agent_id)
+
+    async def attach(self, agent_id: str, *, cols: int, rows: int, read_only: bool) -> Attachment:
+        return await self._agent(agent_id).attach(cols=cols, rows=rows, read_only=read_only)
+
+    async def shutdown(self, *, keep_agents: bool) -> None:
+        self._on_shutdown(keep_agents)
+
+    async def poke(self, agent_id: str) -> None:
+        """A hook of that agent has reported; nothing happens for an unknown one."""
+        if (agent := self._agents.get(agent_id)) is not None:
+            await agent.poke()
+
+    # --- Control: tasks ---
+
+    async def send(self, agent_id: str, request: SendRequest) -> Task:
+        agent = self._agent(agent_id)
+        if request.task_id is not None:
+            return await self._continue(agent, request.task_id, request)
+        if agent.state in (ProcessState.STOPPED, ProcessState.STOPPING, ProcessState.EXITED):
+            name = agent.record.name
+            raise NotReady(f"{name} is {agent.state.value}: 'synapsectl restart {name}' starts it", agent=name)
+        if not 1 <= request.priority <= 5:
+            raise InvalidRequest(f"priority must be 1 to 5, not {request.priority}", priority=request.priority)
+        now = iso(self._clock.wall())
+        metadata = {**request.metadata, **({turns.COMMAND: True} if request.command else {})}
+        task = Task(
+            agent_id=agent_id,
+            context_id=request.context_id or new_id(),
+            message=request.message,
+            metadata=metadata,
+            created_at=now,
+            updated_at=now,
+            priority=request.priority,
+        )
+        size, limit = len(turns.typed_text(task).encode()), agent.profile.delivery.max_bytes
+        if size > limit:
+            raise TooLarge(f"the message has {size} bytes; {agent.record.name} takes at most {limit}", limit=limit)
+        return await agent.send(task)
+
+    async def interrupt(self, agent_id: str) -> bool:
+        return await self._agent(agent_id).interrupt()
+
+    async def task(self, task_id: str, agent_id: str | None = None) -> Task:
+        if (task := await self._store.task(task_id)) is None and len(task_id) >= TASK_PREFIX_MIN:
+            found = await self._store.find_tasks(task_id, 10)
+            if len(found) > 1:
+                raise AmbiguousAddress(f"{task_id!r} could be {', '.join(found)}", candidates=found)
+            task = await self._store.task(found[0]) if found else None
+        if task is None or agent_id not in (None, task.agent_id):
+            raise TaskNotFound(f"no task {task_id[:64]!r}", task=task_id[:64])
+        return task
+
+    async def tasks(self, which: TaskFilter) -> tuple[list[Task], int]:
+        return await self._store.tasks(which)
+
+    async def cancel(self, task_id: str) -> Task:
+        task = await self.task(task_id)
+        agent = self._agents.get(task.agent_id)
+        if task.terminal or agent is None:
+            raise TaskNotCancelable(f"task {task.id} is {task.status.value} already", task=task.id)
+        return await agent.cancel(task.id)
+
+    async def provide_input(self, task_id: str, text: str, prompt_id: str | None = None) -> Task:
+        task = await self.task(task_id)
+        agent = self._agents.get(task.agent_id)
+        if task.terminal or agent is None:
+            raise NotWaiting(f"task {task.id} is {task.status.value}, it does not wait for input", task=task.id)
+        return await agent.provide_input(task.id, text, prompt_id)
+
+    async def answer_agent(self, agent_id: str, text: str, prompt_id: str | None = None) -> None:
+        await self._agent(agent_id).answer(text, prompt_id)
+
+    # --- inside ---
+
+    def _agent(self, agent_id: str) -> Agent:
+        if (agent := self._agents.get(agent_id)) is None:
+            raise UnknownAgent(f"no agent {agent_id[:128]!r}", agent=agent_id[:128])
+        return agent
+
+    async def _continue(self, agent: Agent, task_id: str, request: SendRequest) -> Task:
+        """A message for a task that waits is the answer to its prompt."""
+        task = await self.task(task_id, agent.id)
+        if task.terminal:
+            raise NotWaiting(f"task {task.id} is {task.status.value}: send without a task id", task=task.id)
+        return await agent.provide_input(task.id, turns.text_of(request.message), None)
+
+    def _new_record(self, request: StartRequest, profile: Profile) -> AgentRecord:
+        """The record of a new agent; takes the name and the port, or raises and takes neither."""
+        cwd = Path(request.cwd or Path.home()).expanduser()
+        if not cwd.is_absolute() or not cwd.is_dir():
+            raise InvalidRequest(f"the working directory {cwd} is no directory with an absolute path", cwd=str(cwd))
+        if request.name is not None and validate_name(request.name) in self._names:
+            raise NameTaken(f"there is an agent {request.name!r} already", name=request.name)
+        wanted = request.name or profile.name
+        port, _sock = self._claim(wanted, request.port, profile)
+        name = request.name or (profile.name if profile.name not in self._names else f"{profile.name}-{port}")
+        if name in self._names:
+            self._ports.release(port)
+            raise NameTaken(f"there is an agent {name!r} already: choose one with --name", name=name)
+        self._names.add(name)
+        return AgentRecord(
+            id=agent_id(profile.name, port),
+            name=name,
+            profile=profile.name,
+            port=port,
+            cwd=str(cwd),
+            args=list(request.args),
+            env=request.env,
+            extra_env=request.extra_env,
+            cols=request.cols,
+            rows=request.rows,
+            created_at=self._clock.wall(),
+        )
+
+    def _claim(self, name: str, port: int | None, profile: Profile) -> tuple[int, socket.socket | None]:
+        if port is not None:
+            return self._ports.claim(name, [port], listed=f"port {port}")
+        low, high = profile.ports
+        return self._ports.claim(name, range(low, high + 1), listed=f"{low}-{high} (profile {profile.name})")
+
+    def _add(self, record: AgentRecord, profile: Profile) -> Agent:
+        policy = self._config_of(record).restart
+        fine = policy.fine_codes if policy.fine_codes is not None else profile.exit.codes
+        agent = Agent(
+            record,
+            profile,
+            plan=lambda record: self._plan(record, profile),
+            factory=self._factory,
+            restart=RestartState(policy, fine_codes=frozenset(fine), rng=self._rng),
+            store=self._store,
+            clock=self._clock,
+            timers=self._timers,
+            spool=self._settings.paths.agent(record.id) / "spool",
+            changed=self._publish,
+        )
+        self._agents[record.id] = agent
+        self._tokens[environment.agent_token(self._settings.control_token, record.id)] = record.id
+        return agent
+
+    async def _forget(self, record: AgentRecord) -> None:
+        """Nothing of the agent stays but its tasks."""
+        if (agent := self._agents.get(record.id)) is not None:
+            if agent.state in LIVE_STATES:
+                await agent.stop()
+            await agent.close()
+        if self._server is not None:
+            await self._server.close_agent_port(record.port)
+        with contextlib.suppress(SynapsedError):
+            await self._store.delete_agent(record.id, [NewEvent(record.id, AgentRemoved())])
+        await asyncio.to_thread(shutil.rmtree, self._settings.paths.agent(record.id), ignore_errors=True)
+        self._agents.pop(record.id, None)
+        self._tokens.pop(environment.agent_token(self._settings.control_token, record.id), None)
+        self._registry.withdraw(record.id)
+        self._release(record)
+
+    def _release(self, record: AgentRecord) -> None:
+        self._names.discard(record.name)
+        self._ports.release(record.port)
+
+    def _plan(self, record: AgentRecord, profile: Profile) -> LaunchPlan:
+        settings = self._settings
+        env = environment.agent_environment(
+            record,
+            profile,
+            own=settings.environ,
+            endpoint=self._endpoint(record),
+            control_socket=settings.paths.control_socket,
+            token=environment.agent_token(settings.control_token, record.id),
+            tool_dir=settings.tool_dir,
+        )
+        command = self._config_of(record).command or profile.command
+        program = environment.find_program(command, cwd=record.cwd, env=env, profile=profile.name)
+        return environment.launch_plan(record, profile, program=program, env=env)
+
+    def _config_of(self, record: AgentRecord) -> AgentConfig:
+        found = self._settings.config.agents.get(record.name) if record.from_config else None
+        return found or AgentConfig(restart=RestartPolicy())
+
+    def _profile_of(self, record: AgentRecord) -> Profile:
+        try:
+            return self._library.get(record.profile)
+        except UnknownProfile as error:
+            log.error("the agent's profile is gone; it can be stopped, not used", agent=record.name, why=error.message)  # noqa: TRY400
+            return Profile(name=record.profile, command=record.profile)
+
+    def _configured(self, records: list[AgentRecord]) -> list[AgentRecord]:
+        """Bring the records up to date with the configuration; returns those of new agents, which are stopped."""
+        by_name = {record.name: record for record in records}
+        for record in records:
+            record.from_config = record.from_config and record.name in self._settings.config.agents
+        for record in records:
+            self._ports.reclaim(record.name, record.port)
+        new = []
+        for name, config in self._settings.config.agents.items():
+            if (known := by_name.get(name)) is not None:
+                _configure(known, config)
+                continue
+            try:
+                new.append(self._configured_record(name, config))
+            except SynapsedError as error:
+                log.error("a configured agent cannot be made", agent=name, why=error.message)  # noqa: TRY400
+        return new
+
+    def _configured_record(self, name: str, config: AgentConfig) -> AgentRecord:
+        profile = self._library.get(config.profile or name)
+        port, _sock = self._claim(name, config.port, profile)
+        record = AgentRecord(
+            id=agent_id(profile.name, port),
+            name=name,
+            profile=profile.name,
+            port=port,
+            cwd=str(Path.home()),
+            cols=profile.cols,
+            rows=profile.rows,
+            desired="stopped",
+            created_at=self._clock.wall(),
+        )
+        _configure(record, config)
+        return record
+
+    def _endpoint(self, record: AgentRecord) -> str:
+        api = self._settings.config.api
+        if api.agent_ports:
+            return f"http://localhost:{record.port}"
+        return f"http://{api.listen}/agents/{record.name}"
+
+    async def _announce(self, port: int) -> None:
+        sock = self._ports.take(port) if self._server is not None else None
+        if sock is not None and self._server is not None:
+            await self._server.open_agent_port(announceable(sock))
+
+    def _publish(self, agent: Agent) -> None:
+        if views.is_live(agent):
+            self._registry.publish(views.entry_of(agent, self._endpoint(agent.record)))
+        else:
+            self._registry.withdraw(agent.id)
+
+    async def _sweep_registry(self) -> None:
+        live = frozenset(agent.id for agent in self._agents.values() if views.is_live(agent))
+        await self._registry.sweep(live, frozenset(self._agents))
+
+    def _sweep_again(self) -> None:
+        for agent in self._agents.values():
+            agent.sweep()
+        self._sweeper = self._timers.call_later(SWEEP_S, self._sweep_again)
+
+    async def _each(self, work: Callable[[Agent], Awaitable[None]], agents: Iterable[Agent]) -> None:
+        """Do `work` for each, some at a time; one that fails is told and does not keep the others."""
+        room = asyncio.Semaphore(PARALLEL)
+
+        async def one(agent: Agent) -> None:
+            async with room:
+                try:
+                    await work(agent)
+                except SynapsedError as error:
+                    log.error("agent", agent=agent.record.name, error=error.message)  # noqa: TRY400
+
+        await asyncio.gather(*(one(agent) for agent in list(agents)))
+
+    def _spawn(self, work: Any) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
+
+
+def _configure(record: AgentRecord, config: AgentConfig) -> None:
+    """What the configuration says counts from the next launch on. The port is part of the agent's id and stays."""
+    record.from_config = True
+    record.args = list(config.args)
+    record.extra_env = dict(config.env)
+    record.env = None
+    if config.cwd is not None:
+        record.cwd = str(Path(config.cwd).expanduser())
+    if config.port is not None and config.port != record.port:
+        log.warning("the new port counts after 'stop --remove'", agent=record.name, port=record.port, new=config.port)

@@ -1,0 +1,102 @@
+"""An agent as others see it: the row of `list`, the page of `status`, the registry's entry. Read-only."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from synapsed.clock import iso
+from synapsed.model.agent import Activity, AgentDetail, AgentRef, AgentView, ProcessState, seed_status
+from synapsed.profiles import Profile, ProfileLibrary
+from synapsed.supervisor.agent import Agent
+from synapsed.supervisor.program import LIVE_STATES
+from synapsed.supervisor.registry import Entry
+
+__all__ = ["activity_of", "detail_of", "entry_of", "is_live", "profile_rows", "ref_of", "view_of"]
+
+NOT_SEEN = "not looked at yet"
+"""`evidence` between the start of a program and the first judgement of its screen."""
+
+DETAIL_SCREEN = 20_000
+"""Characters of a screen in `status`."""
+
+
+def activity_of(agent: Agent) -> tuple[Activity, str]:
+    """The activity and its evidence; of a program that does not run, why not."""
+    if (seen := agent.seen) is not None:
+        return seen.activity, seen.evidence
+    if agent.state in (ProcessState.STARTING, ProcessState.RUNNING):
+        return Activity.STARTING, NOT_SEEN
+    return Activity.UNKNOWN, agent.program.reason or agent.state.value
+
+
+def view_of(agent: Agent, endpoint: str) -> AgentView:
+    return AgentView(**_fields(agent, endpoint))
+
+
+def detail_of(agent: Agent, endpoint: str) -> AgentDetail:
+    screen = agent.screen_text()[-DETAIL_SCREEN:]
+    return AgentDetail(**_fields(agent, endpoint), prompt=agent.prompt, screen=screen, error=agent.record.failure)
+
+
+def ref_of(agent: Agent) -> AgentRef:
+    record = agent.record
+    return AgentRef(
+        name=record.name, id=record.id, type=record.profile, port=record.port, running=agent.state in LIVE_STATES
+    )
+
+
+def is_live(agent: Agent) -> bool:
+    """Whether there is a program to be found."""
+    return agent.program.pid is not None
+
+
+def entry_of(agent: Agent, endpoint: str) -> Entry:
+    record = agent.record
+    return Entry(
+        agent_id=record.id,
+        agent_type=record.profile,
+        name=record.name,
+        port=record.port,
+        status=seed_status(agent.state, activity_of(agent)[0]),
+        pid=agent.program.pid,
+        working_dir=record.cwd,
+        endpoint=endpoint,
+    )
+
+
+def profile_rows(library: ProfileLibrary, names: Iterable[str]) -> list[dict[str, Any]]:
+    return [_profile_row(library.get(name)) for name in names]
+
+
+def _profile_row(profile: Profile) -> dict[str, Any]:
+    return {
+        "name": profile.name,
+        "description": profile.description,
+        "command": profile.command,
+        "ports": list(profile.ports),
+        "verified": profile.verified,
+        "source": str(Path(profile.source)),
+    }
+
+
+def _fields(agent: Agent, endpoint: str) -> dict[str, Any]:
+    record, seen = agent.record, agent.seen
+    activity, evidence = activity_of(agent)
+    task = agent.desk.current
+    return {
+        "name": record.name,
+        "id": record.id,
+        "type": record.profile,
+        "port": record.port,
+        "pid": agent.program.pid,
+        "state": agent.state,
+        "activity": activity,
+        "since": iso(agent.since),
+        "evidence": evidence,
+        "held": seen.held if seen is not None else None,
+        "queue": agent.desk.queue,
+        "task": task.id if task is not None else None,
+        "restarts": record.restarts,
+        "cwd": record.cwd,
+        "endpoint": endpoint,
+    }
