@@ -1,0 +1,64 @@
+"""Finding the composer and what stands in it."""
+
+from synapsed.profiles import Composer
+from synapsed.terminal.composer import ComposerState, cursor_line, read_composer
+from synapsed.terminal.screen import Screen
+
+LINES = Composer(line=r"^\$ (?P<text>.*)$", at_cursor=True)
+TUI = Composer(line=r"^> (?P<text>.*)$", placeholder="^Type your message")
+
+
+def read(spec: Composer, data: bytes, *, cols: int = 20, rows: int = 5) -> ComposerState:
+    screen = Screen(cols, rows)
+    screen.feed(data)
+
+    def bright(row: int) -> str:
+        return "".join(" " * len(cell.text) if cell.dim else cell.text for cell in screen.row_cells(row))
+
+    return read_composer(spec, screen.snapshot(), bright)
+
+
+def test_a_prompt_at_the_cursor_is_an_empty_composer() -> None:
+    assert read(LINES, b"hello\r\n$ ") == ComposerState("empty", "", 1)
+
+
+def test_a_prompt_that_is_not_the_cursors_is_none() -> None:
+    assert read(LINES, b"$ run\r\nworking").state == "absent"
+
+
+def test_a_prompt_in_the_output_is_none_while_the_cursor_is_elsewhere() -> None:
+    assert read(LINES, b"quote:\r\n$ \r\nmore").state == "absent"
+
+
+def test_a_draft_that_wraps_is_read_whole() -> None:
+    state = read(LINES, b"$ " + b"abcdefghij" * 3)
+    assert (state.state, state.text, state.row) == ("draft", "abcdefghij" * 3, 0)
+
+
+def test_the_last_matching_row_is_the_composer() -> None:
+    assert read(TUI, b"> old message\r\nanswer\r\n> new\r\nfooter") == ComposerState("draft", "new", 2)
+
+
+def test_a_placeholder_is_no_draft() -> None:
+    assert read(TUI, b"> Type your message or @file").state == "empty"
+
+
+def test_faint_text_is_no_draft_and_typed_text_before_it_is() -> None:
+    assert read(TUI, b"> \x1b[2mTry something\x1b[m").state == "empty"
+    assert read(TUI, b"> a\x1b[2mbc\x1b[m").state == "draft"
+
+
+def test_wide_characters_before_a_faint_text_do_not_shift_it() -> None:
+    spec = Composer(line=r"^日本> (?P<text>.*)$")
+    assert read(spec, "日本> \x1b[2mヒント\x1b[m".encode()).state == "empty"
+    assert read(spec, "日本> 続き".encode()).text == "続き"
+
+
+def test_no_composer_without_a_pattern() -> None:
+    assert read(Composer(), b"anything").state == "absent"
+
+
+def test_the_cursors_line_counts_blanks_up_to_the_cursor() -> None:
+    screen = Screen(20, 3)
+    screen.feed(b"$ ")
+    assert cursor_line(screen.snapshot()) == (0, "$ ")

@@ -1,0 +1,44 @@
+"""What is typed for a message."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from synapsed.errors import TooLarge
+from synapsed.profiles import Delivery
+from synapsed.terminal.delivery import clean, type_message
+
+TUI = Delivery(neutralise=r"\A\s*[/!]")
+
+
+def test_a_paste_is_bracketed_where_the_program_switched_it_on() -> None:
+    assert type_message(TUI, "a\nb", bracketed=True).paste == b"\x1b[200~a\nb\x1b[201~"
+    assert type_message(TUI, "a\nb", bracketed=False).paste == b"a\nb"
+
+
+def test_a_body_cannot_leave_the_paste_or_press_keys() -> None:
+    typed = type_message(TUI, "x\x1b[201~\x03rm -rf /\r\x9b31m\x7f", bracketed=True)
+    assert typed.paste == b"\x1b[200~x[201~rm -rf /\n31m\x1b[201~"
+
+
+@pytest.mark.parametrize("text", ["/clear", "  /clear", "!ls", "\n!ls"])
+def test_a_command_by_accident_is_neutralised(text: str) -> None:
+    assert type_message(TUI, text, bracketed=True).text[0] == " "
+    assert type_message(TUI, text, bracketed=True).text.strip() == text.strip()
+
+
+def test_a_command_on_purpose_is_typed_as_it_is_and_as_keys() -> None:
+    assert type_message(TUI, "/clear", bracketed=True, command=True).paste == b"/clear"
+
+
+def test_a_message_over_the_limit_is_refused_with_the_limit() -> None:
+    with pytest.raises(TooLarge) as caught:
+        type_message(Delivery(max_bytes=10), "x" * 11, bracketed=True)
+    assert caught.value.details == {"limit": 10}
+
+
+@given(st.text())
+def test_no_control_character_but_tab_and_newline_is_ever_typed(text: str) -> None:
+    body = clean(text)
+    assert all(char in "\t\n" or (ord(char) >= 0x20 and not 0x7F <= ord(char) <= 0x9F) for char in body)
+    assert clean(body) == body

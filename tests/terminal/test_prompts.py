@@ -1,0 +1,117 @@
+"""Reading prompts off the screen, and typing their answers."""
+
+import pytest
+
+from synapsed.errors import InvalidChoice
+from synapsed.profiles import Dialog, Prompts
+from synapsed.terminal.prompts import Asked, find_prompt, keys_for
+from synapsed.terminal.screen import Screen
+
+GENERIC = Prompts(generic=True)
+PERMISSION = Dialog(
+    type="permission",
+    when=["Do you want to proceed\\?"],
+    unless=["esc to interrupt"],
+    option=r"^[\s❯]*(?P<key>\d)\. (?P<label>.+)$",
+    aliases={"yes": "1", "no": "3"},
+    keys={"3": "\x1b"},
+    refusal=["3"],
+)
+DIALOG = (
+    "prose about 1. nothing\r\n"
+    "────────────────────\r\n"
+    " Bash command\r\n"
+    "   touch x\r\n"
+    " Do you want to proceed?\r\n"
+    " ❯ 1. Yes\r\n"
+    "   2. Yes, and don't ask again\r\n"
+    "   3. No\r\n"
+)
+
+
+def ask(spec: Prompts, text: str, *, cols: int = 60, rows: int = 12) -> Asked | None:
+    screen = Screen(cols, rows)
+    screen.feed(text.encode())
+    return find_prompt(spec, screen.snapshot())
+
+
+def asked(spec: Prompts, text: str) -> Asked:
+    found = ask(spec, text)
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "keys", "default"),
+    [
+        ("Continue? (y/n): ", "confirmation", ["y", "n"], None),
+        ("Really [Y/n] ", "confirmation", ["Y", "n"], "Y"),
+        ("Really [y/N]? ", "confirmation", ["y", "N"], "N"),
+        ("Continue? yes/no: ", "confirmation", ["yes", "no"], None),
+        ("続行しますか？", "confirmation", ["y", "n"], None),
+        ("Continue?", "confirmation", ["y", "n"], None),
+        ("Pick one [1/2/3]: ", "selection", ["1", "2", "3"], None),
+        ("Password: ", "password", [], None),
+        ("パスワード: ", "password", [], None),
+        ("1) red\r\n2) blue\r\nYour choice: ", "selection", ["1", "2"], None),
+    ],
+)
+def test_generic_questions_at_the_cursor(text: str, kind: str, keys: list[str], default: str | None) -> None:
+    prompt = asked(GENERIC, text).prompt
+    assert (prompt.type, [option.key for option in prompt.options], prompt.default) == (kind, keys, default)
+
+
+@pytest.mark.parametrize("text", ["Processing complete.", "", "Continue? (y/n): y\r\nworking", "> ", "a/b testing"])
+def test_what_is_no_question(text: str) -> None:
+    assert ask(GENERIC, text) is None
+
+
+def test_generic_questions_are_off_unless_the_profile_wants_them() -> None:
+    assert ask(Prompts(), "Continue? (y/n): ") is None
+    assert ask(Prompts(generic=True, enabled=False), "Continue? (y/n): ") is None
+
+
+def test_a_dialog_has_its_body_its_question_and_its_options() -> None:
+    prompt = asked(Prompts(dialogs=[PERMISSION]), DIALOG).prompt
+    assert prompt.prompt == "Bash command\ntouch x\nDo you want to proceed?"
+    assert [(option.key, option.label) for option in prompt.options] == [
+        ("1", "Yes"),
+        ("2", "Yes, and don't ask again"),
+        ("3", "No"),
+    ]
+
+
+def test_the_prompts_id_is_the_questions_not_the_cursors() -> None:
+    spec = Prompts(dialogs=[PERMISSION])
+    moved = DIALOG.replace(" ❯ 1.", "   1.").replace("   2.", " ❯ 2.")
+    other = DIALOG.replace("touch x", "touch y")
+    first = asked(spec, DIALOG).prompt.prompt_id
+    assert asked(spec, moved).prompt.prompt_id == first
+    assert asked(spec, other).prompt.prompt_id != first
+
+
+def test_a_dialog_that_is_only_quoted_while_the_program_works_is_none() -> None:
+    assert ask(Prompts(dialogs=[PERMISSION]), DIALOG + "esc to interrupt") is None
+
+
+@pytest.mark.parametrize(
+    ("answer", "keys", "chosen"),
+    [("1", b"1", "1"), ("yes", b"1", "1"), ("Yes, and", b"2", "2"), ("no", b"\x1b", "3"), ("3", b"\x1b", "3")],
+)
+def test_an_option_is_named_by_key_label_alias_or_beginning(answer: str, keys: bytes, chosen: str) -> None:
+    assert keys_for(asked(Prompts(dialogs=[PERMISSION]), DIALOG), answer) == (keys, chosen)
+
+
+@pytest.mark.parametrize("answer", ["4", "maybe", "\x1b", "1\r"])
+def test_an_answer_that_is_not_offered_is_refused_with_the_options(answer: str) -> None:
+    found = asked(Prompts(dialogs=[PERMISSION]), DIALOG)
+    if answer == "1\r":  # white space around a key is nothing
+        assert keys_for(found, answer) == (b"1", "1")
+        return
+    with pytest.raises(InvalidChoice) as caught:
+        keys_for(found, answer)
+    assert [option["key"] for option in caught.value.details["options"]] == ["1", "2", "3"]
+
+
+def test_free_text_is_typed_without_control_characters() -> None:
+    assert keys_for(asked(GENERIC, "Password: "), "se\x1bcr\x03et") == (b"secret\r", None)
