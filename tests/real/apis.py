@@ -142,6 +142,9 @@ _SHELLS: dict[str, Json] = {
     "bash": {"command": "{}", "description": "Run a scripted command"},
 }
 
+_SANDBOXED = frozenset({"exec_command", "shell_command", "shell"})
+_ESCALATED: Json = {"sandbox_permissions": "require_escalated", "justification": "Scripted: outside the sandbox"}
+
 
 def _resolved(tool: ToolCall, offered: tuple[str, ...]) -> tuple[str, Json]:
     """Name and arguments of a call, in terms of the tools that the program offered."""
@@ -149,7 +152,8 @@ def _resolved(tool: ToolCall, offered: tuple[str, ...]) -> tuple[str, Json]:
         return tool.name, tool.arguments
     for name, template in _SHELLS.items():
         if name in offered:
-            return name, {key: _filled(value, tool.command) for key, value in template.items()}
+            filled = {key: _filled(value, tool.command) for key, value in template.items()}
+            return name, {**filled, **(_ESCALATED if tool.escalated and name in _SANDBOXED else {})}
     raise ValueError(f"no shell tool among {', '.join(offered) or 'none'}")
 
 

@@ -14,6 +14,7 @@ import contextlib
 import json
 import shlex
 import shutil
+import subprocess
 import sys
 import threading
 import time
@@ -137,7 +138,7 @@ LOOKS: Mapping[str, Look] = {
         leave=["\x03"],
     ),
     "gemini": Look(
-        ready=r">   Type your message",
+        ready=r"\? for shortcuts[\s\S]*>   Type your message",
         busy=r"esc to cancel",
         dialog=r"Allow execution of",
         accept="1",
@@ -194,7 +195,7 @@ class Session:
         self.mark("submitted")
 
     def settle(self, label: str) -> None:
-        self.terminal.settle(0.8, at_most=6)
+        self.terminal.settle(0.8, at_most=4)
         self.mark(label)
 
     def see(self, pattern: str, label: str, *, timeout: float = 40.0) -> None:
@@ -250,6 +251,7 @@ def _untrusted(prepared: Prepared) -> None:
         claude.write_text(json.dumps({**json.loads(claude.read_text()), "projects": {}}))
     if codex.exists():
         codex.write_text(codex.read_text().partition("[projects")[0])
+        subprocess.run(["git", "init", "-q"], cwd=prepared.cwd, check=True)  # it asks in repositories alone
     if prepared.cli == "gemini":
         settings = prepared.home / ".gemini" / "settings.json"
         config = json.loads(settings.read_text())
@@ -309,7 +311,7 @@ def quotes(session: Session) -> None:
     session.settle("answered")
 
 
-_TOUCH = "[[before:I will make the file.]] [[tool:shell:touch made-by-tool]] say: The tool has run."
+_TOUCH = "[[before:I will make the file.]] [[tool:shell-ask:touch made-by-tool]] say: The tool has run."
 
 
 def accept(session: Session) -> None:
@@ -350,9 +352,10 @@ def trust(session: Session) -> None:
 
 def interrupt(session: Session) -> None:
     session.ready()
-    session.submit("[[hold-mid:never]] [[answer:lines200]]")
+    session.submit("[[hold-mid:never]] [[answer:lines20]]")
     session.see("Line 0", "streaming")
-    session.settle("held")
+    session.terminal.settle(0.5, at_most=1)
+    session.mark("held")
     for key in session.look.interrupt:
         session.terminal.send(key)
         time.sleep(0.3)
@@ -390,7 +393,7 @@ def retry(session: Session) -> None:
     session.ready()
     session.submit("[[status:529x2]] nonce-overloaded")
     with contextlib.suppress(TimeoutError):
-        session.see(session.look.retry, "retrying")
+        session.see(session.look.retry, "retrying", timeout=8)
     session.served("nonce-overloaded", 3)
     session.settle("answered")
 
@@ -398,8 +401,9 @@ def retry(session: Session) -> None:
 def queued(session: Session) -> None:
     """Typed while the program works."""
     session.ready()
-    session.submit("[[hold-mid:gate]] [[answer:lines200]]")
+    session.submit("[[hold-mid:gate]] [[answer:lines20]]")
     session.see("Line 0", "streaming")
+    session.terminal.settle(0.5, at_most=1)
     session.submit("Second message nonce-second")
     session.settle("second submitted")
     session.model.release("gate")
@@ -497,7 +501,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("cli", nargs="*", choices=[*PROGRAMS, []], default=[])
     parser.add_argument("--only", nargs="+", choices=list(SCENARIOS), default=list(SCENARIOS))
     parser.add_argument("--into", type=Path, default=INTO)
-    parser.add_argument("--base", type=Path, default=Path("/tmp/recording"), help="where homes and projects are made")
+    parser.add_argument(
+        "--base", type=Path, default=Path.home() / ".cache" / "synapsed" / "recording", help="homes and projects"
+    )
     options = parser.parse_args(arguments)
     netns.enter()
     for cli in options.cli or PROGRAMS:

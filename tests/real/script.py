@@ -20,6 +20,8 @@ When and how
 Tools
     ``[[tool:shell:CMD]]``    calls the program's own shell tool with CMD; when its result is back, the final text
                               follows. Repeated, they are called one after another, one a request
+    ``[[tool:shell-ask:CMD]]``  the same, asking to run it outside the program's sandbox where it has one, which makes
+                              codex ask the person; the others ask before any such command
     ``[[tool:NAME:{JSON}]]``  calls the tool NAME with these arguments
     ``[[before:<text>]]``     text said together with the first tool call (an earlier message of the same turn)
 
@@ -46,6 +48,7 @@ _STATUS = re.compile(r"(\d{3})(?:\s*x\s*(\d+))?")
 
 ANSWERS: dict[str, str] = {
     "lines200": "\n".join(f"Line {n:03d} of a long answer that no screen holds." for n in range(1, 201)),
+    "lines20": "\n".join(f"Line {n:03d} of an answer." for n in range(1, 21)),
     "fenced": (
         "Here is the **function** you asked for:\n\n```python\ndef add(a: int, b: int) -> int:\n"
         '    """Sum of *two* numbers."""\n    return a + b\n```\n\n'
@@ -68,6 +71,7 @@ class ToolCall:
 
     name: str
     command: str = ""
+    escalated: bool = False
     arguments: dict[str, object] | None = None
 
 
@@ -145,8 +149,8 @@ def _text(message: str, single: dict[str, str]) -> str:
 
 def _tool(argument: str) -> ToolCall:
     name, _, rest = argument.partition(":")
-    if name == "shell":
-        return ToolCall(name="shell", command=rest)
+    if name in ("shell", "shell-ask"):
+        return ToolCall(name="shell", command=rest, escalated=name == "shell-ask")
     return ToolCall(name=name, arguments=json.loads(rest or "{}"))
 
 
