@@ -1,0 +1,236 @@
+"""What A2A's methods do (specification 3.1), on `Control`. Streams and blocking waits are views of the event log."""
+
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any, Final, Protocol
+
+from a2a.types import a2a_pb2 as pb
+
+from synapsed.a2a.convert import STATES, artifact_update, message_from, status_update, struct_dict, task_dict
+from synapsed.a2a.errors import (
+    PUSH_NOT_SUPPORTED,
+    TASK_NOT_CANCELABLE,
+    UNSUPPORTED_OPERATION,
+    A2aError,
+    invalid_params,
+)
+from synapsed.clock import iso
+from synapsed.errors import TaskNotFound
+from synapsed.interfaces import Control, SendRequest, TaskFilter, task_cursor
+from synapsed.model.events import Event, TaskArtifactAdded, TaskStatusChanged
+from synapsed.model.task import INTERRUPTED_STATES, TERMINAL_STATES, Task
+
+__all__ = ["Caller", "Operations"]
+
+_SETTLED: Final = TERMINAL_STATES | INTERRUPTED_STATES
+_OUR_STATES: Final = {number: state for state, number in STATES.items()}
+PAGE_DEFAULT: Final = 50
+PAGE_MAX: Final = 100
+SNAPSHOT_TRIES: Final = 5
+"""How often a snapshot is taken again because the task moved meanwhile."""
+
+
+class Caller(Protocol):
+    """Who asks, and his way into the mailbox of the agent that is asked for. Refusals are Forbidden."""
+
+    def require_read(self, task: Task) -> None: ...
+
+    def require_cancel(self, task: Task) -> None: ...
+
+    def require_list(self) -> None: ...
+
+    def may_read(self, task: Task) -> bool: ...
+
+    async def send(self, request: SendRequest) -> Task: ...
+
+
+class Operations:
+    """One for all agents; every method names the agent and the caller."""
+
+    def __init__(self, control: Control) -> None:
+        self._control = control
+
+    async def send_message(self, agent_id: str, caller: Caller, request: pb.SendMessageRequest) -> dict[str, Any]:
+        """Blocks until the task is over or waits for input, unless `returnImmediately` (3.2.2)."""
+        history = _history(request.configuration)
+        wanted = await self._wanted(agent_id, caller, request)
+        cursor = self._control.events.last_id
+        task = await caller.send(wanted)
+        if not request.configuration.return_immediately:
+            task = await self._settled(task, cursor)
+        return {"task": task_dict(task, history_length=history)}
+
+    async def stream_message(
+        self, agent_id: str, caller: Caller, request: pb.SendMessageRequest
+    ) -> AsyncGenerator[dict[str, Any]]:
+        """The task, then its updates, up to its end or to where it waits for input (3.1.2)."""
+        history = _history(request.configuration)
+        wanted = await self._wanted(agent_id, caller, request)
+        cursor = self._control.events.last_id
+        task = await caller.send(wanted)
+        if wanted.task_id is None:
+            task, cursor = await self._snapshot(agent_id, task.id)
+        over = task.status in (_SETTLED if wanted.task_id is None else TERMINAL_STATES)
+        return self._updates(task, cursor, history, over=over)
+
+    async def subscribe(
+        self, agent_id: str, caller: Caller, request: pb.SubscribeToTaskRequest
+    ) -> AsyncGenerator[dict[str, Any]]:
+        """The task as it is, then its updates (3.1.6). -32004 for a task that is over. One that waits for input is
+        followed on: who subscribes to it wants to know what comes of the answer."""
+        await self._task(agent_id, caller, request.id)
+        task, cursor = await self._snapshot(agent_id, request.id)
+        if task.terminal:
+            raise A2aError(UNSUPPORTED_OPERATION, f"task {task.id} is {task.status}: there is nothing to follow")
+        return self._updates(task, cursor, None, over=False)
+
+    async def get_task(self, agent_id: str, caller: Caller, request: pb.GetTaskRequest) -> dict[str, Any]:
+        history = _history(request)
+        return task_dict(await self._task(agent_id, caller, request.id), history_length=history)
+
+    async def list_tasks(self, agent_id: str, caller: Caller, request: pb.ListTasksRequest) -> dict[str, Any]:
+        """Newest first, in pages (3.1.4). A caller who may not read all gets what of the page he may read."""
+        caller.require_list()
+        history = _history(request)
+        size = request.page_size if request.HasField("page_size") else PAGE_DEFAULT
+        if not 1 <= size <= PAGE_MAX:
+            raise invalid_params("pageSize", f"must be from 1 to {PAGE_MAX}")
+        since = request.status_timestamp_after if request.HasField("status_timestamp_after") else None
+        state = _OUR_STATES.get(request.status)
+        which = TaskFilter(
+            agent_id=agent_id,
+            context_id=request.context_id or None,
+            states=None if state is None else frozenset({state}),
+            updated_since=None if since is None else iso(since.ToNanoseconds() / 1e9),
+            limit=size + 1,
+            before=request.page_token or None,
+        )
+        tasks, total = await self._control.tasks(which)
+        page = tasks[:size]
+        return {
+            "tasks": [
+                task_dict(task, history_length=history, artifacts=request.include_artifacts)
+                for task in page
+                if caller.may_read(task)
+            ],
+            "nextPageToken": task_cursor(page[-1]) if len(tasks) > size else "",
+            "pageSize": size,
+            "totalSize": total,
+        }
+
+    async def cancel_task(self, agent_id: str, caller: Caller, request: pb.CancelTaskRequest) -> dict[str, Any]:
+        task = await self._task(agent_id, caller, request.id)
+        caller.require_cancel(task)
+        if task.terminal:
+            raise A2aError(TASK_NOT_CANCELABLE, f"task {task.id} is {task.status}", metadata={"taskId": task.id})
+        return task_dict(await self._control.cancel(task.id))
+
+    async def _wanted(self, agent_id: str, caller: Caller, request: pb.SendMessageRequest) -> SendRequest:
+        if request.configuration.HasField("task_push_notification_config"):
+            raise A2aError(PUSH_NOT_SUPPORTED, "push notifications are not offered")
+        message = message_from(request.message)
+        metadata = {**(message.metadata or {}), **struct_dict(request.metadata)}
+        context_id = request.message.context_id or None
+        task_id = request.message.task_id or None
+        if task_id is not None:
+            task = await self._task(agent_id, caller, task_id)
+            _check_continues(task, context_id)
+            context_id = task.context_id
+        return SendRequest(
+            message=message,
+            priority=_priority(metadata.pop("synapsed", None)),
+            context_id=context_id,
+            task_id=task_id,
+            metadata=metadata,
+        )
+
+    async def _task(self, agent_id: str, caller: Caller, task_id: str) -> Task:
+        """By its whole id: a prefix, which `Control` takes from people, is nothing to A2A."""
+        if not task_id:
+            raise invalid_params("id", "is required")
+        task = await self._control.task(task_id, agent_id)
+        if task.id != task_id or task.agent_id != agent_id:
+            raise TaskNotFound(f"no task {task_id[:64]}", task_id=task_id[:64])
+        caller.require_read(task)
+        return task
+
+    async def _settled(self, task: Task, cursor: int) -> Task:
+        """The task when it is over or waits for input; events decide, so that an older prompt of it does not count."""
+        if task.terminal:
+            return task
+        async with self._following(cursor, task.id) as events:
+            async for event in events:
+                if isinstance(event.data, TaskStatusChanged) and event.data.state in _SETTLED:
+                    now = await self._control.task(task.id)
+                    if now.status in _SETTLED:
+                        return now
+        return await self._control.task(task.id)
+
+    async def _snapshot(self, agent_id: str, task_id: str) -> tuple[Task, int]:
+        """The task and the cursor after the last event that it contains: taken again when it moved meanwhile."""
+        log = self._control.events
+        for _ in range(SNAPSHOT_TRIES):
+            before = log.last_id
+            task = await self._control.task(task_id, agent_id)
+            upto = log.last_id
+            if upto == before or not await log.read(before, task_id=task_id, limit=1):
+                return task, upto
+        return task, before
+
+    async def _updates(
+        self, task: Task, cursor: int, history: int | None, *, over: bool
+    ) -> AsyncGenerator[dict[str, Any]]:
+        yield {"task": task_dict(task, history_length=history)}
+        if over:
+            return
+        async with self._following(cursor, task.id) as events:
+            async for event in events:
+                if isinstance(event.data, TaskArtifactAdded):
+                    yield artifact_update(event, event.data, task.context_id)
+                elif isinstance(event.data, TaskStatusChanged):
+                    yield status_update(event, event.data, task.context_id)
+                    if event.data.state in _SETTLED:
+                        return
+
+    @asynccontextmanager
+    async def _following(self, cursor: int, task_id: str) -> AsyncGenerator[AsyncIterator[Event]]:
+        events = self._control.events.follow(cursor, task_id=task_id)
+        try:
+            yield events
+        finally:
+            if isinstance(events, AsyncGenerator):
+                await events.aclose()
+
+
+class _HasHistory(Protocol):
+    history_length: int
+
+    def HasField(self, field_name: Any) -> bool: ...  # noqa: N802 - protobuf's name
+
+
+def _history(request: _HasHistory) -> int | None:
+    if not request.HasField("history_length"):
+        return None
+    if request.history_length < 0:
+        raise invalid_params("historyLength", "must not be negative")
+    return request.history_length
+
+
+def _check_continues(task: Task, context_id: str | None) -> None:
+    if context_id is not None and context_id != task.context_id:
+        raise invalid_params("message.contextId", f"task {task.id} belongs to another context")
+    if task.terminal:
+        raise A2aError(UNSUPPORTED_OPERATION, f"task {task.id} is {task.status} and takes no more messages")
+    if task.status not in INTERRUPTED_STATES:
+        raise A2aError(
+            UNSUPPORTED_OPERATION,
+            f"task {task.id} is {task.status} and waits for nothing; send without taskId to add to its context",
+        )
+
+
+def _priority(own: Any) -> int:
+    """`metadata.synapsed.priority`, 1 where it is not given."""
+    priority = own.get("priority", 1) if isinstance(own, dict) else 1
+    if not isinstance(priority, int) or isinstance(priority, bool) or not 1 <= priority <= 5:
+        raise invalid_params("metadata.synapsed.priority", "must be an integer from 1 to 5")
+    return priority

@@ -1,0 +1,74 @@
+"""The two applications: the main listener's (and Unix socket's), and the one behind every agent's own port."""
+
+import os
+
+from aiohttp import web
+
+from synapsed.api.context import CONTEXT, ApiContext, Limits, Streams
+from synapsed.api.problems import problems
+from synapsed.api.routes import a2a, agents, control, events, health, messages, screen, status, tasks, terminal
+from synapsed.api.sdk import A2aSdk
+from synapsed.api.security import Security, gate
+from synapsed.clock import Clock
+from synapsed.interfaces import Control
+from synapsed.paths import Paths
+
+__all__ = ["build_agent_app", "build_context", "build_main_app"]
+
+_AGENT_ROUTES = (a2a, status, messages, tasks, screen, terminal, events)
+
+
+def build_context(
+    *,
+    control: Control,
+    security: Security,
+    clock: Clock,
+    paths: Paths,
+    version: str,
+    limits: Limits | None = None,
+    serve_v03: bool = False,
+) -> ApiContext:
+    """What both applications share. Call it in the running event loop."""
+    limits = limits or Limits()
+    return ApiContext(
+        control=control,
+        security=security,
+        clock=clock,
+        streams=Streams(limits.streams),
+        sdk=A2aSdk(control),
+        limits=limits,
+        version=version,
+        paths=paths,
+        started=clock.monotonic(),
+        serve_v03=serve_v03,
+        pid=os.getpid(),
+    )
+
+
+def build_main_app(context: ApiContext) -> web.Application:
+    """All agents under `/agents/{agent}`, and the daemon's own routes."""
+    app = _application(context)
+    for resource in _AGENT_ROUTES:
+        app.add_routes(resource.routes("/agents/{agent}"))
+    app.add_routes([*health.routes(), *agents.routes(), *events.global_routes(), *control.routes()])
+    return app
+
+
+def build_agent_app(context: ApiContext) -> web.Application:
+    """One agent's routes at the root; which agent it is, the port of the connection says."""
+    app = _application(context)
+    for resource in _AGENT_ROUTES:
+        app.add_routes(resource.routes(""))
+    return app
+
+
+def _application(context: ApiContext) -> web.Application:
+    app = web.Application(middlewares=[problems, gate], client_max_size=context.limits.body)
+    app[CONTEXT] = context
+    app.on_shutdown.append(_end_streams)
+    return app
+
+
+async def _end_streams(app: web.Application) -> None:
+    """Before the runner waits for the handlers that are still at work."""
+    app[CONTEXT].streams.close()

@@ -1,0 +1,166 @@
+"""What the routes share: the supervisor, the limits, who asks, which agent is meant."""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from aiohttp import web
+
+from synapsed.api.rights import Rights
+from synapsed.clock import Clock
+from synapsed.errors import QueueFull, TaskNotFound, UnknownAgent
+from synapsed.interfaces import Control
+from synapsed.model.agent import AgentView, ProcessState
+from synapsed.model.task import Task
+from synapsed.paths import Paths
+
+if TYPE_CHECKING:
+    from synapsed.api.sdk import A2aSdk
+    from synapsed.api.security import Security
+
+__all__ = ["CONTEXT", "RIGHTS", "ApiContext", "Limits", "Streams", "agent_id_of", "agent_of", "rights_of", "task_of"]
+
+RIGHTS: Final = web.RequestKey("RIGHTS", Rights)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Sizes, counts and times; seconds and bytes."""
+
+    body: int = 10 * 1024 * 1024
+    """Bytes of a request's body."""
+    keepalive: float = 15.0
+    """Seconds between comments on an idle SSE stream; as often a stream looks whether its client is still there."""
+    write_stall: float = 30.0
+    """Seconds a write to an SSE client may wait; the stream is ended then, and its client resumes by its cursor."""
+    streams: int = 1024
+    """SSE streams and WebSockets that may be open at once, over all listeners."""
+    ws_message: int = 1024 * 1024
+    """Bytes of one WebSocket frame from a client."""
+    exit_wait: float = 2.0
+    """Seconds a terminal that ended waits for the word of the exit code."""
+    nesting: int = 64
+    """Levels of arrays and objects in a JSON body."""
+
+
+class Streams:
+    """Counts the open streams, and ends them all when the daemon goes."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._closing = asyncio.Event()
+        self.open = 0
+
+    @property
+    def closing(self) -> bool:
+        return self._closing.is_set()
+
+    def close(self) -> None:
+        """Every stream ends after the item it is at; new ones end at once."""
+        self._closing.set()
+
+    @contextmanager
+    def opened(self) -> Iterator[None]:
+        """Raises QueueFull above the limit."""
+        if self.open >= self._limit:
+            raise QueueFull(f"{self._limit} streams are open; close some", limit=self._limit)
+        self.open += 1
+        try:
+            yield
+        finally:
+            self.open -= 1
+
+    async def items[T](self, source: AsyncIterator[T], tick: float) -> AsyncGenerator[T | None]:
+        """The items of `source`, None for every `tick` seconds without one; ends with the source or the daemon.
+
+        The item being waited for is never cancelled by a tick, so none is lost.
+        """
+        closing = asyncio.create_task(self._closing.wait())
+        pending: asyncio.Task[T] | None = None
+        try:
+            while not self._closing.is_set():
+                pending = pending or asyncio.create_task(_next(source))
+                waiting: set[asyncio.Task[Any]] = {pending, closing}
+                done, _ = await asyncio.wait(waiting, timeout=tick, return_when=asyncio.FIRST_COMPLETED)
+                if pending in done:
+                    try:
+                        item = pending.result()
+                    except StopAsyncIteration:
+                        return
+                    pending = None
+                    yield item
+                elif not done:
+                    yield None
+        finally:
+            tasks = [task for task in (pending, closing) if task is not None]
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            if isinstance(source, AsyncGenerator):
+                await source.aclose()
+
+
+async def _next[T](source: AsyncIterator[T]) -> T:
+    return await anext(source)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiContext:
+    """Made once by the composition root, shared by both applications."""
+
+    control: Control
+    security: "Security"
+    clock: Clock
+    streams: Streams
+    sdk: "A2aSdk"
+    limits: Limits
+    version: str
+    paths: Paths
+    started: float
+    """`clock.monotonic()` when the daemon began."""
+    serve_v03: bool = False
+    """A2A 0.3 is served on the JSON-RPC URL, and the card says so."""
+    pid: int = field(default=0)
+
+
+CONTEXT = web.AppKey("CONTEXT", ApiContext)
+
+
+def rights_of(request: web.Request) -> Rights:
+    """The caller's rights, put there by the security middleware."""
+    return request[RIGHTS]
+
+
+def agent_id_of(request: web.Request) -> str:
+    """The agent meant: by the path on the main listener, by the port on its own. Raises UnknownAgent, Ambiguous.
+
+    A stopped agent keeps its port but answers 404 there, and the connection is closed, since the next one may find
+    another program behind the port.
+    """
+    control = request.app[CONTEXT].control
+    if (address := request.match_info.get("agent")) is not None:
+        return control.resolve(address)
+    sockname = request.transport.get_extra_info("sockname") if request.transport else None
+    port = int(sockname[1]) if sockname else 0
+    agent_id = control.agent_on_port(port)
+    if agent_id is None or control.view(agent_id).state is ProcessState.STOPPED:
+        raise UnknownAgent(f"no agent runs on port {port}", port=port)
+    return agent_id
+
+
+def agent_of(request: web.Request) -> AgentView:
+    return request.app[CONTEXT].control.view(agent_id_of(request))
+
+
+async def task_of(request: web.Request) -> Task:
+    """The task of the path, which must belong to the path's agent where there is one, and may be read by the caller."""
+    control = request.app[CONTEXT].control
+    on_control = request.path.startswith("/control/")
+    agent_id = None if on_control else agent_id_of(request)
+    task = await control.task(request.match_info["task"], agent_id)
+    if agent_id is not None and task.agent_id != agent_id:
+        raise TaskNotFound(f"{agent_id} has no task {request.match_info['task'][:64]}", task_id=task.id, agent=agent_id)
+    rights_of(request).require_read(task)
+    return task

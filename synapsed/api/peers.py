@@ -1,0 +1,153 @@
+"""Whose connection is this? The look-ups behind `rights.decide`, once per connection.
+
+A Unix socket carries its peer's credentials. Of a loopback TCP connection Linux tells the uid and the socket's inode in
+/proc/net/tcp{,6}, and the process in /proc/*/fd; other systems have no such look-up that needs no privileges.
+"""
+
+import asyncio
+import socket
+import struct
+import sys
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
+from ipaddress import IPv4Address, IPv6Address, ip_address
+from pathlib import Path
+from typing import Any
+
+from synapsed.api.rights import Peer
+
+__all__ = ["PeerLookup", "parse_tcp_table", "unix_credentials"]
+
+LINUX = sys.platform.startswith("linux")
+RECENT_PIDS = 16
+"""Processes looked at first for a socket: a client opens more than one connection."""
+
+type Endpoint = tuple[IPv4Address | IPv6Address, int]
+
+
+def _address(text: str) -> IPv4Address | IPv6Address:
+    """An address without scope, IPv4 in its own form also where it came mapped into IPv6."""
+    address = ip_address(text.partition("%")[0])
+    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
+    return mapped or address
+
+
+def _decode(text: str) -> Endpoint:
+    """`0100007F:1F9A` and its IPv6 counterpart: words in the machine's byte order, then the port in hex."""
+    hexed, _, port = text.partition(":")
+    words = struct.unpack(f">{len(hexed) // 8}I", bytes.fromhex(hexed))
+    packed = struct.pack(f"={len(words)}I", *words)
+    return _address(str(ip_address(packed))), int(port, 16)
+
+
+def parse_tcp_table(table: str, local: Endpoint, remote: Endpoint) -> tuple[int, int] | None:
+    """`(uid, inode)` of the socket `local` → `remote` in the text of /proc/net/tcp or tcp6."""
+    ports = f":{local[1]:04X}", f":{remote[1]:04X}"
+    for line in table.splitlines()[1:]:
+        fields = line.split(maxsplit=10)
+        if len(fields) < 10 or not (fields[1].endswith(ports[0]) and fields[2].endswith(ports[1])):
+            continue
+        if _decode(fields[1]) == local and _decode(fields[2]) == remote:
+            return int(fields[7]), int(fields[9])
+    return None
+
+
+def unix_credentials(sock: Any) -> tuple[int | None, int | None]:
+    """`(pid, uid)` of the process that connected; None for what the system does not tell."""
+    if LINUX:
+        raw = sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("=iII"))
+        pid, uid, _ = struct.unpack("=iII", raw)
+        return pid or None, uid
+    return _bsd_credentials(sock)
+
+
+def _bsd_credentials(sock: Any) -> tuple[int | None, int | None]:
+    """LOCAL_PEERCRED (struct xucred: version, uid, …) and LOCAL_PEERPID of macOS."""
+    sol_local, local_peercred, local_peerpid = 0, 1, 2
+    try:
+        _, uid = struct.unpack_from("=II", sock.getsockopt(sol_local, local_peercred, 76))
+    except (OSError, struct.error):
+        return None, None
+    try:
+        pid: int | None = struct.unpack("=i", sock.getsockopt(sol_local, local_peerpid, 4))[0]
+    except (OSError, struct.error):
+        pid = None
+    return pid, uid
+
+
+class PeerLookup:
+    """Looks connections up. `process_of` is `Control.process_of`; `proc` is /proc, or a test's copy of it."""
+
+    def __init__(self, process_of: Callable[[int], Awaitable[str | None]], *, proc: Path = Path("/proc")) -> None:
+        self._process_of = process_of
+        self._proc = proc
+        self._recent: deque[int] = deque(maxlen=RECENT_PIDS)
+
+    async def unix(self, sock: Any) -> Peer:
+        """The peer of a Unix connection."""
+        pid, uid = unix_credentials(sock)
+        settled, agent_id = await self._agent_of(pid)
+        return Peer(transport="unix", uid=uid, settled=settled, agent_id=agent_id)
+
+    async def tcp(self, peername: tuple[Any, ...], sockname: tuple[Any, ...], *, own_uid: int) -> Peer:
+        """The peer of a TCP connection; its process is looked for only where the uid is `own_uid`."""
+        remote = (_address(peername[0]), int(peername[1]))
+        local = (_address(sockname[0]), int(sockname[1]))
+        if not remote[0].is_loopback:
+            return Peer(transport="tcp", loopback=False, can_look_up=False)
+        if not LINUX:
+            return Peer(transport="tcp", can_look_up=False)
+        row = await asyncio.to_thread(self._find_row, remote, local)
+        if row is None:
+            return Peer(transport="tcp")
+        uid, inode = row
+        if uid != own_uid:
+            return Peer(transport="tcp", uid=uid)
+        pid = await asyncio.to_thread(self._find_owner, inode)
+        settled, agent_id = await self._agent_of(pid)
+        return Peer(transport="tcp", uid=uid, settled=settled, agent_id=agent_id)
+
+    async def _agent_of(self, pid: int | None) -> tuple[bool, str | None]:
+        """Whether it could be settled, and which agent it is. A process that is gone by now proves nothing."""
+        if pid is None:
+            return False, None
+        agent_id = await self._process_of(pid)
+        if agent_id is not None:
+            return True, agent_id
+        return not LINUX or (self._proc / str(pid)).exists(), None
+
+    def _find_row(self, client: Endpoint, server: Endpoint) -> tuple[int, int] | None:
+        for name in ("tcp", "tcp6"):
+            with suppress(OSError):
+                table = (self._proc / "net" / name).read_text("ascii")
+                if (row := parse_tcp_table(table, client, server)) is not None:
+                    return row
+        return None
+
+    def _find_owner(self, inode: int) -> int | None:
+        """A process that holds the socket: recent ones first, then the youngest."""
+        link = f"socket:[{inode}]"
+        recent = list(self._recent)
+        everyone = sorted((int(entry.name) for entry in self._proc.iterdir() if entry.name.isdigit()), reverse=True)
+        for pid in _unique([*recent, *everyone]):
+            if self._holds(pid, link):
+                with suppress(ValueError):
+                    self._recent.remove(pid)
+                self._recent.appendleft(pid)
+                return pid
+        return None
+
+    def _holds(self, pid: int, link: str) -> bool:
+        try:
+            for fd in (self._proc / str(pid) / "fd").iterdir():
+                with suppress(OSError):
+                    if str(fd.readlink()) == link:
+                        return True
+        except OSError:
+            return False  # gone, or another user's: then it cannot hold a socket of ours either
+        return False
+
+
+def _unique(pids: Iterable[int]) -> list[int]:
+    return list(dict.fromkeys(pids))

@@ -1,0 +1,136 @@
+"""What a caller may do: decided once from evidence, by a pure function, then asked by the routes.
+
+A person may do everything. An agent may list, send, reply, read its own tasks and report events; it may not answer
+prompts, stop others, read others' screens or end the daemon (DESIGN §7). A caller that has to be an agent or a person
+but of which nothing more is known has an agent's rights without an identity, so that person-only verbs fail closed.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Literal
+
+from synapsed.errors import Forbidden, Unauthorized
+from synapsed.model.task import Task
+
+__all__ = ["Peer", "Rights", "Standing", "Token", "TokenKind", "decide", "sender_of"]
+
+
+class Standing(StrEnum):
+    PERSON = "person"
+    AGENT = "agent"
+    NONE = "none"
+    """Nobody that is known: public routes only."""
+
+
+class TokenKind(StrEnum):
+    ABSENT = "absent"
+    CONTROL = "control"
+    AGENT = "agent"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """What the request's `Authorization` turned out to be."""
+
+    kind: TokenKind = TokenKind.ABSENT
+    agent_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Peer:
+    """What the machine says of the other end of a connection.
+
+    `uid` is None where it was not found; `can_look_up` is False where the system has no way to tell. `settled` is True
+    when the peer's process was found and looked for among the agents' processes; `agent_id` is what came of it.
+    """
+
+    transport: Literal["unix", "tcp"]
+    loopback: bool = True
+    can_look_up: bool = True
+    uid: int | None = None
+    settled: bool = False
+    agent_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rights:
+    """A caller's rights; `agent_id` is known only of a settled agent."""
+
+    standing: Standing
+    agent_id: str | None = None
+
+    @property
+    def person(self) -> bool:
+        return self.standing is Standing.PERSON
+
+    def require_person(self, act: str) -> None:
+        """Raise Forbidden unless a person asks; `act` completes "an agent may not …"."""
+        if not self.person:
+            raise Forbidden(
+                f"an agent may not {act}; ask a person, or use the control token", rights=self.standing.value
+            )
+
+    def may_see_agent(self, agent_id: str) -> bool:
+        """Whether this caller may read the screen and the events of the agent."""
+        return self.person or (self.agent_id is not None and self.agent_id == agent_id)
+
+    def require_sight_of(self, agent_id: str, what: str) -> None:
+        if not self.may_see_agent(agent_id):
+            raise Forbidden(f"an agent may not read {what}", agent=agent_id, rights=self.standing.value)
+
+    def may_read(self, task: Task) -> bool:
+        """A task is an agent's own when it does it or has sent it. A caller without identity had to know its id."""
+        if self.person or self.agent_id is None:
+            return self.standing is not Standing.NONE
+        return self.agent_id in (task.agent_id, sender_of(task))
+
+    def require_read(self, task: Task) -> None:
+        if not self.may_read(task):
+            raise Forbidden("an agent may read only its own tasks", task_id=task.id, rights=self.standing.value)
+
+    def require_list(self) -> None:
+        """Tasks cannot be listed by a caller of whom it is not known which are its own."""
+        if not self.person and self.agent_id is None:
+            raise Forbidden(
+                "it could not be settled who asks, so no list of tasks is given: send the control token or an agent's",
+                rights=self.standing.value,
+            )
+
+    def require_cancel(self, task: Task) -> None:
+        """An agent may cancel what it has sent itself."""
+        if not self.person and (self.agent_id is None or sender_of(task) != self.agent_id):
+            raise Forbidden("an agent may cancel only tasks that it has sent", task_id=task.id)
+
+
+def sender_of(task: Task) -> str | None:
+    """The `sender_id` of `metadata.sender` (S17), None where a person sent the task."""
+    sender = task.metadata.get("sender")
+    found: Any = sender.get("sender_id") if isinstance(sender, dict) else None
+    return found if isinstance(found, str) else None
+
+
+def decide(peer: Peer, token: Token, own_uid: int) -> Rights:
+    """The rights of a request. Raises Unauthorized for a token nobody has, Forbidden for another user.
+
+    A token counts for more than the process it comes from, and an identity for more than none; the Unix socket is
+    closed to other users whatever they carry.
+    """
+    if peer.transport == "unix" and peer.uid != own_uid:
+        raise Forbidden("this socket serves its own user only", uid=peer.uid)
+    if token.kind is TokenKind.UNKNOWN:
+        raise Unauthorized("this token is not known: the control token is in the daemon's state directory")
+    if token.kind is TokenKind.CONTROL:
+        return Rights(Standing.PERSON)
+    if token.kind is TokenKind.AGENT:
+        return Rights(Standing.AGENT, token.agent_id)
+    if peer.transport == "tcp":
+        if not peer.loopback:
+            return Rights(Standing.NONE)
+        if not peer.can_look_up:
+            return Rights(Standing.AGENT)
+        if peer.uid != own_uid:
+            raise Forbidden("connections of other users need the control token", uid=peer.uid)
+    if not peer.settled:
+        return Rights(Standing.AGENT)
+    return Rights(Standing.PERSON) if peer.agent_id is None else Rights(Standing.AGENT, peer.agent_id)

@@ -1,0 +1,124 @@
+"""The A2A routes of an agent: its card and its JSON-RPC endpoint."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Coroutine
+from dataclasses import dataclass
+from typing import Any
+
+from aiohttp import hdrs, web
+
+from synapsed.a2a.card import MAX_AGE, agent_card, encode
+from synapsed.a2a.replies import Reply, Stream
+from synapsed.api.body import parse_json
+from synapsed.api.context import CONTEXT, ApiContext, agent_id_of, agent_of, rights_of
+from synapsed.api.rights import Rights
+from synapsed.api.security import JSON_TYPES, on_unix, public
+from synapsed.api.sending import send
+from synapsed.api.sse import dumps, frame, serve
+from synapsed.errors import InvalidRequest
+from synapsed.interfaces import SendRequest
+from synapsed.model.task import Task
+
+__all__ = ["routes"]
+
+
+def routes(prefix: str) -> list[web.RouteDef]:
+    return [
+        web.get(f"{prefix}/.well-known/agent-card.json", card),
+        web.get(f"{prefix}/.well-known/agent.json", card),
+        web.post(f"{prefix}/a2a", rpc),
+        web.post(f"{prefix}/a2a/", rpc),
+    ]
+
+
+@public
+async def card(request: web.Request) -> web.Response:
+    """With ETag; `If-None-Match` is answered 304. URLs follow the address that the client used."""
+    context = request.app[CONTEXT]
+    view = agent_of(request)
+    rpc_url = f"{_base_url(request, view.endpoint)}/a2a"
+    body, etag = encode(agent_card(view, rpc_url=rpc_url, version=context.version, serve_v03=context.serve_v03))
+    headers = {"ETag": etag, "Cache-Control": f"max-age={MAX_AGE}", "Vary": hdrs.HOST}
+    if any(tag.value in ("*", etag.strip('"')) for tag in request.if_none_match or ()):
+        return web.Response(status=304, headers=headers)
+    return web.Response(body=body, content_type="application/json", headers=headers)
+
+
+def _base_url(request: web.Request, endpoint: str) -> str:
+    """What stands before the agent's routes: on the Unix socket, which has no URL, the agent's own port."""
+    if on_unix(request):
+        return endpoint
+    return f"{request.scheme}://{request.host}{request.rel_url.raw_path.partition('/.well-known/')[0]}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Caller:
+    """The request's rights, and its way into the agent's mailbox."""
+
+    request: web.Request
+    context: ApiContext
+    rights: Rights
+    agent_id: str
+
+    def require_read(self, task: Task) -> None:
+        self.rights.require_read(task)
+
+    def require_cancel(self, task: Task) -> None:
+        self.rights.require_cancel(task)
+
+    def require_list(self) -> None:
+        self.rights.require_list()
+
+    def may_read(self, task: Task) -> bool:
+        return self.rights.may_read(task)
+
+    async def send(self, request: SendRequest) -> Task:
+        return await send(self.request, self.context.control, self.agent_id, request)
+
+
+async def rpc(request: web.Request) -> web.StreamResponse:
+    """One JSON-RPC request; streams as SSE without comments."""
+    context = request.app[CONTEXT]
+    agent_id = agent_id_of(request)
+    endpoint = await context.sdk.rpc()
+    raw = await request.read()
+    try:
+        body = parse_json(raw, context.limits.nesting)
+    except InvalidRequest as error:
+        return _reply(request, endpoint.parse_error(error.message))
+    caller = _Caller(request, context, rights_of(request), agent_id)
+    version = request.headers.get("A2A-Version") or request.query.get("A2A-Version")
+    answer = await _while_connected(request, endpoint.handle(agent_id, caller, body, version))
+    if isinstance(answer, Stream):
+        return await serve(request, _frames(answer.bodies), comments=False)
+    return _reply(request, answer)
+
+
+async def _while_connected[T](request: web.Request, answer: Coroutine[Any, Any, T]) -> T:
+    """A blocking call of hours must not outlive its client. The task that it waits for does."""
+    context = request.app[CONTEXT]
+    task = asyncio.create_task(answer)
+    try:
+        while not task.done():
+            await asyncio.wait({task}, timeout=context.limits.keepalive)
+            if request.transport is None or request.transport.is_closing():
+                raise ConnectionResetError("the client has left")
+    finally:
+        if not task.done():
+            task.cancel()
+            await asyncio.wait({task})
+    return task.result()
+
+
+def _reply(request: web.Request, answer: Reply) -> web.Response:
+    """With the media type that the client sent."""
+    kind = request.content_type if request.content_type in JSON_TYPES else "application/json"
+    return web.Response(body=dumps(answer.body).encode(), status=answer.status, content_type=kind)
+
+
+async def _frames(bodies: AsyncGenerator[dict[str, Any]]) -> AsyncGenerator[bytes]:
+    try:
+        async for body in bodies:
+            yield frame(dumps(body))
+    finally:
+        await bodies.aclose()

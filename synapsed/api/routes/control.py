@@ -1,0 +1,139 @@
+"""`/control/…`: the person's verbs, on the Unix socket or with the control token."""
+
+import asyncio
+
+from aiohttp import web
+from pydantic import TypeAdapter
+
+from synapsed.api.body import integer_query, json_response, model_response, read_model
+from synapsed.api.context import CONTEXT, agent_id_of, rights_of, task_of
+from synapsed.api.routes.tasks import cancel, list_tasks, provide_input, task_response
+from synapsed.api.schemas import InputBody, ShutdownBody, StartBody, StopBody
+from synapsed.api.sse import cursor_of, serve
+from synapsed.api.taskstream import frames_until_settled
+from synapsed.model.agent import AgentView
+from synapsed.model.task import Task
+
+__all__ = ["routes"]
+
+HISTORY_DEFAULT = 64 * 1024
+HISTORY_MAX = 64 * 1024 * 1024
+"""Bytes of raw output given at once: as many as a spool keeps."""
+_VIEW = TypeAdapter(AgentView)
+_TASKS = TypeAdapter(list[Task])
+
+
+def routes() -> list[web.RouteDef]:
+    agent, task = "/control/agents/{agent}", "/control/tasks/{task}"
+    return [
+        web.post("/control/start", start),
+        web.post(f"{agent}/stop", stop),
+        web.post(f"{agent}/restart", restart),
+        web.post(f"{agent}/kill", kill),
+        web.post(f"{agent}/interrupt", interrupt),
+        web.post(f"{agent}/input", answer_agent),
+        web.get(f"{agent}/history", history),
+        web.get("/control/profiles", profiles),
+        web.get("/control/tasks", get_tasks),
+        web.get(task, get_task),
+        web.post(f"{task}/cancel", cancel),
+        web.post(f"{task}/input", provide_input),
+        web.get(f"{task}/wait", wait),
+        web.get("/control/status", status),
+        web.post("/control/shutdown", shutdown),
+    ]
+
+
+async def start(request: web.Request) -> web.Response:
+    rights_of(request).require_person("start agents")
+    body = await read_model(request, StartBody)
+    return model_response(_VIEW, await asyncio.shield(request.app[CONTEXT].control.start(body.request())))
+
+
+async def stop(request: web.Request) -> web.Response:
+    rights_of(request).require_person("stop agents")
+    body = await read_model(request, StopBody)
+    control = request.app[CONTEXT].control
+    return model_response(_VIEW, await asyncio.shield(control.stop(agent_id_of(request), remove=body.remove)))
+
+
+async def restart(request: web.Request) -> web.Response:
+    rights_of(request).require_person("restart agents")
+    return model_response(_VIEW, await asyncio.shield(request.app[CONTEXT].control.restart(agent_id_of(request))))
+
+
+async def kill(request: web.Request) -> web.Response:
+    rights_of(request).require_person("kill agents")
+    return model_response(_VIEW, await asyncio.shield(request.app[CONTEXT].control.kill(agent_id_of(request))))
+
+
+async def interrupt(request: web.Request) -> web.Response:
+    rights_of(request).require_person("interrupt agents")
+    done = await asyncio.shield(request.app[CONTEXT].control.interrupt(agent_id_of(request)))
+    return json_response({"interrupted": done})
+
+
+async def answer_agent(request: web.Request) -> web.Response:
+    """A prompt outside any task."""
+    rights_of(request).require_person("answer prompts")
+    body = await read_model(request, InputBody)
+    control = request.app[CONTEXT].control
+    await asyncio.shield(control.answer_agent(agent_id_of(request), body.input, body.prompt_id))
+    return json_response({"status": "input_provided"})
+
+
+async def history(request: web.Request) -> web.Response:
+    rights_of(request).require_person("read an agent's raw output")
+    limit = integer_query(request, "bytes", HISTORY_DEFAULT, 0, HISTORY_MAX)
+    raw = await request.app[CONTEXT].control.history(agent_id_of(request), limit)
+    return web.Response(body=raw, content_type="application/octet-stream")
+
+
+async def profiles(request: web.Request) -> web.Response:
+    return json_response(request.app[CONTEXT].control.profiles())
+
+
+async def get_tasks(request: web.Request) -> web.Response:
+    control = request.app[CONTEXT].control
+    address = request.query.get("agent")
+    tasks = await list_tasks(request, control, control.resolve(address) if address else None)
+    return model_response(_TASKS, tasks)
+
+
+async def get_task(request: web.Request) -> web.Response:
+    return task_response(await task_of(request))
+
+
+async def wait(request: web.Request) -> web.StreamResponse:
+    control = request.app[CONTEXT].control
+    task = await task_of(request)
+    return await serve(request, frames_until_settled(control, task, cursor_of(request, control.events, 0)))
+
+
+async def status(request: web.Request) -> web.Response:
+    context = request.app[CONTEXT]
+    paths = context.paths
+    return json_response(
+        {
+            "version": context.version,
+            "pid": context.pid,
+            "uptime": round(context.clock.monotonic() - context.started, 3),
+            "agents": len(context.control.agents()),
+            "paths": {
+                "config": str(paths.config),
+                "state": str(paths.state),
+                "run": str(paths.run),
+                "a2a": str(paths.a2a),
+                "control_socket": str(paths.control_socket),
+                "database": str(paths.database),
+            },
+        }
+    )
+
+
+async def shutdown(request: web.Request) -> web.Response:
+    """Answers first: `Control.shutdown` says that the daemon shall end, and does not wait for it."""
+    rights_of(request).require_person("shut the daemon down")
+    body = await read_model(request, ShutdownBody)
+    await asyncio.shield(request.app[CONTEXT].control.shutdown(keep_agents=body.keep_agents))
+    return json_response({"status": "shutting_down", "keep_agents": body.keep_agents})

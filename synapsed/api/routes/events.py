@@ -1,0 +1,57 @@
+"""`/events` and `…/events`: the typed events of the log, as SSE by `Accept` or `?stream=sse`, else over a WebSocket.
+
+Both resume after `Last-Event-ID` (header, `?lastEventId=` or `?after=`); without it they begin with what comes next.
+A frame is the event as the log has it: `{id, at, agent_id, task_id, data: {type, …}}`.
+"""
+
+from collections.abc import AsyncGenerator
+
+from aiohttp import hdrs, web
+
+from synapsed.api.context import CONTEXT, agent_id_of, rights_of
+from synapsed.api.sse import cursor_of, frame, serve
+from synapsed.api.websocket import is_upgrade, push
+from synapsed.errors import InvalidRequest
+from synapsed.interfaces import EventLog
+
+__all__ = ["routes"]
+
+
+def routes(prefix: str) -> list[web.RouteDef]:
+    return [web.get(f"{prefix}/events", agent_events)]
+
+
+def global_routes() -> list[web.RouteDef]:
+    return [web.get("/events", all_events)]
+
+
+async def all_events(request: web.Request) -> web.StreamResponse:
+    rights_of(request).require_person("read the events of all agents")
+    return await _events(request, None)
+
+
+async def agent_events(request: web.Request) -> web.StreamResponse:
+    agent_id = agent_id_of(request)
+    rights_of(request).require_sight_of(agent_id, "other agents' events")
+    return await _events(request, agent_id)
+
+
+async def _events(request: web.Request, agent_id: str | None) -> web.StreamResponse:
+    log = request.app[CONTEXT].control.events
+    after = cursor_of(request, log, log.last_id)
+    accepts_sse = "text/event-stream" in request.headers.get(hdrs.ACCEPT, "")
+    if accepts_sse or request.query.get("stream") == "sse":
+        return await serve(request, _frames(log, after, agent_id))
+    if not is_upgrade(request):
+        raise InvalidRequest("ask for text/event-stream (Accept, or ?stream=sse) or upgrade to a WebSocket")
+    return await push(request, _texts(log, after, agent_id))
+
+
+async def _frames(log: EventLog, after: int, agent_id: str | None) -> AsyncGenerator[bytes]:
+    async for event in log.follow(after, agent_id=agent_id):
+        yield frame(event.model_dump_json(by_alias=True), event=event.data.type, event_id=event.id)
+
+
+async def _texts(log: EventLog, after: int, agent_id: str | None) -> AsyncGenerator[str]:
+    async for event in log.follow(after, agent_id=agent_id):
+        yield event.model_dump_json(by_alias=True)

@@ -1,0 +1,23 @@
+"""`POST …/message`: a text, the seeds' simple way; a task is made of it."""
+
+from aiohttp import web
+
+from synapsed.api.body import json_response, read_model
+from synapsed.api.context import CONTEXT, agent_id_of
+from synapsed.api.schemas import MessageBody
+from synapsed.api.sending import send
+from synapsed.interfaces import SendRequest
+from synapsed.model.task import Message
+
+__all__ = ["routes"]
+
+
+def routes(prefix: str) -> list[web.RouteDef]:
+    return [web.post(f"{prefix}/message", message)]
+
+
+async def message(request: web.Request) -> web.Response:
+    body = await read_model(request, MessageBody)
+    wanted = SendRequest(message=Message.of(body.content), priority=body.priority)
+    task = await send(request, request.app[CONTEXT].control, agent_id_of(request), wanted)
+    return json_response({"status": "sent", "priority": body.priority, "task_id": task.id})

@@ -1,0 +1,146 @@
+"""`…/terminal`: a person's terminal on an agent, over a WebSocket.
+
+Binary frames are bytes both ways, the first from the server is the redraw. Text frames are JSON: `resize` {cols, rows},
+`signal` {signal}, `detach` from the client; `exit` {exit_code} and `error` {error} from the server.
+"""
+
+import asyncio
+import json
+from contextlib import suppress
+from typing import Any
+
+from aiohttp import WSCloseCode, WSMsgType, web
+
+from synapsed.api.body import integer_query, parse_json
+from synapsed.api.context import CONTEXT, ApiContext, agent_id_of, rights_of
+from synapsed.api.problems import body_of
+from synapsed.api.schemas import COLS_MAX, ROWS_MAX
+from synapsed.api.websocket import is_upgrade, open_websocket
+from synapsed.errors import InvalidRequest, SynapsedError
+from synapsed.interfaces import Attachment
+from synapsed.model.agent import ProcessState
+from synapsed.model.events import AgentRemoved, ProcessChanged
+
+__all__ = ["routes"]
+
+_TERMINAL_SIGNALS = {"SIGINT": b"\x03", "SIGQUIT": b"\x1c", "SIGTSTP": b"\x1a"}
+"""Signals that a terminal makes of keys; they go the way of keys, so that the program may take them as keys."""
+_LIVE = frozenset({ProcessState.STARTING, ProcessState.RUNNING, ProcessState.STOPPING})
+
+
+def routes(prefix: str) -> list[web.RouteDef]:
+    return [web.get(f"{prefix}/terminal", terminal)]
+
+
+async def terminal(request: web.Request) -> web.StreamResponse:
+    rights_of(request).require_person("use a terminal")
+    context = request.app[CONTEXT]
+    if not is_upgrade(request):
+        raise InvalidRequest("this path is a WebSocket: send an upgrade")
+    agent_id = agent_id_of(request)
+    cols = integer_query(request, "cols", 80, 1, COLS_MAX)
+    rows = integer_query(request, "rows", 24, 1, ROWS_MAX)
+    read_only = request.query.get("read_only", "0").lower() in ("1", "true", "yes")
+    with context.streams.opened():
+        cursor = context.control.events.last_id
+        attachment = await context.control.attach(agent_id, cols=cols, rows=rows, read_only=read_only)
+        try:
+            socket = await open_websocket(request)
+            await _Session(context, agent_id, cursor, attachment, socket).run()
+        finally:
+            await attachment.close()
+        return socket
+
+
+class _Session:
+    """One open terminal: two directions, whichever ends first ends the other."""
+
+    def __init__(
+        self,
+        context: ApiContext,
+        agent_id: str,
+        cursor: int,
+        attachment: Attachment,
+        socket: web.WebSocketResponse,
+    ) -> None:
+        self._context = context
+        self._agent_id = agent_id
+        self._cursor = cursor
+        self._attachment = attachment
+        self._socket = socket
+
+    async def run(self) -> None:
+        output = asyncio.create_task(self._output())
+        keys = asyncio.create_task(self._keys())
+        try:
+            await asyncio.wait({output, keys}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in (output, keys):
+                task.cancel()
+            results = await asyncio.gather(output, keys, return_exceptions=True)
+        for result in results:
+            if isinstance(result, Exception) and not isinstance(result, ConnectionError):
+                raise result
+
+    async def _output(self) -> None:
+        """Screen to viewer. A viewer that stops reading stops this loop alone; the attachment's buffer is bounded."""
+        with suppress(ConnectionError):
+            await self._socket.send_bytes(self._attachment.redraw())
+            items = self._context.streams.items(self._attachment.output(), self._context.limits.keepalive)
+            try:
+                async for data in items:
+                    if data:
+                        await self._socket.send_bytes(data)
+            finally:
+                await items.aclose()
+            if self._context.streams.closing:
+                await self._socket.close(code=WSCloseCode.GOING_AWAY, message=b"the daemon goes")
+                return
+            await self._say({"type": "exit", "exit_code": await self._exit_code()})
+            await self._socket.close()
+
+    async def _exit_code(self) -> int | None:
+        """The code with which the program ended, from the log; None where nobody knows it."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._context.limits.exit_wait):
+                async for event in self._context.control.events.follow(self._cursor, agent_id=self._agent_id):
+                    if isinstance(event.data, AgentRemoved):
+                        break
+                    if isinstance(event.data, ProcessChanged) and event.data.state not in _LIVE:
+                        return event.data.exit_code
+        return None
+
+    async def _keys(self) -> None:
+        """Viewer to program, one frame after the other: a program that does not read holds up its own typist only."""
+        async for message in self._socket:
+            try:
+                if message.type is WSMsgType.BINARY:
+                    await self._attachment.write(message.data)
+                elif message.type is WSMsgType.TEXT and await self._command(message.data):
+                    return
+            except SynapsedError as error:
+                await self._say({"type": "error", **body_of(error)})
+
+    async def _command(self, text: str) -> bool:
+        """Act on a text frame; True for `detach`."""
+        command = parse_json(text.encode("utf-8", "replace"), self._context.limits.nesting)
+        match command:
+            case {"type": "resize", "cols": int(cols), "rows": int(rows)} if (
+                1 <= cols <= COLS_MAX and 1 <= rows <= ROWS_MAX
+            ):
+                await self._attachment.resize(cols, rows)
+            case {"type": "signal", "signal": str(name)} if name in _TERMINAL_SIGNALS:
+                await self._attachment.write(_TERMINAL_SIGNALS[name])
+            case {"type": "detach"}:
+                await self._socket.close()
+                return True
+            case _:
+                raise InvalidRequest(
+                    "a text frame must be resize {cols, rows}, signal {signal} or detach",
+                    signals=sorted(_TERMINAL_SIGNALS),
+                )
+        return False
+
+    async def _say(self, value: dict[str, Any]) -> None:
+        with suppress(ConnectionError):
+            await self._socket.send_str(json.dumps(value, ensure_ascii=False, default=str))

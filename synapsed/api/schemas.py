@@ -1,0 +1,104 @@
+"""Bodies of requests. An unknown key is an error, so that a misspelt one is not silently ignored."""
+
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+
+from synapsed.interfaces import SendRequest, StartRequest
+from synapsed.model.task import DataPart, FilePart, Message, TextPart
+
+__all__ = ["InputBody", "MessageBody", "SendBody", "ShutdownBody", "StartBody", "StopBody"]
+
+COLS_MAX = 1000
+ROWS_MAX = 1000
+_Priority = Annotated[int, Field(ge=1, le=5)]
+_Id = Annotated[str, StringConstraints(min_length=1, max_length=256)]
+_NoNul = Annotated[str, StringConstraints(pattern=r"^[^\x00]*$")]
+_EnvName = Annotated[str, StringConstraints(pattern=r"^[^\x00=]+$")]
+
+
+class _Body(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class MessageIn(_Body):
+    """A message as the seeds write it: `role` and `parts`; ids and metadata are optional."""
+
+    role: Annotated[str, StringConstraints(pattern="^(user|agent)$")] = "user"
+    parts: list[Annotated[TextPart | FilePart | DataPart, Field(discriminator="type")]] = Field(min_length=1)
+    message_id: _Id | None = None
+    metadata: dict[str, Any] | None = None
+
+    def message(self) -> Message:
+        given = self.model_dump(exclude_none=True, by_alias=True)
+        return Message.model_validate(given)
+
+
+class SendBody(_Body):
+    """`tasks/send`, `tasks/send-priority`, `tasks/sendSubscribe`."""
+
+    message: MessageIn
+    metadata: dict[str, Any] | None = None
+    priority: _Priority = 1
+    context_id: _Id | None = None
+    task_id: _Id | None = None
+    command: bool = False
+
+    def request(self, *, priority: int | None = None) -> SendRequest:
+        return SendRequest(
+            message=self.message.message(),
+            priority=priority or self.priority,
+            context_id=self.context_id,
+            task_id=self.task_id,
+            metadata=self.metadata or {},
+            command=self.command,
+        )
+
+
+class MessageBody(_Body):
+    """`message`."""
+
+    content: Annotated[str, StringConstraints(min_length=1)]
+    priority: _Priority = 1
+
+
+class InputBody(_Body):
+    """An answer to a prompt."""
+
+    input: str
+    prompt_id: _Id | None = None
+
+
+class StartBody(_Body):
+    """`control/start`; `env` is the caller's whole environment, null for the daemon's."""
+
+    profile: _Id
+    name: _Id | None = None
+    port: Annotated[int, Field(ge=1, le=65535)] | None = None
+    cwd: _NoNul | None = None
+    args: list[_NoNul] = []
+    env: dict[_EnvName, _NoNul] | None = None
+    extra_env: dict[_EnvName, _NoNul] = {}
+    cols: Annotated[int, Field(ge=1, le=COLS_MAX)] = 120
+    rows: Annotated[int, Field(ge=1, le=ROWS_MAX)] = 40
+
+    def request(self) -> StartRequest:
+        return StartRequest(
+            profile=self.profile,
+            name=self.name,
+            port=self.port,
+            cwd=self.cwd,
+            args=tuple(self.args),
+            env=self.env,
+            extra_env=self.extra_env,
+            cols=self.cols,
+            rows=self.rows,
+        )
+
+
+class StopBody(_Body):
+    remove: bool = False
+
+
+class ShutdownBody(_Body):
+    keep_agents: bool = False

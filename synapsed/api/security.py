@@ -1,0 +1,157 @@
+"""The gate in front of every route (DESIGN §7): where a request may come from, in what form, and with whose rights."""
+
+import hmac
+import os
+import socket
+from collections.abc import Iterable
+from typing import Any, Final
+from urllib.parse import urlsplit
+from weakref import WeakKeyDictionary
+
+from aiohttp import hdrs, web
+
+from synapsed.api.context import CONTEXT, RIGHTS
+from synapsed.api.peers import PeerLookup
+from synapsed.api.problems import Handler
+from synapsed.api.rights import Peer, Rights, Standing, Token, TokenKind, decide
+from synapsed.errors import Forbidden, InvalidRequest, TooLarge, Unauthorized, UnsupportedMedia
+from synapsed.interfaces import Control
+
+__all__ = ["JSON_TYPES", "LOCAL_HOSTS", "Security", "gate", "on_unix", "public"]
+
+LOCAL_HOSTS: Final = frozenset({"localhost", "127.0.0.1", "::1"})
+JSON_TYPES: Final = frozenset({"application/json", "application/a2a+json"})
+_SINGLE_HEADERS = (hdrs.HOST, hdrs.ORIGIN, hdrs.AUTHORIZATION, hdrs.CONTENT_TYPE, hdrs.CONTENT_LENGTH)
+_BODY_METHODS = frozenset({hdrs.METH_POST, hdrs.METH_PUT, hdrs.METH_PATCH})
+_PUBLIC = "__synapsed_public__"
+
+
+def public(handler: Handler) -> Handler:
+    """Marks a route that tells nothing of anybody (health, the card): answered without a token off loopback too."""
+    setattr(handler, _PUBLIC, True)
+    return handler
+
+
+class Security:
+    """What the gate knows: the control token, the names under which this host may be addressed, the peers."""
+
+    def __init__(
+        self,
+        *,
+        control: Control,
+        token: str,
+        peers: PeerLookup | None = None,
+        allowed_hosts: Iterable[str] = (),
+        own_uid: int | None = None,
+    ) -> None:
+        self._token = token.encode()
+        self._token_owner = control.token_owner
+        self._peers = peers or PeerLookup(control.process_of)
+        self._hosts = LOCAL_HOSTS | {host.lower().strip("[]") for host in allowed_hosts}
+        self._own_uid = os.getuid() if own_uid is None else own_uid
+        self._known: WeakKeyDictionary[Any, Peer] = WeakKeyDictionary()
+
+    def check_form(self, request: web.Request) -> None:
+        """`Host`, `Origin`, doubled headers, content type and length. Raises Forbidden, InvalidRequest, TooLarge,
+        UnsupportedMedia."""
+        for name in _SINGLE_HEADERS:
+            if len(request.headers.getall(name, ())) > 1:
+                raise InvalidRequest(f"the header {name} came more than once", field=name)
+        if not on_unix(request):
+            self._check_host(request)
+        self._check_origin(request)
+        if request.method in _BODY_METHODS and request.body_exists:
+            self._check_body(request)
+
+    def _check_host(self, request: web.Request) -> None:
+        name = _hostname(request.headers.get(hdrs.HOST, ""))
+        if name not in self._hosts:
+            raise Forbidden(
+                f"this server is not addressed as {name[:100]!r}; names are allowed under [api] allowed_hosts",
+                host=name[:100],
+            )
+
+    def _check_origin(self, request: web.Request) -> None:
+        """Pages of this very server may talk to it, no others: not those of other ports of this machine either."""
+        origin = request.headers.get(hdrs.ORIGIN)
+        if origin is None:
+            return
+        host = request.headers.get(hdrs.HOST, "")
+        if origin.lower() not in (f"http://{host}".lower(), f"https://{host}".lower()) or not host:
+            raise Forbidden("requests of foreign web pages are refused", origin=origin[:200])
+
+    @staticmethod
+    def _check_body(request: web.Request) -> None:
+        limit = request.app[CONTEXT].limits.body
+        if request.content_length is not None and request.content_length > limit:
+            raise TooLarge(f"the body has {request.content_length} bytes, {limit} are taken", limit=limit)
+        if request.headers.get(hdrs.CONTENT_TYPE) is None or request.content_type not in JSON_TYPES:
+            sent = request.headers.get(hdrs.CONTENT_TYPE, "none")[:100]
+            raise UnsupportedMedia(f"Content-Type must be application/json, not {sent}", offered=sorted(JSON_TYPES))
+
+    async def rights(self, request: web.Request) -> Rights:
+        """Whose rights the request has. Raises Unauthorized, Forbidden."""
+        return decide(await self._peer(request), self._bearer(request), self._own_uid)
+
+    async def _peer(self, request: web.Request) -> Peer:
+        """Looked up once per connection."""
+        transport = request.transport
+        if transport is None:
+            raise Forbidden("the connection is gone")
+        if (peer := self._known.get(transport)) is None:
+            if on_unix(request):
+                peer = await self._peers.unix(transport.get_extra_info("socket"))
+            else:
+                peer = await self._peers.tcp(
+                    transport.get_extra_info("peername"), transport.get_extra_info("sockname"), own_uid=self._own_uid
+                )
+            self._known[transport] = peer
+        return peer
+
+    def _bearer(self, request: web.Request) -> Token:
+        header = request.headers.get(hdrs.AUTHORIZATION)
+        if header is None:
+            return Token()
+        scheme, _, value = header.partition(" ")
+        if scheme.lower() != "bearer":
+            raise Unauthorized("Authorization must be 'Bearer <token>'")
+        if hmac.compare_digest(value.strip().encode("utf-8", "surrogateescape"), self._token):
+            return Token(TokenKind.CONTROL)
+        owner = self._token_owner(value.strip())
+        return Token(TokenKind.UNKNOWN) if owner is None else Token(TokenKind.AGENT, owner)
+
+    def has_control_token(self, request: web.Request) -> bool:
+        return self._bearer(request).kind is TokenKind.CONTROL
+
+
+@web.middleware
+async def gate(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Inside `problems`: refuses, or passes the request on with its rights."""
+    security = request.app[CONTEXT].security
+    security.check_form(request)
+    rights = await security.rights(request)
+    if rights.standing is Standing.NONE and not getattr(request.match_info.handler, _PUBLIC, False):
+        raise Unauthorized("connections from other machines need a token")
+    if request.path.startswith("/control/") and not (on_unix(request) or security.has_control_token(request)):
+        raise Forbidden("control answers on the Unix socket, or with the control token")
+    request[RIGHTS] = rights
+    return await handler(request)
+
+
+def on_unix(request: web.Request) -> bool:
+    """Whether the request came over the Unix socket."""
+    transport = request.transport
+    sock = transport.get_extra_info("socket") if transport else None
+    return sock is not None and sock.family == socket.AF_UNIX
+
+
+def _hostname(host: str) -> str:
+    """The name in a `Host` header, lower-case, without port and brackets; empty for what is no host."""
+    try:
+        split = urlsplit(f"//{host}")
+        if split.username is not None or split.path or split.query or split.fragment:
+            return ""
+        _ = split.port
+    except ValueError:  # no port, or brackets that hold no address
+        return ""
+    return split.hostname or ""

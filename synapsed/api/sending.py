@@ -1,0 +1,40 @@
+"""Every way into an agent's mailbox goes through here: who sends is settled, and what cannot be typed is refused."""
+
+import asyncio
+from dataclasses import replace
+
+from aiohttp import web
+
+from synapsed.api.context import rights_of
+from synapsed.api.rights import Rights
+from synapsed.errors import InvalidRequest, UnknownAgent
+from synapsed.interfaces import Control, SendRequest
+from synapsed.model.task import Task
+
+__all__ = ["send", "signed"]
+
+
+def signed(request: SendRequest, rights: Rights, control: Control) -> SendRequest:
+    """The request with its sender. Evidence counts for more than what is claimed: an agent that is known speaks in its
+    own name; a person may name a sender (`--from`)."""
+    if rights.agent_id is None:
+        return request
+    sender = {"sender_id": rights.agent_id}
+    try:
+        view = control.view(rights.agent_id)
+        sender |= {"sender_type": view.type, "sender_endpoint": view.endpoint}
+    except UnknownAgent:
+        pass  # removed while its last words were on the way
+    return replace(request, metadata={**request.metadata, "sender": sender})
+
+
+async def send(request: web.Request, control: Control, agent_id: str, wanted: SendRequest) -> Task:
+    """Hand a message to the agent's mailbox. Raises InvalidRequest for one without text; Forbidden where an agent
+    would answer a prompt."""
+    rights = rights_of(request)
+    if not wanted.message.text.strip():
+        raise InvalidRequest("message.parts: needs a text part that is not blank", field="message.parts")
+    if wanted.task_id is not None:
+        rights.require_person("answer prompts")
+    # A client that leaves in the middle must not leave a message half accepted.
+    return await asyncio.shield(control.send(agent_id, signed(wanted, rights, control)))

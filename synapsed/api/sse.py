@@ -1,0 +1,89 @@
+"""Server-sent events as pull views of the log.
+
+A stream holds a cursor and nothing else: a slow client is a lagging cursor, never a queue. `id:` is the event's id in
+the log, so that `Last-Event-ID` resumes without a gap or a double, over restarts of the daemon too.
+"""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+from aiohttp import web
+
+from synapsed.api.body import INPUT_SHOWN
+from synapsed.api.context import CONTEXT
+from synapsed.errors import InvalidRequest
+from synapsed.interfaces import EventLog
+
+__all__ = ["SSE_HEADERS", "cursor_of", "frame", "serve"]
+
+SSE_HEADERS = {
+    "Content-Type": "text/event-stream; charset=utf-8",
+    "Cache-Control": "no-store",
+    "X-Accel-Buffering": "no",
+}
+KEEPALIVE = b": keepalive\n\n"
+
+
+def frame(data: str, *, event: str | None = None, event_id: int | None = None) -> bytes:
+    """One event; `data` is JSON in one line."""
+    lines = [] if event_id is None else [f"id: {event_id}"]
+    if event is not None:
+        lines.append(f"event: {event}")
+    lines.append(f"data: {data}")
+    return ("\n".join(lines) + "\n\n").encode()
+
+
+def dumps(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def cursor_of(request: web.Request, log: EventLog, default: int) -> int:
+    """Where to go on: `Last-Event-ID`, `?lastEventId=` or `?after=`. Raises InvalidRequest for what is no id of this
+    log: a client that went on silently would miss events."""
+    text = request.headers.get("Last-Event-ID") or request.query.get("lastEventId") or request.query.get("after")
+    if text is None:
+        return default
+    if not (text.isascii() and text.isdigit() and len(text) < 20):
+        raise InvalidRequest(
+            f"Last-Event-ID must be an id of an event, not {text[:INPUT_SHOWN]!r}", field="lastEventId"
+        )
+    if int(text) > log.last_id:
+        raise InvalidRequest(f"there is no event {text} yet; the newest is {log.last_id}", last_id=log.last_id)
+    return int(text)
+
+
+async def serve(request: web.Request, frames: AsyncIterator[bytes], *, comments: bool = True) -> web.StreamResponse:
+    """Write `frames` until they end, the client leaves or stalls, or the daemon goes.
+
+    Without `comments` nothing but events is written (some old A2A clients stumble over comments).
+    """
+    context = request.app[CONTEXT]
+    limits = context.limits
+    with context.streams.opened():
+        response = web.StreamResponse(headers=SSE_HEADERS)
+        await response.prepare(request)
+        if comments:
+            await response.write(KEEPALIVE)  # sends the head now: an idle stream must be seen to be open
+        items = context.streams.items(frames, limits.keepalive)
+        try:
+            async for item in items:
+                if item is None and (request.transport is None or request.transport.is_closing()):
+                    break
+                if item is not None or comments:
+                    async with asyncio.timeout(limits.write_stall):
+                        await response.write(KEEPALIVE if item is None else item)
+        except TimeoutError:
+            _abort(request)
+        except ConnectionError:
+            pass  # the client has left; its task goes on
+        finally:
+            await items.aclose()
+        return response
+
+
+def _abort(request: web.Request) -> None:
+    """A stalled client gets no orderly end: it would have to be waited for again."""
+    if request.transport is not None:
+        request.transport.abort()

@@ -1,0 +1,73 @@
+"""WebSockets: the frames' bounds, heartbeats where a peer can vanish, and an orderly end when the daemon goes."""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import suppress
+
+from aiohttp import WSCloseCode, WSMsgType, hdrs, web
+
+from synapsed.api.context import CONTEXT
+from synapsed.api.security import on_unix
+from synapsed.errors import InvalidRequest
+
+__all__ = ["is_upgrade", "open_websocket", "push"]
+
+HEARTBEAT = 30.0
+"""Seconds between pings over TCP. Over the Unix socket a dead peer shows by itself, and a suspended one is welcome."""
+
+
+def is_upgrade(request: web.Request) -> bool:
+    return request.headers.get(hdrs.UPGRADE, "").lower() == "websocket"
+
+
+async def open_websocket(request: web.Request) -> web.WebSocketResponse:
+    """The accepted WebSocket, uncompressed: keystrokes must not wait for a compressor."""
+    if not is_upgrade(request):
+        raise InvalidRequest("this path is a WebSocket: send an upgrade")
+    socket = web.WebSocketResponse(
+        heartbeat=None if on_unix(request) else HEARTBEAT,
+        compress=False,
+        max_msg_size=request.app[CONTEXT].limits.ws_message,
+    )
+    await socket.prepare(request)
+    return socket
+
+
+async def push(request: web.Request, texts: AsyncGenerator[str]) -> web.WebSocketResponse:
+    """Send `texts` one by one until they end, the client leaves or stalls, or the daemon goes. What it says is read
+    and dropped."""
+    context = request.app[CONTEXT]
+    with context.streams.opened():
+        socket = await open_websocket(request)
+        sender = asyncio.create_task(_send_all(request, socket, texts))
+        try:
+            await _drain(socket)
+        finally:
+            sender.cancel()
+            with suppress(asyncio.CancelledError):
+                await sender
+        return socket
+
+
+async def _send_all(request: web.Request, socket: web.WebSocketResponse, texts: AsyncIterator[str]) -> None:
+    context = request.app[CONTEXT]
+    items = context.streams.items(texts, context.limits.keepalive)
+    try:
+        async for text in items:
+            if text is not None:
+                async with asyncio.timeout(context.limits.write_stall):
+                    await socket.send_str(text)
+        await socket.close(code=WSCloseCode.GOING_AWAY)
+    except TimeoutError:
+        if request.transport is not None:
+            request.transport.abort()
+    except ConnectionError:
+        pass  # it has left
+    finally:
+        await items.aclose()
+
+
+async def _drain(socket: web.WebSocketResponse) -> None:
+    async for message in socket:
+        if message.type is WSMsgType.ERROR:
+            return

@@ -1,0 +1,89 @@
+"""Starts `ApiServers` on loopback and on a Unix socket, with clients for both."""
+
+import socket
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from aiohttp import ClientSession, TCPConnector, UnixConnector
+
+from synapsed.api.app import build_context
+from synapsed.api.context import Limits
+from synapsed.api.security import Security
+from synapsed.api.servers import ApiServers
+from synapsed.clock import SystemClock
+from synapsed.paths import Paths
+from tests.fakes.control import FakeControl
+
+TOKEN = "control-token-of-the-tests"
+
+__all__ = ["TOKEN", "Api", "serving", "sse_events"]
+
+
+@dataclass
+class Api:
+    """`http` talks to the main listener, `unix` to the Unix socket, `agent` to an agent's own port."""
+
+    control: FakeControl
+    servers: ApiServers
+    url: str
+    port: int
+    path: Path
+    http: ClientSession
+    unix: ClientSession
+    agent: ClientSession
+    agent_port: int
+
+    async def json(self, client: ClientSession, method: str, path: str, **options: Any) -> tuple[int, Any]:
+        async with client.request(method, path, **options) as response:
+            return response.status, await response.json()
+
+
+@asynccontextmanager
+async def serving(control: FakeControl, home: Path, **limits: Any) -> AsyncGenerator[Api]:
+    """`limits` are those of `Limits`; an agent's port is opened for the first agent."""
+    security = limits.pop("security", None) or Security(control=control, token=TOKEN)
+    context = build_context(
+        control=control,
+        security=security,
+        clock=SystemClock(),
+        paths=Paths.from_environ({"SYNAPSED_HOME": str(home), "HOME": str(home)}),
+        version="1.2.3",
+        limits=Limits(**limits),
+    )
+    servers = ApiServers(context)
+    async with AsyncExitStack() as stack:
+        stack.push_async_callback(servers.close)
+        port = await servers.start_main("127.0.0.1", 0)
+        path = home / "run" / "control.sock"
+        await servers.start_unix(path)
+        sock = socket.create_server(("127.0.0.1", 0))
+        agent_port = await servers.open_agent_port(sock)
+        if control.views:
+            control.ports[agent_port] = next(iter(control.views))
+        url = f"http://127.0.0.1:{port}"
+        http = await stack.enter_async_context(ClientSession(url, connector=TCPConnector(limit=0)))
+        unix = await stack.enter_async_context(
+            ClientSession("http://localhost", connector=UnixConnector(str(path), limit=0))
+        )
+        agent = await stack.enter_async_context(ClientSession(f"http://127.0.0.1:{agent_port}"))
+        yield Api(control, servers, url, port, path, http, unix, agent, agent_port)
+
+
+async def sse_events(response: Any, count: int | None = None) -> list[dict[str, str]]:
+    """The stream's events as dicts of their fields, comments left out: `count` of them, or all up to its end."""
+    events: list[dict[str, str]] = []
+    event: dict[str, str] = {}
+    async for raw in response.content:
+        line = raw.decode().rstrip("\n")
+        if not line and event:
+            events.append(event)
+            event = {}
+            if len(events) == count:
+                break
+        elif line and not line.startswith(":"):
+            field, _, value = line.partition(": ")
+            event[field] = value
+    return events

@@ -1,0 +1,319 @@
+"""A `Control` in memory: agents are rows, tasks end when the test says so, the log is the fake store's.
+
+`script` decides what becomes of a message: by default the agent answers `echo: <text>` at once. Every call that changes
+something is written to `calls` as `(verb, agent or task, …)`.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from typing import Any, Literal
+
+from synapsed.clock import iso
+from synapsed.errors import (
+    AmbiguousAddress,
+    Forbidden,
+    InvalidRequest,
+    NameTaken,
+    NotWaiting,
+    PromptChanged,
+    QueueFull,
+    SynapsedError,
+    TaskNotCancelable,
+    TaskNotFound,
+    UnknownAgent,
+    UnknownProfile,
+)
+from synapsed.interfaces import NewEvent, SendRequest, StartRequest, TaskFilter
+from synapsed.model.agent import Activity, AgentDetail, AgentRef, AgentView, ProcessState, agent_id, resolve
+from synapsed.model.events import (
+    AgentRemoved,
+    EventData,
+    InputProvided,
+    ProcessChanged,
+    TaskArtifactAdded,
+    TaskStatusChanged,
+)
+from synapsed.model.task import Artifact, Prompt, Task, TaskError, TaskState
+from tests.fakes.store import MemoryEventLog, MemoryStore
+
+__all__ = ["FakeAttachment", "FakeControl", "echo", "hold"]
+
+type Script = Callable[["FakeControl", Task], Awaitable[None]]
+
+
+async def echo(control: "FakeControl", task: Task) -> None:
+    await control.work(task.id)
+    await control.complete(task.id, f"echo: {task.message.text}")
+
+
+async def hold(control: "FakeControl", task: Task) -> None:
+    """The task stays submitted until the test moves it."""
+
+
+class FakeAttachment:
+    """A terminal that gives back what is typed."""
+
+    def __init__(self, *, cols: int, rows: int, read_only: bool) -> None:
+        self.size = (cols, rows)
+        self.read_only = read_only
+        self.written: list[bytes] = []
+        self.closed = False
+        self.changed = asyncio.Event()
+        self._queue: asyncio.Queue[bytes | None] = asyncio.Queue()
+
+    def redraw(self) -> bytes:
+        return b"\x1b[H\x1b[2Jscreen"
+
+    async def output(self) -> AsyncGenerator[bytes]:
+        while (data := await self._queue.get()) is not None:
+            yield data
+
+    def show(self, data: bytes) -> None:
+        self._queue.put_nowait(data)
+
+    def end(self) -> None:
+        self._queue.put_nowait(None)
+
+    async def write(self, data: bytes) -> None:
+        if self.read_only:
+            raise Forbidden("this attachment is read-only")
+        self.written.append(data)
+        self.show(data)
+
+    async def resize(self, cols: int, rows: int) -> None:
+        self.size = (cols, rows)
+        self.changed.set()
+
+    async def close(self) -> None:
+        self.closed = True
+
+
+class FakeControl:
+    """See the module."""
+
+    def __init__(self, script: Script = echo) -> None:
+        self.store = MemoryStore()
+        self.script = script
+        self.views: dict[str, AgentView] = {}
+        self.calls: list[tuple[Any, ...]] = []
+        self.ports: dict[int, str] = {}
+        self.processes: dict[int, str] = {}
+        self.tokens: dict[str, str] = {}
+        self.prompts: dict[str, Prompt] = {}
+        self.attachments: list[FakeAttachment] = []
+        self.raises: SynapsedError | Exception | None = None
+        """Raised by `agents` while it is set."""
+        self.queue_max = 100
+        self.shut_down = asyncio.Event()
+        self._time = 1_700_000_000.0
+
+    def add(self, name: str, kind: str = "dummy", port: int = 8190, **changes: Any) -> AgentView:
+        view = AgentView(
+            name=name, id=agent_id(kind, port), type=kind, port=port, pid=4242, state=ProcessState.RUNNING,
+            activity=Activity.READY, since=iso(self._time), evidence="screen: prompt", held=None, queue=0, task=None,
+            restarts=0, cwd="/tmp", endpoint=f"http://localhost:{port}",
+        )  # fmt: skip
+        self.views[view.id] = view.model_copy(update=changes)
+        self.ports[port] = view.id
+        return self.views[view.id]
+
+    # --- what tests do to tasks
+
+    async def work(self, task_id: str) -> Task:
+        return await self.change(task_id, TaskState.WORKING)
+
+    async def complete(self, task_id: str, answer: str, *, exact: bool = True) -> Task:
+        task = await self.task(task_id)
+        artifact = Artifact.answer(answer)
+        task = task.model_copy(update={"artifacts": [*task.artifacts, artifact], "exact": exact, "prompt": None})
+        return await self._put(task, TaskState.COMPLETED, [TaskArtifactAdded(artifact=artifact)])
+
+    async def progress(self, task_id: str, text: str) -> Task:
+        task = await self.task(task_id)
+        artifact = Artifact.answer(text).model_copy(
+            update={"artifact_id": f"p{len(task.artifacts)}", "name": "progress"}
+        )
+        task = task.model_copy(update={"artifacts": [*task.artifacts, artifact]})
+        return await self._put(task, None, [TaskArtifactAdded(artifact=artifact)])
+
+    async def fail(self, task_id: str, code: str = "AGENT_EXITED", message: str = "exit code 7") -> Task:
+        error = TaskError(code=code, message=message)
+        task = (await self.task(task_id)).model_copy(update={"error": error})
+        return await self._put(task, TaskState.FAILED, [], error=error)
+
+    async def ask(self, task_id: str, prompt: Prompt) -> Task:
+        task = (await self.task(task_id)).model_copy(update={"prompt": prompt})
+        return await self._put(task, TaskState.INPUT_REQUIRED, [], prompt=prompt)
+
+    async def change(self, task_id: str, state: TaskState, reason: str | None = None) -> Task:
+        task = (await self.task(task_id)).model_copy(update={"prompt": None})
+        return await self._put(task, state, [], reason=reason)
+
+    async def _put(self, task: Task, state: TaskState | None, data: list[EventData], **status: Any) -> Task:
+        self._time += 0.25
+        changes: dict[str, Any] = {"updated_at": iso(self._time)}
+        if state is not None:
+            changes["status"] = state
+            data = [*data, TaskStatusChanged(state=state, **status)]
+        task = task.model_copy(update=changes)
+        new = [NewEvent(agent_id=task.agent_id, data=item, task_id=task.id) for item in data]
+        await self.store.commit(events=new, tasks=[task])
+        return task
+
+    async def tell(self, agent_id_: str, data: EventData, task_id: str | None = None) -> int:
+        """Append an event; its id."""
+        (event,) = await self.store.commit(events=[NewEvent(agent_id=agent_id_, data=data, task_id=task_id)])
+        return event.id
+
+    # --- Control
+
+    @property
+    def events(self) -> MemoryEventLog:
+        return self.store.events
+
+    def agents(self) -> list[AgentView]:
+        if self.raises is not None:
+            raise self.raises
+        return list(self.views.values())
+
+    def resolve(self, address: str) -> str:
+        refs = [AgentRef(v.name, v.id, v.type, v.port, v.state is ProcessState.RUNNING) for v in self.views.values()]
+        return resolve(address, refs).id
+
+    def agent_on_port(self, port: int) -> str | None:
+        return self.ports.get(port)
+
+    def view(self, agent_id_: str) -> AgentView:
+        try:
+            return self.views[agent_id_]
+        except KeyError:
+            raise UnknownAgent(f"no agent {agent_id_}", address=agent_id_) from None
+
+    def detail(self, agent_id_: str) -> AgentDetail:
+        view = self.view(agent_id_)
+        return AgentDetail(**view.model_dump(), prompt=self.prompts.get(agent_id_), screen="the screen")
+
+    def screen(self, agent_id_: str, fmt: Literal["text", "ansi", "json"]) -> str | bytes | dict[str, Any]:
+        self.view(agent_id_)
+        shown: dict[str, str | bytes | dict[str, Any]] = {
+            "text": "the screen", "ansi": b"\x1b[1mthe screen", "json": {"lines": ["the screen"]},
+        }  # fmt: skip
+        return shown[fmt]
+
+    def context(self, agent_id_: str, limit: int = 2000) -> str:
+        self.view(agent_id_)
+        return "the screen"[-limit:]
+
+    async def history(self, agent_id_: str, limit: int) -> bytes:
+        self.view(agent_id_)
+        return b"raw \x1b[0m\xff output"[-limit:] if limit else b""
+
+    def profiles(self) -> list[dict[str, Any]]:
+        return [
+            {"name": "dummy", "description": "", "command": "dummy", "ports": [8190, 8199], "verified": None,
+             "source": "built-in"},
+        ]  # fmt: skip
+
+    async def start(self, request: StartRequest) -> AgentView:
+        self.calls.append(("start", request))
+        if request.profile != "dummy":
+            raise UnknownProfile(f"no profile {request.profile!r}", profile=request.profile)
+        if request.name is not None and request.name in {view.name for view in self.views.values()}:
+            raise NameTaken(f"{request.name!r} is in use", name=request.name)
+        port = request.port or 8190 + len(self.views)
+        return self.add(request.name or f"dummy-{port}", port=port, cwd=request.cwd or "/tmp")
+
+    async def stop(self, agent_id_: str, *, remove: bool = False) -> AgentView:
+        self.calls.append(("stop", agent_id_, remove))
+        view = self.view(agent_id_).model_copy(update={"state": ProcessState.STOPPED, "pid": None})
+        self.views[agent_id_] = view
+        if remove:
+            del self.views[agent_id_]
+            await self.tell(agent_id_, AgentRemoved())
+        return view
+
+    async def restart(self, agent_id_: str) -> AgentView:
+        self.calls.append(("restart", agent_id_))
+        self.views[agent_id_] = self.view(agent_id_).model_copy(update={"state": ProcessState.RUNNING, "pid": 4243})
+        return self.views[agent_id_]
+
+    async def kill(self, agent_id_: str) -> AgentView:
+        self.calls.append(("kill", agent_id_))
+        await self.tell(agent_id_, ProcessChanged(state=ProcessState.EXITED, exit_code=-9))
+        return self.view(agent_id_)
+
+    async def send(self, agent_id_: str, request: SendRequest) -> Task:
+        self.calls.append(("send", agent_id_, request))
+        view = self.view(agent_id_)
+        if request.task_id is not None:
+            return await self.provide_input(request.task_id, request.message.text)
+        if view.queue >= self.queue_max:
+            raise QueueFull(f"{view.name} has {view.queue} messages waiting", retry_after=7)
+        self._time += 0.25
+        extra = {} if request.context_id is None else {"context_id": request.context_id}
+        task = Task(
+            agent_id=agent_id_, message=request.message, metadata=request.metadata, priority=request.priority,
+            created_at=iso(self._time), updated_at=iso(self._time), **extra,
+        )  # fmt: skip
+        await self._put(task, TaskState.SUBMITTED, [])
+        await self.script(self, task)
+        return await self.task(task.id)
+
+    async def interrupt(self, agent_id_: str) -> bool:
+        self.calls.append(("interrupt", agent_id_))
+        return self.view(agent_id_).activity is Activity.BUSY
+
+    async def task(self, task_id: str, agent_id_: str | None = None) -> Task:
+        found = await self.store.find_tasks(task_id, 2) if len(task_id) >= 8 else []
+        if task_id in found:
+            found = [task_id]
+        if len(found) > 1:
+            raise AmbiguousAddress(f"{task_id!r} could be {found}", candidates=found)
+        task = await self.store.task(found[0]) if found else None
+        if task is None or agent_id_ not in (None, task.agent_id):
+            raise TaskNotFound(f"no task {task_id[:64]!r}", task_id=task_id[:64])
+        return task
+
+    async def tasks(self, which: TaskFilter) -> tuple[list[Task], int]:
+        return await self.store.tasks(which)
+
+    async def cancel(self, task_id: str) -> Task:
+        task = await self.task(task_id)
+        self.calls.append(("cancel", task.id))
+        if task.terminal:
+            raise TaskNotCancelable(f"task {task.id} is {task.status}", task_id=task.id)
+        return await self.change(task.id, TaskState.CANCELED, "canceled")
+
+    async def provide_input(self, task_id: str, text: str, prompt_id: str | None = None) -> Task:
+        task = await self.task(task_id)
+        self.calls.append(("input", task.id, text, prompt_id))
+        if task.status is not TaskState.INPUT_REQUIRED or task.prompt is None:
+            raise NotWaiting(f"task {task.id} is {task.status}", task_id=task.id)
+        if prompt_id not in (None, task.prompt.prompt_id):
+            raise PromptChanged("another prompt is on the screen", prompt_id=task.prompt.prompt_id)
+        data = InputProvided(prompt_id=task.prompt.prompt_id, answer=text)
+        await self.tell(task.agent_id, data, task.id)
+        await self.work(task.id)
+        return await self.complete(task.id, f"answered: {text}")
+
+    async def answer_agent(self, agent_id_: str, text: str, prompt_id: str | None = None) -> None:
+        self.calls.append(("answer", agent_id_, text, prompt_id))
+        if agent_id_ not in self.prompts:
+            raise NotWaiting(f"{agent_id_} waits for nothing")
+        if not text:
+            raise InvalidRequest("input: is empty", field="input")
+
+    async def attach(self, agent_id_: str, *, cols: int, rows: int, read_only: bool) -> FakeAttachment:
+        self.view(agent_id_)
+        self.attachments.append(FakeAttachment(cols=cols, rows=rows, read_only=read_only))
+        return self.attachments[-1]
+
+    async def process_of(self, pid: int) -> str | None:
+        return self.processes.get(pid)
+
+    def token_owner(self, token: str) -> str | None:
+        return self.tokens.get(token)
+
+    async def shutdown(self, *, keep_agents: bool) -> None:
+        self.calls.append(("shutdown", keep_agents))
+        self.shut_down.set()
