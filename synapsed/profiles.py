@@ -118,6 +118,8 @@ class Dialog(_Section):
     unless: list[Pattern] = []
     question: Pattern | None = None
     """Its group `text` (or the match) is the prompt's text; default: the first of `when`."""
+    ignore: Pattern | None = None
+    """Lines of the dialog that are no part of what is asked (tips): they may change while the question stands."""
     option: Pattern | None = None
     """Finds the options: groups `key` and `label`."""
     options: list[dict[str, str]] = []

@@ -314,6 +314,7 @@ class PtyLink:
             look.changed_at + self._profile.ready.quiet_ms / 1000 if not look.verdict.settled else 0.0,
             look.changed_at + QUIET_UNKNOWN_S if look.verdict.activity is not Activity.READY else 0.0,
         ]
+        times.append(look.steady_at)
         if self._turn is not None and self._turn.deadline is not None:
             times.append(max(self._turn.deadline, now + 0.001))
         coming = [when for when in times if when > now]
@@ -321,6 +322,8 @@ class PtyLink:
             self._wake_at(min(coming) + 0.001)
 
     def _publish(self, look: Look) -> None:
+        if look.steady_at > self._looked_at and self._told is not None:
+            return
         verdict = look.verdict
         observed = LinkObserved(
             activity=verdict.activity,

@@ -28,6 +28,9 @@ __all__ = ["Look", "Reply", "TerminalObserver"]
 FRAME_MAX_S = 0.2
 """A program that holds a frame open (DECSET 2026) for longer is looked at all the same."""
 
+STEADY_S = 0.15
+"""A dialog is drawn in pieces: it is told once it has read the same for so long."""
+
 CHROME_ROWS = 40
 """How far up from the bottom the program's own words for an error or an interruption are looked for."""
 
@@ -42,13 +45,15 @@ class Reply:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
-    """The terminal at one moment. Times are those that were passed in, monotonic seconds."""
+    """The terminal at one moment. Times are those that were passed in, monotonic seconds. `steady_at` is when the
+    prompt on the screen counts as wholly drawn, 0 where there is none."""
 
     verdict: Verdict
     composer: ComposerState
     screen: ScreenSnapshot
     offset: int
     changed_at: float
+    steady_at: float = 0.0
 
 
 class TerminalObserver:
@@ -64,6 +69,8 @@ class TerminalObserver:
         self._lines: tuple[str, ...] = ()
         self._changed_at = 0.0
         self._fed_at = 0.0
+        self._prompt: tuple[str, float] = ("", 0.0)
+        """The prompt's id, and since when it has been that."""
         self.offset = offset
         """Spool offset up to which the output is on the screen."""
 
@@ -137,12 +144,16 @@ class TerminalObserver:
             self._lines = screen.lines
             self._changed_at = now
         composer = read_composer(self._profile.composer, screen, self._bright)
+        asked = find_prompt(self._profile.prompts, screen)
+        prompt_id = asked.prompt.prompt_id if asked else ""
+        if prompt_id != self._prompt[0]:
+            self._prompt = (prompt_id, now)
         verdict = judge(
             self._profile,
             Observation(
                 screen=screen,
                 composer=composer,
-                asked=find_prompt(self._profile.prompts, screen),
+                asked=asked,
                 record=self._records.root,
                 turn_open=self._turn_open,
                 quiet_s=now - self._changed_at,
@@ -150,7 +161,14 @@ class TerminalObserver:
             ),
         )
         self._activity = verdict.activity
-        return Look(verdict=verdict, composer=composer, screen=screen, offset=self.offset, changed_at=self._changed_at)
+        return Look(
+            verdict=verdict,
+            composer=composer,
+            screen=screen,
+            offset=self.offset,
+            changed_at=self._changed_at,
+            steady_at=self._prompt[1] + STEADY_S if asked else 0.0,
+        )
 
     def mid_frame(self, now: float) -> bool:
         """The program is drawing: what is on the screen is half of it."""

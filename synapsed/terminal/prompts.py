@@ -19,6 +19,8 @@ __all__ = ["Asked", "find_prompt", "keys_for"]
 
 _RULE = re.compile(r"^[\s╭╮╰╯┌┐└┘├┤─━═┏┓┗┛▔▁▀▄_-]*[─━═▔▁▀▄_]{8,}[\s╭╮╰╯┌┐└┘├┤─━═┏┓┗┛▔▁▀▄_-]*$")
 """A horizontal rule or a box's edge: where a dialog begins."""
+_LEADERS = re.compile(r"[╌┄┈╍┅┉·.\s-]+")
+"""A dotted line within a dialog."""
 _FRAME = re.compile(r"^[\s│┃|▌▎]+|[\s│┃|▌▎]+$")
 _MARKER = re.compile(r"^(?:[❯›>●•▶→*]\s+|\(\*\)\s+)")
 """The mark of the selected option, which moves without the question being another one."""
@@ -65,7 +67,8 @@ def _read_dialog(dialog: Dialog, text: str) -> Prompt:
             option = PromptOption(key=match["key"].strip(), label=match["label"].strip(" │┃"))
             if all(option.key != known.key for known in options):
                 options.append(option)
-    body = _body(lines, at)
+    ignored = _compiled(dialog.ignore) if dialog.ignore is not None else None
+    body = [line for line in _body(lines, at) if ignored is None or ignored.search(line) is None]
     prompt = "\n".join([*body, question]) if body else question
     return Prompt(
         prompt_id=_fingerprint(dialog.type, prompt, options),
@@ -80,7 +83,8 @@ def _body(lines: list[str], at: int) -> list[str]:
     """The dialog's own lines above its question: back to the rule or box edge that it begins with."""
     for start in range(at - 1, max(-1, at - 1 - BODY_ROWS_MAX), -1):
         if _RULE.match(lines[start]):
-            return [clean for line in lines[start + 1 : at] if (clean := _FRAME.sub("", line).strip())]
+            inner = (_FRAME.sub("", line).strip() for line in lines[start + 1 : at])
+            return [line for line in inner if line and not _LEADERS.fullmatch(line)]
     return []
 
 
