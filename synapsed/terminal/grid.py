@@ -103,8 +103,12 @@ class Grid:
         self._styles: list[evp.Style] = []
         self._pens: list[bytes] = []
 
-    def refresh(self, *, at_rest: bool) -> evp.Frame:
-        """Read what the terminal shows now. ``at_rest``: its parser is between two sequences."""
+    def refresh(self, *, movable: bool) -> evp.Frame:
+        """Read what the terminal shows now.
+
+        ``movable``: the cursor can be moved to ask with, because the terminal's parser is between two sequences and no
+        scrolling region hinders it.
+        """
         if len(self._styles) > MAX_STYLES:
             del self._state  # a terminal has one at a time
             self._start()
@@ -124,7 +128,7 @@ class Grid:
         self._lines = {row: known.get(row) or _derive(row) for row in self._rows}
         column, row, _ = frame.cursor or (0, 0, False)
         self.cursor = (row, column)
-        self._wrapped = self._wraps(at_rest=at_rest)
+        self._wrapped = self._wraps(movable=movable)
         return frame
 
     def lines(self) -> tuple[tuple[str, ...], tuple[bool, ...]]:
@@ -146,9 +150,9 @@ class Grid:
         """The cells of one row, each character once."""
         row = self._rows[index]
         return [
-            self._cell(text, width, self._styles[style])
-            for text, width, style in zip(row.graphemes, row.widths, row.styles, strict=True)
-            if width
+            self._cell(text, 1 if text == " " else width, self._styles[style])
+            for text, width, style in zip(redraw.graphemes_of(row), row.widths, row.styles, strict=True)
+            if text
         ]
 
     def paint(self) -> bytes:
@@ -159,8 +163,9 @@ class Grid:
     def last_cell(self, index: int) -> tuple[str, int, bytes]:
         """The cell at the end of a row: its text, the column it begins in, and the bytes that print it."""
         row = self._rows[index]
-        column = len(row.graphemes) - (2 if row.widths[-1] == 0 else 1)
-        text = row.graphemes[column]
+        graphemes = redraw.graphemes_of(row)
+        column = len(graphemes) - (1 if graphemes[-1] else 2)
+        text = graphemes[column]
         return text, column, self._pens[row.styles[column]] + text.encode("utf-8", "replace") + b"\x1b[m"
 
     def _render(self, index: int, *, full: bool) -> bytes:
@@ -180,7 +185,7 @@ class Grid:
                 return index
         return -1
 
-    def _wraps(self, *, at_rest: bool) -> tuple[bool, ...]:
+    def _wraps(self, *, movable: bool) -> tuple[bool, ...]:
         """For each row, whether it is wrapped into the next."""
         rows = self._rows
         lines = [self._lines[row] for row in rows]
@@ -188,15 +193,12 @@ class Grid:
         if not candidates:
             return (False,) * len(rows)
         # A cursor in the last column may be waiting there to wrap, which a movement would end.
-        if at_rest and self.cursor[1] < len(rows[0].graphemes) - 1:
+        if movable and self.cursor[1] < len(rows[0].graphemes) - 1:
             return self._probe(candidates)
         return self._compare()
 
     def _probe(self, candidates: Sequence[int]) -> tuple[bool, ...]:
-        """Ask the cursor: with reverse wrapping (45) it steps back from a row's start only where the row was wrapped.
-
-        A row above a scrolling region that does not begin at the top of the screen is never found to be wrapped.
-        """
+        """Ask the cursor: with reverse wrapping (45) it steps back from a row's start only over a wrapped end."""
         terminal = self._terminal
         before = [(mode, terminal.mode(mode)) for mode in _PROBE_MODES]
         for mode in _PROBE_MODES:
@@ -226,7 +228,7 @@ class Grid:
             if place and joined[place - 1] == "\n":
                 place -= 1
             elif place:
-                wrapped[index - 1] = True
+                wrapped[index - 1] = bool(text)
                 place = len(joined[:place].rstrip(" "))
         return tuple(wrapped)
 
@@ -256,6 +258,7 @@ def format_screen(terminal: evp.Terminal, *, unwrap: bool, trim: bool = True) ->
 
 
 def _derive(row: evp.Row) -> _Line:
-    graphemes: Sequence[str] = row.graphemes
+    graphemes = redraw.graphemes_of(row)
     text = "".join(graphemes)
-    return _Line(text, text.rstrip(" "), full=graphemes[-1] != " ", wide_first=row.widths[0] == 2)
+    wide_first = row.widths[0] == 2 and graphemes[0] != " "
+    return _Line(text, text.rstrip(" "), full=graphemes[-1] != " ", wide_first=wide_first)

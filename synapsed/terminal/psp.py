@@ -129,6 +129,8 @@ def _pairs(body: str) -> dict[str, str]:
             raise _Broken
         if equals and _KEY.fullmatch(key) and _VALUE.fullmatch(value):
             pairs[key] = value
+        elif key == "id":
+            raise _Broken  # skipped, the report would be one of the root
     if len(pairs.get("app", "")) > MAX_APP:
         raise _Broken
     return pairs

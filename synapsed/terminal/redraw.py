@@ -75,6 +75,25 @@ def _color(color: int | tuple[int, int, int] | None, base: int, extended: bytes)
             return [extended + b";2;%d;%d;%d" % (red, green, blue)]
 
 
+def graphemes_of(row: evp.Row) -> Sequence[str]:
+    """What stands in each column, an empty string in the second one of a wide character and only there.
+
+    Narrowing and overwriting leave halves of wide characters behind, which would print as wide or as nothing.
+    """
+    graphemes, widths = row.graphemes, row.widths
+    if 2 not in widths and 0 not in widths:
+        return graphemes
+    whole = list(graphemes)
+    for index, width in enumerate(widths):
+        if width == 2:
+            broken = graphemes[index] == " " or widths[index + 1 : index + 2] != b"\0"
+        else:
+            broken = width == 0 and (index == 0 or widths[index - 1] != 2 or whole[index - 1] == " ")
+        if broken:
+            whole[index] = " "
+    return whole
+
+
 def render_row(row: evp.Row, pens: Sequence[bytes], *, full: bool, spacer: bool = False) -> bytes:
     """One row's cells, printed from its first column with the default pen, which they leave behind.
 
@@ -82,10 +101,8 @@ def render_row(row: evp.Row, pens: Sequence[bytes], *, full: bool, spacer: bool 
     column, so that printing on wraps into the next, or to the last but one if that is a ``spacer`` before a wide
     character; without, blank cells at its end are erased.
     """
-    graphemes, styles = row.graphemes, row.styles
+    graphemes, styles = graphemes_of(row), row.styles
     end = len(graphemes) - spacer
-    if row.widths[-1] == 2:  # half a character, left by narrowing: printing it would wrap
-        graphemes = (*graphemes[:-1], " ")
     if not full:
         while end and graphemes[end - 1] == " " and not pens[styles[end - 1]]:
             end -= 1
@@ -136,6 +153,7 @@ _STATE_BYTES = 16 * 1024
 _PEN = re.compile(rb"\x1b\[[\d;:]*m")
 _PROTECTION = re.compile(rb'\x1b\[1"q')
 _CHARSETS = re.compile(rb"\x1b[()*+].|[\x0e\x0f]|\x1b[no|}~]")
+_DEFAULT_CHARSETS = frozenset({b"\x1b(B", b"\x1b)B", b"\x1b*B", b"\x1b+B", b"\x0f"})
 _FLAGS = re.compile(rb"\x1b\[=\d+;\d+u")
 _MODIFY_KEYS = re.compile(rb"\x1b\[>4;\d+m")
 _TABS = re.compile(rb"\x1b\[3g(?P<stops>(?:\x1b\[\d+G\x1bH)*)")
@@ -164,11 +182,11 @@ def read_extras(terminal: evp.Terminal, cols: int) -> Extras:
     before, after = state["before"], state["after"]
     pen = b"".join(_PEN.findall(before))
     tabs = _TABS.search(after)
-    default_tabs = b"".join(b"\x1b[%dG\x1bH" % (column + 1) for column in range(_TAB_WIDTH, cols, _TAB_WIDTH))
+    default_tabs = b"".join(b"\x1b[%dG\x1bH" % (column + 1) for column in range(_TAB_WIDTH, cols - 1, _TAB_WIDTH))
     return Extras(
         pen=pen[pen.rfind(b"\x1b[0m") :].removeprefix(b"\x1b[0m"),
         protection=b"".join(_PROTECTION.findall(before)),
-        charsets=b"".join(_CHARSETS.findall(before)),
+        charsets=b"".join(part for part in _CHARSETS.findall(before) if part not in _DEFAULT_CHARSETS),
         keyboard=b"".join(_FLAGS.findall(before) + _MODIFY_KEYS.findall(after)),
         tabs=tabs[0] if tabs and tabs["stops"] != default_tabs else b"",
         region=_bounds(_REGION.search(after)),

@@ -35,9 +35,13 @@ _SCROLLBACK_BYTES_PER_CELL = 12
 _TAIL = 512
 """Bytes of output that are remembered, to tell whether the last of it was printed in the last column."""
 
-# Where the emulator is stopped: private modes being set, the cursor's shape, a full reset. The lookahead passes over
-# what fills real output before the alternatives are tried.
-_STOPS = re.compile(rb"\x1b(?!\[\??[\d;:]*+[@-Z`a-gi-z])(?:\[\?(?P<set>[\d;]+)h|\[(?P<shape>\d*) q|(?P<reset>c))")
+# What is taken note of: private modes being set, the scrolling region, the cursor's shape, a full reset. The lookahead
+# passes over what fills real output before the alternatives are tried.
+_STOPS = re.compile(
+    rb"\x1b(?!\[\??[\d;:]*+[@-Z`a-gi-qs-z])"
+    rb"(?:\[\?(?P<set>[\d;]+)h|\[(?P<region>[\d;]*)r|\[(?P<shape>\d*) q|(?P<reset>c))"
+)
+_TOP = frozenset({b"", b"0", b"1"})
 _ENDS_STRING = re.compile(rb"[\x18\x1a\x1b]")
 
 
@@ -87,13 +91,15 @@ class Screen:
             on_write_pty=self._replies,
         )
         self._grid = Grid(self._terminal, self._replies)
-        fresh = self._grid.refresh(at_rest=True)
+        fresh = self._grid.refresh(movable=True)
         self._default_colors = (fresh.foreground, fresh.background, fresh.palette)
         self._pending = b""
         self._at_rest = True
         """False inside a string too long to be kept back."""
         self._tail = b""
         self._shape = b""
+        self._inner_region = False
+        """Whether a scrolling region that begins below the first row may be in force."""
         self._main_cursor = (0, 0)
         self._snapshot: ScreenSnapshot | None = None
 
@@ -172,7 +178,7 @@ class Screen:
             return b""
         was_set = self._terminal.mode(47)
         self._terminal.feed(b"\x1b[?47l")
-        self._grid.refresh(at_rest=True)
+        self._grid.refresh(movable=not self._inner_region)
         row, column = self._main_cursor
         drawn = (
             self._redraw_scrollback() if scrollback else b"",
@@ -182,7 +188,7 @@ class Screen:
         )
         self._terminal.feed(b"\x1b[?47h")
         self._terminal.set_mode(47, was_set)
-        self._grid.refresh(at_rest=True)
+        self._grid.refresh(movable=not self._inner_region)
         return b"".join(drawn)
 
     def _redraw_scrollback(self) -> bytes:
@@ -224,7 +230,7 @@ class Screen:
         done = 0
         for stop in _STOPS.finditer(data):
             if stop["set"] is None:
-                self._shape = stop["shape"] or b""
+                self._note(stop)
                 continue
             modes = stop["set"].split(b";")
             if b"1049" in modes and not self._alternate():
@@ -238,6 +244,14 @@ class Screen:
         self._terminal.feed(data[done:] if done else data)
         self._tail = (self._tail + data[-_TAIL:])[-_TAIL:]
         self._snapshot = None
+
+    def _note(self, stop: re.Match[bytes]) -> None:
+        if stop["region"] is not None:
+            self._inner_region = stop["region"].partition(b";")[0] not in _TOP
+        elif stop["reset"]:
+            self._inner_region, self._shape = False, b""
+        else:
+            self._shape = stop["shape"]
 
     def _refuse_columns(self) -> None:
         self._terminal.set_mode(40, False)
@@ -258,7 +272,7 @@ class Screen:
 
     def _read(self) -> ScreenSnapshot:
         terminal = self._terminal
-        frame = self._grid.refresh(at_rest=self._at_rest)
+        frame = self._grid.refresh(movable=self._at_rest and not self._inner_region)
         lines, wrapped = self._grid.lines()
         return ScreenSnapshot(
             cols=self._cols,

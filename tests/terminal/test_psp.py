@@ -1,0 +1,146 @@
+"""Program status records (OSC 7501)."""
+
+import base64
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from synapsed.terminal.psp import BlockedKind, ProgramState, Record, StatusRecords, parse_report
+
+
+def encoded(text: str | bytes) -> str:
+    return base64.b64encode(text.encode() if isinstance(text, str) else text).decode()
+
+
+@pytest.mark.parametrize("state", list(ProgramState))
+def test_states(state: ProgramState) -> None:
+    assert parse_report(f"state={state}") == Record(state)
+
+
+def test_a_whole_report() -> None:
+    texts = f"title={encoded('Build')}:msg={encoded('Run rm?')}"
+    assert parse_report(f"state=blocked:id=a/b-1:kind=permission:progress=40:app=codex:{texts}") == Record(
+        state=ProgramState.BLOCKED,
+        id="a/b-1",
+        kind=BlockedKind.PERMISSION,
+        progress=40,
+        app="codex",
+        title="Build",
+        msg="Run rm?",
+    )
+
+
+@pytest.mark.parametrize(
+    ("body", "record"),
+    [
+        ("state=idle:kind=permission", Record(ProgramState.IDLE)),
+        ("state=idle:progress=3", Record(ProgramState.IDLE)),
+        ("state=blocked:kind=coffee", Record(ProgramState.BLOCKED)),
+        ("state=working:progress=101", Record(ProgramState.WORKING)),
+        ("state=working:progress=-1", Record(ProgramState.WORKING)),
+        ("state=working:future=1:nonsense:=x:K=v", Record(ProgramState.WORKING)),
+        ("state=idle:state=working", Record(ProgramState.WORKING)),
+        ("state=idle:app=a b", Record(ProgramState.IDLE)),
+        (f"state=done:msg={encoded('hi').rstrip('=')}", Record(ProgramState.DONE, msg="hi")),
+        ("state=idle:msg=%%%", Record(ProgramState.IDLE)),
+        ("state=done:msg=", Record(ProgramState.DONE, msg="")),
+    ],
+)
+def test_what_is_malformed_is_skipped(body: str, record: Record) -> None:
+    assert parse_report(body) == record
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "",
+        "idle",
+        "state=",
+        "state=sleeping",
+        "kind=permission",
+        "state=idle:id=a b",
+        "state=idle:id",
+        "state=idle:msg=a",
+        f"state=idle:msg={encoded(bytes([255]))}",
+        f"state=idle:msg={encoded(chr(27) + '[6n')}",
+        f"state=idle:title={encoded('x' * 193)}",
+        f"state=idle:msg={encoded('x' * 2049)}",
+        f"state=idle:app={'a' * 33}",
+        f"state=idle:{'k' * 17}=1",
+        "state=idle:id=",
+        "state=idle:id=a//b",
+        f"state=idle:id={'a' * 33}",
+        f"state=idle:id={'/'.join('abcdefghi')}",
+        f"state=idle:id={'/'.join(['a' * 30] * 5)}",
+    ],
+)
+def test_what_breaks_a_rule_is_no_report(body: str) -> None:
+    assert parse_report(body) is None
+    records = StatusRecords()
+    assert not records.report(body)
+    assert records.root is None
+
+
+def test_children_do_not_speak_for_the_root() -> None:
+    records = StatusRecords()
+    assert records.report("state=working")
+    assert records.report("state=blocked:kind=question:id=sub/1")
+    assert records.root == "working"
+    assert records.get("sub/1") == Record(ProgramState.BLOCKED, "sub/1", BlockedKind.QUESTION)
+
+
+def test_a_report_replaces_its_record_whole() -> None:
+    records = StatusRecords()
+    records.report("state=blocked:kind=permission:app=codex")
+    assert records.report("state=working")
+    assert records.get() == Record(ProgramState.WORKING)
+    assert not records.report("state=working")
+
+
+def test_clear_takes_a_record_and_those_below() -> None:
+    records = StatusRecords()
+    for record_id in ("a", "a/b", "ab"):
+        records.report(f"state=working:id={record_id}")
+    records.report("state=idle")
+    assert records.report("state=clear:id=a")
+    assert [records.get(name) is not None for name in ("a", "a/b", "ab", "")] == [False, False, True, True]
+    assert records.report("state=clear")
+    assert len(records) == 0
+    assert not records.report("state=clear")
+
+
+def test_the_end_of_the_program_keeps_its_result() -> None:
+    records = StatusRecords()
+    records.report("state=working")
+    records.report("state=done:id=step")
+    assert records.ended()
+    assert records.root is None
+    assert records.get("step") is not None
+
+
+def test_records_are_bounded_and_the_oldest_goes() -> None:
+    records = StatusRecords()
+    for number in range(256):
+        records.report(f"state=working:id=n{number}")
+    records.report("state=idle:id=n0")
+    records.report("state=idle:id=new")
+    assert len(records) == 256
+    assert records.get("n0") is not None
+    assert records.get("n1") is None
+
+
+def test_the_state_survives_a_checkpoint() -> None:
+    records = StatusRecords()
+    records.report(f"state=blocked:kind=auth:msg={encoded('log in')}")
+    records.report("state=working:id=a:progress=7")
+    restored = StatusRecords.from_state(json.loads(json.dumps(records.to_state())))
+    assert restored.to_state() == records.to_state()
+    assert restored.get() == records.get()
+    assert len(StatusRecords.from_state(None)) == 0
+
+
+@given(st.text(alphabet="state=idlworkngbc:/?%msgpro0123456789 \x1b\x00é", max_size=80))
+def test_any_text_is_a_report_or_none(body: str) -> None:
+    StatusRecords().report(body)
