@@ -1,0 +1,1 @@
+"""What several suites need to run the real daemon."""

@@ -1,0 +1,229 @@
+"""A real daemon of a test's own: started, asked through synapsectl and its sockets, killed, started again."""
+
+import contextlib
+import http.client
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+__all__ = ["Answer", "Ctl", "Daemon", "eventually"]
+
+PATIENCE_S = 60.0
+"""For anything to happen: far more than it ever takes, on a machine that is busy with something else."""
+
+
+def eventually[T](look: Callable[[], T | None], what: str, *, patience: float = PATIENCE_S) -> T:
+    """The first true value of `look`, asked again and again; an AssertionError that says `what` never came."""
+    deadline = time.monotonic() + patience
+    while True:
+        value = look()
+        if value:
+            return value
+        assert time.monotonic() < deadline, f"never happened: {what}"
+        time.sleep(0.02)
+
+
+@dataclass(frozen=True, slots=True)
+class Ctl:
+    """How a synapsectl ended."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+
+class _UnixConnection(http.client.HTTPConnection):
+    def __init__(self, path: Path) -> None:
+        super().__init__("localhost", timeout=PATIENCE_S)
+        self._path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(PATIENCE_S)
+        self.sock.connect(str(self._path))
+
+
+@dataclass
+class Daemon:
+    """`home` is its SYNAPSED_HOME. `environ` is what programs started through it inherit."""
+
+    home: Path
+    environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+    config: str = ""
+    process: subprocess.Popen[bytes] | None = None
+
+    def __post_init__(self) -> None:
+        folder = self.home / "config"
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "config.toml").write_text(self.config or '[api]\nlisten = "127.0.0.1:0"\nagent_ports = false\n')
+
+    @property
+    def env(self) -> dict[str, str]:
+        base = {k: v for k, v in self.environ.items() if not k.startswith(("SYNAPSE", "XDG_"))}
+        return {**base, "SYNAPSED_HOME": str(self.home), "SYNAPSED_A2A_HOME": str(self.home / "a2a")}
+
+    @property
+    def socket(self) -> Path:
+        return self.home / "run" / "control.sock"
+
+    # --- life ---
+
+    def start(self) -> "Daemon":
+        """Start it, and wait until it answers."""
+        log = (self.home / "daemon.log").open("ab")
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "synapsed", "run"], env=self.env, stdin=subprocess.DEVNULL, stdout=log, stderr=log
+        )
+        log.close()
+        eventually(self._answers, f"the daemon answers; its log: {self.log()[-2000:]}")
+        return self
+
+    def _answers(self) -> bool:
+        assert self.process is not None
+        assert self.process.poll() is None, f"the daemon ended with {self.process.returncode}: {self.log()[-3000:]}"
+        with contextlib.suppress(OSError, http.client.HTTPException):
+            return self.get("/healthz").status == 200
+        return False
+
+    def kill9(self) -> None:
+        assert self.process is not None
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait(PATIENCE_S)
+
+    def end(self) -> int:
+        """Stop it and its agents; its exit code."""
+        if self.process is None:
+            return 0
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(PATIENCE_S)
+
+    def log(self) -> str:
+        path = self.home / "daemon.log"
+        return path.read_text(errors="replace") if path.exists() else ""
+
+    # --- asking ---
+
+    def ctl(self, *arguments: str, stdin: str | None = None, env: Mapping[str, str] | None = None) -> Ctl:
+        done = subprocess.run(
+            [sys.executable, "-m", "synapsectl", *arguments],
+            env={**self.env, **(env or {})},
+            input=stdin,
+            stdin=subprocess.DEVNULL if stdin is None else None,
+            capture_output=True,
+            text=True,
+            timeout=4 * PATIENCE_S,
+            check=False,
+        )
+        return Ctl(done.returncode, done.stdout, done.stderr)
+
+    def spawn(self, *arguments: str) -> subprocess.Popen[str]:
+        """A synapsectl that runs beside the test."""
+        return subprocess.Popen(
+            [sys.executable, "-m", "synapsectl", *arguments],
+            env=self.env,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def request(
+        self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None
+    ) -> Answer:
+        connection = _UnixConnection(self.socket)
+        try:
+            payload = None if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
+            head = {"Content-Type": "application/json"} if payload is not None else {}
+            connection.request(method, path, payload, {**head, **(headers or {})})
+            answer = connection.getresponse()
+            return Answer(answer.status, {k.lower(): v for k, v in answer.getheaders()}, answer.read())
+        finally:
+            connection.close()
+
+    def get(self, path: str) -> Answer:
+        return self.request("GET", path)
+
+    def post(self, path: str, body: Any) -> Answer:
+        return self.request("POST", path, body)
+
+    @contextlib.contextmanager
+    def sse(self, path: str, *, last_id: int | None = None) -> Iterator[Iterator[dict[str, Any]]]:
+        """The events of a stream: `id`, `event`, `data`."""
+        connection = _UnixConnection(self.socket)
+        headers = {"Accept": "text/event-stream"}
+        if last_id is not None:
+            headers["Last-Event-ID"] = str(last_id)
+        try:
+            connection.request("GET", path, headers=headers)
+            yield _events(connection.getresponse())
+        finally:
+            connection.close()
+
+    def agent(self, name: str) -> dict[str, Any]:
+        found: dict[str, Any] = self.get(f"/agents/{name}/status?detail=1").json
+        return found
+
+    def ready(self, name: str) -> dict[str, Any]:
+        """The agent once it is ready."""
+
+        def look() -> dict[str, Any] | None:
+            agent = self.agent(name)
+            return agent if agent.get("activity") == "ready" else None
+
+        try:
+            return eventually(look, f"{name} is ready")
+        except AssertionError:
+            raise AssertionError(f"{name} never became ready: {json.dumps(self.agent(name), indent=1)}") from None
+
+    def task(self, task_id: str) -> dict[str, Any]:
+        found: dict[str, Any] = self.get(f"/control/tasks/{task_id}").json["task"]
+        return found
+
+    def task_in(self, task_id: str, *states: str) -> dict[str, Any]:
+        """The task once it is in one of `states`."""
+
+        def look() -> dict[str, Any] | None:
+            task = self.task(task_id)
+            return task if task["status"] in states else None
+
+        try:
+            return eventually(look, f"task {task_id} is {states}")
+        except AssertionError:
+            raise AssertionError(f"never {states}: {json.dumps(self.task(task_id), indent=1)}") from None
+
+
+def _events(response: http.client.HTTPResponse) -> Iterator[dict[str, Any]]:
+    event: dict[str, Any] = {}
+    for raw in response:
+        line = raw.decode().rstrip("\r\n")
+        if not line:
+            if event:
+                yield event
+            event = {}
+        elif not line.startswith(":"):
+            key, _, value = line.partition(": ")
+            event[key] = int(value) if key == "id" else json.loads(value) if key == "data" else value
