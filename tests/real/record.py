@@ -138,7 +138,7 @@ LOOKS: Mapping[str, Look] = {
         leave=["\x03"],
     ),
     "gemini": Look(
-        ready=r"\? for shortcuts[\s\S]*>   Type your message",
+        ready=r"Gemini CLI v[\s\S]*>   Type your message",
         busy=r"esc to cancel",
         dialog=r"Allow execution of",
         accept="1",

@@ -3,9 +3,11 @@
 A thread reads; everything else is called from the test's. Times are monotonic seconds since the start.
 """
 
+import contextlib
 import os
 import re
 import signal
+import termios
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -16,7 +18,6 @@ from typing import Self
 
 from evp import RenderState
 from evp import Terminal as Emulator
-from ptyprocess import PtyProcess
 
 __all__ = ["Mark", "Terminal", "render"]
 
@@ -56,7 +57,8 @@ class Terminal:
     """A program in a PTY of 120 by 40. A context manager that kills it, and its process group, at the end."""
 
     def __init__(self, argv: Sequence[str], *, env: Mapping[str, str], cwd: Path, answer_7501: bool = True) -> None:
-        self._process = PtyProcess.spawn(list(argv), cwd=str(cwd), env=dict(env), dimensions=(ROWS, COLUMNS))
+        self._master, self.pid = _spawn(argv, env, cwd)
+        self._status: int | None = None
         self._start = time.monotonic()
         self._answered = _QUERIES if answer_7501 else _QUERIES[:-1]
         self._changed = threading.Condition()
@@ -78,11 +80,6 @@ class Terminal:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.kill()
-
-    @property
-    def pid(self) -> int:
-        pid: int = self._process.pid
-        return pid
 
     @property
     def now(self) -> float:
@@ -116,7 +113,7 @@ class Terminal:
     def send(self, keys: str | bytes) -> None:
         data = keys.encode() if isinstance(keys, str) else keys
         while data:
-            data = data[os.write(self._process.fd, data) :]
+            data = data[os.write(self._master, data) :]
 
     def submit(self, text: str) -> None:
         """Pastes the text, waits until the screen has changed and settled, and presses Enter."""
@@ -155,17 +152,23 @@ class Terminal:
     def wait_exit(self, *, timeout: float = 20.0) -> int:
         """The exit code, or minus the signal."""
         self.wait(lambda: self.ended, "its end", timeout=timeout)
-        self._process.wait()
-        code: int | None = self._process.exitstatus
-        return code if code is not None else -int(self._process.signalstatus)
+        return self._reaped()
 
     def kill(self) -> None:
-        """Kills the program and its process group. Does nothing if it has ended."""
-        if self._process.isalive():
-            os.killpg(self._process.pid, signal.SIGKILL)
-            self._process.wait()
+        """Kills the program's process group. May be called again."""
+        if self._master < 0:
+            return
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.pid, signal.SIGKILL)
+        self._reaped()
         self._reader.join(timeout=10)
-        self._process.close(force=True)
+        os.close(self._master)
+        self._master = -1
+
+    def _reaped(self) -> int:
+        if self._status is None:
+            self._status = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        return self._status
 
     def _output(self) -> bytes:
         with self._changed:
@@ -174,7 +177,7 @@ class Terminal:
     def _read(self) -> None:
         while True:
             try:
-                data = os.read(self._process.fd, READ_BYTES)
+                data = os.read(self._master, READ_BYTES)
             except OSError:  # EIO: no one has the other side open any more
                 data = b""
             with self._changed:
@@ -201,6 +204,24 @@ class Terminal:
     def _cursor(self) -> tuple[int, int]:
         cursor = self._view.frame().cursor
         return (cursor[0], cursor[1]) if cursor else (0, 0)
+
+
+def _spawn(argv: Sequence[str], env: Mapping[str, str], cwd: Path) -> tuple[int, int]:
+    """The master's descriptor and the pid. No fork, since tests have threads; `env -C` changes the folder instead.
+
+    The other side becomes the controlling terminal because it is the first that the new session's leader opens.
+    """
+    master, slave = os.openpty()
+    termios.tcsetwinsize(master, (ROWS, COLUMNS))
+    actions = [
+        (os.POSIX_SPAWN_OPEN, 0, os.ttyname(slave), os.O_RDWR, 0),
+        (os.POSIX_SPAWN_DUP2, 0, 1),
+        (os.POSIX_SPAWN_DUP2, 0, 2),
+    ]
+    argv = ["env", "-C", str(cwd), *argv]
+    pid = os.posix_spawn("/usr/bin/env", argv, env, file_actions=actions, setsid=True)
+    os.close(slave)
+    return master, pid
 
 
 def render(raw: bytes) -> str:

@@ -1,0 +1,74 @@
+"""Fixtures of the tests with real agent programs.
+
+These tests run inside a loopback-only network namespace: `python -m tests.real.run`. Elsewhere, and where the programs are
+not installed, they are skipped, loudly; under `tests.real.run` that would be a failure.
+"""
+
+import contextlib
+import os
+import secrets
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.real import netns, programs
+from tests.real.model import Model
+from tests.real.programs import Prepared
+
+_REASON = pytest.StashKey[str]()
+REQUIRED = "SYNAPSED_REAL"  # set by `tests.real.run`: a skip would be a failure
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    if reason := config.stash.get(_REASON, None):
+        terminalreporter.section("REAL AGENT PROGRAMS WERE NOT TESTED", red=True, bold=True)
+        terminalreporter.line(f"{reason}; make test-real runs them")
+
+
+@pytest.fixture(scope="session")
+def isolated(request: pytest.FixtureRequest) -> None:
+    """Only ``lo`` is up here, and the programs are there."""
+    try:
+        netns.require()
+        reason = programs.missing()
+    except netns.NotIsolatedError as error:
+        reason = str(error)
+    if reason is None:
+        return
+    if os.environ.get(REQUIRED):
+        pytest.fail(reason, pytrace=False)
+    request.config.stash[_REASON] = reason
+    pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
+def model(isolated: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Model]:
+    """The scripted model, shared by all tests of the session: give each message a nonce of its own."""
+    with Model(log_file=tmp_path_factory.mktemp("model") / "requests.jsonl") as running:
+        yield running
+
+
+@pytest.fixture
+def private_dir(isolated: None) -> Iterator[Path]:
+    """An empty folder (0700) with a short path below the user's own cache, removed afterwards.
+
+    Not below /tmp: gemini ignores system settings under a folder that others may write to.
+    """
+    folder = programs.cache_dir().parent / "t" / secrets.token_hex(3)
+    folder.mkdir(mode=0o700, parents=True)
+    yield folder
+    with contextlib.suppress(OSError):  # a program that is just ending may still write there
+        shutil.rmtree(folder)
+
+
+@pytest.fixture
+def cli_home(private_dir: Path, model: Model) -> Callable[[str], Prepared]:
+    """`cli_home("claude")`: the program configured for the model, with a home and a project folder of its own."""
+
+    def prepare(cli: str) -> Prepared:
+        base = private_dir / f"{cli}-{secrets.token_hex(2)}"
+        return programs.prepare(cli, base / "home", base / "project", model.url)
+
+    return prepare
