@@ -135,9 +135,7 @@ async def main() -> None:
     with tempfile.TemporaryDirectory() as directory:
         root = Path(directory)
         floor = min(bare() for _ in range(3))
-        times = []
-        for number in range(3):
-            times.append(await throughput(root / str(number)))
+        times = [await throughput(root / str(number)) for number in range(3)]
         print(f"20 MB through keeper and client   {min(times):.2f} s (bare PTY {floor:.2f} s)")
         echoes = await echo(root)
         p50, p99 = echoes[len(echoes) // 2], echoes[len(echoes) * 99 // 100]

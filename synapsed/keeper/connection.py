@@ -63,7 +63,6 @@ class Connection:
     def dismiss(self, code: str, message: str) -> None:
         """The client broke the protocol: it is told so, and nothing else."""
         self._cursors.clear()
-        self.exit_sent = True
         self.send(frames.REFUSED, {"req": None, "code": code, "message": message})
         self.closing = True
 
@@ -86,6 +85,7 @@ class Connection:
     def subscribe(self, channel: str, offset: int) -> None:
         """Output of `channel` is sent from `offset` on, in place of any earlier subscription to it."""
         self._cursors[channel] = offset
+        self.exit_sent = False
 
     def pump(self, channels: dict[str, OutputChannel], exit_record: dict[str, object] | None) -> bool:
         """Sends what can be sent. True when there is more to send and the socket would take it."""
@@ -98,8 +98,9 @@ class Connection:
         return True
 
     def _announce_exit(self, channels: dict[str, OutputChannel], exit_record: dict[str, object] | None) -> bool:
-        """EXITED comes after the last byte of output of every channel that the client follows."""
-        if exit_record is None or self.exit_sent or not self.version:
+        """EXITED comes after the last byte of output of every channel that the client follows; a client that follows
+        none asks (PING)."""
+        if exit_record is None or self.exit_sent or not self._cursors:
             return False
         if any(offset < channels[name].spool.end for name, offset in self._cursors.items()):
             return False

@@ -14,7 +14,7 @@ import os
 
 __all__ = ["REMEMBERED", "Entry", "Journal"]
 
-REMEMBERED = 2048
+REMEMBERED = 512
 """Inputs remembered for duplicates. A daemon repeats only its last few, after it was killed between send and record."""
 
 _FORMAT = 1
@@ -58,10 +58,7 @@ class Journal:
         if self._lines >= 4 * REMEMBERED or self._fd < 0:
             self._rewrite()
         self._append({"id": input_id, "length": length, "at": at})
-        entry = self._entries[input_id] = Entry(length, at)
-        while len(self._entries) > REMEMBERED:
-            del self._entries[next(iter(self._entries))]
-        return entry
+        return self._remember(input_id, Entry(length, at))
 
     def finish(self, input_id: str, entry: Entry, offset: int) -> None:
         """Records that no further byte of the input will be written; `entry.written` says how many were.
@@ -78,6 +75,12 @@ class Journal:
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
+
+    def _remember(self, input_id: str, entry: Entry) -> Entry:
+        self._entries[input_id] = entry
+        while len(self._entries) > REMEMBERED:
+            del self._entries[next(iter(self._entries))]
+        return entry
 
     def _append(self, record: dict[str, object]) -> None:
         line = _line(record)
@@ -125,7 +128,7 @@ class Journal:
         if not isinstance(input_id, str):
             return
         if isinstance(length, int) and isinstance(at, int):
-            self._entries[input_id] = Entry(length, at)
+            self._remember(input_id, Entry(length, at))
         elif input_id in self._entries and isinstance(written, int) and isinstance(offset, int):
             self._entries[input_id].written = written
             self._entries[input_id].offset = offset

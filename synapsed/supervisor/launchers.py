@@ -10,6 +10,7 @@ import json
 import os
 import stat
 import sys
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -39,6 +40,9 @@ LAUNCH_TIMEOUT_S = 30.0
 
 SWEEP_TIMEOUT_S = 5.0
 """For processes that were sent KILL to disappear."""
+
+SWEEP_POLL_S = 0.005
+"""Between two looks at them, in a thread of their own."""
 
 _SPAWN_ERRORS = {"program_not_found": ProgramNotFound}
 
@@ -233,11 +237,20 @@ def _sweep(launch_id: str) -> int:
                 process.kill()  # psutil checks that the pid is still this process
             except psutil.NoSuchProcess:
                 continue
-    _gone, alive = psutil.wait_procs(list(swept.values()), timeout=SWEEP_TIMEOUT_S)
-    left = [process.pid for process in alive if process.is_running() and process.status() != psutil.STATUS_ZOMBIE]
-    if left:
-        raise LaunchError(f"processes of launch {launch_id} cannot be ended: {left}")
+    deadline = time.monotonic() + SWEEP_TIMEOUT_S
+    while left := [process.pid for process in swept.values() if _lives(process)]:
+        if time.monotonic() > deadline:
+            raise LaunchError(f"processes of launch {launch_id} cannot be ended: {left}")
+        time.sleep(SWEEP_POLL_S)
     return len(swept)
+
+
+def _lives(process: psutil.Process) -> bool:
+    """Zombies are dead: whoever inherited them may be slow to reap, or never do it."""
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
 
 
 def _processes_of(launch_id: str) -> list[psutil.Process]:

@@ -1,0 +1,154 @@
+"""A laboratory for real keepers: launches, connects, and leaves nothing behind."""
+
+import asyncio
+import os
+import shutil
+import signal
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import psutil
+import pytest
+
+from synapsed.keeper.processes import start_mark
+from synapsed.supervisor.keeper_client import Exited, ExitRecord, Gap, KeeperClient, KeeperEvent, Lost, Output
+from synapsed.supervisor.launchers import LaunchedKeeper, LaunchSpec, ProcessLauncher, sweep_launch
+
+DEADLINE_S = 60.0
+"""Generous: what it bounds takes milliseconds on an idle machine."""
+
+
+class Watcher:
+    """Everything a client was told, and a way to wait for some of it."""
+
+    def __init__(self, client: KeeperClient) -> None:
+        self.client = client
+        self.events: list[KeeperEvent] = []
+        self.output = bytearray()
+        self.start: int | None = None
+        self._changed = asyncio.Condition()
+        self._task = asyncio.create_task(self._watch())
+
+    async def _watch(self) -> None:
+        async for event in self.client.events():
+            async with self._changed:
+                self.events.append(event)
+                if isinstance(event, Output) and event.channel != "stderr":
+                    self.start = event.offset if self.start is None else self.start
+                    self.output += event.data
+                self._changed.notify_all()
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        async with asyncio.timeout(DEADLINE_S), self._changed:
+            await self._changed.wait_for(condition)
+
+    async def until_output(self, text: bytes) -> bytes:
+        await self.until(lambda: text in self.output)
+        return bytes(self.output)
+
+    async def until_exit(self) -> ExitRecord:
+        await self.until(lambda: any(isinstance(event, Exited) for event in self.events))
+        return next(event.record for event in self.events if isinstance(event, Exited))
+
+    async def until_lost(self) -> str:
+        await self.until(lambda: any(isinstance(event, Lost) for event in self.events))
+        return next(event.reason for event in self.events if isinstance(event, Lost))
+
+    @property
+    def gaps(self) -> list[Gap]:
+        return [event for event in self.events if isinstance(event, Gap)]
+
+
+class Lab:
+    """Launches keepers in a directory of its own."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.launched: list[LaunchedKeeper] = []
+        self._clients: list[KeeperClient] = []
+
+    def spec(self, *argv: str, launch_id: str | None = None, **options: object) -> LaunchSpec:
+        launch_id = launch_id or f"launch-{len(self.launched)}"
+        fields: dict[str, object] = {
+            "launch_id": launch_id,
+            "argv": argv,
+            "env": {"PATH": os.environ["PATH"], "TERM": "xterm-256color", "LAB": "yes"},
+            "cwd": str(self.root),
+            "state_dir": self.root / "state",
+            "socket_path": self.root / "run" / f"{launch_id}.sock",
+            **options,
+        }
+        return LaunchSpec(**fields)  # type: ignore[arg-type]
+
+    async def launch(self, *argv: str, **options: object) -> LaunchedKeeper:
+        keeper = await ProcessLauncher().launch(self.spec(*argv, **options))
+        self.launched.append(keeper)
+        return keeper
+
+    async def shell(self, script: str, **options: object) -> LaunchedKeeper:
+        return await self.launch("sh", "-c", script, **options)
+
+    async def python(self, code: str, **options: object) -> LaunchedKeeper:
+        return await self.launch(sys.executable, "-S", "-E", "-c", code, **options)
+
+    async def connect(self, keeper: LaunchedKeeper) -> KeeperClient:
+        client = await KeeperClient.connect(keeper.socket_path, timeout=DEADLINE_S)
+        self._clients.append(client)
+        return client
+
+    async def watch(self, keeper: LaunchedKeeper, offset: int | None = 0) -> Watcher:
+        client = await self.connect(keeper)
+        await client.subscribe(offset)
+        return Watcher(client)
+
+    async def close(self) -> None:
+        for client in self._clients:
+            client.close()
+        for keeper in self.launched:
+            await sweep_launch(keeper.launch_id)
+
+
+@pytest.fixture
+async def lab() -> AsyncIterator[Lab]:
+    # Not tmp_path: its name is too long for a Unix socket on some systems.
+    root = Path(tempfile.mkdtemp(prefix="keeper-"))
+    laboratory = Lab(root)
+    try:
+        yield laboratory
+    finally:
+        await laboratory.close()
+        shutil.rmtree(root, ignore_errors=True)
+
+
+async def until_gone(pid: int, mark: int) -> None:
+    """Waits for the process to be dead."""
+    async with asyncio.timeout(DEADLINE_S):
+        while start_mark(pid) == mark:
+            await asyncio.sleep(0.01)
+
+
+async def until_file(path: Path) -> str:
+    """The text of a file that some program writes and then renames into place."""
+    async with asyncio.timeout(DEADLINE_S):
+        while not path.exists():
+            await asyncio.sleep(0.01)
+    return path.read_text()
+
+
+def living(launch_id: str) -> list[int]:
+    """Pids of the launch's processes, its keeper aside."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            ours = process.environ().get("SYNAPSE_LAUNCH_ID") == launch_id
+            if ours and process.status() != psutil.STATUS_ZOMBIE and "--ptyprocess" not in process.cmdline():
+                found.append(process.pid)
+        except (psutil.Error, OSError):
+            continue
+    return found
+
+
+def kill(pid: int) -> None:
+    os.kill(pid, signal.SIGKILL)
