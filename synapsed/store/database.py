@@ -310,7 +310,7 @@ _REASONS = {
     sqlite3.SQLITE_LOCKED: ("busy", "another program holds the database"),
     sqlite3.SQLITE_READONLY: ("readonly", "the database cannot be written"),
     sqlite3.SQLITE_CANTOPEN: ("io", "the database cannot be opened"),
-    sqlite3.SQLITE_IOERR: ("io", "the disk failed"),
+    sqlite3.SQLITE_IOERR: ("io", "the disk failed, or is full"),
     sqlite3.SQLITE_CONSTRAINT: ("constraint", "what was to be stored contradicts what is there"),
 }
 

@@ -15,12 +15,12 @@ from itertools import islice
 from synapsed.model.events import Event, parse_event
 from synapsed.store.database import Database
 
-__all__ = ["EVENTS_MAX", "EVENT_BYTES_MAX", "EventRow", "SqliteEventLog", "append_events", "last_event_id"]
+__all__ = ["RECENT_BYTES", "RECENT_EVENTS", "EventRow", "SqliteEventLog", "append_events", "last_event_id"]
 
-EVENTS_MAX = 4096
+RECENT_EVENTS = 4096
 """Recent events kept in memory."""
 
-EVENT_BYTES_MAX = 8 * 1024 * 1024
+RECENT_BYTES = 8 * 1024 * 1024
 """Bytes of JSON of the events kept in memory; the oldest go first, and are read from the database when wanted."""
 
 FOLLOW_BATCH = 256
@@ -120,10 +120,10 @@ class SqliteEventLog:
     """The `EventLog` of a database; `publish` is for the store that writes it."""
 
     def __init__(
-        self, database: Database, last_id: int, *, events_max: int = EVENTS_MAX, bytes_max: int = EVENT_BYTES_MAX
+        self, database: Database, last_id: int, *, recent: int = RECENT_EVENTS, recent_bytes: int = RECENT_BYTES
     ) -> None:
         self._database = database
-        self._ring = _Ring(last_id, events_max, bytes_max)
+        self._ring = _Ring(last_id, recent, recent_bytes)
         self._waiting: dict[str | None, set[asyncio.Future[int]]] = {}
         self._closed = False
 

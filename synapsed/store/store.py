@@ -22,7 +22,7 @@ from synapsed.model.events import Event
 from synapsed.model.records import AgentRecord, Checkpoint, TurnRecord
 from synapsed.model.task import Task
 from synapsed.store.database import Database
-from synapsed.store.log import EventRow, SqliteEventLog, append_events, last_event_id
+from synapsed.store.log import RECENT_EVENTS, EventRow, SqliteEventLog, append_events, last_event_id
 from synapsed.store.tasks import RecentTasks, TaskRow, find_ids, put_tasks, select_open, select_page, select_task
 
 __all__ = ["SqliteStore"]
@@ -72,16 +72,16 @@ class SqliteStore:
         self._recent = RecentTasks(RECENT_TASK_BYTES)
 
     @classmethod
-    async def open(cls, path: Path, *, clock: Clock) -> Self:
-        """The store at `path`, created (0600) where there is none. Raises StoreError: damaged, of a newer version, not
-        ours, not writable; `details["reason"]` tells them apart."""
+    async def open(cls, path: Path, *, clock: Clock, recent_events: int = RECENT_EVENTS) -> Self:
+        """The store at `path`, created (0600) where there is none; `recent_events` of its log are kept in memory.
+        Raises StoreError: damaged, of a newer version, not ours, not writable; `details["reason"]` tells them apart."""
         database = await Database.open(path)
         try:
             last_id = await database.read(last_event_id)
         except BaseException:
             await database.close()
             raise
-        return cls(database, SqliteEventLog(database, last_id), clock)
+        return cls(database, SqliteEventLog(database, last_id, recent=recent_events), clock)
 
     async def close(self) -> None:
         """Finish the commits that were begun, let the followers have them and end, close the file. May be called
