@@ -1,0 +1,217 @@
+"""An `AgentLink` without a program: the test says what the program does, and sees what it was asked.
+
+`FakeLinkFactory` makes them; `programs` are those that live (as far as a new daemon could find out), so that adoption
+can be tested by giving the same factory to a second manager.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from typing import Any, Literal
+
+from synapsed.errors import LaunchError, SynapsedError
+from synapsed.interfaces import (
+    Attachment,
+    Delivery,
+    LinkEvent,
+    LinkExited,
+    LinkObserved,
+    LinkTurnEnded,
+    LinkTurnInterrupted,
+    LinkTurnRecord,
+)
+from synapsed.model.agent import Activity
+from synapsed.model.records import AgentRecord, LaunchRecord, TurnRecord
+from synapsed.model.task import Prompt
+from synapsed.profiles import Profile
+
+__all__ = ["FakeLink", "FakeLinkFactory"]
+
+
+class FakeLink:
+    def __init__(self, launch: LaunchRecord) -> None:
+        self._launch = launch
+        self.emit: Callable[[LinkEvent], None] = lambda _event: None
+        self.seen = LinkObserved(Activity.STARTING, "fake", None, can_receive=False)
+        self.deliveries: list[Delivery] = []
+        self.records: list[TurnRecord] = []
+        self.answers: list[tuple[str, str | None]] = []
+        self.signals: list[int] = []
+        self.interrupts = 0
+        self.confirms_interrupt: bool | asyncio.Future[bool] = True
+        self.answer_error: SynapsedError | None = None
+        self.open_error: SynapsedError | None = None
+        self.stop_gate: asyncio.Future[None] | None = None
+        self.opened = False
+        self.closed = False
+        self.exit: LinkExited | None = None
+        self.screen = "fake screen"
+
+    # --- what the test does ---
+
+    def observe_as(
+        self, activity: Activity, *, prompt: Prompt | None = None, held: str | None = None, evidence: str = "fake"
+    ) -> None:
+        receives = activity is Activity.READY and held is None
+        self.seen = LinkObserved(activity, evidence, prompt, can_receive=receives, held=held)
+        self.emit(self.seen)
+
+    def ready(self) -> None:
+        self.observe_as(Activity.READY)
+
+    def submit(self) -> None:
+        """As after the submit key: durable, then busy."""
+        task_id = self.deliveries[-1].task_id
+        record = self.deliveries[-1].record.model_copy(update={"link": {"submitted": True}})
+        assert record.task_id == task_id
+        self.emit(LinkTurnRecord(record))
+        self.observe_as(Activity.BUSY)
+
+    def end(self, answer: str, *, exact: bool = True) -> None:
+        """The turn ends and the program is ready."""
+        self.emit(LinkTurnEnded(self.deliveries[-1].task_id, answer, exact, "fake"))
+        self.ready()
+
+    def die(self, code: int | None, reason: str = "the program ended") -> None:
+        self.exit = LinkExited(code, reason)
+        self.emit(self.exit)
+
+    # --- AgentLink ---
+
+    @property
+    def launch(self) -> LaunchRecord:
+        return self._launch
+
+    async def open(self, emit: Callable[[LinkEvent], None]) -> None:
+        if self.open_error is not None:
+            raise self.open_error
+        self.emit = emit
+        self.opened = True
+        if self.exit is not None:
+            emit(self.exit)
+
+    def observe(self) -> LinkObserved:
+        return self.seen
+
+    async def deliver(self, delivery: Delivery) -> None:
+        self.deliveries.append(delivery)
+        self.seen = LinkObserved(self.seen.activity, "fake", None, can_receive=False)
+
+    def recorded(self, record: TurnRecord) -> None:
+        self.records.append(record)
+
+    async def interrupt(self) -> bool:
+        self.interrupts += 1
+        if isinstance(self.confirms_interrupt, asyncio.Future):
+            return await self.confirms_interrupt
+        if self.confirms_interrupt and self.deliveries:
+            self.emit(LinkTurnInterrupted(self.deliveries[-1].task_id, "interrupted", "fake"))
+        return self.confirms_interrupt
+
+    async def answer(self, text: str, prompt_id: str | None) -> None:
+        if self.answer_error is not None:
+            raise self.answer_error
+        self.answers.append((text, prompt_id))
+
+    async def stop(self, grace: float) -> LinkExited:
+        if self.stop_gate is not None:
+            await self.stop_gate
+        self.exit = self.exit or LinkExited(0, "stopped")
+        return self.exit
+
+    async def signal(self, signum: int) -> None:
+        self.signals.append(signum)
+        if signum == 9:
+            self.die(-9)
+
+    def screen_text(self, limit: int | None = None) -> str:
+        return self.screen if limit is None else self.screen[-limit:]
+
+    def screen_as(self, fmt: Literal["text", "ansi", "json"]) -> str | bytes | dict[str, Any]:
+        return self.screen
+
+    async def history(self, limit: int) -> bytes:
+        return self.screen.encode()[-limit:]
+
+    async def attach(self, *, cols: int, rows: int, read_only: bool) -> Attachment:
+        return _Attachment()
+
+    async def poke(self) -> None:
+        return None
+
+    async def close(self) -> None:
+        self.closed = True
+        self.emit = lambda _event: None
+
+
+class _Attachment:
+    def redraw(self) -> bytes:
+        return b""
+
+    async def output(self) -> AsyncIterator[bytes]:
+        yield b""
+
+    async def write(self, data: bytes) -> None:
+        return None
+
+    async def resize(self, cols: int, rows: int) -> None:
+        return None
+
+    async def close(self) -> None:
+        return None
+
+
+class FakeLinkFactory:
+    def __init__(self) -> None:
+        self.links: list[FakeLink] = []
+        self.launched: list[tuple[AgentRecord, list[str], dict[str, str]]] = []
+        self.programs: dict[str, LaunchRecord] = {}
+        """Launch by agent's id: programs that a new daemon finds."""
+        self.dead: dict[str, LinkExited] = {}
+        """Exits that a new daemon learns of, by agent's id."""
+        self.swept: list[str] = []
+        self.refuse: SynapsedError | None = None
+        self.gate: asyncio.Future[None] | None = None
+
+    @property
+    def link(self) -> FakeLink:
+        """The newest link."""
+        return self.links[-1]
+
+    async def launch(self, record: AgentRecord, profile: Profile, argv: list[str], env: dict[str, str]) -> FakeLink:
+        if self.gate is not None:
+            await self.gate
+        if self.refuse is not None:
+            raise self.refuse
+        number = len(self.launched)
+        self.launched.append((record, argv, env))
+        launch = LaunchRecord(
+            launch_id=f"launch-{number}",
+            socket="/nowhere",
+            keeper_pid=10_000_000 + number,
+            keeper_start=1,
+            pid=20_000_000 + number,
+            pid_start=1,
+            spool_start=0,
+            started_at=1_700_000_000.0,
+        )
+        self.programs[record.id] = launch
+        return self._link(launch)
+
+    async def adopt(self, record: AgentRecord, profile: Profile) -> FakeLink | None:
+        launch = self.programs.get(record.id)
+        if launch is None:
+            return None
+        link = self._link(launch)
+        link.exit = self.dead.get(record.id)
+        return link
+
+    async def sweep(self, launch: LaunchRecord) -> int:
+        self.swept.append(launch.launch_id)
+        return 0
+
+    def failing(self, message: str = "no such thing") -> None:
+        self.refuse = LaunchError(message)
+
+    def _link(self, launch: LaunchRecord) -> FakeLink:
+        self.links.append(FakeLink(launch))
+        return self.links[-1]

@@ -1,0 +1,467 @@
+"""Tasks of one agent: order, durability before acts, ends, interruption, input."""
+
+import asyncio
+
+import pytest
+
+from synapsed.errors import (
+    InvalidRequest,
+    NotReady,
+    NotWaiting,
+    PromptChanged,
+    QueueFull,
+    StoreError,
+    TaskNotCancelable,
+    TooLarge,
+    UnsupportedMedia,
+)
+from synapsed.interfaces import (
+    LinkTurnFailed,
+    LinkTurnInterrupted,
+    LinkTurnProgress,
+    LinkTurnRecord,
+    LinkUndelivered,
+    SendRequest,
+)
+from synapsed.model.agent import Activity
+from synapsed.model.events import InputProvided, TaskStatusChanged
+from synapsed.model.records import TurnRecord
+from synapsed.model.task import DataPart, FileContent, FilePart, Message, TaskState, TextPart
+from tests.fakes.clock import until
+from tests.supervisor.world import PERMISSION, World
+
+AGENT = "synapse-fake-8190"
+
+
+async def test_a_message_becomes_a_turn_and_its_answer_the_task_s(world: World) -> None:
+    await world.start()
+    task = await world.send(AGENT, "what?")
+    await world.delivered()
+    delivery = world.link.deliveries[0]
+    assert (delivery.task_id, delivery.text, delivery.command, delivery.record.attempt) == (task.id, "what?", False, 1)
+    world.link.submit()
+    world.link.end("```py\nx\n```\n")
+    done = await world.task_is(task.id, TaskState.COMPLETED)
+    assert (done.answer, done.exact) == ("```py\nx\n```\n", True)
+    assert world.statuses(task.id) == ["submitted", "working", "completed"]
+    assert await world.store.turns() == []
+    assert world.manager.view(AGENT).task is None
+
+
+async def test_working_and_its_turn_are_durable_before_anything_is_delivered(world: World) -> None:
+    await world.start()
+    states: list[tuple[str, int]] = []
+    deliver = world.link.deliver
+
+    async def looking(delivery):
+        stored = await world.store.task(delivery.task_id)
+        assert stored is not None
+        states.append((stored.status.value, len(await world.store.turns())))
+        await deliver(delivery)
+
+    world.link.deliver = looking
+    await world.send(AGENT)
+    await world.delivered()
+    assert states == [("working", 1)]
+
+
+async def test_the_link_s_record_is_durable_before_it_goes_on(world: World) -> None:
+    await world.start()
+    await world.send(AGENT)
+    await world.delivered()
+    record = world.link.deliveries[0].record.model_copy(update={"link": {"phase": "pasting"}})
+    world.link.emit(LinkTurnRecord(record))
+    await until(lambda: world.link.records)
+    assert await world.store.turns() == [record]
+    world.link.emit(LinkTurnRecord(TurnRecord(task_id="another", launch_id="x")))
+    world.link.end("x")
+    await until(lambda: world.manager.view(AGENT).task is None)
+    assert world.link.records == [record]
+
+
+async def test_one_turn_at_a_time_by_priority_then_arrival(world: World) -> None:
+    await world.start()
+    names = {}
+    for text, priority in [("a", 1), ("b", 1), ("c", 4), ("d", 2)]:
+        names[(await world.send(AGENT, text, priority=priority)).id] = text
+    for number in range(4):
+        await world.delivered(number + 1)
+        assert world.manager.view(AGENT).queue == 3 - number
+        world.link.end("done")
+    await until(lambda: world.manager.view(AGENT).task is None)
+    assert [names[d.task_id] for d in world.link.deliveries] == ["a", "c", "d", "b"]
+
+
+async def test_nothing_is_delivered_while_the_agent_cannot_receive(world: World) -> None:
+    await world.start(ready=False)
+    task = await world.send(AGENT)
+    for activity in (Activity.BUSY, Activity.UNKNOWN, Activity.STARTING):
+        world.link.observe_as(activity)
+        await until(lambda: world.manager.view(AGENT).activity is activity)  # noqa: B023
+    world.link.observe_as(Activity.READY, held="typing")
+    await until(lambda: world.manager.view(AGENT).held == "typing")
+    assert world.link.deliveries == []
+    assert task.status is TaskState.SUBMITTED
+    world.link.ready()
+    await world.delivered()
+
+
+async def test_the_sweep_delivers_what_an_event_missed(world: World) -> None:
+    await world.start(ready=False)
+    await world.send(AGENT)
+    world.link.seen = type(world.link.seen)(Activity.READY, "fake", None, can_receive=True)
+    world.clock.advance(1.0)
+    await world.delivered()
+
+
+async def test_the_sender_is_named(world: World) -> None:
+    await world.start()
+    task = await world.send(AGENT, "hi", metadata={"sender": {"sender_id": "synapse-codex-8120"}})
+    await world.delivered()
+    assert world.link.deliveries[0].text == f"[A2A:{task.id[:8]}:synapse-codex-8120] hi"
+
+
+async def test_a_command_is_marked(world: World) -> None:
+    await world.start()
+    await world.send(AGENT, "/compact", command=True)
+    await world.delivered()
+    assert world.link.deliveries[0].command
+
+
+async def test_data_and_addresses_of_files_are_typed_content_is_not(world: World) -> None:
+    await world.start()
+    parts = [TextPart(text="look"), DataPart(data={"a": 1}), FilePart(file=FileContent(name="f", uri="file:///f"))]
+    await world.manager.send(AGENT, SendRequest(message=Message(parts=parts)))
+    await world.delivered()
+    assert world.link.deliveries[0].text == 'look\n{\n  "a": 1\n}\nf: file:///f'
+    with pytest.raises(UnsupportedMedia):
+        await world.manager.send(AGENT, SendRequest(message=Message(parts=[FilePart(file=FileContent(bytes="eA=="))])))
+
+
+async def test_bad_messages_are_refused(world: World) -> None:
+    await world.start()
+    for bad in ({"text": "  \n"}, {"priority": 0}, {"priority": 6}):
+        with pytest.raises(InvalidRequest):
+            await world.send(AGENT, **bad)
+    with pytest.raises(TooLarge):
+        await world.send(AGENT, "x" * (1 << 21))
+    assert await world.store.open_tasks() == []
+
+
+async def test_full(world: World) -> None:
+    await world.start(ready=False)
+    for _ in range(100):
+        await world.send(AGENT)
+    with pytest.raises(QueueFull):
+        await world.send(AGENT)
+    assert world.manager.view(AGENT).queue == 100
+    assert len(await world.store.open_tasks()) == 100
+
+
+async def test_progress_is_kept_apart_from_the_answer(world: World) -> None:
+    await world.start()
+    task = await world.send(AGENT)
+    await world.delivered()
+    for text in ("fir", "first"):
+        world.link.emit(LinkTurnProgress(task.id, "m1", text))
+    world.link.emit(LinkTurnProgress(task.id, "m2", "second"))
+    world.link.end("last", exact=False)
+    done = await world.task_is(task.id, TaskState.COMPLETED)
+    assert [(a.name, a.text) for a in done.artifacts] == [
+        ("progress", "first"),
+        ("progress", "second"),
+        ("output", "last"),
+    ]
+    assert done.exact is False
+
+
+async def test_failure(world: World) -> None:
+    await world.start()
+    task = await world.send(AGENT)
+    await world.delivered()
+    world.link.emit(LinkTurnFailed(task.id, "RATE_LIMITED", "slow down", "fake"))
+    failed = await world.task_is(task.id, TaskState.FAILED)
+    assert failed.error is not None
+    assert (failed.error.code, failed.error.message) == ("RATE_LIMITED", "slow down")
+
+
+async def test_undelivered_shows_the_screen(world: World) -> None:
+    await world.start()
+    task = await world.send(AGENT)
+    await world.delivered()
+    world.link.emit(LinkUndelivered(task.id, "the composer is gone", "Update now?"))
+    failed = await world.task_is(task.id, TaskState.FAILED)
+    assert failed.error is not None
+    assert (failed.error.code, failed.error.details["screen"]) == ("UNDELIVERED", "Update now?")
+
+
+async def test_a_link_that_cannot_deliver_fails_the_task(world: World) -> None:
+    await world.start()
+
+    async def refuse(delivery):
+        raise NotReady("a turn runs already")
+
+    world.link.deliver = refuse
+    task = await world.send(AGENT)
+    failed = await world.task_is(task.id, TaskState.FAILED)
+    assert failed.error is not None
+    assert failed.error.code == "UNDELIVERED"
+
+
+async def test_facts_of_another_turn_change_nothing(world: World) -> None:
+    await world.start()
+    task = await world.send(AGENT)
+    await world.delivered()
+    world.link.emit(LinkTurnFailed("another", "MODEL_ERROR", "x", "fake"))
+    world.link.end("right")
+    assert (await world.task_is(task.id, TaskState.COMPLETED)).answer == "right"
+
+
+# --- interruption ---
+
+
+async def test_priority_5_interrupts_then_goes_first(world: World) -> None:
+    await world.start()
+    old = await world.send(AGENT, "old")
+    await world.delivered()
+    world.link.submit()
+    waiting = await world.send(AGENT, "waiting", priority=4)
+    urgent = await world.send(AGENT, "urgent", priority=5)
+    canceled = await world.task_is(old.id, TaskState.CANCELED)
+    assert canceled.metadata["reason"] == "interrupted"
+    world.link.ready()
+    await world.delivered(2)
+    assert world.link.deliveries[1].task_id == urgent.id
+    world.link.end("done")
+    await world.delivered(3)
+    assert world.link.deliveries[2].task_id == waiting.id
+    assert world.link.interrupts == 1
+
+
+async def test_priority_5_interrupts_a_person_s_own_turn(world: World) -> None:
+    await world.start()
+    world.link.observe_as(Activity.BUSY)
+    await until(lambda: world.manager.view(AGENT).activity is Activity.BUSY)
+    await world.send(AGENT, "urgent", priority=5)
+    await until(lambda: world.link.interrupts == 1)
+    world.link.ready()
+    await world.delivered()
+
+
+async def test_priority_5_on_a_ready_agent_interrupts_nothing(world: World) -> None:
+    await world.start()
+    await world.send(AGENT, "urgent", priority=5)
+    await world.delivered()
+    assert world.link.interrupts == 0
+
+
+async def test_no_task_is_taken_while_an_interruption_is_under_way(world: World) -> None:
+    await world.start()
+    world.link.confirms_interrupt = asyncio.get_running_loop().create_future()
+    old = await world.send(AGENT, "old")
+    await world.delivered()
+    await world.send(AGENT, "urgent", priority=5)
+    world.link.emit(LinkTurnInterrupted(old.id, "interrupted", "fake"))
+    world.link.ready()
+    await world.task_is(old.id, TaskState.CANCELED)
+    world.clock.advance(1.0)
+    assert len(world.link.deliveries) == 1
+    world.link.confirms_interrupt.set_result(True)
+    await world.delivered(2)
+
+
+async def test_a_turn_that_ended_by_itself_while_it_was_interrupted_is_completed(world: World) -> None:
+    await world.start()
+    world.link.confirms_interrupt = asyncio.get_running_loop().create_future()
+    old = await world.send(AGENT, "old")
+    await world.delivered()
+    world.link.submit()
+    canceling = asyncio.ensure_future(world.manager.cancel(old.id))
+    await until(lambda: world.link.interrupts)
+    world.link.confirms_interrupt.set_result(True)
+    world.link.end("finished")
+    with pytest.raises(TaskNotCancelable):
+        await canceling
+    assert (await world.task_is(old.id, TaskState.COMPLETED)).answer == "finished"
+
+
+async def test_a_confirmed_interruption_of_which_the_link_says_no_more_cancels_in_the_end(world: World) -> None:
+    await world.start()
+    world.link.confirms_interrupt = asyncio.get_running_loop().create_future()
+    task = await world.send(AGENT)
+    await world.delivered()
+    canceling = asyncio.ensure_future(world.manager.cancel(task.id))
+    await until(lambda: world.link.interrupts)
+    world.link.confirms_interrupt.set_result(True)
+    await until(lambda: any(2.9 < wait <= 3.0 for wait in world.clock.pending()))
+    world.clock.advance(3.0)
+    assert (await canceling).status is TaskState.CANCELED
+
+
+async def test_cancel_of_a_running_task(world: World) -> None:
+    await world.start()
+    task = await world.send(AGENT)
+    await world.delivered()
+    world.link.submit()
+    canceled = await world.manager.cancel(task.id)
+    assert (canceled.status, canceled.metadata["reason"]) == (TaskState.CANCELED, "canceled")
+    assert world.link.interrupts == 1
+    with pytest.raises(TaskNotCancelable):
+        await world.manager.cancel(task.id)
+
+
+async def test_cancel_of_a_waiting_task_types_nothing(world: World) -> None:
+    await world.start(ready=False)
+    task = await world.send(AGENT)
+    assert (await world.manager.cancel(task.id[:8])).status is TaskState.CANCELED
+    assert world.link.interrupts == 0
+    assert world.manager.view(AGENT).queue == 0
+
+
+async def test_a_program_that_goes_on_is_not_called_canceled(world: World) -> None:
+    await world.start()
+    world.link.confirms_interrupt = False
+    task = await world.send(AGENT)
+    await world.delivered()
+    world.link.submit()
+    with pytest.raises(TaskNotCancelable):
+        await world.manager.cancel(task.id)
+    world.link.end("still here")
+    assert (await world.task_is(task.id, TaskState.COMPLETED)).answer == "still here"
+
+
+async def test_interrupt(world: World) -> None:
+    await world.start()
+    assert await world.manager.interrupt(AGENT) is False
+    task = await world.send(AGENT)
+    await world.delivered()
+    assert await world.manager.interrupt(AGENT) is True
+    assert (await world.task_is(task.id, TaskState.CANCELED)).metadata["reason"] == "interrupted"
+
+
+async def test_a_person_stops_the_turn_in_the_terminal(world: World) -> None:
+    await world.start()
+    task = await world.send(AGENT)
+    await world.delivered()
+    world.link.emit(LinkTurnInterrupted(task.id, "person", "fake"))
+    assert (await world.task_is(task.id, TaskState.CANCELED)).metadata["reason"] == "person"
+
+
+# --- input ---
+
+
+async def asking(world: World):
+    await world.start()
+    task = await world.send(AGENT)
+    await world.delivered()
+    world.link.submit()
+    world.link.observe_as(Activity.WAITING, prompt=PERMISSION)
+    return await world.task_is(task.id, TaskState.INPUT_REQUIRED)
+
+
+async def test_a_prompt_makes_the_task_wait_and_its_answer_lets_it_go_on(world: World) -> None:
+    task = await asking(world)
+    assert task.prompt == PERMISSION
+    assert world.manager.detail(AGENT).prompt == PERMISSION
+
+    async def answer(text: str, prompt_id: str | None) -> None:
+        world.link.answers.append((text, prompt_id))
+        world.link.observe_as(Activity.BUSY)
+
+    world.link.answer = answer
+    task = await world.manager.provide_input(task.id, "2")
+    assert world.link.answers == [("2", "p1")]
+    assert (task.status, task.prompt) == (TaskState.WORKING, None)
+    assert world.told(InputProvided, lambda d: (d.prompt_id, d.answer)) == [("p1", "2")]
+    world.link.end("refused")
+    await world.task_is(task.id, TaskState.COMPLETED)
+    assert world.statuses(task.id) == ["submitted", "working", "input_required", "working", "completed"]
+
+
+async def test_a_prompt_that_stays_on_the_screen_is_still_asked(world: World) -> None:
+    task = await asking(world)
+    task = await world.manager.provide_input(task.id, "2")
+    assert task.status is TaskState.INPUT_REQUIRED
+
+
+async def test_a_person_answers_in_the_terminal(world: World) -> None:
+    task = await asking(world)
+    world.link.observe_as(Activity.BUSY)
+    await world.task_is(task.id, TaskState.WORKING)
+    world.link.observe_as(Activity.WAITING, prompt=PERMISSION.model_copy(update={"prompt_id": "p2"}))
+    assert (await world.task_is(task.id, TaskState.INPUT_REQUIRED)).prompt.prompt_id == "p2"
+
+
+async def test_a_message_for_a_waiting_task_is_its_answer(world: World) -> None:
+    task = await asking(world)
+    await world.send(AGENT, "1", task_id=task.id)
+    assert world.link.answers == [("1", "p1")]
+
+
+async def test_input_where_nothing_waits(world: World) -> None:
+    await world.start()
+    task = await world.send(AGENT)
+    await world.delivered()
+    with pytest.raises(NotWaiting):
+        await world.manager.provide_input(task.id, "y")
+    with pytest.raises(NotWaiting):
+        await world.manager.answer_agent(AGENT, "y")
+    assert world.link.answers == []
+
+
+async def test_a_refused_answer_changes_nothing(world: World) -> None:
+    task = await asking(world)
+    world.link.answer_error = PromptChanged("another one")
+    with pytest.raises(PromptChanged):
+        await world.manager.provide_input(task.id, "1", "p0")
+    assert (await world.store.task(task.id)).status is TaskState.INPUT_REQUIRED
+    assert world.told(InputProvided) == []
+
+
+async def test_a_login_needs_authentication_and_a_password_is_not_kept(world: World) -> None:
+    await world.start()
+    task = await world.send(AGENT)
+    await world.delivered()
+    login = PERMISSION.model_copy(update={"type": "login"})
+    world.link.observe_as(Activity.WAITING, prompt=login)
+    await world.task_is(task.id, TaskState.AUTH_REQUIRED)
+    password = PERMISSION.model_copy(update={"type": "password", "prompt_id": "p2", "options": []})
+    world.link.observe_as(Activity.WAITING, prompt=password)
+    await world.task_is(task.id, TaskState.INPUT_REQUIRED)
+    await world.manager.provide_input(task.id, "hunter2")
+    assert world.told(InputProvided, lambda d: d.answer) == [None]
+
+
+async def test_a_prompt_outside_any_task(world: World) -> None:
+    await world.start()
+    world.link.observe_as(Activity.WAITING, prompt=PERMISSION)
+    await until(lambda: world.manager.view(AGENT).activity is Activity.WAITING)
+    await world.manager.answer_agent(AGENT, "1")
+    assert world.link.answers == [("1", "p1")]
+
+
+# --- the database refuses ---
+
+
+async def test_a_send_that_cannot_be_stored_is_refused(world: World) -> None:
+    await world.start()
+    world.store.refuse = StoreError("disk full")
+    with pytest.raises(StoreError):
+        await world.send(AGENT)
+    world.store.refuse = None
+    assert world.manager.view(AGENT).queue == 0
+    await world.send(AGENT)
+    await world.delivered()
+
+
+async def test_an_answer_waits_for_the_database(world: World) -> None:
+    await world.start()
+    task = await world.send(AGENT)
+    await world.delivered()
+    world.store.refuse = StoreError("disk full")
+    world.link.end("precious")
+    await until(lambda: 1.0 in world.clock.pending())
+    world.store.refuse = None
+    world.clock.advance(1.0)
+    assert (await world.task_is(task.id, TaskState.COMPLETED)).answer == "precious"
+    assert world.told(TaskStatusChanged, lambda d: d.state).count(TaskState.COMPLETED) == 1
