@@ -15,13 +15,13 @@ from itertools import islice
 from synapsed.model.events import Event, parse_event
 from synapsed.store.database import Database
 
-__all__ = ["RECENT_BYTES", "RECENT_EVENTS", "EventRow", "SqliteEventLog", "append_events", "last_event_id"]
+__all__ = ["RECENT_EVENTS", "RECENT_SIZE", "EventRow", "SqliteEventLog", "append_events", "last_event_id"]
 
 RECENT_EVENTS = 4096
 """Recent events kept in memory."""
 
-RECENT_BYTES = 8 * 1024 * 1024
-"""Bytes of JSON of the events kept in memory; the oldest go first, and are read from the database when wanted."""
+RECENT_SIZE = 8 * 1024 * 1024
+"""Characters of JSON of the events kept in memory; the oldest go first, and are read from the database when wanted."""
 
 FOLLOW_BATCH = 256
 """Events that a follower takes at a time: bounds the memory of one that lags."""
@@ -78,12 +78,12 @@ class _Recent:
 class _Ring:
     """The newest events, without a gap: ids `first` to `last`, each in the slot of its id modulo the capacity."""
 
-    def __init__(self, last: int, events_max: int, bytes_max: int) -> None:
+    def __init__(self, last: int, events_max: int, size_max: int) -> None:
         self.first = last + 1
         self.last = last
         self._slots: list[_Recent | None] = [None] * events_max
-        self._bytes = 0
-        self._bytes_max = bytes_max
+        self._size = 0
+        self._size_max = size_max
 
     def append(self, recent: _Recent) -> None:
         assert recent.id == self.last + 1, "ids grow by one"
@@ -91,8 +91,8 @@ class _Ring:
             self._drop_first()
         self._slots[recent.id % len(self._slots)] = recent
         self.last = recent.id
-        self._bytes += len(recent.row.data)
-        while self._bytes > self._bytes_max:
+        self._size += len(recent.row.data)
+        while self._size > self._size_max:
             self._drop_first()
 
     def covers(self, after: int) -> bool:
@@ -112,7 +112,7 @@ class _Ring:
         oldest = self._slots[place]
         assert oldest is not None
         self._slots[place] = None
-        self._bytes -= len(oldest.row.data)
+        self._size -= len(oldest.row.data)
         self.first += 1
 
 
@@ -120,10 +120,10 @@ class SqliteEventLog:
     """The `EventLog` of a database; `publish` is for the store that writes it."""
 
     def __init__(
-        self, database: Database, last_id: int, *, recent: int = RECENT_EVENTS, recent_bytes: int = RECENT_BYTES
+        self, database: Database, last_id: int, *, recent: int = RECENT_EVENTS, recent_size: int = RECENT_SIZE
     ) -> None:
         self._database = database
-        self._ring = _Ring(last_id, recent, recent_bytes)
+        self._ring = _Ring(last_id, recent, recent_size)
         self._waiting: dict[str | None, set[asyncio.Future[int]]] = {}
         self._closed = False
 

@@ -27,8 +27,8 @@ from synapsed.store.tasks import RecentTasks, TaskRow, find_ids, put_tasks, sele
 
 __all__ = ["SqliteStore"]
 
-RECENT_TASK_BYTES = 8 * 1024 * 1024
-"""JSON of recently written tasks that is kept in memory."""
+RECENT_TASKS_SIZE = 8 * 1024 * 1024
+"""Characters of JSON of recently written tasks that are kept in memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +69,7 @@ class SqliteStore:
         self._database = database
         self._log = log
         self._clock = clock
-        self._recent = RecentTasks(RECENT_TASK_BYTES)
+        self._recent = RecentTasks(RECENT_TASKS_SIZE)
 
     @classmethod
     async def open(cls, path: Path, *, clock: Clock, recent_events: int = RECENT_EVENTS) -> Self:

@@ -43,19 +43,19 @@ class TaskRow:
 
 
 class RecentTasks:
-    """JSON of the tasks written last, at most `bytes_max` characters of it: live tasks, and those that have just ended,
+    """JSON of the tasks written last, at most `size_max` characters of it: live tasks, and those that have just ended,
     are the ones people ask for."""
 
-    def __init__(self, bytes_max: int) -> None:
+    def __init__(self, size_max: int) -> None:
         self._texts: dict[str, str] = {}  # oldest write first
-        self._bytes = 0
-        self._bytes_max = bytes_max
+        self._size = 0
+        self._size_max = size_max
 
     def put(self, row: TaskRow) -> None:
-        self._bytes += len(row.data) - len(self._texts.pop(row.id, ""))
+        self._size += len(row.data) - len(self._texts.pop(row.id, ""))
         self._texts[row.id] = row.data
-        while self._bytes > self._bytes_max:
-            self._bytes -= len(self._texts.pop(next(iter(self._texts))))
+        while self._size > self._size_max:
+            self._size -= len(self._texts.pop(next(iter(self._texts))))
 
     def get(self, task_id: str) -> Task | None:
         text = self._texts.get(task_id)

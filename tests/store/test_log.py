@@ -162,15 +162,15 @@ async def test_what_comes_while_a_follower_reads_the_database_is_not_missed(
         assert [event.id for event in await coming] == [1, 2]
 
 
-async def test_memory_is_bounded_in_events_and_in_bytes(open_store: OpenStore) -> None:
+async def test_memory_is_bounded_in_events_and_in_size(open_store: OpenStore) -> None:
     store = await open_store()
     size = len(news(reason="x" * 1000).data.model_dump_json())
-    for recent, recent_bytes in ((3, 10**9), (1000, 3 * size), (1000, size - 1)):
+    for recent, recent_size in ((3, 10**9), (1000, 3 * size), (1000, size - 1)):
         last = await store._database.read(last_event_id)
-        log = SqliteEventLog(store._database, last, recent=recent, recent_bytes=recent_bytes)
+        log = SqliteEventLog(store._database, last, recent=recent, recent_size=recent_size)
         store._log = log
         await store.commit(events=[news(reason="x" * 1000)] * 20)
-        kept = recent_bytes // size if recent_bytes < 10**9 else recent
+        kept = recent_size // size if recent_size < 10**9 else recent
         assert sum(slot is not None for slot in log._ring._slots) == kept
         assert [event.id for event in await log.read(last)] == list(range(last + 1, last + 21))
         assert [event.id for event in await log.read(last + 18)] == [last + 19, last + 20]
