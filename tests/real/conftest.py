@@ -1,7 +1,7 @@
 """Fixtures of the tests with real agent programs.
 
-These tests run inside a loopback-only network namespace: `python -m tests.real.run`. Elsewhere, and where the programs are
-not installed, they are skipped, loudly; under `tests.real.run` that would be a failure.
+These tests run inside a loopback-only network namespace: `python -m tests.real.run`. Elsewhere, and where the
+programs are not installed, they are skipped, loudly; under `tests.real.run` that would be a failure.
 """
 
 import contextlib

@@ -48,8 +48,9 @@ class Request:
 
     `n` counts from 1; `at` and `ended_at` are Unix seconds. `side`: kind of a side call, None for the conversation
     itself. `user` is the last text of the user, `users` all of them, `notes` what the program added under the user's
-    role. `results` are tool results since `user`, `all_results` those of the whole conversation. `reply`: "text", "tool", "side" or "error". `outcome`: None while it
-    runs, then "sent" or "aborted" (the program went away before the end).
+    role. `results` are tool results since `user`, `all_results` those of the whole conversation. `reply`: "text",
+    "tool", "side" or "error". `outcome`: None while it runs, then "sent" or "aborted" (the program went away before
+    the end).
     """
 
     n: int

@@ -2,168 +2,37 @@
 
     python -m tests.real.record [CLI …] [--only SCENARIO …] [--into FOLDER]
 
-Each scenario is a fresh program with a home of its own, in a plain terminal of 120 by 40, before the scripted model. It leaves
-``<cli>-<version>/<scenario>.raw`` (every byte that the program wrote), ``.json`` (`chunks`: [seconds, offset] after every
-read; `marks`: [seconds, offset, label]; `requests`: what the model was asked), and ``.txt`` (title, OSC 7501 and the visible
-screen at every mark, for people). ``hooks/<cli>/<event>.json`` are samples of what hooks were given, ``hooks/<cli>/events.jsonl``
-of what a program's own event stream said.
+Each scenario is a fresh program with a home of its own, in a plain terminal of 120 by 40, before the scripted model.
+It leaves ``<cli>-<version>/<scenario>.raw`` (every byte that the program wrote), ``.json`` (`chunks`: [seconds,
+offset] after every read; `marks`: [seconds, offset, label]; `requests`: what the model was asked), and ``.txt``
+(title, OSC 7501 and the visible screen at every mark, for people). ``hooks/<cli>/<scenario>.jsonl`` is what hooks
+were given, or what the program's own event stream said, in order; ``hooks/<cli>/<event>.json`` a sample of each.
 """
 
 import argparse
 import contextlib
+import http.client
 import json
-import shlex
 import shutil
 import subprocess
 import sys
 import threading
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from tests.real import hookdump, netns
+from tests.real import netns
+from tests.real.looks import LAUNCHES, LOOKS, SERVER_PORT, Look
 from tests.real.model import Model
 from tests.real.programs import PROGRAMS, Prepared, prepare, version
-from tests.real.terminal import COLUMNS, ROWS, Terminal, render
+from tests.real.terminal import COLUMNS, ROWS, Mark, Terminal, render, statuses_in, titles_in
 
-__all__ = ["LAUNCHES", "LOOKS", "SCENARIOS", "Look", "Session", "launched", "main"]
+__all__ = ["SCENARIOS", "Session", "launched", "main"]
 
 INTO = Path(__file__).parent.parent / "recordings"
-SERVER_PORT = 4096  # of opencode, in its own namespace
-CLAUDE_SESSION = "7b1e4f0a-5c7d-4a51-9f0e-2d6f3c1b8a90"
-
-CLAUDE_EVENTS = (
-    "SessionStart SessionEnd UserPromptSubmit PreToolUse PostToolUse PostToolUseFailure PermissionRequest PermissionDenied "
-    "Notification Stop StopFailure"
-).split()
-CODEX_EVENTS = (
-    "SessionStart SessionEnd UserPromptSubmit PreToolUse PostToolUse PermissionRequest Stop Interrupt".split()
-)
-GEMINI_EVENTS = "SessionStart SessionEnd BeforeAgent AfterAgent BeforeTool AfterTool Notification".split()
-
-
-def _dump(hooks: Path, event: str) -> str:
-    return shlex.join([sys.executable, "-S", "-E", hookdump.__file__, str(hooks), event])
-
-
-def _claude(hooks: Path, home: Path) -> tuple[list[str], dict[str, str]]:
-    entries = {event: [{"hooks": [{"type": "command", "command": _dump(hooks, event)}]}] for event in CLAUDE_EVENTS}
-    settings = json.dumps({"hooks": entries})
-    return ["--permission-mode", "default", "--session-id", CLAUDE_SESSION, "--settings", settings], {}
-
-
-def _codex(hooks: Path, home: Path) -> tuple[list[str], dict[str, str]]:
-    args = ["--no-daemon", "--dangerously-bypass-hook-trust"]
-    for event in CODEX_EVENTS:
-        command = json.dumps(_dump(hooks, event))  # a JSON string is a TOML one
-        args += ["-c", f'hooks.{event}=[{{hooks=[{{type="command",command={command},timeout=5}}]}}]']
-    return args, {}
-
-
-def _gemini(hooks: Path, home: Path) -> tuple[list[str], dict[str, str]]:
-    entries = {
-        event: [
-            {
-                "matcher": "*",
-                "hooks": [{"name": "dump", "type": "command", "command": _dump(hooks, event), "timeout": 5000}],
-            }
-        ]
-        for event in GEMINI_EVENTS
-    }
-    settings = home / "system-settings.json"
-    settings.write_text(json.dumps({"hooksConfig": {"enabled": True}, "hooks": entries}))
-    return [], {"GEMINI_CLI_SYSTEM_SETTINGS_PATH": str(settings)}
-
-
-def _opencode(hooks: Path, home: Path) -> tuple[list[str], dict[str, str]]:
-    return ["--port", str(SERVER_PORT), "--hostname", "127.0.0.1"], {}
-
-
-# What is added to a launch so that the program reports: arguments and environment, given the hooks' folder and the home.
-LAUNCHES: Mapping[str, Callable[[Path, Path], tuple[list[str], dict[str, str]]]] = {
-    "claude": _claude,
-    "codex": _codex,
-    "gemini": _gemini,
-    "opencode": _opencode,
-}
-
-
-@dataclass(frozen=True, kw_only=True)
-class Look:
-    """How a program looks, as regular expressions on its screen, and the keys it takes."""
-
-    ready: str
-    busy: str
-    dialog: str
-    accept: str
-    reject: str
-    interrupt: Sequence[str]
-    interrupted: str
-    trust: str | None
-    trust_keys: Sequence[str] = ("\r",)
-    error: str
-    retry: str
-    leave: Sequence[str]
-
-
-LOOKS: Mapping[str, Look] = {
-    "claude": Look(
-        ready=r"❯\s*\n─+",
-        busy=r"esc to interrupt",
-        dialog=r"Do you want to proceed\?",
-        accept="1",
-        reject="\x1b",
-        interrupt=["\x1b"],
-        interrupted=r"Interrupted",
-        trust=r"Quick safety check",
-        trust_keys=["\x1b[B", "\r"],
-        error=r"API Error: 400",
-        retry=r"attempt \d+/10",
-        leave=["\x03", "\x03"],
-    ),
-    "codex": Look(
-        ready=r"› Ask Codex to do anything",
-        busy=r"esc to interrupt",
-        dialog=r"Would you like to run the following command\?",
-        accept="y",
-        reject="\x1b",
-        interrupt=["\x1b"],
-        interrupted=r"Conversation interrupted",
-        trust=r"Trust this folder\?",
-        error=r"scripted failure 400",
-        retry=r"Reconnecting",
-        leave=["\x03"],
-    ),
-    "gemini": Look(
-        ready=r"Gemini CLI v[\s\S]*>   Type your message",
-        busy=r"esc to cancel",
-        dialog=r"Allow execution of",
-        accept="1",
-        reject="\x1b",
-        interrupt=["\x1b"],
-        interrupted=r"Request cancelled",
-        trust=r"Do you trust",
-        error=r"scripted failure 400",
-        retry=r"Attempt|Retrying|Trying",
-        leave=["\x03", "\x03"],
-    ),
-    "opencode": Look(
-        ready=r"Ask anything",
-        busy=r"esc interrupt",
-        dialog=r"Permission required",
-        accept="\r",
-        reject="\x1b",
-        interrupt=["\x1b", "\x1b"],
-        interrupted=r"interrupted",
-        trust=None,
-        error=r"scripted failure 400",
-        retry=r"attempt|retry",
-        leave=["\x03"],
-    ),
-}
+NOISE = frozenset({"plugin.added", "server.heartbeat"})  # events of opencode that say nothing of turns
 
 
 @dataclass
@@ -187,6 +56,7 @@ class Session:
     def ready(self) -> None:
         """Waits for the first prompt."""
         self.terminal.wait_screen(self.look.ready)
+        self.terminal.wait_gone(self.look.starting)
         self.terminal.settle(0.6, at_most=6)
         self.mark("ready")
 
@@ -233,15 +103,25 @@ def launched(
 
 
 def _follow_events(session: Session) -> None:
-    """Collects the lines of opencode's event stream until it ends."""
+    """Collects the lines of opencode's event stream until it ends.
+
+    A connection made while the server starts may be accepted and never answered, hence the time limit at first.
+    """
     while not session.terminal.ended:
+        connection = http.client.HTTPConnection("127.0.0.1", SERVER_PORT, timeout=1)
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{SERVER_PORT}/event", timeout=60) as stream:
-                for line in stream:
-                    if line.startswith(b"data:"):
-                        session.events.append((session.terminal.now, line[5:].decode().strip()))
-        except (urllib.error.URLError, OSError):
+            connection.connect()
+            socket = connection.sock
+            connection.request("GET", "/event")
+            stream = connection.getresponse()
+            socket.settimeout(None)
+            for line in stream:
+                if line.startswith(b"data:"):
+                    session.events.append((session.terminal.now, line[5:].decode().strip()))
+        except (OSError, http.client.HTTPException):
             time.sleep(0.05)
+        finally:
+            connection.close()
 
 
 def _untrusted(prepared: Prepared) -> None:
@@ -338,6 +218,20 @@ def reject(session: Session) -> None:
     session.settle("answered")
 
 
+def refuse_with_reason(session: Session) -> None:
+    """Refuses so that the turn goes on and the model is told, where the program's dialog can do that."""
+    session.ready()
+    session.submit(_TOUCH)
+    session.see(session.look.dialog, "dialog")
+    session.settle("dialog settled")
+    for key in session.look.refuse_with_reason:
+        session.terminal.send(key)
+        session.terminal.settle(0.3, at_most=1)
+        session.mark(f"sent {key!r}")
+    session.served("has run", 2)
+    session.settle("answered")
+
+
 def trust(session: Session) -> None:
     assert session.look.trust is not None
     session.see(session.look.trust, "dialog")
@@ -420,6 +314,7 @@ SCENARIOS: Mapping[str, Callable[[Session], None]] = {
     "quotes": quotes,
     "accept": accept,
     "reject": reject,
+    "refuse-with-reason": refuse_with_reason,
     "trust": trust,
     "interrupt": interrupt,
     "interrupt-early": interrupt_early,
@@ -458,26 +353,41 @@ def _save(session: Session, scenario: str, into: Path) -> None:
         "requests": requests,
     }
     (folder / f"{scenario}.json").write_text(json.dumps(facts, ensure_ascii=False) + "\n")
-    seen = [
-        f"=== {mark.label}, {mark.at:.2f} s, offset {mark.offset}\n{render(raw[: mark.offset])}\n"
-        for mark in terminal.marks
-    ]
+    seen = [_seen(mark, raw[: mark.offset]) for mark in terminal.marks]
     (folder / f"{scenario}.txt").write_text("\n".join(seen))
-    _save_hooks(session, into / "hooks" / session.cli, scenario)
+    _save_reports(session, into / "hooks" / session.cli, scenario)
 
 
-def _save_hooks(session: Session, folder: Path, scenario: str) -> None:
+def _seen(mark: Mark, raw: bytes) -> str:
+    title, status = (titles_in(raw) or [""])[-1], (statuses_in(raw) or [""])[-1]
+    heads = [
+        f"=== {mark.label}, {mark.at:.2f} s, offset {mark.offset}",
+        f"title {title.strip()!r}, OSC 7501 {status!r}",
+    ]
+    return "\n".join([*heads, render(raw), ""])
+
+
+def _save_reports(session: Session, folder: Path, scenario: str) -> None:
+    """Keeps what hooks were given, or the event stream said: all of it in order, and a sample of each kind."""
     folder.mkdir(parents=True, exist_ok=True)
+    reports = [(at, event, payload) for at, event, payload in _reports(session) if event not in NOISE]
+    lines = [
+        json.dumps({"at": at, "event": event, "payload": payload}, ensure_ascii=False) for at, event, payload in reports
+    ]
+    (folder / f"{scenario}.jsonl").write_text("".join(line + "\n" for line in lines))
+    for _, event, payload in reports:
+        sample = folder / f"{event}.json"
+        if not sample.exists():
+            sample.write_text(json.dumps(payload, indent=1, ensure_ascii=False) + "\n")
+
+
+def _reports(session: Session) -> Iterator[tuple[float, str, dict[str, Any]]]:
     for path in sorted(session.hooks.glob("*.json")):
-        event = path.stem.partition("-")[2]
-        payload = json.loads(path.read_text())
-        (folder / f"{event}.{scenario}.json").write_text(json.dumps(payload, indent=1, ensure_ascii=False) + "\n")
-    if session.events:
-        lines = [
-            json.dumps({"at": round(at, 3), "event": json.loads(data)}, ensure_ascii=False)
-            for at, data in session.events
-        ]
-        (folder / f"events.{scenario}.jsonl").write_text("\n".join(lines) + "\n")
+        written, _, event = path.stem.partition("-")
+        yield round(int(written) / 1e9 - session.terminal.started_at, 3), event, json.loads(path.read_text())
+    for at, data in session.events:
+        event = json.loads(data)
+        yield round(at, 3), event["type"], event
 
 
 def record(cli: str, scenario: str, into: Path, base: Path) -> None:
@@ -508,9 +418,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     netns.enter()
     for cli in options.cli or PROGRAMS:
         for scenario in options.only:
-            if scenario == "trust" and LOOKS[cli].trust is None:
-                continue
-            record(cli, scenario, options.into, options.base / cli)
+            if _possible(LOOKS[cli], scenario):
+                record(cli, scenario, options.into, options.base / cli)
+
+
+def _possible(look: Look, scenario: str) -> bool:
+    if scenario == "trust":
+        return look.trust is not None
+    return scenario != "refuse-with-reason" or bool(look.refuse_with_reason)
 
 
 if __name__ == "__main__":

@@ -8,26 +8,34 @@ With ``--optional`` it is no failure, but loud, when the programs are not instal
 import os
 import sys
 from collections.abc import Sequence
+from typing import NoReturn
 
 from tests.real import netns, programs
 
 __all__ = ["main"]
 
 
-def main(arguments: Sequence[str]) -> int:
+def main(arguments: Sequence[str]) -> NoReturn:
     optional = arguments[:1] == ["--optional"]
     given = list(arguments[1:] if optional else arguments)
-    try:
-        if reason := programs.missing():
-            raise programs.MissingProgramsError(reason)
-        netns.enter()
-    except (programs.MissingProgramsError, netns.NotIsolatedError) as error:
-        print(f"\n*** REAL AGENT PROGRAMS WERE NOT TESTED: {error} ***\n", file=sys.stderr)
-        return 0 if optional else 1
+    if reason := _obstacle():
+        print(f"\n*** REAL AGENT PROGRAMS WERE NOT TESTED: {reason} ***\n", file=sys.stderr)
+        sys.exit(0 if optional else 1)
     command = [sys.executable, "-m", "pytest", *(given or ["tests/real"])]
     sys.stdout.flush()
     os.execve(sys.executable, command, {**os.environ, "SYNAPSED_REAL": "1"})
 
 
+def _obstacle() -> str | None:
+    """Enters the namespace, or says why the tests cannot run."""
+    if reason := programs.missing():
+        return reason
+    try:
+        netns.enter()
+    except netns.NotIsolatedError as error:
+        return str(error)
+    return None
+
+
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    main(sys.argv[1:])

@@ -19,7 +19,7 @@ from typing import Self
 from evp import RenderState
 from evp import Terminal as Emulator
 
-__all__ = ["Mark", "Terminal", "render"]
+__all__ = ["Mark", "Terminal", "render", "statuses_in", "titles_in"]
 
 COLUMNS, ROWS = 120, 40
 PASTE_SETTLED = 0.15  # seconds without output after a paste before Enter is pressed
@@ -60,6 +60,7 @@ class Terminal:
         self._master, self.pid = _spawn(argv, env, cwd)
         self._status: int | None = None
         self._start = time.monotonic()
+        self.started_at = time.time()  # Unix seconds, for what has only those
         self._answered = _QUERIES if answer_7501 else _QUERIES[:-1]
         self._changed = threading.Condition()
         self._emulator = Emulator(COLUMNS, ROWS)
@@ -95,11 +96,11 @@ class Terminal:
 
     def titles(self) -> list[str]:
         """Every title set so far."""
-        return [found[1].decode(errors="replace") for found in _TITLE.finditer(self._output())]
+        return titles_in(self._output())
 
     def statuses(self) -> list[str]:
         """Bodies of every OSC 7501 so far."""
-        return [found[1].decode(errors="replace") for found in _STATUS.finditer(self._output())]
+        return statuses_in(self._output())
 
     def mode(self, number: int) -> bool:
         """Whether this DEC private mode is set."""
@@ -222,6 +223,16 @@ def _spawn(argv: Sequence[str], env: Mapping[str, str], cwd: Path) -> tuple[int,
     pid = os.posix_spawn("/usr/bin/env", argv, env, file_actions=actions, setsid=True)
     os.close(slave)
     return master, pid
+
+
+def titles_in(raw: bytes) -> list[str]:
+    """Every title that these bytes set."""
+    return [found[1].decode(errors="replace") for found in _TITLE.finditer(raw)]
+
+
+def statuses_in(raw: bytes) -> list[str]:
+    """Bodies of every OSC 7501 record in these bytes."""
+    return [found[1].decode(errors="replace") for found in _STATUS.finditer(raw)]
 
 
 def render(raw: bytes) -> str:

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.real.looks import LAUNCHES, LOOKS
 from tests.real.model import Model
 from tests.real.programs import PROGRAMS, Prepared
-from tests.real.record import LAUNCHES, LOOKS
 from tests.real.terminal import Terminal
 
 

@@ -1,0 +1,165 @@
+"""How the real programs are started so that they report, and how they look: as profiles say it, for tests."""
+
+import json
+import shlex
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.real import hookdump
+
+__all__ = ["LAUNCHES", "LOOKS", "SERVER_PORT", "Look"]
+
+SERVER_PORT = 4096  # of opencode, in its own namespace
+CLAUDE_SESSION = "7b1e4f0a-5c7d-4a51-9f0e-2d6f3c1b8a90"
+
+CLAUDE_EVENTS = [
+    "SessionStart",
+    "SessionEnd",
+    "UserPromptSubmit",
+    "PreToolUse",
+    "PostToolUse",
+    "PostToolUseFailure",
+    "PermissionRequest",
+    "PermissionDenied",
+    "Notification",
+    "Stop",
+    "StopFailure",
+]
+CODEX_EVENTS = [
+    "SessionStart",
+    "SessionEnd",
+    "UserPromptSubmit",
+    "PreToolUse",
+    "PostToolUse",
+    "PermissionRequest",
+    "Stop",
+    "Interrupt",
+]
+GEMINI_EVENTS = ["SessionStart", "SessionEnd", "BeforeAgent", "AfterAgent", "BeforeTool", "AfterTool", "Notification"]
+
+
+def _dump(hooks: Path, event: str) -> str:
+    return shlex.join([sys.executable, "-S", "-E", hookdump.__file__, str(hooks), event])
+
+
+def _claude(hooks: Path, home: Path) -> tuple[list[str], dict[str, str]]:
+    entries = {event: [{"hooks": [{"type": "command", "command": _dump(hooks, event)}]}] for event in CLAUDE_EVENTS}
+    settings = json.dumps({"hooks": entries})
+    return ["--permission-mode", "default", "--session-id", CLAUDE_SESSION, "--settings", settings], {}
+
+
+def _codex(hooks: Path, home: Path) -> tuple[list[str], dict[str, str]]:
+    args = ["--no-daemon", "--dangerously-bypass-hook-trust"]
+    for event in CODEX_EVENTS:
+        command = json.dumps(_dump(hooks, event))  # a JSON string is a TOML one
+        args += ["-c", f'hooks.{event}=[{{hooks=[{{type="command",command={command},timeout=5}}]}}]']
+    return args, {}
+
+
+def _gemini(hooks: Path, home: Path) -> tuple[list[str], dict[str, str]]:
+    entries = {
+        event: [
+            {
+                "matcher": "*",
+                "hooks": [{"name": "dump", "type": "command", "command": _dump(hooks, event), "timeout": 5000}],
+            }
+        ]
+        for event in GEMINI_EVENTS
+    }
+    settings = home / "system-settings.json"
+    settings.write_text(json.dumps({"hooksConfig": {"enabled": True}, "hooks": entries}))
+    return [], {"GEMINI_CLI_SYSTEM_SETTINGS_PATH": str(settings)}
+
+
+def _opencode(hooks: Path, home: Path) -> tuple[list[str], dict[str, str]]:
+    return ["--port", str(SERVER_PORT), "--hostname", "127.0.0.1"], {}
+
+
+# What a launch adds so that the program reports: arguments and environment, given the hooks' folder and the home.
+LAUNCHES: Mapping[str, Callable[[Path, Path], tuple[list[str], dict[str, str]]]] = {
+    "claude": _claude,
+    "codex": _codex,
+    "gemini": _gemini,
+    "opencode": _opencode,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Look:
+    """How a program looks, as regular expressions on its screen, and the keys it takes."""
+
+    ready: str
+    starting: str = r"(?!)"
+    busy: str
+    dialog: str
+    accept: str
+    reject: str
+    refuse_with_reason: Sequence[str] = ()
+    interrupt: Sequence[str]
+    interrupted: str
+    trust: str | None
+    trust_keys: Sequence[str] = ("\r",)
+    error: str
+    retry: str
+    leave: Sequence[str]
+
+
+LOOKS: Mapping[str, Look] = {
+    "claude": Look(
+        ready=r"❯\s*\n─+",
+        busy=r"esc to interrupt",
+        dialog=r"Do you want to proceed\?",
+        accept="1",
+        reject="\x1b",
+        refuse_with_reason=["\x1b[A", "\t", "use another name", "\r"],
+        interrupt=["\x1b"],
+        interrupted=r"Interrupted",
+        trust=r"Quick safety check",
+        trust_keys=["\x1b[B", "\r"],
+        error=r"API Error: 400",
+        retry=r"attempt \d+/10",
+        leave=["\x03", "\x03"],
+    ),
+    "codex": Look(
+        ready=r"› Ask Codex to do anything",
+        busy=r"esc to interrupt",
+        dialog=r"Would you like to run the following command\?",
+        accept="y",
+        reject="\x1b",
+        interrupt=["\x1b"],
+        interrupted=r"Conversation interrupted",
+        trust=r"Trust this folder\?",
+        error=r"scripted failure 400",
+        retry=r"Reconnecting",
+        leave=["\x03"],
+    ),
+    "gemini": Look(
+        ready=r"Gemini CLI v[\s\S]*>   Type your message",
+        starting=r"Executing Hook",
+        busy=r"esc to cancel",
+        dialog=r"Allow execution of",
+        accept="1",
+        reject="\x1b",
+        interrupt=["\x1b"],
+        interrupted=r"Request cancelled",
+        trust=r"Do you trust",
+        error=r"scripted failure 400",
+        retry=r"Attempt|Retrying|Trying",
+        leave=["\x03", "\x03"],
+    ),
+    "opencode": Look(
+        ready=r"Ask anything",
+        busy=r"esc interrupt",
+        dialog=r"Permission required",
+        accept="\r",
+        reject="\x1b",
+        interrupt=["\x1b", "\x1b"],
+        interrupted=r"interrupted",
+        trust=None,
+        error=r"scripted failure 400",
+        retry=r"attempt|retry",
+        leave=["\x03"],
+    ),
+}
