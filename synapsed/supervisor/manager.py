@@ -358,6 +358,7 @@ class Manager:
             self._ports.release(port)
             raise NameTaken(f"there is an agent {name!r} already: choose one with --name", name=name)
         self._names.add(name)
+        self._ports.rename(port, name)
         return AgentRecord(
             id=agent_id(profile.name, port),
             name=name,

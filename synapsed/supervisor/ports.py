@@ -63,6 +63,10 @@ class Ports:
         self._sockets[port] = sock
         return sock
 
+    def rename(self, port: int, name: str) -> None:
+        """The name under which the port was claimed was not the last word."""
+        self._owners[port] = name
+
     def release(self, port: int) -> None:
         """The port is free again. Its socket is closed, unless it was taken."""
         self._owners.pop(port, None)

@@ -286,7 +286,6 @@ class Program:
         if link is not self._link:
             return
         if self.state is ProcessState.STOPPING:
-            self._sweep()
             await self._gone(lost)
         elif self.state is ProcessState.RUNNING:
             await self._exit(lost, found_dead=False)
@@ -303,7 +302,6 @@ class Program:
 
     async def _found_dead(self) -> None:
         """Neither the keeper nor its exit record was left."""
-        self._sweep()
         exited = LinkExited(None, "it was gone when the daemon came back")
         if self.state is ProcessState.STOPPING:
             await self._gone(exited)

@@ -1,0 +1,272 @@
+"""What concerns more than one agent: names, ports, addresses, environment, configuration, registry, tokens."""
+
+import asyncio
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from synapsed.config import AgentConfig
+from synapsed.errors import (
+    AmbiguousAddress,
+    InvalidRequest,
+    NameTaken,
+    PortsExhausted,
+    ProgramNotFound,
+    TaskNotFound,
+    UnknownAgent,
+    UnknownProfile,
+)
+from synapsed.interfaces import StartRequest, TaskFilter
+from synapsed.keeper.processes import start_mark
+from synapsed.supervisor.environment import agent_token
+from tests.supervisor.world import World
+
+AGENT = "synapse-fake-8190"
+
+
+async def test_names_ids_and_addresses(world: World) -> None:
+    first = await world.start()
+    second = await world.start()
+    third = await world.start(name="mine")
+    assert [v.name for v in (first, second, third)] == ["fake", "fake-8191", "mine"]
+    assert [v.id for v in (first, second, third)] == [f"synapse-fake-{port}" for port in (8190, 8191, 8192)]
+    resolve = world.manager.resolve
+    assert resolve("fake") == first.id
+    assert resolve("@fake-8191") == resolve(second.id) == second.id
+    assert resolve("fake-8192") == resolve("mine") == third.id
+    assert world.manager.agent_on_port(8192) == third.id
+    with pytest.raises(UnknownAgent):
+        resolve("nobody")
+    await world.manager.stop(first.id, remove=True)
+    with pytest.raises(AmbiguousAddress):
+        resolve("fake")
+
+
+async def test_a_name_in_use_is_refused_also_while_it_is_being_started(world: World) -> None:
+    world.factory.gate = asyncio.get_running_loop().create_future()
+    starting = asyncio.ensure_future(world.start(name="x", ready=False))
+    await asyncio.sleep(0)
+    with pytest.raises(NameTaken):
+        await world.start(name="x")
+    world.factory.gate.set_result(None)
+    await starting
+    with pytest.raises(NameTaken):
+        await world.start(name="x")
+
+
+async def test_bad_requests(world: World, tmp_path: Path) -> None:
+    for bad, error in [
+        ({"profile": "fak"}, UnknownProfile),
+        ({"name": "../x"}, InvalidRequest),
+        ({"cwd": str(tmp_path / "none")}, InvalidRequest),
+        ({"cwd": "relative"}, InvalidRequest),
+    ]:
+        with pytest.raises(error):
+            await world.start(**bad)
+    assert world.manager.agents() == []
+
+
+async def test_a_program_that_is_not_found_leaves_no_trace(world: World, tmp_path: Path) -> None:
+    empty = str(tmp_path)
+    with pytest.raises(ProgramNotFound) as caught:
+        await world.start(env={"PATH": empty})
+    assert empty in caught.value.message
+    assert await world.store.agents() == []
+    assert world.store.events.all == []
+    assert (await world.start()).id == AGENT
+
+
+async def test_ranges_exhausted_says_who_has_them(world: World) -> None:
+    for _ in range(3):
+        await world.start()
+    with pytest.raises(PortsExhausted) as caught:
+        await world.start()
+    assert caught.value.details["holders"] == {"8190": "fake", "8191": "fake-8191", "8192": "fake-8192"}
+    with pytest.raises(PortsExhausted, match="port 8191"):
+        await world.start(port=8191)
+    assert (await world.start(port=8250)).id == "synapse-fake-8250"
+
+
+async def test_the_environment(world: World) -> None:
+    await world.start(
+        env={
+            "PATH": "/usr/bin:/bin",
+            "SECRET": "s",
+            "CLAUDECODE": "1",
+            "SYNAPSE_AGENT_ID": "other",
+            "SYNAPSE_AGENT_TOKEN": "stolen",
+            "TMUX": "x",
+            "TERM": "dumb",
+        },
+        extra_env={"MORE": "m"},
+        cwd="/tmp",
+    )
+    env = world.factory.launched[0][2]
+    token = agent_token("t" * 43, AGENT)
+    assert env == {
+        "PATH": "/usr/bin:/bin:/opt/tool",
+        "SECRET": "s",
+        "MORE": "m",
+        "TERM": "xterm-256color",
+        "COLORTERM": "truecolor",
+        "PWD": "/tmp",
+        "SYNAPSE_AGENT_ID": AGENT,
+        "SYNAPSE_AGENT_NAME": "fake",
+        "SYNAPSE_AGENT_TYPE": "fake",
+        "SYNAPSE_ENDPOINT": "http://127.0.0.1:8090/agents/fake",
+        "SYNAPSE_CONTROL_SOCKET": str(world.paths.control_socket),
+        "SYNAPSE_AGENT_TOKEN": token,
+    }
+    assert world.manager.token_owner(token) == AGENT
+    assert world.manager.token_owner("stolen") is None
+    await world.manager.restart(AGENT)
+    assert world.factory.launched[1][2] == env
+
+
+async def test_without_a_caller_the_daemon_s_environment(world: World) -> None:
+    await world.start()
+    env = world.factory.launched[0][2]
+    assert env["HOME"] == "/root"
+    assert env["SYNAPSE_AGENT_ID"] == AGENT
+
+
+async def test_configured_agents_are_listed_and_started_if_they_say_so(quiet_world: World) -> None:
+    world = quiet_world
+    world.agents = {
+        "auto": AgentConfig(profile="fake", autostart=True, args=["-x"], env={"A": "1"}, cwd="/tmp"),
+        "idle": AgentConfig(profile="fake", port=8192),
+        "wrong": AgentConfig(profile="nope"),
+    }
+    await world.daemon()
+    assert {v.name: (v.state, v.port) for v in world.manager.agents()} == {
+        "auto": ("running", 8190),
+        "idle": ("stopped", 8192),
+    }
+    record, argv, env = world.factory.launched[0]
+    assert (record.cwd, argv[1:], env["A"]) == ("/tmp", ["-x"], "1")
+    await world.manager.restart(world.manager.resolve("idle"))
+    await world.manager.close(keep_agents=True)
+    world.agents = {"auto": AgentConfig(profile="fake", args=["-y"])}
+    await world.daemon()
+    assert {v.name for v in world.manager.agents()} == {"auto", "idle"}
+    await world.manager.restart(world.manager.resolve("auto"))
+    assert world.factory.launched[-1][1][1:] == ["-y"]
+
+
+async def test_a_configured_command(quiet_world: World) -> None:
+    quiet_world.agents = {"x": AgentConfig(profile="fake", command="/bin/cat", autostart=True)}
+    await quiet_world.daemon()
+    assert quiet_world.factory.launched[0][1] == ["/bin/cat"]
+
+
+async def test_an_agent_that_cannot_be_started_does_not_keep_the_others(quiet_world: World) -> None:
+    world = quiet_world
+    world.agents = {
+        "broken": AgentConfig(profile="fake", command="/does/not/exist", autostart=True),
+        "fine": AgentConfig(profile="fake", autostart=True),
+    }
+    await world.daemon()
+    assert {v.name: v.state for v in world.manager.agents()} == {"broken": "backoff", "fine": "running"}
+
+
+async def test_the_registry_follows(world: World) -> None:
+    view = await world.start(ready=False)
+    await world.manager._registry.flush()
+    assert world.registry(AGENT) == {
+        "agent_id": AGENT,
+        "agent_type": "fake",
+        "name": "fake",
+        "port": 8190,
+        "status": "STARTING",
+        "pid": view.pid,
+        "working_dir": "/",
+        "endpoint": view.endpoint,
+    }
+    world.link.ready()
+    await asyncio.wait_for(_status(world, "IDLE"), 10)
+    await world.manager.stop(AGENT)
+    await world.manager._registry.flush()
+    assert world.registry(AGENT) is None
+
+
+async def _status(world: World, wanted: str) -> None:
+    while (world.registry(AGENT) or {}).get("status") != wanted:
+        await world.manager._registry.flush()
+        await asyncio.sleep(0)
+
+
+async def test_stale_entries_are_removed_at_the_start(quiet_world: World) -> None:
+    world = quiet_world
+    world.paths.registry.mkdir(parents=True)
+
+    def put(name: str, text: str) -> Path:
+        path = world.paths.registry / f"{name}.json"
+        path.write_text(text)
+        return path
+
+    dead = put("synapse-gone-9000", json.dumps({"agent_id": "synapse-gone-9000", "pid": 2**22 + 1}))
+    alive = put("synapse-other-9001", json.dumps({"agent_id": "synapse-other-9001", "pid": os.getpid()}))
+    foreign = put("notes", "no JSON")
+    await world.daemon()
+    assert not dead.exists()
+    assert alive.exists()
+    assert foreign.exists()
+
+
+async def test_whose_process(world: World) -> None:
+    await world.start()
+    assert await world.manager.process_of(os.getpid()) is None
+    mark = start_mark(os.getppid())
+    assert mark is not None
+    launch = world.manager._agents[AGENT].record.launch
+    launch.pid, launch.pid_start = os.getppid(), mark
+    assert await world.manager.process_of(os.getpid()) == AGENT
+    launch.pid_start = mark + 1
+    assert await world.manager.process_of(os.getpid()) is None
+
+
+async def test_tasks_by_prefix(world: World) -> None:
+    await world.start()
+    task = await world.send(AGENT)
+    assert (await world.manager.task(task.id[:8])).id == task.id
+    for wrong in (task.id[:7], "nothing-like-it"):
+        with pytest.raises(TaskNotFound):
+            await world.manager.task(wrong)
+    with pytest.raises(TaskNotFound):
+        await world.manager.task(task.id, "synapse-fake-8191")
+    assert (await world.manager.tasks(TaskFilter(agent_id=AGENT)))[1] == 1
+
+
+async def test_shutdown_is_the_daemon_s_business(world: World) -> None:
+    await world.manager.shutdown(keep_agents=True)
+    assert world.shutdowns == [True]
+
+
+async def test_profiles(world: World) -> None:
+    rows = world.manager.profiles()
+    assert [row["name"] for row in rows] == ["fake", "talker"]
+    assert rows[0]["ports"] == [8190, 8192]
+
+
+async def test_history_and_terminal_of_a_running_agent(world: World) -> None:
+    await world.start()
+    assert await world.manager.history(AGENT, 6) == b"screen"
+    assert world.manager.screen(AGENT, "text") == "fake screen"
+    assert await world.manager.attach(AGENT, cols=80, rows=24, read_only=True)
+    await world.manager.stop(AGENT)
+    spool = world.paths.agent(AGENT) / "spool"
+    spool.mkdir(parents=True)
+    (spool / f"{0:020d}.seg").write_bytes(b"old output")
+    assert await world.manager.history(AGENT, 6) == b"output"
+    with pytest.raises(UnknownAgent):
+        await world.manager.history("nobody", 1)
+
+
+async def test_fifty_agents_start_and_come_back(world: World) -> None:
+    views = [await world.start(name=f"n{n}", port=30000 + n) for n in range(50)]
+    await world.manager.close(keep_agents=True)
+    await world.daemon()
+    assert {v.id for v in world.manager.agents() if v.state == "running"} == {v.id for v in views}
+    assert StartRequest(profile="fake").cols == 120
