@@ -1,4 +1,7 @@
-"""The Task of `synapsed.model` as the SDK's protobuf types and ProtoJSON, and messages the other way.
+"""The Task of `synapsed.model` as A2A's ProtoJSON, and messages the other way.
+
+Outward the JSON is written as it is defined (specification 5.5–5.7), not by way of protobuf messages, which costs ten
+times as much; tests/a2a/test_convert.py holds every document against the SDK's types. Inward the SDK parses.
 
 What A2A has no place for goes into the task's `metadata.synapsed`: `exact`, `priority`, the error's code and details,
 and the prompt with its options.
@@ -6,12 +9,11 @@ and the prompt with its options.
 
 import base64
 import binascii
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from a2a.types import a2a_pb2 as pb
 from google.protobuf import json_format
-from google.protobuf.struct_pb2 import Struct, Value
-from google.protobuf.timestamp_pb2 import Timestamp
+from google.protobuf.struct_pb2 import Struct
 
 from synapsed.a2a.errors import CONTENT_TYPE_NOT_SUPPORTED, A2aError, invalid_params
 from synapsed.clock import iso
@@ -32,10 +34,10 @@ from synapsed.model.task import (
 
 __all__ = ["STATES", "artifact_update", "message_from", "status_update", "struct_dict", "task_dict"]
 
-STATES: Final[dict[TaskState, int]] = {
-    state: pb.TaskState.Value(f"TASK_STATE_{state.value.upper()}") for state in TaskState
-}
+STATES: Final = {state: f"TASK_STATE_{state.value.upper()}" for state in TaskState}
+_ROLES: Final = {"user": "ROLE_USER", "agent": "ROLE_AGENT"}
 _TEXT: Final = "text/plain"
+_JSON: Final = "application/json"
 
 
 # --- ours to A2A -----------------------------------------------------------------------------------------------------
@@ -43,122 +45,135 @@ _TEXT: Final = "text/plain"
 
 def task_dict(task: Task, *, history_length: int | None = None, artifacts: bool = True) -> dict[str, Any]:
     """The task as ProtoJSON. `history_length`: None for all that there is, 0 for none, N for the last N."""
-    message = pb.Task(
-        id=task.id,
-        context_id=task.context_id,
-        status=_status(task.status, task.updated_at, _said(task.id, task.context_id, task.prompt, task.error)),
-        artifacts=[_artifact(artifact) for artifact in task.artifacts] if artifacts else [],
-        history=[_user_message(task)] if history_length is None or history_length > 0 else [],
-        metadata=_metadata(task),
-    )
-    return _with_milliseconds(json_format.MessageToDict(message), task.updated_at)
+    document: dict[str, Any] = {
+        "id": task.id,
+        "contextId": task.context_id,
+        "status": _status(task.id, task.context_id, task.status, task.updated_at, task.prompt, task.error),
+    }
+    if artifacts and task.artifacts:
+        document["artifacts"] = [_artifact(artifact) for artifact in task.artifacts]
+    if history_length is None or history_length > 0:
+        document["history"] = [_message(task)]
+    own: dict[str, Any] = {"priority": task.priority, **_problem(task.error), **_prompt(task.prompt)}
+    if task.exact is not None:
+        own["exact"] = task.exact
+    document["metadata"] = {**task.metadata, "synapsed": own}
+    return document
 
 
 def status_update(event: Event, data: TaskStatusChanged, context_id: str) -> dict[str, Any]:
     """A `statusUpdate` of a stream."""
-    task_id, at = event.task_id or "", iso(event.at)
-    extra = {"event_id": event.id, **_problem(data.error), **_prompt(data.prompt)}
+    task_id = event.task_id or ""
+    own = {"eventId": event.id, **_problem(data.error), **_prompt(data.prompt)}
     if data.reason is not None:
-        extra["reason"] = data.reason
-    message = pb.TaskStatusUpdateEvent(
-        task_id=task_id,
-        context_id=context_id,
-        status=_status(data.state, at, _said(task_id, context_id, data.prompt, data.error)),
-        metadata=_struct({"synapsed": extra}),
-    )
-    return {"statusUpdate": _with_milliseconds(json_format.MessageToDict(message), at)}
+        own["reason"] = data.reason
+    return {
+        "statusUpdate": {
+            "taskId": task_id,
+            "contextId": context_id,
+            "status": _status(task_id, context_id, data.state, iso(event.at), data.prompt, data.error),
+            "metadata": {"synapsed": own},
+        }
+    }
 
 
 def artifact_update(event: Event, data: TaskArtifactAdded, context_id: str) -> dict[str, Any]:
     """An `artifactUpdate` of a stream."""
-    message = pb.TaskArtifactUpdateEvent(
-        task_id=event.task_id or "",
-        context_id=context_id,
-        artifact=_artifact(data.artifact),
-        append=data.append,
-        last_chunk=data.last_chunk,
-        metadata=_struct({"synapsed": {"event_id": event.id}}),
-    )
-    return {"artifactUpdate": json_format.MessageToDict(message)}
+    return {
+        "artifactUpdate": {
+            "taskId": event.task_id or "",
+            "contextId": context_id,
+            "artifact": _artifact(data.artifact),
+            "append": data.append,
+            "lastChunk": data.last_chunk,
+            "metadata": {"synapsed": {"eventId": event.id}},
+        }
+    }
 
 
-def _with_milliseconds(document: dict[str, Any], at: str) -> dict[str, Any]:
-    """ProtoJSON leaves the fraction out at a whole second; the specification (5.6.1) writes milliseconds always."""
-    document["status"]["timestamp"] = at
+def _status(
+    task_id: str, context_id: str, state: TaskState, at: str, prompt: Prompt | None, error: TaskError | None
+) -> dict[str, Any]:
+    """With what the agent says in this state: the question it waits with, or why it failed."""
+    status: dict[str, Any] = {"state": STATES[state], "timestamp": at}
+    if prompt is None and error is None:
+        return status
+    if prompt is not None:
+        key, text = prompt.prompt_id, prompt.prompt or "The agent waits for input."
+    else:
+        assert error is not None
+        key, text = "error", error.message or error.code
+    parts: list[dict[str, Any]] = [{"text": text, "mediaType": _TEXT}]
+    if prompt is not None and prompt.options:
+        parts.append({"data": prompt.model_dump(mode="json"), "mediaType": _JSON})
+    status["message"] = {
+        "messageId": f"{task_id}.{key}",
+        "contextId": context_id,
+        "taskId": task_id,
+        "role": "ROLE_AGENT",
+        "parts": parts,
+    }
+    return status
+
+
+def _message(task: Task) -> dict[str, Any]:
+    """The message that the task was made of."""
+    message = task.message
+    document: dict[str, Any] = {
+        "messageId": message.message_id,
+        "contextId": task.context_id,
+        "taskId": task.id,
+        "role": _ROLES[message.role],
+        "parts": [_part(part) for part in message.parts],
+    }
+    if message.metadata:
+        document["metadata"] = message.metadata
     return document
 
 
-def _status(state: TaskState, at: str, said: pb.Message | None) -> pb.TaskStatus:
-    timestamp = Timestamp()
-    timestamp.FromJsonString(at)
-    return pb.TaskStatus(state=pb.TaskState.Name(STATES[state]), message=said, timestamp=timestamp)
-
-
-def _said(task_id: str, context_id: str, prompt: Prompt | None, error: TaskError | None) -> pb.Message | None:
-    """What the agent says with its state: the question it waits with, or why it failed."""
-    parts: list[pb.Part]
-    if prompt is not None:
-        key = prompt.prompt_id
-        parts = [pb.Part(text=prompt.prompt or "The agent waits for input.", media_type=_TEXT)]
-        if prompt.options:
-            parts.append(pb.Part(data=_value(_prompt(prompt)["prompt"]), media_type="application/json"))
-    elif error is not None:
-        key = "error"
-        parts = [pb.Part(text=error.message or error.code, media_type=_TEXT)]
-    else:
-        return None
-    return pb.Message(
-        message_id=f"{task_id}.{key}", context_id=context_id, task_id=task_id, role="ROLE_AGENT", parts=parts
-    )
-
-
-def _user_message(task: Task) -> pb.Message:
-    message = task.message
-    return pb.Message(
-        message_id=message.message_id,
-        context_id=task.context_id,
-        task_id=task.id,
-        role="ROLE_USER" if message.role == "user" else "ROLE_AGENT",
-        parts=[_part(part) for part in message.parts],
-        metadata=_struct(message.metadata) if message.metadata else None,
-    )
-
-
-def _artifact(artifact: Artifact) -> pb.Artifact:
-    metadata = dict(artifact.metadata or {})
+def _artifact(artifact: Artifact) -> dict[str, Any]:
+    document: dict[str, Any] = {
+        "artifactId": artifact.artifact_id,
+        "name": artifact.name,
+        "parts": [_part(part) for part in artifact.parts],
+    }
+    metadata = artifact.metadata or {}
     if artifact.type != "text":
-        metadata.setdefault("type", artifact.type)
-    return pb.Artifact(
-        artifact_id=artifact.artifact_id,
-        name=artifact.name,
-        parts=[_part(part) for part in artifact.parts],
-        metadata=_struct(metadata) if metadata else None,
-    )
+        metadata = {"type": artifact.type, **metadata}
+    if metadata:
+        document["metadata"] = metadata
+    return document
 
 
-def _part(part: Part) -> pb.Part:
-    metadata = _struct(part.metadata) if part.metadata else None
+def _part(part: Part) -> dict[str, Any]:
+    document: dict[str, Any]
     if isinstance(part, TextPart):
-        return pb.Part(text=part.text, media_type=_TEXT, metadata=metadata)
-    if isinstance(part, DataPart):
-        return pb.Part(data=_value(part.data), media_type="application/json", metadata=metadata)
-    file = part.file
-    made = pb.Part(filename=file.name or "", media_type=file.mime_type or "", metadata=metadata)
-    if file.bytes is None:
-        made.url = file.uri or ""
-        return made
+        document = {"text": part.text, "mediaType": _TEXT}
+    elif isinstance(part, DataPart):
+        document = {"data": part.data, "mediaType": _JSON}
+    else:
+        document = _file(part.file)
+    if part.metadata:
+        document["metadata"] = part.metadata
+    return document
+
+
+def _file(file: FileContent) -> dict[str, Any]:
+    document: dict[str, Any] = {"url": file.uri or ""} if file.bytes is None else _bytes(file.bytes)
+    if file.name:
+        document["filename"] = file.name
+    if file.mime_type:
+        document["mediaType"] = file.mime_type
+    return document
+
+
+def _bytes(text: str) -> dict[str, Any]:
+    """What is no base64 is shown as it came."""
     try:
-        made.raw = base64.b64decode(file.bytes, validate=True)
-    except binascii.Error:
-        made.text = file.bytes  # what is no base64 is shown as it came
-    return made
-
-
-def _metadata(task: Task) -> Struct:
-    own: dict[str, Any] = {"priority": task.priority, **_problem(task.error), **_prompt(task.prompt)}
-    if task.exact is not None:
-        own["exact"] = task.exact
-    return _struct({**task.metadata, "synapsed": own})
+        base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        return {"text": text}
+    return {"raw": text}
 
 
 def _problem(error: TaskError | None) -> dict[str, Any]:
@@ -167,18 +182,6 @@ def _problem(error: TaskError | None) -> dict[str, Any]:
 
 def _prompt(prompt: Prompt | None) -> dict[str, Any]:
     return {} if prompt is None else {"prompt": prompt.model_dump(mode="json")}
-
-
-def _struct(value: dict[str, Any]) -> Struct:
-    struct = Struct()
-    json_format.ParseDict(value, struct)
-    return struct
-
-
-def _value(value: Any) -> Value:
-    message = Value()
-    json_format.ParseDict(value, message)
-    return message
 
 
 # --- A2A to ours -----------------------------------------------------------------------------------------------------
@@ -201,9 +204,8 @@ def message_from(message: pb.Message) -> Message:
     parts = [_part_from(part, index) for index, part in enumerate(message.parts)]
     if not any(isinstance(part, TextPart) and part.text.strip() for part in parts):
         raise A2aError(CONTENT_TYPE_NOT_SUPPORTED, "a message needs a text part that is not blank: it is typed")
-    role: Literal["user", "agent"] = "user"
     metadata = struct_dict(message.metadata) if message.HasField("metadata") else None
-    return Message(role=role, parts=parts, message_id=message.message_id, metadata=metadata)
+    return Message(role="user", parts=parts, message_id=message.message_id, metadata=metadata)
 
 
 def _part_from(part: pb.Part, index: int) -> Part:

@@ -23,7 +23,7 @@ from synapsed.model.task import INTERRUPTED_STATES, TERMINAL_STATES, Task
 __all__ = ["Caller", "Operations"]
 
 _SETTLED: Final = TERMINAL_STATES | INTERRUPTED_STATES
-_OUR_STATES: Final = {number: state for state, number in STATES.items()}
+_OUR_STATES: Final = {pb.TaskState.Value(name): state for state, name in STATES.items()}
 PAGE_DEFAULT: Final = 50
 PAGE_MAX: Final = 100
 SNAPSHOT_TRIES: Final = 5

@@ -1,65 +1,53 @@
 """Request bodies: JSON that is what it says, then a schema that names what is wrong with it."""
 
-import json
-from typing import Any, NoReturn
+import math
+import re
+from typing import Any
 
+import pydantic_core
 from aiohttp import web
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from synapsed.api.context import CONTEXT
 from synapsed.errors import InvalidRequest
 
-__all__ = ["integer_query", "invalid", "json_response", "model_response", "parse_json", "read_model"]
+__all__ = ["encode_json", "integer_query", "invalid", "json_response", "model_response", "parse_json", "read_model"]
 
 ERRORS_TOLD = 10
 """Faults of one body that are listed."""
+_LARGE_EXPONENT = re.compile(rb"[eE]\+?[0-9]{3}")
 INPUT_SHOWN = 100
 """Characters of a wrong value that are shown."""
 
 
-def parse_json(raw: bytes, nesting: int) -> Any:
-    """The value of a JSON text in UTF-8. Raises InvalidRequest; NaN, infinities and lone surrogates are not JSON."""
+def parse_json(raw: bytes) -> Any:
+    """The value of a JSON text. Raises InvalidRequest; NaN, infinities, numbers too large to be one, lone surrogates,
+    text that is not UTF-8 and more than some 200 levels are not JSON here."""
     try:
-        value = json.loads(raw.decode("utf-8"), parse_constant=_no_constant)
-        if b"\\u" in raw:
-            json.dumps(value, ensure_ascii=False).encode("utf-8")
-    except (UnicodeDecodeError, UnicodeEncodeError) as error:
-        raise InvalidRequest(f"the body is not valid UTF-8 text: {error.reason}") from error
-    except json.JSONDecodeError as error:
-        message = f"the body is not valid JSON: {error.msg} (line {error.lineno}, column {error.colno})"
-        raise InvalidRequest(message, line=error.lineno, column=error.colno) from error
-    except RecursionError:
-        raise InvalidRequest(f"the body is nested deeper than {nesting} levels") from None
+        value = pydantic_core.from_json(raw, allow_inf_nan=False, cache_strings="keys")
     except ValueError as error:
         raise InvalidRequest(f"the body is not valid JSON: {error}") from error
-    if _deeper_than(value, nesting):
-        raise InvalidRequest(f"the body is nested deeper than {nesting} levels", limit=nesting)
+    if _LARGE_EXPONENT.search(raw) and _has_infinity(value):
+        raise InvalidRequest("the body is not valid JSON: a number is too large")
     return value
 
 
-def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not a JSON number")
+def _has_infinity(value: Any) -> bool:
+    if isinstance(value, dict):
+        return any(_has_infinity(child) for child in value.values())
+    if isinstance(value, list):
+        return any(_has_infinity(child) for child in value)
+    return isinstance(value, float) and math.isinf(value)
 
 
-def _deeper_than(value: Any, limit: int) -> bool:
-    """Level by level, so that no nesting is too deep to be told."""
-    level = [value]
-    for _ in range(limit + 1):
-        level = [
-            child
-            for item in level
-            if isinstance(item, dict | list)
-            for child in (item.values() if isinstance(item, dict) else item)
-        ]
-        if not level:
-            return False
-    return True
+def encode_json(value: Any) -> bytes:
+    """`value` as JSON; what is no number in JSON becomes null."""
+    return pydantic_core.to_json(value, inf_nan_mode="null")
 
 
 async def read_model[T: BaseModel](request: web.Request, schema: type[T]) -> T:
     """The request's body as `schema`. No body counts as `{}`. Raises InvalidRequest naming field and expectation."""
     raw = await request.read()
-    value = parse_json(raw, request.app[CONTEXT].limits.nesting) if raw.strip() else {}
+    value = parse_json(raw) if raw.strip() else {}
     if not isinstance(value, dict):
         raise InvalidRequest(f"the body must be a JSON object, not {_kind(value)}", expected="object")
     try:
@@ -91,8 +79,7 @@ def integer_query(request: web.Request, name: str, default: int, low: int, high:
 
 
 def json_response(value: Any, *, status: int = 200) -> web.Response:
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    return web.Response(text=text, status=status, content_type="application/json")
+    return web.Response(body=encode_json(value), status=status, content_type="application/json", charset="utf-8")
 
 
 def model_response[T](adapter: TypeAdapter[T], value: T) -> web.Response:

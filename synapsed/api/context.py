@@ -1,10 +1,11 @@
 """What the routes share: the supervisor, the limits, who asks, which agent is meant."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from enum import Enum, auto
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from aiohttp import web
 
@@ -20,7 +21,18 @@ if TYPE_CHECKING:
     from synapsed.api.sdk import A2aSdk
     from synapsed.api.security import Security
 
-__all__ = ["CONTEXT", "RIGHTS", "ApiContext", "Limits", "Streams", "agent_id_of", "agent_of", "rights_of", "task_of"]
+__all__ = [
+    "CONTEXT",
+    "RIGHTS",
+    "ApiContext",
+    "Limits",
+    "Streams",
+    "agent_id_of",
+    "agent_of",
+    "rights_of",
+    "task_of",
+    "to_the_end",
+]
 
 RIGHTS: Final = web.RequestKey("RIGHTS", Rights)
 
@@ -41,8 +53,6 @@ class Limits:
     """Bytes of one WebSocket frame from a client."""
     exit_wait: float = 2.0
     """Seconds a terminal that ended waits for the word of the exit code."""
-    nesting: int = 64
-    """Levels of arrays and objects in a JSON body."""
 
 
 class Streams:
@@ -78,20 +88,21 @@ class Streams:
         The item being waited for is never cancelled by a tick, so none is lost.
         """
         closing = asyncio.create_task(self._closing.wait())
-        pending: asyncio.Task[T] | None = None
+        loop = asyncio.get_running_loop()
+        pending: asyncio.Task[T | Literal[_End.END]] | None = None
         try:
             while not self._closing.is_set():
-                pending = pending or asyncio.create_task(_next(source))
-                waiting: set[asyncio.Task[Any]] = {pending, closing}
-                done, _ = await asyncio.wait(waiting, timeout=tick, return_when=asyncio.FIRST_COMPLETED)
-                if pending in done:
-                    try:
-                        item = pending.result()
-                    except StopAsyncIteration:
+                # Eager: what is there already, as in a stream that catches up, costs no turn of the loop.
+                pending = pending or asyncio.Task(_next(source), loop=loop, eager_start=True)
+                if not pending.done():
+                    waiting: set[asyncio.Task[Any]] = {pending, closing}
+                    await asyncio.wait(waiting, timeout=tick, return_when=asyncio.FIRST_COMPLETED)
+                if pending.done():
+                    if (item := pending.result()) is _END:
                         return
                     pending = None
                     yield item
-                elif not done:
+                elif not closing.done():
                     yield None
         finally:
             tasks = [task for task in (pending, closing) if task is not None]
@@ -102,8 +113,19 @@ class Streams:
                 await source.aclose()
 
 
-async def _next[T](source: AsyncIterator[T]) -> T:
-    return await anext(source)
+class _End(Enum):
+    END = auto()
+
+
+_END: Final = _End.END
+"""What a source gives when it is over: StopAsyncIteration does not pass through a Task."""
+
+
+async def _next[T](source: AsyncIterator[T]) -> T | Literal[_End.END]:
+    try:
+        return await anext(source)
+    except StopAsyncIteration:
+        return _END
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,6 +148,11 @@ class ApiContext:
 
 
 CONTEXT = web.AppKey("CONTEXT", ApiContext)
+
+
+async def to_the_end[T](act: Coroutine[Any, Any, T]) -> T:
+    """Do `act` whole, even where the request is cancelled in the middle of it. Begins at once."""
+    return await asyncio.shield(asyncio.Task(act, loop=asyncio.get_running_loop(), eager_start=True))
 
 
 def rights_of(request: web.Request) -> Rights:

@@ -4,6 +4,7 @@ import hmac
 import os
 import socket
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any, Final
 from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
@@ -145,6 +146,7 @@ def on_unix(request: web.Request) -> bool:
     return sock is not None and sock.family == socket.AF_UNIX
 
 
+@lru_cache(maxsize=256)
 def _hostname(host: str) -> str:
     """The name in a `Host` header, lower-case, without port and brackets; empty for what is no host."""
     try:

@@ -1,11 +1,10 @@
 """Every way into an agent's mailbox goes through here: who sends is settled, and what cannot be typed is refused."""
 
-import asyncio
 from dataclasses import replace
 
 from aiohttp import web
 
-from synapsed.api.context import rights_of
+from synapsed.api.context import rights_of, to_the_end
 from synapsed.api.rights import Rights
 from synapsed.errors import InvalidRequest, UnknownAgent
 from synapsed.interfaces import Control, SendRequest
@@ -37,4 +36,4 @@ async def send(request: web.Request, control: Control, agent_id: str, wanted: Se
     if wanted.task_id is not None:
         rights.require_person("answer prompts")
     # A client that leaves in the middle must not leave a message half accepted.
-    return await asyncio.shield(control.send(agent_id, signed(wanted, rights, control)))
+    return await to_the_end(control.send(agent_id, signed(wanted, rights, control)))

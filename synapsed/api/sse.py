@@ -5,9 +5,7 @@ the log, so that `Last-Event-ID` resumes without a gap or a double, over restart
 """
 
 import asyncio
-import json
 from collections.abc import AsyncIterator
-from typing import Any
 
 from aiohttp import web
 
@@ -26,17 +24,13 @@ SSE_HEADERS = {
 KEEPALIVE = b": keepalive\n\n"
 
 
-def frame(data: str, *, event: str | None = None, event_id: int | None = None) -> bytes:
+def frame(data: bytes, *, event: str | None = None, event_id: int | None = None) -> bytes:
     """One event; `data` is JSON in one line."""
-    lines = [] if event_id is None else [f"id: {event_id}"]
+    lines = [] if event_id is None else [b"id: %d" % event_id]
     if event is not None:
-        lines.append(f"event: {event}")
-    lines.append(f"data: {data}")
-    return ("\n".join(lines) + "\n\n").encode()
-
-
-def dumps(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+        lines.append(b"event: " + event.encode())
+    lines.append(b"data: " + data)
+    return b"\n".join(lines) + b"\n\n"
 
 
 def cursor_of(request: web.Request, log: EventLog, default: int) -> int:

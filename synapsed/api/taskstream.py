@@ -3,7 +3,8 @@
 from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Any
 
-from synapsed.api.sse import dumps, frame
+from synapsed.api.body import encode_json
+from synapsed.api.sse import frame
 from synapsed.clock import iso
 from synapsed.interfaces import Control
 from synapsed.model.events import Event, TaskArtifactAdded, TaskStatusChanged
@@ -18,11 +19,11 @@ def render(event: Event) -> bytes | None:
     """The frame of a task's event, None for one that the seeds' stream has no shape for."""
     data = event.data
     if isinstance(data, TaskStatusChanged):
-        return frame(dumps(_status(event, data)), event="status", event_id=event.id)
+        return frame(encode_json(_status(event, data)), event="status", event_id=event.id)
     if isinstance(data, TaskArtifactAdded):
         artifact = data.artifact.model_dump(mode="json", by_alias=True, exclude_none=True)
         body = {"taskId": event.task_id, "artifact": artifact, "append": data.append}
-        return frame(dumps(body), event="artifact", event_id=event.id)
+        return frame(encode_json(body), event="artifact", event_id=event.id)
     return None
 
 

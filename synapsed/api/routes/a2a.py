@@ -9,12 +9,12 @@ from aiohttp import hdrs, web
 
 from synapsed.a2a.card import MAX_AGE, agent_card, encode
 from synapsed.a2a.replies import Reply, Stream
-from synapsed.api.body import parse_json
+from synapsed.api.body import encode_json, parse_json
 from synapsed.api.context import CONTEXT, ApiContext, agent_id_of, agent_of, rights_of
 from synapsed.api.rights import Rights
 from synapsed.api.security import JSON_TYPES, on_unix, public
 from synapsed.api.sending import send
-from synapsed.api.sse import dumps, frame, serve
+from synapsed.api.sse import frame, serve
 from synapsed.errors import InvalidRequest
 from synapsed.interfaces import SendRequest
 from synapsed.model.task import Task
@@ -83,7 +83,7 @@ async def rpc(request: web.Request) -> web.StreamResponse:
     endpoint = await context.sdk.rpc()
     raw = await request.read()
     try:
-        body = parse_json(raw, context.limits.nesting)
+        body = parse_json(raw)
     except InvalidRequest as error:
         return _reply(request, endpoint.parse_error(error.message))
     caller = _Caller(request, context, rights_of(request), agent_id)
@@ -97,7 +97,8 @@ async def rpc(request: web.Request) -> web.StreamResponse:
 async def _while_connected[T](request: web.Request, answer: Coroutine[Any, Any, T]) -> T:
     """A blocking call of hours must not outlive its client. The task that it waits for does."""
     context = request.app[CONTEXT]
-    task = asyncio.create_task(answer)
+    # Eager: what needs no waiting, as GetTask, is done at once.
+    task = asyncio.Task(answer, loop=asyncio.get_running_loop(), eager_start=True)
     try:
         while not task.done():
             await asyncio.wait({task}, timeout=context.limits.keepalive)
@@ -113,12 +114,12 @@ async def _while_connected[T](request: web.Request, answer: Coroutine[Any, Any, 
 def _reply(request: web.Request, answer: Reply) -> web.Response:
     """With the media type that the client sent."""
     kind = request.content_type if request.content_type in JSON_TYPES else "application/json"
-    return web.Response(body=dumps(answer.body).encode(), status=answer.status, content_type=kind)
+    return web.Response(body=encode_json(answer.body), status=answer.status, content_type=kind)
 
 
 async def _frames(bodies: AsyncGenerator[dict[str, Any]]) -> AsyncGenerator[bytes]:
     try:
         async for body in bodies:
-            yield frame(dumps(body))
+            yield frame(encode_json(body))
     finally:
         await bodies.aclose()

@@ -1,12 +1,10 @@
 """`/control/…`: the person's verbs, on the Unix socket or with the control token."""
 
-import asyncio
-
 from aiohttp import web
 from pydantic import TypeAdapter
 
 from synapsed.api.body import integer_query, json_response, model_response, read_model
-from synapsed.api.context import CONTEXT, agent_id_of, rights_of, task_of
+from synapsed.api.context import CONTEXT, agent_id_of, rights_of, task_of, to_the_end
 from synapsed.api.routes.tasks import cancel, list_tasks, provide_input, task_response
 from synapsed.api.schemas import InputBody, ShutdownBody, StartBody, StopBody
 from synapsed.api.sse import cursor_of, serve
@@ -47,29 +45,29 @@ def routes() -> list[web.RouteDef]:
 async def start(request: web.Request) -> web.Response:
     rights_of(request).require_person("start agents")
     body = await read_model(request, StartBody)
-    return model_response(_VIEW, await asyncio.shield(request.app[CONTEXT].control.start(body.request())))
+    return model_response(_VIEW, await to_the_end(request.app[CONTEXT].control.start(body.request())))
 
 
 async def stop(request: web.Request) -> web.Response:
     rights_of(request).require_person("stop agents")
     body = await read_model(request, StopBody)
     control = request.app[CONTEXT].control
-    return model_response(_VIEW, await asyncio.shield(control.stop(agent_id_of(request), remove=body.remove)))
+    return model_response(_VIEW, await to_the_end(control.stop(agent_id_of(request), remove=body.remove)))
 
 
 async def restart(request: web.Request) -> web.Response:
     rights_of(request).require_person("restart agents")
-    return model_response(_VIEW, await asyncio.shield(request.app[CONTEXT].control.restart(agent_id_of(request))))
+    return model_response(_VIEW, await to_the_end(request.app[CONTEXT].control.restart(agent_id_of(request))))
 
 
 async def kill(request: web.Request) -> web.Response:
     rights_of(request).require_person("kill agents")
-    return model_response(_VIEW, await asyncio.shield(request.app[CONTEXT].control.kill(agent_id_of(request))))
+    return model_response(_VIEW, await to_the_end(request.app[CONTEXT].control.kill(agent_id_of(request))))
 
 
 async def interrupt(request: web.Request) -> web.Response:
     rights_of(request).require_person("interrupt agents")
-    done = await asyncio.shield(request.app[CONTEXT].control.interrupt(agent_id_of(request)))
+    done = await to_the_end(request.app[CONTEXT].control.interrupt(agent_id_of(request)))
     return json_response({"interrupted": done})
 
 
@@ -78,7 +76,7 @@ async def answer_agent(request: web.Request) -> web.Response:
     rights_of(request).require_person("answer prompts")
     body = await read_model(request, InputBody)
     control = request.app[CONTEXT].control
-    await asyncio.shield(control.answer_agent(agent_id_of(request), body.input, body.prompt_id))
+    await to_the_end(control.answer_agent(agent_id_of(request), body.input, body.prompt_id))
     return json_response({"status": "input_provided"})
 
 
@@ -135,5 +133,5 @@ async def shutdown(request: web.Request) -> web.Response:
     """Answers first: `Control.shutdown` says that the daemon shall end, and does not wait for it."""
     rights_of(request).require_person("shut the daemon down")
     body = await read_model(request, ShutdownBody)
-    await asyncio.shield(request.app[CONTEXT].control.shutdown(keep_agents=body.keep_agents))
+    await to_the_end(request.app[CONTEXT].control.shutdown(keep_agents=body.keep_agents))
     return json_response({"status": "shutting_down", "keep_agents": body.keep_agents})

@@ -49,7 +49,7 @@ async def _events(request: web.Request, agent_id: str | None) -> web.StreamRespo
 
 async def _frames(log: EventLog, after: int, agent_id: str | None) -> AsyncGenerator[bytes]:
     async for event in log.follow(after, agent_id=agent_id):
-        yield frame(event.model_dump_json(by_alias=True), event=event.data.type, event_id=event.id)
+        yield frame(event.model_dump_json(by_alias=True).encode(), event=event.data.type, event_id=event.id)
 
 
 async def _texts(log: EventLog, after: int, agent_id: str | None) -> AsyncGenerator[str]:

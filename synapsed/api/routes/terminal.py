@@ -5,13 +5,12 @@ Binary frames are bytes both ways, the first from the server is the redraw. Text
 """
 
 import asyncio
-import json
 from contextlib import suppress
 from typing import Any
 
 from aiohttp import WSCloseCode, WSMsgType, web
 
-from synapsed.api.body import integer_query, parse_json
+from synapsed.api.body import encode_json, integer_query, parse_json
 from synapsed.api.context import CONTEXT, ApiContext, agent_id_of, rights_of
 from synapsed.api.problems import body_of
 from synapsed.api.schemas import COLS_MAX, ROWS_MAX
@@ -123,7 +122,7 @@ class _Session:
 
     async def _command(self, text: str) -> bool:
         """Act on a text frame; True for `detach`."""
-        command = parse_json(text.encode("utf-8", "replace"), self._context.limits.nesting)
+        command = parse_json(text.encode("utf-8", "replace"))
         match command:
             case {"type": "resize", "cols": int(cols), "rows": int(rows)} if (
                 1 <= cols <= COLS_MAX and 1 <= rows <= ROWS_MAX
@@ -143,4 +142,4 @@ class _Session:
 
     async def _say(self, value: dict[str, Any]) -> None:
         with suppress(ConnectionError):
-            await self._socket.send_str(json.dumps(value, ensure_ascii=False, default=str))
+            await self._socket.send_str(encode_json(value).decode())

@@ -1,0 +1,275 @@
+"""SendMessage and GetTask per second, next to the a2a-sdk's reference server, in one run.
+
+    python bench/a2a.py [--seconds S] [--connections N]        (needs the extra `bench`)
+
+Each server runs alone in a process on one core, the load generator on the other. All play the same agent: a task is
+submitted, works, answers, completes; SendMessage blocks until then. `synapsed` has its API, rights and A2A on a control
+that keeps everything in memory, as the reference server does; `synapsed+store` has the real SQLite store behind it.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+sys.path[0] = str(Path(__file__).resolve().parent.parent)  # not this directory: this file is not the SDK `a2a`
+
+SERVERS = ("reference", "synapsed", "synapsed+store")
+
+
+# --- the servers -----------------------------------------------------------------------------------------------------
+
+
+async def serve_synapsed(home: Path, durable: bool) -> None:
+    from contextlib import AsyncExitStack
+
+    from synapsed.api.app import build_context
+    from synapsed.api.security import Security
+    from synapsed.api.servers import ApiServers
+    from synapsed.clock import SystemClock, iso
+    from synapsed.errors import TaskNotFound
+    from synapsed.interfaces import NewEvent, SendRequest
+    from synapsed.model.events import TaskArtifactAdded, TaskStatusChanged
+    from synapsed.model.task import Artifact, Task, TaskState
+    from synapsed.paths import Paths
+    from synapsed.store import SqliteStore
+    from tests.fakes.control import FakeControl
+    from tests.fakes.store import MemoryStore
+
+    class QuickStore(MemoryStore):
+        """Without the copies by way of JSON."""
+
+        async def commit(self, *, events=(), tasks=(), **_):
+            self._tasks.update({task.id: task for task in tasks})
+            return self._append(events)
+
+        async def task(self, task_id):
+            return self._tasks.get(task_id)
+
+    class BenchControl(FakeControl):
+        def __init__(self, store: Any) -> None:
+            super().__init__()
+            self.store = store
+            self.running: set[asyncio.Task[None]] = set()
+
+        async def send(self, agent_id_: str, request: SendRequest) -> Task:
+            now = iso(time.time())
+            task = Task(agent_id=agent_id_, message=request.message, created_at=now, updated_at=now)
+            await self.move(task, TaskState.SUBMITTED)
+            running = asyncio.create_task(self.turn(task))
+            self.running.add(running)
+            running.add_done_callback(self.running.discard)
+            return task
+
+        async def turn(self, task: Task) -> None:
+            task = await self.move(task, TaskState.WORKING)
+            answer = Artifact.answer(f"echo: {task.message.text}")
+            task = task.model_copy(update={"artifacts": [answer], "exact": True})
+            await self.move(task, TaskState.COMPLETED, TaskArtifactAdded(artifact=answer))
+
+        async def move(self, task: Task, state: TaskState, *before: Any) -> Task:
+            task = task.model_copy(update={"status": state, "updated_at": iso(time.time())})
+            new = [NewEvent(task.agent_id, data, task.id) for data in (*before, TaskStatusChanged(state=state))]
+            await self.store.commit(events=new, tasks=[task])
+            return task
+
+        async def task(self, task_id: str, agent_id_: str | None = None) -> Task:
+            task = await self.store.task(task_id)
+            if task is None:
+                raise TaskNotFound("no such task", task_id=task_id)
+            return task
+
+    async with AsyncExitStack() as stack:
+        store = await SqliteStore.open(home / "bench.db", clock=SystemClock()) if durable else QuickStore()
+        stack.push_async_callback(store.close)
+        control = BenchControl(store)
+        control.add("dummy")
+        paths = Paths.from_environ({"SYNAPSED_HOME": str(home), "HOME": str(home)})
+        context = build_context(
+            control=control,
+            security=Security(control=control, token="bench"),
+            clock=SystemClock(),
+            paths=paths,
+            version="0",
+        )
+        servers = ApiServers(context)
+        stack.push_async_callback(servers.close)
+        print(await servers.start_main("127.0.0.1", 0), "/agents/dummy/a2a", flush=True)
+        await asyncio.Event().wait()
+
+
+async def serve_reference() -> None:
+    import logging
+    import socket
+
+    import uvicorn
+    from a2a.helpers import new_task_from_user_message, new_text_part
+    from a2a.server.agent_execution import AgentExecutor
+    from a2a.server.request_handlers import DefaultRequestHandler
+    from a2a.server.routes.jsonrpc_routes import create_jsonrpc_routes
+    from a2a.server.tasks import InMemoryTaskStore, TaskUpdater
+    from a2a.types import AgentCapabilities, AgentCard, AgentInterface
+    from starlette.applications import Starlette
+
+    logging.disable(logging.CRITICAL)
+
+    class Echo(AgentExecutor):
+        async def execute(self, context, event_queue):
+            task = new_task_from_user_message(context.message)
+            await event_queue.enqueue_event(task)
+            updater = TaskUpdater(event_queue, task.id, task.context_id)
+            await updater.start_work()
+            await updater.add_artifact([new_text_part(f"echo: {context.get_user_input()}")], name="output")
+            await updater.complete()
+
+        async def cancel(self, context, event_queue):
+            raise NotImplementedError
+
+    card = AgentCard(
+        name="echo",
+        version="1",
+        supported_interfaces=[AgentInterface(url="http://x/", protocol_binding="JSONRPC", protocol_version="1.0")],
+        capabilities=AgentCapabilities(streaming=True),
+    )
+    handler = DefaultRequestHandler(Echo(), InMemoryTaskStore(), card)
+    app = Starlette(routes=create_jsonrpc_routes(handler, "/a2a"))
+    sock = socket.create_server(("127.0.0.1", 0))
+    print(sock.getsockname()[1], "/a2a", flush=True)
+    await uvicorn.Server(uvicorn.Config(app, log_level="critical", access_log=False)).serve([sock])
+
+
+# --- the load --------------------------------------------------------------------------------------------------------
+
+
+class Client(asyncio.Protocol):
+    """One keep-alive connection; a request at a time, as bytes made before."""
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+        self._waiter: asyncio.Future[bytes] | None = None
+        self._transport: asyncio.Transport | None = None
+
+    def connection_made(self, transport: Any) -> None:
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        self._buffer += data
+        head = self._buffer.find(b"\r\n\r\n")
+        if head < 0:
+            return
+        lowered = bytes(self._buffer[:head]).lower()
+        start = lowered.index(b"content-length:") + 15
+        end = lowered.find(b"\r\n", start)
+        length = int(lowered[start : end if end > 0 else head])
+        if len(self._buffer) >= head + 4 + length and self._waiter is not None:
+            body = bytes(self._buffer[head + 4 : head + 4 + length])
+            del self._buffer[: head + 4 + length]
+            self._waiter.set_result(body)
+
+    async def post(self, request: bytes) -> bytes:
+        assert self._transport is not None
+        self._waiter = asyncio.get_running_loop().create_future()
+        self._transport.write(request)
+        return await self._waiter
+
+
+def request(path: str, method: str, params: dict[str, Any]) -> bytes:
+    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).encode()
+    head = (
+        f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nA2A-Version: 1.0\r\n"
+        f"Content-Length: {len(body)}\r\n\r\n"
+    )
+    return head.encode() + body
+
+
+type Figures = dict[str, tuple[float, float, float]]
+"""Per method: calls per second, p99 in milliseconds, the server's CPU time per call in microseconds."""
+
+
+async def measure(port: int, path: str, pid: int, connections: int, seconds: float) -> Figures:
+    """Every answer is looked at."""
+    server = psutil.Process(pid)
+    loop = asyncio.get_running_loop()
+    clients = [(await loop.create_connection(Client, "127.0.0.1", port))[1] for _ in range(connections)]
+    message = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "hello"}]}
+    send = request(path, "SendMessage", {"message": message, "configuration": {}})
+    first = json.loads(await clients[0].post(send))
+    task_id = first["result"]["task"]["id"]
+    get = request(path, "GetTask", {"id": task_id})
+    figures = {}
+    for method, raw in (("SendMessage", send), ("GetTask", get)):
+        for warm in (True, False):
+            took: list[float] = []
+            until = time.perf_counter() + (min(1.0, seconds / 3) if warm else seconds)
+
+            async def run(client: Client, raw=raw, until=until, took=took) -> None:
+                while (began := time.perf_counter()) < until:
+                    answer = await client.post(raw)
+                    took.append(time.perf_counter() - began)
+                    assert b"TASK_STATE_COMPLETED" in answer, answer
+                    assert b"echo: hello" in answer, answer
+
+            began, cpu = time.perf_counter(), sum(server.cpu_times()[:2])
+            await asyncio.gather(*(run(client) for client in clients))
+            elapsed, cpu = time.perf_counter() - began, sum(server.cpu_times()[:2]) - cpu
+        took.sort()
+        figures[method] = (len(took) / elapsed, took[int(len(took) * 0.99)] * 1000, cpu / len(took) * 1e6)
+    return figures
+
+
+def run_server(name: str, home: Path, args: argparse.Namespace) -> Figures:
+    command = [sys.executable, __file__, "--serve", name, "--home", str(home)]
+    cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
+    if len(cores) > 1:
+        command += ["--core", str(cores[0])]
+        os.sched_setaffinity(0, cores[1:])
+    try:
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+            try:
+                assert server.stdout is not None
+                port, path = server.stdout.readline().split()
+                return asyncio.run(measure(int(port), path, server.pid, args.connections, args.seconds))
+            finally:
+                server.terminate()
+    finally:
+        if cores:
+            os.sched_setaffinity(0, cores)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=float, default=5.0)
+    parser.add_argument("--connections", type=int, default=16)
+    parser.add_argument("--serve", choices=SERVERS, help=argparse.SUPPRESS)
+    parser.add_argument("--home", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--core", type=int, help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.serve:
+        if args.core is not None:
+            os.sched_setaffinity(0, {args.core})
+        serving = serve_reference() if args.serve == "reference" else serve_synapsed(args.home, "store" in args.serve)
+        asyncio.run(serving)
+        return
+    figures = {}
+    for name in SERVERS:
+        with tempfile.TemporaryDirectory() as home:
+            figures[name] = run_server(name, Path(home), args)
+    for method in ("SendMessage", "GetTask"):
+        base = figures["reference"][method][0]
+        for name in SERVERS:
+            rate, p99, cpu = figures[name][method]
+            print(
+                f"{method:12} {name:16} {rate:8.0f}/s {rate / base:5.1f} x  p99 {p99:6.1f} ms  {cpu:6.0f} us CPU a call"
+            )
+
+
+if __name__ == "__main__":
+    main()
