@@ -37,7 +37,9 @@ class Clients:
         """Sends everybody what their sockets take. True when somebody would take more at once."""
         hungry = False
         for client in tuple(self._connections):
+            self._answer(client)
             more = not client.broken and client.pump(channels, exit_record)
+            more = more or (bool(client.backlog) and client.has_room and not client.closing)
             if client.broken or (client.closing and not more and not client.wants_writing):
                 self._drop(client)
             else:
@@ -76,8 +78,16 @@ class Clients:
         if not mask & selectors.EVENT_READ or client.closing:
             return
         try:
-            for frame in client.receive():
-                self._requests.serve(client, frame)
+            client.receive()
+        except ProtocolError as error:
+            client.dismiss(error.code, str(error))
+        self._answer(client)
+
+    def _answer(self, client: Connection) -> None:
+        """Serves what waits, as long as the answers do not pile up."""
+        try:
+            while client.backlog and client.has_room and not client.closing:
+                self._requests.serve(client, client.backlog.popleft())
         except ProtocolError as error:
             client.dismiss(error.code, str(error))
 

@@ -6,6 +6,7 @@ that sends requests and does not read the answers is not read from until it does
 """
 
 import socket
+from collections import deque
 
 from . import frames
 from .channel import OutputChannel
@@ -27,6 +28,7 @@ class Connection:
         "_cursors",
         "_decoder",
         "_out",
+        "backlog",
         "broken",
         "closing",
         "exit_sent",
@@ -40,6 +42,8 @@ class Connection:
         self.sock = sock
         self.version = 0
         """The version agreed on; 0 until the client said HELLO."""
+        self.backlog: deque[Frame] = deque()
+        """Requests that wait until the answers to earlier ones are sent; nothing is read meanwhile."""
         self.broken = False
         self.closing = False
         """Nothing more is read; the connection ends when what waits is sent."""
@@ -53,8 +57,13 @@ class Connection:
         self._cursors: dict[str, int] = {}
 
     @property
+    def has_room(self) -> bool:
+        """Further answers may be made for this client."""
+        return len(self._out) < 2 * HIGH_WATER
+
+    @property
     def wants_reading(self) -> bool:
-        return not self.closing and len(self._out) < 2 * HIGH_WATER
+        return not self.closing and not self.backlog and self.has_room
 
     @property
     def wants_writing(self) -> bool:
@@ -63,21 +72,22 @@ class Connection:
     def dismiss(self, code: str, message: str) -> None:
         """The client broke the protocol: it is told so, and nothing else."""
         self._cursors.clear()
+        self.backlog.clear()
         self.send(frames.REFUSED, {"req": None, "code": code, "message": message})
         self.closing = True
 
-    def receive(self) -> list[Frame]:
-        """The frames that arrived. Raises ProtocolError."""
+    def receive(self) -> None:
+        """Puts the frames that arrived into the backlog. Raises ProtocolError."""
         try:
             data = self.sock.recv(64 * 1024)
         except BlockingIOError:
-            return []
+            return
         except OSError:
             data = b""
         if not data:
             self.broken = True
-            return []
-        return self._decoder.feed(data)
+            return
+        self.backlog.extend(self._decoder.feed(data))
 
     def send(self, kind: int, header: dict[str, object], payload: bytes = b"") -> None:
         self._out += frames.encode(kind, header, payload)
