@@ -29,8 +29,8 @@ from synapsed.model.task import Prompt, Task, TaskState
 from synapsed.profiles import Profile
 from synapsed.supervisor.desk import Desk
 from synapsed.supervisor.inbox import Fact
-from synapsed.supervisor.links import LinkFactory, Timers
-from synapsed.supervisor.program import LaunchPlan, Program
+from synapsed.supervisor.links import LaunchPlan, LinkFactory, Timers
+from synapsed.supervisor.program import Program
 from synapsed.supervisor.restart import RestartState
 from synapsed.supervisor.shell import Shell
 from synapsed.supervisor.turns import Commit

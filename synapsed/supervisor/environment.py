@@ -1,4 +1,4 @@
-"""What an agent's program is run with: its environment, its program, its arguments. Pure but for looking on PATH.
+"""What an agent's program is run with: its environment, its program, its conversation. Pure but for looking on PATH.
 
 The environment is the caller's whole one (kept in the database, 0600, for restarts) or the daemon's, without what
 belongs to another agent or to the caller's terminal, plus the agent's own variables (DESIGN §3). Later wins: base, the
@@ -17,7 +17,7 @@ from uuid import uuid4
 from synapsed.errors import ProgramNotFound
 from synapsed.model.records import AgentRecord
 from synapsed.profiles import Profile
-from synapsed.supervisor.program import LaunchPlan
+from synapsed.supervisor.links import LaunchPlan
 
 __all__ = ["agent_environment", "agent_token", "find_program", "launch_plan"]
 
@@ -126,19 +126,16 @@ LAST_CONVERSATION = "last"
 
 
 def launch_plan(record: AgentRecord, profile: Profile, *, program: str, env: dict[str, str]) -> LaunchPlan:
-    """The final arguments: the profile's, those that continue (or name) the conversation, the agent's own."""
+    """What to run, and whether it goes on with the conversation on record or begins a new one."""
     resume, conversation = profile.resume, record.conversation
     resumed = bool(resume.args) and conversation is not None
-    args = resume.args if resumed else resume.fresh_args
     if not resumed:
         conversation = None
         if _names_conversation(resume.fresh_args):
             conversation = str(uuid4())
         elif resume.args and not resume.needs_conversation and not _names_conversation(resume.args):
             conversation = LAST_CONVERSATION
-    filled = [arg.replace("{conversation}", conversation or "") for arg in args]
-    argv = [program, *profile.args, *filled, *record.args]
-    return LaunchPlan(argv=argv, env=env, conversation=conversation, resumed=resumed)
+    return LaunchPlan(program=program, env=env, conversation=conversation, resumed=resumed)
 
 
 def _names_conversation(args: Sequence[str]) -> bool:

@@ -1,19 +1,33 @@
 """The seam below an agent: how its program is launched, found again, and cleaned up after."""
 
+from dataclasses import dataclass
 from typing import Protocol
 
 from synapsed.interfaces import AgentLink
 from synapsed.model.records import AgentRecord, LaunchRecord
 from synapsed.profiles import Profile
 
-__all__ = ["LinkFactory", "Timer", "Timers"]
+__all__ = ["LaunchPlan", "LinkFactory", "Timer", "Timers"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchPlan:
+    """What to run: `program` in place of the profile's command, with exactly `env` but for what the profile's channels
+    add. `conversation` is the id for the profile's resume arguments: of an earlier conversation where `resumed`, else
+    of a new one."""
+
+    program: str
+    env: dict[str, str]
+    conversation: str | None = None
+    resumed: bool = False
 
 
 class LinkFactory(Protocol):
     """Makes links. A link is returned unopened: the agent stores its `launch`, then opens it."""
 
-    async def launch(self, record: AgentRecord, profile: Profile, argv: list[str], env: dict[str, str]) -> AgentLink:
-        """Start the program `argv` with exactly `env` in `record.cwd`, under a new keeper. Raises LaunchError."""
+    async def launch(self, record: AgentRecord, profile: Profile, launch: LaunchPlan) -> AgentLink:
+        """Start the program in `record.cwd` with the profile's arguments, those of its channels and `record.args`,
+        under a new keeper. Raises LaunchError."""
         ...
 
     async def adopt(self, record: AgentRecord, profile: Profile) -> AgentLink | None:

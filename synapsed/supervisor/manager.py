@@ -10,6 +10,7 @@ import hmac
 import shutil
 import signal
 import socket
+import sys
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,9 +43,9 @@ from synapsed.profiles import Profile, ProfileLibrary
 from synapsed.supervisor import environment, turns, views
 from synapsed.supervisor.agent import Agent
 from synapsed.supervisor.ancestry import Root, owner_of
-from synapsed.supervisor.links import LinkFactory, Timer, Timers
+from synapsed.supervisor.links import LaunchPlan, LinkFactory, Timer, Timers
 from synapsed.supervisor.ports import Ports, announceable
-from synapsed.supervisor.program import LIVE_STATES, LaunchPlan
+from synapsed.supervisor.program import LIVE_STATES
 from synapsed.supervisor.registry import Registry
 from synapsed.supervisor.restart import RestartState
 
@@ -429,7 +430,7 @@ class Manager:
             token=environment.agent_token(settings.control_token, record.id),
             tool_dir=settings.tool_dir,
         )
-        command = self._config_of(record).command or profile.command
+        command = self._config_of(record).command or profile.argv(sys.executable)[0]
         program = environment.find_program(command, cwd=record.cwd, env=env, profile=profile.name)
         return environment.launch_plan(record, profile, program=program, env=env)
 

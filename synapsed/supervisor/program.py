@@ -10,7 +10,6 @@ import asyncio
 import contextlib
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 from synapsed.clock import Clock
@@ -21,26 +20,15 @@ from synapsed.model.events import AgentAlert, ProcessChanged
 from synapsed.model.records import AgentRecord, LaunchRecord
 from synapsed.profiles import Profile
 from synapsed.supervisor.lifecycle import Lifecycle, ProcessEvent
-from synapsed.supervisor.links import LinkFactory, Timer
+from synapsed.supervisor.links import LaunchPlan, LinkFactory, Timer
 from synapsed.supervisor.restart import Decision, GiveUp, Rest, RestartState, Retry
 from synapsed.supervisor.shell import Shell
 from synapsed.supervisor.turns import Commit, describe_exit
 
-__all__ = ["LaunchPlan", "Program", "ProgramOwner"]
+__all__ = ["LIVE_STATES", "Program", "ProgramOwner"]
 
 LIVE_STATES = frozenset({ProcessState.STARTING, ProcessState.RUNNING, ProcessState.STOPPING})
 """States in which a program may exist."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LaunchPlan:
-    """What to run. `conversation` is the id in `argv`, if there is one: of an earlier conversation where `resumed`,
-    else of a new one."""
-
-    argv: list[str]
-    env: dict[str, str]
-    conversation: str | None = None
-    resumed: bool = False
 
 
 class ProgramOwner(Protocol):
@@ -226,8 +214,7 @@ class Program:
             await asyncio.wait([self._sweeping])
         try:
             plan = self._plan(self.record)
-            record = self.record.model_copy(update={"conversation": plan.conversation})
-            link = await self._factory.launch(record, self.profile, plan.argv, plan.env)
+            link = await self._factory.launch(self.record, self.profile, plan)
         except (SynapsedError, OSError) as error:
             failure = error if isinstance(error, SynapsedError) else AgentError(str(error))
             await self._shell.call(lambda: self._launch_failed(failure), internal=True)

@@ -23,6 +23,7 @@ from synapsed.model.agent import Activity
 from synapsed.model.records import AgentRecord, LaunchRecord, TurnRecord
 from synapsed.model.task import Prompt
 from synapsed.profiles import Profile
+from synapsed.supervisor.links import LaunchPlan
 
 __all__ = ["FakeLink", "FakeLinkFactory"]
 
@@ -163,7 +164,7 @@ class _Attachment:
 class FakeLinkFactory:
     def __init__(self) -> None:
         self.links: list[FakeLink] = []
-        self.launched: list[tuple[AgentRecord, list[str], dict[str, str]]] = []
+        self.launched: list[tuple[AgentRecord, LaunchPlan]] = []
         self.programs: dict[str, LaunchRecord] = {}
         """Launch by agent's id: programs that a new daemon finds."""
         self.dead: dict[str, LinkExited] = {}
@@ -177,14 +178,14 @@ class FakeLinkFactory:
         """The newest link."""
         return self.links[-1]
 
-    async def launch(self, record: AgentRecord, profile: Profile, argv: list[str], env: dict[str, str]) -> FakeLink:
+    async def launch(self, record: AgentRecord, profile: Profile, launch: LaunchPlan) -> FakeLink:
         if self.gate is not None:
             await self.gate
         if self.refuse is not None:
             raise self.refuse
         number = len(self.launched)
-        self.launched.append((record, argv, env))
-        launch = LaunchRecord(
+        self.launched.append((record, launch))
+        launched = LaunchRecord(
             launch_id=f"launch-{number}",
             socket="/nowhere",
             keeper_pid=10_000_000 + number,
@@ -194,8 +195,8 @@ class FakeLinkFactory:
             spool_start=0,
             started_at=1_700_000_000.0,
         )
-        self.programs[record.id] = launch
-        return self._link(launch)
+        self.programs[record.id] = launched
+        return self._link(launched)
 
     async def adopt(self, record: AgentRecord, profile: Profile) -> FakeLink | None:
         launch = self.programs.get(record.id)

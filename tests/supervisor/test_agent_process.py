@@ -285,41 +285,54 @@ async def test_stop_remove_leaves_only_the_tasks(world: World) -> None:
 # --- conversations ---
 
 
-async def test_a_conversation_is_resumed_once_there_was_a_turn(world: World) -> None:
-    await world.start("talker")
-    argv = world.factory.launched[0][1]
-    assert argv[1:3] == ["--first", "--session"]
-    chosen = argv[3]
-    assert world.factory.launched[0][0].conversation == chosen
-    await world.manager.restart(TALKER)
-    assert "--session" in world.factory.launched[1][1]  # nothing was said: nothing to resume
-    assert world.factory.launched[1][1][3] != chosen
-    world.link.emit(LinkSession("told"))
+def plans(world: World) -> list[tuple[bool, str | None]]:
+    return [(plan.resumed, plan.conversation) for _, plan in world.factory.launched]
+
+
+async def worked(world: World) -> None:
     world.link.observe_as(Activity.BUSY)
     await until(lambda: world.manager.view(TALKER).activity is Activity.BUSY)
+
+
+async def test_a_conversation_is_resumed_once_there_was_a_turn(world: World) -> None:
+    await world.start("talker")
     await world.manager.restart(TALKER)
-    assert world.factory.launched[2][1][1:] == ["--first", "--resume", "told"]
+    (_, first), (resumed, second) = plans(world)
+    assert first is not None
+    assert not resumed  # nothing was said: there is nothing to resume
+    assert second not in (None, first)
+    world.link.emit(LinkSession("told"))
+    await worked(world)
+    await world.manager.restart(TALKER)
+    assert plans(world)[2] == (True, "told")
     assert (await world.store.agents())[0].launch.resumed
+
+
+async def test_a_program_that_continues_its_last_conversation_needs_no_id(world: World) -> None:
+    await world.start("last")
+    agent = world.manager.resolve("last")
+    world.link.observe_as(Activity.BUSY)
+    await until(lambda: world.manager.view(agent).activity is Activity.BUSY)
+    await world.manager.restart(agent)
+    assert [resumed for resumed, _ in plans(world)] == [False, True]
 
 
 async def test_a_conversation_that_cannot_be_resumed_is_given_up(world: World) -> None:
     await world.start("talker")
-    world.link.observe_as(Activity.BUSY)
-    await until(lambda: world.manager.view(TALKER).activity is Activity.BUSY)
+    await worked(world)
     await world.manager.restart(TALKER)
-    assert "--resume" in world.factory.launched[1][1]
+    assert plans(world)[1] == (True, plans(world)[0][1])
     world.link.die(1)
     await world.agent_is(TALKER, ProcessState.BACKOFF)
     assert world.told(AgentAlert, lambda d: d.code) == ["CONVERSATION_LOST"]
     world.clock.advance(1)
     await world.agent_is(TALKER, ProcessState.RUNNING)
-    assert "--session" in world.factory.launched[2][1]
+    assert not plans(world)[2][0]
 
 
 async def test_a_crash_of_a_resumed_program_that_was_ready_keeps_the_conversation(world: World) -> None:
     await world.start("talker")
-    world.link.observe_as(Activity.BUSY)
-    await until(lambda: world.manager.view(TALKER).activity is Activity.BUSY)
+    await worked(world)
     for number in (1, 2):
         world.link.die(1)
         await world.agent_is(TALKER, ProcessState.BACKOFF)
@@ -327,7 +340,7 @@ async def test_a_crash_of_a_resumed_program_that_was_ready_keeps_the_conversatio
         await world.agent_is(TALKER, ProcessState.RUNNING)
         world.link.ready()
         await until(lambda: world.manager.view(TALKER).activity is Activity.READY)
-        assert "--resume" in world.factory.launched[number][1]
+        assert plans(world)[number] == (True, plans(world)[0][1])
 
 
 # --- from one daemon to the next ---
@@ -441,7 +454,7 @@ async def test_stopped_agents_stay_stopped_and_can_be_restarted(world: World) ->
     await restarted(world)
     assert world.manager.view(AGENT).state == "stopped"
     await world.manager.restart(AGENT)
-    assert world.factory.launched[-1][1][1:] == ["--flag"]
+    assert world.factory.launched[-1][0].args == ["--flag"]
 
 
 async def test_a_message_that_waited_over_the_daemon_s_end(world: World) -> None:

@@ -103,7 +103,7 @@ async def test_the_environment(world: World) -> None:
         extra_env={"MORE": "m"},
         cwd="/tmp",
     )
-    env = world.factory.launched[0][2]
+    env = world.factory.launched[0][1].env
     token = agent_token("t" * 43, AGENT)
     assert env == {
         "PATH": "/usr/bin:/bin:/opt/tool",
@@ -122,12 +122,12 @@ async def test_the_environment(world: World) -> None:
     assert world.manager.token_owner(token) == AGENT
     assert world.manager.token_owner("stolen") is None
     await world.manager.restart(AGENT)
-    assert world.factory.launched[1][2] == env
+    assert world.factory.launched[1][1].env == env
 
 
 async def test_without_a_caller_the_daemon_s_environment(world: World) -> None:
     await world.start()
-    env = world.factory.launched[0][2]
+    env = world.factory.launched[0][1].env
     assert env["HOME"] == "/root"
     assert env["SYNAPSE_AGENT_ID"] == AGENT
 
@@ -144,21 +144,21 @@ async def test_configured_agents_are_listed_and_started_if_they_say_so(quiet_wor
         "auto": ("running", 8190),
         "idle": ("stopped", 8192),
     }
-    record, argv, env = world.factory.launched[0]
-    assert (record.cwd, argv[1:], env["A"]) == ("/tmp", ["-x"], "1")
+    record, launch = world.factory.launched[0]
+    assert (record.cwd, record.args, launch.env["A"]) == ("/tmp", ["-x"], "1")
     await world.manager.restart(world.manager.resolve("idle"))
     await world.manager.close(keep_agents=True)
     world.agents = {"auto": AgentConfig(profile="fake", args=["-y"])}
     await world.daemon()
     assert {v.name for v in world.manager.agents()} == {"auto", "idle"}
     await world.manager.restart(world.manager.resolve("auto"))
-    assert world.factory.launched[-1][1][1:] == ["-y"]
+    assert world.factory.launched[-1][0].args == ["-y"]
 
 
 async def test_a_configured_command(quiet_world: World) -> None:
     quiet_world.agents = {"x": AgentConfig(profile="fake", command="/bin/cat", autostart=True)}
     await quiet_world.daemon()
-    assert quiet_world.factory.launched[0][1] == ["/bin/cat"]
+    assert quiet_world.factory.launched[0][1].program == "/bin/cat"
 
 
 async def test_an_agent_that_cannot_be_started_does_not_keep_the_others(quiet_world: World) -> None:
@@ -246,7 +246,7 @@ async def test_shutdown_is_the_daemon_s_business(world: World) -> None:
 
 async def test_profiles(world: World) -> None:
     rows = world.manager.profiles()
-    assert [row["name"] for row in rows] == ["fake", "talker"]
+    assert [row["name"] for row in rows] == ["fake", "last", "talker"]
     assert rows[0]["ports"] == [8190, 8192]
 
 

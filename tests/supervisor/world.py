@@ -35,6 +35,13 @@ args = ["--resume", "{conversation}"]
 fresh_args = ["--session", "{conversation}"]
 """
 
+LAST = """
+command = "sh"
+ports = [8160, 8160]
+[resume]
+args = ["--continue"]
+"""
+
 PERMISSION = Prompt(
     prompt_id="p1",
     type="permission",
@@ -52,6 +59,7 @@ class World:
         profiles.mkdir()
         (profiles / "fake.toml").write_text(PROFILE)
         (profiles / "talker.toml").write_text(TALKER)
+        (profiles / "last.toml").write_text(LAST)
         self.library = ProfileLibrary([profiles])
         self.clock = FakeClock()
         self.store = MemoryStore(self.clock)
