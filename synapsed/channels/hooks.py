@@ -5,7 +5,6 @@ still open is late news of a turn that is over (an interrupt may overtake it), a
 """
 
 import asyncio
-import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -18,6 +17,7 @@ from synapsed.channels import transcripts
 from synapsed.channels.injection import LaunchContext
 from synapsed.channels.maildir import TAKEN_MAX, Maildir, Report
 from synapsed.channels.transcripts import TurnKey, TurnRead, at_path, clean
+from synapsed.channels.wording import error_code
 from synapsed.model.facts import (
     AssistantSaid,
     ChannelFact,
@@ -288,10 +288,7 @@ class HookChannel:
         return self._code_of("\n".join(texts))
 
     def _code_of(self, text: str) -> str:
-        for pattern, code in self._channel.error_codes.items():
-            if re.search(pattern, text, re.MULTILINE):
-                return code
-        return "MODEL_ERROR"
+        return error_code(self._channel.error_codes, text)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,369 @@
+"""A program's own HTTP server: sessions of messages, and a stream of server-sent events that says what happens to them.
+
+The stream tells when to look, the messages say what is: a turn is a message of the user's, its answer is the last
+assistant message whose `parentID` it is. When the connection was lost the messages say what was missed.
+"""
+
+import asyncio
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from typing import Any
+
+import aiohttp
+import structlog
+
+from synapsed.channels.injection import LaunchContext
+from synapsed.channels.transcripts import at_path, clean
+from synapsed.channels.wording import error_code
+from synapsed.model.facts import (
+    AssistantSaid,
+    ChannelFact,
+    PermissionAsked,
+    PromptAccepted,
+    SessionStarted,
+    TurnEnded,
+    TurnFailed,
+    TurnInterrupted,
+)
+from synapsed.profiles import Channel
+
+__all__ = ["EventStream", "SessionServerChannel"]
+
+HELLO_SECONDS = 1.0
+"""A connection made while the program starts may never be answered: try another after so long."""
+SILENCE_SECONDS = 30.0
+"""The server sends a heartbeat every 10 s."""
+REQUEST_SECONDS = 10.0
+RETRY_SECONDS = 0.5
+EVENT_MAX_BYTES = 32 << 20
+ANSWER_MAX_BYTES = 64 << 20
+MESSAGES_FIRST = 20
+"""How many messages are asked for first; all, where the turn is longer."""
+TURNS_OPEN_MAX = 50
+TEXTS_MAX = 1000
+MESSAGE_MAX = 2000
+"""Characters of an error's text."""
+ABORTED = "MessageAbortedError"
+"""The server's name for a turn that a person stopped."""
+
+_TROUBLE = (aiohttp.ClientError, TimeoutError, OSError, ValueError)
+_log = structlog.get_logger(__name__)
+
+type _Message = dict[str, Any]
+
+
+class EventStream:
+    """Takes bytes of a server-sent stream, gives the JSON objects of its `data:` lines. ValueError: one is too long."""
+
+    def __init__(self) -> None:
+        self._rest = bytearray()
+
+    def feed(self, data: bytes) -> Iterator[dict[str, Any]]:
+        self._rest += data
+        if b"\n" not in data:
+            if len(self._rest) > EVENT_MAX_BYTES:
+                raise ValueError(f"an event of more than {EVENT_MAX_BYTES} bytes")
+            return
+        *lines, rest = bytes(self._rest).split(b"\n")
+        self._rest = bytearray(rest)
+        for line in lines:
+            if line.startswith(b"data:"):
+                with suppress(ValueError, RecursionError):
+                    event = json.loads(line[5:].decode("utf-8", "replace"))
+                    if isinstance(event, dict):
+                        yield event
+
+
+class SessionServerChannel:
+    """One agent's server, found on `context.port`. Looks nothing up in the past but the conversation it knows."""
+
+    def __init__(self, *, name: str, channel: Channel, context: LaunchContext) -> None:
+        self.name = name
+        self._channel = channel
+        self._context = context
+        self._base = f"http://127.0.0.1:{context.port}"
+        self._emit: Callable[[ChannelFact], None] | None = None
+        self._client: aiohttp.ClientSession | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._retry = asyncio.Event()
+        self._session: str | None = None
+        self._children: set[str] = set()
+        """Sessions of subagents: not this agent's turns."""
+        self._open: dict[str, str] = {}
+        """Turns accepted and not known to be over: id of the user's message → session."""
+        self._waiting: dict[str, str] = {}
+        """User's messages whose text has not come yet."""
+        self._known: dict[str, None] = {}
+        """User's messages that were told: their records are sent again later."""
+        self._texts: dict[str, dict[str, str]] = {}
+        """Text parts by assistant message."""
+        self._said: set[str] = set()
+        self._error: dict[str, Any] = {}
+        """The turn's error, which is told before its message has it."""
+
+    async def open(self, emit: Callable[[ChannelFact], None]) -> None:
+        """Begin; returns before the program's server is up."""
+        self._emit = emit
+        self._client = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=REQUEST_SECONDS))
+        self._task = asyncio.create_task(self._run(), name=f"{self._context.agent_id} {self.name}")
+
+    async def poll(self) -> None:
+        """Connect now, if that was waiting."""
+        self._retry.set()
+
+    async def last_answer(self, since_ns: int) -> str | None:
+        """The answer to the last prompt given since `since_ns`."""
+        session = self._session
+        if session is None:
+            return None
+        since_ms = (time.time_ns() - (time.monotonic_ns() - since_ns)) // 1_000_000
+        try:
+            messages = await self._messages(session, None)
+        except _TROUBLE as error:
+            _log.debug("no answer to be had", agent=self._context.agent_id, error=str(error))
+            return None
+        users = [m for m in messages if _role(m) == "user" and _created(m) >= since_ms]
+        if not users:
+            return None
+        replies = _replies(messages, _id(users[-1]))
+        return _text(replies[-1]) if replies and _finish(replies[-1]) == "answered" else None
+
+    async def settled(self, at_ns: int) -> None:
+        """Nothing is kept here: the program keeps its messages itself."""
+
+    async def close(self) -> None:
+        self._emit = None
+        if self._task is not None:
+            self._task.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._task
+        if self._client is not None:
+            await self._client.close()
+
+    # --- the connection ----------------------------------------------------------------------------------------------
+
+    async def _run(self) -> None:
+        while True:
+            try:
+                await self._listen()
+            except _TROUBLE as error:
+                _log.debug("event stream ended", agent=self._context.agent_id, error=str(error))
+            self._retry.clear()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._retry.wait(), RETRY_SECONDS)
+
+    async def _listen(self) -> None:
+        assert self._client is not None
+        limit = aiohttp.ClientTimeout(total=None, sock_connect=HELLO_SECONDS, sock_read=SILENCE_SECONDS)
+        request = self._client.get(f"{self._base}/event", timeout=limit)
+        response = await asyncio.wait_for(request, HELLO_SECONDS)
+        async with response:
+            response.raise_for_status()
+            stream = EventStream()
+            caught_up = False
+            async for data in response.content.iter_any():
+                for event in stream.feed(data):
+                    if not caught_up:  # connected: from here on nothing is missed
+                        caught_up = True
+                        await self._catch_up()
+                    await self._hear(event)
+
+    async def _get(self, path: str, **params: str) -> Any:
+        assert self._client is not None
+        async with self._client.get(f"{self._base}{path}", params=params) as response:
+            response.raise_for_status()
+            body = bytearray()
+            async for data in response.content.iter_any():
+                body += data
+                if len(body) > ANSWER_MAX_BYTES:
+                    raise ValueError(f"{path}: more than {ANSWER_MAX_BYTES} bytes")
+            return json.loads(body)
+
+    async def _messages(self, session: str, user: str | None) -> list[_Message]:
+        """The session's messages, oldest first: at least from the message `user` on, where that is given."""
+        answer = await self._get(f"/session/{session}/message", limit=str(MESSAGES_FIRST))
+        if user is None or not any(_id(message) == user for message in _objects(answer)):
+            answer = await self._get(f"/session/{session}/message")
+        return _objects(answer)
+
+    async def _catch_up(self) -> None:
+        """What happened while nobody listened, in the conversation that is known."""
+        session = self._session or self._context.conversation
+        found = {str(s.get("id")): s for s in _objects(await self._get("/session"))}
+        self._children |= {id_ for id_, s in found.items() if s.get("parentID")}
+        if session not in found:
+            return
+        self._session = session
+        users = [m for m in await self._messages(session, None) if _role(m) == "user"]
+        if users and _id(users[-1]) not in self._known:
+            self._accept(session, _id(users[-1]), _text(users[-1]), _created(users[-1]))
+        status = at_path(await self._get("/session/status"), session)
+        if self._open and at_path(status, "type") in (None, "idle"):
+            await self._end_turns(session)
+
+    # --- events ------------------------------------------------------------------------------------------------------
+
+    async def _hear(self, event: Mapping[str, Any]) -> None:
+        given = event.get("properties")
+        if not isinstance(given, dict):
+            return
+        session = _word(given, "sessionID") or _word(given, "info.sessionID") or _word(given, "part.sessionID") or ""
+        if _word(given, "info.parentID") and _word(given, "info.id") == session:
+            self._children.add(session)
+        if session in self._children:
+            return
+        match event.get("type"):
+            case "message.updated":
+                self._hear_message(given, session)
+            case "message.part.updated":
+                self._hear_part(given)
+            case "permission.asked":
+                self._say(
+                    PermissionAsked(
+                        channel=self.name,
+                        at_ns=time.monotonic_ns(),
+                        session=session,
+                        turn=next(reversed(self._open), None),
+                        tool=_word(given, "permission") or "",
+                        input=given["metadata"] if isinstance(given.get("metadata"), dict) else {},
+                        request=_word(given, "id"),
+                    )
+                )
+            case "session.error":
+                error = given.get("error")
+                self._error = error if isinstance(error, dict) else {}
+            case "session.idle":
+                await self._end_turns(session)
+
+    def _hear_message(self, given: Mapping[str, Any], session: str) -> None:
+        message = {"info": given.get("info")}
+        id_, role = _id(message), _role(message)
+        if role == "user" and id_ not in self._known:
+            self._waiting[id_] = session
+        elif role == "assistant" and _finish(message) == "goes on":
+            text = "\n\n".join(self._texts.pop(id_, {}).values())
+            self._progress(id_, text, _completed(message), session, _parent(message))
+
+    def _hear_part(self, given: Mapping[str, Any]) -> None:
+        part = given.get("part")
+        if not isinstance(part, dict) or part.get("type") != "text" or not isinstance(part.get("text"), str):
+            return
+        message = str(part.get("messageID"))
+        if (session := self._waiting.pop(message, None)) is not None:
+            self._accept(session, message, clean(part["text"]), _number(given.get("time")))
+        elif part["text"] and message not in self._known:
+            if len(self._texts) >= TEXTS_MAX:
+                self._texts.clear()
+            self._texts.setdefault(message, {})[str(part.get("id"))] = clean(part["text"])
+
+    def _accept(self, session: str, id_: str, text: str, created_ms: int) -> None:
+        self._error = {}
+        self._known[id_] = None
+        self._open[id_] = session
+        for kept in (self._known, self._open):
+            while len(kept) > TURNS_OPEN_MAX:
+                del kept[next(iter(kept))]
+        if session != self._session:
+            self._session = session
+            self._say(SessionStarted(channel=self.name, at_ns=_ns(created_ms), session=session))
+        self._say(PromptAccepted(channel=self.name, at_ns=_ns(created_ms), session=session, turn=id_, prompt=text))
+
+    async def _end_turns(self, session: str) -> None:
+        """The session does nothing more: what became of its open turns."""
+        for user in [user for user, of in self._open.items() if of == session]:
+            replies = _replies(await self._messages(session, user), user)
+            self._open.pop(user, None)
+            for reply in replies[:-1]:
+                self._progress(_id(reply), _text(reply), _completed(reply), session, user)
+            self._end_turn(session, user, replies)
+        self._texts.clear()
+
+    def _end_turn(self, session: str, user: str, replies: list[_Message]) -> None:
+        last = replies[-1] if replies else {}
+        at_ns = _ns(_completed(last)) if _completed(last) else time.monotonic_ns()
+        error = at_path(last, "info.error") or self._error
+        if _finish(last) == "answered" and not error:
+            self._say(TurnEnded(channel=self.name, at_ns=at_ns, session=session, turn=user, answer=_text(last)))
+        elif error and _word(error, "name") != ABORTED:
+            name, message = _word(error, "name") or "", _word(error, "data.message") or ""
+            code = error_code(self._channel.error_codes, f"{name}\n{at_path(error, 'data.statusCode')}\n{message}")
+            text = (message or name)[:MESSAGE_MAX]
+            self._say(TurnFailed(channel=self.name, at_ns=at_ns, session=session, turn=user, code=code, message=text))
+        else:
+            self._say(TurnInterrupted(channel=self.name, at_ns=at_ns, session=session, turn=user))
+
+    def _progress(self, id_: str, text: str, at_ms: int, session: str, turn: str | None) -> None:
+        if not text or id_ in self._said:
+            return
+        if len(self._said) >= TEXTS_MAX:
+            self._said.clear()
+        self._said.add(id_)
+        self._say(
+            AssistantSaid(channel=self.name, at_ns=_ns(at_ms), session=session, turn=turn, message_id=id_, text=text)
+        )
+
+    def _say(self, fact: ChannelFact) -> None:
+        if self._emit is not None:
+            self._emit(fact)
+
+
+# --- messages: {"info": {id, role, parentID, finish, error, time: {created, completed}}, "parts": [{type, text}]} -----
+
+
+def _id(message: _Message) -> str:
+    return _word(message, "info.id") or ""
+
+
+def _role(message: _Message) -> str:
+    return _word(message, "info.role") or ""
+
+
+def _parent(message: _Message) -> str | None:
+    return _word(message, "info.parentID")
+
+
+def _created(message: _Message) -> int:
+    return _number(at_path(message, "info.time.created"))
+
+
+def _completed(message: _Message) -> int:
+    return _number(at_path(message, "info.time.completed"))
+
+
+def _finish(message: _Message) -> str:
+    """`answered`, `goes on` (it called a tool), or `stopped`: it failed, was aborted, or never came to an end."""
+    reason = _word(message, "info.finish")
+    if reason is None or at_path(message, "info.error") is not None:
+        return "stopped"
+    return "goes on" if reason == "tool-calls" else "answered"
+
+
+def _text(message: _Message) -> str:
+    parts = _objects(message.get("parts"))
+    texts = [p["text"] for p in parts if p.get("type") == "text" and not p.get("synthetic") and p.get("text")]
+    return clean("\n\n".join(text for text in texts if isinstance(text, str)))
+
+
+def _replies(messages: list[_Message], user: str) -> list[_Message]:
+    return [m for m in messages if _role(m) == "assistant" and _parent(m) == user]
+
+
+def _objects(value: Any) -> list[dict[str, Any]]:
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def _word(value: Any, path: str) -> str | None:
+    found = at_path(value, path)
+    return found if isinstance(found, str) and found else None
+
+
+def _number(value: Any) -> int:
+    return int(value) if isinstance(value, int | float) else 0
+
+
+def _ns(wall_ms: int) -> int:
+    """A time of the program's (Unix milliseconds, cut off: counted to their end) on the monotonic clock; now for 0."""
+    now_ns = time.monotonic_ns()
+    return min(now_ns, now_ns - (time.time_ns() - (wall_ms + 1) * 1_000_000)) if wall_ms else now_ns

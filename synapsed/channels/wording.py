@@ -1,0 +1,14 @@
+"""What an error's words mean, by a profile's patterns."""
+
+import re
+from collections.abc import Mapping
+
+__all__ = ["error_code"]
+
+
+def error_code(patterns: Mapping[str, str], text: str) -> str:
+    """The code (DESIGN §6) of the first pattern that is found in `text`, else MODEL_ERROR."""
+    for pattern, code in patterns.items():
+        if re.search(pattern, text, re.MULTILINE):
+            return code
+    return "MODEL_ERROR"
