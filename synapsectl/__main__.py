@@ -5,24 +5,20 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from typing import NamedTuple, NoReturn, Protocol, cast
+from typing import NoReturn, Protocol, cast
 
 from synapsectl.context import Context
 from synapsectl.errors import CtlError
 from synapsectl.output import PROGRAM, Output
+from synapsectl.verbs import ALIASES, VERBS, Verb
 
-__all__ = ["ALIASES", "VERBS", "main"]
+__all__ = ["main"]
 
 USAGE = 2
 INTERRUPTED = 130
 """128 + SIGINT, as a shell has it."""
 PIPE_CLOSED = 141
 """128 + SIGPIPE: whoever read our output has enough."""
-
-
-class Verb(NamedTuple):
-    module: str
-    help: str
 
 
 class Command(Protocol):
@@ -33,33 +29,6 @@ class Command(Protocol):
 
     @staticmethod
     def run(args: argparse.Namespace, ctx: Context) -> int: ...
-
-
-VERBS = {
-    "start": Verb("start", "start an agent"),
-    "run": Verb("run", "start an agent and attach to it"),
-    "stop": Verb("stop", "stop agents and everything they started"),
-    "restart": Verb("restart", "stop agents and start them again in their conversation"),
-    "kill": Verb("kill", "kill agents' programs; their restart policy applies"),
-    "list": Verb("list_", "the agents and what they are doing"),
-    "status": Verb("status", "one agent closely, or the daemon"),
-    "attach": Verb("attach", "put this terminal on an agent"),
-    "send": Verb("send", "send a message to agents, and wait for the answers"),
-    "tasks": Verb("tasks", "the messages and what became of them"),
-    "task": Verb("task", "one task, with its answer"),
-    "input": Verb("input_", "answer what an agent asks"),
-    "approve": Verb("approve", "answer yes to what an agent asks"),
-    "deny": Verb("deny", "answer no to what an agent asks"),
-    "cancel": Verb("cancel", "cancel a task, or interrupt an agent"),
-    "logs": Verb("logs", "what an agent printed"),
-    "events": Verb("events", "what happens, as it happens"),
-    "screen": Verb("screen", "an agent's screen now"),
-    "profiles": Verb("profiles", "the kinds of agents that can be started"),
-    "shutdown": Verb("shutdown", "stop the daemon"),
-    "completion": Verb("completion", "a completion script for a shell"),
-    "version": Verb("version", "versions of the tool and of the daemon"),
-}
-ALIASES = {"ls": "list"}
 
 
 def main(argv: Sequence[str] | None = None) -> int:

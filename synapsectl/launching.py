@@ -15,6 +15,7 @@ DEFAULT_SIZE = (120, 40)
 
 
 def add_start_options(parser: argparse.ArgumentParser) -> None:
+    parser.usage = f"{parser.prog} PROFILE [options] [-- ARGUMENT…]"
     parser.add_argument("profile", help="what to start, see 'synapsectl profiles list'; its arguments follow after --")
     parser.add_argument("--name", help="the agent's name; the profile's where that is free")
     parser.add_argument("--port", type=int, help="the agent's own port; one of the profile's range otherwise")
@@ -27,7 +28,6 @@ def add_start_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--cols", type=int, help="columns of its terminal; as many as this one has otherwise")
     parser.add_argument("--rows", type=int, help="rows of its terminal; as many as this one has otherwise")
-    parser.add_argument("--save", action="store_true", help="keep it in the configuration, under its name")
     parser.add_argument("--no-spawn-daemon", action="store_true", help="fail where no daemon runs")
 
 
@@ -39,18 +39,37 @@ def start_agent(args: argparse.Namespace, ctx: Context) -> dict[str, Any]:
         "name": args.name,
         "port": args.port,
         "cwd": _directory(args.cwd),
-        "args": args.rest or [],
-        "env": None if args.clean_env else ctx.own_environment,
+        "args": [_clean("an argument", argument) for argument in args.rest or []],
+        "env": None if args.clean_env else _environment(ctx),
         "extra_env": dict(_variable(setting) for setting in args.env),
         "cols": columns,
         "rows": rows,
-        "save": args.save,
     }
     ctx.ensure_daemon(spawn=not args.no_spawn_daemon)
     started: dict[str, Any] = ctx.client.post(
         "/control/start", {key: value for key, value in body.items() if value is not None}, timeout=SLOW_TIMEOUT
     )
     return started
+
+
+def _environment(ctx: Context) -> dict[str, str]:
+    """This shell's environment; a variable that is no UTF-8 cannot be told to the daemon."""
+    environ = ctx.own_environment
+    kept = {key: value for key, value in environ.items() if _is_text(key) and _is_text(value)}
+    if left := sorted(environ.keys() - kept.keys()):
+        ctx.out.note(f"left out of the environment, because they are not UTF-8: {', '.join(map(ascii, left))}")
+    return kept
+
+
+def _is_text(value: str) -> bool:
+    """False for what holds bytes that are no UTF-8."""
+    return not any("\udc80" <= character <= "\udcff" for character in value)
+
+
+def _clean(what: str, value: str) -> str:
+    if not _is_text(value):
+        raise UsageError(f"{what} is not UTF-8: {value!a}")
+    return value
 
 
 def _directory(given: str | None) -> str:
@@ -60,7 +79,7 @@ def _directory(given: str | None) -> str:
         raise UsageError(f"the current directory is gone ({error.strerror}): name one with --cwd") from None
     if not os.path.isdir(path):  # noqa: PTH112
         raise UsageError(f"--cwd: {given} is no directory")
-    return path
+    return _clean("the directory", path)
 
 
 def _variable(setting: str) -> tuple[str, str]:

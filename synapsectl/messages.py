@@ -10,7 +10,7 @@ from synapsectl.errors import CtlError, UsageError
 __all__ = ["MESSAGE_MAX", "MessageTooLarge", "build_parts", "read_text"]
 
 MESSAGE_MAX = 10 * 1024 * 1024
-"""Bytes of a message's text and files together, as the daemon has it (DESIGN §6)."""
+"""Bytes of a message as it travels, files in base64: what the daemon takes (DESIGN §6)."""
 
 
 class MessageTooLarge(CtlError):
@@ -37,13 +37,13 @@ def build_parts(text: str, files: list[str]) -> list[dict[str, Any]]:
     parts: list[dict[str, Any]] = [{"type": "text", "text": text}] if text else []
     size = len(text.encode())
     for path in files:
-        content = _read_file(path)
-        size += len(content)
-        parts.append({"type": "file", "file": _file(path, content)})
+        file = _file(path, _read_file(path))
+        size += len(file["bytes"])
+        parts.append({"type": "file", "file": file})
     if not parts:
         raise UsageError("the message is empty")
     if size > MESSAGE_MAX:
-        raise _too_large("the message with its files" if files else "the message")
+        raise _too_large("the message with its files (a third more on the way)" if files else "the message")
     return parts
 
 
@@ -58,7 +58,7 @@ def _read_file(path: str) -> bytes:
     return content
 
 
-def _file(path: str, content: bytes) -> dict[str, Any]:
+def _file(path: str, content: bytes) -> dict[str, str]:
     from mimetypes import guess_type
 
     kind = guess_type(path)[0] or "application/octet-stream"
@@ -66,4 +66,7 @@ def _file(path: str, content: bytes) -> dict[str, Any]:
 
 
 def _too_large(what: str) -> MessageTooLarge:
-    return MessageTooLarge(f"{what} is larger than {MESSAGE_MAX // (1024 * 1024)} MB: put it in a file and name that")
+    limit = f"{MESSAGE_MAX // (1024 * 1024)} MB"
+    return MessageTooLarge(
+        f"{what} would be larger than {limit}: put it where the agent can read it, and name the path"
+    )

@@ -8,6 +8,7 @@ import json
 import re
 import unicodedata
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, TextIO
 
 __all__ = ["PROGRAM", "Output", "clip", "display_width", "harmless", "one_line", "pad", "short_id"]
@@ -108,13 +109,13 @@ class Output:
 
     def note(self, text: str) -> None:
         """A remark, on stderr."""
-        self.stdout.flush()
-        print(f"{PROGRAM}: {harmless(text)}", file=self.stderr, flush=True)
+        self.remark(f"{PROGRAM}: {text}")
 
     def remark(self, text: str = "") -> None:
-        """A line of a longer remark, on stderr, without our name."""
+        """A line of a longer remark, on stderr, without our name. Said to nobody where the terminal hung up."""
         self.stdout.flush()
-        print(harmless(text), file=self.stderr, flush=True)
+        with suppress(OSError):
+            print(harmless(text), file=self.stderr, flush=True)
 
     def table(self, headings: Sequence[str], rows: Sequence[Sequence[object]], *, grows: str = "") -> None:
         """`rows` under `headings`, fitted into the terminal by clipping the column headed `grows` first; in a pipe, or

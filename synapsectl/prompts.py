@@ -5,10 +5,20 @@ from typing import Any, NamedTuple
 
 from synapsectl.client import Client, agent_path, task_path
 from synapsectl.context import Context
-from synapsectl.errors import REFUSED, ApiError, CtlError
+from synapsectl.errors import DONE, REFUSED, ApiError, CtlError
 from synapsectl.output import Output, short_id
 
-__all__ = ["Asked", "NoSuchChoice", "answer", "asked", "choose", "looks_like_task", "show_prompt", "tell_waiting"]
+__all__ = [
+    "Asked",
+    "NoSuchChoice",
+    "answer",
+    "asked",
+    "choose",
+    "decide",
+    "looks_like_task",
+    "show_prompt",
+    "tell_waiting",
+]
 
 _TASK_ID = re.compile(r"[0-9a-f]{8}[0-9a-f-]{0,28}")
 
@@ -113,3 +123,21 @@ def tell_waiting(ctx: Context, name: str, target: str, task: dict[str, Any]) -> 
     options = (prompt or {}).get("options") or []
     example = options[0]["key"] if options else "TEXT"
     ctx.out.remark(f"answer with: synapsectl input {target} {example}")
+
+
+def decide(ctx: Context, target: str, *, accept: bool) -> int:
+    """Answer yes or no to what `target` asks, and to nothing else: a prompt that changed meanwhile is not answered.
+
+    Raises ApiError, NoSuchChoice."""
+    who = asked(ctx.client, target)
+    if who.prompt is None:
+        raise ApiError("NOT_WAITING", f"{who.name} asks nothing")
+    try:
+        key = choose(who.prompt, accept=accept)
+    except NoSuchChoice:
+        show_prompt(ctx.out, who.prompt)
+        raise
+    answer(ctx.client, who, key, who.prompt["prompt_id"])
+    label = next((o["label"] for o in who.prompt.get("options") or [] if o["key"] == key), key)
+    ctx.out.note(f"{who.name} was answered: {label}")
+    return DONE

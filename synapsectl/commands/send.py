@@ -8,11 +8,11 @@ from typing import Any
 
 from synapsectl.client import agent_path
 from synapsectl.context import Context
-from synapsectl.errors import DONE, NOT_FOUND, TASK_FAILED, WAITS, ApiError, CtlError, UsageError
+from synapsectl.errors import DONE, NOT_FOUND, ApiError, CtlError, UsageError
 from synapsectl.interrupts import interrupt
 from synapsectl.messages import build_parts, read_text
+from synapsectl.outcomes import outcome
 from synapsectl.output import short_id
-from synapsectl.prompts import tell_waiting
 from synapsectl.sse import SseEvent
 from synapsectl.waiting import Waiter, answer_of
 
@@ -177,22 +177,12 @@ class _Sending:
         return self._outcome(agent, task), task
 
     def _outcome(self, agent: str, task: dict[str, Any]) -> int:
-        out = self._ctx.out
-        if task["status"] in ("input_required", "auth_required"):
-            tell_waiting(self._ctx, agent, short_id(task["id"]), task)
-            return WAITS
-        if task["status"] != "completed":
-            error = task.get("error") or {}
-            reason = f": {error.get('code')}: {error.get('message')}" if error else ""
-            out.note(f"task {short_id(task['id'])} {task['status']}{reason}")
-            return TASK_FAILED
-        if self._args.wait and not self._args.json and not self._args.follow:
-            out.text(answer_of(task) or "")
-        elif self._args.follow:
-            out.line()
-        if task.get("exact") is False:
-            out.note("this answer was read off the screen and may not be exact")
-        return DONE
+        code = outcome(self._ctx, agent, task)
+        if self._args.follow and self._said:
+            self._ctx.out.line()
+        elif code == DONE and not self._args.json:
+            self._ctx.out.text(answer_of(task) or "")
+        return code
 
     def _on_event(self, event: SseEvent) -> None:
         """With `--follow`: print what an artifact has beyond what was printed of it."""

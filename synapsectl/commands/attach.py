@@ -1,0 +1,108 @@
+"""`synapsectl attach AGENT`."""
+
+import argparse
+import asyncio
+import signal
+import sys
+from typing import Any
+
+from synapsectl.client import agent_path
+from synapsectl.context import Context
+from synapsectl.errors import DONE, ApiError, CtlError, NoDaemon, UsageError
+from synapsectl.keys import DEFAULT_DETACH, Key, parse_keys
+
+__all__ = ["SIGNALED", "add_attach_options", "attach", "configure", "require_terminal", "run"]
+
+SIGNALED = 128
+"""Added to a signal's number, as a shell has it."""
+
+HANDSHAKE_CODES = {401: "UNAUTHORIZED", 403: "FORBIDDEN", 404: "UNKNOWN_AGENT", 429: "QUEUE_FULL", 503: "NOT_READY"}
+GONE = frozenset({"stopped", "exited", "failed"})
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("agent", help="a name, id, type-port or type")
+    parser.add_argument("--read-only", action="store_true", help="look on; keys are not sent")
+    add_attach_options(parser)
+
+
+def add_attach_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--detach-keys",
+        default=DEFAULT_DETACH,
+        metavar="KEYS",
+        help="what leaves the agent running and ends the session: keys separated by commas (default: %(default)s)",
+    )
+
+
+def run(args: argparse.Namespace, ctx: Context) -> int:
+    detach = parse_keys(args.detach_keys)
+    require_terminal("attach")
+    agent = ctx.client.get(agent_path(args.agent, "status"), {"detail": 1})
+    if agent["state"] in GONE:
+        raise ApiError("NOT_READY", f"{agent['name']} is {agent['state']}: 'synapsectl restart {agent['name']}' first")
+    code = attach(ctx, agent, detach, read_only=args.read_only)
+    return DONE if code is None else code
+
+
+def require_terminal(verb: str) -> None:
+    """Raises UsageError where there is no terminal to put on the agent."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise UsageError(f"{verb} needs a terminal on stdin and stdout; 'synapsectl send' and 'screen' do not")
+
+
+def attach(
+    ctx: Context, agent: dict[str, Any], detach: tuple[Key, ...], *, read_only: bool, ends_as_program: bool = False
+) -> int | None:
+    """Put this terminal on `agent`. Returns the exit code, None after a detach or a proper end of the program; with
+    `ends_as_program` that end has the program's own exit code. Raises ApiError, NoDaemon."""
+    import aiohttp
+
+    from synapsectl.attach import Detached, Exited, HandshakeRefused, Killed, Lost, Viewer
+    from synapsectl.tty import Terminal, TerminalGone
+
+    name = agent["name"]
+    terminal = Terminal(sys.stdin.fileno())
+    viewer = Viewer(client=ctx.client, agent=agent["id"], terminal=terminal, detach=detach, read_only=read_only)
+    try:
+        ending = asyncio.run(viewer.run())
+    except HandshakeRefused as refused:
+        raise _refusal(name, refused.status) from None
+    except TerminalGone:
+        return SIGNALED + signal.SIGHUP
+    except (aiohttp.ClientError, OSError) as error:
+        raise NoDaemon(f"the daemon cannot be reached: {error}") from None
+    match ending:
+        case Detached():
+            ctx.out.remark(f"[detached from {name}]")
+        case Exited(code):
+            ctx.out.remark(f"[{name} ended{_how(code)}]")
+            return _program_code(code) if ends_as_program else None
+        case Lost(reason):
+            raise NoDaemon(f"the daemon is gone ({reason}); {name} goes on without it: attach again when it is back")
+        case Killed(signum):
+            ctx.out.remark(f"[detached from {name}]")
+            return SIGNALED + signum
+    return None
+
+
+def _refusal(name: str, status: int) -> CtlError:
+    return ApiError(HANDSHAKE_CODES.get(status, "INTERNAL"), f"no terminal on {name}: HTTP {status}", status=status)
+
+
+def _how(code: int | None) -> str:
+    if code is None:
+        return ""
+    if code >= 0:
+        return f" with exit code {code}"
+    try:
+        return f" by {signal.Signals(-code).name}"
+    except ValueError:
+        return f" by signal {-code}"
+
+
+def _program_code(code: int | None) -> int:
+    """The program's exit code as a shell has it; 1 where nobody knows it."""
+    if code is None:
+        return 1
+    return code if code >= 0 else SIGNALED - code

@@ -1,0 +1,41 @@
+"""`synapsectl cancel TASK|AGENT`: a task's end, or whatever turn an agent is in, a person's own too."""
+
+import argparse
+
+from synapsectl.client import task_path
+from synapsectl.context import Context
+from synapsectl.errors import DONE, ApiError
+from synapsectl.interrupts import interrupt
+from synapsectl.output import short_id
+from synapsectl.prompts import looks_like_task
+
+__all__ = ["configure", "run"]
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("target", metavar="TASK|AGENT", help="a task's id, or an agent whose turn is interrupted")
+    parser.add_argument("--json", action="store_true", help="print a JSON document")
+
+
+def run(args: argparse.Namespace, ctx: Context) -> int:
+    if looks_like_task(args.target):
+        try:
+            task = ctx.client.post(task_path(args.target, "cancel"))["task"]
+        except ApiError as error:
+            if error.code != "TASK_NOT_FOUND":
+                raise
+            return _agent(args, ctx, error)
+        if args.json:
+            ctx.out.document({"task": task})
+        else:
+            ctx.out.line(f"{short_id(task['id'])} {task['status']}")
+        return DONE
+    return interrupt(ctx, args.target, as_json=args.json)
+
+
+def _agent(args: argparse.Namespace, ctx: Context, no_task: ApiError) -> int:
+    try:
+        return interrupt(ctx, args.target, as_json=args.json)
+    except ApiError as error:
+        # Neither is known: what looks like a task's id was meant as one.
+        raise (no_task if error.code == "UNKNOWN_AGENT" else error) from None

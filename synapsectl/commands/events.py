@@ -1,0 +1,49 @@
+"""`synapsectl events`: one line an event, as it happens."""
+
+import argparse
+import json
+from datetime import datetime
+from typing import Any
+
+from synapsectl.client import agent_path
+from synapsectl.context import Context
+from synapsectl.errors import NoDaemon
+
+__all__ = ["configure", "run"]
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("agent", nargs="?", help="only this agent's")
+    parser.add_argument("-f", "--follow", action="store_true", help="go on until interrupted; it always does")
+    parser.add_argument("--after", type=int, metavar="ID", help="begin after this event; 0 is the first there is")
+    parser.add_argument("--json", action="store_true", help="one JSON document a line")
+
+
+def run(args: argparse.Namespace, ctx: Context) -> int:
+    path = agent_path(args.agent, "events") if args.agent else "/events"
+    query = {} if args.after is None else {"after": args.after}
+    with ctx.client.stream(path, query) as stream:
+        for event in stream.events():
+            if event is None:
+                continue
+            if args.json:
+                ctx.out.piece(event.data + "\n")
+            else:
+                ctx.out.line(_line(json.loads(event.data)))
+                ctx.out.stdout.flush()
+    raise NoDaemon("the daemon ended the stream")
+
+
+def _line(event: dict[str, Any]) -> str:
+    data = event["data"]
+    when = datetime.fromtimestamp(event["at"]).astimezone().strftime("%H:%M:%S")
+    facts = " ".join(
+        f"{key}={_short(value)}" for key, value in data.items() if key != "type" and value not in (None, "")
+    )
+    task = f" {event['task_id'][:8]}" if event.get("task_id") else ""
+    return f"{event['id']} {when} {event['agent_id']}{task} {data['type']} {facts}"
+
+
+def _short(value: object) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 100 else text[:99] + "…"

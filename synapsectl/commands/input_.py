@@ -1,0 +1,49 @@
+"""`synapsectl input TASK|AGENT TEXT`."""
+
+import argparse
+import sys
+
+from synapsectl.context import Context
+from synapsectl.errors import DONE, UsageError
+from synapsectl.prompts import Asked, answer, asked
+
+__all__ = ["TAKES_REST", "configure", "run"]
+
+TAKES_REST = True
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.usage = f"{parser.prog} (TASK | AGENT) [options] [--] [TEXT | -]"
+    parser.add_argument("words", nargs="+", metavar="TARGET TEXT", help="who asks, and the answer or an option's key")
+    parser.add_argument("--prompt-id", metavar="ID", help="answer only if this very prompt is still asked")
+    parser.add_argument("--json", action="store_true", help="print the daemon's answer as a JSON document")
+
+
+def run(args: argparse.Namespace, ctx: Context) -> int:
+    words = [*args.words, *(args.rest or [])]
+    target = asked(ctx.client, words.pop(0))
+    text = " ".join(words)
+    if not words or text == "-":
+        text = _read(target)
+    given = answer(ctx.client, target, text, args.prompt_id)
+    if args.json:
+        ctx.out.document(given)
+    else:
+        ctx.out.note(f"{target.name} was answered")
+    return DONE
+
+
+def _read(target: Asked) -> str:
+    """A line from the terminal, hidden where a password is asked for, or all of stdin."""
+    if not sys.stdin.isatty():
+        return sys.stdin.read().removesuffix("\n")
+    if target.prompt and target.prompt["type"] == "password":
+        from getpass import getpass
+
+        return getpass(f"{target.name}: ")
+    sys.stderr.write(f"{target.name}: ")
+    sys.stderr.flush()
+    line = sys.stdin.readline()
+    if not line:
+        raise UsageError("there is no answer")
+    return line.removesuffix("\n")

@@ -1,0 +1,27 @@
+"""`synapsectl run PROFILE`: start and attach; ends with the agent's exit code."""
+
+import argparse
+
+from synapsectl.commands.attach import add_attach_options, attach, require_terminal
+from synapsectl.context import Context
+from synapsectl.errors import DONE
+from synapsectl.keys import parse_keys
+from synapsectl.launching import add_start_options, start_agent
+
+__all__ = ["TAKES_REST", "configure", "run"]
+
+TAKES_REST = True
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    add_start_options(parser)
+    add_attach_options(parser)
+
+
+def run(args: argparse.Namespace, ctx: Context) -> int:
+    detach = parse_keys(args.detach_keys)
+    require_terminal("run")
+    agent = start_agent(args, ctx)
+    ctx.out.remark(f"{agent['name']}  {agent['id']}  {agent['endpoint']}  (detach with {args.detach_keys})")
+    code = attach(ctx, agent, detach, read_only=False, ends_as_program=True)
+    return DONE if code is None else code

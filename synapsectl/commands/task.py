@@ -1,0 +1,58 @@
+"""`synapsectl task ID`."""
+
+import argparse
+import time
+from typing import Any
+
+from synapsectl.ages import age
+from synapsectl.client import task_path
+from synapsectl.context import Context
+from synapsectl.errors import DONE
+from synapsectl.outcomes import outcome
+from synapsectl.prompts import show_prompt
+from synapsectl.waiting import Waiter, answer_of
+
+__all__ = ["configure", "run"]
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("task", help="a task's id, or its first eight characters or more")
+    parser.add_argument("--wait", action="store_true", help="wait for its end, and print the answer's text only")
+    parser.add_argument("--timeout", type=float, metavar="S", help="seconds after which the waiting ends (exit code 5)")
+    parser.add_argument("--json", action="store_true", help="print the task as a JSON document")
+
+
+def run(args: argparse.Namespace, ctx: Context) -> int:
+    task = ctx.client.get(task_path(args.task))["task"]
+    code = DONE
+    if args.wait:
+        deadline = None if args.timeout is None else time.monotonic() + args.timeout
+        task = Waiter(ctx.client, deadline=deadline, note=ctx.out.note).wait(task)
+        code = outcome(ctx, task["agent_id"], task)
+        if code == DONE and not args.json:
+            ctx.out.text(answer_of(task) or "")
+    elif not args.json:
+        _show(task, ctx)
+    if args.json:
+        ctx.out.document({"task": task})
+    return code
+
+
+def _show(task: dict[str, Any], ctx: Context) -> None:
+    out = ctx.out
+    out.line(f"{task['id']}  {task['status']}  {age(task['updated_at'])} ago")
+    out.line(f"  agent     {task['agent_id']}")
+    out.line(f"  priority  {task['priority']}")
+    if error := task.get("error"):
+        out.line(f"  error     {error['code']}: {error['message']}")
+    for part in task["message"]["parts"]:
+        text = part["text"] if part["type"] == "text" else f"({part['type']})"
+        for line in text.splitlines():
+            out.line(f"  > {line}")
+    if task.get("prompt"):
+        out.remark("it waits for a person:")
+        show_prompt(out, task["prompt"])
+    answer = answer_of(task)
+    if answer is not None:
+        out.line()
+        out.text(answer)

@@ -1,0 +1,231 @@
+"""What a person's terminal sends, sorted: the keys that detach, replies that nobody asked for, and all the rest.
+
+Pure: bytes in any chunking go in, bytes for the agent come out. A terminal answers queries on its own (what it is,
+where its cursor is, its colours). The daemon answers an agent's queries and keeps them from viewers, so an answer that
+comes nevertheless belongs to something that was here before: the agent would take it for keys.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from synapsectl.errors import UsageError
+
+__all__ = ["DEFAULT_DETACH", "ESCAPE_HOLD", "KEY_HOLD", "Key", "KeyFilter", "Passed", "parse_keys"]
+
+DEFAULT_DETACH = "ctrl-]"
+"""No agent program is known to use it; telnet's choice for the same reason."""
+
+ESCAPE_HOLD = 0.05
+"""Seconds that the beginning of an escape sequence is kept for the rest of it: terminals write one at once, a person
+who pressed Esc should not wait longer."""
+
+KEY_HOLD = 1.0
+"""Seconds between two keys of a detach sequence; after that the first was meant for the agent."""
+
+_PRINTABLE = rb"[\x20-\x7e\x80-\xff]"
+_TOKEN = re.compile(
+    rb"\x1b\[M[\x00-\xff]{3}"  # a mouse report of the old kind: three bytes of any value
+    rb"|\x1b\[(?!M)[0-?]*[ -/]*[@-~]"
+    rb"|\x1b\]" + _PRINTABLE + rb"*(?:\x07|\x1b\\)"
+    rb"|\x1b[PX^_]" + _PRINTABLE + rb"*\x1b\\"
+    rb"|\x1bO[ -~]"
+    rb"|[^\x1b]+"
+)
+_PARTIAL = re.compile(
+    rb"\x1b(?:\[(?:[0-?]*[ -/]*|M[\x00-\xff]{0,2})|[]PX^_]" + _PRINTABLE + rb"*\x1b?|O)?\Z",
+)
+_PARTIAL_MAX = 1024 * 1024
+"""Bytes of a sequence without an end that are waited for; a terminal's answer about its clipboard may be long."""
+
+_CSI = re.compile(rb"\x1b\[([<=>?]?)([0-9:;]*)([ -/]*)([@-~])")
+
+_SHIFT, _CTRL, _LOCKS = 1, 4, 64 | 128
+_RELEASE = 3
+"""Event type of a key that was let go, in the keyboard protocol of CSI u."""
+
+
+class Key(NamedTuple):
+    """One key: the byte that it sends, and the character and modifier by which CSI u names it."""
+
+    raw: bytes
+    character: str
+    ctrl: bool
+
+
+class Passed(NamedTuple):
+    """What goes to the agent, and whether the person detaches after it."""
+
+    data: bytes
+    detached: bool
+
+
+def parse_keys(text: str) -> tuple[Key, ...]:
+    """The keys of `--detach-keys`: `ctrl-X` or single characters, separated by commas; empty for none.
+
+    Raises UsageError."""
+    return tuple(_parse_key(name.strip()) for name in text.split(",")) if text.strip() else ()
+
+
+def _parse_key(name: str) -> Key:
+    lowered = name.lower()
+    if lowered.startswith(("ctrl-", "c-", "^")) and len(name) > 1:
+        character = lowered.removeprefix("ctrl-").removeprefix("c-") if lowered[0] != "^" else lowered[1:]
+        if len(character) == 1 and ("a" <= character <= "z" or character in "@\\]^_"):
+            return Key(bytes([ord(character.upper()) & 0x1F]), character, ctrl=True)
+    elif len(name) == 1 and " " < name <= "~":
+        return Key(name.encode(), name, ctrl=False)
+    raise UsageError(
+        f"--detach-keys: {name!r} is no key; say a character, ctrl-a … ctrl-z, or ctrl- and one of @ \\ ] ^ _"
+    )
+
+
+class KeyFilter:
+    """Feed it what the terminal sends. While `hold` is a number, `flush` it when nothing came for so many seconds."""
+
+    def __init__(self, detach: Sequence[Key]) -> None:
+        self._detach = tuple(detach)
+        self._matched = 0
+        self._kept = b""
+        """The detach keys seen so far."""
+        self._partial = b""
+
+    @property
+    def hold(self) -> float | None:
+        """Seconds after which what is kept back has to be flushed; None when nothing is."""
+        if self._partial:
+            return ESCAPE_HOLD
+        return KEY_HOLD if self._kept else None
+
+    def feed(self, data: bytes) -> Passed:
+        """Sort `data`."""
+        buffer, self._partial = self._partial + data, b""
+        out: list[bytes] = []
+        at = 0
+        while at < len(buffer):
+            token = _TOKEN.match(buffer, at)
+            if token is None:
+                if len(buffer) - at <= _PARTIAL_MAX and _PARTIAL.match(buffer, at):
+                    self._partial = buffer[at:]
+                    break
+                # A lone Esc, or one that begins nothing known.
+                piece = buffer[at : at + 1]
+            else:
+                piece = token[0]
+            at += len(piece)
+            if self._take(piece, out):
+                return Passed(b"".join(out), detached=True)
+        return Passed(b"".join(out), detached=False)
+
+    def flush(self) -> bytes:
+        """What was kept back and turned out to be no more than it was."""
+        kept = self._kept + self._partial
+        self._kept, self._partial, self._matched = b"", b"", 0
+        return kept
+
+    def _take(self, piece: bytes, out: list[bytes]) -> bool:
+        """Put what is the agent's of `piece` to `out`; True when the detach keys are complete."""
+        if piece[0] != 0x1B:
+            return self._take_run(piece, out)
+        if len(piece) > 1 and _is_reply(piece):
+            return False
+        return self._take_key(piece, out)
+
+    def _take_run(self, run: bytes, out: list[bytes]) -> bool:
+        """Bytes without an escape: a key each, but most of them of no interest."""
+        at = 0
+        while at < len(run):
+            if not self._matched:
+                found = run.find(self._detach[0].raw, at) if self._detach else -1
+                if found < 0:
+                    out.append(run[at:])
+                    return False
+                out.append(run[at:found])
+                at = found
+            if self._take_key(run[at : at + 1], out):
+                return True
+            at += 1
+        return False
+
+    def _take_key(self, piece: bytes, out: list[bytes]) -> bool:
+        if self._matched and _is_release(piece):
+            self._kept += piece
+            return False
+        if self._matched and not _is_key(piece, self._detach[self._matched]):
+            out.append(self._kept)
+            self._kept, self._matched = b"", 0
+        if not self._detach or not _is_key(piece, self._detach[self._matched]):
+            out.append(piece)
+            return False
+        self._kept += piece
+        self._matched += 1
+        if self._matched < len(self._detach):
+            return False
+        self._kept, self._matched = b"", 0
+        return True
+
+
+def _is_key(piece: bytes, key: Key) -> bool:
+    """True when `piece` is `key`, as the byte it is, in CSI u form or in that of xterm's modifyOtherKeys."""
+    if piece == key.raw:
+        return True
+    named = _named_key(piece)
+    if named is None:
+        return False
+    codes, modifiers, event = named
+    if event == _RELEASE or ord(key.character) not in codes:
+        return False
+    relevant = modifiers & ~_LOCKS
+    if not key.character.isalpha():
+        # Which characters need Shift is the layout's business.
+        relevant &= ~_SHIFT
+    return relevant == (_CTRL if key.ctrl else 0)
+
+
+def _is_release(piece: bytes) -> bool:
+    named = _named_key(piece)
+    return named is not None and named[2] == _RELEASE
+
+
+def _named_key(piece: bytes) -> tuple[list[int], int, int] | None:
+    """Code points, modifier bits and event type of a key in CSI u (or modifyOtherKeys) form; None for others."""
+    match = _CSI.fullmatch(piece)
+    if match is None or match[1] or match[3] or match[4] not in b"u~":
+        return None
+    fields = match[2].split(b";")
+    if match[4] == b"~":
+        if len(fields) != 3 or fields[0] != b"27":
+            return None
+        fields = [fields[2], fields[1]]
+    codes = [int(code) for code in fields[0].split(b":") if code]
+    modifiers, _, event = (fields[1] if len(fields) > 1 else b"1").partition(b":")
+    if not codes or not modifiers.isdigit():
+        return None
+    return codes, int(modifiers) - 1, int(event) if event.isdigit() else 1
+
+
+def _is_reply(piece: bytes) -> bool:
+    """True for a terminal's answer to a query."""
+    if piece[1] in b"]PX^_":
+        return True
+    match = _CSI.fullmatch(piece)
+    if match is None:
+        return False
+    prefix, parameters, intermediate, final = match.groups()
+    if intermediate:
+        # DECRPM, the state of a mode.
+        return final == b"y"
+    if prefix == b"?":
+        # 997 also tells unasked that the colours turned dark or light.
+        return final in b"cnuRSt" and not (final == b"n" and parameters.startswith(b"997;"))
+    if prefix:
+        return prefix in b">=" and final in b"cmq"
+    if final == b"R":
+        return bool(parameters) and not _is_f3(parameters)
+    return final in b"cntx"
+
+
+def _is_f3(parameters: bytes) -> bool:
+    """F3 with modifiers has the form of a cursor report from the first line."""
+    first, _, modifiers = parameters.partition(b";")
+    return first == b"1" and modifiers.isdigit() and 2 <= int(modifiers) <= 16

@@ -1,0 +1,157 @@
+"""The person's terminal: raw while an agent has it, as it was on every way out."""
+
+import asyncio
+import errno
+import os
+import select
+import signal
+import termios
+import time
+import tty
+from contextlib import suppress
+from typing import Self
+
+__all__ = ["Terminal", "TerminalGone"]
+
+READ_MAX = 64 * 1024
+LEAVE_DEADLINE = 1.0
+"""Seconds for a terminal to take what resets it; one that takes nothing (Ctrl-S, a frozen window) is left as it is."""
+
+KEYBOARD = b"\x1b[<99u\x1b[>4m"
+"""Every pushed flag of the kitty keyboard protocol, and xterm's modifyOtherKeys. Each screen has flags of its own."""
+
+LEAVE = b"".join(
+    (
+        b"\x1b\\",  # ends whatever sequence the stream was cut in
+        b"\x1b[?2026l",  # synchronized output: shows what was held back
+        b"\x1b[?9;1000;1002;1003;1004;1005;1006;1015;1016l",  # mouse, focus
+        b"\x1b[?2004;2031;2048l",  # bracketed paste, reports of colours and of size
+        KEYBOARD,
+        b"\x1b[?1049l",  # the alternate screen
+        KEYBOARD,
+        b"\x1b[?1;5;6;69l\x1b[?7;25h",  # cursor keys, reverse, origin, margins; wrap and a visible cursor
+        b"\x1b[4;20l\x1b>",  # insert, newline mode, keypad
+        b"\x1b[r\x0f\x1b(B\x1b[0m\x1b[0 q",  # scroll region, character sets, attributes, cursor's shape
+        b"\x1b]8;;\x1b\\\x1b]104\x1b\\\x1b]110\x1b\\\x1b]111\x1b\\\x1b]112\x1b\\",  # hyperlink, colours
+        b"\x1b[23;0t",  # the title, as it was pushed at the beginning
+        b"\x1b[999;1H\r\n",
+    )
+)
+PUSH_TITLE = b"\x1b[22;0t"
+END_PROGRESS = b"\x1b]9;4;0\x1b\\"
+END_STATUS = b"\x1b]7501;state=clear\x1b\\"
+
+
+class TerminalGone(Exception):
+    """The terminal hung up before it could be taken."""
+
+
+class Terminal:
+    """The terminal on `fd`. A context manager: raw inside. Entering raises TerminalGone.
+
+    It is opened anew where that is possible, because a file description that we make non-blocking must not be the one
+    that the shell shares.
+    """
+
+    def __init__(self, fd: int) -> None:
+        self._given = fd
+        self._fd = fd
+        self._saved: list[object] | None = None
+        self._progress = False
+        self._status = False
+        self._waits_in: asyncio.AbstractEventLoop | None = None
+
+    def __enter__(self) -> Self:
+        with suppress(OSError):
+            self._fd = os.open(os.ttyname(self._given), os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            self._saved = termios.tcgetattr(self._fd)
+            # What was typed ahead stays: it was meant for the agent.
+            tty.setraw(self._fd, termios.TCSADRAIN)
+        except termios.error:
+            self.__exit__()
+            raise TerminalGone from None
+        _, rows = self.size()
+        with suppress(OSError):
+            # What stands on the screen goes into the scrollback instead of being painted over.
+            self._write_out(PUSH_TITLE + b"\x1b[999;1H" + b"\r\n" * rows + b"\x1b[H")
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        saved, self._saved = self._saved, None
+        if saved is None:
+            return
+        self._stop_waiting()
+        extra = (END_PROGRESS if self._progress else b"") + (END_STATUS if self._status else b"")
+        # A process in the background would be stopped for touching the terminal, and leave it as it is.
+        before = signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+        try:
+            with suppress(OSError):
+                self._write_out(LEAVE + extra)
+            with suppress(OSError, termios.error):
+                # Flushed: mouse reports and answers on their way would be typed into the shell.
+                termios.tcsetattr(self._fd, termios.TCSAFLUSH, saved)  # type: ignore[arg-type]  # as it was got
+        finally:
+            signal.signal(signal.SIGTTOU, before)
+            if self._fd != self._given:
+                os.close(self._fd)
+                self._fd = self._given
+
+    def fileno(self) -> int:
+        return self._fd
+
+    def size(self) -> tuple[int, int]:
+        """Columns and rows."""
+        try:
+            size = os.get_terminal_size(self._fd)
+        except OSError:
+            return 80, 24
+        return size.columns or 80, size.lines or 24
+
+    def read(self) -> bytes | None:
+        """What was typed, None when there is nothing now, b"" when the terminal is gone."""
+        try:
+            return os.read(self._fd, READ_MAX)
+        except BlockingIOError:
+            return None
+        except OSError:
+            return b""
+
+    async def write(self, data: bytes) -> None:
+        """Show `data`; waits for a terminal that does not keep up. Raises OSError when it is gone."""
+        self._progress = self._progress or b"\x1b]9;4;" in data
+        self._status = self._status or b"\x1b]7501;" in data
+        view = memoryview(data)
+        while view:
+            if self._saved is None:
+                raise OSError(errno.EBADF, "the terminal was given back")
+            try:
+                view = view[os.write(self._fd, view) :]
+            except BlockingIOError:
+                await self._writable()
+
+    async def _writable(self) -> None:
+        loop = asyncio.get_running_loop()
+        ready = asyncio.Event()
+        loop.add_writer(self._fd, ready.set)
+        self._waits_in = loop
+        try:
+            await ready.wait()
+        finally:
+            self._stop_waiting()
+
+    def _stop_waiting(self) -> None:
+        """Before the descriptor is closed, at the latest."""
+        if self._waits_in is not None:
+            self._waits_in.remove_writer(self._fd)
+            self._waits_in = None
+
+    def _write_out(self, data: bytes) -> None:
+        """Write without a loop, up to a deadline."""
+        deadline = time.monotonic() + LEAVE_DEADLINE
+        view = memoryview(data)
+        while view and (left := deadline - time.monotonic()) > 0:
+            _, writable, _ = select.select([], [self._fd], [], left)
+            if writable:
+                with suppress(BlockingIOError):
+                    view = view[os.write(self._fd, view) :]

@@ -1,0 +1,37 @@
+"""The verbs: which module has each, and what it is for."""
+
+from typing import NamedTuple
+
+__all__ = ["ALIASES", "VERBS", "Verb"]
+
+
+class Verb(NamedTuple):
+    module: str
+    help: str
+
+
+VERBS = {
+    "start": Verb("start", "start an agent"),
+    "run": Verb("run", "start an agent and attach to it"),
+    "stop": Verb("stop", "stop agents and everything they started"),
+    "restart": Verb("restart", "stop agents and start them again in their conversation"),
+    "kill": Verb("kill", "kill agents' programs; their restart policy applies"),
+    "list": Verb("list_", "the agents and what they are doing"),
+    "status": Verb("status", "one agent closely, or the daemon"),
+    "attach": Verb("attach", "put this terminal on an agent"),
+    "send": Verb("send", "send a message to agents, and wait for the answers"),
+    "tasks": Verb("tasks", "the messages and what became of them"),
+    "task": Verb("task", "one task, with its answer"),
+    "input": Verb("input_", "answer what an agent asks"),
+    "approve": Verb("approve", "answer yes to what an agent asks"),
+    "deny": Verb("deny", "answer no to what an agent asks"),
+    "cancel": Verb("cancel", "cancel a task, or interrupt an agent"),
+    "logs": Verb("logs", "what an agent printed"),
+    "events": Verb("events", "what happens, as it happens"),
+    "screen": Verb("screen", "an agent's screen now"),
+    "profiles": Verb("profiles", "the kinds of agents that can be started"),
+    "shutdown": Verb("shutdown", "stop the daemon"),
+    "completion": Verb("completion", "a completion script for a shell"),
+    "version": Verb("version", "versions of the tool and of the daemon"),
+}
+ALIASES = {"ls": "list"}

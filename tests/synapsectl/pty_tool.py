@@ -1,0 +1,92 @@
+"""The tool as a process in a real terminal, whose other side the test holds."""
+
+import fcntl
+import os
+import struct
+import subprocess
+import sys
+import termios
+import threading
+from typing import Any
+
+DEADLINE = 20.0
+
+_START = """
+import fcntl, sys, termios
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+{before}
+from synapsectl.__main__ import main
+raise SystemExit(main(sys.argv[1:]))
+"""
+
+
+class PtyTool:
+    """`synapsectl ARGUMENTS` on a terminal of its own. `before` is run in it first."""
+
+    def __init__(self, *arguments: str, before: str = "", rows: int = 24, cols: int = 80, read: bool = True) -> None:
+        self.master, self.slave = os.openpty()
+        self.resize(rows, cols)
+        self.before = self.termios()
+        self._data = bytearray()
+        self._changed = threading.Condition()
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", _START.format(before=before), *arguments],
+            stdin=self.slave,
+            stdout=self.slave,
+            stderr=self.slave,
+            start_new_session=True,
+        )
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        if read:
+            self._reader.start()
+
+    def _read(self) -> None:
+        while True:
+            try:
+                data = os.read(self.master, 65536)
+            except OSError:
+                data = b""
+            with self._changed:
+                self._data += data
+                self._changed.notify_all()
+            if not data:
+                return
+
+    def termios(self) -> list[Any]:
+        return termios.tcgetattr(self.slave)
+
+    def resize(self, rows: int, cols: int) -> None:
+        fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, cols, 0, 0))
+
+    def type(self, data: bytes) -> None:
+        os.write(self.master, data)
+
+    @property
+    def shown(self) -> bytes:
+        with self._changed:
+            return bytes(self._data)
+
+    def until(self, wanted: bytes) -> None:
+        with self._changed:
+            assert self._changed.wait_for(lambda: wanted in self._data, DEADLINE), bytes(self._data)
+
+    def end(self) -> int:
+        """The exit code, when it came to its end by itself; the terminal must be as it was."""
+        code = self.process.wait(DEADLINE)
+        assert self.termios() == self.before, "the terminal was not restored"
+        return code
+
+    def hang_up(self) -> None:
+        """The terminal goes away, as a window that is closed does."""
+        os.close(self.master)
+        self.master = os.open(os.devnull, os.O_RDONLY)
+
+    def close(self) -> None:
+        """Leave nothing behind."""
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        os.close(self.slave)
+        if self._reader.ident is not None:
+            self._reader.join(DEADLINE)
+        os.close(self.master)

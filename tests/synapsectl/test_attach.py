@@ -1,0 +1,197 @@
+"""`attach` and `run` in a real terminal: what passes, how it ends, and that the terminal is as before."""
+
+import signal
+import termios
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from synapsed.errors import Forbidden
+from tests.synapsectl.conftest import Ctl
+from tests.synapsectl.fake_daemon import FakeDaemon, agent
+from tests.synapsectl.pty_tool import PtyTool
+
+Attach = Callable[..., PtyTool]
+HASTY = "import synapsectl.attach; synapsectl.attach.RECONNECT = 0.3"
+
+
+@pytest.fixture
+def attach(daemon: FakeDaemon) -> Iterator[Attach]:
+    """Attach to claude, and wait for the redraw."""
+    tools: list[PtyTool] = []
+
+    def start(*arguments: str, verb: str = "attach", target: str = "claude", **options: object) -> PtyTool:
+        tool = PtyTool(verb, target, *arguments, **options)  # type: ignore[arg-type]
+        tools.append(tool)
+        return tool
+
+    yield start
+    for tool in tools:
+        tool.close()
+
+
+def attached(tool: PtyTool, daemon: FakeDaemon) -> PtyTool:
+    tool.until(b"redrawn")
+    assert tool.termios() != tool.before
+    assert not tool.termios()[3] & (termios.ICANON | termios.ECHO | termios.ISIG)
+    return tool
+
+
+def test_keys_go_there_and_output_comes_here(attach: Attach, daemon: FakeDaemon) -> None:
+    tool = attached(attach(rows=30, cols=100), daemon)
+    assert daemon.terminals[-1].query == {"cols": "100", "rows": "30"}
+    tool.type(b"hi \x03\x1b[A\xc3\xa9\r")
+    daemon.until(lambda: daemon.typed == b"hi \x03\x1b[A\xc3\xa9\r")
+    daemon.show("ö\x1b[31mred\x00\xff".encode("latin-1"))
+    tool.until("ö\x1b[31mred\x00\xff".encode("latin-1"))
+
+
+def test_the_detach_key_ends_it_and_puts_everything_back(attach: Attach, daemon: FakeDaemon) -> None:
+    tool = attached(attach(), daemon)
+    daemon.show(b"\x1b[?1049h\x1b[?1003h\x1b]9;4;3\x07\x1b]0;half a titl")
+    tool.until(b"half a titl")
+    tool.type(b"abc\x1dlost")
+    assert tool.end() == 0
+    tool.until(b"[detached from claude]")
+    daemon.until(lambda: daemon.terminals[-1].messages == [{"type": "detach"}])
+    assert daemon.typed == b"abc"
+    after = tool.shown.partition(b"half a titl")[2]
+    for reset in (b"\x1b\\", b"\x1b[?1049l", b"1003", b"\x1b[?7;25h", b"\x1b[23;0t", b"\x1b]9;4;0"):
+        assert reset in after
+    assert b"\x1b]7501" not in after, "nothing said so before"
+
+
+@pytest.mark.parametrize("keys", [b"\x1b[93;5u", b"\x1b[27;5;93~", b"\x1b[<0;10;5M\x1b[M !\x1d\x1b[<0;10;5m\x1d"])
+def test_the_detach_key_in_its_other_forms(attach: Attach, daemon: FakeDaemon, keys: bytes) -> None:
+    tool = attached(attach(), daemon)
+    tool.type(keys)
+    assert tool.end() == 0
+
+
+def test_other_detach_keys(attach: Attach, daemon: FakeDaemon) -> None:
+    tool = attached(attach("--detach-keys", "ctrl-p,ctrl-q"), daemon)
+    tool.type(b"\x1d")
+    daemon.until(lambda: daemon.typed == b"\x1d")
+    tool.type(b"\x10\x11")
+    assert tool.end() == 0
+    assert daemon.typed == b"\x1d"
+
+
+def test_an_escape_alone_reaches_the_agent(attach: Attach, daemon: FakeDaemon) -> None:
+    tool = attached(attach(), daemon)
+    tool.type(b"\x1b")
+    daemon.until(lambda: daemon.typed == b"\x1b")
+
+
+def test_answers_to_queries_stay_here(attach: Attach, daemon: FakeDaemon) -> None:
+    tool = attached(attach(), daemon)
+    tool.type(b"\x1b[?62;22c\x1b[12;40R\x1b]11;rgb:0000/0000/0000\x1b\\\x1b[Ix")
+    daemon.until(lambda: daemon.typed.endswith(b"x"))
+    assert daemon.typed == b"\x1b[Ix"
+
+
+def test_resize_is_told(attach: Attach, daemon: FakeDaemon) -> None:
+    tool = attached(attach(), daemon)
+    tool.resize(50, 132)
+    daemon.until(lambda: {"type": "resize", "cols": 132, "rows": 50} in daemon.terminals[-1].messages)
+
+
+def test_read_only_sends_nothing(attach: Attach, daemon: FakeDaemon) -> None:
+    tool = attached(attach("--read-only"), daemon)
+    assert daemon.terminals[-1].query["read_only"] == "1"
+    tool.type(b"hello\x1d")
+    assert tool.end() == 0
+    assert daemon.typed == b""
+
+
+@pytest.mark.parametrize(("code", "said"), [(3, b"exit code 3"), (-9, b"by SIGKILL"), (None, b"[claude ended]")])
+def test_the_programs_end_is_the_end(attach: Attach, daemon: FakeDaemon, code: int | None, said: bytes) -> None:
+    tool = attached(attach(), daemon)
+    daemon.exit(code)
+    assert tool.end() == 0
+    tool.until(said)
+
+
+@pytest.mark.parametrize(("code", "expected"), [(0, 0), (3, 3), (-15, 143), (None, 1)])
+def test_run_ends_as_the_program_does(attach: Attach, daemon: FakeDaemon, code: int | None, expected: int) -> None:
+    tool = attached(attach("--", "--model", "x", verb="run", target="dummy", rows=33, cols=90), daemon)
+    body = next(body for _, path, body in daemon.requests if path == "/control/start")
+    assert (body["args"], body["cols"], body["rows"]) == (["--model", "x"], 90, 33)
+    daemon.exit(code)
+    assert tool.end() == expected
+
+
+def test_run_and_detach_is_0(attach: Attach, daemon: FakeDaemon) -> None:
+    tool = attached(attach(verb="run", target="dummy"), daemon)
+    tool.type(b"\x1d")
+    assert tool.end() == 0
+
+
+def test_a_new_daemon_is_gone_on_with(attach: Attach, daemon: FakeDaemon) -> None:
+    tool = attached(attach(), daemon)
+    daemon.die()
+    tool.until(b"the daemon is away")
+    tool.type(b"typed meanwhile")
+    daemon.redraw = b"\x1b[H\x1b[2Jsecond redraw"
+    daemon.start()
+    tool.until(b"second redraw")
+    daemon.until(lambda: daemon.typed == b"typed meanwhile")
+    tool.type(b"\x1d")
+    assert tool.end() == 0
+
+
+def test_a_daemon_that_stays_away_is_3(attach: Attach, daemon: FakeDaemon) -> None:
+    tool = attached(attach(before=HASTY), daemon)
+    daemon.die()
+    assert tool.end() == 3
+    tool.until(b"claude goes on without it")
+
+
+def test_detaching_while_the_daemon_is_away(attach: Attach, daemon: FakeDaemon) -> None:
+    tool = attached(attach(), daemon)
+    daemon.die()
+    tool.until(b"the daemon is away")
+    tool.type(b"\x1d")
+    assert tool.end() == 0
+
+
+@pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT])
+def test_signals_restore_the_terminal(attach: Attach, daemon: FakeDaemon, signum: signal.Signals) -> None:
+    tool = attached(attach(), daemon)
+    tool.process.send_signal(signum)
+    assert tool.end() == 128 + signum
+
+
+def test_a_terminal_that_takes_nothing_does_not_hold_it(attach: Attach, daemon: FakeDaemon) -> None:
+    tool = attach(read=False)
+    daemon.until(lambda: daemon.terminals)
+    daemon.show(b"x" * 300_000)
+    tool.process.send_signal(signal.SIGTERM)
+    assert tool.end() == 143
+
+
+def test_a_terminal_that_hangs_up_ends_it(attach: Attach, daemon: FakeDaemon) -> None:
+    tool = attach(read=False)
+    daemon.until(lambda: daemon.terminals)
+    tool.hang_up()
+    assert tool.process.wait(20) == 129
+
+
+def test_a_refused_terminal_is_left_alone(attach: Attach, daemon: FakeDaemon) -> None:
+    daemon.refuse("GET", "/agents/synapse-claude-8100/terminal", Forbidden("an agent may not use a terminal"))
+    tool = attach()
+    assert tool.end() == 6
+    assert b"\x1b" not in tool.shown
+
+
+def test_what_cannot_be_attached_to(attach: Attach, daemon: FakeDaemon, ctl: Ctl) -> None:
+    assert attach(target="nobody").end() == 4
+    daemon.agents["claude"] = agent("claude", state="stopped")
+    tool = attach()
+    assert tool.end() == 6
+    tool.until(b"synapsectl restart claude")
+    assert attach("--detach-keys", "ctrl-é").end() == 2
+    assert ctl("attach", "claude").code == 2, "no terminal"
+    assert ctl("run", "dummy").code == 2
+    daemon.die()
+    assert attach().end() == 3
