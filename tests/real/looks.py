@@ -91,7 +91,6 @@ class Look:
     """How a program looks, as regular expressions on its screen, and the keys it takes."""
 
     ready: str
-    starting: str = r"(?!)"
     busy: str
     dialog: str
     accept: str
@@ -137,7 +136,6 @@ LOOKS: Mapping[str, Look] = {
     ),
     "gemini": Look(
         ready=r"Gemini CLI v[\s\S]*>   Type your message",
-        starting=r"Executing Hook",
         busy=r"esc to cancel",
         dialog=r"Allow execution of",
         accept="1",

@@ -56,7 +56,6 @@ class Session:
     def ready(self) -> None:
         """Waits for the first prompt."""
         self.terminal.wait_screen(self.look.ready)
-        self.terminal.wait_gone(self.look.starting)
         self.terminal.settle(0.6, at_most=6)
         self.mark("ready")
 

@@ -23,6 +23,7 @@ __all__ = ["Mark", "Terminal", "render", "statuses_in", "titles_in"]
 
 COLUMNS, ROWS = 120, 40
 PASTE_SETTLED = 0.15  # seconds without output after a paste before Enter is pressed
+ECHO_CHARS = 12  # of a pasted text's end: enough to be told from what was there, short enough not to be wrapped often
 READ_BYTES = 65536
 
 # Queries that a terminal answers: pattern, and the answer to the match. No answer to the kitty keyboard query
@@ -117,10 +118,10 @@ class Terminal:
             data = data[os.write(self._master, data) :]
 
     def submit(self, text: str) -> None:
-        """Pastes the text, waits until the screen has changed and settled, and presses Enter."""
-        before = len(self._output())
+        """Pastes the text, waits until its end is on the screen and all is quiet, and presses Enter."""
+        end = text[-ECHO_CHARS:]
         self.send(b"\x1b[200~" + text.encode() + b"\x1b[201~")
-        self.wait(lambda: len(self.raw) > before, "an echo of the paste")
+        self.wait(lambda: end in re.sub(r"\s*\n\s*", " ", _lines(self._view)), "an echo of the paste")
         self.settle(PASTE_SETTLED)
         self.send("\r")
 
