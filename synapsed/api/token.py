@@ -21,14 +21,16 @@ def load_or_create(path: Path) -> str:
     The caller holds the daemon's lock, so that no second daemon writes it meanwhile.
     """
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:
         return _create(path)
     except OSError as error:
         raise ConfigError(f"{path}: cannot read the control token: {error.strerror}", file=str(path)) from error
-    with os.fdopen(fd, "rb") as file:
-        _check(path, os.fstat(file.fileno()))
-        token = file.read(TOKEN_FILE_MAX).decode("ascii", "replace").strip()
+    try:
+        _check(path, os.fstat(fd))
+        token = os.read(fd, TOKEN_FILE_MAX).decode("ascii", "replace").strip()
+    finally:
+        os.close(fd)
     if len(token) < TOKEN_BYTES or not token.isprintable() or " " in token:
         raise ConfigError(f"{path}: holds no token; remove the file and a new one is made", file=str(path))
     return token

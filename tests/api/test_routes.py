@@ -1,16 +1,23 @@
-"""Every route's shape, over TCP as a person of this machine."""
+"""Every route's shape, over TCP as a person of this machine; the seeds' paths on an agent's own port."""
 
 import pytest
 
-from tests.api.serving import Api, sse_events
-
-pytestmark = pytest.mark.asyncio
+from synapsed.model.agent import Activity, ProcessState
+from synapsed.model.task import Prompt, PromptOption
+from tests.api.serving import Api
+from tests.fakes.control import hold
 
 SEND = {"message": {"role": "user", "parts": [{"type": "text", "text": "hi"}]}}
+PROMPT = Prompt(
+    prompt_id="p1", type="selection", prompt="Run it?", options=[PromptOption(key="1", label="Yes")], default="1"
+)
 
 
-async def test_health_and_agents(api: Api):
+async def test_health(api: Api):
     assert await api.json(api.http, "GET", "/healthz") == (200, {"status": "ok", "version": "1.2.3"})
+
+
+async def test_agents(api: Api):
     status, agents = await api.json(api.http, "GET", "/agents")
     assert status == 200
     assert [agent["name"] for agent in agents] == ["claude", "codex"]
@@ -20,22 +27,162 @@ async def test_health_and_agents(api: Api):
     ]  # fmt: skip
 
 
-async def test_send_and_read_a_task(api: Api):
+async def test_metrics(api: Api):
+    async with api.http.get("/metrics") as response:
+        assert response.headers["Content-Type"].startswith("text/plain; version=0.0.4")
+        text = await response.text()
+    assert 'synapsed_info{version="1.2.3"} 1\n' in text
+    assert 'synapsed_agents{state="running"} 2\n' in text
+    assert 'synapsed_agent_queue{agent="codex"} 0\n' in text
+
+
+async def test_send_and_read(api: Api):
     status, body = await api.json(api.http, "POST", "/agents/claude/tasks/send", json=SEND)
-    assert status == 200
     task = body["task"]
-    assert task["status"] == "completed"
-    assert task["message"]["parts"][0]["text"] == "hi"
+    assert status == 200
+    assert {"id", "context_id", "status", "message", "artifacts", "metadata", "created_at", "updated_at"} <= set(task)
+    assert (task["status"], task["exact"], task["error"], task["prompt"]) == ("completed", True, None, None)
+    assert task["message"]["parts"][0] == {"type": "text", "text": "hi", "metadata": None}
     assert task["artifacts"][0]["parts"][0]["text"] == "echo: hi"
-    assert await api.json(api.http, "GET", f"/agents/claude/tasks/{task['id']}") == (200, task)
-    assert await api.json(api.http, "GET", f"/agents/claude/tasks/{task['id'][:8]}") == (200, task)
-    assert await api.json(api.agent, "GET", "/tasks") == (200, [task])
+    for path in (f"/agents/claude/tasks/{task['id']}", f"/agents/@claude/tasks/{task['id'][:8]}"):
+        assert await api.json(api.http, "GET", path) == (200, task)
+    assert await api.json(api.http, "GET", "/agents/claude/tasks") == (200, [task])
+    assert await api.json(api.http, "GET", "/agents/codex/tasks") == (200, [])
 
 
-async def test_send_subscribe(api: Api):
-    async with api.http.post("/agents/claude/tasks/sendSubscribe", json=SEND) as response:
-        assert response.headers["X-Accel-Buffering"] == "no"
-        assert response.headers["Cache-Control"] == "no-store"
-        events = await sse_events(response)
-    assert [event["event"] for event in events] == ["status", "status", "artifact", "status"]
-    assert [int(event["id"]) for event in events] == [1, 2, 3, 4]
+async def test_send_with_everything(api: Api):
+    body = {
+        "message": {
+            "role": "user",
+            "message_id": "m1",
+            "metadata": {"k": [1, None]},
+            "parts": [
+                {"type": "text", "text": "看て 👀"},
+                {"type": "file", "file": {"name": "a.txt", "mimeType": "text/plain", "bytes": "aGk="}},
+                {"type": "data", "data": {"n": 1}},
+            ],
+        },
+        "metadata": {"sender": {"sender_id": "me"}},
+        "priority": 4,
+        "context_id": "c1",
+        "command": True,
+    }
+    status, answer = await api.json(api.http, "POST", "/agents/codex/tasks/send", json=body)
+    task = answer["task"]
+    assert (status, task["context_id"], task["priority"]) == (200, "c1", 4)
+    assert task["metadata"] == {"sender": {"sender_id": "me"}}
+    assert task["message"]["message_id"] == "m1"
+    assert task["message"]["parts"][1]["file"]["mimeType"] == "text/plain"
+    assert api.control.calls[-1][2].command is True
+
+
+@pytest.mark.parametrize(("query", "body", "expected"), [("?priority=5", {}, 5), ("", {"priority": 3}, 3), ("", {}, 1)])
+async def test_send_priority(api: Api, query, body, expected):
+    status, answer = await api.json(api.agent, "POST", f"/tasks/send-priority{query}", json=SEND | body)
+    assert (status, answer["task"]["priority"]) == (200, expected)
+
+
+async def test_message(api: Api):
+    status, body = await api.json(api.agent, "POST", "/message", json={"content": "hi", "priority": 2})
+    assert (status, body["status"], body["priority"]) == (200, "sent", 2)
+    assert (await api.control.task(body["task_id"])).answer == "echo: hi"
+
+
+async def test_status(api: Api):
+    agent_id = next(iter(api.control.views))
+    api.control.prompts[agent_id] = PROMPT
+    api.control.views[agent_id] = api.control.views[agent_id].model_copy(update={"activity": Activity.WAITING})
+    status, body = await api.json(api.agent, "GET", "/status")
+    assert status == 200
+    assert body == {
+        "status": "INPUT_REQUIRED",
+        "context": "the screen",
+        "activity": "waiting",
+        "since": body["since"],
+        "evidence": "screen: prompt",
+        "held": None,
+        "queue": 0,
+        "task": None,
+        "prompt": PROMPT.model_dump(mode="json"),
+    }
+    status, detail = await api.json(api.http, "GET", "/agents/claude/status?detail=1")
+    assert (detail["name"], detail["screen"], detail["prompt"]["prompt_id"]) == ("claude", "the screen", "p1")
+
+
+@pytest.mark.parametrize(
+    ("fmt", "expected"), [("", b"the screen"), ("text", b"the screen"), ("ansi", b"\x1b[1mthe screen")]
+)
+async def test_screen(api: Api, fmt, expected):
+    async with api.agent.get("/screen" + (f"?format={fmt}" if fmt else "")) as response:
+        assert (response.status, await response.read()) == (200, expected)
+
+
+async def test_screen_as_json(api: Api):
+    assert await api.json(api.agent, "GET", "/screen?format=json") == (200, {"lines": ["the screen"]})
+
+
+async def test_screen_in_a_form_not_offered(api: Api):
+    status, body = await api.json(api.agent, "GET", "/screen?format=png")
+    assert (status, body["error"]["code"]) == (400, "INVALID_REQUEST")
+    assert body["error"]["details"]["offered"] == ["text", "ansi", "json"]
+
+
+async def test_cancel(api: Api):
+    api.control.script = hold
+    _, sent = await api.json(api.agent, "POST", "/tasks/send", json=SEND)
+    path = f"/tasks/{sent['task']['id']}/cancel"
+    status, body = await api.json(api.agent, "POST", path)
+    assert (status, body["task"]["status"]) == (200, "canceled")
+    status, body = await api.json(api.agent, "POST", path)
+    assert (status, body["error"]["code"]) == (409, "TASK_NOT_CANCELABLE")
+
+
+async def test_input(api: Api):
+    api.control.script = hold
+    _, sent = await api.json(api.agent, "POST", "/tasks/send", json=SEND)
+    task_id = sent["task"]["id"]
+    path = f"/tasks/{task_id}/input"
+    status, body = await api.json(api.agent, "POST", path, json={"input": "1"})
+    assert (status, body["error"]["code"]) == (400, "NOT_WAITING")
+    await api.control.ask(task_id, PROMPT)
+    status, body = await api.json(api.agent, "POST", path, json={"input": "1", "prompt_id": "old"})
+    assert (status, body["error"]["code"]) == (409, "PROMPT_CHANGED")
+    status, body = await api.json(api.agent, "POST", path, json={"input": "1"})
+    assert (status, body) == (200, {"status": "input_provided", "task_id": task_id})
+
+
+async def test_tasks_by_state(api: Api):
+    await api.json(api.agent, "POST", "/tasks/send", json=SEND)
+    for state, count in (("completed", 1), ("failed", 0), ("failed,completed", 1)):
+        status, tasks = await api.json(api.agent, "GET", f"/tasks?status={state}")
+        assert (status, len(tasks)) == (200, count)
+    status, body = await api.json(api.agent, "GET", "/tasks?status=done")
+    assert (status, body["error"]["details"]["field"]) == (400, "status")
+
+
+async def test_a_task_of_another_agent(api: Api):
+    _, sent = await api.json(api.http, "POST", "/agents/codex/tasks/send", json=SEND)
+    task_id = sent["task"]["id"]
+    for method, path in (("GET", ""), ("GET", "/subscribe"), ("POST", "/cancel")):
+        status, body = await api.json(api.http, method, f"/agents/claude/tasks/{task_id}{path}")
+        assert (status, body["error"]["code"]) == (404, "TASK_NOT_FOUND")
+
+
+async def test_an_agents_port_after_its_stop(api: Api):
+    agent_id = next(iter(api.control.views))
+    api.control.views[agent_id] = api.control.views[agent_id].model_copy(update={"state": ProcessState.STOPPED})
+    for method, path, body in (("GET", "/status", None), ("POST", "/tasks/send", SEND)):
+        async with api.agent.request(method, path, json=body) as response:
+            assert (response.status, response.headers["Connection"]) == (404, "close")
+            assert (await response.json())["error"]["code"] == "UNKNOWN_AGENT"
+    status, _ = await api.json(api.http, "GET", "/agents/claude/status")
+    assert status == 200
+
+
+async def test_a_port_that_is_closed(api: Api):
+    await api.json(api.agent, "GET", "/status")
+    await api.servers.close_agent_port(api.agent_port)
+    await api.servers.close_agent_port(api.agent_port)
+    api.control.ports.clear()
+    async with api.agent.get("/status") as response:  # by the connection that was open
+        assert (response.status, response.headers["Connection"]) == (404, "close")

@@ -1,0 +1,114 @@
+"""Who may what: the decision as a table, and each right."""
+
+import pytest
+
+from synapsed.api.rights import Peer, Rights, Standing, Token, TokenKind, decide
+from synapsed.errors import Forbidden, Unauthorized
+from synapsed.model.task import Message, Task
+
+ME, OTHER = 1000, 1001
+PERSON, NOBODY = Rights(Standing.PERSON), Rights(Standing.NONE)
+SOME_AGENT, CLAUDE, CODEX = Rights(Standing.AGENT), Rights(Standing.AGENT, "claude"), Rights(Standing.AGENT, "codex")
+ABSENT, UNKNOWN, CONTROL = Token(), Token(TokenKind.UNKNOWN), Token(TokenKind.CONTROL)
+OF_CODEX = Token(TokenKind.AGENT, "codex")
+
+
+def unix(uid: int | None = ME, settled: bool = True, agent_id: str | None = None) -> Peer:
+    return Peer(transport="unix", uid=uid, settled=settled, agent_id=agent_id)
+
+
+def tcp(uid: int | None = ME, settled: bool = True, agent_id: str | None = None) -> Peer:
+    return Peer(transport="tcp", uid=uid, settled=settled, agent_id=agent_id)
+
+
+ELSEWHERE = Peer(transport="tcp", can_look_up=False)
+REMOTE = Peer(transport="tcp", loopback=False, can_look_up=False)
+
+TABLE = [
+    # peer, token, rights or error
+    (unix(), ABSENT, PERSON),
+    (unix(agent_id="claude"), ABSENT, CLAUDE),
+    (unix(settled=False), ABSENT, SOME_AGENT),
+    (unix(OTHER), ABSENT, Forbidden),
+    (unix(OTHER), CONTROL, Forbidden),
+    (unix(None), ABSENT, Forbidden),
+    (unix(), OF_CODEX, CODEX),
+    (unix(agent_id="claude"), CONTROL, PERSON),
+    (unix(), UNKNOWN, Unauthorized),
+    (tcp(), ABSENT, PERSON),
+    (tcp(agent_id="claude"), ABSENT, CLAUDE),
+    (tcp(agent_id="claude"), OF_CODEX, CODEX),
+    (tcp(settled=False), ABSENT, SOME_AGENT),
+    (tcp(OTHER, settled=False), ABSENT, Forbidden),
+    (tcp(None, settled=False), ABSENT, Forbidden),
+    (tcp(OTHER, settled=False), CONTROL, PERSON),
+    (tcp(OTHER, settled=False), UNKNOWN, Unauthorized),
+    (ELSEWHERE, ABSENT, SOME_AGENT),
+    (ELSEWHERE, CONTROL, PERSON),
+    (ELSEWHERE, OF_CODEX, CODEX),
+    (REMOTE, ABSENT, NOBODY),
+    (REMOTE, CONTROL, PERSON),
+    (REMOTE, OF_CODEX, CODEX),
+    (REMOTE, UNKNOWN, Unauthorized),
+]
+
+
+@pytest.mark.parametrize(("peer", "token", "expected"), TABLE)
+def test_decide(peer, token, expected):
+    if isinstance(expected, Rights):
+        assert decide(peer, token, ME) == expected
+    else:
+        with pytest.raises(expected):
+            decide(peer, token, ME)
+
+
+def a_task(agent_id: str, sender: str | None) -> Task:
+    metadata = {} if sender is None else {"sender": {"sender_id": sender}}
+    return Task(agent_id=agent_id, message=Message.of("x"), metadata=metadata, created_at="", updated_at="")
+
+
+@pytest.mark.parametrize(
+    ("rights", "agent_id", "sender", "read", "cancel"),
+    [
+        (PERSON, "codex", None, True, True),
+        (CLAUDE, "claude", None, True, False),
+        (CLAUDE, "codex", "claude", True, True),
+        (CLAUDE, "codex", None, False, False),
+        (CLAUDE, "codex", "gemini", False, False),
+        (SOME_AGENT, "codex", None, True, False),
+        (NOBODY, "codex", None, False, False),
+    ],
+)
+def test_tasks(rights, agent_id, sender, read, cancel):
+    task = a_task(agent_id, sender)
+    assert rights.may_read(task) is read
+    assert _allowed(rights.require_read, task) is read
+    assert _allowed(rights.require_cancel, task) is cancel
+
+
+@pytest.mark.parametrize(("rights", "allowed"), [(PERSON, True), (CLAUDE, False), (SOME_AGENT, False), (NOBODY, False)])
+def test_a_persons_verbs(rights, allowed):
+    assert _allowed(rights.require_person, "stop agents") is allowed
+
+
+def test_sight_and_lists():
+    assert CLAUDE.may_see_agent("claude")
+    assert not CLAUDE.may_see_agent("codex")
+    assert not SOME_AGENT.may_see_agent("codex")
+    assert PERSON.may_see_agent("codex")
+    assert not _allowed(SOME_AGENT.require_list)
+    assert _allowed(CLAUDE.require_list)
+
+
+@pytest.mark.parametrize("sender", [None, 7, "claude", {"sender_id": 7}, {}])
+def test_a_sender_that_is_none(sender):
+    task = a_task("codex", None).model_copy(update={"metadata": {"sender": sender}})
+    assert not CLAUDE.may_read(task)
+
+
+def _allowed(require, *args) -> bool:
+    try:
+        require(*args)
+    except Forbidden:
+        return False
+    return True
