@@ -1,0 +1,139 @@
+"""Makes the links of programs in terminals: launched anew under a keeper, or found again after a restart."""
+
+import asyncio
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import uuid4
+
+from synapsed.channels.factory import side_channels
+from synapsed.channels.injection import LaunchContext, free_port, needs_port, plan, prepare, without_nesting
+from synapsed.clock import Clock
+from synapsed.errors import KeeperLost
+from synapsed.interfaces import Store
+from synapsed.model.records import AgentRecord, LaunchRecord
+from synapsed.paths import Paths
+from synapsed.profiles import Profile
+from synapsed.supervisor.keeper_client import KeeperClient
+from synapsed.supervisor.launchers import KeeperAddress, Launcher, LaunchSpec, find_keepers, sweep_launch
+from synapsed.supervisor.links import LaunchPlan
+from synapsed.supervisor.pty_link import PtyLink
+
+__all__ = ["PtyLinkFactory"]
+
+LAUNCH_FILE = "launch.json"
+"""In the agent's directory, from before the launch on: what a daemon needs that was killed before it recorded it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PtyLinkFactory:
+    """`links.LinkFactory` for programs in terminals."""
+
+    paths: Paths
+    launcher: Launcher
+    store: Store
+    clock: Clock
+
+    async def launch(self, record: AgentRecord, profile: Profile, launch: LaunchPlan) -> PtyLink:
+        launch_id = uuid4().hex
+        context = LaunchContext(
+            agent_id=record.id,
+            agent_dir=self.paths.agent(record.id),
+            hooks_socket=self.paths.hooks_socket,
+            conversation=launch.conversation or str(uuid4()),
+            home=Path(launch.env.get("HOME") or Path.home()),
+            port=free_port() if needs_port(profile) else None,
+        )
+        command = plan(profile, context, resume=launch.resumed, args=record.args)
+        checkpoint = await self.store.checkpoint(record.id)
+        spec = LaunchSpec(
+            launch_id=launch_id,
+            argv=[launch.program, *command.argv[1:]],
+            env={**without_nesting(launch.env, command.unset_env), **command.env},
+            cwd=record.cwd,
+            state_dir=context.agent_dir,
+            socket_path=self.paths.keeper_sockets / f"{launch_id[:12]}.sock",
+            cols=record.cols,
+            rows=record.rows,
+            transport=profile.transport,
+            spool_at_least=checkpoint.offset if checkpoint is not None else 0,
+        )
+        await asyncio.to_thread(prepare, context, command)
+        await asyncio.to_thread(_note, context.agent_dir, launch_id, spec.socket_path)
+        keeper = await self.launcher.launch(spec)
+        launched = LaunchRecord(
+            launch_id=launch_id,
+            socket=str(keeper.socket_path),
+            keeper_pid=keeper.keeper_pid,
+            keeper_start=keeper.keeper_start,
+            pid=keeper.pid,
+            pid_start=keeper.pid_start,
+            spool_start=keeper.spool_start,
+            started_at=keeper.started_at,
+            resumed=launch.resumed,
+        )
+        return await self._link(record, profile, launched, context)
+
+    async def adopt(self, record: AgentRecord, profile: Profile) -> PtyLink | None:
+        agent_dir = self.paths.agent(record.id)
+        launched = record.launch or await self._unrecorded(agent_dir)
+        if launched is None:
+            return None
+        address = KeeperAddress(launched.launch_id, Path(launched.socket), launched.keeper_pid, launched.keeper_start)
+        alive = await asyncio.to_thread(find_keepers, [address])
+        if not alive[launched.launch_id]:
+            return None
+        try:
+            context = await asyncio.to_thread(LaunchContext.load, agent_dir)
+        except (OSError, ValueError):
+            context = None
+        return await self._link(record, profile, launched, context)
+
+    async def sweep(self, launch: LaunchRecord) -> int:
+        return await sweep_launch(launch.launch_id)
+
+    async def _link(
+        self, record: AgentRecord, profile: Profile, launched: LaunchRecord, context: LaunchContext | None
+    ) -> PtyLink:
+        return PtyLink(
+            agent_id=record.id,
+            profile=profile,
+            launch=launched,
+            size=(record.cols, record.rows),
+            checkpoint=await self.store.checkpoint(record.id),
+            channels=side_channels(profile, context) if context is not None else [],
+            store=self.store,
+            clock=self.clock,
+        )
+
+    async def _unrecorded(self, agent_dir: Path) -> LaunchRecord | None:
+        """The launch that was under way when the last daemon was killed, if its keeper listens."""
+        try:
+            noted = json.loads(await asyncio.to_thread((agent_dir / LAUNCH_FILE).read_bytes))
+            client = await KeeperClient.connect(noted["socket"])
+        except (OSError, ValueError, KeyError, KeeperLost):
+            return None
+        hello = client.hello
+        client.close()
+        if hello.launch_id != noted["launch_id"]:
+            return None
+        return LaunchRecord(
+            launch_id=hello.launch_id,
+            socket=noted["socket"],
+            keeper_pid=hello.keeper_pid,
+            keeper_start=hello.keeper_start or 0,
+            pid=hello.pid,
+            pid_start=hello.pid_start or 0,
+            spool_start=hello.launch_start,
+            started_at=hello.started_at,
+        )
+
+
+def _note(agent_dir: Path, launch_id: str, socket: Path) -> None:
+    path = agent_dir / LAUNCH_FILE
+    temporary = path.with_suffix(".tmp")
+    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    with os.fdopen(fd, "wb") as file:
+        file.write(json.dumps({"launch_id": launch_id, "socket": str(socket)}).encode())
+    temporary.replace(path)
