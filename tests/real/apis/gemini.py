@@ -1,0 +1,93 @@
+"""The Gemini API."""
+
+import json
+
+from tests.real.apis.base import Call, Conversation, Encoder, Json, resolved, sse
+from tests.real.script import ToolCall
+
+__all__ = ["Gemini"]
+
+
+class Gemini:
+    """`POST /v1beta/models/M:streamGenerateContent?alt=sse`, `:generateContent`, `:countTokens`."""
+
+    name = "gemini"
+
+    def read(self, path: str, body: Json) -> Call:
+        talk = Conversation()
+        for content in body.get("contents", []):
+            if content.get("role") not in ("user", "function", None):
+                continue
+            for part in content.get("parts", []):
+                if "functionResponse" in part:
+                    answer = part["functionResponse"]
+                    talk.returned(answer.get("id", answer.get("name", "")), answer.get("response"))
+                elif "text" in part:
+                    talk.said(part["text"])
+        declared = (d for tool in body.get("tools", []) for d in tool.get("functionDeclarations", []))
+        tools = tuple(declaration.get("name", "") for declaration in declared)
+        model, _, method = path.rpartition("/")[2].partition(":")
+        return talk.call(
+            model=model, stream=method == "streamGenerateContent", tools=tools, side=self._side(method, body, tools)
+        )
+
+    @staticmethod
+    def _side(method: str, body: Json, tools: tuple[str, ...]) -> str | None:
+        if method == "countTokens":
+            return "count"
+        schema = body.get("generationConfig", {}).get("responseJsonSchema") or body.get("generationConfig", {}).get(
+            "responseSchema"
+        )
+        if schema is not None:
+            return "route" if "complexity_score" in json.dumps(schema) else "json"
+        return None if tools else "other"
+
+    def encoder(self, call: Call, number: int) -> Encoder:
+        return _GeminiEncoder(call, number)
+
+    def error(self, status: int, message: str) -> Json:
+        names = {
+            400: "INVALID_ARGUMENT",
+            401: "UNAUTHENTICATED",
+            403: "PERMISSION_DENIED",
+            429: "RESOURCE_EXHAUSTED",
+            503: "UNAVAILABLE",
+        }
+        return {"error": {"code": status, "message": message, "status": names.get(status, "INTERNAL")}}
+
+
+class _GeminiEncoder:
+    def __init__(self, call: Call, number: int) -> None:
+        self._call = call
+        self._number = number
+
+    def _response(self, parts: list[Json], finish: str | None) -> Json:
+        candidate: Json = {"content": {"role": "model", "parts": parts}, "index": 0}
+        if finish:
+            candidate["finishReason"] = finish
+        usage = {"promptTokenCount": 10, "candidatesTokenCount": 10, "totalTokenCount": 20}
+        return {
+            "candidates": [candidate],
+            "usageMetadata": usage,
+            "modelVersion": self._call.model,
+            "responseId": f"r{self._number}",
+        }
+
+    def start(self) -> bytes:
+        return b""
+
+    def delta(self, text: str) -> bytes:
+        return sse(self._response([{"text": text}], None))
+
+    def _parts(self, tool: ToolCall | None) -> list[Json]:
+        if tool is None:
+            return []
+        name, arguments = resolved(tool, self._call.tools)
+        return [{"functionCall": {"id": f"call{self._number}", "name": name, "args": arguments}}]
+
+    def finish(self, tool: ToolCall | None) -> bytes:
+        return sse(self._response(self._parts(tool) or [{"text": ""}], "STOP"))
+
+    def whole(self, text: str, tool: ToolCall | None) -> Json:
+        parts: list[Json] = [{"text": text}] if text else []
+        return self._response(parts + self._parts(tool), "STOP")

@@ -1,0 +1,219 @@
+"""The OpenAI APIs: responses and chat completions."""
+
+import itertools
+import json
+from typing import ClassVar
+
+from tests.real.apis.base import Call, Conversation, Encoder, Json, blocks, flat, resolved, sse
+from tests.real.script import ToolCall
+
+__all__ = ["Chat", "Responses"]
+
+
+class Responses:
+    """`POST /v1/responses`."""
+
+    name = "responses"
+
+    def read(self, path: str, body: Json) -> Call:
+        talk = Conversation()
+        given = body.get("input", [])
+        for item in [{"type": "message", "role": "user", "content": given}] if isinstance(given, str) else given:
+            if str(item.get("type", "")).endswith("call_output"):
+                talk.returned(item.get("call_id", ""), item.get("output"))
+            elif item.get("role") == "user":
+                for block in blocks(item.get("content")):
+                    if "text" in block:
+                        talk.said(block["text"])
+        tools = tuple(tool.get("name") or tool.get("type", "") for tool in body.get("tools", []))
+        side = None if tools else "title" if "title" in json.dumps(body) else "other"
+        return talk.call(model=body.get("model", ""), stream=bool(body.get("stream")), tools=tools, side=side)
+
+    def encoder(self, call: Call, number: int) -> Encoder:
+        return _ResponsesEncoder(call, number)
+
+    def error(self, status: int, message: str) -> Json:
+        return {
+            "error": {
+                "message": message,
+                "type": "invalid_request_error" if status < 500 else "server_error",
+                "code": None,
+            }
+        }
+
+
+class _ResponsesEncoder:
+    def __init__(self, call: Call, number: int) -> None:
+        self._call = call
+        self._number = number
+        self._text = ""
+        self._output: list[Json] = []
+        self._sequence = itertools.count()
+
+    def _event(self, kind: str, **data: object) -> bytes:
+        return sse({"type": kind, "sequence_number": next(self._sequence), **data}, kind)
+
+    def _response(self, status: str) -> Json:
+        usage = {
+            "input_tokens": 10,
+            "input_tokens_details": {"cached_tokens": 0},
+            "output_tokens": 10,
+            "output_tokens_details": {"reasoning_tokens": 0},
+            "total_tokens": 20,
+        }
+        return {
+            "id": f"resp_{self._number:06d}",
+            "object": "response",
+            "created_at": 0,
+            "status": status,
+            "model": self._call.model,
+            "output": self._output,
+            "usage": usage if status == "completed" else None,
+        }
+
+    def _message(self, status: str) -> Json:
+        part = {"type": "output_text", "text": self._text, "annotations": []}
+        content = [part] if status == "completed" else []
+        return {
+            "type": "message",
+            "id": f"msg_{self._number:06d}",
+            "role": "assistant",
+            "status": status,
+            "content": content,
+        }
+
+    def start(self) -> bytes:
+        return self._event("response.created", response=self._response("in_progress"))
+
+    def delta(self, text: str) -> bytes:
+        out, place = b"", {"item_id": f"msg_{self._number:06d}", "output_index": 0}
+        if not self._text:
+            part = {"type": "output_text", "text": "", "annotations": []}
+            out += self._event("response.output_item.added", output_index=0, item=self._message("in_progress"))
+            out += self._event("response.content_part.added", **place, content_index=0, part=part)
+        self._text += text
+        return out + self._event("response.output_text.delta", **place, content_index=0, delta=text)
+
+    def finish(self, tool: ToolCall | None) -> bytes:
+        out = b""
+        if self._text:
+            item = self._message("completed")
+            place = {"item_id": item["id"], "output_index": 0, "content_index": 0}
+            out += self._event("response.output_text.done", **place, text=self._text)
+            out += self._event("response.content_part.done", **place, part=item["content"][0])
+            out += self._event("response.output_item.done", output_index=0, item=item)
+            self._output.append(item)
+        if tool is not None:
+            item = self._call_item(tool)
+            index = len(self._output)
+            out += self._event(
+                "response.output_item.added",
+                output_index=index,
+                item={**item, "arguments": "", "status": "in_progress"},
+            )
+            out += self._event(
+                "response.function_call_arguments.delta",
+                item_id=item["id"],
+                output_index=index,
+                delta=item["arguments"],
+            )
+            out += self._event(
+                "response.function_call_arguments.done",
+                item_id=item["id"],
+                output_index=index,
+                arguments=item["arguments"],
+            )
+            out += self._event("response.output_item.done", output_index=index, item=item)
+            self._output.append(item)
+        return out + self._event("response.completed", response=self._response("completed"))
+
+    def _call_item(self, tool: ToolCall) -> Json:
+        name, arguments = resolved(tool, self._call.tools)
+        return {
+            "type": "function_call",
+            "id": f"fc_{self._number:06d}",
+            "call_id": f"call_{self._number:06d}",
+            "name": name,
+            "arguments": json.dumps(arguments),
+            "status": "completed",
+        }
+
+    def whole(self, text: str, tool: ToolCall | None) -> Json:
+        self._text = text
+        self._output = ([self._message("completed")] if text else []) + ([self._call_item(tool)] if tool else [])
+        return self._response("completed")
+
+
+class Chat:
+    """`POST /v1/chat/completions`."""
+
+    name = "chat"
+
+    def read(self, path: str, body: Json) -> Call:
+        talk = Conversation()
+        system = ""
+        for message in body.get("messages", []):
+            role = message.get("role")
+            if role == "tool":
+                talk.returned(message.get("tool_call_id", ""), message.get("content"))
+            elif role == "user":
+                for block in blocks(message.get("content")):
+                    if block.get("type") == "text":
+                        talk.said(block["text"])
+            elif role in ("system", "developer"):
+                system += flat(message.get("content"))
+        tools = tuple(tool.get("function", {}).get("name", "") for tool in body.get("tools") or [])
+        side = None if tools else "title" if "title" in system else "other"
+        return talk.call(model=body.get("model", ""), stream=bool(body.get("stream")), tools=tools, side=side)
+
+    def encoder(self, call: Call, number: int) -> Encoder:
+        return _ChatEncoder(call, number)
+
+    def error(self, status: int, message: str) -> Json:
+        return {
+            "error": {
+                "message": message,
+                "type": "invalid_request_error" if status < 500 else "server_error",
+                "code": status,
+            }
+        }
+
+
+class _ChatEncoder:
+    def __init__(self, call: Call, number: int) -> None:
+        self._call = call
+        self._number = number
+
+    def _chunk(self, delta: Json, finish: str | None = None, usage: Json | None = None) -> bytes:
+        choice = {"index": 0, "delta": delta, "finish_reason": finish}
+        return sse({**self._head("chat.completion.chunk"), "choices": [choice], "usage": usage})
+
+    def _head(self, kind: str) -> Json:
+        return {"id": f"chatcmpl-{self._number:06d}", "object": kind, "created": 0, "model": self._call.model}
+
+    def start(self) -> bytes:
+        return self._chunk({"role": "assistant", "content": ""})
+
+    def delta(self, text: str) -> bytes:
+        return self._chunk({"content": text})
+
+    def finish(self, tool: ToolCall | None) -> bytes:
+        out = b""
+        if tool is not None:
+            out += self._chunk({"tool_calls": [{"index": 0, **self._tool(tool)}]})
+        out += self._chunk({}, "tool_calls" if tool else "stop", self._usage)
+        return out + b"data: [DONE]\n\n"
+
+    _usage: ClassVar[Json] = {"prompt_tokens": 10, "completion_tokens": 10, "total_tokens": 20}
+
+    def _tool(self, tool: ToolCall) -> Json:
+        name, arguments = resolved(tool, self._call.tools)
+        function = {"name": name, "arguments": json.dumps(arguments)}
+        return {"id": f"call_{self._number:06d}", "type": "function", "function": function}
+
+    def whole(self, text: str, tool: ToolCall | None) -> Json:
+        message: Json = {"role": "assistant", "content": text or None}
+        if tool is not None:
+            message["tool_calls"] = [self._tool(tool)]
+        choice = {"index": 0, "message": message, "finish_reason": "tool_calls" if tool else "stop"}
+        return {**self._head("chat.completion"), "choices": [choice], "usage": self._usage}
