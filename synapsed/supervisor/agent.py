@@ -79,6 +79,7 @@ class Agent:
         self._since = record.changed_at or record.created_at
         self._last_screen = ""
         self._answering = asyncio.Lock()
+        self._polling: asyncio.Task[None] | None = None
 
     # --- what can be read at any time ---
 
@@ -141,8 +142,14 @@ class Agent:
         await (await self._shell.call(_sync(self.program.adopt)))
 
     def sweep(self) -> None:
-        """Look whether a waiting task can be delivered, should an event ever have been missed."""
-        if self.desk.queue and self.desk.current is None and self.program.link is not None:
+        """Look whether a waiting task can be delivered, or a turn's reports have come, should an event ever have been
+        missed."""
+        if (link := self.program.link) is None:
+            return
+        if self.desk.current is not None:
+            if self._polling is None or self._polling.done():
+                self._polling = self._shell.spawn(link.poke())
+        elif self.desk.queue:
             self._shell.post(self.desk.pump)
 
     async def close(self) -> None:

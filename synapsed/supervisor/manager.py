@@ -116,6 +116,7 @@ class Manager:
         self._tokens: dict[str, str] = {}
         self._sweeper: Timer | None = None
         self._background: set[asyncio.Task[None]] = set()
+        self._closed = False
 
     # --- from one daemon to the next ---
 
@@ -161,7 +162,10 @@ class Manager:
         await self._each(lambda agent: agent.start(), wanted)
 
     async def close(self, *, keep_agents: bool) -> None:
-        """End the agents, or let go of them."""
+        """End the agents, or let go of them. May be called again."""
+        if self._closed:
+            return
+        self._closed = True
         if self._sweeper is not None:
             self._sweeper.cancel()
         if not keep_agents:
@@ -265,6 +269,10 @@ class Manager:
 
     async def shutdown(self, *, keep_agents: bool) -> None:
         self._on_shutdown(keep_agents)
+
+    def knows(self, agent_id: str) -> bool:
+        """Whether there is such an agent."""
+        return agent_id in self._agents
 
     async def poke(self, agent_id: str) -> None:
         """A hook of that agent has reported; nothing happens for an unknown one."""

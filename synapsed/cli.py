@@ -1,0 +1,80 @@
+"""`synapsed run | check-config | version`. Everything heavy is imported when its verb is used."""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from synapsed import __version__
+
+if TYPE_CHECKING:
+    from synapsed.errors import SynapsedError
+
+__all__ = ["EXIT_CONFIG", "EXIT_FAILED", "EXIT_OK", "main"]
+
+EXIT_OK = 0
+EXIT_FAILED = 1
+"""Another daemon runs, or this one could not go on."""
+EXIT_CONFIG = 2
+"""Usage, or a configuration that cannot be read."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The exit code of `synapsed`."""
+    parser = argparse.ArgumentParser(prog="synapsed", description="The daemon that keeps command-line agents running.")
+    verbs = parser.add_subparsers(dest="verb", required=True, metavar="run | check-config | version")
+    run = verbs.add_parser("run", help="run in the foreground until SIGTERM or SIGINT")
+    run.add_argument("--keep-agents", action="store_true", help="leave the agents running when the daemon ends")
+    run.add_argument("--log-level", choices=["debug", "info", "warning", "error"], default="info")
+    run.add_argument("--log-file", action="store_true", help="log to state/logs/synapsed.log, rotated, not to stderr")
+    verbs.add_parser("check-config", help="read configuration and profiles, say what is wrong, start nothing")
+    verbs.add_parser("version", help="print the version")
+    args = parser.parse_args(argv)
+    if args.verb == "version":
+        print(f"synapsed {__version__}")
+        return EXIT_OK
+    return _run(args) if args.verb == "run" else _check_config()
+
+
+def _run(args: argparse.Namespace) -> int:
+    import asyncio
+
+    from synapsed import log
+    from synapsed.daemon import Daemon
+    from synapsed.errors import SynapsedError
+    from synapsed.paths import Paths
+
+    paths = Paths.from_environ()
+    log.configure(args.log_level, file=paths.logs / "synapsed.log" if args.log_file else None)
+    daemon = Daemon(paths, environ=dict(os.environ), keep_agents=args.keep_agents)
+    try:
+        asyncio.run(daemon.run())
+    except SynapsedError as error:
+        return _refuse(error)
+    return EXIT_OK
+
+
+def _check_config() -> int:
+    from synapsed.config import load_config
+    from synapsed.errors import SynapsedError
+    from synapsed.paths import Paths
+    from synapsed.profiles import ProfileLibrary
+
+    paths = Paths.from_environ()
+    try:
+        config = load_config(paths)
+        profiles = ProfileLibrary.standard(paths.user_profiles)
+        for name, agent in config.agents.items():
+            profiles.get(agent.profile or name)
+    except SynapsedError as error:
+        return _refuse(error)
+    print(f"{paths.config_file}: fine; {len(config.agents)} agents, {len(profiles.names())} profiles")
+    return EXIT_OK
+
+
+def _refuse(error: "SynapsedError") -> int:
+    from synapsed.errors import EXIT_CODES
+
+    print(f"synapsed: {error.message}", file=sys.stderr)
+    return EXIT_CONFIG if EXIT_CODES.get(error.code) == EXIT_CONFIG else EXIT_FAILED

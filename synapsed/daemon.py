@@ -1,0 +1,276 @@
+"""The daemon: the only place where the parts are put together, and the order in which they come up and go down.
+
+Up: umask and directories, the lock, configuration and profiles, the store, the agents as they were, the listeners;
+then, while requests are answered already, the living programs are adopted and the configured ones started. Down: the
+agents (ended, or let go of), the listeners, the store. Whatever fails on the way up takes down what is up, in the
+opposite order.
+"""
+
+import asyncio
+import contextlib
+import fcntl
+import os
+import random
+import shutil
+import signal
+import socket
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import sdnotify
+import structlog
+
+from synapsed import __version__
+from synapsed.api.app import build_context
+from synapsed.api.security import Security
+from synapsed.api.servers import ApiServers
+from synapsed.api.token import load_or_create
+from synapsed.clock import Clock, SystemClock
+from synapsed.config import Config, load_config
+from synapsed.errors import AlreadyRunning, SynapsedError
+from synapsed.paths import Paths
+from synapsed.profiles import ProfileLibrary
+from synapsed.store import SqliteStore
+from synapsed.supervisor.launchers import ProcessLauncher, private_directory
+from synapsed.supervisor.manager import Manager, ManagerSettings
+from synapsed.supervisor.pty_factory import PtyLinkFactory
+from synapsed.supervisor.registry import Registry, RegistryFiles
+
+__all__ = ["Daemon", "lock_home", "prepare_directories"]
+
+LAG_CHECK_S = 1.0
+LAG_TOLD_S = 0.25
+"""An event loop that comes this much late is told: some call blocks it."""
+
+WATCHDOG_SHARE = 0.4
+"""Of the watchdog's time between two signs of life."""
+
+POKE_BYTES = 256
+"""Of a datagram; an agent's id is shorter."""
+
+log = structlog.stdlib.get_logger("synapsed.daemon")
+
+
+@dataclass(slots=True)
+class _Stop:
+    """Who asked the daemon to end, and whether the agents stay."""
+
+    keep_agents: bool
+    asked: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def ask(self, keep_agents: bool) -> None:
+        if not self.asked.is_set():
+            self.keep_agents = keep_agents
+            self.asked.set()
+
+
+class Daemon:
+    """One daemon for one home. `run` returns when it has ended."""
+
+    def __init__(
+        self, paths: Paths, *, environ: Mapping[str, str], keep_agents: bool, clock: Clock | None = None
+    ) -> None:
+        self._paths = paths
+        self._environ = environ
+        self._keep_agents = keep_agents
+        self._clock = clock or SystemClock()
+        self._notifier = sdnotify.SystemdNotifier()
+
+    async def run(self) -> None:
+        """Raises AlreadyRunning, ConfigError, StoreError, LaunchError before anything is served."""
+        os.umask(0o077)
+        prepare_directories(self._paths)
+        stop = _Stop(self._keep_agents)
+        async with AsyncExitStack() as up:
+            up.enter_context(lock_home(self._paths))
+            config = await asyncio.to_thread(load_config, self._paths)
+            manager, servers = await self._build(up, config, stop)
+            port = await servers.start_main(config.api.host, config.api.port)
+            await servers.start_unix(self._paths.control_socket)
+            await manager.serve_ports(servers)
+            await up.enter_async_context(_hooks(self._paths.hooks_socket, manager))
+            up.enter_context(self._signals(stop))
+            async with asyncio.TaskGroup() as group:
+                background = [
+                    group.create_task(self._come_up(manager)),
+                    group.create_task(_watch_loop(self._clock)),
+                    group.create_task(self._watchdog()),
+                ]
+                self._notifier.notify("READY=1")
+                log.info("daemon ready", version=__version__, pid=os.getpid(), listen=f"{config.api.host}:{port}")
+                await stop.asked.wait()
+                self._notifier.notify("STOPPING=1")
+                log.info("daemon stopping", keep_agents=stop.keep_agents)
+                for task in background:
+                    task.cancel()
+            await manager.close(keep_agents=stop.keep_agents)
+        log.info("daemon ended")
+
+    async def _build(self, up: AsyncExitStack, config: Config, stop: _Stop) -> tuple[Manager, ApiServers]:
+        paths = self._paths
+        profiles = await asyncio.to_thread(ProfileLibrary.standard, paths.user_profiles)
+        token = await asyncio.to_thread(load_or_create, paths.token)
+        store = await SqliteStore.open(paths.database, clock=self._clock)
+        up.push_async_callback(store.close)
+        manager = Manager(
+            ManagerSettings(
+                paths=paths, config=config, control_token=token, environ=self._environ, tool_dir=_tool_directory()
+            ),
+            store=store,
+            profiles=profiles,
+            factory=PtyLinkFactory(paths=paths, launcher=ProcessLauncher(), store=store, clock=self._clock),
+            registry=Registry(RegistryFiles(paths.registry)),
+            clock=self._clock,
+            timers=asyncio.get_running_loop(),
+            rng=random.random,
+            on_shutdown=stop.ask,
+        )
+        # Only matters where something fails on the way up: else the manager is closed before the listeners.
+        up.push_async_callback(manager.close, keep_agents=True)
+        await manager.restore()
+        security = Security(control=manager, token=token, allowed_hosts=config.api.allowed_hosts)
+        context = build_context(control=manager, security=security, clock=self._clock, paths=paths, version=__version__)
+        servers = ApiServers(context)
+        up.push_async_callback(servers.close)
+        return manager, servers
+
+    async def _come_up(self, manager: Manager) -> None:
+        try:
+            await manager.adopt()
+            await manager.autostart()
+        except Exception:  # the agents that did come up, and the API, are worth more than a clean end
+            log.exception("not every agent came up")
+
+    @contextlib.contextmanager
+    def _signals(self, stop: _Stop) -> Iterator[None]:
+        """SIGTERM and SIGINT end the daemon, SIGHUP (its terminal closed, or somebody wants a reload) does not."""
+        loop = asyncio.get_running_loop()
+        handlers: dict[int, Callable[[], None]] = {
+            signal.SIGTERM: lambda: stop.ask(self._keep_agents),
+            signal.SIGINT: lambda: stop.ask(self._keep_agents),
+            signal.SIGHUP: lambda: log.warning("SIGHUP changes nothing: the configuration is read at the start"),
+        }
+        for number, handler in handlers.items():
+            loop.add_signal_handler(number, handler)
+        try:
+            yield
+        finally:
+            for number in handlers:
+                loop.remove_signal_handler(number)
+
+    async def _watchdog(self) -> None:
+        """Tell the service manager that the loop turns, as often as WATCHDOG_USEC (microseconds) asks for it."""
+        interval = int(self._environ.get("WATCHDOG_USEC") or 0) / 1e6 * WATCHDOG_SHARE
+        while interval > 0:
+            self._notifier.notify("WATCHDOG=1")
+            await asyncio.sleep(interval)
+
+
+def prepare_directories(paths: Paths) -> None:
+    """Make the directories of state and run time: this user's, 0700, no links. Raises LaunchError."""
+    for directory in (
+        paths.state,
+        paths.state / "agents",
+        paths.logs,
+        paths.run,
+        paths.sockets,
+        paths.keeper_sockets,
+    ):
+        private_directory(directory)
+
+
+@contextlib.contextmanager
+def lock_home(paths: Paths) -> Iterator[None]:
+    """Hold the lock of this home; the kernel lets go of it with the process, however that ends. Raises AlreadyRunning
+    with the pid of the daemon that has it."""
+    fd = os.open(paths.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            pid = os.pread(fd, 20, 0).decode("ascii", "replace").strip() or "unknown"
+            raise AlreadyRunning(
+                f"a daemon runs already for {paths.run} (pid {pid}); 'synapsectl shutdown' ends it", pid=pid
+            ) from None
+        os.ftruncate(fd, 0)
+        os.pwrite(fd, f"{os.getpid()}\n".encode(), 0)
+        yield
+    finally:
+        os.close(fd)
+
+
+@asynccontextmanager
+async def _hooks(path: Path, manager: Manager) -> AsyncIterator[None]:
+    """Listen for the datagrams by which hooks say that there is news of an agent."""
+    path.unlink(missing_ok=True)  # the lock is held: nobody else's
+    transport, protocol = await asyncio.get_running_loop().create_datagram_endpoint(
+        lambda: _Pokes(manager), local_addr=str(path), family=socket.AF_UNIX
+    )
+    try:
+        yield
+    finally:
+        transport.close()
+        await protocol.end()
+        path.unlink(missing_ok=True)
+
+
+class _Pokes(asyncio.DatagramProtocol):
+    """One poke at a time and agent; one that comes meanwhile is remembered once, however many come."""
+
+    def __init__(self, manager: Manager) -> None:
+        self._manager = manager
+        self._again: dict[str, bool] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def datagram_received(self, data: bytes, addr: object) -> None:
+        agent_id = data[:POKE_BYTES].decode("ascii", "replace")
+        if agent_id in self._again:
+            self._again[agent_id] = True
+            return
+        if not self._manager.knows(agent_id):
+            return
+        self._again[agent_id] = False
+        task = asyncio.get_running_loop().create_task(self._poke(agent_id))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def error_received(self, exc: Exception) -> None:
+        log.warning("hooks socket", error=str(exc))
+
+    async def end(self) -> None:
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _poke(self, agent_id: str) -> None:
+        try:
+            while True:
+                self._again[agent_id] = False
+                await self._manager.poke(agent_id)
+                if not self._again[agent_id]:
+                    return
+        except (SynapsedError, OSError) as error:
+            log.warning("an agent's reports could not be read", agent=agent_id, error=str(error))
+        finally:
+            del self._again[agent_id]
+
+
+async def _watch_loop(clock: Clock) -> None:
+    """Say so when the event loop was held up."""
+    while True:
+        due = clock.monotonic() + LAG_CHECK_S
+        await asyncio.sleep(LAG_CHECK_S)
+        if (lag := clock.monotonic() - due) > LAG_TOLD_S:
+            log.warning("the event loop was blocked", seconds=round(lag, 3))
+
+
+def _tool_directory() -> Path | None:
+    """Where synapsectl is: beside this interpreter, else where PATH has it."""
+    beside = Path(sys.executable).parent
+    if (beside / "synapsectl").is_file():
+        return beside
+    found = shutil.which("synapsectl")
+    return Path(found).parent if found else None

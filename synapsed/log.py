@@ -1,0 +1,101 @@
+"""Logging: one line of JSON per event on standard error or in a rotating file, secrets masked.
+
+Everything goes through the standard library's loggers, so that what libraries say comes out in the same form. On a
+terminal the lines are for people.
+"""
+
+import logging
+import logging.handlers
+import os
+import re
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import structlog
+
+__all__ = ["MASK", "configure", "mask"]
+
+FILE_BYTES = 4 * 1024 * 1024
+FILES = 3
+"""Older files kept."""
+
+MASK = "***"
+
+_SECRET = re.compile(r"passw(or)?d|token|secret|api_?key|authorization|cookie|credential|^env$|email", re.IGNORECASE)
+_DEPTH_MAX = 8
+_TEXT_MAX = 10_000
+"""Characters of one value; what is longer is cut."""
+
+
+def configure(level: str = "info", *, file: Path | None = None) -> None:
+    """Send all logging to `file` (0600, rotated), or to standard error where that is None."""
+    handler: logging.Handler
+    if file is None:
+        handler = logging.StreamHandler(sys.stderr)
+    else:
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        handler = _PrivateFile(file, maxBytes=FILE_BYTES, backupCount=FILES, encoding="utf-8")
+    shared: list[structlog.typing.Processor] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.stdlib.add_logger_name,
+        structlog.stdlib.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        mask,
+    ]
+    for_people = file is None and sys.stderr.isatty()
+    last: list[structlog.typing.Processor] = (
+        [structlog.dev.ConsoleRenderer()]
+        if for_people
+        else [structlog.processors.format_exc_info, structlog.processors.JSONRenderer(ensure_ascii=False, default=str)]
+    )
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=shared,
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *last],
+        )
+    )
+    root = logging.getLogger()
+    for old in root.handlers[:]:
+        root.removeHandler(old)
+        old.close()
+    root.addHandler(handler)
+    root.setLevel(level.upper())
+    structlog.configure(
+        processors=[
+            structlog.stdlib.filter_by_level,
+            *shared,
+            structlog.stdlib.PositionalArgumentsFormatter(),
+            structlog.processors.StackInfoRenderer(),
+            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
+        ],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        wrapper_class=structlog.stdlib.BoundLogger,
+        cache_logger_on_first_use=False,
+    )
+
+
+def mask(_logger: Any, _method: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
+    """Replace the values of keys that name secrets, nested ones too; cut what is too long."""
+    return {key: _masked(key, value, 0) for key, value in event.items()}
+
+
+def _masked(key: str, value: Any, depth: int) -> Any:
+    if _SECRET.search(key) and value is not None and not isinstance(value, bool):
+        return MASK
+    if isinstance(value, Mapping) and depth < _DEPTH_MAX:
+        return {str(name): _masked(str(name), item, depth + 1) for name, item in value.items()}
+    if isinstance(value, list | tuple) and not key.startswith("exc_info") and depth < _DEPTH_MAX:
+        return [_masked("", item, depth + 1) for item in value]
+    if isinstance(value, str) and len(value) > _TEXT_MAX:
+        return f"{value[:_TEXT_MAX]}… ({len(value)} characters)"
+    return value
+
+
+class _PrivateFile(logging.handlers.RotatingFileHandler):
+    """A log file that only its owner can read, whatever the umask."""
+
+    def _open(self) -> Any:
+        fd = os.open(self.baseFilename, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        return os.fdopen(fd, "a", encoding=self.encoding)

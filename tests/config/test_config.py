@@ -1,0 +1,130 @@
+"""The configuration: what is read, what is refused and how that is said, what is written."""
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from synapsed.config import AgentConfig, Config, RestartPolicy, load_config, save_agent
+from synapsed.errors import ConfigError, InvalidRequest
+from synapsed.paths import Paths
+
+
+@pytest.fixture
+def paths(tmp_path: Path) -> Paths:
+    return Paths(config=tmp_path / "config", state=tmp_path, run=tmp_path, a2a=tmp_path)
+
+
+def write(paths: Paths, text: str, name: str = "config.toml") -> Path:
+    path = paths.config / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+def test_without_files_the_defaults(paths: Paths) -> None:
+    config = load_config(paths)
+    assert config == Config()
+    assert (config.api.host, config.api.port, config.api.agent_ports) == ("127.0.0.1", 8090, True)
+
+
+def test_everything(paths: Paths) -> None:
+    write(
+        paths,
+        """
+        [api]
+        listen = "[::1]:0"
+        agent_ports = false
+        allowed_hosts = ["box.local"]
+        [agents.claude]
+        cwd = "~/work"
+        args = ["--model", "x"]
+        env = { A = "1" }
+        autostart = true
+        port = 8105
+        restart = { policy = "always", initial = 1, limit = 3 }
+        """,
+    )
+    write(paths, 'profile = "codex"\n', "agents.d/second.toml")
+    config = load_config(paths)
+    assert (config.api.host, config.api.port) == ("::1", 0)
+    assert config.agents["claude"].restart == RestartPolicy(policy="always", initial=1, limit=3)
+    assert config.agents["second"].profile == "codex"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[api]\nagent_port = true\n", r"config.toml:2: unknown key 'api.agent_port'; did you mean 'agent_ports'\?"),
+        ("\n[agents.x]\nautostrt = true\n", r":3: unknown key 'agents.x.autostrt'; did you mean 'autostart'\?"),
+        ("[agents.x]\nrestart = { polcy = 1 }\n", r":2: .*polcy'; did you mean 'policy'\?"),
+        ("[agnts.x]\n", r":1: unknown key 'agnts'; did you mean 'agents'\?"),
+        ("[agents.x]\nlimits = {}\n", r":2: unknown key 'agents.x.limits'"),
+        ("[api]\nlisten = 8090\n", r":2: api.listen"),
+        ('[api]\nlisten = "0.0.0.0:80"\n', r"only loopback"),
+        ('[api]\nlisten = "example.org:80"\n', r"no IP address"),
+        ('[api]\nlisten = "127.0.0.1:70000"\n', r"address and a port"),
+        ("[agents.x]\nport = 0\n", r":2: agents.x.port"),
+        ("[agents.x]\nrestart = { initial = 10, maximum = 1 }\n", r"maximum must not be below initial"),
+        ('[agents."a b"]\n', r"cannot name an agent"),
+        ("[agents.a]\nport = 9\n[agents.b]\nport = 9\n", r"both want port 9"),
+        ("[api\n", r"config.toml: "),
+    ],
+)
+def test_what_is_wrong_is_named(paths: Paths, text: str, message: str) -> None:
+    write(paths, text)
+    with pytest.raises(ConfigError) as caught:
+        load_config(paths)
+    assert re.search(message, caught.value.message), caught.value.message
+
+
+def test_an_agent_in_two_places(paths: Paths) -> None:
+    write(paths, "[agents.x]\n")
+    write(paths, "", "agents.d/x.toml")
+    with pytest.raises(ConfigError, match=r"agents.d.x.toml: .* stands in .*config.toml already"):
+        load_config(paths)
+
+
+def test_bytes_that_are_no_text(paths: Paths) -> None:
+    write(paths, "")
+    paths.config_file.write_bytes(b"\xff\xfe")
+    with pytest.raises(ConfigError, match=r"config\.toml"):
+        load_config(paths)
+
+
+def test_save(paths: Paths) -> None:
+    agent = AgentConfig(profile="claude", args=['a "quoted" one'], env={"K": "ü"}, restart=RestartPolicy(limit=2))
+    path = save_agent(paths, "mine", agent)
+    assert path == paths.agents_d / "mine.toml"
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert tomllib.loads(path.read_text()) == {
+        "profile": "claude",
+        "args": ['a "quoted" one'],
+        "env": {"K": "ü"},
+        "restart": {"limit": 2},
+    }
+    assert load_config(paths).agents["mine"] == agent
+    save_agent(paths, "mine", AgentConfig())
+    assert [p.name for p in paths.agents_d.iterdir()] == ["mine.toml"]
+    with pytest.raises(InvalidRequest):
+        save_agent(paths, "../evil", agent)
+
+
+@given(
+    st.builds(
+        AgentConfig,
+        profile=st.none() | st.text(max_size=20),
+        args=st.lists(st.text(max_size=20), max_size=4),
+        env=st.dictionaries(st.text(max_size=10), st.text(max_size=20), max_size=4),
+        autostart=st.booleans(),
+        port=st.none() | st.integers(1, 65535),
+    )
+)
+def test_what_is_saved_is_read_back(tmp_path_factory: pytest.TempPathFactory, agent: AgentConfig) -> None:
+    root = tmp_path_factory.mktemp("c")
+    paths = Paths(config=root, state=root, run=root, a2a=root)
+    save_agent(paths, "x", agent)
+    assert load_config(paths).agents["x"] == agent

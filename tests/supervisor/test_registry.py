@@ -1,0 +1,83 @@
+"""Registry files: atomic, only on change, the latest state winning, stale ones removed."""
+
+import asyncio
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from synapsed.supervisor.registry import Entry, Registry, RegistryFiles
+
+
+def entry(status: str = "IDLE", name: str = "a") -> Entry:
+    return Entry(
+        agent_id=f"synapse-{name}-1",
+        agent_type=name,
+        name=name,
+        port=1,
+        status=status,
+        pid=os.getpid(),
+        working_dir="/",
+        endpoint="http://localhost:1",
+    )
+
+
+def test_write_only_on_change(tmp_path: Path) -> None:
+    files = RegistryFiles(tmp_path / "registry")
+    path = tmp_path / "registry" / "synapse-a-1.json"
+    files.write(entry())
+    first = path.stat().st_ino
+    files.write(entry())
+    assert path.stat().st_ino == first
+    files.write(entry("BUSY"))
+    assert path.stat().st_ino != first
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert json.loads(path.read_text())["status"] == "BUSY"
+    files.remove("synapse-a-1")
+    files.remove("synapse-a-1")
+    assert list(path.parent.iterdir()) == []
+
+
+async def test_the_last_state_told_is_the_one_that_stays(tmp_path: Path) -> None:
+    registry = Registry(RegistryFiles(tmp_path))
+    for n in range(200):
+        registry.publish(entry(str(n)))
+        registry.publish(entry(str(n), name="b"))
+        if n % 7 == 0:
+            await asyncio.sleep(0)
+    registry.withdraw("synapse-b-1")
+    await registry.flush()
+    assert json.loads((tmp_path / "synapse-a-1.json").read_text())["status"] == "199"
+    assert [path.name for path in tmp_path.iterdir()] == ["synapse-a-1.json"]
+
+
+async def test_a_directory_that_cannot_be_written_stops_nothing(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    registry = Registry(RegistryFiles(tmp_path / "file"))
+    registry.publish(entry())
+    await registry.flush()
+
+
+@pytest.mark.parametrize(
+    ("content", "stays"),
+    [
+        (json.dumps({"pid": os.getpid()}), True),
+        (json.dumps({"pid": 2**22 + 7}), False),
+        (json.dumps({"pid": None}), True),
+        (json.dumps([1]), True),
+        ("{", True),
+    ],
+)
+def test_sweep_of_entries_that_are_not_ours(tmp_path: Path, content: str, stays: bool) -> None:
+    path = tmp_path / "x.json"
+    path.write_text(content)
+    RegistryFiles(tmp_path).sweep(frozenset(), frozenset())
+    assert path.exists() is stays
+
+
+def test_sweep_of_our_own(tmp_path: Path) -> None:
+    for name in ("live", "stopped"):
+        (tmp_path / f"{name}.json").write_text(json.dumps({"pid": os.getpid()}))
+    removed = RegistryFiles(tmp_path).sweep(frozenset({"live"}), frozenset({"live", "stopped"}))
+    assert removed == ["stopped"]
