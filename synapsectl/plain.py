@@ -11,7 +11,7 @@ _SEQUENCE = re.compile(
     | \x1b[PX^_][^\x1b]*\x1b\\                   # DCS, SOS, PM, APC
     | \x1b\[(?P<params>[0-?]*)[ -/]*(?P<final>[@-~])
     | \x1b[ -/]*[0-~]                            # the other escape sequences
-    | [\x00-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\x9f]
+    | [\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]
     """,
     re.VERBOSE,
 )

@@ -86,8 +86,11 @@ class Terminal:
         # A process in the background would be stopped for touching the terminal, and leave it as it is.
         before = signal.signal(signal.SIGTTOU, signal.SIG_IGN)
         try:
-            with suppress(OSError):
-                self._write_out(LEAVE + extra)
+            with suppress(OSError, termios.error):
+                if not self._write_out(LEAVE + extra):
+                    # What it has not taken by now is dropped: nobody may wait for it, and our last words need room.
+                    termios.tcflush(self._fd, termios.TCOFLUSH)
+                    self._write_out(LEAVE + extra)
             with suppress(OSError, termios.error):
                 # Flushed: mouse reports and answers on their way would be typed into the shell.
                 termios.tcsetattr(self._fd, termios.TCSAFLUSH, saved)  # type: ignore[arg-type]  # as it was got
@@ -146,8 +149,8 @@ class Terminal:
             self._waits_in.remove_writer(self._fd)
             self._waits_in = None
 
-    def _write_out(self, data: bytes) -> None:
-        """Write without a loop, up to a deadline."""
+    def _write_out(self, data: bytes) -> bool:
+        """Write without a loop, up to a deadline; False when it passed."""
         deadline = time.monotonic() + LEAVE_DEADLINE
         view = memoryview(data)
         while view and (left := deadline - time.monotonic()) > 0:
@@ -155,3 +158,4 @@ class Terminal:
             if writable:
                 with suppress(BlockingIOError):
                     view = view[os.write(self._fd, view) :]
+        return not view

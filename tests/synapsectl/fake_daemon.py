@@ -220,6 +220,7 @@ class FakeDaemon:
                 web.get("/agents/{agent}/terminal", self._terminal),
                 web.get("/events", self._all_events),
                 web.get("/agents/{agent}/events", self._all_events),
+                web.get("/healthz", self._daemon_status),
                 web.get("/control/status", self._daemon_status),
                 web.get("/control/profiles", self._profiles),
                 web.post("/control/start", self._start_agent),

@@ -1,0 +1,155 @@
+"""Prompts, tasks and the smaller verbs."""
+
+import json
+
+import pytest
+
+from synapsectl.errors import CtlError
+from synapsectl.prompts import NoSuchChoice, choose
+from synapsed.errors import NotWaiting, PromptChanged
+from synapsed.model.task import TaskState
+from tests.synapsectl.conftest import Ctl
+from tests.synapsectl.fake_daemon import FakeDaemon, agent, answers, ends, permission
+
+
+@pytest.fixture
+def asking(daemon: FakeDaemon, ctl: Ctl) -> str:
+    """The id of a task of claude's that waits at a permission prompt."""
+    daemon.script = ends(TaskState.INPUT_REQUIRED, prompt=permission())
+    task = ctl("send", "claude", "x").out.strip()
+    daemon.agents["claude"] = agent("claude", port=8100, activity="waiting", prompt=permission(), task=task)
+    daemon.requests.clear()
+    return task
+
+
+def posted(daemon: FakeDaemon) -> list[tuple[str, object]]:
+    return [(path, body) for method, path, body in daemon.requests if method == "POST"]
+
+
+def test_input_for_a_task_and_for_its_agent(daemon: FakeDaemon, ctl: Ctl, asking: str) -> None:
+    assert ctl("input", asking[:8], "2").code == 0
+    assert ctl("input", "claude", "--", "-x y").code == 0
+    assert posted(daemon) == [
+        (f"/control/tasks/{asking}/input", {"input": "2"}),
+        (f"/control/tasks/{asking}/input", {"input": "-x y"}),
+    ]
+
+
+def test_input_outside_any_task_from_stdin(daemon: FakeDaemon, ctl: Ctl) -> None:
+    daemon.agents["claude"] = agent("claude", prompt=permission(), activity="waiting")
+    assert ctl("input", "claude", "-", "--prompt-id", "p1", stdin="geheim é\n".encode()).code == 0
+    assert posted(daemon) == [("/control/agents/claude/input", {"input": "geheim é", "prompt_id": "p1"})]
+
+
+def test_approve_and_deny_answer_this_very_prompt(daemon: FakeDaemon, ctl: Ctl, asking: str) -> None:
+    assert "answered: Yes" in ctl("approve", asking[:8]).err
+    assert "answered: No, tell" in ctl("deny", "claude").err
+    assert posted(daemon) == [
+        (f"/control/tasks/{asking}/input", {"input": "1", "prompt_id": "p1"}),
+        (f"/control/tasks/{asking}/input", {"input": "3", "prompt_id": "p1"}),
+    ]
+
+
+def test_nothing_is_asked(daemon: FakeDaemon, ctl: Ctl, asking: str) -> None:
+    assert ctl("approve", "codex").code == 6
+    daemon.refuse("POST", f"/control/tasks/{asking}/input", PromptChanged("another prompt is on the screen"))
+    assert ctl("approve", asking).code == 6
+    daemon.refuse("POST", f"/control/tasks/{asking}/input", NotWaiting("it asks nothing"))
+    assert ctl("input", asking, "1").code == 6
+
+
+@pytest.mark.parametrize(
+    ("options", "accept", "key"),
+    [
+        ([("y", "Yes, proceed"), ("p", "Yes, and don't ask again"), ("esc", "No, and tell it")], True, "y"),
+        ([("y", "Yes, proceed"), ("p", "Yes, and don't ask again"), ("esc", "No, and tell it")], False, "esc"),
+        ([("always", "Allow always"), ("once", "Allow once"), ("reject", "Reject")], True, "once"),
+        ([("always", "Allow always"), ("once", "Allow once"), ("reject", "Reject")], False, "reject"),
+        ([("1", "Red"), ("2", "Blue")], True, None),
+        ([("1", "Allow for this session")], True, None),
+    ],
+)
+def test_yes_and_no_among_the_options(options: list[tuple[str, str]], *, accept: bool, key: str | None) -> None:
+    prompt = {"type": "permission", "options": [{"key": k, "label": label} for k, label in options]}
+    if key is None:
+        with pytest.raises(NoSuchChoice):
+            choose(prompt, accept=accept)
+    else:
+        assert choose(prompt, accept=accept) == key
+
+
+def test_a_bare_confirmation_is_answered_y_or_n() -> None:
+    assert choose({"type": "confirmation", "options": []}, accept=True) == "y"
+    with pytest.raises(CtlError):
+        choose({"type": "text", "options": []}, accept=False)
+
+
+def test_cancel_a_task_or_an_agents_turn(daemon: FakeDaemon, ctl: Ctl, asking: str) -> None:
+    assert ctl("cancel", asking[:8]).out == f"{asking[:8]} canceled\n"
+    assert ctl("cancel", "codex").out == "codex interrupted\n"
+    assert json.loads(ctl("cancel", "codex", "--json").out) == {"agent": "codex", "interrupted": True}
+
+
+def test_neither_task_nor_agent_is_4(daemon: FakeDaemon, ctl: Ctl) -> None:
+    for verb in (["cancel"], ["approve"], ["deny"], ["task"], ["attach"], ["screen"], ["logs"], ["status"]):
+        for target in ("deadbeef", "nobody"):
+            assert ctl(*verb, target).code in ({2, 4} if verb == ["attach"] else {4}), verb
+    assert "no task" in ctl("cancel", "deadbeef").err
+    assert ctl("input", "nobody", "1").code == 4
+
+
+def test_task_shows_and_waits(daemon: FakeDaemon, ctl: Ctl) -> None:
+    daemon.script = answers("forty-two")
+    task = ctl("send", "claude", "question").out.strip()
+    assert json.loads(ctl("task", task, "--json").out)["task"]["id"] == task
+    shown = ctl("task", task[:8]).out
+    assert "completed" in shown
+    assert "> question" in shown
+    assert shown.endswith("forty-two\n")
+    assert ctl("task", task[:8], "--wait") == (0, "forty-two\n", "")
+    daemon.script = ends(TaskState.REJECTED)
+    other = ctl("send", "claude", "question").out.strip()
+    assert ctl("task", other, "--wait").code == 1
+
+
+def test_tasks_of_all_and_of_one(daemon: FakeDaemon, ctl: Ctl) -> None:
+    assert json.loads(ctl("tasks", "--json").out) == []
+    ctl("send", "claude,codex", "two\nlines\x1b[2J")
+    assert len(ctl("tasks").out.splitlines()) == 2
+    line = ctl("tasks", "codex").out
+    assert line.split("\t")[1:3] == ["synapse-codex-8120", "completed"]
+    assert line.endswith("two lines\\x1b[2J\n")
+    assert len(json.loads(ctl("tasks", "codex", "--json").out)) == 1
+
+
+def test_screen_in_its_forms(daemon: FakeDaemon, ctl: Ctl) -> None:
+    assert ctl("screen", "claude").out == "claude> \n"
+    assert ctl("screen", "claude", "--ansi").out == "\x1b[1mclaude> \n\n\x1b[0m\x1b[0m\n"
+    assert json.loads(ctl("screen", "claude", "--json").out)["cols"] == 80
+
+
+def test_logs(daemon: FakeDaemon, ctl: Ctl) -> None:
+    assert ctl("logs", "claude").out == "one\ntwo\nthree\n"
+    assert ctl("logs", "claude", "-n", "1").out == "three\n"
+    assert ctl("logs", "claude", "--raw", "-n", "3").out.startswith("\x1b[1mone")
+    assert ctl("logs", "claude", "-n", "-1").code == 2
+
+
+def test_profiles_version_completion(daemon: FakeDaemon, ctl: Ctl) -> None:
+    assert ctl("profiles", "list").out.split("\t")[:3] == ["dummy", "x", "8190-8199"]
+    assert json.loads(ctl("profiles", "--json").out)[0]["name"] == "dummy"
+    for shell in ("bash", "zsh", "fish"):
+        assert "attach" in ctl("completion", shell).out
+    assert json.loads(ctl("version", "--json").out)["synapsed"] == "9.9"
+    daemon.die()
+    assert ctl("version").code == 0
+    assert ctl("--version").out.endswith("synapsed does not run\n")
+
+
+def test_shutdown_is_over_when_it_says_so(daemon: FakeDaemon, ctl: Ctl) -> None:
+    result = ctl("shutdown", "--keep-agents")
+    assert result.code == 0
+    assert "agents go on" in result.err
+    assert posted(daemon) == [("/control/shutdown", {"keep_agents": True})]
+    assert daemon.down.wait(20)
+    assert ctl("shutdown").code == 3
