@@ -6,8 +6,8 @@ derived of a row is kept by its identity. What a row does not tell is whether it
 """
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import evp
 
@@ -134,17 +134,21 @@ class Grid:
     def lines(self) -> tuple[tuple[str, ...], tuple[bool, ...]]:
         """The rows' texts, and which rows are wrapped into their successors.
 
-        Texts are right-stripped, but for wrapped ones, which hold what has to be joined.
+        Texts are right-stripped, but for wrapped ones, which hold what has to be joined. A row that was wrapped and
+        then written over is still so to the terminal, but not here: it must reach the last column but one.
         """
         lines = [self._lines[row] for row in self._rows]
         texts = [line.stripped for line in lines]
-        for index, joined in enumerate(self._wrapped):
-            if joined:
-                line = lines[index]
+        wrapped = list(self._wrapped)
+        for index, (line, below) in enumerate(pairwise(lines)):
+            if not wrapped[index]:
+                continue
+            wrapped[index] = bool(below.stripped) and len(line.text) - len(line.stripped) <= 1
+            if wrapped[index]:
                 # A wide character that found one column left went to the next row and left that column blank.
-                spacer = lines[index + 1].wide_first and not line.full
+                spacer = below.wide_first and not line.full
                 texts[index] = line.text[:-1] if spacer else line.text
-        return tuple(texts), self._wrapped
+        return tuple(texts), tuple(wrapped)
 
     def cells(self, index: int) -> list[Cell]:
         """The cells of one row, each character once."""
@@ -157,8 +161,20 @@ class Grid:
 
     def paint(self) -> bytes:
         """The bytes that draw the rows, on a terminal in the state of `redraw.RESET`."""
-        wrapped = self._wrapped
-        return redraw.paint([self._render(index, full=wrapped[index]) for index in range(len(self._rows))], wrapped)
+        out = [b"\x1b[H"]
+        lines = [self._lines[row] for row in self._rows]
+        for index, (row, line) in enumerate(zip(self._rows, lines, strict=True)):
+            if index + 1 < len(lines) and self._wrapped[index]:
+                # Printed to its last column, it is wrapped by the next character: a wide one, which did not fit, or a
+                # blank one, which is printed over.
+                spacer = lines[index + 1].wide_first and not line.full
+                out.append(redraw.render_row(row, self._pens, full=True, spacer=spacer))
+                out.append(b"" if spacer else b" \r")
+            else:
+                if line.rendered is None:
+                    line.rendered = redraw.render_row(row, self._pens, full=False)
+                out += [line.rendered, b"\r\n"]
+        return b"".join(out[:-1])
 
     def last_cell(self, index: int) -> tuple[str, int, bytes]:
         """The cell at the end of a row: its text, the column it begins in, and the bytes that print it."""
@@ -168,59 +184,43 @@ class Grid:
         text = graphemes[column]
         return text, column, self._pens[row.styles[column]] + text.encode("utf-8", "replace") + b"\x1b[m"
 
-    def _render(self, index: int, *, full: bool) -> bytes:
-        row = self._rows[index]
-        line = self._lines[row]
-        if full:
-            spacer = not line.full and self._lines[self._rows[index + 1]].wide_first
-            return redraw.render_row(row, self._pens, full=True, spacer=spacer)
-        if line.rendered is None:
-            line.rendered = redraw.render_row(row, self._pens, full=False)
-        return line.rendered
-
-    def last_text_row(self) -> int:
-        """The index of the last row with text on it; -1 for none."""
+    def last_text(self) -> tuple[int, int]:
+        """The index of the last row with text on it, and the columns it takes there; (-1, 0) for none."""
         for index in range(len(self._rows) - 1, -1, -1):
             if self._lines[self._rows[index]].stripped:
-                return index
-        return -1
+                graphemes = redraw.graphemes_of(self._rows[index])
+                return index, max(column for column, text in enumerate(graphemes) if text != " ") + 1
+        return -1, 0
 
     def _wraps(self, *, movable: bool) -> tuple[bool, ...]:
-        """For each row, whether it is wrapped into the next."""
-        rows = self._rows
-        lines = [self._lines[row] for row in rows]
-        candidates = [index for index in range(len(rows) - 1) if lines[index].stripped and lines[index + 1].stripped]
-        if not candidates:
-            return (False,) * len(rows)
+        """For each row, whether the terminal holds it to be wrapped into the next."""
         # A cursor in the last column may be waiting there to wrap, which a movement would end.
-        if movable and self.cursor[1] < len(rows[0].graphemes) - 1:
-            return self._probe(candidates)
+        if movable and self.cursor[1] < len(self._rows[0].graphemes) - 1:
+            return self._probe()
         return self._compare()
 
-    def _probe(self, candidates: Sequence[int]) -> tuple[bool, ...]:
+    def _probe(self) -> tuple[bool, ...]:
         """Ask the cursor: with reverse wrapping (45) it steps back from a row's start only over a wrapped end."""
         terminal = self._terminal
+        last = len(self._rows) - 1
         before = [(mode, terminal.mode(mode)) for mode in _PROBE_MODES]
         for mode in _PROBE_MODES:
             terminal.set_mode(mode, mode in (7, 45))
         self._replies.clear()
         terminal.feed(
-            b"".join(b"\x1b[%d;1H\b\x1b[6n" % (index + 2) for index in candidates)
+            b"".join(b"\x1b[%d;1H\b\x1b[6n" % (index + 2) for index in range(last))
             + b"\x1b[%d;%dH" % (self.cursor[0] + 1, self.cursor[1] + 1)
         )
         for mode, value in before:
             terminal.set_mode(mode, value)
-        wrapped = [False] * len(self._rows)
-        for index, (row, _) in zip(candidates, self._replies.positions(), strict=False):
-            wrapped[index] = row == index
-        return tuple(wrapped)
+        return (*(row == index for index, (row, _) in enumerate(self._replies.positions())), False)
 
     def _compare(self) -> tuple[bool, ...]:
         """Ask the formatter, at the price of all the scrollback: join the rows, and read them from the end."""
         joined = format_screen(self._terminal, unwrap=True).rstrip("\n")
         wrapped = [False] * len(self._rows)
         place = len(joined)
-        for index in range(self.last_text_row(), 0, -1):
+        for index in range(self.last_text()[0], 0, -1):
             text = self._lines[self._rows[index]].stripped
             if not joined.endswith(text, 0, place):
                 break  # the two do not speak of the same rows: nothing more is known

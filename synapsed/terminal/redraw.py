@@ -19,18 +19,18 @@ from synapsed.terminal.modes import DEC, DEC_DEFAULT, Modes
 __all__ = [
     "RESET",
     "Extras",
+    "blank_rows_below",
     "colors",
     "last_printed",
-    "paint",
     "place",
-    "read_extras",
+    "read_terminal",
     "render_row",
     "settings",
     "sgr",
 ]
 
 RESET = b"\x1b[?69l\x1b[?6l\x1b[4l\x1b[20l\x1b[?7h\x1b[r\x1b(B\x0f\x1b[m"
-"""Puts a terminal into the state in which `paint` is right: margins, modes, character set and pen at their defaults."""
+"""Puts a terminal into the state in which `Grid.paint` is right: margins, modes, character set and pen as at first."""
 
 _ATTRIBUTES = (
     ("bold", b"1"),
@@ -116,16 +116,6 @@ def render_row(row: evp.Row, pens: Sequence[bytes], *, full: bool, spacer: bool 
     return b"".join(out)
 
 
-def paint(rows: Sequence[bytes], wrapped: Sequence[bool]) -> bytes:
-    """The visible rows from the top, each rendered; a wrapped row runs on into the next by itself."""
-    out = [b"\x1b[H"]
-    for index, row in enumerate(rows):
-        out.append(row)
-        if index + 1 < len(rows) and not wrapped[index]:
-            out.append(b"\r\n")
-    return b"".join(out)
-
-
 @dataclass(frozen=True, slots=True)
 class Extras:
     """The state of a terminal that only its formatter tells, each part as the bytes that set it, or empty.
@@ -162,11 +152,15 @@ _MARGINS = re.compile(rb"\x1b\[(\d+);(\d+)s")
 _TAB_WIDTH = 8
 
 
-def read_extras(terminal: evp.Terminal, cols: int) -> Extras:
-    """Read what the formatter writes around the cursor's position, which it writes last and once."""
+def read_terminal(terminal: evp.Terminal, cols: int) -> tuple[bytes, Extras]:
+    """What the formatter writes: the active screen below its scrollback, wrapped rows joined, and the state around it.
+
+    Both in one: formatting all the scrollback is what it costs. The state comes last, around the cursor's position.
+    """
     formatter = evp.Formatter(
         terminal,
         format=evp.FormatterFormat.VT,
+        unwrap=True,
         scrolling_region=True,
         tabstops=True,
         keyboard=True,
@@ -176,14 +170,15 @@ def read_extras(terminal: evp.Terminal, cols: int) -> Extras:
         kitty_keyboard=True,
         charsets=True,
     )
-    state = _STATE.search(formatter.format()[-_STATE_BYTES:].encode("utf-8", "replace"))
+    written = formatter.format().encode("utf-8", "replace")
+    state = _STATE.search(written, max(len(written) - _STATE_BYTES, 0))
     if state is None:
-        return Extras()
+        return written, Extras()
     before, after = state["before"], state["after"]
     pen = b"".join(_PEN.findall(before))
     tabs = _TABS.search(after)
     default_tabs = b"".join(b"\x1b[%dG\x1bH" % (column + 1) for column in range(_TAB_WIDTH, cols - 1, _TAB_WIDTH))
-    return Extras(
+    return written[: state.start()], Extras(
         pen=pen[pen.rfind(b"\x1b[0m") :].removeprefix(b"\x1b[0m"),
         protection=b"".join(_PROTECTION.findall(before)),
         charsets=b"".join(part for part in _CHARSETS.findall(before) if part not in _DEFAULT_CHARSETS),
@@ -192,6 +187,25 @@ def read_extras(terminal: evp.Terminal, cols: int) -> Extras:
         region=_bounds(_REGION.search(after)),
         margins=_bounds(_MARGINS.search(after)),
     )
+
+
+def blank_rows_below(content: bytes, cols: int, used: int) -> int:
+    """How many rows without text ``content`` ends in: rows that were written, but with spaces only.
+
+    ``used`` is how many columns the text of the row before them takes.
+    """
+    tail, blank = content[-_STATE_BYTES:], b""
+    while tail:
+        text = tail.rstrip(b" \r\n")
+        blank = tail[len(text) :] + blank
+        pen = text.rfind(b"\x1b")
+        if pen < 0 or not _PEN.fullmatch(text, pen):
+            break
+        tail = text[:pen]
+    # More spaces than fit are several rows, joined.
+    lengths = [len(spaces) for spaces in blank.split(b"\r\n")]
+    lengths[0] += used
+    return len(lengths) - 1 + sum(max(length - 1, 0) // cols for length in lengths)
 
 
 def _bounds(match: re.Match[bytes] | None) -> tuple[int, int] | None:

@@ -8,6 +8,8 @@ contract suite in ``tests/emulator`` (docs/adr/0001-terminal-emulator.md). What 
 - An escape sequence or character cut by the end of a chunk is kept back (`Screen.pending`), so that the emulator's
   parser is at rest whenever the screen is read, and a checkpoint stands between two sequences.
 - A hidden cursor has no position in the emulator's frames, and rows carry no mark of being wrapped: see `grid`.
+- It prints control characters that terminals pass over, and counts invalid UTF-8 differently from chunk to chunk: it
+  gets neither, see `sequences.cleaned`.
 - 132-column mode (DECCOLM) would resize the emulator behind its owner's back: it is switched off as soon as allowed.
 """
 
@@ -19,7 +21,8 @@ import evp
 from synapsed.terminal import redraw
 from synapsed.terminal.grid import Cell, Color, Grid, Replies, format_screen
 from synapsed.terminal.modes import ALTERNATE, ANSI, DEC, Modes
-from synapsed.terminal.sequences import MAX_SEQUENCE, incomplete_character, incomplete_sequence
+from synapsed.terminal.redraw import Extras
+from synapsed.terminal.sequences import MAX_SEQUENCE, cleaned, incomplete_character, incomplete_sequence
 
 __all__ = ["Cell", "Color", "Modes", "Screen", "ScreenSnapshot"]
 
@@ -42,7 +45,8 @@ _STOPS = re.compile(
     rb"(?:\[\?(?P<set>[\d;]+)h|\[(?P<region>[\d;]*)r|\[(?P<shape>\d*) q|(?P<reset>c))"
 )
 _TOP = frozenset({b"", b"0", b"1"})
-_ENDS_STRING = re.compile(rb"[\x18\x1a\x1b]")
+_CANCEL = re.compile(rb"[\x18\x1a]")
+_ENDS_STRING = re.compile(rb"\x1b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +118,8 @@ class Screen:
     def feed(self, data: bytes) -> None:
         """Apply what the program wrote: any bytes, cut anywhere."""
         whole = self._pending + data if self._pending else data
+        if not self._at_rest:
+            whole = _CANCEL.sub(lambda _: b"\x1b\\", whole, count=1)
         cut = incomplete_sequence(whole)
         if cut == len(whole):
             cut = incomplete_character(whole)
@@ -124,7 +130,7 @@ class Screen:
             self._at_rest = _ENDS_STRING.search(whole, 0, cut) is not None
         self._pending = whole[cut:]
         if cut:
-            self._apply(whole[:cut])
+            self._apply(cleaned(whole[:cut]))
 
     def resize(self, cols: int, rows: int) -> None:
         """Change the size, in cells, as the program's window does: the main screen is wrapped anew."""
@@ -167,9 +173,10 @@ class Screen:
         if snapshot.alternate:
             parts.append(self._redraw_main(scrollback=scrollback))
             parts.append(b"\x1b[?%dh" % next(number for number in ALTERNATE if number in snapshot.modes.dec))
-        elif scrollback:
-            parts.append(self._redraw_scrollback())
-        parts += [self._grid.paint(), self._redraw_state(snapshot)]
+        content, extras = redraw.read_terminal(self._terminal, self._cols)
+        if scrollback and not snapshot.alternate:
+            parts.append(self._redraw_scrollback(content))
+        parts += [self._grid.paint(), self._redraw_state(snapshot, extras)]
         return b"".join(parts)
 
     def _redraw_main(self, *, scrollback: bool) -> bytes:
@@ -179,11 +186,12 @@ class Screen:
         was_set = self._terminal.mode(47)
         self._terminal.feed(b"\x1b[?47l")
         self._grid.refresh(movable=not self._inner_region)
+        content, extras = redraw.read_terminal(self._terminal, self._cols)
         row, column = self._main_cursor
         drawn = (
-            self._redraw_scrollback() if scrollback else b"",
+            self._redraw_scrollback(content) if scrollback else b"",
             self._grid.paint(),
-            redraw.read_extras(self._terminal, self._cols).keyboard,
+            extras.keyboard,
             b"\x1b[%d;%dH" % (row + 1, column + 1),
         )
         self._terminal.feed(b"\x1b[?47h")
@@ -191,20 +199,14 @@ class Screen:
         self._grid.refresh(movable=not self._inner_region)
         return b"".join(drawn)
 
-    def _redraw_scrollback(self) -> bytes:
+    def _redraw_scrollback(self, content: bytes) -> bytes:
         """The rows above the screen and on it, scrolled until the first row of the screen is at its top."""
-        apart = format_screen(self._terminal, unwrap=False, trim=False)
-        text = apart.rstrip("\n ")
-        last = self._grid.last_text_row()
-        if text.count("\n") == last:
-            return b""
-        rows = evp.Formatter(self._terminal, format=evp.FormatterFormat.VT, unwrap=True).format()
-        below = self._rows - 1 - last - apart.count("\n", len(text))
-        return rows.encode("utf-8", "replace") + b"\x1b[m" + b"\r\n" * max(below, 0)
+        last, used = self._grid.last_text()
+        below = self._rows - 1 - last - redraw.blank_rows_below(content, self._cols, used)
+        return content + b"\x1b[m" + b"\r\n" * max(below, 0)
 
-    def _redraw_state(self, snapshot: ScreenSnapshot) -> bytes:
+    def _redraw_state(self, snapshot: ScreenSnapshot, extras: Extras) -> bytes:
         modes = snapshot.modes
-        extras = redraw.read_extras(self._terminal, self._cols)
         colors = (snapshot.foreground, snapshot.background, snapshot.palette)
         parts = [
             redraw.colors(colors, self._default_colors),

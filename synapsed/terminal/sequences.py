@@ -7,7 +7,7 @@ a string (OSC, DCS, APC, PM, SOS) whose terminator ``ESC \\`` has been cut in tw
 
 import re
 
-__all__ = ["MAX_SEQUENCE", "incomplete_character", "incomplete_sequence"]
+__all__ = ["MAX_SEQUENCE", "cleaned", "incomplete_character", "incomplete_sequence"]
 
 MAX_SEQUENCE = 64 * 1024
 """Bytes of an unfinished sequence that are kept back. A longer one is passed on as it comes: no sequence this daemon
@@ -26,6 +26,14 @@ _UNFINISHED = re.compile(
 )
 # From the ESC before a final ESC, to that one: a string that the final ESC may be about to terminate.
 _OPEN_STRING = re.compile(rb"\x1b(?:\][^\x07\x18\x1a\x1b]*|[PX^_][^\x18\x1a\x1b]*)\x1b\Z")
+
+# A sequence that CAN or SUB aborts, with that.
+_ABORTED = re.compile(
+    rb"(?:\x1b(?:\[[\x00-\x17\x19\x1c-\x3f\x7f]*+|\][^\x07\x18\x1a\x1b]*+|[PX^_][^\x18\x1a\x1b]*+|[ -/]*+))?"
+    rb"[\x18\x1a]"
+)
+_NO_EFFECT = bytes([*range(7), *range(0x10, 0x18), 0x19, *range(0x1C, 0x20), 0x7F])
+"""Control characters that terminals pass over. (ENQ asks for an answer, which is empty.)"""
 
 _CONTINUATION = range(0x80, 0xC0)
 _LONGEST_CHARACTER = 4
@@ -63,3 +71,21 @@ def _character_length(lead: int) -> int:
     if 0xF0 <= lead <= 0xF4:
         return 4
     return 1
+
+
+def cleaned(data: bytes) -> bytes:
+    """``data``, which ends in no unfinished sequence, without what has no effect, as valid UTF-8.
+
+    Control characters that do nothing are left out, so are sequences that were aborted; each invalid part of a
+    character becomes U+FFFD.
+    """
+    data = data.translate(None, _NO_EFFECT)
+    if b"\x18" in data or b"\x1a" in data:
+        data = _ABORTED.sub(b"", data)
+    if data.isascii():
+        return data
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError:
+        return data.decode("utf-8", "replace").encode("utf-8")
+    return data
