@@ -10,8 +10,10 @@ from synapsed.api.context import CONTEXT
 from synapsed.api.security import on_unix
 from synapsed.errors import InvalidRequest
 
-__all__ = ["is_upgrade", "open_websocket", "push"]
+__all__ = ["CLOSE_SECONDS", "is_upgrade", "open_websocket", "push"]
 
+CLOSE_SECONDS = 1.0
+"""What a peer gets to answer our close: enough for one that reads."""
 HEARTBEAT = 30.0
 """Seconds between pings over TCP. Over the Unix socket a dead peer shows by itself, and a suspended one is welcome."""
 
@@ -25,6 +27,7 @@ async def open_websocket(request: web.Request) -> web.WebSocketResponse:
     if not is_upgrade(request):
         raise InvalidRequest("this path is a WebSocket: send an upgrade")
     socket = web.WebSocketResponse(
+        timeout=CLOSE_SECONDS,
         heartbeat=None if on_unix(request) else HEARTBEAT,
         compress=False,
         max_msg_size=request.app[CONTEXT].limits.ws_message,
@@ -42,6 +45,8 @@ async def push(request: web.Request, texts: AsyncGenerator[str]) -> web.WebSocke
         sender = asyncio.create_task(_send_all(request, socket, texts))
         try:
             await _drain(socket)
+            if context.streams.closing:
+                await asyncio.wait({sender}, timeout=CLOSE_SECONDS)  # it is saying goodbye
         finally:
             sender.cancel()
             with suppress(asyncio.CancelledError):

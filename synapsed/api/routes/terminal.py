@@ -14,7 +14,7 @@ from synapsed.api.body import encode_json, integer_query, parse_json
 from synapsed.api.context import CONTEXT, ApiContext, agent_id_of, rights_of
 from synapsed.api.problems import body_of
 from synapsed.api.schemas import COLS_MAX, ROWS_MAX
-from synapsed.api.websocket import is_upgrade, open_websocket
+from synapsed.api.websocket import CLOSE_SECONDS, is_upgrade, open_websocket
 from synapsed.errors import InvalidRequest, SynapsedError
 from synapsed.interfaces import Attachment
 from synapsed.model.agent import ProcessState
@@ -67,12 +67,15 @@ class _Session:
         self._cursor = cursor
         self._attachment = attachment
         self._socket = socket
+        self._ending = False
 
     async def run(self) -> None:
         output = asyncio.create_task(self._output())
         keys = asyncio.create_task(self._keys())
         try:
             await asyncio.wait({output, keys}, return_when=asyncio.FIRST_COMPLETED)
+            if self._ending:
+                await asyncio.wait({output}, timeout=CLOSE_SECONDS)  # our own goodbye has ended `keys`
         finally:
             for task in (output, keys):
                 task.cancel()
@@ -92,6 +95,7 @@ class _Session:
                         await self._socket.send_bytes(data)
             finally:
                 await items.aclose()
+            self._ending = True
             if self._context.streams.closing:
                 await self._socket.close(code=WSCloseCode.GOING_AWAY, message=b"the daemon goes")
                 return

@@ -1,0 +1,254 @@
+"""SSE and WebSocket streams as views of the log: shapes, resuming, ending, leaving."""
+
+import asyncio
+import json
+from contextlib import aclosing
+
+import pytest
+from aiohttp import WSMsgType
+
+from synapsed.api.context import Streams
+from synapsed.errors import QueueFull
+from synapsed.model.agent import Activity
+from synapsed.model.events import ActivityChanged, InputProvided
+from synapsed.model.task import Prompt, TaskState
+from tests.api.serving import Api, serving, sse_events
+from tests.fakes.control import hold
+
+SEND = {"message": {"role": "user", "parts": [{"type": "text", "text": "hi"}]}}
+PROMPT = Prompt(prompt_id="p1", type="confirmation", prompt="Go on? (y/n)")
+OTHER = PROMPT.model_copy(update={"prompt_id": "p2"})
+
+
+async def sent(api: Api) -> str:
+    api.control.script = hold
+    _, body = await api.json(api.agent, "POST", "/tasks/send", json=SEND)
+    return body["task"]["id"]
+
+
+def seen(events: list[dict[str, str]]) -> list[str]:
+    """States and artifacts' texts."""
+    data = [json.loads(event["data"]) for event in events]
+    return [item["state"] if "state" in item else item["artifact"]["parts"][0]["text"] for item in data]
+
+
+async def test_send_subscribe(api: Api):
+    async with api.agent.post("/tasks/sendSubscribe", json=SEND) as response:
+        assert response.headers["Content-Type"].startswith("text/event-stream")
+        assert response.headers["X-Accel-Buffering"] == "no"
+        assert response.headers["Cache-Control"] == "no-store"
+        events = await sse_events(response)
+    assert [event["event"] for event in events] == ["status", "status", "artifact", "status"]
+    assert [int(event["id"]) for event in events] == [1, 2, 3, 4]
+    status, artifact = json.loads(events[0]["data"]), json.loads(events[2]["data"])
+    assert set(status) == {"taskId", "state", "timestamp"}
+    assert set(artifact) == {"taskId", "artifact", "append"}
+    assert artifact["artifact"] | {"artifact_id": "answer"} == {
+        "artifact_id": "answer",
+        "type": "text",
+        "name": "output",
+        "parts": [{"type": "text", "text": "echo: hi"}],
+    }
+
+
+async def test_failures_and_prompts(api: Api):
+    task_id = await sent(api)
+    await api.control.ask(task_id, PROMPT)
+    await api.control.tell("synapse-claude-8100", InputProvided(prompt_id="p1", answer="y"), task_id)
+    await api.control.fail(task_id)
+    async with api.agent.get(f"/tasks/{task_id}/subscribe") as response:
+        events = [json.loads(event["data"]) for event in await sse_events(response)]
+    assert [event["state"] for event in events] == ["submitted", "input_required", "failed"]
+    assert events[1]["prompt"] == PROMPT.model_dump(mode="json")
+    assert events[2]["error"] == {"code": "AGENT_EXITED", "message": "exit code 7", "details": {}}
+
+
+@pytest.mark.parametrize("way", ["header", "query", "after"])
+async def test_resuming_at_every_event(api: Api, way):
+    task_id = await sent(api)
+    await api.control.work(task_id)
+    for number in range(5):
+        await api.control.progress(task_id, f"p{number}")
+    await api.control.complete(task_id, "done")
+    whole = ["submitted", "working", "p0", "p1", "p2", "p3", "p4", "done", "completed"]
+    path = f"/tasks/{task_id}/subscribe"
+    async with api.agent.get(path) as response:
+        events = await sse_events(response)
+    assert seen(events) == whole
+    for index, event in enumerate(events):
+        cursor = event["id"]
+        options = {"headers": {"Last-Event-ID": cursor}} if way == "header" else {}
+        query = {"header": "", "query": f"?lastEventId={cursor}", "after": f"?after={cursor}"}[way]
+        async with api.agent.get(path + query, **options) as response:
+            assert seen(await sse_events(response)) == whole[index + 1 :]
+
+
+@pytest.mark.parametrize("cursor", ["x", "-1", "1.5", "99999", "9" * 100, " "])
+async def test_a_cursor_that_is_none(api: Api, cursor):
+    task_id = await sent(api)
+    status, body = await api.json(api.agent, "GET", f"/tasks/{task_id}/subscribe?lastEventId={cursor}")
+    assert (status, body["error"]["code"]) == (400, "INVALID_REQUEST")
+
+
+async def test_following_live_over_a_break(api: Api):
+    """Two subscribers; one leaves in the middle and resumes: the same events, each once."""
+    task_id = await sent(api)
+    path = f"/tasks/{task_id}/subscribe"
+    async with api.agent.get(path) as stays, api.http.get(f"/agents/claude{path}") as leaves:
+        whole = asyncio.create_task(sse_events(stays))
+        await api.control.work(task_id)
+        await api.control.progress(task_id, "one")
+        before = await sse_events(leaves, 3)
+        leaves.close()
+        for text in ("two", "three"):
+            await api.control.progress(task_id, text)
+        async with api.http.get(f"/agents/claude{path}", headers={"Last-Event-ID": before[-1]["id"]}) as again:
+            after = asyncio.create_task(sse_events(again))
+            await api.control.complete(task_id, "done")
+            assert before + await after == await whole
+    assert seen(await whole) == ["submitted", "working", "one", "two", "three", "done", "completed"]
+
+
+async def test_a_client_that_leaves_stops_nothing(api: Api):
+    api.control.script = hold
+    async with api.agent.post("/tasks/sendSubscribe", json=SEND) as response:
+        (first,) = await sse_events(response, 1)
+    task_id = json.loads(first["data"])["taskId"]
+    await api.control.complete(task_id, "done")
+    assert (await api.control.task(task_id)).status is TaskState.COMPLETED
+
+
+async def test_keepalives(control, tmp_path):
+    async with serving(control, tmp_path, keepalive=0.01) as api:
+        task_id = await sent(api)
+        async with api.agent.get(f"/tasks/{task_id}/subscribe") as response:
+            lines = []
+            async for line in response.content:
+                lines.append(line)
+                if lines.count(b": keepalive\n") == 4:
+                    await api.control.complete(task_id, "done")
+        assert lines[-2].startswith(b"data: ")
+        assert lines[-1] == b"\n"
+
+
+async def test_wait_ends_where_a_person_is_asked_now(api: Api):
+    task_id = await sent(api)
+    await api.control.ask(task_id, PROMPT)
+    await api.control.work(task_id)
+    await api.control.ask(task_id, OTHER)
+    path = f"/control/tasks/{task_id}/wait"
+    async with api.unix.get(path) as response:
+        events = await sse_events(response)
+    assert seen(events) == ["submitted", "input_required", "working", "input_required"]
+    async with api.unix.get(f"{path}?after={events[-1]['id']}") as response:
+        await api.control.complete(task_id, "done")
+        assert seen(await sse_events(response)) == ["done", "completed"]
+
+
+async def test_events_of_all_and_of_one(api: Api):
+    def busy(agent: str) -> tuple[str, ActivityChanged]:
+        return agent, ActivityChanged(activity=Activity.BUSY, evidence="hook")
+
+    async with (
+        api.http.get("/events", headers={"Accept": "text/event-stream"}) as everyone,
+        api.http.get("/agents/codex/events?stream=sse") as codex,
+        api.http.ws_connect("/events") as socket,
+    ):
+        await api.control.tell(*busy("synapse-claude-8100"))
+        await api.control.tell(*busy("synapse-codex-8120"))
+        first, second = await sse_events(everyone, 2)
+        assert (first["event"], first["id"], second["id"]) == ("agentActivity", "1", "2")
+        event = json.loads(second["data"])
+        assert event == {
+            "id": 2,
+            "at": event["at"],
+            "agent_id": "synapse-codex-8120",
+            "task_id": None,
+            "data": {"type": "agentActivity", "activity": "busy", "evidence": "hook", "prompt": None},
+        }
+        assert await sse_events(codex, 1) == [second]
+        assert json.loads(await socket.receive_str(timeout=30)) == json.loads(first["data"])
+        assert json.loads(await socket.receive_str(timeout=30)) == event
+    async with api.http.ws_connect("/agents/codex/events?after=0") as socket:
+        assert await socket.receive_json(timeout=30) == event
+
+
+async def test_events_asked_for_in_no_way_that_is_there(api: Api):
+    status, body = await api.json(api.http, "GET", "/events")
+    assert (status, body["error"]["code"]) == (400, "INVALID_REQUEST")
+
+
+async def test_streams_end_when_the_daemon_goes(api: Api):
+    task_id = await sent(api)
+    async with (
+        api.agent.get(f"/tasks/{task_id}/subscribe") as task,
+        api.http.get("/events?stream=sse") as events,
+        api.http.ws_connect("/events") as socket,
+    ):
+        assert len(await sse_events(task, 1)) == 1
+        async with asyncio.timeout(30):
+            await api.servers.close()
+            assert await sse_events(task) == []
+            assert await sse_events(events) == []
+            message = await socket.receive()
+    assert (message.type, message.data) == (WSMsgType.CLOSE, 1001)
+
+
+async def test_a_client_that_does_not_read(control, tmp_path):
+    """Its stream is ended after the stall, others go on, and it resumes by its cursor."""
+    async with serving(control, tmp_path, write_stall=0.2) as api:
+        task_id = await sent(api)
+        reader, writer = await asyncio.open_connection("127.0.0.1", api.agent_port, limit=1024)
+        writer.write(f"GET /tasks/{task_id}/subscribe HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+        await reader.readuntil(b"\r\n\r\n")
+        for _ in range(20):
+            await api.control.progress(task_id, "x" * 1_000_000)
+        async with asyncio.timeout(30):
+            while api.servers._context.streams.open:
+                await asyncio.sleep(0.01)
+        assert (await api.json(api.agent, "GET", "/status"))[0] == 200
+        writer.close()
+
+
+async def numbers(count: int, pause: asyncio.Event | None = None):
+    for number in range(count):
+        yield number
+    if pause is not None:
+        await pause.wait()
+        yield count
+
+
+async def test_items_ticks_lose_nothing():
+    streams, pause = Streams(1), asyncio.Event()
+    got = []
+    async with aclosing(streams.items(numbers(3, pause), 0.001)) as items:
+        async for item in items:
+            got.append(item)
+            if got.count(None) == 3:
+                pause.set()
+    assert [item for item in got if item is not None] == [0, 1, 2, 3]
+
+
+async def test_items_end_on_closing_and_pass_errors_on():
+    streams = Streams(1)
+    async with aclosing(streams.items(numbers(1, asyncio.Event()), 60)) as items:
+        assert await anext(items) == 0
+        asyncio.get_running_loop().call_soon(streams.close)
+        assert [item async for item in items] == []
+    assert [item async for item in streams.items(numbers(5), 60)] == []
+
+    async def broken():
+        yield 1
+        raise ValueError("inside")
+
+    with pytest.raises(ValueError, match="inside"):
+        assert [item async for item in Streams(1).items(broken(), 60)]
+
+
+def test_opened_counts():
+    streams = Streams(1)
+    with streams.opened():
+        with pytest.raises(QueueFull), streams.opened():
+            pass
+        assert streams.open == 1
+    assert streams.open == 0

@@ -1,0 +1,143 @@
+"""A person's terminal over the WebSocket."""
+
+import asyncio
+import json
+
+import pytest
+from aiohttp import WSMsgType
+
+from synapsed.model.agent import ProcessState
+from synapsed.model.events import AgentRemoved, ProcessChanged
+from tests.api.serving import TOKEN, Api, serving
+
+AGENT = "synapse-claude-8100"
+
+
+async def redraw(socket) -> None:
+    assert await socket.receive_bytes(timeout=30) == b"\x1b[H\x1b[2Jscreen"
+
+
+@pytest.mark.parametrize("client", ["unix", "http"])
+async def test_bytes_both_ways(api: Api, client):
+    async with getattr(api, client).ws_connect("/agents/claude/terminal?cols=100&rows=30") as socket:
+        await redraw(socket)
+        (attachment,) = api.control.attachments
+        assert (attachment.size, attachment.read_only) == ((100, 30), False)
+        for data in (b"ls\r", b"\x00\xff\x1b[A"):
+            await socket.send_bytes(data)
+            assert await socket.receive_bytes(timeout=30) == data
+        await socket.send_json({"type": "resize", "cols": 80, "rows": 25})
+        async with asyncio.timeout(30):
+            await attachment.changed.wait()
+        assert attachment.size == (80, 25)
+        await socket.send_json({"type": "signal", "signal": "SIGINT"})
+        assert await socket.receive_bytes(timeout=30) == b"\x03"
+        await socket.send_json({"type": "detach"})
+        assert (await socket.receive(timeout=30)).type is WSMsgType.CLOSE
+    async with asyncio.timeout(30):
+        while not attachment.closed:
+            await asyncio.sleep(0)
+
+
+@pytest.mark.parametrize("code", [0, 7, -9, None])
+async def test_the_exit(api: Api, code):
+    async with api.unix.ws_connect("/agents/claude/terminal") as socket:
+        await redraw(socket)
+        await api.control.tell(AGENT, ProcessChanged(state=ProcessState.STOPPING))
+        api.control.attachments[0].show(b"bye")
+        api.control.attachments[0].end()
+        await api.control.tell(AGENT, ProcessChanged(state=ProcessState.EXITED, exit_code=code))
+        assert await socket.receive_bytes(timeout=30) == b"bye"
+        assert await socket.receive_json(timeout=30) == {"type": "exit", "exit_code": code}
+        message = await socket.receive(timeout=30)
+        assert (message.type, message.data) == (WSMsgType.CLOSE, 1000)
+
+
+async def test_the_exit_of_an_agent_that_is_removed(api: Api):
+    async with api.unix.ws_connect("/agents/claude/terminal") as socket:
+        await redraw(socket)
+        api.control.attachments[0].end()
+        await api.control.tell(AGENT, AgentRemoved())
+        assert await socket.receive_json(timeout=30) == {"type": "exit", "exit_code": None}
+
+
+async def test_an_exit_of_which_nobody_tells(control, tmp_path):
+    async with serving(control, tmp_path, exit_wait=0.01) as api, api.unix.ws_connect("/agents/claude/terminal") as s:
+        await redraw(s)
+        api.control.attachments[0].end()
+        assert await s.receive_json(timeout=30) == {"type": "exit", "exit_code": None}
+
+
+async def test_read_only(api: Api):
+    async with api.unix.ws_connect("/agents/claude/terminal?read_only=1") as socket:
+        await redraw(socket)
+        await socket.send_bytes(b"x")
+        error = await socket.receive_json(timeout=30)
+        assert (error["type"], error["error"]["code"]) == ("error", "FORBIDDEN")
+        api.control.attachments[0].show(b"still there")
+        assert await socket.receive_bytes(timeout=30) == b"still there"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "not json",
+        "[]",
+        "{}",
+        '{"type": "fly"}',
+        '{"type": "resize"}',
+        '{"type": "resize", "cols": 0, "rows": 10}',
+        '{"type": "resize", "cols": 10, "rows": 100000}',
+        '{"type": "resize", "cols": "10", "rows": 10}',
+        '{"type": "signal", "signal": "SIGKILL"}',
+    ],
+)
+async def test_text_frames_that_are_wrong(api: Api, text):
+    async with api.unix.ws_connect("/agents/claude/terminal") as socket:
+        await redraw(socket)
+        await socket.send_str(text)
+        error = json.loads(await socket.receive_str(timeout=30))
+        assert (error["type"], error["error"]["code"]) == ("error", "INVALID_REQUEST")
+        await socket.send_bytes(b"x")
+        assert await socket.receive_bytes(timeout=30) == b"x"
+
+
+async def test_a_frame_that_is_too_large(control, tmp_path):
+    async with (
+        serving(control, tmp_path, ws_message=1000) as api,
+        api.unix.ws_connect("/agents/claude/terminal") as socket,
+    ):
+        await redraw(socket)
+        await socket.send_bytes(b"x" * 1001)
+        message = await socket.receive(timeout=30)
+        assert (message.type, message.data) == (WSMsgType.CLOSE, 1009)
+
+
+async def test_the_daemon_goes(api: Api):
+    async with api.unix.ws_connect("/agents/claude/terminal") as socket:
+        await redraw(socket)
+        closing = asyncio.create_task(api.servers.close())
+        message = await socket.receive(timeout=30)
+        assert (message.type, message.data) == (WSMsgType.CLOSE, 1001)
+        async with asyncio.timeout(30):
+            await closing
+    assert api.control.attachments[0].closed
+
+
+async def test_refusals_before_the_upgrade(api: Api):
+    status, body = await api.json(api.unix, "GET", "/agents/claude/terminal")
+    assert (status, body["error"]["code"]) == (400, "INVALID_REQUEST")
+    upgrade = {"Upgrade": "websocket", "Connection": "Upgrade"}
+    for path, code in (
+        ("/agents/gemini/terminal", "UNKNOWN_AGENT"),
+        ("/agents/claude/terminal?cols=0", "INVALID_REQUEST"),
+        ("/agents/claude/terminal?rows=x", "INVALID_REQUEST"),
+    ):
+        _, body = await api.json(api.unix, "GET", path, headers=upgrade)
+        assert body["error"]["code"] == code
+    api.control.tokens["t"] = AGENT
+    headers = upgrade | {"Authorization": "Bearer t"}
+    _, body = await api.json(api.unix, "GET", "/agents/claude/terminal", headers=headers)
+    assert body["error"]["code"] == "FORBIDDEN"
+    assert api.control.attachments == []
+    assert TOKEN
