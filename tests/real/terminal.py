@@ -22,7 +22,7 @@ from evp import Terminal as Emulator
 __all__ = ["Mark", "Terminal", "render", "statuses_in", "titles_in"]
 
 COLUMNS, ROWS = 120, 40
-PASTE_SETTLED = 0.15  # seconds without output after a paste before Enter is pressed
+PASTE_SETTLED = 0.3  # seconds without output after a paste before Enter is pressed; gemini wants time on a busy machine
 ECHO_CHARS = 12  # of a pasted text's end: enough to be told from what was there, short enough not to be wrapped often
 READ_BYTES = 65536
 
