@@ -8,9 +8,9 @@ is one JSON object, the payload in it as it came, unparsed:
 
     {"event": EVENT, "at_ns": CLOCK_MONOTONIC, "wall": Unix seconds, "payload": PAYLOAD or null[, "problem": WORD]}
 
-`problem` says why the payload is null: `terminal` (standard input is the person's keyboard), `timeout` (it stayed open
-and brought nothing), `too-large`. Whatever happens the exit code is 0 and nothing is printed: programs read a hook's
-output as orders, and a report must never fail a turn.
+`problem` says why the payload is null: `terminal` (standard input is the person's keyboard), `closed`, `timeout` (it
+stayed open and brought nothing), `too-large`. Whatever happens the exit code is 0 and nothing is printed: programs read
+a hook's output as orders, and a report must never fail a turn.
 """
 
 import _socket  # not `socket`, which imports enum and selectors: more than everything here costs
@@ -82,7 +82,10 @@ def main(argv: list[str]) -> None:
     """Report the event of `argv` (program, hooks directory, socket, agent, event). Raises nothing of its own."""
     at_ns, wall = time.monotonic_ns(), time.time()
     _, hooks, sock, agent, event = argv
-    payload, problem = read_payload(0)
+    try:
+        payload, problem = read_payload(0)
+    except OSError:
+        payload, problem = b"", "closed"
     try:
         store(hooks, f"{at_ns:020d}-{os.getpid()}.json", envelope(event, at_ns, wall, payload, problem))
     finally:

@@ -1,0 +1,276 @@
+"""Reports of hooks, as the real programs send them, and what is told of them."""
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from synapsed.channels.factory import side_channels
+from synapsed.channels.hooks import HookChannel
+from synapsed.channels.session_server import SessionServerChannel
+from synapsed.interfaces import SideChannel
+from synapsed.model.facts import (
+    AssistantSaid,
+    ChannelFact,
+    PermissionAsked,
+    PromptAccepted,
+    SessionStarted,
+    TurnEnded,
+    TurnFailed,
+    TurnInterrupted,
+)
+from tests.channels.conftest import Launch
+
+
+@pytest.fixture
+async def channel(launch: Launch) -> AsyncIterator[HookChannel]:
+    made = HookChannel(name="hooks", channel=launch.profile.channels["hooks"], context=launch.context)
+    await made.open(launch.facts.append)
+    yield made
+    await made.close()
+
+
+def claude(**more: Any) -> dict[str, Any]:
+    return {"session_id": "s1", "prompt_id": "p1", "cwd": "/", **more}
+
+
+def shape(facts: list[ChannelFact]) -> list[type]:
+    return [type(fact) for fact in facts]
+
+
+def stamp(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+class Gemini:
+    """A gemini that writes its transcript."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        path.parent.mkdir(parents=True, exist_ok=True)
+
+    def write(self, kind: str, content: Any, **more: Any) -> None:
+        record = {"id": str(time.monotonic_ns()), "timestamp": stamp(time.time()), "type": kind, "content": content}
+        with self.path.open("a") as file:
+            file.write(json.dumps({**record, **more}) + "\n")
+
+    def prompt(self, text: str) -> None:
+        self.write("user", [{"text": text}])
+
+    def says(self, text: str, **more: Any) -> None:
+        self.write("gemini", text, tokens={"total": 20}, **more)
+
+    def payload(self, **more: Any) -> dict[str, Any]:
+        return {"session_id": "g1", "transcript_path": str(self.path), **more}
+
+
+@pytest.fixture
+def gemini(tmp_path: Path) -> Gemini:
+    return Gemini(tmp_path / "chats" / "session.jsonl")
+
+
+async def test_a_turn_of_claude(launch: Launch, channel: HookChannel) -> None:
+    launch.report("SessionStart", {"session_id": "s1", "transcript_path": "/t.jsonl"})
+    at = launch.report("UserPromptSubmit", claude(prompt="hello"))
+    launch.report("PermissionRequest", claude(tool_name="Bash", tool_input={"command": "ls"}))
+    end = launch.report("Stop", claude(last_assistant_message="**Hi** 日本"))
+    await channel.poll()
+    started, accepted, asked, ended = launch.facts
+    assert isinstance(started, SessionStarted)
+    assert (started.session, started.transcript) == ("s1", "/t.jsonl")
+    assert isinstance(accepted, PromptAccepted)
+    assert (accepted.prompt, accepted.turn, accepted.at_ns, accepted.channel) == ("hello", "p1", at, "hooks")
+    assert isinstance(asked, PermissionAsked)
+    assert (asked.tool, asked.input) == ("Bash", {"command": "ls"})
+    assert isinstance(ended, TurnEnded)
+    assert (ended.answer, ended.turn, ended.at_ns) == ("**Hi** 日本", "p1", end)
+
+
+async def test_failure_has_its_sentence_and_its_code(launch: Launch, channel: HookChannel) -> None:
+    cases = [
+        ("unknown", "API Error: 400 bad", "MODEL_ERROR"),
+        ("rate_limit", "API Error: slow down", "RATE_LIMITED"),
+        ("authentication_failed", "Please run /login", "AUTH_REQUIRED"),
+        ("unknown", "Prompt is too long", "CONTEXT_FULL"),
+    ]
+    for error, sentence, _ in cases:
+        launch.report("StopFailure", claude(error=error, last_assistant_message=sentence))
+    await channel.poll()
+    told = [(fact.code, fact.message) for fact in launch.facts if isinstance(fact, TurnFailed)]
+    assert told == [(code, sentence) for _, sentence, code in cases]
+
+
+async def test_unknown_events_and_empty_payloads_are_no_trouble(launch: Launch, channel: HookChannel) -> None:
+    launch.report("SomethingNew", {"x": 1})
+    for event in launch.profile.channels["hooks"].events:
+        for payload in (None, [], "text", {"session_id": 5, "prompt": ["x"], "tool_input": "no table"}):
+            launch.report(event, payload)
+    await channel.poll()
+    assert {type(fact) for fact in launch.facts} == {
+        SessionStarted, PromptAccepted, TurnEnded, TurnFailed, PermissionAsked,
+    }  # fmt: skip
+    assert all(fact.session is None for fact in launch.facts)
+
+
+async def test_told_again_until_settled(launch: Launch, channel: HookChannel) -> None:
+    launch.report("UserPromptSubmit", claude(prompt="hello"))
+    await channel.poll()
+    await channel.close()
+    ended = launch.report("Stop", claude(last_assistant_message="Hi"))  # nobody listens
+    again: list[ChannelFact] = []
+    second = HookChannel(name="hooks", channel=launch.profile.channels["hooks"], context=launch.context)
+    await second.open(again.append)
+    assert shape(again) == [PromptAccepted, TurnEnded]
+    assert again[0] == launch.facts[0]
+    await second.settled(ended)
+    third: list[ChannelFact] = []
+    await HookChannel(name="hooks", channel=launch.profile.channels["hooks"], context=launch.context).open(third.append)
+    assert third == []
+
+
+async def test_news_of_an_interrupted_turn_is_not_told_of_the_next(launch: Launch, channel: HookChannel) -> None:
+    launch.report("UserPromptSubmit", claude(prompt="first"))
+    launch.report("UserPromptSubmit", claude(prompt="second", prompt_id="p2"))
+    launch.report("Stop", claude(last_assistant_message="of the first"))
+    await channel.poll()
+    assert shape(launch.facts) == [PromptAccepted, PromptAccepted]
+    launch.report("Stop", claude(last_assistant_message="of the second", prompt_id="p2"))
+    await channel.poll()
+    ended = launch.facts[-1]
+    assert isinstance(ended, TurnEnded)
+    assert ended.answer == "of the second"
+
+
+async def test_polls_do_not_overtake_each_other(launch: Launch, channel: HookChannel) -> None:
+    for n in range(50):
+        launch.report("Stop", claude(prompt_id=f"p{n}", last_assistant_message=str(n)))
+    await asyncio.gather(*(channel.poll() for _ in range(5)))
+    assert [fact.answer for fact in launch.facts if isinstance(fact, TurnEnded)] == [str(n) for n in range(50)]
+
+
+async def test_disk_trouble_is_not_the_agents(launch: Launch, channel: HookChannel) -> None:
+    (launch.context.hooks / "new").rename(launch.context.hooks / "gone")
+    (launch.context.hooks / "new").write_text("a file where a directory should be")
+    await channel.poll()
+    await channel.settled(1)
+    assert launch.facts == []
+
+
+@pytest.mark.parametrize("launch", ["gemini"], indirect=True)
+class TestGemini:
+    """Its hook's text is corrupt, and comes after errors and interrupts too: the transcript tells."""
+
+    async def test_answer_is_the_transcripts(self, launch: Launch, channel: HookChannel, gemini: Gemini) -> None:
+        launch.report("BeforeAgent", gemini.payload(prompt="hello"))
+        gemini.prompt("hello")
+        gemini.says("I will look.", toolCalls=[{"id": "1"}])
+        gemini.says("The answer.")
+        launch.report("AfterAgent", gemini.payload(prompt="hello", prompt_response="The ans wer. \nThe answer."))
+        await channel.poll()
+        assert shape(launch.facts) == [PromptAccepted, AssistantSaid, TurnEnded]
+        said, ended = launch.facts[1:]
+        assert isinstance(said, AssistantSaid)
+        assert isinstance(ended, TurnEnded)
+        assert (said.text, ended.answer, ended.prompt) == ("I will look.", "The answer.", "hello")
+
+    async def test_end_that_is_an_error(self, launch: Launch, channel: HookChannel, gemini: Gemini) -> None:
+        launch.report("BeforeAgent", gemini.payload(prompt="hello"))
+        gemini.prompt("hello")
+        gemini.says("I will look.", toolCalls=[{"id": "1"}])
+        launch.report("AfterAgent", gemini.payload(prompt="hello", prompt_response="I will look."))
+        polling = asyncio.create_task(channel.poll())
+        await asyncio.to_thread(
+            gemini.write, "error", '[API Error: {"error":{"code":429,"status":"RESOURCE_EXHAUSTED"}}]'
+        )
+        await polling
+        failed = launch.facts[-1]
+        assert isinstance(failed, TurnFailed)
+        assert failed.code == "RATE_LIMITED"
+
+    async def test_end_that_is_an_interrupt(self, launch: Launch, channel: HookChannel, gemini: Gemini) -> None:
+        launch.report("BeforeAgent", gemini.payload(prompt="hello"))
+        gemini.prompt("hello")
+        gemini.write("info", "Request cancelled.")
+        launch.report("AfterAgent", gemini.payload(prompt="hello", prompt_response="Half of"))
+        await channel.poll()
+        assert shape(launch.facts) == [PromptAccepted, TurnInterrupted]
+
+    async def test_refusal_fires_no_hook_but_stands_in_the_transcript(
+        self, launch: Launch, channel: HookChannel, gemini: Gemini
+    ) -> None:
+        launch.report("BeforeAgent", gemini.payload(prompt="hello"))
+        gemini.prompt("hello")
+        await channel.poll()
+        assert shape(launch.facts) == [PromptAccepted]
+        gemini.write("info", "Request cancelled.")
+        await channel.poll()
+        await channel.poll()
+        assert shape(launch.facts) == [PromptAccepted, TurnInterrupted]
+        assert launch.facts[1].at_ns > launch.facts[0].at_ns
+
+    async def test_end_without_any_word_is_an_end_without_an_answer(
+        self, launch: Launch, channel: HookChannel, gemini: Gemini
+    ) -> None:
+        launch.report("BeforeAgent", gemini.payload(prompt="hello"))
+        launch.report("AfterAgent", gemini.payload(prompt="hello", prompt_response=""))
+        await channel.poll()
+        ended = launch.facts[-1]
+        assert isinstance(ended, TurnEnded)
+        assert ended.answer is None
+
+    async def test_answer_is_looked_up_where_no_hook_came(
+        self, launch: Launch, channel: HookChannel, gemini: Gemini
+    ) -> None:
+        since = time.monotonic_ns()
+        launch.report("SessionStart", gemini.payload())
+        await channel.poll()
+        gemini.prompt("hello")
+        gemini.says("The answer.")
+        assert await channel.last_answer(since) == "The answer."
+        assert await channel.last_answer(time.monotonic_ns() + 10**9) is None
+
+
+@pytest.mark.parametrize("launch", ["codex"], indirect=True)
+async def test_codex_errors_stand_in_the_transcript_only(launch: Launch, channel: HookChannel, tmp_path: Path) -> None:
+    path = tmp_path / "rollout.jsonl"
+    given = {"session_id": "c1", "turn_id": "t1", "transcript_path": str(path)}
+
+    def write(kind: str, **more: Any) -> None:
+        record = {
+            "timestamp": stamp(time.time()),
+            "type": "event_msg",
+            "payload": {"type": kind, "turn_id": "t1", **more},
+        }
+        with path.open("a") as file:
+            file.write(json.dumps(record) + "\n")
+
+    launch.report("UserPromptSubmit", {**given, "prompt": "hello"})
+    write("task_started")
+    write("item_completed", item={"type": "AgentMessage", "id": "m1", "content": [{"type": "Text", "text": "Hm."}]})
+    write("task_complete", last_agent_message=None, error={"message": "429 Too Many Requests"})
+    await channel.poll()
+    failed = launch.facts[-1]
+    assert isinstance(failed, TurnFailed)
+    assert (failed.code, failed.message, failed.turn) == ("RATE_LIMITED", "429 Too Many Requests", "t1")
+
+
+@pytest.mark.parametrize("launch", ["codex"], indirect=True)
+async def test_codex_interrupt_has_a_hook(launch: Launch, channel: HookChannel) -> None:
+    launch.report("UserPromptSubmit", {"turn_id": "t1", "prompt": "hello"})
+    launch.report("Interrupt", {"turn_id": "t1"})
+    await channel.poll()
+    assert shape(launch.facts) == [PromptAccepted, TurnInterrupted]
+
+
+@pytest.mark.parametrize(
+    ("launch", "kinds"),
+    [("claude", [HookChannel]), ("opencode", [SessionServerChannel]), ("dummy", [])],
+    indirect=["launch"],
+)
+def test_factory_makes_what_the_profile_says(launch: Launch, kinds: list[type[SideChannel]]) -> None:
+    assert [type(made) for made in side_channels(launch.profile, launch.context)] == kinds

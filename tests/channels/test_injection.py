@@ -1,0 +1,122 @@
+import json
+import os
+import shlex
+import subprocess
+import tomllib
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from synapsed.channels import injection
+from synapsed.channels.injection import LaunchContext, free_port, needs_port, plan, prepare, without_nesting
+from synapsed.errors import ConfigError
+from synapsed.profiles import Profile, ProfileLibrary
+from tests.channels.conftest import Launch
+
+
+def hook(context: LaunchContext, event: str) -> list[str]:
+    client = [str(injection.HOOK_CLIENT), str(context.hooks), str(context.hooks_socket), context.agent_id, event]
+    return [context.python, "-S", "-E", "-I", *client]
+
+
+def test_claude_gets_its_hooks_by_a_settings_file_and_a_conversation_of_our_choice(launch: Launch) -> None:
+    got = plan(launch.profile, launch.context, resume=False, args=["--model", "x"])
+    file = launch.context.launch_dir / "claude-settings.json"
+    assert got.argv == (
+        *("claude", "--session-id", launch.context.conversation),
+        *("--permission-mode", "default", "--settings", str(file), "--model", "x"),
+    )
+    stop = json.loads(got.files[file])["hooks"]["Stop"][0]["hooks"][0]
+    assert shlex.split(stop["command"]) == hook(launch.context, "Stop")
+
+
+def test_resume_goes_on_with_the_conversation(launch: Launch) -> None:
+    got = plan(launch.profile, launch.context, resume=True)
+    assert got.argv[:3] == ("claude", "--resume", launch.context.conversation)
+
+
+@pytest.mark.parametrize("launch", ["codex"], indirect=True)
+def test_codex_gets_its_hooks_as_toml_on_the_command_line(launch: Launch, tmp_path: Path) -> None:
+    odd = replace(launch.context, agent_dir=tmp_path / 'a "quoted" \\ päth')
+    got = plan(launch.profile, odd, resume=True)
+    assert got.argv[:4] == ("codex", "resume", odd.conversation, "--no-daemon")
+    settings = [got.argv[n + 1] for n, word in enumerate(got.argv) if word == "-c"]
+    told = {key: value for text in settings for key, value in tomllib.loads(text)["hooks"].items()}
+    assert set(told) == {"SessionStart", "UserPromptSubmit", "Stop", "Interrupt", "PermissionRequest"}
+    assert shlex.split(told["Stop"][0]["hooks"][0]["command"]) == hook(odd, "Stop")
+
+
+@pytest.mark.parametrize("launch", ["gemini"], indirect=True)
+def test_gemini_gets_its_hooks_by_the_environment(launch: Launch) -> None:
+    got = plan(launch.profile, launch.context, resume=False)
+    path = Path(got.env["GEMINI_CLI_SYSTEM_SETTINGS_PATH"])
+    content = json.loads(path.read_bytes())
+    assert content["hooksConfig"] == {"enabled": True}
+    command = content["hooks"]["AfterAgent"][0]["hooks"][0]["command"]
+    assert shlex.split(command) == hook(launch.context, "AfterAgent")
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("launch", ["opencode"], indirect=True)
+def test_opencode_gets_a_port(launch: Launch) -> None:
+    assert needs_port(launch.profile)
+    got = plan(launch.profile, launch.context, resume=False)
+    assert got.argv == ("opencode", "--port", "4096", "--hostname", "127.0.0.1")
+    with pytest.raises(ConfigError, match="port"):
+        plan(launch.profile, replace(launch.context, port=None), resume=False)
+
+
+def test_only_a_server_needs_a_port(library: ProfileLibrary) -> None:
+    assert [name for name in library.names() if needs_port(library.get(name))] == ["opencode"]
+    assert 1024 <= free_port() < 65536
+
+
+def test_hook_line_does_its_work_in_a_shell(launch: Launch, tmp_path: Path) -> None:
+    """The whole way: the line that claude is given, run by /bin/sh, leaves a report in the maildir."""
+    got = plan(launch.profile, replace(launch.context, python=os.path.realpath("/proc/self/exe")), resume=False)
+    (content,) = (json.loads(body) for path, body in got.files.items() if path.name == "claude-settings.json")
+    line = content["hooks"]["Stop"][0]["hooks"][0]["command"]
+    subprocess.run(["/bin/sh", "-c", line], input=b'{"session_id": "s"}', check=True, timeout=30)
+    (name,) = launch.names("new")
+    record = json.loads((launch.context.hooks / "new" / name).read_bytes())
+    assert (record["event"], record["payload"]) == ("Stop", {"session_id": "s"})
+
+
+def test_prepare_forgets_the_launch_before(launch: Launch) -> None:
+    launch.report("Stop", {"old": True})
+    (launch.context.launch_dir / "left-over").write_text("x")
+    prepare(launch.context, plan(launch.profile, launch.context, resume=True))
+    assert launch.names("new") == []
+    assert sorted(p.name for p in launch.context.launch_dir.iterdir()) == ["claude-settings.json", "context.json"]
+    for folder in (launch.context.hooks, launch.context.launch_dir):
+        assert folder.stat().st_mode & 0o777 == 0o700
+
+
+def test_context_is_found_again(launch: Launch) -> None:
+    assert LaunchContext.load(launch.context.agent_dir) == launch.context
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"[]", b"{}", b'{"agent_dir": 5}', b'{"agent_dir":"a","hooks_socket":"b","home":"c"}']
+)
+def test_broken_context_is_a_value_error(launch: Launch, content: bytes) -> None:
+    (launch.context.launch_dir / "context.json").write_bytes(content)
+    with pytest.raises(ValueError, match=r"\S"):
+        LaunchContext.load(launch.context.agent_dir)
+
+
+def test_placeholder_that_leads_nowhere_names_the_profile(launch: Launch) -> None:
+    data = {
+        "name": "x",
+        "command": "x",
+        "source": "/p/x.toml",
+        "channels": {"h": {"adapter": "hooks", "args": ["{file:no.json}"]}},
+    }
+    with pytest.raises(ConfigError, match=r"/p/x\.toml: \{file:no\.json\} leads nowhere"):
+        plan(Profile.model_validate(data), launch.context, resume=False)
+
+
+def test_only_what_makes_an_agent_think_it_is_nested_is_taken_out(library: ProfileLibrary) -> None:
+    environ = {"PATH": "/bin", "CLAUDECODE": "1", "CLAUDE_CODE_SESSION_ID": "x", "CLAUDE_CONFIG_DIR": "/c"}
+    assert without_nesting(environ, library.get("claude").unset_env) == {"PATH": "/bin", "CLAUDE_CONFIG_DIR": "/c"}

@@ -1,0 +1,96 @@
+import json
+import time
+from pathlib import Path
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from synapsed.channels import maildir
+from synapsed.channels.maildir import Maildir
+from tests.channels.conftest import Launch
+
+
+def test_reports_come_in_order_and_wait_until_they_are_settled(launch: Launch) -> None:
+    first, second, third = (launch.report("Stop", {"n": n}) for n in range(3))
+    box = Maildir(launch.context.hooks)
+    box.recover()
+    assert [report.payload["n"] for report in box.take()] == [0, 1, 2]
+    assert box.take() == []
+    box.settle(second)
+    assert [int(name[:20]) for name in launch.names("cur")] == [third]
+    assert first < second
+
+
+def test_what_is_not_settled_is_told_again_after_a_restart(launch: Launch) -> None:
+    launch.report("Stop", {"n": 0})
+    assert len(Maildir(launch.context.hooks).take()) == 1
+    launch.report("Stop", {"n": 1})
+    again = Maildir(launch.context.hooks)
+    again.recover()
+    assert [report.payload["n"] for report in again.take()] == [0, 1]
+
+
+def test_broken_report_still_says_what_happened_and_is_kept_for_a_person(launch: Launch) -> None:
+    launch.report("Stop", None)
+    (launch.context.hooks / "new" / launch.names("new")[0]).write_bytes(
+        b'{"event":"Stop","at_ns":7,"wall":1.5,"payload":{"last_assistant_message":"cut of'
+    )
+    (report,) = Maildir(launch.context.hooks).take()
+    assert (report.event, report.at_ns, report.wall, report.payload) == ("Stop", 7, 1.5, {})
+    assert (launch.names("new"), launch.names("cur"), len(launch.names("bad"))) == ([], [], 1)
+
+
+def test_oversize_report_is_not_read_whole(launch: Launch) -> None:
+    at_ns = time.monotonic_ns()
+    head = f'{{"event":"Stop","at_ns":{at_ns},"wall":1.5,"payload":"'.encode()
+    path = launch.context.hooks / "new" / f"{at_ns:020d}-1.json"
+    with path.open("wb") as file:
+        file.write(head)
+        file.truncate(maildir.FILE_MAX_BYTES + 10)
+    (report,) = Maildir(launch.context.hooks).take()
+    assert (report.event, report.payload) == ("Stop", {})
+    assert len(launch.names("bad")) == 1
+
+
+def test_rubbish_is_bounded(launch: Launch) -> None:
+    for n in range(maildir.BAD_MAX + 10):
+        (launch.context.hooks / "new" / f"{n:020d}-1.json").write_bytes(b"rubbish")
+    assert Maildir(launch.context.hooks).take() == []
+    assert len(launch.names("bad")) == maildir.BAD_MAX
+    assert launch.names("new") == []
+
+
+def test_unsettled_reports_are_bounded(launch: Launch) -> None:
+    box = Maildir(launch.context.hooks)
+    for _ in range(maildir.KEPT_MAX + 30):
+        launch.report("PostToolUse", {})
+    while box.take():
+        pass
+    kept = launch.names("cur")
+    assert len(kept) == maildir.KEPT_MAX
+
+
+def test_other_files_and_a_missing_directory_do_not_matter(launch: Launch, tmp_path: Path) -> None:
+    (launch.context.hooks / "new" / "notes.txt").write_text("not ours")
+    assert Maildir(launch.context.hooks).take() == []
+    box = Maildir(tmp_path / "nowhere")
+    box.recover()
+    box.settle(5)
+    assert box.take() == []
+
+
+def test_half_characters_do_not_matter(launch: Launch) -> None:
+    launch.report("Stop", None)
+    path = launch.context.hooks / "new" / launch.names("new")[0]
+    path.write_bytes(b'{"event":"Stop","at_ns":7,"wall":1.5,"payload":{"a":"\xff\xfe"}}\n')
+    (report,) = Maildir(launch.context.hooks).take()
+    assert report.payload == {"a": "\ufffd\ufffd"}
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)
+@given(st.binary(max_size=300) | st.recursive(st.none() | st.text(), st.lists).map(lambda v: json.dumps(v).encode()))
+def test_no_file_whatever_raises(launch: Launch, content: bytes) -> None:
+    path = launch.context.hooks / "new" / f"{time.monotonic_ns():020d}-1.json"
+    path.write_bytes(content)
+    Maildir(launch.context.hooks).take()
+    assert not path.exists()
