@@ -291,7 +291,7 @@ def last_printed(tail: bytes) -> str:
     does not say whether it waits.
     """
     last = b""
-    for token in _TOKEN.finditer(tail, max(tail.find(b"\x1b"), 0)):
+    for token in _TOKEN.finditer(tail):
         if token["prints"]:
             last = token["prints"]
         elif token["moves"]:

@@ -28,6 +28,10 @@ __all__ = ["Cell", "Color", "Modes", "Screen", "ScreenSnapshot"]
 
 DEFAULT_SCROLLBACK_LINES = 1000
 
+DEFAULT_FOREGROUND = (255, 255, 255)
+DEFAULT_BACKGROUND = (0, 0, 0)
+"""What programs are told that they are drawn in; most agents take it for a dark theme, as most terminals have."""
+
 MAX_COLUMNS = 1000
 MAX_ROWS = 1000
 """Sizes beyond are cut: memory grows with the area, and a person's terminal is never that large."""
@@ -94,6 +98,8 @@ class Screen:
             max_scrollback_bytes=scrollback_lines * self._cols * _SCROLLBACK_BYTES_PER_CELL,
             on_write_pty=self._replies,
         )
+        # Set at all: the emulator tells the colours a program sets only where it knows both of these.
+        self._terminal.set_default_colors(DEFAULT_FOREGROUND, DEFAULT_BACKGROUND)
         self._grid = Grid(self._terminal, self._replies)
         fresh = self._grid.refresh(movable=True)
         self._default_colors = (fresh.foreground, fresh.background, fresh.palette)

@@ -1,0 +1,88 @@
+"""What programs are told about their terminal, and what they are not."""
+
+import pytest
+
+from synapsed.terminal.queries import answer
+from synapsed.terminal.scanner import QueryReceived, Scanner
+from synapsed.terminal.screen import Screen
+
+
+def told(data: bytes) -> list[bytes | None]:
+    """The answers to the queries in `data`, each given where the query stands in it."""
+    screen, answers, done = Screen(80, 24), [], 0
+    for event in Scanner().feed(data):
+        screen.feed(data[done : event.end])
+        done = event.end
+        if isinstance(event, QueryReceived):
+            answers.append(answer(event, screen.snapshot()))
+    return answers
+
+
+@pytest.mark.parametrize(
+    ("query", "reply"),
+    [
+        (b"\x1b[c", b"\x1b[?62;22c"),
+        (b"\x1b[>c", b"\x1b[>1;10;0c"),
+        (b"\x1b[5n", b"\x1b[0n"),
+        (b"\x1b[?996n", b"\x1b[?997;1n"),
+        (b"\x1b]11;#ffffff\x07\x1b[?996n", b"\x1b[?997;2n"),
+        (b"\x1b[?2026$p", b"\x1b[?2026;2$y"),
+        (b"\x1b[?2004h\x1b[?2004$p", b"\x1b[?2004;1$y"),
+        (b"\x1b[?31337$p", b"\x1b[?31337;0$y"),
+        (b"\x1b[?" + b"9" * 5000 + b"$p", b"\x1b[?" + b"9" * 5000 + b";0$y"),
+        (b"\x1b[4$p", b"\x1b[4;2$y"),
+        (b"\x1b[14t", b"\x1b[4;384;640t"),
+        (b"\x1b[16t", b"\x1b[6;16;8t"),
+        (b"\x1b[18t", b"\x1b[8;24;80t"),
+        (b"\x1b]10;?\x07", b"\x1b]10;rgb:ffff/ffff/ffff\x07"),
+        (b"\x1b]11;#102030\x07\x1b]11;?\x1b\\", b"\x1b]11;rgb:1010/2020/3030\x1b\\"),
+        (b"\x1b]4;1;#010203\x07\x1b]4;1;?\x07", b"\x1b]4;1;rgb:0101/0202/0303\x07"),
+        (b"\x1b]7501;?\x07", b"\x1b]7501;?\x07"),
+        (b"\x1b]7501;?\x1b\\", b"\x1b]7501;?\x1b\\"),
+        (b"\x1bP+q544e\x1b\\", b"\x1bP0+r544e\x1b\\"),
+        (b"\x1bP$qm\x1b\\", b"\x1bP0$r\x1b\\"),
+    ],
+    ids=repr,
+)
+def test_answered(query: bytes, reply: bytes) -> None:
+    assert told(query) == [reply]
+
+
+def test_the_version_is_told() -> None:
+    [reply] = told(b"\x1b[>0q")
+    assert reply is not None
+    assert reply.startswith(b"\x1bP>|synapsed")
+
+
+def test_the_cursor_is_where_the_query_found_it() -> None:
+    assert told(b"ab\x1b[6nc\r\nd\x1b[?6n") == [b"\x1b[1;3R", b"\x1b[?2;2;1R"]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        b"\x1b[?u",
+        b"\x1b[=c",
+        b"\x1b[21t",
+        b"\x1b[13t",
+        b"\x1b[?4m",
+        b"\x1b]52;c;?\x07",
+        b"\x1b]4;999;?;x;?\x07",
+        b"\x1b]12;?;?\x07",
+        b"\x1b_Gi=1,a=q;AAAA\x1b\\",
+        b"\x1b[?62n",
+    ],
+    ids=repr,
+)
+def test_not_answered(query: bytes) -> None:
+    assert told(query) in ([None], [b""])
+
+
+@pytest.mark.parametrize(
+    "query",
+    [b"\x1b]7501;?\rrm -rf x\r\x07", b"\x1bP+qrm -rf x\r\x1b\\", b"\x1b]4;1\r;?\x07", b"\x1b]10;?;rm\r\x07"],
+    ids=repr,
+)
+def test_nothing_of_a_query_is_typed_into_the_program(query: bytes) -> None:
+    """What a program shows may come from anywhere: it must not become its input."""
+    assert all(reply is None or (b"rm" not in reply and b"\r" not in reply) for reply in told(query))

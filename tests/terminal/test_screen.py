@@ -1,0 +1,192 @@
+"""The screen: what it shows, keeps back and never lets through. The emulator's contract is tests/emulator."""
+
+import pytest
+
+from synapsed.terminal.screen import MAX_COLUMNS, Cell, Screen
+from synapsed.terminal.sequences import MAX_SEQUENCE
+
+
+def fed(data: bytes, cols: int = 20, rows: int = 4) -> Screen:
+    screen = Screen(cols, rows)
+    screen.feed(data)
+    return screen
+
+
+def test_an_empty_screen() -> None:
+    snapshot = Screen(20, 4).snapshot()
+    assert (snapshot.cols, snapshot.rows) == (20, 4)
+    assert snapshot.lines == ("",) * 4
+    assert snapshot.cursor == (0, 0)
+    assert snapshot.cursor_visible
+    assert not snapshot.alternate
+    assert snapshot.title == ""
+    assert snapshot.text() == ""
+
+
+def test_the_snapshot_is_the_same_until_something_is_fed() -> None:
+    screen = fed(b"x")
+    assert screen.snapshot() is screen.snapshot()
+    before = screen.snapshot()
+    screen.feed(b"y")
+    assert before.lines[0] == "x"
+    assert screen.snapshot().lines[0] == "xy"
+
+
+def test_wrapped_rows_are_joined() -> None:
+    screen = fed(b"a line that is longer than twenty\r\nnext")
+    snapshot = screen.snapshot()
+    assert snapshot.lines == ("a line that is longe", "r than twenty", "next", "")
+    assert snapshot.wrapped == (True, False, False, False)
+    assert snapshot.text() == "a line that is longer than twenty\nnext"
+    assert screen.text(scrollback=False) == snapshot.text()
+
+
+def test_a_space_in_the_last_column_is_not_lost() -> None:
+    assert fed(b"1234567890123456789 more").snapshot().text() == "1234567890123456789 more"
+
+
+def test_a_full_row_that_was_ended_is_not_wrapped() -> None:
+    assert fed(b"x" * 20 + b"\r\nnext").snapshot().wrapped == (False, False, False, False)
+
+
+def test_a_wrapped_row_that_is_written_over_is_not_joined() -> None:
+    screen = fed(b"x" * 30 + b"\x1b[1;1Hshort\x1b[K\x1b[2;1Hother\x1b[K")
+    assert screen.snapshot().text() == "short\nother"
+
+
+def test_rows_above_the_screen() -> None:
+    screen = fed(b"".join(b"line %d\r\n" % number for number in range(10)))
+    assert screen.snapshot().lines == ("line 7", "line 8", "line 9", "")
+    assert screen.text(scrollback=True).split("\n") == [f"line {number}" for number in range(10)]
+
+
+def test_the_position_of_a_hidden_cursor() -> None:
+    snapshot = fed(b"\x1b[?25l\x1b[3;7H").snapshot()
+    assert snapshot.cursor == (2, 6)
+    assert not snapshot.cursor_visible
+
+
+def test_modes() -> None:
+    modes = fed(b"\x1b[?2004h\x1b[?1h\x1b[?1004h\x1b[?1002;1006h\x1b[?2026h\x1b[?66h").snapshot().modes
+    assert modes.bracketed_paste
+    assert modes.application_cursor
+    assert modes.application_keypad
+    assert modes.focus_events
+    assert modes.synchronized
+    assert (modes.mouse, modes.mouse_format) == (1002, 1006)
+    assert modes.state(2004) is True
+    assert modes.state(2048) is False
+    assert modes.state(31337) is None
+    assert modes.state(4, ansi=True) is False
+    plain = Screen(5, 5).snapshot().modes
+    assert (plain.mouse, plain.mouse_format, plain.bracketed_paste) == (0, 0, False)
+
+
+def test_the_alternate_screen_and_back() -> None:
+    screen = fed(b"main\x1b[?1049h\x1b[Halternate")
+    assert screen.snapshot().alternate
+    assert screen.snapshot().lines[0] == "alternate"
+    screen.feed(b"\x1b[?1049l")
+    assert not screen.snapshot().alternate
+    assert screen.snapshot().lines[0] == "main"
+    assert screen.snapshot().cursor == (0, 4)
+
+
+def test_the_main_screen_is_redrawn_under_the_alternate_one() -> None:
+    screen = fed(b"first\r\n\x1b[31msecond\x1b[m\x1b[?1049h\x1b[Halternate")
+    copy = fed(screen.redraw(scrollback=True))
+    assert copy.snapshot() == screen.snapshot()
+    copy.feed(b"\x1b[?1049l")
+    assert copy.snapshot().lines[:2] == ("first", "second")
+    assert copy.snapshot().cursor == (1, 6)
+    assert copy.row_cells(1)[0].fg == 1
+
+
+def test_cells_tell_typed_text_from_a_placeholder() -> None:
+    screen = fed("> \x1b[2mTry \x1b[0;7m漢\x1b[0;4:3;38;5;99m!".encode(), cols=8)
+    cells = screen.row_cells(0)
+    assert [cell.text for cell in cells] == [">", " ", "T", "r", "y", " ", "漢"]
+    assert [cell.dim for cell in cells] == [False, False, True, True, True, True, False]
+    assert cells[6] == Cell("漢", 2, inverse=True)
+    assert screen.row_cells(1)[0] == Cell("!", 1, fg=99, underline=3)
+    with pytest.raises(IndexError):
+        screen.row_cells(4)
+
+
+def test_the_title_and_colours_of_the_program() -> None:
+    snapshot = fed("\x1b]2;✳ Claude Code\x07\x1b]11;#102030\x07\x1b]4;1;#010203\x07".encode()).snapshot()
+    assert snapshot.title == "✳ Claude Code"
+    assert snapshot.background == (16, 32, 48)
+    assert snapshot.palette[3:6] == b"\x01\x02\x03"
+
+
+@pytest.mark.parametrize(
+    "tail", [b"\x1b", b"\x1b[3", b"\x1b]0;ti", b"\x1b]0;title\x1b", b"\xe6\xbc", b"\x1bPx", b"\xf0"]
+)
+def test_an_unfinished_sequence_is_kept_back(tail: bytes) -> None:
+    screen = fed(b"text" + tail)
+    assert screen.pending == tail
+    assert screen.snapshot().lines[0] == "text"
+    copy = fed(screen.redraw())
+    copy.feed(screen.pending)
+    for both in (screen, copy):
+        both.feed(b"0 \x1b\\\x1b[1;1H")
+    assert copy.snapshot() == screen.snapshot()
+
+
+def test_an_endless_string_is_not_kept_for_ever() -> None:
+    screen = Screen(20, 4)
+    for _ in range(10):
+        screen.feed(b"\x1bP" if not screen.pending else b"x" * MAX_SEQUENCE)
+        assert len(screen.pending) <= MAX_SEQUENCE
+    assert screen.redraw(scrollback=True)
+    screen.feed(b"\x18here")
+    assert screen.snapshot().lines[0] == "here"
+
+
+def test_control_characters_are_not_text() -> None:
+    assert fed(b"a\x00b\x10c\x18d\x1ae\x1ff\x7fg").snapshot().lines[0] == "abcdefg"
+
+
+def test_invalid_bytes_become_replacement_characters() -> None:
+    assert fed(b"a\xff\xc3(\xe2\x82z").snapshot().lines[0] == "a��(�z"
+
+
+def test_the_program_cannot_change_the_size() -> None:
+    screen = fed(b"\x1b[?40h\x1b[?3h\x1b[8;50;100t")
+    assert (screen.snapshot().cols, screen.snapshot().rows) == (20, 4)
+    assert len(screen.snapshot().lines) == 4
+
+
+def test_sizes_are_bounded() -> None:
+    screen = Screen(0, 10**9)
+    screen.resize(10**9, -1)
+    assert (screen.snapshot().cols, screen.snapshot().rows) == (MAX_COLUMNS, 1)
+
+
+def test_a_gradient_does_not_grow_memory_for_ever() -> None:
+    screen = Screen(20, 4)
+    for number in range(9000):
+        screen.feed(b"\x1b[1;1H\x1b[38;2;%d;%d;7mx" % (number % 256, number // 256))
+        screen.snapshot()
+    assert len(screen._grid._styles) < 5000
+    assert screen.row_cells(0)[0].fg == (8999 % 256, 8999 // 256, 7)
+
+
+def test_a_resize_wraps_anew() -> None:
+    screen = fed(b"words that go on and on\r\n$ ")
+    screen.resize(10, 6)
+    assert screen.snapshot().text() == "words that go on and on\n$"
+    assert screen.snapshot().lines[0] == "words that"
+    screen.resize(40, 4)
+    assert screen.snapshot().lines[:2] == ("words that go on and on", "$")
+
+
+def test_a_cursor_that_waits_to_wrap_still_waits_after_a_redraw() -> None:
+    for tail in (b"", b"\x1b[31m", b"\x1b]2;t\x07\x1b[?2004h"):
+        screen = fed(b"x" * 20 + tail)
+        copy = fed(screen.redraw())
+        for both in (screen, copy):
+            both.feed(b"y")
+        assert copy.snapshot() == screen.snapshot()
+        assert copy.snapshot().cursor == (1, 1)
