@@ -14,8 +14,10 @@ from pathlib import Path
 import pytest
 
 from tests.real import netns, programs
+from tests.real.agents import RealAgent, StartAgent
 from tests.real.model import Model
 from tests.real.programs import Prepared
+from tests.support.daemon import Daemon
 
 _REASON = pytest.StashKey[str]()
 REQUIRED = "SYNAPSED_REAL"  # set by `tests.real.run`: a skip would be a failure
@@ -72,3 +74,17 @@ def cli_home(private_dir: Path, model: Model) -> Callable[[str], Prepared]:
         return programs.prepare(cli, base / "home", base / "project", model.url)
 
     return prepare
+
+
+@pytest.fixture
+def daemon(private_dir: Path) -> Iterator[Daemon]:
+    """A real daemon of the test's own; it and its agents are gone afterwards."""
+    running = Daemon(private_dir / "synapsed").start()
+    yield running
+    running.end()
+
+
+@pytest.fixture
+def start_agent(daemon: Daemon, model: Model, cli_home: Callable[[str], Prepared]) -> StartAgent:
+    """`start_agent("claude")`: the program under the daemon, ready."""
+    return lambda cli: RealAgent.start(cli, daemon, model, cli_home(cli))

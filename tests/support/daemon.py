@@ -89,6 +89,12 @@ class Daemon:
     def socket(self) -> Path:
         return self.home / "run" / "control.sock"
 
+    @property
+    def port(self) -> int:
+        """Of the main listener."""
+        ready = [line for line in self.log().splitlines() if '"daemon ready"' in line]
+        return int(json.loads(ready[-1])["listen"].rpartition(":")[2])
+
     # --- life ---
 
     def start(self) -> "Daemon":
@@ -151,9 +157,7 @@ class Daemon:
             text=True,
         )
 
-    def request(
-        self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None
-    ) -> Answer:
+    def request(self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None) -> Answer:
         connection = _UnixConnection(self.socket)
         try:
             payload = None if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()

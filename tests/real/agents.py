@@ -1,0 +1,88 @@
+"""A real agent program under a real daemon, for tests: started through synapsectl in its own home and project."""
+
+import contextlib
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass
+from http.client import HTTPException
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+from tests.real.model import Model
+from tests.real.programs import Prepared
+from tests.real.script import expected_answer
+from tests.support.daemon import Ctl, Daemon
+
+__all__ = ["EVERY", "MAIN", "RealAgent", "StartAgent", "nonce"]
+
+MAIN = ("claude", "codex", "gemini")
+"""The programs that the gate runs; opencode is run by `make test-real` besides."""
+
+EVERY = (*MAIN, "opencode")
+
+
+def nonce() -> str:
+    """A word that the scripted model finds in a message, and that is nobody else's."""
+    return f"nonce-{secrets.token_hex(6)}"
+
+
+@dataclass(frozen=True, slots=True)
+class RealAgent:
+    """`name` is its address."""
+
+    name: str
+    daemon: Daemon
+    model: Model
+    prepared: Prepared
+
+    @classmethod
+    def start(cls, cli: str, daemon: Daemon, model: Model, prepared: Prepared) -> "RealAgent":
+        """Start it from a shell with the program's own environment, and wait until it is ready."""
+        env = {**daemon.env, **prepared.env}
+        started = daemon.ctl("start", cli, "--cwd", str(prepared.cwd), "--json", env=env)
+        assert started.code == 0, started.err
+        agent = cls(started.json["name"], daemon, model, prepared)
+        daemon.ready(agent.name)
+        return agent
+
+    @property
+    def pid(self) -> int:
+        return int(self.daemon.agent(self.name)["pid"])
+
+    def ask(self, message: str) -> Ctl:
+        """`send --wait`."""
+        return self.daemon.ctl("send", self.name, "--wait", "--", message)
+
+    def ask_exactly(self, message: str) -> None:
+        """Send, wait, and compare with what the model said and how often it was asked."""
+        answer = self.ask(message)
+        assert answer.code == 0, f"{answer.err}\n{self.screen()}"
+        assert answer.out == expected_answer(message) + "\n"
+
+    def send(self, message: str, *options: str) -> str:
+        """The task's id."""
+        sent = self.daemon.ctl("send", self.name, "--json", *options, "--", message)
+        assert sent.code == 0, sent.err
+        task: dict[str, Any] = sent.json["task"]
+        return str(task["id"])
+
+    def screen(self) -> str:
+        return self.daemon.ctl("screen", self.name).out
+
+    def file(self, name: str) -> Path:
+        """A file in its project folder."""
+        return self.prepared.cwd / name
+
+    def allow_tools(self) -> None:
+        """Answer its permission prompts with yes, from now on, as a person beside it would."""
+        Thread(target=self._allow, daemon=True).start()
+
+    def _allow(self) -> None:
+        with self.daemon.sse("/events") as events, contextlib.suppress(OSError, HTTPException):
+            for event in events:
+                if event["data"]["data"].get("state") == "input_required":
+                    self.daemon.ctl("input", event["data"]["task_id"], "yes")
+
+
+type StartAgent = Callable[[str], RealAgent]
