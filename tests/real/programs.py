@@ -114,7 +114,7 @@ def prepare(cli: str, home: Path, project: Path, model_url: str) -> Prepared:
     if reason := missing():
         raise MissingProgramsError(reason)
     for folder in (home, project):
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _make_private(folder)
     own = _CONFIGURERS[cli](home, project.resolve(), model_url)
     bin_dir = cache_dir() / "node_modules" / ".bin"
     node_dir = str(Path(shutil.which("node") or "/usr/bin/node").parent)
@@ -123,8 +123,15 @@ def prepare(cli: str, home: Path, project: Path, model_url: str) -> Prepared:
     return Prepared(cli=cli, argv=(str(bin_dir / cli),), env={**common, **own}, home=home, cwd=project)
 
 
+def _make_private(folder: Path) -> None:
+    """Makes the folder and all above it that are missing, each 0700 (`Path.mkdir` would give only the last its mode)."""
+    if not folder.is_dir():
+        _make_private(folder.parent)
+        folder.mkdir(mode=0o700, exist_ok=True)
+
+
 def _write(path: Path, text: str) -> None:
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    _make_private(path.parent)
     path.touch(mode=0o600)
     path.write_text(text)
 
@@ -221,8 +228,16 @@ def _fingerprint() -> str:
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.real.programs", description="The cache of agent programs.")
     parser.add_argument("verb", choices=["install", "check"])
-    if parser.parse_args(arguments).verb == "install":
-        print(f"agent programs in {install()}")
+    parser.add_argument(
+        "--optional", action="store_true", help="install: say so loudly, but do not fail, where it cannot"
+    )
+    options = parser.parse_args(arguments)
+    if options.verb == "install":
+        try:
+            print(f"agent programs in {install()}")
+        except (MissingProgramsError, subprocess.CalledProcessError) as error:
+            print(f"\n*** AGENT PROGRAMS NOT INSTALLED: {error} ***\n", file=sys.stderr)
+            return 0 if options.optional else 1
         return 0
     reason = missing()
     print(reason or f"agent programs in {cache_dir()}: " + ", ".join(f"{cli} {version(cli)}" for cli in PROGRAMS))
