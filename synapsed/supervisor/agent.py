@@ -131,8 +131,9 @@ class Agent:
 
     # --- the shell ---
 
-    def restore(self, tasks: Iterable[Task], turns: Iterable[TurnRecord]) -> None:
-        self.desk.restore(tasks, turns)
+    def restore(self, tasks: Iterable[Task], turns: Iterable[TurnRecord]) -> list[Task]:
+        """See `Desk.restore`."""
+        return self.desk.restore(tasks, turns)
 
     def start_shell(self) -> None:
         self._shell.start()

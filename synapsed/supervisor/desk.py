@@ -108,10 +108,11 @@ class Desk:
     def waits(self, task_id: str) -> bool:
         return task_id in self._mailbox
 
-    def restore(self, tasks: Iterable[Task], records: Iterable[TurnRecord]) -> None:
-        """What the store had of this agent, tasks in order of arrival; called before the shell runs."""
+    def restore(self, tasks: Iterable[Task], records: Iterable[TurnRecord]) -> list[Task]:
+        """What the store had of this agent, tasks in order of arrival; called before the shell runs. Returns the tasks
+        that neither wait nor have a turn, of which only a damaged database has any."""
         by_task = {record.task_id: record for record in records}
-        waiting = []
+        waiting, strays = [], []
         for task in tasks:
             record = by_task.get(task.id)
             if task.status is TaskState.SUBMITTED:
@@ -120,11 +121,14 @@ class Desk:
                     self._attempts[task.id] = record
             elif record is not None and self._turn is None:
                 self._turn = _Turn(task, record)
+            else:
+                strays.append(task)
         fresh = [task for task in waiting if task.id not in self._attempts]
         self._mailbox.restore(fresh)
         for task in waiting:
             if task.id in self._attempts:
                 self._mailbox.give_back(task)
+        return strays
 
     # --- what callers ask ---
 

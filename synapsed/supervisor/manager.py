@@ -54,6 +54,9 @@ __all__ = ["Manager", "ManagerSettings", "PortServer"]
 SWEEP_S = 1.0
 """How often mailboxes are swept (DESIGN §5: on a timer as well as on events)."""
 
+REGISTRY_SWEEP_S = 5.0
+"""Least pause between two looks for stale registry entries."""
+
 PARALLEL = 16
 """Agents that are adopted, started or stopped at once at the daemon's start and end."""
 
@@ -117,6 +120,7 @@ class Manager:
         self._sweeper: Timer | None = None
         self._background: set[asyncio.Task[None]] = set()
         self._closed = False
+        self._registry_due = clock.monotonic()
 
     # --- from one daemon to the next ---
 
@@ -132,13 +136,14 @@ class Manager:
             agent = self._add(record, self._profile_of(record))
             own = [task for task in tasks if task.agent_id == record.id]
             ids = {task.id for task in own}
-            agent.restore(own, [turn for turn in turn_records if turn.task_id in ids])
+            for stray in agent.restore(own, [turn for turn in turn_records if turn.task_id in ids]):
+                message = "it was being worked on, but there is no record of how far"
+                await self._end(turns.failed(stray, code="INTERRUPTED", message=message, now=self._clock.wall()))
             agent.start_shell()
         await self._store.commit(agents=records)
         for task in tasks:
             if task.agent_id not in self._agents:
-                commit = turns.canceled(task, reason="removed", now=self._clock.wall())
-                await self._store.commit(events=commit.events, tasks=[commit.task], turn_ended=task.id)
+                await self._end(turns.canceled(task, reason="removed", now=self._clock.wall()))
         self._sweep_again()
 
     async def serve_ports(self, server: PortServer) -> None:
@@ -183,7 +188,7 @@ class Manager:
         return self._store.events
 
     def agents(self) -> list[AgentView]:
-        self._spawn(self._sweep_registry())
+        self._sweep_registry_soon()
         return [views.view_of(agent, self._endpoint(agent.record)) for agent in self._agents.values()]
 
     def resolve(self, address: str) -> str:
@@ -290,6 +295,7 @@ class Manager:
             raise NotReady(f"{name} is {agent.state.value}: 'synapsectl restart {name}' starts it", agent=name)
         if not 1 <= request.priority <= 5:
             raise InvalidRequest(f"priority must be 1 to 5, not {request.priority}", priority=request.priority)
+        self._sweep_registry_soon()
         now = iso(self._clock.wall())
         metadata = {**request.metadata, **({turns.COMMAND: True} if request.command else {})}
         task = Task(
@@ -340,6 +346,10 @@ class Manager:
         await self._agent(agent_id).answer(text, prompt_id)
 
     # --- inside ---
+
+    async def _end(self, commit: turns.Commit) -> None:
+        """End a task that is nobody's."""
+        await self._store.commit(events=commit.events, tasks=[commit.task], turn_ended=commit.turn_ended)
 
     def _agent(self, agent_id: str) -> Agent:
         if (agent := self._agents.get(agent_id)) is None:
@@ -504,6 +514,13 @@ class Manager:
             self._registry.publish(views.entry_of(agent, self._endpoint(agent.record)))
         else:
             self._registry.withdraw(agent.id)
+
+    def _sweep_registry_soon(self) -> None:
+        """On list and on send (S9), but not for each of many."""
+        now = self._clock.monotonic()
+        if now >= self._registry_due:
+            self._registry_due = now + REGISTRY_SWEEP_S
+            self._spawn(self._sweep_registry())
 
     async def _sweep_registry(self) -> None:
         live = frozenset(agent.id for agent in self._agents.values() if views.is_live(agent))

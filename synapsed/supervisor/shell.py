@@ -41,7 +41,7 @@ class Shell:
     async def close(self) -> None:
         """End the shell; calls that wait get NotReady. Operations are waited for: a launch that was begun is
         recorded, or its program would be nobody's."""
-        if self._operations:
+        while self._operations:
             await asyncio.wait(set(self._operations))
         self._closing = True
         if self._task is not None:
