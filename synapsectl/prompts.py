@@ -120,9 +120,12 @@ def tell_waiting(ctx: Context, name: str, target: str, task: dict[str, Any]) -> 
     if task["status"] == "auth_required":
         ctx.out.remark(f"log in there: synapsectl attach {name}")
         return
-    options = (prompt or {}).get("options") or []
-    example = options[0]["key"] if options else "TEXT"
-    ctx.out.remark(f"answer with: synapsectl input {target} {example}")
+    prompt = prompt or {}
+    if prompt.get("type") == "password":
+        ctx.out.remark(f"answer with: synapsectl input {target}   (it is asked for, and not shown)")
+        return
+    options = prompt.get("options") or []
+    ctx.out.remark(f"answer with: synapsectl input {target} {options[0]['key'] if options else 'TEXT'}")
 
 
 def decide(ctx: Context, target: str, *, accept: bool) -> int:

@@ -11,6 +11,9 @@ from synapsectl.errors import NoDaemon
 
 __all__ = ["configure", "run"]
 
+VALUE_SHOWN = 100
+"""Characters of one fact; `--json` has all of them."""
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("agent", nargs="?", help="only this agent's")
@@ -44,6 +47,8 @@ def _line(event: dict[str, Any]) -> str:
     return f"{event['id']} {when} {event['agent_id']}{task} {data['type']} {facts}"
 
 
-def _short(value: object) -> str:
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= 100 else text[:99] + "…"
+def _short(value: Any) -> str:
+    if isinstance(value, dict) and "parts" in value:
+        value = "".join(part.get("text", "") for part in value["parts"])
+    text = value if isinstance(value, str) and value.isprintable() else json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= VALUE_SHOWN else text[: VALUE_SHOWN - 1] + "…"

@@ -1,7 +1,6 @@
 """`synapsectl profiles list`."""
 
 import argparse
-from typing import Any
 
 from synapsectl.context import Context
 from synapsectl.errors import DONE
@@ -21,12 +20,15 @@ def run(args: argparse.Namespace, ctx: Context) -> int:
     if args.json:
         ctx.out.document(profiles)
         return DONE
-    rows = [[_cell(profile.get(heading.lower(), profile.get("name"))) for heading in HEADINGS] for profile in profiles]
+    rows = [
+        (
+            profile["name"],
+            profile["command"],
+            "-".join(map(str, profile["ports"])),
+            profile["source"],
+            profile["description"],
+        )
+        for profile in profiles
+    ]
     ctx.out.table(HEADINGS, rows, grows="DESCRIPTION")
     return DONE
-
-
-def _cell(value: Any) -> str:
-    if isinstance(value, list):
-        return " ".join(_cell(item) for item in value)
-    return "-" if value in (None, "") else str(value)

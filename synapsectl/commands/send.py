@@ -20,7 +20,7 @@ __all__ = ["TAKES_REST", "configure", "run"]
 
 TAKES_REST = True
 INTERRUPT_PRIORITY = 5
-NEVER_SENT_TO = frozenset({"stopped", "stopping", "failed"})
+NEVER_SENT_TO = frozenset({"stopped", "stopping", "exited", "failed"})
 """States of agents that `--all` and `--type` leave out."""
 
 
@@ -177,10 +177,11 @@ class _Sending:
         return self._outcome(agent, task), task
 
     def _outcome(self, agent: str, task: dict[str, Any]) -> int:
-        code = outcome(self._ctx, agent, task)
-        if self._args.follow and self._said:
+        streamed = self._args.follow and self._said
+        if streamed:
             self._ctx.out.line()
-        elif code == DONE and not self._args.json:
+        code = outcome(self._ctx, agent, task)
+        if code == DONE and not streamed and not self._args.json:
             self._ctx.out.text(answer_of(task) or "")
         return code
 

@@ -307,14 +307,8 @@ class FakeDaemon:
         )
 
     async def _profiles(self, request: web.Request) -> web.Response:
-        row = {
-            "name": "dummy",
-            "description": "a script",
-            "command": ["x"],
-            "ports": "8190-8199",
-            "verified": [],
-            "source": "built-in",
-        }
+        row = {"name": "dummy", "description": "a script", "command": "x", "ports": [8190, 8199]}
+        row |= {"verified": "1", "source": "/profiles/dummy.toml"}
         return web.json_response([row])
 
     async def _start_agent(self, request: web.Request) -> web.Response:

@@ -1,6 +1,10 @@
 """Prompts, tasks and the smaller verbs."""
 
 import json
+import signal
+import subprocess
+import sys
+import threading
 
 import pytest
 
@@ -144,6 +148,34 @@ def test_profiles_version_completion(daemon: FakeDaemon, ctl: Ctl) -> None:
     daemon.die()
     assert ctl("version").code == 0
     assert ctl("--version").out.endswith("synapsed does not run\n")
+
+
+def test_events(daemon: FakeDaemon) -> None:
+    for arguments in ([], ["--json"], ["claude", "-f", "--after", "0"]):
+        process = subprocess.Popen([sys.executable, "-m", "synapsectl", "events", *arguments], stdout=subprocess.PIPE)
+        assert process.stdout is not None
+        line = process.stdout.readline().decode()
+        process.send_signal(signal.SIGINT)
+        process.stdout.close()
+        assert process.wait(20) == 130
+        if arguments == ["--json"]:
+            assert json.loads(line)["data"]["activity"] == "busy"
+        else:
+            assert line.endswith("synapse-claude-8100 agentActivity activity=busy evidence=title\n")
+
+
+def test_a_followed_log_ends_with_its_program(daemon: FakeDaemon, ctl: Ctl) -> None:
+    def end() -> None:
+        daemon.until(lambda: any("/history" in path for _, path, _ in daemon.requests))
+        daemon.show(b"four\r")
+        daemon.show(b"\nfi")
+        daemon.exit(0)
+
+    thread = threading.Thread(target=end)
+    thread.start()
+    result = ctl("logs", "-f", "claude", "-n", "2")
+    thread.join()
+    assert (result.code, result.out) == (0, "two\nthree\nfour\n")
 
 
 def test_shutdown_is_over_when_it_says_so(daemon: FakeDaemon, ctl: Ctl) -> None:
