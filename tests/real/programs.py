@@ -124,7 +124,7 @@ def prepare(cli: str, home: Path, project: Path, model_url: str) -> Prepared:
 
 
 def _make_private(folder: Path) -> None:
-    """Makes the folder and all above it that are missing, each 0700 (`Path.mkdir` would give only the last its mode)."""
+    """Makes the folder and all missing ones above it 0700 (`Path.mkdir` would give its mode to the last alone)."""
     if not folder.is_dir():
         _make_private(folder.parent)
         folder.mkdir(mode=0o700, exist_ok=True)

@@ -55,7 +55,7 @@ class Session:
 
     def ready(self) -> None:
         """Waits for the first prompt."""
-        self.terminal.wait_screen(self.look.ready)
+        self.terminal.wait_screen(self.look.ready, timeout=120)
         self.terminal.settle(0.6, at_most=6)
         self.mark("ready")
 
@@ -284,10 +284,10 @@ def error(session: Session) -> None:
 
 def retry(session: Session) -> None:
     session.ready()
-    session.submit("[[status:529x2]] nonce-overloaded")
+    session.submit("[[status:529x1]] nonce-overloaded")
     with contextlib.suppress(TimeoutError):
         session.see(session.look.retry, "retrying", timeout=8)
-    session.served("nonce-overloaded", 3)
+    session.served("nonce-overloaded", 2)
     session.settle("answered")
 
 

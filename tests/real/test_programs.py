@@ -12,6 +12,7 @@ from tests.real.terminal import Terminal
 
 
 @pytest.mark.real
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("cli", PROGRAMS)
 def test_one_turn_in_a_plain_terminal(
     cli: str, cli_home: Callable[[str], Prepared], model: Model, private_dir: Path
@@ -21,9 +22,9 @@ def test_one_turn_in_a_plain_terminal(
     hooks.mkdir()
     args, env = LAUNCHES[cli](hooks, prepared.home)
     with Terminal([*prepared.argv, *args], env={**prepared.env, **env}, cwd=prepared.cwd) as terminal:
-        terminal.wait_screen(LOOKS[cli].ready)
+        terminal.wait_screen(LOOKS[cli].ready, timeout=90)
         terminal.settle(1.0, at_most=5)
         terminal.submit(f"Say {nonce}.")
-        terminal.wait_screen(f"Answer to {nonce}")
+        terminal.wait_screen(f"Answer to {nonce}", timeout=90)
     (turn,) = model.turns(nonce)
     assert (turn.user, turn.reply, model.submissions(nonce)) == (f"Say {nonce}.", "text", 1)
