@@ -52,8 +52,6 @@ class ApiConfig(_Section):
     """Serve each agent's routes at the root of its own port."""
     allowed_hosts: list[str] = []
     """Names accepted in `Host` besides localhost and the loopback addresses."""
-    trusted_proxies: list[str] = []
-    """Addresses of proxies whose `X-Forwarded-*` is believed."""
 
     @property
     def host(self) -> str:
