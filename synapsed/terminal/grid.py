@@ -21,6 +21,9 @@ type Color = int | tuple[int, int, int] | None
 MAX_STYLES = 4096
 """Styles remembered before the table is begun anew: a program that paints gradients makes one for each colour."""
 
+MAX_CELLS = 4096
+"""Different cells remembered; a screen has some hundreds."""
+
 MAX_REPLIES = 1024
 """Answers kept: more than a screen has rows. The rest, which programs asked for, is dropped."""
 
@@ -102,6 +105,7 @@ class Grid:
         """(row, column), from 0, as of the last `refresh`."""
         self._styles: list[evp.Style] = []
         self._pens: list[bytes] = []
+        self._cells: dict[tuple[str, int, int], Cell] = {}
 
     def refresh(self, *, movable: bool) -> evp.Frame:
         """Read what the terminal shows now.
@@ -154,7 +158,7 @@ class Grid:
         """The cells of one row, each character once."""
         row = self._rows[index]
         return [
-            self._cell(text, 1 if text == " " else width, self._styles[style])
+            self._cell(text, 1 if text == " " else width, style)
             for text, width, style in zip(redraw.graphemes_of(row), row.widths, row.styles, strict=True)
             if text
         ]
@@ -232,24 +236,32 @@ class Grid:
                 place = len(joined[:place].rstrip(" "))
         return tuple(wrapped)
 
-    @staticmethod
-    def _cell(text: str, width: int, style: evp.Style) -> Cell:
-        return Cell(
-            text=text,
-            width=width,
-            fg=style.foreground,
-            bg=style.background,
-            bold=style.bold,
-            dim=style.faint,
-            italic=style.italic,
-            underline=style.underline,
-            underline_color=style.underline_color,
-            blink=style.blink,
-            inverse=style.inverse,
-            invisible=style.invisible,
-            strikethrough=style.strikethrough,
-            overline=style.overline,
-        )
+    def _cell(self, text: str, width: int, index: int) -> Cell:
+        known = self._cells.get((text, width, index))
+        if known is None:
+            if len(self._cells) >= MAX_CELLS:
+                self._cells.clear()
+            known = self._cells[text, width, index] = _make_cell(text, width, self._styles[index])
+        return known
+
+
+def _make_cell(text: str, width: int, style: evp.Style) -> Cell:
+    return Cell(
+        text=text,
+        width=width,
+        fg=style.foreground,
+        bg=style.background,
+        bold=style.bold,
+        dim=style.faint,
+        italic=style.italic,
+        underline=style.underline,
+        underline_color=style.underline_color,
+        blink=style.blink,
+        inverse=style.inverse,
+        invisible=style.invisible,
+        strikethrough=style.strikethrough,
+        overline=style.overline,
+    )
 
 
 def format_screen(terminal: evp.Terminal, *, unwrap: bool, trim: bool = True) -> str:

@@ -6,21 +6,21 @@ chosen over. What a candidate is known to fail stands in `FAULTS`: the decision 
 """
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, Protocol
 
 import pytest
 
-from synapsed.terminal.screen import Screen
+from synapsed.terminal.screen import Cell, Screen
 
 type Color = int | tuple[int, int, int] | None
 
 
 @dataclass(frozen=True)
 class CellView:
-    """A cell as every candidate can tell it."""
+    """A cell as a candidate that is not in use can tell it."""
 
     text: str
     fg: Color
@@ -50,7 +50,7 @@ class Candidate(Protocol):
     def feed(self, data: bytes) -> None: ...
     def resize(self, cols: int, rows: int) -> None: ...
     def view(self) -> View: ...
-    def cells(self) -> list[list[CellView]]: ...
+    def cells(self) -> Sequence[Sequence[Cell | CellView]]: ...
     def redraw(self) -> bytes: ...
 
 
@@ -79,14 +79,8 @@ class Evp:
             modes=(modes.bracketed_paste, modes.application_cursor, bool(modes.mouse), modes.focus_events),
         )
 
-    def cells(self) -> list[list[CellView]]:
-        return [
-            [
-                CellView(cell.text, cell.fg, cell.bg, cell.bold, bool(cell.underline), cell.inverse)
-                for cell in self.screen.row_cells(row)
-            ]
-            for row in range(self.screen.snapshot().rows)
-        ]
+    def cells(self) -> list[list[Cell]]:
+        return [self.screen.row_cells(row) for row in range(self.screen.snapshot().rows)]
 
     def redraw(self) -> bytes:
         return self.screen.redraw()

@@ -22,7 +22,7 @@ CASES = [
 ]
 CASE_IDS = [f"{name}-{stream}" for name, stream in CASES]
 
-CUTS = 12
+CUTS = 4
 """Points of a recording at which the round trip is tried, beside its end."""
 
 
@@ -102,7 +102,7 @@ def test_every_chunking_gives_the_same_screen(candidate: str, stream: Stream, re
         expect_fault(request, candidate, "chunks")
     whole = make(candidate, stream.cols, stream.rows)
     whole.feed(stream.data)
-    for size in (1, 7, 1000):
+    for size in (1, 7, 1000) if len(stream.data) < 10_000 else (997,):
         pieces = make(candidate, stream.cols, stream.rows)
         for start in range(0, len(stream.data), size):
             pieces.feed(stream.data[start : start + size])
