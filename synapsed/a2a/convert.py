@@ -188,9 +188,18 @@ def _prompt(prompt: Prompt | None) -> dict[str, Any]:
 
 
 def struct_dict(struct: Struct) -> dict[str, Any]:
-    """A Struct as the JSON it came as; whole numbers are integers again."""
-    document: dict[str, Any] = json_format.MessageToDict(struct)
+    """A Struct as the JSON it came as."""
+    document: dict[str, Any] = _whole(json_format.MessageToDict(struct))
     return document
+
+
+def _whole(value: Any) -> Any:
+    """protobuf knows doubles only: whole numbers are integers again."""
+    if isinstance(value, dict):
+        return {key: _whole(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_whole(item) for item in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def message_from(message: pb.Message) -> Message:
@@ -214,7 +223,7 @@ def _part_from(part: pb.Part, index: int) -> Part:
         case "text":
             return TextPart(text=part.text, metadata=metadata)
         case "data":
-            return DataPart(data=json_format.MessageToDict(part.data), metadata=metadata)
+            return DataPart(data=_whole(json_format.MessageToDict(part.data)), metadata=metadata)
         case "raw":
             content = FileContent(bytes=base64.b64encode(part.raw).decode("ascii"))
         case "url":

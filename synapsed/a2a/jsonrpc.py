@@ -36,6 +36,9 @@ _FAILED_FIELD = re.compile(r"Failed to parse (\w+) field")
 _PUSH_METHODS = frozenset(f"{verb}TaskPushNotificationConfig" for verb in ("Create", "Get", "Delete")) | {
     "ListTaskPushNotificationConfigs"
 }
+_OBJECTS = frozenset({"message", "configuration", "metadata"})
+"""Parameters of which the SDK's parser makes an empty message where they are no objects."""
+_STATES = frozenset(pb.TaskState.values()) - {pb.TaskState.TASK_STATE_UNSPECIFIED}
 type RequestId = str | int | float | None
 
 log = structlog.get_logger("synapsed.a2a")
@@ -134,12 +137,15 @@ def _parse[M: ProtoMessage](params: dict[str, Any], kind: type[M]) -> M:
     """ProtoJSON with unknown fields ignored, as the specification wants. The SDK's parser makes nothing of an unknown
     enum value then; where that would change the meaning silently it is refused here."""
     message = kind()
+    for name in _OBJECTS & params.keys():
+        if not isinstance(params[name], dict | None):
+            raise invalid_params(name, "must be an object")
     try:
         json_format.ParseDict(params, message, ignore_unknown_fields=True)
     except (json_format.ParseError, TypeError, ValueError, AttributeError) as error:
         field = ".".join(_FAILED_FIELD.findall(str(error))) or "params"
         raise invalid_params(field, f"is not what it should be: {str(error)[-200:]}") from error
-    if isinstance(message, pb.ListTasksRequest) and params.get("status") is not None and not message.status:
+    if isinstance(message, pb.ListTasksRequest) and params.get("status") is not None and message.status not in _STATES:
         raise invalid_params("status", f"must be one of {', '.join(pb.TaskState.keys()[1:])}")
     return message
 

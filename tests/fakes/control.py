@@ -94,6 +94,8 @@ class FakeControl:
     def __init__(self, script: Script = echo) -> None:
         self.store = MemoryStore()
         self.script = script
+        self.after_input: Script | None = None
+        """What becomes of a task that got its input; by default it is completed."""
         self.views: dict[str, AgentView] = {}
         self.calls: list[tuple[Any, ...]] = []
         self.ports: dict[int, str] = {}
@@ -293,6 +295,9 @@ class FakeControl:
             raise PromptChanged("another prompt is on the screen", prompt_id=task.prompt.prompt_id)
         data = InputProvided(prompt_id=task.prompt.prompt_id, answer=text)
         await self.tell(task.agent_id, data, task.id)
+        if self.after_input is not None:
+            await self.after_input(self, task)
+            return await self.task(task.id)
         await self.work(task.id)
         return await self.complete(task.id, f"answered: {text}")
 
