@@ -37,7 +37,7 @@ class OutputChannel:
         size = 0
         while size < BATCH:
             try:
-                data = os.read(self.fd, BATCH)
+                data = os.read(self.fd, BATCH - size)
             except BlockingIOError:
                 self.closed = False
                 break

@@ -269,7 +269,8 @@ class KeeperClient:
                 await self._wake.wait()
 
     async def write(self, data: bytes, input_id: str | None = None) -> WriteResult:
-        """Writes `data` to the program; returns when the last byte is with it, however long that takes.
+        """Writes `data` to the program; returns when the last byte is with it, however long that takes. Cancelling
+        this does not take the input back; `discard_input` does.
 
         With an `input_id` it is written once per launch: repeat it after a reconnection. More than MAX_PAYLOAD bytes
         go in parts with ids derived from it, one after the other; repeated, they go on at the part where they

@@ -257,6 +257,8 @@ def _processes_of(launch_id: str) -> list[psutil.Process]:
     own = os.getuid()
     found = []
     for process in psutil.process_iter():
+        if process.pid == os.getpid():
+            continue  # a daemon that was started from an agent's shell carries that agent's variable
         try:
             if process.uids().real == own and process.environ().get("SYNAPSE_LAUNCH_ID") == launch_id:
                 found.append(process)

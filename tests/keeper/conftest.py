@@ -70,7 +70,8 @@ class Lab:
         self._clients: list[KeeperClient] = []
 
     def spec(self, *argv: str, launch_id: str | None = None, **options: object) -> LaunchSpec:
-        launch_id = launch_id or f"launch-{len(self.launched)}"
+        # Unique on the machine, as in life: `sweep_launch` ends whatever carries the id.
+        launch_id = f"{self.root.name}-{launch_id or len(self.launched)}"
         fields: dict[str, object] = {
             "launch_id": launch_id,
             "argv": argv,

@@ -13,7 +13,7 @@ from synapsed.keeper import frames
 from synapsed.keeper.clients import MAX_CLIENTS
 from synapsed.keeper.frames import Decoder, Frame, encode
 from synapsed.supervisor.launchers import LaunchedKeeper
-from tests.keeper.conftest import DEADLINE_S, Lab
+from tests.keeper.conftest import DEADLINE_S, Lab, until_file
 
 
 class Peer:
@@ -56,7 +56,9 @@ class Peer:
 
 @pytest.fixture
 async def keeper(lab: Lab) -> LaunchedKeeper:
-    return await lab.shell("stty raw -echo; exec cat")
+    keeper = await lab.shell("stty raw -echo; : >up; exec cat")
+    await until_file(lab.root / "up")
+    return keeper
 
 
 @pytest.mark.parametrize(
@@ -143,6 +145,26 @@ async def test_a_client_that_asks_and_does_not_read_is_not_read_from(lab: Lab, k
         assert int(status.split("VmRSS:")[1].split()[0]) < 32_000
     peer.writer.transport.abort()
     assert (await good.ping()).pid == keeper.pid
+
+
+async def test_a_daemon_that_is_stopped_holds_up_nobody(lab: Lab) -> None:
+    """Subscribed, and not reading at all: the program goes on, and others are served."""
+    keeper = await lab.python("import os\nfor n in range(400): os.write(1,b'%09d\\n'%n*1000)")
+    peer = await Peer.connect(keeper)
+    await peer.hello()
+    peer.send(frames.SUBSCRIBE, {"req": 1, "offset": 0})
+    peer.writer.transport.pause_reading()
+    watcher = await lab.watch(keeper)
+    record = await watcher.until_exit()
+    assert record.final_offset == len(watcher.output) == 400 * 1000 * 11
+    peer.writer.transport.resume_reading()
+    received = 0
+    while (frame := await peer.next()).type != frames.EXITED:
+        if frame.type == frames.OUTPUT:
+            assert frame.header["offset"] == received
+            received += len(frame.payload)
+    assert received == record.final_offset
+    await peer.close()
 
 
 async def test_connections_are_bounded(keeper: LaunchedKeeper) -> None:
