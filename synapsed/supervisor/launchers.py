@@ -31,6 +31,7 @@ __all__ = [
     "Launcher",
     "ProcessLauncher",
     "find_keepers",
+    "keeper_command",
     "private_directory",
     "sweep_launch",
 ]

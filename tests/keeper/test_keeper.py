@@ -20,6 +20,7 @@ from synapsed.supervisor.launchers import (
     KeeperAddress,
     ProcessLauncher,
     find_keepers,
+    keeper_command,
     private_directory,
     sweep_launch,
 )
@@ -103,6 +104,28 @@ async def test_the_keeper_inherits_nothing_and_is_nobodys_child(lab: Lab) -> Non
     assert stat.S_IMODE(keeper.socket_path.stat().st_mode) == 0o600
     assert stat.S_IMODE(keeper.socket_path.parent.stat().st_mode) == 0o700
     assert all(not file.stat().st_mode & 0o077 for file in (lab.root / "state").rglob("*"))
+
+
+async def test_in_the_foreground_the_launched_process_is_the_keeper(lab: Lab) -> None:
+    """For service managers: the specification in a file that is removed, the facts on standard output, TERM to end."""
+    spec = lab.spec("sleep", "1000", launch_id="foreground", term_grace_s=0)
+    private_directory(spec.socket_path.parent)
+    path = lab.root / "spec.json"
+    path.write_bytes(spec.to_json())
+    process = await asyncio.create_subprocess_exec(
+        *keeper_command(sys.executable, "--foreground", "--spec", str(path)), stdout=subprocess.PIPE
+    )
+    assert process.stdout is not None
+    facts = json.loads(await process.stdout.readline())
+    assert facts["keeper_pid"] == process.pid
+    assert not path.exists()
+    client = await KeeperClient.connect(spec.socket_path)
+    assert client.hello.launch_id == spec.launch_id
+    client.close()
+    process.terminate()
+    assert await process.wait() == 0
+    assert living(spec.launch_id) == []
+    assert json.loads((lab.root / "state" / "exit.json").read_text())["stopped"] is True
 
 
 # --- launches that fail -----------------------------------------------------------------------------------------------
