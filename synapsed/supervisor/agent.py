@@ -79,6 +79,7 @@ class Agent:
         self._since = record.changed_at or record.created_at
         self._last_screen = ""
         self._answering = asyncio.Lock()
+        self._adoption: asyncio.Future[None] | None = None
         self._polling: asyncio.Task[None] | None = None
 
     # --- what can be read at any time ---
@@ -139,8 +140,11 @@ class Agent:
         self._shell.start()
 
     async def adopt(self) -> None:
-        """Take up where the last daemon was; returns when the program is known alive or gone."""
-        await (await self._shell.call(_sync(self.program.adopt)))
+        """Take up where the last daemon was; returns when the program is known alive or gone. Done once, and before
+        anything that is asked of the program."""
+        if self._adoption is None:
+            self._adoption = asyncio.ensure_future(self._adopt())
+        await asyncio.shield(self._adoption)
 
     def sweep(self) -> None:
         """Look whether a waiting task can be delivered, or a turn's reports have come, should an event ever have been
@@ -162,13 +166,16 @@ class Agent:
 
     async def start(self) -> None:
         """Returns when the program runs; raises AgentError when it cannot be launched."""
+        await self.adopt()
         await (await self._shell.call(self.program.start))
 
     async def stop(self) -> None:
         """Returns when the program and all it started are gone."""
+        await self.adopt()
         await (await self._shell.call(self.program.stop))
 
     async def restart(self) -> None:
+        await self.adopt()
         await (await self._shell.call(lambda: self.program.stop(again=True)))
 
     async def signal(self, signum: int) -> None:
@@ -252,6 +259,9 @@ class Agent:
             self._seen = None
             self.desk.program_gone()
         self._changed(self)
+
+    async def _adopt(self) -> None:
+        await (await self._shell.call(_sync(self.program.adopt)))
 
     # --- facts ---
 

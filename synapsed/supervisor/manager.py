@@ -1,7 +1,7 @@
 """All agents of one daemon: `Control` for the API, and the life of the agents from one daemon to the next.
 
-What concerns one agent is done in that agent's shell; here is only what concerns more than one: names, ports, ids,
-tokens, addresses, and starting and ending the whole.
+What concerns one agent is done in that agent's shell; here is only what concerns more than one: addresses, tokens,
+the registry, and starting and ending the whole.
 """
 
 import asyncio
@@ -19,11 +19,10 @@ from typing import Any, Literal, Protocol
 import structlog
 
 from synapsed.clock import Clock, iso
-from synapsed.config import AgentConfig, Config, RestartPolicy
+from synapsed.config import Config
 from synapsed.errors import (
     AmbiguousAddress,
     InvalidRequest,
-    NameTaken,
     NotReady,
     NotWaiting,
     SynapsedError,
@@ -34,7 +33,7 @@ from synapsed.errors import (
     UnknownProfile,
 )
 from synapsed.interfaces import Attachment, EventLog, NewEvent, SendRequest, StartRequest, Store, TaskFilter
-from synapsed.model.agent import AgentDetail, AgentView, ProcessState, agent_id, resolve, validate_name
+from synapsed.model.agent import AgentDetail, AgentView, ProcessState, resolve
 from synapsed.model.events import AgentRemoved
 from synapsed.model.records import AgentRecord
 from synapsed.model.task import Task, new_id
@@ -44,10 +43,11 @@ from synapsed.supervisor import environment, turns, views
 from synapsed.supervisor.agent import Agent
 from synapsed.supervisor.ancestry import Root, owner_of
 from synapsed.supervisor.links import LaunchPlan, LinkFactory, Timer, Timers
-from synapsed.supervisor.ports import Ports, announceable
+from synapsed.supervisor.ports import announceable
 from synapsed.supervisor.program import LIVE_STATES
 from synapsed.supervisor.registry import Registry
 from synapsed.supervisor.restart import RestartState
+from synapsed.supervisor.roster import Roster
 
 __all__ = ["Manager", "ManagerSettings", "PortServer"]
 
@@ -111,11 +111,9 @@ class Manager:
         self._timers = timers
         self._rng = rng
         self._on_shutdown = on_shutdown
-        self._ports = Ports(listen=settings.config.api.agent_ports)
+        self._roster = Roster(settings.config, profiles, clock)
         self._server: PortServer | None = None
         self._agents: dict[str, Agent] = {}
-        self._names: set[str] = set()
-        """Names taken by agents, those being started included."""
         self._tokens: dict[str, str] = {}
         self._sweeper: Timer | None = None
         self._background: set[asyncio.Task[None]] = set()
@@ -126,13 +124,10 @@ class Manager:
 
     async def restore(self) -> None:
         """Make the agents that the store and the configuration know. Nothing is started or adopted yet."""
-        records = await self._store.agents()
-        records += self._configured(records)
+        records = self._roster.restore(await self._store.agents())
         tasks = await self._store.open_tasks()
         turn_records = await self._store.turns()
         for record in records:
-            self._ports.reclaim(record.name, record.port)
-            self._names.add(record.name)
             agent = self._add(record, self._profile_of(record))
             own = [task for task in tasks if task.agent_id == record.id]
             ids = {task.id for task in own}
@@ -162,7 +157,7 @@ class Manager:
         wanted = [
             agent
             for agent in self._agents.values()
-            if agent.state not in LIVE_STATES and self._config_of(agent.record).autostart
+            if agent.state not in LIVE_STATES and self._roster.config_of(agent.record).autostart
         ]
         await self._each(lambda agent: agent.start(), wanted)
 
@@ -179,7 +174,7 @@ class Manager:
         for task in list(self._background):
             await asyncio.wait([task])
         await self._registry.flush()
-        self._ports.close()
+        self._roster.close()
 
     # --- Control: what there is ---
 
@@ -235,11 +230,11 @@ class Manager:
 
     async def start(self, request: StartRequest) -> AgentView:
         profile = self._library.get(request.profile)
-        record = self._new_record(request, profile)
+        record = self._roster.enter(request, profile)
         try:
             self._plan(record, profile)  # the program must exist before the agent does
         except BaseException:
-            self._release(record)
+            self._roster.leave(record)
             raise
         agent = self._add(record, profile)
         try:
@@ -363,43 +358,8 @@ class Manager:
             raise NotWaiting(f"task {task.id} is {task.status.value}: send without a task id", task=task.id)
         return await agent.provide_input(task.id, turns.text_of(request.message), None)
 
-    def _new_record(self, request: StartRequest, profile: Profile) -> AgentRecord:
-        """The record of a new agent; takes the name and the port, or raises and takes neither."""
-        cwd = Path(request.cwd or Path.home()).expanduser()
-        if not cwd.is_absolute() or not cwd.is_dir():
-            raise InvalidRequest(f"the working directory {cwd} is no directory with an absolute path", cwd=str(cwd))
-        if request.name is not None and validate_name(request.name) in self._names:
-            raise NameTaken(f"there is an agent {request.name!r} already", name=request.name)
-        wanted = request.name or profile.name
-        port, _sock = self._claim(wanted, request.port, profile)
-        name = request.name or (profile.name if profile.name not in self._names else f"{profile.name}-{port}")
-        if name in self._names:
-            self._ports.release(port)
-            raise NameTaken(f"there is an agent {name!r} already: choose one with --name", name=name)
-        self._names.add(name)
-        self._ports.rename(port, name)
-        return AgentRecord(
-            id=agent_id(profile.name, port),
-            name=name,
-            profile=profile.name,
-            port=port,
-            cwd=str(cwd),
-            args=list(request.args),
-            env=request.env,
-            extra_env=request.extra_env,
-            cols=request.cols,
-            rows=request.rows,
-            created_at=self._clock.wall(),
-        )
-
-    def _claim(self, name: str, port: int | None, profile: Profile) -> tuple[int, socket.socket | None]:
-        if port is not None:
-            return self._ports.claim(name, [port], listed=f"port {port}")
-        low, high = profile.ports
-        return self._ports.claim(name, range(low, high + 1), listed=f"{low}-{high} (profile {profile.name})")
-
     def _add(self, record: AgentRecord, profile: Profile) -> Agent:
-        policy = self._config_of(record).restart
+        policy = self._roster.config_of(record).restart
         fine = policy.fine_codes if policy.fine_codes is not None else profile.exit.codes
         agent = Agent(
             record,
@@ -431,11 +391,7 @@ class Manager:
         self._agents.pop(record.id, None)
         self._tokens.pop(environment.agent_token(self._settings.control_token, record.id), None)
         self._registry.withdraw(record.id)
-        self._release(record)
-
-    def _release(self, record: AgentRecord) -> None:
-        self._names.discard(record.name)
-        self._ports.release(record.port)
+        self._roster.leave(record)
 
     def _plan(self, record: AgentRecord, profile: Profile) -> LaunchPlan:
         settings = self._settings
@@ -448,13 +404,9 @@ class Manager:
             token=environment.agent_token(settings.control_token, record.id),
             tool_dir=settings.tool_dir,
         )
-        command = self._config_of(record).command or profile.argv(sys.executable)[0]
+        command = self._roster.config_of(record).command or profile.argv(sys.executable)[0]
         program = environment.find_program(command, cwd=record.cwd, env=env, profile=profile.name)
         return environment.launch_plan(record, profile, program=program, env=env)
-
-    def _config_of(self, record: AgentRecord) -> AgentConfig:
-        found = self._settings.config.agents.get(record.name) if record.from_config else None
-        return found or AgentConfig(restart=RestartPolicy())
 
     def _profile_of(self, record: AgentRecord) -> Profile:
         try:
@@ -463,41 +415,6 @@ class Manager:
             log.error("the agent's profile is gone; it can be stopped, not used", agent=record.name, why=error.message)  # noqa: TRY400
             return Profile(name=record.profile, command=record.profile)
 
-    def _configured(self, records: list[AgentRecord]) -> list[AgentRecord]:
-        """Bring the records up to date with the configuration; returns those of new agents, which are stopped."""
-        by_name = {record.name: record for record in records}
-        for record in records:
-            record.from_config = record.from_config and record.name in self._settings.config.agents
-        for record in records:
-            self._ports.reclaim(record.name, record.port)
-        new = []
-        for name, config in self._settings.config.agents.items():
-            if (known := by_name.get(name)) is not None:
-                _configure(known, config)
-                continue
-            try:
-                new.append(self._configured_record(name, config))
-            except SynapsedError as error:
-                log.error("a configured agent cannot be made", agent=name, why=error.message)  # noqa: TRY400
-        return new
-
-    def _configured_record(self, name: str, config: AgentConfig) -> AgentRecord:
-        profile = self._library.get(config.profile or name)
-        port, _sock = self._claim(name, config.port, profile)
-        record = AgentRecord(
-            id=agent_id(profile.name, port),
-            name=name,
-            profile=profile.name,
-            port=port,
-            cwd=str(Path.home()),
-            cols=profile.cols,
-            rows=profile.rows,
-            desired="stopped",
-            created_at=self._clock.wall(),
-        )
-        _configure(record, config)
-        return record
-
     def _endpoint(self, record: AgentRecord) -> str:
         api = self._settings.config.api
         if api.agent_ports:
@@ -505,7 +422,7 @@ class Manager:
         return f"http://{api.listen}/agents/{record.name}"
 
     async def _announce(self, port: int) -> None:
-        sock = self._ports.take(port) if self._server is not None else None
+        sock = self._roster.take_socket(port) if self._server is not None else None
         if sock is not None and self._server is not None:
             await self._server.open_agent_port(announceable(sock))
 
@@ -548,15 +465,3 @@ class Manager:
         task = asyncio.get_running_loop().create_task(work)
         self._background.add(task)
         task.add_done_callback(self._background.discard)
-
-
-def _configure(record: AgentRecord, config: AgentConfig) -> None:
-    """What the configuration says counts from the next launch on. The port is part of the agent's id and stays."""
-    record.from_config = True
-    record.args = list(config.args)
-    record.extra_env = dict(config.env)
-    record.env = None
-    if config.cwd is not None:
-        record.cwd = str(Path(config.cwd).expanduser())
-    if config.port is not None and config.port != record.port:
-        log.warning("the new port counts after 'stop --remove'", agent=record.name, port=record.port, new=config.port)

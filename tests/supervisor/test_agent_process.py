@@ -346,7 +346,7 @@ async def test_a_crash_of_a_resumed_program_that_was_ready_keeps_the_conversatio
 # --- from one daemon to the next ---
 
 
-async def restarted(world: World) -> None:
+async def restarted(world: World, *, adopt: bool = True) -> None:
     """The daemon is killed: nothing is closed, a new one comes."""
     old = world.manager
     for agent in old._agents.values():
@@ -357,7 +357,7 @@ async def restarted(world: World) -> None:
             operation.cancel()
     old._sweeper.cancel()
     world.managers.remove(old)
-    await world.daemon()
+    await world.daemon(adopt=adopt)
 
 
 async def test_a_new_daemon_takes_up_the_program_and_its_turn(world: World) -> None:
@@ -467,6 +467,27 @@ async def test_a_message_that_waited_over_the_daemon_s_end(world: World) -> None
         await world.delivered(count)
         world.link.end("x")
     assert [d.task_id for d in world.link.deliveries] == [tasks[1].id, tasks[0].id, tasks[2].id]
+
+
+async def test_what_is_asked_before_the_adoption_is_done_after_it(world: World) -> None:
+    await world.start()
+    await world.start()
+    world.factory.links[-1].die(1)
+    await world.agent_is("synapse-fake-8191", ProcessState.BACKOFF)
+    world.factory.programs.pop("synapse-fake-8191")
+    await restarted(world, adopt=False)
+    views = await asyncio.gather(world.manager.stop(AGENT), world.manager.restart("synapse-fake-8191"))
+    assert [view.state for view in views] == ["stopped", "running"]
+    await world.manager.adopt()
+    assert len(world.factory.launched) == 3
+
+
+async def test_closing_before_the_adoption_ends_the_programs_too(world: World) -> None:
+    await world.start()
+    await restarted(world, adopt=False)
+    await world.manager.close(keep_agents=False)
+    assert world.link.exit is not None
+    assert (await world.store.agents())[0].state == "stopped"
 
 
 async def test_closing_lets_the_program_live(world: World) -> None:

@@ -155,6 +155,17 @@ async def test_configured_agents_are_listed_and_started_if_they_say_so(quiet_wor
     assert world.factory.launched[-1][0].args == ["-y"]
 
 
+async def test_a_configured_agent_of_another_profile_is_left_alone(quiet_world: World) -> None:
+    world = quiet_world
+    world.agents = {"x": AgentConfig(profile="fake", args=["-a"])}
+    await world.daemon()
+    await world.manager.close(keep_agents=True)
+    world.agents = {"x": AgentConfig(profile="talker", args=["-b"], autostart=True)}
+    await world.daemon()
+    assert [(v.name, v.type, v.state) for v in world.manager.agents()] == [("x", "fake", "stopped")]
+    assert (await world.store.agents())[0].args == ["-a"]
+
+
 async def test_a_configured_command(quiet_world: World) -> None:
     quiet_world.agents = {"x": AgentConfig(profile="fake", command="/bin/cat", autostart=True)}
     await quiet_world.daemon()

@@ -1,0 +1,134 @@
+"""Who is who: the names and ports that are taken, and the records of agents made from requests and configuration."""
+
+import socket
+from pathlib import Path
+
+import structlog
+
+from synapsed.clock import Clock
+from synapsed.config import AgentConfig, Config
+from synapsed.errors import InvalidRequest, NameTaken, SynapsedError
+from synapsed.interfaces import StartRequest
+from synapsed.model.agent import agent_id, validate_name
+from synapsed.model.records import AgentRecord
+from synapsed.profiles import Profile, ProfileLibrary
+from synapsed.supervisor.ports import Ports
+
+__all__ = ["Roster"]
+
+log = structlog.stdlib.get_logger("synapsed.roster")
+
+
+class Roster:
+    """Names and ports are taken without waiting for anything, so that two requests at once never get the same."""
+
+    def __init__(self, config: Config, profiles: ProfileLibrary, clock: Clock) -> None:
+        self._config = config
+        self._library = profiles
+        self._clock = clock
+        self._names: set[str] = set()
+        self._ports = Ports(listen=config.api.agent_ports)
+
+    def config_of(self, record: AgentRecord) -> AgentConfig:
+        """What is configured for the agent; the defaults for one that was started by hand."""
+        found = self._config.agents.get(record.name) if record.from_config else None
+        return found or AgentConfig()
+
+    def restore(self, known: list[AgentRecord]) -> list[AgentRecord]:
+        """The agents of the last daemon, brought up to date with the configuration, and the newly configured ones,
+        which are stopped. All have their names and ports."""
+        for record in known:
+            record.from_config = False
+            self._names.add(record.name)
+            self._ports.reclaim(record.name, record.port)
+        by_name = {record.name: record for record in known}
+        records = list(known)
+        for name, config in self._config.agents.items():
+            try:
+                if name not in by_name:
+                    by_name[name] = self._configured(name, config)
+                    records.append(by_name[name])
+                _configure(by_name[name], name, config)
+            except SynapsedError as error:
+                log.error("a configured agent cannot be made", agent=name, why=error.message)  # noqa: TRY400
+        return records
+
+    def enter(self, request: StartRequest, profile: Profile) -> AgentRecord:
+        """The record of a new agent; takes its name and its port, or raises and takes neither.
+
+        Raises InvalidRequest, NameTaken, PortsExhausted.
+        """
+        cwd = Path(request.cwd or Path.home()).expanduser()
+        if not cwd.is_absolute() or not cwd.is_dir():
+            raise InvalidRequest(f"the working directory {cwd} is no directory with an absolute path", cwd=str(cwd))
+        if request.name is not None and validate_name(request.name) in self._names:
+            raise NameTaken(f"there is an agent {request.name!r} already", name=request.name)
+        port = self._claim(request.name or profile.name, request.port, profile)
+        name = request.name or (profile.name if profile.name not in self._names else f"{profile.name}-{port}")
+        if name in self._names:
+            self._ports.release(port)
+            raise NameTaken(f"there is an agent {name!r} already: choose another name with --name", name=name)
+        self._names.add(name)
+        self._ports.rename(port, name)
+        return AgentRecord(
+            id=agent_id(profile.name, port),
+            name=name,
+            profile=profile.name,
+            port=port,
+            cwd=str(cwd),
+            args=list(request.args),
+            env=request.env,
+            extra_env=request.extra_env,
+            cols=request.cols,
+            rows=request.rows,
+            created_at=self._clock.wall(),
+        )
+
+    def leave(self, record: AgentRecord) -> None:
+        """The agent's name and port are free again."""
+        self._names.discard(record.name)
+        self._ports.release(record.port)
+
+    def take_socket(self, port: int) -> socket.socket | None:
+        """The bound socket of an agent's port, which is the caller's from here on; None where there is none."""
+        return self._ports.take(port)
+
+    def close(self) -> None:
+        self._ports.close()
+
+    def _claim(self, name: str, port: int | None, profile: Profile) -> int:
+        if port is not None:
+            return self._ports.claim(name, [port], listed=f"port {port}")[0]
+        low, high = profile.ports
+        return self._ports.claim(name, range(low, high + 1), listed=f"{low}-{high} (profile {profile.name})")[0]
+
+    def _configured(self, name: str, config: AgentConfig) -> AgentRecord:
+        profile = self._library.get(config.profile or name)
+        port = self._claim(name, config.port, profile)
+        self._names.add(name)
+        return AgentRecord(
+            id=agent_id(profile.name, port),
+            name=name,
+            profile=profile.name,
+            port=port,
+            cwd=str(Path.home()),
+            cols=profile.cols,
+            rows=profile.rows,
+            desired="stopped",
+            created_at=self._clock.wall(),
+        )
+
+
+def _configure(record: AgentRecord, name: str, config: AgentConfig) -> None:
+    """What the configuration says counts from the next launch on. Profile and port are part of the agent's id and
+    stay. Raises InvalidRequest where the agent of that name is of another profile."""
+    if record.profile != (config.profile or name):
+        raise InvalidRequest(f"there is an agent {name!r} of profile {record.profile!r}: 'stop --remove' it first")
+    record.from_config = True
+    record.args = list(config.args)
+    record.extra_env = dict(config.env)
+    record.env = None
+    if config.cwd is not None:
+        record.cwd = str(Path(config.cwd).expanduser())
+    if config.port is not None and config.port != record.port:
+        log.warning("the new port counts after 'stop --remove'", agent=name, port=record.port, new=config.port)
