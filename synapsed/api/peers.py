@@ -5,6 +5,7 @@ A Unix socket carries its peer's credentials. Of a loopback TCP connection Linux
 """
 
 import asyncio
+import os
 import socket
 import struct
 import sys
@@ -98,13 +99,7 @@ class PeerLookup:
             return Peer(transport="tcp", loopback=False, can_look_up=False)
         if not LINUX:
             return Peer(transport="tcp", can_look_up=False)
-        row = await asyncio.to_thread(self._find_row, remote, local)
-        if row is None:
-            return Peer(transport="tcp")
-        uid, inode = row
-        if uid != own_uid:
-            return Peer(transport="tcp", uid=uid)
-        pid = await asyncio.to_thread(self._find_owner, inode)
+        uid, pid = await asyncio.to_thread(self._find, remote, local, own_uid)
         settled, agent_id = await self._agent_of(pid)
         return Peer(transport="tcp", uid=uid, settled=settled, agent_id=agent_id)
 
@@ -116,6 +111,14 @@ class PeerLookup:
         if agent_id is not None:
             return True, agent_id
         return not LINUX or (self._proc / str(pid)).exists(), None
+
+    def _find(self, client: Endpoint, server: Endpoint, own_uid: int) -> tuple[int | None, int | None]:
+        """`(uid, pid)` of the client's end of a connection."""
+        row = self._find_row(client, server)
+        if row is None:
+            return None, None
+        uid, inode = row
+        return uid, self._find_owner(inode) if uid == own_uid else None
 
     def _find_row(self, client: Endpoint, server: Endpoint) -> tuple[int, int] | None:
         for name in ("tcp", "tcp6"):
@@ -129,7 +132,7 @@ class PeerLookup:
         """A process that holds the socket: recent ones first, then the youngest."""
         link = f"socket:[{inode}]"
         recent = list(self._recent)
-        everyone = sorted((int(entry.name) for entry in self._proc.iterdir() if entry.name.isdigit()), reverse=True)
+        everyone = sorted((int(name) for name in os.listdir(self._proc) if name.isdigit()), reverse=True)  # noqa: PTH208
         for pid in _unique([*recent, *everyone]):
             if self._holds(pid, link):
                 with suppress(ValueError):
@@ -139,13 +142,16 @@ class PeerLookup:
         return None
 
     def _holds(self, pid: int, link: str) -> bool:
+        """Plain strings here: pathlib takes ten times as long, and there may be ten thousand descriptors to look at."""
+        folder = f"{self._proc}/{pid}/fd"
         try:
-            for fd in (self._proc / str(pid) / "fd").iterdir():
-                with suppress(OSError):
-                    if str(fd.readlink()) == link:
-                        return True
+            names = os.listdir(folder)  # noqa: PTH208
         except OSError:
             return False  # gone, or another user's: then it cannot hold a socket of ours either
+        for name in names:
+            with suppress(OSError):
+                if os.readlink(f"{folder}/{name}") == link:  # noqa: PTH115
+                    return True
         return False
 
 
