@@ -104,7 +104,7 @@ class ParTerm:
         terminal = self._terminal
         column, row = terminal.cursor_position()
         return View(
-            lines=tuple((terminal.get_line(index) or "").rstrip(" ") for index in range(self._rows)),
+            lines=tuple(self._line(row) for row in range(self._rows)),
             wrapped=tuple(bool(terminal.is_line_wrapped(index)) for index in range(self._rows)),
             cursor=(row, column),
             cursor_visible=terminal.cursor_visible(),
@@ -117,6 +117,16 @@ class ParTerm:
                 terminal.focus_tracking(),
             ),
         )
+
+    def _line(self, row: int) -> str:
+        """The text of a row: get_line() always speaks of the main screen, content() spaces wide characters out."""
+        texts = iter([cell[0] for cell in self._terminal.get_line_cells(row)])
+        line = []
+        for text in texts:
+            line.append(text)
+            if self._terminal.char_width(text[:1]) == 2:
+                next(texts, None)
+        return "".join(line).rstrip(" ")
 
     def cells(self) -> list[list[CellView]]:
         return [
