@@ -6,10 +6,10 @@ and a stream can be waited on with a time limit without losing a byte. Doing so 
 """
 
 import json
+import re
 import socket
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, Self
-from urllib.parse import quote, urlencode
 
 from synapsectl.errors import ApiError, BadAnswer, NoDaemon, TimedOut
 from synapsectl.sse import SseEvent, SseParser, SseTooLarge
@@ -32,6 +32,7 @@ ANSWER_MAX = 256 * 1024 * 1024
 """Bytes of an answer's body, above any spool's retention."""
 
 CHUNK = 64 * 1024
+_PLAIN = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*")
 
 
 class Reply(NamedTuple):
@@ -45,12 +46,22 @@ class Reply(NamedTuple):
 def agent_path(agent: str, rest: str = "", *, control: bool = False) -> str:
     """The path of an agent's resource; `agent` is an address as a person typed it."""
     prefix = "/control/agents/" if control else "/agents/"
-    return f"{prefix}{quote(agent, safe='')}{'/' + rest if rest else ''}"
+    return f"{prefix}{_quoted(agent)}{'/' + rest if rest else ''}"
 
 
 def task_path(task: str, rest: str = "") -> str:
     """The control path of a task, by its id or a prefix of it."""
-    return f"/control/tasks/{quote(task, safe='')}{'/' + rest if rest else ''}"
+    return f"/control/tasks/{_quoted(task)}{'/' + rest if rest else ''}"
+
+
+def _quoted(text: str) -> str:
+    """`text` as a piece of a path or query. Names and ids, nearly all there is, are what they are: `urllib` is
+    imported for the others only."""
+    if _PLAIN.fullmatch(text):
+        return text
+    from urllib.parse import quote
+
+    return quote(text, safe="")
 
 
 class Client:
@@ -142,7 +153,7 @@ class Client:
         accept: str,
         extra: Mapping[str, str] | None = None,
     ) -> None:
-        target = path + ("?" + urlencode(query) if query else "")
+        target = path + ("?" + "&".join(f"{key}={_quoted(str(query[key]))}" for key in query) if query else "")
         payload = b"" if body is None else json.dumps(body).encode()
         headers = {"Host": "localhost", "Accept": accept, "Connection": "close", **(extra or {})}
         if body is not None:

@@ -12,8 +12,6 @@
 
 from typing import Any
 
-from synapsed.errors import EXIT_CODES
-
 __all__ = [
     "DONE",
     "NOT_FOUND",
@@ -79,6 +77,9 @@ class ApiError(CtlError):
         self.code = code
         self.details = details or {}
         self.status = status
+        # Imported for an error only: the tree of all errors is a tenth of what a quick verb imports.
+        from synapsed.errors import EXIT_CODES
+
         self.exit_code = EXIT_CODES.get(code, REFUSED)
 
     def document(self) -> dict[str, Any]:

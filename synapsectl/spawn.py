@@ -32,11 +32,14 @@ CANNOT_RUN = 127
 def start_daemon(ctx: Context) -> None:
     """A daemon answers on the control socket when this returns. Raises NoDaemon with the end of its log."""
     logs = ctx.paths.logs
+    before = os.umask(0o077)
     try:
-        logs.mkdir(parents=True, mode=0o700, exist_ok=True)
+        logs.mkdir(parents=True, exist_ok=True)
         guard = os.open(logs, os.O_RDONLY | os.O_CLOEXEC)
     except OSError as error:
         raise NoDaemon(f"no daemon runs, and none can be started: {logs}: {error.strerror}") from None
+    finally:
+        os.umask(before)
     try:
         # Two callers at once start one daemon: the second waits here, then finds the first one's.
         fcntl.flock(guard, fcntl.LOCK_EX)
@@ -93,10 +96,27 @@ def _wait_for(ctx: Context, alive: int, log: Path, begins: int) -> None:
     deadline = time.monotonic() + START_DEADLINE
     while not _answers(ctx):
         ended, _, _ = select.select([alive], [], [], POLL)
-        if ended and not _answers(ctx):
+        if ended and not _answers(ctx) and not _another_comes_up(ctx):
             _give_up(ctx, "the daemon ended at once", log, begins)
         if time.monotonic() > deadline:
             _give_up(ctx, f"the daemon did not answer within {START_DEADLINE:g} s", log, begins)
+
+
+def _another_comes_up(ctx: Context) -> bool:
+    """True while a daemon holds the lock of this home: one that a service manager started at the same time, say. Ours
+    gave way to it, and it will answer soon."""
+    try:
+        lock = os.open(ctx.paths.lock, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        time.sleep(POLL)
+        return True
+    finally:
+        os.close(lock)
+    return False
 
 
 def _answers(ctx: Context) -> bool:

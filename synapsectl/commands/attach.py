@@ -41,6 +41,8 @@ def run(args: argparse.Namespace, ctx: Context) -> int:
     agent = ctx.client.get(agent_path(args.agent, "status"), {"detail": 1})
     if agent["state"] in GONE:
         raise ApiError("NOT_READY", f"{agent['name']} is {agent['state']}: 'synapsectl restart {agent['name']}' first")
+    if detach:
+        ctx.out.remark(f"[{agent['name']}: {args.detach_keys} detaches]")
     code = attach(ctx, agent, detach, read_only=args.read_only)
     return DONE if code is None else code
 

@@ -22,6 +22,6 @@ def run(args: argparse.Namespace, ctx: Context) -> int:
     detach = parse_keys(args.detach_keys)
     require_terminal("run")
     agent = start_agent(args, ctx)
-    ctx.out.remark(f"{agent['name']}  {agent['id']}  {agent['endpoint']}  (detach with {args.detach_keys})")
+    ctx.out.remark(f"[{agent['name']} ({agent['id']}) at {agent['endpoint']}; {args.detach_keys or 'no key'} detaches]")
     code = attach(ctx, agent, detach, read_only=False, ends_as_program=True)
     return DONE if code is None else code
