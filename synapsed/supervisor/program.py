@@ -168,8 +168,10 @@ class Program:
         if self.state in LIVE_STATES:
             self._shell.spawn(self._adopting())
             return self._waiter()
+        if self.record.launch is not None:
+            self._sweeping = self._shell.spawn(self._dismiss(self.record.launch))
         if self.state is ProcessState.BACKOFF:
-            self._schedule(0.0)
+            self._schedule(self._restart.first_delay())
         elif self.state is ProcessState.FAILED:
             self._schedule(self._restart.slow_retry())
         return _done()
@@ -429,6 +431,11 @@ class Program:
         """Nobody saw how it ended, so something of it may be left."""
         if self.record.launch is not None:
             self._sweeping = self._shell.spawn(self._sweep_launch(self.record.launch))
+
+    async def _dismiss(self, launch: LaunchRecord) -> None:
+        """Its exit is on record, but the last daemon may have been killed before it told the keeper so."""
+        if await self._factory.adopt(self.record, self.profile) is not None:
+            await self._factory.sweep(launch)
 
     async def _sweep_launch(self, launch: LaunchRecord) -> None:
         ended = await self._factory.sweep(launch)

@@ -76,6 +76,10 @@ class RestartState:
         self._consecutive += 1
         return Retry(delay)
 
+    def first_delay(self) -> float:
+        """Seconds before a restart of which it is not known how many came before."""
+        return self._jittered(self._policy.initial)
+
     def slow_retry(self) -> float:
         """Seconds until a failed program is tried again."""
         return self._jittered(self._policy.retry)

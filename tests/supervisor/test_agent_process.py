@@ -442,9 +442,10 @@ async def test_backoff_and_failure_go_on(world: World) -> None:
     await world.start()
     world.link.die(1)
     await world.agent_is(AGENT, ProcessState.BACKOFF)
-    world.factory.programs.clear()
+    launch = world.link.launch.launch_id
     await restarted(world)
-    world.clock.advance(0.1)
+    await until(lambda: world.factory.swept == [launch], "the keeper that was not told is dismissed")
+    world.clock.advance(1)
     await world.agent_is(AGENT, ProcessState.RUNNING)
 
 
