@@ -96,7 +96,7 @@ def from_synapsed(error: SynapsedError) -> A2aError:
     metadata = {key: str(value) for key, value in error.details.items() if isinstance(value, str | int)}
     violations: tuple[tuple[str, str], ...] = ()
     if isinstance(error, TaskNotFound):
-        metadata.setdefault("taskId", metadata.pop("task_id", ""))
+        metadata["taskId"] = metadata.pop("task_id", "") or metadata.pop("task", "")
     if isinstance(error, InvalidRequest) and "field" in error.details:
         violations = ((str(error.details["field"]), error.message),)
     reason = error.code if code == SERVER_ERROR else None

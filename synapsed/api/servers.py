@@ -96,9 +96,14 @@ class ApiServers:
         if (site := self._ports.pop(port, None)) is not None:
             await site.stop()
 
+    def end_streams(self) -> None:
+        """End every stream and terminal, with word that the daemon goes. To be called before the agents are let go of:
+        what they end with then is no news of theirs."""
+        self._context.streams.close()
+
     async def close(self) -> None:
         """End the streams, then the listeners; requests at work get a moment."""
-        self._context.streams.close()
+        self.end_streams()
         self._ports.clear()
         await self._agents.cleanup()
         await self._main.cleanup()

@@ -2,18 +2,20 @@
 
 import asyncio
 import json
-from contextlib import aclosing
+from contextlib import aclosing, asynccontextmanager
 
 import pytest
 from aiohttp import WSMsgType
 
 from synapsed.api.context import Streams
+from synapsed.clock import SystemClock
 from synapsed.errors import QueueFull
 from synapsed.model.agent import Activity
 from synapsed.model.events import ActivityChanged, InputProvided
 from synapsed.model.task import Prompt, TaskState
+from synapsed.store import SqliteStore
 from tests.api.serving import Api, serving, sse_events
-from tests.fakes.control import hold
+from tests.fakes.control import FakeControl, hold
 
 SEND = {"message": {"role": "user", "parts": [{"type": "text", "text": "hi"}]}}
 PROMPT = Prompt(prompt_id="p1", type="confirmation", prompt="Go on? (y/n)")
@@ -116,6 +118,40 @@ async def test_a_client_that_leaves_stops_nothing(api: Api):
     task_id = json.loads(first["data"])["taskId"]
     await api.control.complete(task_id, "done")
     assert (await api.control.task(task_id)).status is TaskState.COMPLETED
+
+
+async def test_resuming_over_a_restart(tmp_path):
+    """The id is the log's: another daemon on the same database goes on after it."""
+
+    @asynccontextmanager
+    async def daemon():
+        store = await SqliteStore.open(tmp_path / "log.db", clock=SystemClock())
+        control = FakeControl(hold)
+        control.store = store
+        control.add("claude", "claude", 8100)
+        try:
+            async with serving(control, tmp_path) as api:
+                yield api
+        finally:
+            await store.close()
+
+    async with daemon() as api:
+        task_id = await sent(api)
+        async with api.agent.get(f"/tasks/{task_id}/subscribe") as response:
+            await api.control.work(task_id)
+            await api.control.progress(task_id, "one")
+            before = await sse_events(response, 2)
+            await api.servers.close()
+            before += await sse_events(response)
+    async with daemon() as api:
+        await api.control.progress(task_id, "two")
+        await api.control.complete(task_id, "done")
+        options = {"headers": {"Last-Event-ID": before[-1]["id"]}}
+        async with api.agent.get(f"/tasks/{task_id}/subscribe", **options) as response:
+            after = await sse_events(response)
+    assert seen(before + after) == ["submitted", "working", "one", "two", "done", "completed"]
+    ids = [int(event["id"]) for event in before + after]
+    assert ids == sorted(set(ids))
 
 
 async def test_keepalives(control, tmp_path):

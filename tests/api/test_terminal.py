@@ -113,6 +113,16 @@ async def test_a_frame_that_is_too_large(control, tmp_path):
         assert (message.type, message.data) == (WSMsgType.CLOSE, 1009)
 
 
+async def test_the_daemon_lets_go_of_its_agents(api: Api):
+    """An output that ends because the daemon goes is no exit of the program."""
+    async with api.unix.ws_connect("/agents/claude/terminal") as socket:
+        await redraw(socket)
+        api.servers.end_streams()
+        api.control.attachments[0].end()
+        message = await socket.receive(timeout=30)
+        assert (message.type, message.data) == (WSMsgType.CLOSE, 1001)
+
+
 async def test_the_daemon_goes(api: Api):
     async with api.unix.ws_connect("/agents/claude/terminal") as socket:
         await redraw(socket)

@@ -96,10 +96,11 @@ class _Session:
             finally:
                 await items.aclose()
             self._ending = True
-            if self._context.streams.closing:
+            code = None if self._context.streams.closing else await self._exit_code()
+            if self._context.streams.closing and code is None:
                 await self._socket.close(code=WSCloseCode.GOING_AWAY, message=b"the daemon goes")
                 return
-            await self._say({"type": "exit", "exit_code": await self._exit_code()})
+            await self._say({"type": "exit", "exit_code": code})
             await self._socket.close()
 
     async def _exit_code(self) -> int | None:
