@@ -54,7 +54,8 @@ class Context:
     def ensure_daemon(self, *, spawn: bool) -> None:
         """A daemon answers when this returns. Raises NoDaemon."""
         try:
-            self.client.connect().close()
+            # An answer, not only a connection: a daemon that was killed a moment ago still takes those.
+            self.client.get("/healthz")
         except NoDaemon:
             if not spawn or self.inside_agent:
                 raise

@@ -3,6 +3,8 @@
 import json
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -59,6 +61,17 @@ def test_a_persons_session(real: Ctl) -> None:
     assert not alive(pid)
     assert real("shutdown").code == 0
     assert real("list").code == 3
+
+
+def test_starts_at_the_same_time_share_one_daemon(real: Ctl) -> None:
+    command = [sys.executable, "-m", "synapsectl", "start", "dummy"]
+    starts = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(3)]
+    said = [process.communicate(timeout=100)[1] for process in starts]
+    assert [process.returncode for process in starts] == [0, 0, 0], said
+    assert sum("started one" in text for text in said) == 1
+    assert len(json.loads(real("list", "--json").out)) == 3
+    stopped = real("stop", "--all")
+    assert (stopped.code, len(stopped.out.splitlines())) == (0, 3)
 
 
 def test_attached_over_a_killed_daemon(real: Ctl) -> None:
