@@ -73,9 +73,7 @@ class Demo:
         first, second = agents
         self.ctl("list")
         question = "Say in one sentence what you can do."
-        answer = self.ctl(
-            "send", second, "--from", first, "--wait", "--timeout", str(ANSWER_WITHIN_S), "--", question
-        )
+        answer = self.ctl("send", second, "--from", first, "--wait", "--timeout", str(ANSWER_WITHIN_S), "--", question)
         if not answer.strip():
             raise SystemExit("there was no answer")
         self.ctl("tasks", second)

@@ -8,6 +8,7 @@ Every line of a message is answered in order; all lines that are no directive ar
     echo TEXT, reverse TEXT, count N, lines N       say TEXT, its reverse, `1 2 … N`, N numbered lines
     sleep S, busy S                                 be silent, or show progress, for S seconds
     ask y/n, ask 1/2/3, ask menu, ask password      ask a person, and say what was answered
+    clock                                           say when the message's first key came and when this is said
     fail TEXT                                       say `!! TEXT`, as a program does that gave up
     exit N, crash                                   end, with that code or by a signal
 
@@ -41,6 +42,8 @@ class Terminal:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._pending = ""
         self._saved = termios.tcgetattr(0) if self.tty else None
+        self.began = 0.0
+        """When the first key of the message came, Unix seconds."""
 
     def __enter__(self) -> "Terminal":
         if self._saved is not None:
@@ -66,6 +69,8 @@ class Terminal:
         text, pasting = "", False
         while True:
             key = self._key()
+            if not text and not pasting:
+                self.began = time.time()
             if key in (PASTE_BEGIN, PASTE_END):
                 pasting = key == PASTE_BEGIN
             elif key in "\r\n" and not pasting:
@@ -194,6 +199,10 @@ def ask(terminal: Terminal, text: str) -> None:
     terminal.write(f"Answered: {terminal.read(question)}\n")
 
 
+def say_clock(terminal: Terminal, text: str) -> None:
+    terminal.write(f"{terminal.began:.6f} {time.time():.6f}\n")
+
+
 def fail(terminal: Terminal, text: str) -> None:
     terminal.write(f"!! {text or 'failed'}\n")
 
@@ -216,6 +225,7 @@ DIRECTIVES = {
     "sleep": sleep,
     "busy": be_busy,
     "ask": ask,
+    "clock": say_clock,
     "fail": fail,
     "exit": leave,
     "crash": crash,

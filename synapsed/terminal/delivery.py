@@ -47,8 +47,6 @@ def type_message(spec: Delivery, text: str, *, bracketed: bool, command: bool = 
         )
     wrap = spec.paste == "bracketed" or (spec.paste == "auto" and bracketed)
     # A command must be seen by the program as typed keys: its completion does not look at pastes.
-    if wrap and not command:
-        keys = f"{PASTE_BEGIN}{body}{PASTE_END}"
-    else:
-        keys = body.replace("\n", spec.newline)
+    pasted = wrap and not command
+    keys = f"{PASTE_BEGIN}{body}{PASTE_END}" if pasted else body.replace("\n", spec.newline)
     return Typed(body, keys.encode(), spec.submit.encode())

@@ -1,0 +1,45 @@
+"""What the benchmarks share: a daemon of their own, percentiles, and a line for each figure beside its bar."""
+
+import contextlib
+import statistics
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from tests.support.daemon import Daemon
+
+__all__ = ["daemon", "percentile", "pss", "report"]
+
+
+@contextlib.contextmanager
+def daemon() -> Iterator[Daemon]:
+    """A real daemon in a temporary home; it and its agents are gone afterwards."""
+    with tempfile.TemporaryDirectory(prefix="synapsed-bench-") as folder:
+        running = Daemon(Path(folder)).start()
+        try:
+            yield running
+        finally:
+            running.end()
+
+
+def percentile(values: Sequence[float], share: float) -> float:
+    """The value below which `share` (0 to 1) of `values` lie."""
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
+
+
+def pss(pid: int) -> int:
+    """Proportional memory of a process, bytes (Linux)."""
+    for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+        if line.startswith("Pss:"):
+            return int(line.split()[1]) * 1024
+    return 0
+
+
+def report(what: str, figure: str, bar: str, *, held: bool) -> None:
+    """One line: what was measured, the figure, the bar and whether it holds."""
+    print(f"{'ok  ' if held else 'MISS'}  {what:<58} {figure:<34} bar: {bar}", flush=True)
+
+
+def milliseconds(seconds: Sequence[float]) -> str:
+    return f"p50 {statistics.median(seconds) * 1e3:.1f} ms, p95 {percentile(seconds, 0.95) * 1e3:.1f} ms"

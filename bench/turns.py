@@ -1,0 +1,98 @@
+"""Turns on the scripted agent: how late a finished turn is known, how soon a message is with the program, how soon a
+crashed program is back, how long `list` takes.
+
+    python -m bench.turns
+"""
+
+import json
+import os
+import signal
+import statistics
+import time
+
+from bench.figures import daemon, milliseconds, percentile, report
+from tests.support.daemon import Daemon, eventually
+
+TURNS = 200
+CRASHES = 10
+LISTS = 40
+
+
+def main() -> None:
+    with daemon() as running:
+        running.ctl("start", "dummy")
+        running.ready("dummy")
+        turns(running)
+        crashes(running)
+        lists(running)
+
+
+def turns(running: Daemon) -> None:
+    late, soon, right = [], [], 0
+    for number in range(TURNS):
+        running.ready("dummy")
+        sent = time.time()
+        body = {"message": {"role": "user", "parts": [{"type": "text", "text": f"clock\necho turn {number}"}]}}
+        task_id = running.post("/agents/dummy/tasks/send", body).json["task"]["id"]
+        with running.sse(f"/agents/dummy/tasks/{task_id}/subscribe") as events:
+            for event in events:
+                done = event
+        finished = time.time()
+        assert done["data"]["state"] == "completed", done
+        answer = running.task(task_id)["artifacts"][-1]["parts"][0]["text"]
+        clock, _, echo = answer.partition("\n")
+        began, said = (float(word) for word in clock.split())
+        right += echo == f"turn {number}"
+        soon.append(began - sent)
+        late.append(finished - said)
+    report(
+        f"prompt is back → task completed, {TURNS} turns",
+        f"{milliseconds(late)}, {right} of {TURNS} right",
+        "p50 ≤ 100 ms, all right",
+        held=statistics.median(late) <= 0.1 and right == TURNS,
+    )
+    report("send → bytes at the program", milliseconds(soon), "p50 ≤ 5 ms", held=statistics.median(soon) <= 0.005)
+
+
+def crashes(running: Daemon) -> None:
+    """Beyond the configured backoff, which the log of events tells."""
+    beyond = []
+    for _ in range(CRASHES):
+        pid = running.ready("dummy")["pid"]
+        before = running.get("/control/status") and time.time()
+        with running.sse("/events") as events:
+            os.kill(pid, signal.SIGKILL)
+            backoff_at = started_at = delay = 0.0
+            for event in events:
+                data = event["data"]["data"]
+                if data["type"] == "agentProcess" and data["state"] == "backoff":
+                    backoff_at = event["data"]["at"]
+                    delay = (
+                        float(data["reason"].split("again in ")[1].split()[0]) if "again in" in data["reason"] else 0
+                    )
+                elif data["type"] == "agentProcess" and data["state"] == "running":
+                    started_at = event["data"]["at"]
+                    break
+        assert before < backoff_at <= started_at
+        beyond.append(started_at - backoff_at - delay)
+        eventually(lambda: running.agent("dummy")["activity"] == "ready", "it is back")
+    report(
+        "crash → new process, beyond the backoff",
+        milliseconds(beyond),
+        "≤ 100 ms",
+        held=percentile(beyond, 0.5) <= 0.1,
+    )
+
+
+def lists(running: Daemon) -> None:
+    took = []
+    for _ in range(LISTS):
+        begin = time.monotonic()
+        done = running.ctl("list", "--json")
+        took.append(time.monotonic() - begin)
+        assert json.loads(done.out)
+    report("synapsectl list", milliseconds(took), "p95 ≤ 60 ms", held=percentile(took, 0.95) <= 0.06)
+
+
+if __name__ == "__main__":
+    main()
