@@ -1,0 +1,314 @@
+"""The session-server adapter against a server that speaks as the real program was recorded to."""
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from synapsed.channels import session_server
+from synapsed.channels.session_server import SessionServerChannel
+from synapsed.model.facts import (
+    AssistantSaid,
+    ChannelFact,
+    PermissionAsked,
+    PromptAccepted,
+    SessionStarted,
+    TurnEnded,
+    TurnFailed,
+    TurnInterrupted,
+)
+from tests.channels.conftest import Launch
+
+DEADLINE = 20.0
+
+
+class Server:
+    """Sessions of messages on a loopback port, and whoever listens to their events."""
+
+    def __init__(self) -> None:
+        self.messages: list[dict[str, Any]] = []
+        self.sessions: list[dict[str, Any]] = [{"id": "ses_1"}]
+        self.status: dict[str, Any] = {}
+        self.deaf = 0
+        """So many connections are taken and never answered."""
+        self.port = 0
+        self._listeners: list[web.StreamResponse] = []
+        self._listening = asyncio.Event()
+        self._n = 0
+
+    async def start(self) -> None:
+        self._closing = asyncio.Event()
+        app = web.Application()
+        app.router.add_get("/event", self._stream)
+        app.router.add_get("/session", self._all)
+        app.router.add_get("/session/status", self._statuses)
+        app.router.add_get("/session/{id}/message", self._listed)
+        self._runner = web.AppRunner(app, shutdown_timeout=0)
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, "127.0.0.1", self.port)
+        await site.start()
+        self.port = self._runner.addresses[0][1]
+
+    async def stop(self) -> None:
+        self._listeners.clear()
+        self._listening.clear()
+        self._closing.set()
+        await self._runner.cleanup()
+
+    async def listened_to(self) -> None:
+        await asyncio.wait_for(self._listening.wait(), DEADLINE)
+
+    async def event(self, kind: str, **given: Any) -> None:
+        self._n += 1
+        data = json.dumps({"id": f"evt_{self._n}", "type": kind, "properties": given}).encode()
+        for listener in self._listeners:
+            await listener.write(b"data: " + data + b"\n\n")
+
+    async def prompt(self, text: str, id_: str = "msg_u1", session: str = "ses_1") -> None:
+        info = {"id": id_, "role": "user", "sessionID": session, "time": {"created": _now_ms()}}
+        part = {"id": f"prt_{id_}", "type": "text", "text": text, "messageID": id_, "sessionID": session}
+        self.messages.append({"info": info, "parts": [part]})
+        await self.event("message.updated", sessionID=session, info=info)
+        await self.event("message.part.updated", sessionID=session, part=part, time=_now_ms())
+        await self.event("session.status", sessionID=session, status={"type": "busy"})
+
+    async def reply(
+        self, text: str, id_: str, finish: str | None = "stop", parent: str = "msg_u1", **more: Any
+    ) -> None:
+        info = {"id": id_, "role": "assistant", "parentID": parent, "sessionID": "ses_1", **more}
+        info["time"] = {"created": _now_ms(), "completed": _now_ms()}
+        if finish:
+            info["finish"] = finish
+        part = {"id": f"prt_{id_}", "type": "text", "text": text, "messageID": id_, "sessionID": "ses_1"}
+        self.messages.append({"info": info, "parts": [part] if text else []})
+        if text:
+            await self.event("message.part.updated", sessionID="ses_1", part=part, time=_now_ms())
+        await self.event("message.updated", sessionID="ses_1", info=info)
+
+    async def idle(self) -> None:
+        await self.event("session.idle", sessionID="ses_1")
+
+    async def _stream(self, request: web.Request) -> web.StreamResponse:
+        if self.deaf:
+            self.deaf -= 1
+            await self._closing.wait()
+        response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+        await response.prepare(request)
+        self._listeners.append(response)
+        await response.write(b'data: {"id":"evt_0","type":"server.connected","properties":{}}\n\n')
+        self._listening.set()
+        await self._closing.wait()
+        return response
+
+    async def _all(self, _: web.Request) -> web.Response:
+        return web.json_response(self.sessions)
+
+    async def _statuses(self, _: web.Request) -> web.Response:
+        return web.json_response(self.status)
+
+    async def _listed(self, request: web.Request) -> web.Response:
+        limit = int(request.query.get("limit", "0"))
+        return web.json_response(self.messages[-limit:] if limit else self.messages)
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+class Facts(list[ChannelFact]):
+    """What was told, and waiting for it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._grown = asyncio.Event()
+
+    def __call__(self, fact: ChannelFact) -> None:
+        self.append(fact)
+        self._grown.set()
+
+    async def until(self, kind: type[ChannelFact], count: int = 1) -> Any:
+        async with asyncio.timeout(DEADLINE):
+            while len(found := [fact for fact in self if isinstance(fact, kind)]) < count:
+                self._grown.clear()
+                await self._grown.wait()
+        return found[count - 1]
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[Server]:
+    made = Server()
+    await made.start()
+    yield made
+    await made.stop()
+
+
+@pytest.fixture
+def facts() -> Facts:
+    return Facts()
+
+
+@pytest.fixture
+async def make(launch: Launch, server: Server) -> AsyncIterator[Callable[..., SessionServerChannel]]:
+    made: list[SessionServerChannel] = []
+
+    def build(conversation: str = "") -> SessionServerChannel:
+        context = replace(launch.context, port=server.port, conversation=conversation)
+        made.append(SessionServerChannel(name="server", channel=launch.profile.channels["server"], context=context))
+        return made[-1]
+
+    yield build
+    for channel in made:
+        await channel.close()
+
+
+pytestmark = pytest.mark.parametrize("launch", ["opencode"], indirect=True)
+Make = Callable[..., SessionServerChannel]
+
+
+async def test_a_turn(server: Server, facts: Facts, make: Make) -> None:
+    await make().open(facts)
+    await server.listened_to()
+    before = time.monotonic_ns()
+    await server.prompt("hello")
+    await server.reply("I will look.", "msg_a1", finish="tool-calls")
+    await server.reply("**Done.**", "msg_a2")
+    await server.idle()
+    ended = await facts.until(TurnEnded)
+    started, accepted, said, _ = facts
+    assert isinstance(started, SessionStarted)
+    assert isinstance(accepted, PromptAccepted)
+    assert (accepted.prompt, accepted.turn, accepted.session) == ("hello", "msg_u1", "ses_1")
+    assert before <= accepted.at_ns <= time.monotonic_ns()
+    assert before <= ended.at_ns <= time.monotonic_ns()
+    assert isinstance(said, AssistantSaid)
+    assert (said.text, said.message_id) == ("I will look.", "msg_a1")
+    assert (ended.answer, ended.turn) == ("**Done.**", "msg_u1")
+
+
+async def test_records_that_are_sent_again_are_not_told_again(server: Server, facts: Facts, make: Make) -> None:
+    await make().open(facts)
+    await server.listened_to()
+    for n in (1, 2):
+        await server.prompt("hello", f"msg_u{n}")
+        await server.reply("Done.", f"msg_a{n}", parent=f"msg_u{n}")
+        await server.idle()
+        await server.event("message.updated", sessionID="ses_1", info=server.messages[-2]["info"])
+        await server.idle()
+    await facts.until(TurnEnded, 2)
+    assert [type(f) for f in facts] == [SessionStarted, PromptAccepted, TurnEnded, PromptAccepted, TurnEnded]
+
+
+async def test_error_is_told_though_its_message_does_not_have_it_yet(server: Server, facts: Facts, make: Make) -> None:
+    await make().open(facts)
+    await server.listened_to()
+    await server.prompt("hello")
+    await server.reply("", "msg_a1", finish=None)
+    error = {"name": "APIError", "data": {"message": "slow down", "statusCode": 429}}
+    await server.event("session.error", sessionID="ses_1", error=error)
+    await server.idle()
+    failed = await facts.until(TurnFailed)
+    assert (failed.code, failed.message) == ("RATE_LIMITED", "slow down")
+
+
+@pytest.mark.parametrize("finish", [None, "tool-calls"], ids=["interrupted", "refused"])
+async def test_turn_that_stops_without_an_answer(server: Server, facts: Facts, make: Make, finish: str | None) -> None:
+    await make().open(facts)
+    await server.listened_to()
+    await server.prompt("hello")
+    await server.reply("", "msg_a1", finish=finish)
+    await server.event("session.error", sessionID="ses_1", error={"name": "MessageAbortedError", "data": {}})
+    await server.idle()
+    assert (await facts.until(TurnInterrupted)).turn == "msg_u1"
+
+
+async def test_permission(server: Server, facts: Facts, make: Make) -> None:
+    await make().open(facts)
+    await server.listened_to()
+    await server.prompt("hello")
+    asked = {"id": "per_1", "permission": "bash", "metadata": {"command": "ls"}}
+    await server.event("permission.asked", sessionID="ses_1", **asked)
+    told = await facts.until(PermissionAsked)
+    assert (told.tool, told.input, told.request, told.turn) == ("bash", {"command": "ls"}, "per_1", "msg_u1")
+
+
+async def test_subagents_are_not_the_agent(server: Server, facts: Facts, make: Make) -> None:
+    await make().open(facts)
+    await server.listened_to()
+    await server.event("session.created", sessionID="ses_2", info={"id": "ses_2", "parentID": "ses_1"})
+    await server.prompt("do a part of it", "msg_sub", session="ses_2")
+    await server.prompt("hello")
+    assert (await facts.until(PromptAccepted)).prompt == "hello"
+
+
+async def test_connection_that_is_never_answered_is_given_up(
+    server: Server, facts: Facts, make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session_server, "HELLO_SECONDS", 0.1)
+    monkeypatch.setattr(session_server, "RETRY_SECONDS", 0.01)
+    server.deaf = 3
+    await make().open(facts)
+    await server.listened_to()
+    await server.prompt("hello")
+    await facts.until(PromptAccepted)
+
+
+async def test_what_happened_while_the_connection_was_lost(server: Server, facts: Facts, make: Make) -> None:
+    channel = make()
+    await channel.open(facts)
+    await server.listened_to()
+    await server.prompt("hello")
+    await facts.until(PromptAccepted)
+    await server.stop()
+    await server.reply("Meanwhile.", "msg_a1")
+    await server.start()
+    await channel.poll()
+    assert (await facts.until(TurnEnded)).answer == "Meanwhile."
+
+
+async def test_what_happened_before_this_daemon_came(server: Server, facts: Facts, make: Make) -> None:
+    await server.prompt("hello")
+    await server.reply("Before.", "msg_a1")
+    since = time.monotonic_ns() - 10**9
+    channel = make("ses_1")
+    await channel.open(facts)
+    ended = await facts.until(TurnEnded)
+    assert (ended.answer, facts[1].at_ns >= since) == ("Before.", True)
+    assert await channel.last_answer(since) == "Before."
+    assert await channel.last_answer(time.monotonic_ns() + 10**9) is None
+
+
+async def test_turn_that_still_goes_on_is_not_ended_by_a_new_daemon(server: Server, facts: Facts, make: Make) -> None:
+    await server.prompt("hello")
+    server.status = {"ses_1": {"type": "busy"}}
+    await make("ses_1").open(facts)
+    await facts.until(PromptAccepted)
+    await server.reply("Now.", "msg_a1")
+    await server.idle()
+    assert (await facts.until(TurnEnded)).answer == "Now."
+    assert not [fact for fact in facts if isinstance(fact, TurnInterrupted)]
+
+
+async def test_long_turn_is_read_whole(server: Server, facts: Facts, make: Make) -> None:
+    await make().open(facts)
+    await server.listened_to()
+    await server.prompt("hello")
+    for n in range(session_server.MESSAGES_FIRST + 5):
+        await server.reply(f"step {n}", f"msg_a{n}", finish="tool-calls")
+    await server.reply("End.", "msg_end")
+    await server.idle()
+    assert (await facts.until(TurnEnded)).answer == "End."
+    assert len([fact for fact in facts if isinstance(fact, AssistantSaid)]) == session_server.MESSAGES_FIRST + 5
+
+
+async def test_program_that_is_not_there(launch: Launch, facts: Facts, server: Server, make: Make) -> None:
+    channel = make()
+    await server.stop()
+    await channel.open(facts)
+    await channel.poll()
+    assert await channel.last_answer(0) is None
+    await server.start()
