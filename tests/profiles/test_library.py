@@ -1,0 +1,94 @@
+"""Profiles: found, overridden key by key, and errors that say where."""
+
+from pathlib import Path
+
+import pytest
+
+from synapsed.errors import ConfigError, UnknownProfile
+from synapsed.profiles import ProfileLibrary
+
+BUILT_IN = ["claude", "codex", "dummy", "gemini", "generic", "opencode"]
+
+
+def user(tmp_path: Path, name: str, text: str) -> ProfileLibrary:
+    (tmp_path / f"{name}.toml").write_text(text)
+    return ProfileLibrary.standard(tmp_path)
+
+
+def test_built_in_profiles_load(tmp_path: Path) -> None:
+    library = ProfileLibrary.standard(tmp_path)
+    assert library.names() == BUILT_IN
+    for name in BUILT_IN:
+        profile = library.get(name)
+        assert profile.description
+        assert profile.interrupt.keys
+        assert profile.exit.keys
+
+
+def test_ports_do_not_overlap(tmp_path: Path) -> None:
+    library = ProfileLibrary.standard(tmp_path)
+    ranges = {name: library.get(name).ports for name in BUILT_IN}
+    assert ranges == {
+        "claude": (8100, 8109),
+        "gemini": (8110, 8119),
+        "codex": (8120, 8129),
+        "opencode": (8130, 8139),
+        "generic": (8140, 8189),
+        "dummy": (8190, 8199),
+    }
+
+
+def test_users_file_overrides_key_by_key(tmp_path: Path) -> None:
+    library = user(tmp_path, "claude", 'command = "/opt/claude"\n[delivery]\nsettle_ms = 7\n')
+    changed, built_in = library.get("claude"), ProfileLibrary.standard(tmp_path / "none").get("claude")
+    assert (changed.command, changed.delivery.settle_ms) == ("/opt/claude", 7)
+    assert changed.delivery.clear == built_in.delivery.clear
+    assert changed.channels == built_in.channels
+    assert changed.source == str(tmp_path / "claude.toml")
+
+
+def test_profile_of_ones_own(tmp_path: Path) -> None:
+    profile = user(tmp_path, "calc", "[composer]\nline = '^calc> (?P<text>.*)$'\n").get("calc")
+    assert (profile.name, profile.command) == ("calc", "calc")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("comand = 'x'\n", r"x\.toml:1: unknown key 'comand'; did you mean 'command'\?"),
+        (
+            "command = 'x'\n\n[delivery]\nsettle = 5\n",
+            r"x\.toml:4: unknown key 'delivery\.settle'; did you mean 'settle_ms'\?",
+        ),
+        ("[composer]\nline = '('\n", r"x\.toml:2: composer\.line: .*not a regular expression"),
+        ("[channels.h]\nadapter = 'smoke signals'\n", r"x\.toml:2: channels\.h\.adapter"),
+        ("[channels.h]\nadapter = 'hooks'\nevents = { Stop = 'over' }\n", r"x\.toml:3: channels\.h\.events\.Stop"),
+        ("[channels.h]\nadapter = 'hooks'\n[channels.h.transcript]\nlines = []\n", r"x\.toml:4: unknown key"),
+        ("command = \n", r"x\.toml: .*line 1"),
+    ],
+)
+def test_error_says_where_and_what_was_meant(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        user(tmp_path, "x", text)
+
+
+def test_reload_that_fails_changes_nothing(tmp_path: Path) -> None:
+    library = user(tmp_path, "x", "command = 'x'\n")
+    (tmp_path / "x.toml").write_text("comand = 'x'\n")
+    with pytest.raises(ConfigError):
+        library.reload()
+    assert library.get("x").command == "x"
+
+
+def test_unknown_profile_names_the_nearest(tmp_path: Path) -> None:
+    library = ProfileLibrary.standard(tmp_path)
+    with pytest.raises(UnknownProfile, match="did you mean 'claude'"):
+        library.get("claud")
+    with pytest.raises(UnknownProfile, match="there are claude, codex"):
+        library.get("zzz")
+
+
+def test_dummy_is_run_by_our_own_interpreter(tmp_path: Path) -> None:
+    argv = ProfileLibrary.standard(tmp_path).get("dummy").argv("/usr/bin/python3")
+    assert argv[0] == "/usr/bin/python3"
+    assert Path(argv[-1]).is_file()

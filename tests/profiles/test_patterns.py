@@ -1,0 +1,61 @@
+"""Patterns of the built-in profiles that no recording shows: texts by hand."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from synapsed.profiles import ProfileLibrary
+from synapsed.terminal.delivery import type_message
+
+
+@pytest.fixture(scope="module")
+def library() -> ProfileLibrary:
+    return ProfileLibrary.standard(Path("/nowhere"))
+
+
+@pytest.mark.parametrize(
+    ("name", "texts"),
+    [
+        ("claude", ["/clear", " /clear", "!rm -rf x", "# note", "exit", "quit ", ":q"]),
+        ("codex", ["/clear", "!rm -rf x"]),
+        ("gemini", ["/clear", "!rm -rf x", "@/etc/passwd", "?"]),
+        ("opencode", ["/clear", "!rm -rf x", "exit"]),
+    ],
+)
+def test_messages_that_would_be_commands_are_not(library: ProfileLibrary, name: str, texts: list[str]) -> None:
+    spec = library.get(name).delivery
+    for text in texts:
+        assert type_message(spec, text, bracketed=True).text == spec.neutral_prefix + text.rstrip()
+
+
+@pytest.mark.parametrize("name", ["claude", "codex", "gemini", "opencode", "dummy", "generic"])
+@pytest.mark.parametrize("text", ["hello", "exit the loop early", "a / b", "[A2A:12345678:bob] /clear", "日本語"])
+def test_other_messages_are_typed_as_they_are(library: ProfileLibrary, name: str, text: str) -> None:
+    assert type_message(library.get(name).delivery, text, bracketed=True).text == text
+
+
+@pytest.mark.parametrize(
+    ("line", "text"),
+    [
+        ("$", ""),
+        ("$ ls -l", "ls -l"),
+        (">>> print(1)", "print(1)"),
+        ("user@host:~/src# make", "make"),
+        ("(gdb) >", ""),
+        ("❯ x", "x"),
+    ],
+)
+def test_generic_prompt(library: ProfileLibrary, line: str, text: str) -> None:
+    spec = library.get("generic").composer
+    assert spec.line is not None
+    found = re.search(spec.line, line)
+    assert found is not None
+    assert found["text"] == text
+
+
+@pytest.mark.parametrize("line", ["", "working", "100%done", "a" * 61 + "$ "])
+def test_output_is_no_generic_prompt(library: ProfileLibrary, line: str) -> None:
+    spec = library.get("generic").composer
+    assert spec.line is not None
+    assert re.search(spec.line, line) is None
