@@ -3,31 +3,23 @@
 The agent lives in its keeper: when the daemon goes away the viewer waits for the next one and goes on with a redraw.
 """
 
-import asyncio
 import json
+import os
+import select
 import signal
-from collections.abc import Sequence
-from contextlib import suppress
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-
-import aiohttp
+from types import FrameType
 
 from synapsectl.client import Client, agent_path
+from synapsectl.errors import CtlError
 from synapsectl.keys import Key, KeyFilter
 from synapsectl.tty import Terminal
+from synapsectl.websocket import BINARY, Message, WebSocket
 
-__all__ = [
-    "RECONNECT",
-    "Detached",
-    "Ending",
-    "Exited",
-    "HandshakeRefused",
-    "Killed",
-    "Lost",
-    "Viewer",
-    "open_session",
-    "open_socket",
-]
+__all__ = ["RECONNECT", "Detached", "Ending", "Exited", "Killed", "Lost", "Viewer", "open_terminal"]
 
 RECONNECT = 10.0
 """Seconds that the daemon may be away: one that was killed is back within two (DESIGN §9)."""
@@ -44,8 +36,8 @@ FRAME_MAX = 32 * 1024
 INPUT_MAX = 1024 * 1024
 """Bytes typed or pasted that wait for the agent; beyond them the terminal waits."""
 
-MESSAGE_MAX = 64 * 1024 * 1024
-"""Bytes of one message of the daemon's."""
+OUTPUT_MAX = 1024 * 1024
+"""Bytes that wait for the terminal; beyond them the daemon waits, which then sends a redraw instead."""
 
 ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT)
 
@@ -71,7 +63,7 @@ class Lost:
 
 @dataclass(frozen=True, slots=True)
 class Killed:
-    """This process was told to end."""
+    """This process was told to end, or its terminal hung up."""
 
     signum: int
 
@@ -79,31 +71,10 @@ class Killed:
 Ending = Detached | Exited | Lost | Killed
 
 
-class HandshakeRefused(Exception):
-    """The daemon did not open the terminal."""
-
-    def __init__(self, status: int) -> None:
-        super().__init__(f"HTTP {status}")
-        self.status = status
-
-
-async def open_socket(
-    session: aiohttp.ClientSession, agent: str, *, cols: int, rows: int, read_only: bool
-) -> aiohttp.ClientWebSocketResponse:
-    """The WebSocket of the agent's terminal. Raises aiohttp.ClientError."""
-    query = {"cols": str(cols), "rows": str(rows)} | ({"read_only": "1"} if read_only else {})
-    return await session.ws_connect(
-        f"http://localhost{agent_path(agent, 'terminal')}",
-        params=query,
-        max_msg_size=MESSAGE_MAX,
-        timeout=aiohttp.ClientWSTimeout(ws_close=CLOSE_DEADLINE),
-    )
-
-
-def open_session(client: Client) -> aiohttp.ClientSession:
-    """A session on the daemon's Unix socket."""
-    headers = {"Authorization": f"Bearer {client.token}"} if client.token else {}
-    return aiohttp.ClientSession(connector=aiohttp.UnixConnector(path=client.socket_path), headers=headers)
+def open_terminal(client: Client, agent: str, *, cols: int, rows: int, read_only: bool) -> WebSocket:
+    """The WebSocket of the agent's terminal; its first message is the redraw. Raises ApiError, NoDaemon, TimedOut."""
+    query = {"cols": cols, "rows": rows} | ({"read_only": 1} if read_only else {})
+    return WebSocket.connect(client, agent_path(agent, "terminal"), query)
 
 
 class Viewer:
@@ -117,179 +88,196 @@ class Viewer:
         self._terminal = terminal
         self._filter = KeyFilter(detach)
         self._read_only = read_only
+        self._ending: Ending | None = None
+        self._socket: WebSocket | None = None
         self._typed = bytearray()
+        self._shown = bytearray()
+        """Output that the terminal has not taken yet."""
         self._resized = False
-        self._wake = asyncio.Event()
-        self._flush: asyncio.TimerHandle | None = None
-        self._reading = False
+        self._flush_at: float | None = None
+        self._away_since = 0.0
+        self._retry_at = 0.0
+        self._reason = ""
 
-    async def run(self) -> Ending:
+    def run(self) -> Ending:
         """Attach, until it ends; the terminal is the person's again when this returns.
 
-        Raises HandshakeRefused, or aiohttp.ClientError where the first connection fails: nothing was touched then."""
-        loop = asyncio.get_running_loop()
-        self._ended: asyncio.Future[Ending] = loop.create_future()
-        for signum in ENDING_SIGNALS:
-            loop.add_signal_handler(signum, self._end, Killed(signum))
-        async with open_session(self._client) as session:
-            socket = await self._connect(session)
-            with self._terminal:
-                loop.add_signal_handler(signal.SIGWINCH, self._on_resize)
-                self._read_on(on=True)
-                talk = asyncio.create_task(self._talk(session, socket))
-                try:
-                    await asyncio.wait({talk, self._ended}, return_when=asyncio.FIRST_COMPLETED)
-                finally:
-                    self._deafen(loop)
-            # Only now, that the person has the terminal back, the daemon is told, which may take its time.
-            talk.cancel()
-            await asyncio.wait({talk})
-            return self._ended.result() if self._ended.done() else talk.result()
+        Raises ApiError, NoDaemon or TimedOut where the first connection fails: nothing was touched then. TerminalGone
+        where there is no terminal any more."""
+        with self._signals() as woken:
+            self._socket = self._connect()
+            try:
+                with self._terminal:
+                    while self._ending is None:
+                        self._step(woken)
+                    if isinstance(self._ending, Exited):
+                        # The program's last words.
+                        with suppress(OSError):
+                            self._terminal.write_out(self._shown)
+                # Only now, that the person has the terminal back, the daemon is told, which may take its time.
+                if isinstance(self._ending, Detached) and self._socket is not None:
+                    self._socket.send_json({"type": "detach"})
+                return self._ending
+            finally:
+                if self._socket is not None:
+                    self._socket.close(CLOSE_DEADLINE)
 
-    # --- the terminal's side ----------------------------------------------------------------------------------------
+    @contextmanager
+    def _signals(self) -> Iterator[int]:
+        """Signals end the loop, or say that the window changed; the descriptor becomes readable with each."""
+        woken, wake = os.pipe()
+        os.set_blocking(woken, False)
+        os.set_blocking(wake, False)
+        before = {signum: signal.signal(signum, self._on_ending_signal) for signum in ENDING_SIGNALS}
+        before[signal.SIGWINCH] = signal.signal(signal.SIGWINCH, self._on_resize)
+        fd_before = signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+        try:
+            yield woken
+        finally:
+            signal.set_wakeup_fd(fd_before)
+            for signum, handler in before.items():
+                signal.signal(signum, handler)
+            os.close(woken)
+            os.close(wake)
 
-    def _deafen(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._read_on(on=False)
-        if self._flush is not None:
-            self._flush.cancel()
-        loop.remove_signal_handler(signal.SIGWINCH)
+    def _on_ending_signal(self, signum: int, frame: FrameType | None) -> None:
+        self._end(Killed(signum))
 
-    def _read_on(self, *, on: bool) -> None:
-        loop = asyncio.get_running_loop()
-        if on and not self._reading:
-            loop.add_reader(self._terminal.fileno(), self._on_readable)
-        elif not on and self._reading:
-            loop.remove_reader(self._terminal.fileno())
-        self._reading = on
+    def _on_resize(self, signum: int, frame: FrameType | None) -> None:
+        self._resized = True
 
     def _end(self, ending: Ending) -> None:
-        if not self._ended.done():
-            self._ended.set_result(ending)
+        """The first one counts."""
+        self._ending = self._ending or ending
 
-    def _on_resize(self) -> None:
-        self._resized = True
-        self._wake.set()
+    # --- the loop ---------------------------------------------------------------------------------------------------
 
-    def _on_readable(self) -> None:
+    def _step(self, woken: int) -> None:
+        """Wait for something to do, and do it."""
+        socket, terminal = self._socket, self._terminal
+        reads: list[int | Terminal | WebSocket] = [woken]
+        writes: list[Terminal | WebSocket] = []
+        if len(self._typed) < INPUT_MAX:
+            reads.append(terminal)
+        if self._shown:
+            writes.append(terminal)
+        if socket is not None and len(self._shown) < OUTPUT_MAX:
+            reads.append(socket)
+        if socket is not None and socket.unsent:
+            writes.append(socket)
+        more = socket is not None and socket in reads and socket.has_more
+        readable, writable, _ = select.select(reads, writes, [], 0 if more else self._patience())
+        if woken in readable:
+            with suppress(BlockingIOError):
+                os.read(woken, 4096)
+        if terminal in readable:
+            self._read_keys()
+        if socket is not None and (more or socket in readable):
+            self._read_output(socket)
+        if terminal in writable:
+            self._show(b"")
+        self._on_time()
+        self._send()
+
+    def _patience(self) -> float | None:
+        """Seconds until something is due by itself."""
+        due = [at for at in (self._flush_at, self._retry_at if self._socket is None else None) if at is not None]
+        return max(0.0, min(due) - time.monotonic()) if due else None
+
+    def _on_time(self) -> None:
+        now = time.monotonic()
+        if self._flush_at is not None and now >= self._flush_at:
+            self._flush_at = None
+            self._type(self._filter.flush())
+        if self._socket is None and now >= self._retry_at:
+            self._reconnect(now)
+
+    # --- the person's side ------------------------------------------------------------------------------------------
+
+    def _read_keys(self) -> None:
         data = self._terminal.read()
         if data is None:
             return
         if not data:
             self._end(Killed(signal.SIGHUP))
             return
-        if self._flush is not None:
-            self._flush.cancel()
-            self._flush = None
         passed = self._filter.feed(data)
         self._type(passed.data)
         if passed.detached:
             self._end(Detached())
-        elif self._filter.hold is not None:
-            self._flush = asyncio.get_running_loop().call_later(self._filter.hold, self._on_flush)
-
-    def _on_flush(self) -> None:
-        self._flush = None
-        self._type(self._filter.flush())
+        hold = self._filter.hold
+        self._flush_at = None if hold is None else time.monotonic() + hold
 
     def _type(self, data: bytes) -> None:
-        if not data or self._read_only:
-            return
-        self._typed += data
-        self._wake.set()
-        if len(self._typed) > INPUT_MAX:
-            self._read_on(on=False)
+        if not self._read_only:
+            self._typed += data
+
+    def _show(self, data: bytes) -> None:
+        self._shown += data
+        try:
+            del self._shown[: self._terminal.write(self._shown)]
+        except OSError:
+            self._end(Killed(signal.SIGHUP))
 
     # --- the daemon's side ------------------------------------------------------------------------------------------
 
-    async def _connect(self, session: aiohttp.ClientSession) -> aiohttp.ClientWebSocketResponse:
+    def _connect(self) -> WebSocket:
         cols, rows = self._terminal.size()
+        return open_terminal(self._client, self._agent, cols=cols, rows=rows, read_only=self._read_only)
+
+    def _reconnect(self, now: float) -> None:
         try:
-            return await open_socket(session, self._agent, cols=cols, rows=rows, read_only=self._read_only)
-        except aiohttp.WSServerHandshakeError as error:
-            raise HandshakeRefused(error.status) from None
+            self._socket = self._connect()
+        except CtlError as error:
+            # Refusals too: a daemon that has just begun may not know its agents yet.
+            self._reason = str(error)
+            self._retry_at = time.monotonic() + RETRY
+            if now - self._away_since > RECONNECT:
+                self._end(Lost(self._reason))
 
-    async def _talk(self, session: aiohttp.ClientSession, socket: aiohttp.ClientWebSocketResponse) -> Ending:
-        """Converse over `socket`, and over the next one when it breaks, until the agent or the time for that ends."""
-        while True:
-            try:
-                ending = await self._converse(socket)
-            finally:
-                await socket.close()
-            if ending is not None:
-                return ending
-            again = await self._reconnect(session)
-            if isinstance(again, Lost):
-                return again
-            socket = again
-
-    async def _reconnect(self, session: aiohttp.ClientSession) -> aiohttp.ClientWebSocketResponse | Lost:
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + RECONNECT
-        await self._say("the daemon is away; waiting for it")
-        while True:
-            # Also before the first attempt: a daemon that just let go of us is not asked again and again.
-            await asyncio.sleep(RETRY)
-            try:
-                return await self._connect(session)
-            except (HandshakeRefused, aiohttp.ClientError, ConnectionError) as error:
-                if loop.time() > deadline:
-                    return Lost(str(error))
-
-    async def _converse(self, socket: aiohttp.ClientWebSocketResponse) -> Ending | None:
-        """Both directions, until the daemon ends it; None when the connection broke."""
-        keys = asyncio.create_task(self._send_keys(socket))
+    def _read_output(self, socket: WebSocket) -> None:
         try:
-            return await self._show_output(socket)
-        finally:
-            keys.cancel()
-            await asyncio.gather(keys, return_exceptions=True)
-            if self._ended.done() and isinstance(self._ended.result(), Detached):
-                with suppress(TimeoutError, aiohttp.ClientError, ConnectionError):
-                    await asyncio.wait_for(socket.send_json({"type": "detach"}), CLOSE_DEADLINE)
+            messages = socket.receive()
+        except CtlError as error:
+            socket.close(0)
+            self._socket = None
+            self._reason = str(error)
+            self._away_since = time.monotonic()
+            # Not at once: a daemon that just let go of us is not asked again and again.
+            self._retry_at = self._away_since + RETRY
+            # Over the last line of the screen; the next redraw takes it away.
+            self._show(b"\x1b7\x1b[999;1H\x1b[0;7m the daemon is away; waiting for it \x1b[0m\x1b[K\x1b8")
+            return
+        for message in messages:
+            self._take(message)
 
-    async def _show_output(self, socket: aiohttp.ClientWebSocketResponse) -> Ending | None:
-        async for message in socket:
-            if message.type is aiohttp.WSMsgType.BINARY:
-                await self._show(message.data)
-            elif message.type is aiohttp.WSMsgType.TEXT:
-                match _parse(message.data):
-                    case {"type": "exit", "exit_code": int(code)}:
-                        return Exited(code)
-                    case {"type": "exit"}:
-                        return Exited(None)
-        return None
+    def _take(self, message: Message) -> None:
+        if message.opcode == BINARY:
+            self._show(message.data)
+            return
+        match _parse(message.data):
+            case {"type": "exit", "exit_code": int(code)}:
+                self._end(Exited(code))
+            case {"type": "exit"}:
+                self._end(Exited(None))
 
-    async def _show(self, data: bytes) -> None:
-        try:
-            await self._terminal.write(data)
-        except OSError:
-            # Hung up; or given back already, and this ending comes too late to count.
-            self._end(Killed(signal.SIGHUP))
-
-    async def _send_keys(self, socket: aiohttp.ClientWebSocketResponse) -> None:
+    def _send(self) -> None:
         """Keys typed while the daemon was away go to the next one."""
-        if self._typed:
-            self._wake.set()
-        with suppress(aiohttp.ClientError, ConnectionError):
-            while True:
-                await self._wake.wait()
-                self._wake.clear()
-                if self._resized:
-                    self._resized = False
-                    cols, rows = self._terminal.size()
-                    await socket.send_json({"type": "resize", "cols": cols, "rows": rows})
-                while self._typed:
-                    frame = bytes(self._typed[:FRAME_MAX])
-                    await socket.send_bytes(frame)
-                    del self._typed[: len(frame)]
-                    self._read_on(on=not self._ended.done())
-
-    async def _say(self, text: str) -> None:
-        """A line over the last one of the screen; the next redraw takes it away."""
-        await self._show(b"\x1b7\x1b[999;1H\x1b[0;7m " + text.encode() + b" \x1b[0m\x1b[K\x1b8")
+        socket = self._socket
+        if socket is None:
+            return
+        if socket.unsent:
+            socket.flush()
+        if self._resized:
+            self._resized = False
+            cols, rows = self._terminal.size()
+            socket.send_json({"type": "resize", "cols": cols, "rows": rows})
+        while self._typed and not socket.unsent:
+            socket.send(BINARY, bytes(self._typed[:FRAME_MAX]))
+            del self._typed[:FRAME_MAX]
 
 
-def _parse(text: str) -> object:
+def _parse(text: bytes) -> object:
     """A text frame; what is no JSON says nothing, like what a newer daemon may say."""
     try:
         return json.loads(text)

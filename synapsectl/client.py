@@ -14,7 +14,19 @@ from typing import Any, NamedTuple, Self
 from synapsectl.errors import ApiError, BadAnswer, NoDaemon, TimedOut
 from synapsectl.sse import SseEvent, SseParser, SseTooLarge
 
-__all__ = ["REQUEST_TIMEOUT", "SLOW_TIMEOUT", "Client", "EventStream", "Reply", "agent_path", "task_path"]
+__all__ = [
+    "ANSWER_MAX",
+    "REQUEST_TIMEOUT",
+    "SLOW_TIMEOUT",
+    "Client",
+    "EventStream",
+    "Reply",
+    "agent_path",
+    "document_of",
+    "read_body",
+    "read_head",
+    "task_path",
+]
 
 CONNECT_TIMEOUT = 5.0
 """Seconds for the daemon to accept: a full backlog for longer means that it is stuck."""
@@ -73,17 +85,17 @@ class Client:
 
     def get(self, path: str, query: Mapping[str, object] | None = None, *, timeout: float = REQUEST_TIMEOUT) -> Any:
         """The JSON at `path`. Raises ApiError, NoDaemon, TimedOut."""
-        return _document(self.request("GET", path, query, timeout=timeout))
+        return document_of(self.request("GET", path, query, timeout=timeout))
 
     def post(self, path: str, body: Mapping[str, Any] | None = None, *, timeout: float = REQUEST_TIMEOUT) -> Any:
         """The JSON that answers `body`. Raises ApiError, NoDaemon, TimedOut."""
-        return _document(self.request("POST", path, None, body=body or {}, timeout=timeout))
+        return document_of(self.request("POST", path, None, body=body or {}, timeout=timeout))
 
     def get_bytes(self, path: str, query: Mapping[str, object] | None = None) -> bytes:
         """The raw body at `path`. Raises ApiError, NoDaemon, TimedOut."""
         reply = self.request("GET", path, query, timeout=REQUEST_TIMEOUT)
         if reply.status != 200:
-            _document(reply)
+            document_of(reply)
         return reply.body
 
     def request(
@@ -113,9 +125,9 @@ class Client:
             connection.settimeout(REQUEST_TIMEOUT)
             extra = {"Last-Event-ID": last_id} if last_id else {}
             self._send(connection, "GET", path, query, body=None, accept="text/event-stream", extra=extra)
-            status, headers, rest = _read_head(connection)
+            status, headers, rest = read_head(connection)
             if status != 200:
-                _document(Reply(status, headers, _read_body(connection, rest, headers)))
+                document_of(Reply(status, headers, read_body(connection, rest, headers)))
             return EventStream(connection, rest)
         except TimeoutError:
             connection.close()
@@ -142,6 +154,15 @@ class Client:
             raise NoDaemon(f"{reason} (no answer on {self.socket_path}); start one with 'synapsed run'") from None
         return connection
 
+    def head(
+        self, method: str, path: str, query: Mapping[str, object] | None, *, version: str, headers: Mapping[str, str]
+    ) -> bytes:
+        """The request line and headers, with the empty line after them."""
+        target = path + ("?" + "&".join(f"{key}={_quoted(str(query[key]))}" for key in query) if query else "")
+        told = {"Host": "localhost", **headers} | ({"Authorization": f"Bearer {self.token}"} if self.token else {})
+        lines = "".join(f"{name}: {value}\r\n" for name, value in told.items())
+        return f"{method} {target} HTTP/{version}\r\n{lines}\r\n".encode("ascii")
+
     def _send(
         self,
         connection: socket.socket,
@@ -153,16 +174,13 @@ class Client:
         accept: str,
         extra: Mapping[str, str] | None = None,
     ) -> None:
-        target = path + ("?" + "&".join(f"{key}={_quoted(str(query[key]))}" for key in query) if query else "")
         payload = b"" if body is None else json.dumps(body).encode()
-        headers = {"Host": "localhost", "Accept": accept, "Connection": "close", **(extra or {})}
+        headers = {"Accept": accept, "Connection": "close", **(extra or {})}
         if body is not None:
             headers |= {"Content-Type": "application/json", "Content-Length": str(len(payload))}
-        if self.token:
-            headers["Authorization"] = f"Bearer {self.token}"
-        head = f"{method} {target} HTTP/1.0\r\n" + "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+        head = self.head(method, path, query, version="1.0", headers=headers)
         try:
-            connection.sendall(head.encode("ascii") + b"\r\n" + payload)
+            connection.sendall(head + payload)
         except (BrokenPipeError, ConnectionResetError):
             # A server that refuses a body before it has read it answers, then closes: the answer says why.
             return
@@ -222,7 +240,7 @@ class EventStream:
         self.close()
 
 
-def _read_head(connection: socket.socket) -> tuple[int, dict[str, str], bytes]:
+def read_head(connection: socket.socket) -> tuple[int, dict[str, str], bytes]:
     """Status, headers, and what was read of the body."""
     data = b""
     while b"\r\n\r\n" not in data:
@@ -239,7 +257,7 @@ def _read_head(connection: socket.socket) -> tuple[int, dict[str, str], bytes]:
     return int(parts[1]), {name.strip().lower(): value.strip() for name, _, value in pairs}, rest
 
 
-def _read_body(connection: socket.socket, rest: bytes, headers: Mapping[str, str]) -> bytes:
+def read_body(connection: socket.socket, rest: bytes, headers: Mapping[str, str]) -> bytes:
     """The body: as long as it is said to be, else up to the end of the connection."""
     said = headers.get("content-length", "")
     length = int(said) if said.isdecimal() else None
@@ -258,11 +276,11 @@ def _read_body(connection: socket.socket, rest: bytes, headers: Mapping[str, str
 
 
 def _read_reply(connection: socket.socket) -> Reply:
-    status, headers, rest = _read_head(connection)
-    return Reply(status, headers, _read_body(connection, rest, headers))
+    status, headers, rest = read_head(connection)
+    return Reply(status, headers, read_body(connection, rest, headers))
 
 
-def _document(reply: Reply) -> Any:
+def document_of(reply: Reply) -> Any:
     """The answer's JSON. Raises ApiError for an error document, BadAnswer for anything else."""
     try:
         document = json.loads(reply.body)

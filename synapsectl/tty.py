@@ -1,7 +1,5 @@
 """The person's terminal: raw while an agent has it, as it was on every way out."""
 
-import asyncio
-import errno
 import os
 import select
 import signal
@@ -59,7 +57,6 @@ class Terminal:
         self._saved: list[object] | None = None
         self._progress = False
         self._status = False
-        self._waits_in: asyncio.AbstractEventLoop | None = None
 
     def __enter__(self) -> Self:
         with suppress(OSError):
@@ -74,23 +71,22 @@ class Terminal:
         _, rows = self.size()
         with suppress(OSError):
             # What stands on the screen goes into the scrollback instead of being painted over.
-            self._write_out(PUSH_TITLE + b"\x1b[999;1H" + b"\r\n" * rows + b"\x1b[H")
+            self.write_out(PUSH_TITLE + b"\x1b[999;1H" + b"\r\n" * rows + b"\x1b[H")
         return self
 
     def __exit__(self, *exc_info: object) -> None:
         saved, self._saved = self._saved, None
         if saved is None:
             return
-        self._stop_waiting()
         extra = (END_PROGRESS if self._progress else b"") + (END_STATUS if self._status else b"")
         # A process in the background would be stopped for touching the terminal, and leave it as it is.
         before = signal.signal(signal.SIGTTOU, signal.SIG_IGN)
         try:
             with suppress(OSError, termios.error):
-                if not self._write_out(LEAVE + extra):
+                if not self.write_out(LEAVE + extra):
                     # What it has not taken by now is dropped: nobody may wait for it, and our last words need room.
                     termios.tcflush(self._fd, termios.TCOFLUSH)
-                    self._write_out(LEAVE + extra)
+                    self.write_out(LEAVE + extra)
             with suppress(OSError, termios.error):
                 # Flushed: mouse reports and answers on their way would be typed into the shell.
                 termios.tcsetattr(self._fd, termios.TCSAFLUSH, saved)  # type: ignore[arg-type]  # as it was got
@@ -120,37 +116,17 @@ class Terminal:
         except OSError:
             return b""
 
-    async def write(self, data: bytes) -> None:
-        """Show `data`; waits for a terminal that does not keep up. Raises OSError when it is gone."""
+    def write(self, data: bytes | bytearray) -> int:
+        """Show as much of `data` as the terminal takes now; how many bytes that is. Raises OSError when it is gone."""
         self._progress = self._progress or b"\x1b]9;4;" in data
         self._status = self._status or b"\x1b]7501;" in data
-        view = memoryview(data)
-        while view:
-            if self._saved is None:
-                raise OSError(errno.EBADF, "the terminal was given back")
-            try:
-                view = view[os.write(self._fd, view) :]
-            except BlockingIOError:
-                await self._writable()
-
-    async def _writable(self) -> None:
-        loop = asyncio.get_running_loop()
-        ready = asyncio.Event()
-        loop.add_writer(self._fd, ready.set)
-        self._waits_in = loop
         try:
-            await ready.wait()
-        finally:
-            self._stop_waiting()
+            return os.write(self._fd, data)
+        except BlockingIOError:
+            return 0
 
-    def _stop_waiting(self) -> None:
-        """Before the descriptor is closed, at the latest."""
-        if self._waits_in is not None:
-            self._waits_in.remove_writer(self._fd)
-            self._waits_in = None
-
-    def _write_out(self, data: bytes) -> bool:
-        """Write without a loop, up to a deadline; False when it passed."""
+    def write_out(self, data: bytes | bytearray) -> bool:
+        """Show all of `data`, waiting for the terminal up to a deadline; False when it passed. Raises OSError."""
         deadline = time.monotonic() + LEAVE_DEADLINE
         view = memoryview(data)
         while view and (left := deadline - time.monotonic()) > 0:

@@ -1,14 +1,13 @@
 """`synapsectl attach AGENT`."""
 
 import argparse
-import asyncio
 import signal
 import sys
 from typing import Any
 
 from synapsectl.client import agent_path
 from synapsectl.context import Context
-from synapsectl.errors import DONE, ApiError, CtlError, NoDaemon, UsageError
+from synapsectl.errors import DONE, ApiError, NoDaemon, UsageError
 from synapsectl.keys import DEFAULT_DETACH, Key, parse_keys
 
 __all__ = ["SIGNALED", "add_attach_options", "attach", "configure", "require_terminal", "run"]
@@ -16,7 +15,6 @@ __all__ = ["SIGNALED", "add_attach_options", "attach", "configure", "require_ter
 SIGNALED = 128
 """Added to a signal's number, as a shell has it."""
 
-HANDSHAKE_CODES = {401: "UNAUTHORIZED", 403: "FORBIDDEN", 404: "UNKNOWN_AGENT", 429: "QUEUE_FULL", 503: "NOT_READY"}
 GONE = frozenset({"stopped", "exited", "failed"})
 
 
@@ -58,22 +56,16 @@ def attach(
 ) -> int | None:
     """Put this terminal on `agent`. Returns the exit code, None after a detach or a proper end of the program; with
     `ends_as_program` that end has the program's own exit code. Raises ApiError, NoDaemon."""
-    import aiohttp
-
-    from synapsectl.attach import Detached, Exited, HandshakeRefused, Killed, Lost, Viewer
+    from synapsectl.attach import Detached, Exited, Killed, Lost, Viewer
     from synapsectl.tty import Terminal, TerminalGone
 
     name = agent["name"]
     terminal = Terminal(sys.stdin.fileno())
     viewer = Viewer(client=ctx.client, agent=agent["id"], terminal=terminal, detach=detach, read_only=read_only)
     try:
-        ending = asyncio.run(viewer.run())
-    except HandshakeRefused as refused:
-        raise _refusal(name, refused.status) from None
+        ending = viewer.run()
     except TerminalGone:
         return SIGNALED + signal.SIGHUP
-    except (aiohttp.ClientError, OSError) as error:
-        raise NoDaemon(f"the daemon cannot be reached: {error}") from None
     match ending:
         case Detached():
             ctx.out.remark(f"[detached from {name}]")
@@ -86,10 +78,6 @@ def attach(
             ctx.out.remark(f"[detached from {name}]")
             return SIGNALED + signum
     return None
-
-
-def _refusal(name: str, status: int) -> CtlError:
-    return ApiError(HANDSHAKE_CODES.get(status, "INTERNAL"), f"no terminal on {name}: HTTP {status}", status=status)
 
 
 def _how(code: int | None) -> str:

@@ -1,11 +1,11 @@
 """`synapsectl logs AGENT`: what its program printed, for reading; `--raw` for replaying."""
 
 import argparse
-from typing import Any
 
 from synapsectl.client import agent_path
 from synapsectl.context import Context
 from synapsectl.errors import DONE, NoDaemon, UsageError
+from synapsectl.launching import DEFAULT_SIZE
 from synapsectl.plain import PlainText
 
 __all__ = ["configure", "run"]
@@ -32,7 +32,7 @@ def run(args: argparse.Namespace, ctx: Context) -> int:
         raise UsageError("-n is a number of lines")
     if args.follow:
         agent = ctx.client.get(agent_path(args.agent, "status"), {"detail": 1})
-        return _follow(args, ctx, agent)
+        return _follow(args, ctx, agent["id"])
     _print(args, ctx, _history(args, ctx), PlainText())
     return DONE
 
@@ -55,42 +55,27 @@ def _print(args: argparse.Namespace, ctx: Context, history: bytes, plain: PlainT
         ctx.out.line(line)
 
 
-def _follow(args: argparse.Namespace, ctx: Context, agent: dict[str, Any]) -> int:
-    import asyncio
-
-    import aiohttp
-
-    try:
-        return asyncio.run(_stream(args, ctx, agent["id"]))
-    except aiohttp.ClientError as error:
-        raise NoDaemon(f"{agent['name']} cannot be followed: {error}") from None
-
-
-async def _stream(args: argparse.Namespace, ctx: Context, agent: str) -> int:
-    import asyncio
-
-    import aiohttp
-
-    from synapsectl.attach import open_session, open_socket
-    from synapsectl.launching import DEFAULT_SIZE
+def _follow(args: argparse.Namespace, ctx: Context, agent: str) -> int:
+    from synapsectl.attach import open_terminal
+    from synapsectl.websocket import BINARY
 
     cols, rows = DEFAULT_SIZE
     plain = PlainText()
-    async with open_session(ctx.client) as session:
-        # Connected first: what is printed while the history is read is shown twice rather than not at all.
-        socket = await open_socket(session, agent, cols=cols, rows=rows, read_only=True)
-        try:
-            await socket.receive()  # the redraw of the screen, which the history tells as well
-            _print(args, ctx, await asyncio.to_thread(_history, args, ctx), plain)
-            async for message in socket:
-                if message.type is not aiohttp.WSMsgType.BINARY:
-                    return DONE
-                if args.raw:
-                    ctx.out.raw(message.data)
-                else:
-                    for line in plain.feed(message.data):
-                        ctx.out.line(line)
-                    ctx.out.stdout.flush()
-        finally:
-            await socket.close()
+    # Connected first: what is printed while the history is read is shown twice rather than not at all.
+    socket = open_terminal(ctx.client, agent, cols=cols, rows=rows, read_only=True)
+    try:
+        messages = socket.messages()
+        next(messages)  # the redraw of the screen, which the history tells as well
+        _print(args, ctx, _history(args, ctx), plain)
+        for message in messages:
+            if message.opcode != BINARY:
+                return DONE
+            if args.raw:
+                ctx.out.raw(message.data)
+            else:
+                for line in plain.feed(message.data):
+                    ctx.out.line(line)
+                ctx.out.stdout.flush()
+    finally:
+        socket.close(0)
     raise NoDaemon("the daemon ended the stream")

@@ -198,16 +198,23 @@ class FakeDaemon:
         self._end = asyncio.Event()
         runner = web.AppRunner(self._application(), shutdown_timeout=0.01, handler_cancellation=True)
         await runner.setup()
-        await web.UnixSite(runner, self.socket).start()
+        site = web.UnixSite(runner, self.socket)
+        await site.start()
         ready.set()
         await self._end.wait()
         self.socket.unlink(missing_ok=True)
+        await site.stop()
         server = runner.server
         assert server is not None
-        for connection in list(server.connections):
-            if connection.transport is not None:
-                connection.transport.abort()
+        while server.connections:
+            for connection in list(server.connections):
+                if connection.transport is not None:
+                    connection.transport.abort()
+            await asyncio.sleep(0)
         await runner.cleanup()
+        # Transports close their sockets in the loop's next turn.
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
 
     def _application(self) -> web.Application:
         app = web.Application(middlewares=[self._middleware], client_max_size=32 * 1024 * 1024)
@@ -391,9 +398,9 @@ class FakeDaemon:
         self._find(request)
         socket = web.WebSocketResponse()
         await socket.prepare(request)
-        await socket.send_bytes(self.redraw)
         terminal = Terminal(dict(request.query), socket)
         self.terminals.append(terminal)
+        await socket.send_bytes(self.redraw)
         self._note()
         try:
             async for message in socket:

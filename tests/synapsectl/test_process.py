@@ -39,6 +39,16 @@ raise SystemExit(code)
     assert result.returncode == 0, result.stderr
 
 
+def test_attach_imports_nothing_heavy_either() -> None:
+    code = f"""
+import sys
+import synapsectl.attach, synapsectl.commands.attach, synapsectl.commands.logs, synapsectl.commands.run
+assert not [name for name in {HEAVY!r} if name in sys.modules]
+"""
+    result = run(code)
+    assert result.returncode == 0, result.stderr
+
+
 def test_a_reader_that_has_enough_is_no_error(daemon: FakeDaemon) -> None:
     daemon.redraw = b""
     read, write = os.pipe()
