@@ -66,11 +66,10 @@ class Terminal:
     def read(self, prompt: str, *, echo: bool = True) -> str:
         """A message: a line, or a paste and what is typed around it, up to Enter. Ended at the end of input."""
         self.write(prompt)
+        self.began = 0.0
         text, pasting = "", False
         while True:
             key = self._key()
-            if not text and not pasting:
-                self.began = time.time()
             if key in (PASTE_BEGIN, PASTE_END):
                 pasting = key == PASTE_BEGIN
             elif key in "\r\n" and not pasting:
@@ -121,6 +120,7 @@ class Terminal:
 
     def _fill(self) -> None:
         data = os.read(0, 65536)
+        self.began = self.began or time.time()
         if not data and (self.tty or not self._pending):
             raise Ended
         self._pending += self._decoder.decode(data)

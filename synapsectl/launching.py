@@ -26,6 +26,9 @@ def add_start_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--clean-env", action="store_true", help="give it the daemon's environment instead of this shell's"
     )
+    parser.add_argument(
+        "--save", action="store_true", help="also keep it in the configuration, to be started with every daemon"
+    )
     parser.add_argument("--cols", type=int, help="columns of its terminal; as many as this one has otherwise")
     parser.add_argument("--rows", type=int, help="rows of its terminal; as many as this one has otherwise")
     parser.add_argument("--no-spawn-daemon", action="store_true", help="fail where no daemon runs")
@@ -44,6 +47,7 @@ def start_agent(args: argparse.Namespace, ctx: Context) -> dict[str, Any]:
         "extra_env": dict(_variable(setting) for setting in args.env),
         "cols": columns,
         "rows": rows,
+        "save": args.save,
     }
     ctx.ensure_daemon(spawn=not args.no_spawn_daemon)
     started: dict[str, Any] = ctx.client.post(

@@ -106,6 +106,8 @@ class Daemon:
                 log.info("daemon stopping", keep_agents=stop.keep_agents)
                 for task in background:
                     task.cancel()
+            # Before the agents: attached terminals are told that the daemon goes, not that their programs ended.
+            servers.end_streams()
             await manager.close(keep_agents=stop.keep_agents)
         log.info("daemon ended")
 

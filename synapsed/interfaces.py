@@ -166,6 +166,10 @@ class SideChannel(Protocol):
         """The exact last assistant message of the turn submitted at `since_ns`, where the channel can look it up."""
         ...
 
+    async def settled(self, at_ns: int) -> None:
+        """What was told up to `at_ns` is durable: it need not be told again after a restart."""
+        ...
+
     async def close(self) -> None: ...
 
 
@@ -328,6 +332,10 @@ class AgentLink(Protocol):
         """The record of LinkTurnRecord is durable."""
         ...
 
+    def settled(self) -> None:
+        """The end of the last turn is durable: its channels' reports are not needed any more."""
+        ...
+
     async def interrupt(self) -> bool:
         """Stop whatever turn runs, a person's too, by the profile's keys; True when that is confirmed."""
         ...
@@ -379,6 +387,8 @@ class StartRequest:
     extra_env: dict[str, str] = field(default_factory=dict)
     cols: int = 120
     rows: int = 40
+    save: bool = False
+    """Also write it to `config/agents.d`, to be started with every daemon."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

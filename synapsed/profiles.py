@@ -137,6 +137,11 @@ class Dialog(_Section):
 class Prompts(_Section):
     enabled: bool = True
     dialogs: list[Dialog] = []
+    refusal_note: str = (
+        "The person refused what you asked for: do not do it. Go on without it, or say what you could not do."
+    )
+    """Typed in the same turn where the program stops after a refusal and the model would not hear of it; empty: the
+    turn ends there."""
     generic: bool = False
     """Also look for the generic questions of line-oriented programs ((y/n), [1/2/3], password:) at the cursor."""
 

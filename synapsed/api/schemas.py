@@ -81,6 +81,7 @@ class StartBody(_Body):
     extra_env: dict[_EnvName, _NoNul] = {}
     cols: Annotated[int, Field(ge=1, le=COLS_MAX)] = 120
     rows: Annotated[int, Field(ge=1, le=ROWS_MAX)] = 40
+    save: bool = False
 
     def request(self) -> StartRequest:
         return StartRequest(
@@ -93,6 +94,7 @@ class StartBody(_Body):
             extra_env=self.extra_env,
             cols=self.cols,
             rows=self.rows,
+            save=self.save,
         )
 
 

@@ -53,7 +53,9 @@ class ApiServers:
                 f"cannot listen on {host}:{port}: {error.strerror or error}; set [api] listen", key="api.listen"
             ) from error
         addresses = self._main.addresses
-        return int(next(address[1] for address in reversed(addresses) if isinstance(address, tuple)))
+        bound = int(next(address[1] for address in reversed(addresses) if isinstance(address, tuple)))
+        self._context.listening.append(f"{host}:{bound}")
+        return bound
 
     async def start_main_on(self, sock: socket.socket) -> None:
         """Listen on a socket that is bound already (socket activation)."""

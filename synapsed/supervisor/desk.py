@@ -292,6 +292,8 @@ class Desk:
             return
         if (commit := self._decide(event, turn.task)) is not None:
             await self._persist(commit)
+            if commit.turn_ended is not None:
+                link.settled()
             self._end_interruption()
             await self.pump()
 

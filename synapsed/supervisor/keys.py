@@ -14,8 +14,9 @@ __all__ = ["Keyboard"]
 CLEAR_TRIES = 20
 """A composer may need its key once per line."""
 
-CLEAR_WAIT_S = 0.4
-"""How long a program takes to show that its composer is empty."""
+CLEAR_WAIT_S = 3.0
+"""How long a program may take to show what the key did; it is not pressed again before: some programs take it for
+their end when the composer is empty already."""
 
 INTERRUPT_TRIES = 2
 

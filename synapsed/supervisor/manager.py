@@ -19,7 +19,7 @@ from typing import Any, Literal, Protocol
 import structlog
 
 from synapsed.clock import Clock, iso
-from synapsed.config import Config
+from synapsed.config import AgentConfig, Config, save_agent
 from synapsed.errors import (
     AmbiguousAddress,
     InvalidRequest,
@@ -244,8 +244,23 @@ class Manager:
         except BaseException:
             await asyncio.shield(self._forget(record))
             raise
+        if request.save:
+            await self._save(record, request)
         log.info("agent started", agent=record.name, profile=profile.name, port=record.port)
         return self.view(record.id)
+
+    async def _save(self, record: AgentRecord, request: StartRequest) -> None:
+        """Into `agents.d`; the environment of the caller's shell stays out of it, `--env` is what was asked for."""
+        saved = AgentConfig(
+            profile=record.profile,
+            cwd=record.cwd,
+            args=list(request.args),
+            env=dict(request.extra_env),
+            port=record.port,
+            autostart=True,
+        )
+        path = await asyncio.to_thread(save_agent, self._settings.paths, record.name, saved)
+        log.info("agent saved", agent=record.name, file=str(path))
 
     async def stop(self, agent_id: str, *, remove: bool = False) -> AgentView:
         agent = self._agent(agent_id)

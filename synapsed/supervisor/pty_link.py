@@ -7,6 +7,7 @@ worker task, in order. So nothing is typed while something else is being typed, 
 
 import asyncio
 import contextlib
+import functools
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
@@ -74,6 +75,12 @@ RECENT_FACTS = 256
 LAST_WORDS_S = 5.0
 """How long the work that a program's end finds under way may take."""
 
+POLL_EVERY_S = 0.5
+"""A poke may be lost, and a transcript pokes nobody: channels are looked at so often while a turn runs."""
+
+SETTLE_AFTER_S = 30.0
+"""Reports that no turn wanted are kept for so long: the turn of an adopted program may be about to be taken up."""
+
 CATCH_UP_S = 20.0
 """How long the output that was missed may take to read; then the program is judged as it stands."""
 
@@ -120,6 +127,8 @@ class PtyLink:
         self._delivery: Delivery | None = None
         self._facts: deque[ChannelFact] = deque(maxlen=RECENT_FACTS)
         self._conversation: str | None = None
+        self._unsettled: int | None = None
+        """`at_ns` of the youngest fact that is not settled."""
         self._work: deque[tuple[PtyTurn, turns.Command]] = deque()
         self._work_came = asyncio.Event()
         self._idle = asyncio.Event()
@@ -150,6 +159,7 @@ class PtyLink:
         if size != (screen.cols, screen.rows):
             self._observer.resize(*size)
         self._spawn(self._worker())
+        self._spawn(self._sweep())
         for channel in self._channels:
             await channel.open(self._on_fact)
         await client.subscribe(self._observer.offset)
@@ -224,6 +234,7 @@ class PtyLink:
 
     def _on_fact(self, fact: ChannelFact) -> None:
         self._facts.append(fact)
+        self._unsettled = fact.at_ns
         self._observer.told(fact)
         if fact.session is not None and fact.session != self._conversation:
             self._conversation = fact.session
@@ -231,6 +242,20 @@ class PtyLink:
         if self._turn is not None:
             self._add(self._turn, self._turn.told(fact, self._clock.monotonic()))
         self._evaluate_soon()
+
+    async def _sweep(self) -> None:
+        while True:
+            await asyncio.sleep(POLL_EVERY_S)
+            if self._turn is not None:
+                await self.poke()
+            elif self._unsettled and self._clock.monotonic() - self._unsettled / 1e9 > SETTLE_AFTER_S:
+                self.settled()
+
+    def settled(self) -> None:
+        at_ns, self._unsettled = self._unsettled, None
+        if at_ns is not None:
+            for channel in self._channels:
+                self._spawn(channel.settled(at_ns))
 
     def _finish(self, exit_code: int | None, reason: str) -> None:
         if not self._finishing:
@@ -284,7 +309,7 @@ class PtyLink:
             return
         look = self._fresh_look()
         if self._turn is not None and not self._finishing:
-            error, interrupted = self._observer.chrome(self._turn_text())
+            error, interrupted = self._observer.chrome(self._turn.text)
             seen = turns.Seen(
                 verdict=look.verdict,
                 composer=look.composer.state,
@@ -358,8 +383,8 @@ class PtyLink:
             raise NotReady("a turn runs already", task=self._turn_id())
         state = TurnState.model_validate(delivery.record.link)
         bracketed = self._observer.screen.snapshot().modes.bracketed_paste
-        typed = type_message(self._profile.delivery, delivery.text, bracketed=bracketed, command=delivery.command)
-        turn = PtyTurn(self._profile, typed, state, channels_tell=bool(self._channels))
+        compose = functools.partial(type_message, self._profile.delivery, bracketed=bracketed, command=delivery.command)
+        turn = PtyTurn(self._profile, delivery.text, compose, state, channels_tell=bool(self._channels))
         self._turn, self._delivery = turn, delivery
         now = self._clock.monotonic()
         self._add(turn, turn.begin(now))
@@ -370,10 +395,6 @@ class PtyLink:
     def _turn_id(self) -> str:
         assert self._delivery is not None
         return self._delivery.task_id
-
-    def _turn_text(self) -> str:
-        assert self._delivery is not None
-        return self._delivery.text
 
     def recorded(self, record: TurnRecord) -> None:
         if self._saved is not None and not self._saved.done():
@@ -411,17 +432,17 @@ class PtyLink:
             case turns.Type(part="paste") if not self._fresh_look().verdict.can_receive:
                 return turn.held(now)
             case turns.Type():
-                result = await self._keeper().write(command.data, self._input_id(command.part))
+                result = await self._keeper().write(command.data, self._input_id(turn, command.part))
                 commands = turn.typed(command.part, result.at, self._clock.monotonic())
                 self._evaluate_soon()
                 return commands
             case turns.Recall():
-                offset = await self._recall(self._input_id(command.part), command.data)
+                offset = await self._recall(self._input_id(turn, command.part), command.data)
                 return turn.recalled(command.part, offset, self._clock.monotonic())
             case turns.Clear(certain=True):
                 await self._keyboard.clear()
             case turns.Clear():
-                await self._keyboard.clear_if(self._turn_text())
+                await self._keyboard.clear_if(turn.text)
             case turns.FindAnswer():
                 return turn.found(await self._find_answer(turn, command))
             case _:
@@ -458,9 +479,10 @@ class PtyLink:
         self._emit(event)
         self._evaluate_soon()
 
-    def _input_id(self, part: str) -> str:
+    def _input_id(self, turn: PtyTurn, part: str) -> str:
         assert self._delivery is not None
-        return f"{self._delivery.task_id}.{self._delivery.record.attempt}.{part}"
+        leg = f".{turn.state.leg}" if turn.state.leg else ""
+        return f"{self._delivery.task_id}.{self._delivery.record.attempt}.{part}{leg}"
 
     async def _save(self, turn: PtyTurn) -> None:
         assert self._delivery is not None
@@ -476,7 +498,7 @@ class PtyLink:
                 return turns.AnswerFound(text, True, f"{channel.name}: transcript")
         spec = self._profile.answer
         if spec.mode == "blocks":
-            text = from_screen(spec, self._observer.screen.text(scrollback=True), self._turn_text())
+            text = from_screen(spec, self._observer.screen.text(scrollback=True), turn.text)
             return turns.AnswerFound(text, False, "screen")
         end = self._observer.offset
         start = max(turn.state.submit_offset or 0, end - ANSWER_BYTES_MAX)
@@ -495,7 +517,7 @@ class PtyLink:
         return self._told
 
     async def interrupt(self) -> bool:
-        turn, text = self._turn, self._turn_text() if self._turn is not None else ""
+        turn = self._turn
         if turn is not None:
             self._add(turn, turn.interrupt())
             if turn.over:
@@ -506,9 +528,9 @@ class PtyLink:
             lambda look: look.verdict.activity is Activity.READY or (turn is not None and turn.over),
             self._keeper().signal,
         )
-        if confirmed and text:
+        if confirmed and turn is not None:
             # Some programs give an interrupted message back for editing; only that is removed.
-            await self._keyboard.clear_if(text)
+            await self._keyboard.clear_if(turn.text)
         return confirmed
 
     async def answer(self, text: str, prompt_id: str | None) -> None:
@@ -522,10 +544,14 @@ class PtyLink:
             )
         keys, chosen = keys_for(asked, text)
         if self._turn is not None and asked.dialog is not None and chosen in asked.dialog.refusal:
-            self._add(self._turn, self._turn.refuse())
+            self._add(self._turn, self._turn.refuse(self._refusal_note()))
         await self._type(keys)
         answered = asked.prompt.prompt_id
         await self._until(lambda look: _prompt_id(look) != answered, self._profile.interrupt.confirm_ms / 1000)
+
+    def _refusal_note(self) -> str | None:
+        note = self._profile.prompts.refusal_note
+        return f"[A2A:{self._turn_id()[:8]}:synapse-system] {note}" if note else None
 
     async def stop(self, grace: float) -> LinkExited:
         if not self._exited.done():

@@ -7,15 +7,18 @@ that a deadline came) and returns commands; `PtyLink` performs them. It knows no
 
     PREPARED ◂─▸ PASTING ─▸ SETTLING ◂─▸ SUBMITTING ─▸ SUBMITTED ─▸ WORKING ◂─▸ READING ─▸ OVER
 
-Every phase may end in OVER. Two rules make a turn exactly one submission. Each irreversible act (the paste, the submit
-key) is written ahead: the record says so durably before the keys go out. And each carries an id of its own, which the
-keeper writes once and remembers: a daemon that was killed anywhere between asks the keeper what was written and goes
-on from there.
+Every phase may end in OVER. A refusal after which the program stops is told to the model in a second leg of the same
+turn: from WORKING back to PREPARED, with a note in place of the message.
+
+Two rules make a turn exactly one submission. Each irreversible act (the paste, the submit key) is written ahead: the
+record says so durably before the keys go out. And each carries an id of its own, which the keeper writes once and
+remembers: a daemon that was killed anywhere between asks the keeper what was written and goes on from there.
 
 And one makes its end certain: a turn ends by evidence of this turn only. A side channel's report counts when it is
 younger than the submission; the screen's being ready counts when the program was seen to take the message first.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -70,12 +73,15 @@ NEXT: dict[Phase, frozenset[Phase]] = {
     Phase.PASTING: frozenset({Phase.PREPARED, Phase.SETTLING, Phase.OVER}),
     Phase.SETTLING: frozenset({Phase.SUBMITTING, Phase.OVER}),
     Phase.SUBMITTING: frozenset({Phase.SETTLING, Phase.SUBMITTED, Phase.OVER}),
-    Phase.SUBMITTED: frozenset({Phase.WORKING, Phase.READING, Phase.OVER}),
-    Phase.WORKING: frozenset({Phase.READING, Phase.OVER}),
+    Phase.SUBMITTED: frozenset({Phase.PREPARED, Phase.WORKING, Phase.READING, Phase.OVER}),
+    Phase.WORKING: frozenset({Phase.PREPARED, Phase.READING, Phase.OVER}),
     Phase.READING: frozenset({Phase.WORKING, Phase.OVER}),
     Phase.OVER: frozenset(),
 }
 """Every legal step; `_go` refuses the others."""
+
+BEFORE_SUBMISSION = frozenset({Phase.PREPARED, Phase.PASTING, Phase.SETTLING, Phase.OVER})
+"""What a side channel reports then is of another turn, or of an earlier leg."""
 
 
 class TurnState(BaseModel):
@@ -92,6 +98,10 @@ class TurnState(BaseModel):
     refused: bool = False
     interrupting: bool = False
     turn: str | None = None
+    leg: int = 0
+    """How many notes were typed after the message."""
+    note: str | None = None
+    """What is typed if the program stops after a refusal; in a later leg, what is being typed."""
 
 
 # --- facts -----------------------------------------------------------------------------------------------------------
@@ -202,9 +212,15 @@ Command = Save | Type | Recall | Clear | Accepted | Progressed | FindAnswer | En
 class PtyTurn:
     """The machine of one turn. Every method returns the commands to perform, in order."""
 
-    def __init__(self, profile: Profile, typed: Typed, state: TurnState, *, channels_tell: bool) -> None:
+    def __init__(
+        self, profile: Profile, text: str, compose: Callable[[str], Typed], state: TurnState, *, channels_tell: bool
+    ) -> None:
+        """`text` is the message, `compose` makes keystrokes of a text. Raises what `compose` raises."""
         self._profile = profile
-        self._typed = typed
+        self._compose = compose
+        self.text = text if state.leg == 0 or state.note is None else state.note
+        """What the present leg types."""
+        self._typed = compose(self.text)
         self._channels_tell = channels_tell
         self._at = 0.0
         """When the current phase began."""
@@ -252,12 +268,14 @@ class PtyTurn:
 
     def recalled(self, part: str, offset: int | None, now: float) -> list[Command]:
         """What the keeper remembers of `part`: the offset of its writing, None where it was never written."""
+        if self.over:
+            return []
         if offset is not None:
             return self.typed(part, offset, now)
         if part == "paste":
             self._go(Phase.PREPARED, now)
         else:
-            self.state.submitted = False
+            self.state.submitted = self.state.leg > 0
             self._go(Phase.SETTLING, now)
             self.deadline = now
         return []
@@ -272,6 +290,8 @@ class PtyTurn:
 
     def held(self, now: float) -> list[Command]:
         """The program could not receive the paste after all (a person typed, a dialog came up): wait again."""
+        if self.over:  # interrupted meanwhile
+            return []
         self._go(Phase.PREPARED, now)
         return []
 
@@ -319,7 +339,7 @@ class PtyTurn:
         if seen.now >= latest:
             if self._profile.composer.line is None or self._profile.composer.at_cursor:
                 return self._submit(seen.now)  # a program that does not echo
-            return self._over(Undelivered("the program did not take the text into its composer"))
+            return self._undelivered("the program did not take the text into its composer")
         self.deadline = min(max(quiet_at, seen.now + LOOK_AGAIN_S), latest)
         return []
 
@@ -346,7 +366,12 @@ class PtyTurn:
             self._at = seen.now
             self.deadline = seen.now + self._profile.delivery.accept_ms / 1000
             return [Save(), Type("submit2", self._typed.submit)]
-        return self._over(Clear(), Undelivered("the program did not take the message; it stood in its composer"))
+        return self._undelivered("the program did not take the message; it stood in its composer", Clear())
+
+    def _undelivered(self, why: str, *before: Command) -> list[Command]:
+        if self.state.leg > 0:  # the message itself was delivered: the refusal ends the turn
+            return self._over(*before, Interrupted("refused", why))
+        return self._over(*before, Undelivered(why))
 
     def _accept(self, evidence: str, now: float) -> list[Command]:
         self._go(Phase.WORKING, now)
@@ -359,7 +384,7 @@ class PtyTurn:
             self.deadline = None
             return []
         if self.state.interrupting or (seen.interrupted and self._fresh(seen)):
-            return self._over(Interrupted(self._reason, seen.verdict.evidence))
+            return self._stopped(seen.verdict.evidence, seen.now)
         if self._ready_since is None:
             self._ready_since = seen.now
         due = self._ready_since + self._patience()
@@ -367,7 +392,7 @@ class PtyTurn:
             self.deadline = max(due, seen.now + LOOK_AGAIN_S)
             return []
         if self.state.refused:
-            return self._over(Interrupted("refused", seen.verdict.evidence))
+            return self._stopped_by_refusal(seen.verdict.evidence, seen.now)
         if seen.error is not None:
             return self._over(Failed(*seen.error, seen.verdict.evidence))
         self._go(Phase.READING, seen.now)
@@ -377,12 +402,24 @@ class PtyTurn:
         """What the chrome says is of this turn: the program has drawn since the submission."""
         return self.state.submit_offset is None or seen.offset > self.state.submit_offset
 
-    @property
-    def _reason(self) -> str:
-        """Why a turn was interrupted."""
-        if self.state.interrupting:
-            return "interrupted"
-        return "refused" if self.state.refused else "person"
+    def _stopped(self, evidence: str, now: float) -> list[Command]:
+        """The program stopped the turn."""
+        if self.state.refused and not self.state.interrupting:
+            return self._stopped_by_refusal(evidence, now)
+        return self._over(Interrupted("interrupted" if self.state.interrupting else "person", evidence))
+
+    def _stopped_by_refusal(self, evidence: str, now: float) -> list[Command]:
+        """Tell the model so, in another leg, where the profile has words for it."""
+        if self.state.note is None or self.state.leg > 0:
+            return self._over(Interrupted("refused", evidence))
+        self._go(Phase.PREPARED, now)
+        self._ready_since = None
+        self.text = self.state.note
+        self._typed = self._compose(self.text)
+        self.state = self.state.model_copy(
+            update={"leg": 1, "refused": False, "turn": None, "busy_seen": False, "resubmitted": False}
+        )
+        return [Save()]
 
     def _patience(self) -> float:
         """How long a ready screen must stand before it ends the turn, seconds."""
@@ -396,7 +433,7 @@ class PtyTurn:
 
     def told(self, fact: ChannelFact, now: float) -> list[Command]:
         """A side channel reported something."""
-        if not self.state.submitted or self.over or fact.at_ns < self.state.submit_ns:
+        if not self.state.submitted or self.phase in BEFORE_SUBMISSION or fact.at_ns < self.state.submit_ns:
             return []
         if self.state.phase is Phase.SUBMITTING:
             self._early.append(fact)
@@ -417,7 +454,7 @@ class PtyTurn:
                     return self._over(Interrupted("interrupted", f"{fact.channel}: turn failed"))
                 return self._over(Failed(fact.code, fact.message, f"{fact.channel}: turn failed"))
             case TurnInterrupted():
-                return self._over(Interrupted(self._reason, f"{fact.channel}: turn interrupted"))
+                return self._stopped(f"{fact.channel}: turn interrupted", now)
         return []
 
     def _mine(self, fact: ChannelFact) -> bool:
@@ -429,7 +466,7 @@ class PtyTurn:
             return self._over(Interrupted("interrupted", evidence))
         if fact.answer is not None:
             if self.state.refused and not fact.answer.strip():
-                return self._over(Interrupted("refused", evidence))
+                return self._stopped_by_refusal(evidence, now)
             return self._over(Ended(fact.answer, True, evidence))
         if self.state.phase is Phase.READING:
             return []
@@ -455,7 +492,10 @@ class PtyTurn:
         self.state.interrupting = True
         return [Save()]
 
-    def refuse(self) -> list[Command]:
-        """A person chose a dialog's option after which the program stops the turn by itself."""
+    def refuse(self, note: str | None = None) -> list[Command]:
+        """A person chose a dialog's option after which the program stops the turn by itself; `note` then tells the
+        model."""
         self.state.refused = True
+        if self.state.leg == 0:
+            self.state.note = note
         return [Save()]

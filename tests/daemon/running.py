@@ -12,6 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from synapsed.paths import Paths
+
 __all__ = ["DEADLINE", "Home", "eventually"]
 
 DEADLINE = 60.0
@@ -42,6 +44,11 @@ class Home:
         }
         self.log = root / "daemon.log"
         self.processes: list[asyncio.subprocess.Process] = []
+
+    @property
+    def socket(self) -> Path:
+        """The control socket, wherever a long path puts it."""
+        return Paths.from_environ(self.environ).control_socket
 
     @property
     def process(self) -> asyncio.subprocess.Process:
@@ -91,7 +98,7 @@ class Home:
         return self.request("POST", path, {} if body is None else body)
 
     def request(self, method: str, path: str, body: Any = None) -> Any:
-        connection = _Unix(self.root / "run" / "control.sock")
+        connection = _Unix(self.socket)
         try:
             headers = {} if body is None else {"Content-Type": "application/json"}
             connection.request(method, path, None if body is None else json.dumps(body), headers)

@@ -74,7 +74,7 @@ async def test_sigterm_ends_the_agents_too(home: Home) -> None:
     home.process.send_signal(signal.SIGTERM)
     assert await home.ended() == 0
     await eventually(lambda: not psutil.pid_exists(pid) and not psutil.pid_exists(keeper), "all is gone")
-    assert not (home.root / "run" / "control.sock").exists()
+    assert not home.socket.exists()
     assert list((home.root / "a2a" / "registry").iterdir()) == []
     await home.up()
     assert home.agent()["state"] == "stopped"
@@ -128,7 +128,7 @@ async def test_directories_and_files_are_private(home: Home) -> None:
     await home.start()
     for path in [home.root / "state", home.root / "run", *(home.root / "state").rglob("*")]:
         assert path.lstat().st_mode & 0o077 == 0, path
-    assert (home.root / "run" / "control.sock").stat().st_mode & 0o077 == 0
+    assert home.socket.stat().st_mode & 0o077 == 0
 
 
 async def test_a_bad_configuration_is_told_and_nothing_started(home: Home) -> None:

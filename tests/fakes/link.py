@@ -38,6 +38,7 @@ class FakeLink:
         self.answers: list[tuple[str, str | None]] = []
         self.signals: list[int] = []
         self.interrupts = 0
+        self.settlements = 0
         self.confirms_interrupt: bool | asyncio.Future[bool] = True
         self.answer_error: SynapsedError | None = None
         self.open_error: SynapsedError | None = None
@@ -99,6 +100,9 @@ class FakeLink:
 
     def recorded(self, record: TurnRecord) -> None:
         self.records.append(record)
+
+    def settled(self) -> None:
+        self.settlements += 1
 
     async def interrupt(self) -> bool:
         self.interrupts += 1

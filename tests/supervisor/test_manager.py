@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -281,3 +282,12 @@ async def test_fifty_agents_start_and_come_back(world: World) -> None:
     await world.daemon()
     assert {v.id for v in world.manager.agents() if v.state == "running"} == {v.id for v in views}
     assert StartRequest(profile="fake").cols == 120
+
+
+async def test_a_saved_agent_is_in_the_configuration(world: World) -> None:
+    request = StartRequest(profile="fake", name="kept", cwd="/", extra_env={"A": "1"}, env={"B": "2"}, save=True)
+    await world.manager.start(request)
+    path = world.paths.agents_d / "kept.toml"
+    saved = tomllib.loads(path.read_text())
+    assert (saved["profile"], saved["autostart"], saved["env"]) == ("fake", True, {"A": "1"})
+    assert path.stat().st_mode & 0o077 == 0

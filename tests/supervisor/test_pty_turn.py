@@ -29,14 +29,17 @@ from synapsed.terminal.delivery import Typed
 from synapsed.terminal.prompts import Asked
 from synapsed.terminal.verdict import Verdict
 
-TYPED = Typed("hello", b"hello", b"\r")
 TUI = Profile(name="tui", command="tui", composer=Composer(line="> (?P<text>.*)"))
 LINES = Profile(name="lines", command="lines", composer=Composer(line="^> (?P<text>.*)$", at_cursor=True))
 ASKED = Asked(Prompt(prompt_id="p", type="permission", prompt="May I?"), None)
 
 
 def turn(profile: Profile = TUI, *, channels: bool = True, state: TurnState | None = None) -> PtyTurn:
-    return PtyTurn(profile, TYPED, state or TurnState(), channels_tell=channels)
+    return PtyTurn(profile, "hello", compose, state or TurnState(), channels_tell=channels)
+
+
+def compose(text: str) -> Typed:
+    return Typed(text, text.encode(), b"\r")
 
 
 def seen(
@@ -269,6 +272,44 @@ def test_a_refusal_after_which_the_model_goes_on_gives_its_answer() -> None:
     machine.seen(seen(1.2, activity=Activity.WAITING, asked=ASKED, offset=30))
     machine.refuse()
     assert machine.told(ended(2.0, answer="As you wish."), 2.0) == [Ended("As you wish.", True, "hooks: turn ended")]
+
+
+def test_a_refusal_is_told_to_the_model_in_a_second_leg() -> None:
+    machine = submitted()
+    machine.seen(seen(1.2, activity=Activity.WAITING, asked=ASKED, offset=30))
+    assert machine.refuse("It was refused.") == [Save()]
+    machine.seen(seen(2.0, offset=40))
+    assert machine.seen(seen(3.6, offset=40)) == [Save()]
+    assert (machine.phase, machine.text) == (Phase.PREPARED, "It was refused.")
+    assert machine.told(ended(3.7, answer=""), 3.7) == []
+    assert machine.seen(seen(3.8, offset=40)) == [Save()]
+    assert machine.saved() == [Type("paste", b"It was refused.")]
+    machine.typed("paste", 41, 3.9)
+    assert machine.seen(seen(4.5, composer="draft", offset=50, changed_at=4.0)) == [Save()]
+    assert machine.saved() == [Type("submit", b"\r")]
+    machine.typed("submit", 50, 4.6)
+    assert machine.told(ended(5.0, answer="I could not."), 5.0) == [Ended("I could not.", True, "hooks: turn ended")]
+
+
+def test_a_second_leg_that_cannot_be_typed_ends_as_refused() -> None:
+    machine = turn(state=TurnState(phase=Phase.SETTLING, submitted=True, leg=1, note="No."))
+    assert machine.begin(0.0) == [Recall("paste", b"No.")]
+    machine.recalled("paste", 5, 0.0)
+    (command,) = machine.seen(seen(9.0, offset=6))
+    assert isinstance(command, Interrupted)
+    assert machine.state.submitted
+
+
+def test_what_the_shell_finds_of_a_turn_that_was_interrupted_meanwhile_changes_nothing() -> None:
+    machine = turn()
+    machine.begin(0.0)
+    machine.seen(seen(0.0))
+    machine.saved()
+    machine.interrupt()
+    assert machine.held(0.1) == []
+    assert machine.typed("paste", 1, 0.1) == []
+    assert machine.recalled("paste", None, 0.1) == []
+    assert machine.saved() == []
 
 
 def test_the_programs_own_error_fails_the_turn() -> None:

@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from synapsed.paths import Paths
+
 __all__ = ["Answer", "Ctl", "Daemon", "eventually"]
 
 PATIENCE_S = 60.0
@@ -87,13 +89,12 @@ class Daemon:
 
     @property
     def socket(self) -> Path:
-        return self.home / "run" / "control.sock"
+        return Paths.from_environ(self.env).control_socket
 
     @property
     def port(self) -> int:
         """Of the main listener."""
-        ready = [line for line in self.log().splitlines() if '"daemon ready"' in line]
-        return int(json.loads(ready[-1])["listen"].rpartition(":")[2])
+        return int(self.get("/control/status").json["listen"][0].rpartition(":")[2])
 
     # --- life ---
 

@@ -116,6 +116,7 @@ async def status(request: web.Request) -> web.Response:
             "version": context.version,
             "pid": context.pid,
             "uptime": round(context.clock.monotonic() - context.started, 3),
+            "listen": context.listening,
             "agents": len(context.control.agents()),
             "paths": {
                 "config": str(paths.config),
