@@ -59,7 +59,8 @@ class _Turn:
 
 
 class HookChannel:
-    """One agent's hooks. Facts are told again after a restart unless `settled` was called."""
+    """One agent's hooks. After a restart the facts of the last two turns are told again, those before `settled` not:
+    a turn's end that was told may not have been recorded when the daemon was killed."""
 
     def __init__(self, *, name: str, channel: Channel, context: LaunchContext) -> None:
         self.name = name
@@ -72,6 +73,8 @@ class HookChannel:
         self._seen: tuple[int, int] | None = None
         self._turn: _Turn | None = None
         """None while no turn is open, as far as hooks know."""
+        self._accepted_ns = 0
+        self._settled_ns = 0
 
     async def open(self, emit: Callable[[ChannelFact], None]) -> None:
         """Begin, with everything that came while nobody listened and everything that was told but never settled."""
@@ -86,6 +89,8 @@ class HookChannel:
                 reports = await asyncio.to_thread(self._take)
                 for report in reports:
                     await self._tell(report)
+                if reports:
+                    await asyncio.to_thread(self._settle, self._settled_ns)
                 if len(reports) < TAKEN_MAX:
                     break
             if self._turn is not None:
@@ -103,7 +108,8 @@ class HookChannel:
     async def settled(self, at_ns: int) -> None:
         """What was reported up to `at_ns` is durable: it need not be told again."""
         async with self._lock:
-            await asyncio.to_thread(self._settle, at_ns)
+            self._settled_ns = max(self._settled_ns, at_ns)
+            await asyncio.to_thread(self._settle, self._settled_ns)
 
     async def close(self) -> None:
         """No fact is told after this."""
@@ -170,11 +176,16 @@ class HookChannel:
             await self._tell_end(kind, report, common)
             return
         if kind == "accepted":
-            prompt = _string(payload, fields.prompt)
-            key = TurnKey(since=report.wall, turn=common.turn, prompt=prompt)
-            if self._turn is None or common.turn is None or self._turn.key.turn != common.turn:  # else it was steered
-                self._turn = _Turn(report.at_ns, key, common.session)
+            self._accept(report, common)
         self._say(self._plain_fact(kind, payload, common))
+
+    def _accept(self, report: Report, common: "_Common") -> None:
+        self._settled_ns = max(self._settled_ns, self._accepted_ns - 1)
+        self._accepted_ns = report.at_ns
+        prompt = _string(report.payload, self._channel.fields.prompt)
+        key = TurnKey(since=report.wall, turn=common.turn, prompt=prompt)
+        if self._turn is None or common.turn is None or self._turn.key.turn != common.turn:  # else it was steered
+            self._turn = _Turn(report.at_ns, key, common.session)
 
     def _plain_fact(self, kind: FactKind, payload: dict[str, Any], common: "_Common") -> ChannelFact:
         fields = self._channel.fields

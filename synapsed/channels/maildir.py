@@ -6,7 +6,6 @@ What cannot be read goes to `bad/`. Everything here blocks on the disk: call it 
 
 import json
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -102,13 +101,11 @@ class Maildir:
         path.rename(target / path.name)
 
     def _bound(self) -> None:
-        for path in self._oldest_too_many():
-            _log.warning("hook report was never settled", file=path.name)
-            path.unlink(missing_ok=True)
-
-    def _oldest_too_many(self) -> Iterator[Path]:
         kept = self._files("cur")
-        yield from kept[: max(0, len(kept) - KEPT_MAX)]
+        if len(kept) > KEPT_MAX:
+            _log.info("old hook reports are let go, unsettled", count=len(kept) - KEPT_MAX, folder=str(self._root))
+            for path in kept[:-KEPT_MAX]:
+                path.unlink(missing_ok=True)
 
 
 def _when(path: Path) -> int:

@@ -9,6 +9,7 @@ import json
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import aiohttp
@@ -89,6 +90,8 @@ class SessionServerChannel:
         self._task: asyncio.Task[None] | None = None
         self._retry = asyncio.Event()
         self._session: str | None = None
+        """The program's conversation, which has its id from the program. Kept in a file, for the next daemon."""
+        self._remembered: str | None = None
         self._children: set[str] = set()
         """Sessions of subagents: not this agent's turns."""
         self._open: dict[str, str] = {}
@@ -106,6 +109,7 @@ class SessionServerChannel:
     async def open(self, emit: Callable[[ChannelFact], None]) -> None:
         """Begin; returns before the program's server is up."""
         self._emit = emit
+        self._session = await asyncio.to_thread(self._recall)
         self._client = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=REQUEST_SECONDS))
         self._task = asyncio.create_task(self._run(), name=f"{self._context.agent_id} {self.name}")
 
@@ -141,6 +145,21 @@ class SessionServerChannel:
                 await self._task
         if self._client is not None:
             await self._client.close()
+
+    # --- the disk, in a thread ---------------------------------------------------------------------------------------
+
+    @property
+    def _file(self) -> Path:
+        return self._context.launch_dir / f"{self.name}.session"
+
+    def _recall(self) -> str | None:
+        with suppress(OSError, ValueError):
+            return self._file.read_text(encoding="ascii").strip() or None
+        return None
+
+    def _remember(self) -> None:
+        with suppress(OSError, ValueError):
+            self._file.write_text(self._session or "", encoding="ascii")
 
     # --- the connection ----------------------------------------------------------------------------------------------
 
@@ -236,6 +255,9 @@ class SessionServerChannel:
                 self._error = error if isinstance(error, dict) else {}
             case "session.idle":
                 await self._end_turns(session)
+        if self._session not in (None, self._remembered):
+            self._remembered = self._session
+            await asyncio.to_thread(self._remember)
 
     def _hear_message(self, given: Mapping[str, Any], session: str) -> None:
         message = {"info": given.get("info")}

@@ -133,6 +133,16 @@ async def test_told_again_until_settled(launch: Launch, channel: HookChannel) ->
     assert third == []
 
 
+async def test_turns_long_over_are_not_told_again(launch: Launch, channel: HookChannel) -> None:
+    for n in range(10):
+        launch.report("UserPromptSubmit", claude(prompt=str(n), prompt_id=f"p{n}"))
+        launch.report("Stop", claude(last_assistant_message=str(n), prompt_id=f"p{n}"))
+        await channel.poll()
+    again: list[ChannelFact] = []
+    await HookChannel(name="hooks", channel=launch.profile.channels["hooks"], context=launch.context).open(again.append)
+    assert [fact.turn for fact in again] == ["p8", "p8", "p9", "p9"]
+
+
 async def test_news_of_an_interrupted_turn_is_not_told_of_the_next(launch: Launch, channel: HookChannel) -> None:
     launch.report("UserPromptSubmit", claude(prompt="first"))
     launch.report("UserPromptSubmit", claude(prompt="second", prompt_id="p2"))

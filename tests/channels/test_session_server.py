@@ -1,6 +1,7 @@
 """The session-server adapter against a server that speaks as the real program was recorded to."""
 
 import asyncio
+import contextlib
 import json
 import time
 from collections.abc import AsyncIterator, Callable
@@ -67,7 +68,8 @@ class Server:
         self._n += 1
         data = json.dumps({"id": f"evt_{self._n}", "type": kind, "properties": given}).encode()
         for listener in self._listeners:
-            await listener.write(b"data: " + data + b"\n\n")
+            with contextlib.suppress(ConnectionError):  # it went away
+                await listener.write(b"data: " + data + b"\n\n")
 
     async def prompt(self, text: str, id_: str = "msg_u1", session: str = "ses_1") -> None:
         info = {"id": id_, "role": "user", "sessionID": session, "time": {"created": _now_ms()}}
@@ -280,6 +282,19 @@ async def test_what_happened_before_this_daemon_came(server: Server, facts: Fact
     assert (ended.answer, facts[1].at_ns >= since) == ("Before.", True)
     assert await channel.last_answer(since) == "Before."
     assert await channel.last_answer(time.monotonic_ns() + 10**9) is None
+
+
+async def test_next_daemon_knows_the_conversation(server: Server, facts: Facts, make: Make) -> None:
+    first = make()
+    await first.open(facts)
+    await server.listened_to()
+    await server.prompt("hello")
+    await server.event("permission.asked", sessionID="ses_1", id="per_1")
+    await facts.until(PermissionAsked)  # events are heard one after the other: the conversation is on the disk by now
+    await first.close()
+    await server.reply("Meanwhile.", "msg_a1")
+    await make().open(facts)
+    assert (await facts.until(TurnEnded)).answer == "Meanwhile."
 
 
 async def test_turn_that_still_goes_on_is_not_ended_by_a_new_daemon(server: Server, facts: Facts, make: Make) -> None:
