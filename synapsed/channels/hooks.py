@@ -1,7 +1,7 @@
 """Hooks: the program runs the hook client at its events, the payloads become facts, transcripts fill in what they lack.
 
-The order of reports is that of their clock. A report that names another turn than the one that was accepted last and is
-still open is late news of a turn that is over (an interrupt may overtake it), and is not told.
+The order of reports is that of their clock. The end of another turn than the one that is open, or of the one whose end
+was told already, is late news (an interrupt may overtake it, and the transcript a hook): it is not told.
 """
 
 import asyncio
@@ -73,6 +73,8 @@ class HookChannel:
         self._seen: tuple[int, int] | None = None
         self._turn: _Turn | None = None
         """None while no turn is open, as far as hooks know."""
+        self._closed: TurnKey | None = None
+        """The turn whose end was told last."""
         self._accepted_ns = 0
         self._settled_ns = 0
 
@@ -210,10 +212,10 @@ class HookChannel:
     async def _tell_end(self, kind: FactKind, report: Report, common: "_Common") -> None:
         prompt = _string(report.payload, self._channel.fields.prompt)
         turn = self._turn
-        if turn is not None and _differs(turn.key, common.turn, prompt):
+        if self._is_late(common.turn, prompt):
             _log.debug("late news of an earlier turn", agent=self._context.agent_id, event_name=report.event)
             return
-        self._turn = None
+        self._close()
         if kind == "failed":
             text = self._error(report.payload)
             self._say(common.fact(TurnFailed, code=self._code(report.payload), message=text))
@@ -226,6 +228,17 @@ class HookChannel:
             if read is not None and turn is not None:
                 self._tell_progress(turn, read)
             self._say(self._end_fact(read, answer, prompt, common))
+
+    def _is_late(self, turn: str | None, prompt: str | None) -> bool:
+        """Whether an end that names `turn` and `prompt` is that of a turn whose end was told, or that was given up."""
+        if self._turn is not None:
+            return _names(self._turn.key, turn, prompt) is False
+        return self._closed is not None and _names(self._closed, turn, prompt) is True
+
+    def _close(self) -> None:
+        if self._turn is not None:
+            self._closed = self._turn.key
+        self._turn = None
 
     def _end_fact(
         self, read: TurnRead | None, answer: str | None, prompt: str | None, common: "_Common"
@@ -268,7 +281,7 @@ class HookChannel:
         if read.outcome == "ended" and time.time() - read.at < HOOK_GRACE_SECONDS:
             self._seen = None  # look again at the next sweep, though nothing may be written until then
             return
-        self._turn = None
+        self._close()
         common = _Common(self.name, turn.ns(read.at), turn.session, turn.key.turn)
         self._say(self._end_fact(read, None, turn.key.prompt, common))
 
@@ -315,10 +328,13 @@ class _Common:
         return kind(channel=self.channel, at_ns=self.at_ns, session=self.session, turn=self.turn, **own)
 
 
-def _differs(key: TurnKey, turn: str | None, prompt: str | None) -> bool:
+def _names(key: TurnKey, turn: str | None, prompt: str | None) -> bool | None:
+    """Whether `turn` and `prompt` are those of `key`; None where there is nothing to compare."""
     if turn is not None and key.turn is not None:
-        return turn != key.turn
-    return prompt is not None and key.prompt is not None and prompt != key.prompt
+        return turn == key.turn
+    if prompt is not None and key.prompt is not None:
+        return prompt == key.prompt
+    return None
 
 
 def _string(payload: dict[str, Any], path: str | None) -> str | None:

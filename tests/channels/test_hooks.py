@@ -223,6 +223,20 @@ class TestGemini:
         assert shape(launch.facts) == [PromptAccepted, TurnInterrupted]
         assert launch.facts[1].at_ns > launch.facts[0].at_ns
 
+    async def test_hook_that_comes_after_the_transcripts_word_says_nothing_of_the_next_turn(
+        self, launch: Launch, channel: HookChannel, gemini: Gemini
+    ) -> None:
+        launch.report("BeforeAgent", gemini.payload(prompt="hello"))
+        gemini.prompt("hello")
+        gemini.write("info", "Request cancelled.")
+        await channel.poll()
+        launch.report("AfterAgent", gemini.payload(prompt="hello", prompt_response="Half of"))
+        await channel.poll()
+        launch.report("BeforeAgent", gemini.payload(prompt="next"))
+        launch.report("AfterAgent", gemini.payload(prompt="hello", prompt_response="Half of"))
+        await channel.poll()
+        assert shape(launch.facts) == [PromptAccepted, TurnInterrupted, PromptAccepted]
+
     async def test_end_without_any_word_is_an_end_without_an_answer(
         self, launch: Launch, channel: HookChannel, gemini: Gemini
     ) -> None:
@@ -270,8 +284,9 @@ async def test_codex_errors_stand_in_the_transcript_only(launch: Launch, channel
 
 
 @pytest.mark.parametrize("launch", ["codex"], indirect=True)
-async def test_codex_interrupt_has_a_hook(launch: Launch, channel: HookChannel) -> None:
+async def test_codex_interrupt_has_a_hook_and_is_told_once(launch: Launch, channel: HookChannel) -> None:
     launch.report("UserPromptSubmit", {"turn_id": "t1", "prompt": "hello"})
+    launch.report("Interrupt", {"turn_id": "t1"})
     launch.report("Interrupt", {"turn_id": "t1"})
     await channel.poll()
     assert shape(launch.facts) == [PromptAccepted, TurnInterrupted]
