@@ -28,6 +28,7 @@ __all__ = [
     "FactKind",
     "Interrupt",
     "Line",
+    "Parsers",
     "Profile",
     "ProfileLibrary",
     "Prompts",
@@ -190,6 +191,23 @@ class ErrorPattern(_Section):
     code: str = "MODEL_ERROR"
 
 
+class Parsers(_Section):
+    """What of an answer becomes an artifact of its own."""
+
+    code: bool = True
+    """Fenced blocks."""
+    data: bool = True
+    """JSON documents outside of them."""
+    files: bool = True
+    """`[File: x]`, `Created: x`, `Wrote: x`."""
+    errors: bool = True
+    """Lines that begin with a word for an error, tracebacks."""
+
+    @property
+    def any(self) -> bool:
+        return self.code or self.data or self.files or self.errors
+
+
 class Resume(_Section):
     """Arguments that continue the program's last conversation; `{conversation}` is its id."""
 
@@ -322,7 +340,7 @@ class Profile(_Section):
     resume: Resume = Resume()
     channels: dict[str, Channel] = {}
     instructions: dict[str, Any] = {}
-    parsers: dict[str, Any] = {}
+    parsers: Parsers = Parsers()
     rights: list[str] = []
     source: str = ""
 

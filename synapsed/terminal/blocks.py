@@ -1,0 +1,85 @@
+"""An answer as blocks (S2, S3): code, JSON documents, errors, references to files, and the text around them.
+
+`parse` takes a whole answer, `StreamParser` one that still grows; both give the same blocks, however the text is cut.
+The grammar of fenced code is CommonMark's (`fences`); what is outside of it is read line by line (`plain`).
+"""
+
+from collections.abc import Iterator
+
+from synapsed.profiles import Parsers
+from synapsed.terminal.fences import Code, FenceReader, Piece, Prose, read_fences
+from synapsed.terminal.languages import describe
+from synapsed.terminal.plain import Block, PlainReader
+
+__all__ = ["Block", "StreamParser", "parse"]
+
+
+def parse(text: str, spec: Parsers) -> list[Block]:
+    """The blocks of `text`, in order; nothing of it is lost but fences, blank lines around blocks, and line breaks
+    other than newlines."""
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    fenced = "```" in text or "~~~" in text
+    pieces = read_fences(text) if fenced else [Prose(tuple(text.split("\n")))]
+    reader = PlainReader(spec)
+    blocks = [block for piece in pieces for block in _read(piece, reader, spec)]
+    return [*blocks, *reader.end()]
+
+
+class StreamParser:
+    """The same while the text comes: `feed` gives the blocks that are whole, `flush` the rest."""
+
+    def __init__(self, spec: Parsers) -> None:
+        self._spec = spec
+        self._fences = FenceReader()
+        self._plain = PlainReader(spec)
+        self._rest: list[str] = []
+        """The last line, as far as it has come, in pieces."""
+        self._carriage_return = False
+        """The text so far ends with one: it ends the line, and a newline after it does not end another."""
+
+    def feed(self, chunk: str) -> list[Block]:
+        """Take in a further piece of the text, cut anywhere."""
+        if self._carriage_return and chunk:
+            chunk = chunk.removeprefix("\n")
+            self._carriage_return = False
+        self._carriage_return = self._carriage_return or chunk.endswith("\r")
+        *lines, rest = chunk.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+        if not lines:
+            self._rest += [rest] if rest else []
+            return []
+        lines[0] = "".join(self._rest) + lines[0]
+        self._rest = [rest] if rest else []
+        return [block for line in lines for piece in self._fences.feed(line) for block in self._read(piece)]
+
+    def flush(self) -> list[Block]:
+        """The text is over; the parser is as new."""
+        pieces = self._fences.feed("".join(self._rest)) if self._rest else []
+        self._rest, self._carriage_return = [], False
+        blocks = [block for piece in [*pieces, *self._fences.end()] for block in self._read(piece)]
+        return [*blocks, *self._plain.end()]
+
+    def _read(self, piece: Piece) -> Iterator[Block]:
+        yield from _read(piece, self._plain, self._spec)
+
+
+def _read(piece: Piece, plain: PlainReader, spec: Parsers) -> Iterator[Block]:
+    if isinstance(piece, Prose):
+        for line in piece.lines:
+            yield from plain.feed(line)
+    elif spec.code:
+        yield from plain.end()
+        yield _code(piece)
+    else:
+        yield from plain.release()
+        for line in piece.lines:
+            plain.verbatim(line)
+
+
+def _code(code: Code) -> Block:
+    language, mime_type, file = describe(code.info)
+    return Block(
+        "code",
+        file or "code",
+        code.content.removesuffix("\n"),
+        metadata={"language": language, "mimeType": mime_type},
+    )

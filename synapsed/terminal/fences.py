@@ -1,0 +1,131 @@
+"""Fenced code in Markdown, found by a library (markdown-it, CommonMark), at once or while the text still grows.
+
+What is a fence depends on all that stands around it: lists and quotes hold fences of their own, HTML and indented code
+hide them. So the library decides, always. `FenceReader` only finds places where a text can be cut: where one block of
+the document's top level ends and the next has begun, nothing that follows changes what is before, and what is after
+reads as a document of its own. Both give the same fences, whatever the text and however it is cut into chunks.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+__all__ = ["Code", "FenceReader", "Piece", "Prose", "read_fences"]
+
+GROWTH = 1.5
+"""A text that could not be cut is tried again when it has grown by this factor: a list of a thousand fences is one
+block, and is not to be parsed a thousand times."""
+
+_MAY_FENCE = re.compile(r"`{3}|~{3}")
+_OPENS = re.compile(r" {0,3}(?:`{3}|~{3})")
+_BLANKS = " \t"
+
+
+@dataclass(frozen=True, slots=True)
+class Prose:
+    """Lines outside of fences, without their line breaks."""
+
+    lines: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """A fenced block. `info` is what follows the opening fence, `content` the code with the indentation of what holds
+    the fence removed, `lines` all of it as it was written."""
+
+    info: str
+    content: str
+    lines: tuple[str, ...]
+
+
+type Piece = Prose | Code
+
+
+def read_fences(text: str) -> list[Piece]:
+    """`text` (line breaks are newlines) as prose and fenced code, in order. A fence that is not closed runs to the end
+    of what holds it."""
+    lines = text.removesuffix("\n").split("\n") if text else []
+    return _pieces(lines, _parse(_markdown(), lines))
+
+
+class FenceReader:
+    """The same, line by line; a piece of prose may come in several."""
+
+    def __init__(self) -> None:
+        self._markdown = _markdown()
+        self._lines: list[str] = []
+        """From the beginning of a block of the top level on."""
+        self._size = 0
+        self._try_at = 0.0
+        self._after_blank = False
+        self._closing: re.Pattern[str] | None = None
+        """Closes the fence of the top level with which `_lines` begins."""
+
+    def feed(self, line: str) -> list[Piece]:
+        """Take in the next line; what is certain now."""
+        self._lines.append(line)
+        self._size += len(line) + 1
+        if self._closing is not None:
+            return self.end() if self._closing.fullmatch(line) else []
+        after_blank, self._after_blank = self._after_blank, not line.strip(_BLANKS)
+        if self._size < self._try_at or self._after_blank or not (after_blank or _OPENS.match(line)):
+            return []
+        return self._cut()
+
+    def end(self) -> list[Piece]:
+        """The text ends, or may be cut here."""
+        pieces = _pieces(self._lines, _parse(self._markdown, self._lines))
+        self._keep([])
+        return pieces
+
+    def _cut(self) -> list[Piece]:
+        """Give all before the last block of the top level, in which the last line stands."""
+        tokens = _parse(self._markdown, self._lines)
+        top = [token for token in tokens if token.level == 0 and token.map is not None]
+        if not top:
+            return []
+        start = (top[-1].map or [0])[0]
+        before, rest = self._lines[:start], self._lines[start:]
+        pieces = _pieces(before, [token for token in tokens if token.map is not None and token.map[0] < start])
+        self._keep(rest)
+        if top[-1].type == "fence":
+            mark = top[-1].markup
+            self._closing = re.compile(rf" {{0,3}}{re.escape(mark[0])}{{{len(mark)},}}[ \t]*")
+            if len(rest) > 1 and self._closing.fullmatch(rest[-1]):
+                pieces += self.end()
+        elif start == 0:
+            self._try_at = self._size * GROWTH
+        return pieces
+
+    def _keep(self, lines: list[str]) -> None:
+        self._lines = lines
+        self._size = sum(len(line) + 1 for line in lines)
+        self._try_at = 0.0
+        self._closing = None
+
+
+def _markdown() -> MarkdownIt:
+    return MarkdownIt("commonmark").disable("inline")
+
+
+def _parse(markdown: MarkdownIt, lines: Sequence[str]) -> list[Token]:
+    return markdown.parse("\n".join(lines) + "\n") if lines else []
+
+
+def _pieces(lines: Sequence[str], tokens: Iterable[Token]) -> list[Piece]:
+    pieces: list[Piece] = []
+    done = 0
+    for token in tokens:
+        if token.type != "fence" or token.map is None:
+            continue
+        start, end = token.map
+        if start > done:
+            pieces.append(Prose(tuple(lines[done:start])))
+        pieces.append(Code(token.info.strip(), token.content, tuple(lines[start:end])))
+        done = end
+    if done < len(lines):
+        pieces.append(Prose(tuple(lines[done:])))
+    return pieces

@@ -1,0 +1,201 @@
+"""What stands outside of fenced code: JSON documents, errors and references to files, found line by line.
+
+A JSON document begins on a line of its own, ends at a line's end and has no blank line in it; an error is a line that
+begins with a word for one, and what is indented below it, or a Python traceback. Whatever turns out to be neither is
+text. A reference stays in its text and is given after it.
+"""
+
+import json
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from synapsed.profiles import Parsers
+
+__all__ = ["Block", "PlainReader"]
+
+DEPTH_MAX = 100
+"""Brackets within brackets of a JSON document; one that is deeper is text."""
+
+_JSON_BEGINS = re.compile(r" {0,3}(?:\{\s*(?:[\"}]|$)|\[\s*(?:[\"{\[\]tfn\d-]|$))")
+_JSON_NUMBERS = re.compile(r"[\s\d,.\[\]-]*")
+"""`[1]` and `[1, 2]` are more likely footnotes."""
+_STRING = re.compile(r"\"(?:[^\"\\]|\\.)*\"")
+
+_TRACEBACK = re.compile(r" {0,3}Traceback \(most recent call last\):\s*")
+_TRACEBACK_ENDS = re.compile(r" {0,3}(?:\w+\.)*(?P<code>[A-Za-z_]\w*)(?::|$)")
+_SIGN = r" {0,3}(?:[✗✘✖❌⛔×]\ufe0f? *)?(?:\*\*)?"
+_ERROR = re.compile(
+    _SIGN + r"(?:(?:\w+\.)*(?P<type>[A-Z]\w*(?:Error|Exception))"
+    r"|(?P<word>(?i:fatal error|error|fatal|panic)|エラー)"
+    r"(?:\[(?P<tag>\w+)\]| \((?P<named>[A-Z][A-Z0-9_]*|\d{3})\)| (?P<number>\d{3}))?)"
+    r"(?:\*\*)?(?::(?:\*\*)?(?:\s|$)|\uff1a)"
+)
+
+_VERB = re.compile(
+    r"\s*(?:[-*+•●⎿└✓✔✅]\ufe0f?\s+|\d+[.)]\s+)*(?:\*\*)?(?i:created|wrote)(?:\*\*)?:(?:\*\*)?\s*"
+    r"(?P<path>`[^`]+`|\"[^\"]+\"|'[^']+'|(?:\.{0,2}/|~/|[A-Za-z]:\\).*?|\S+)(?:\s+\(.*\))?\s*"
+)
+_BRACKET = re.compile(r"\[File:\s*(?P<path>[^\]\n]*[^\]\s])\s*\]", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A piece of an answer (S2). `type` is `text`, `code`, `file` or `data`; `data` is a JSON document's value."""
+
+    type: Literal["text", "code", "file", "data"]
+    name: str
+    text: str
+    data: Any = None
+    metadata: dict[str, Any] | None = None
+
+
+class PlainReader:
+    """Lines in, blocks out as soon as they are whole. The run of text around them is given when something else begins,
+    and at the end."""
+
+    def __init__(self, spec: Parsers) -> None:
+        self._spec = spec
+        self._run: list[str] = []
+        self._held: list[str] = []
+        """The beginning of what may be a document or an error."""
+        self._holding: Literal["json", "traceback", "error"] | None = None
+        self._depth = 0
+
+    def feed(self, line: str) -> Iterator[Block]:
+        """Take in the next line."""
+        match self._holding:
+            case "json" if line.strip():
+                yield from self._json(line)
+            case "traceback" if line.strip():
+                yield from self._traceback(line)
+            case "error" if line[:1].isspace() and line.strip():
+                self._held.append(line)
+            case None:
+                yield from self._begin(line)
+            case _:
+                yield from self._release()
+                yield from self._begin(line)
+
+    def verbatim(self, line: str) -> None:
+        """A line that is text, whatever it reads; nothing is held when it comes."""
+        self._run.append(line)
+
+    def release(self) -> Iterator[Block]:
+        """No document or error goes on here; the run of text does."""
+        yield from self._release()
+
+    def end(self) -> Iterator[Block]:
+        """Something else follows, or nothing."""
+        yield from self._release()
+        yield from self._text()
+
+    def _begin(self, line: str) -> Iterator[Block]:
+        if self._spec.data and _JSON_BEGINS.match(line):
+            self._holding, self._depth = "json", 0
+            yield from self._json(line)
+        elif self._spec.errors and _TRACEBACK.fullmatch(line):
+            self._holding, self._held = "traceback", [line]
+        elif self._spec.errors and _ERROR.match(line):
+            self._holding, self._held = "error", [line]
+        else:
+            self._run.append(line)
+
+    def _json(self, line: str) -> Iterator[Block]:
+        self._held.append(line)
+        bare = _STRING.sub("", line)
+        for mark in bare:
+            self._depth += (mark in "{[") - (mark in "}]")
+            if not 0 <= self._depth <= DEPTH_MAX:
+                yield from self._release()
+                return
+        if self._depth:
+            return
+        document = "\n".join(self._held)
+        value = _value(document)
+        if value is None:
+            yield from self._release()
+            return
+        self._held, self._holding = [], None
+        yield from self._text()
+        yield Block("data", "json_output", document.strip(), data=value)
+
+    def _traceback(self, line: str) -> Iterator[Block]:
+        self._held.append(line)
+        if line[:1].isspace():
+            return
+        if (ends := _TRACEBACK_ENDS.match(line)) is None:
+            yield from self._release()
+            return
+        yield from self._error(ends["code"])
+
+    def _error(self, code: str) -> Iterator[Block]:
+        text = "\n".join(self._held).strip()
+        self._held, self._holding = [], None
+        yield from self._text()
+        yield Block("text", "error", text, metadata={"isError": True, "errorCode": code})
+
+    def _release(self) -> Iterator[Block]:
+        """What was held is as whole as it will be: an error, or else text."""
+        if self._holding == "error":
+            yield from self._error(_code(self._held[0]))
+            return
+        self._run += self._held
+        self._held, self._holding = [], None
+
+    def _text(self) -> Iterator[Block]:
+        lines, self._run = self._run, []
+        while lines and not lines[-1].strip():
+            lines.pop()
+        first = next((number for number, line in enumerate(lines) if line.strip()), None)
+        if first is None:
+            return
+        lines = lines[first:]
+        yield Block("text", "output", "\n".join(lines))
+        if self._spec.files:
+            for line in lines:
+                for path in _files(line):
+                    yield Block("file", path, f"File reference: {path}", metadata={"path": path})
+
+
+def _files(line: str) -> Iterator[str]:
+    if (verb := _VERB.fullmatch(line)) is not None:
+        path = verb["path"]
+        quoted = path[0] in "`\"'" and path[0] == path[-1] and len(path) > 1
+        path = path[1:-1].strip() if quoted else path.strip("*").rstrip(".,;:")
+        if path and not path.startswith("["):
+            yield path
+            return
+    for reference in _BRACKET.finditer(line):
+        yield reference["path"]
+
+
+def _code(line: str) -> str:
+    found = _ERROR.match(line)
+    assert found is not None
+    word = "ERROR" if found["word"] == "エラー" else (found["word"] or "").upper().replace(" ", "_")
+    return found["type"] or found["tag"] or found["named"] or found["number"] or word
+
+
+def _value(document: str) -> Any:
+    """What the document says; None where it is no JSON that can be passed on."""
+    if _JSON_NUMBERS.fullmatch(document):
+        return None
+    try:
+        value = json.loads(document, parse_constant=_refuse, parse_float=_finite)
+        json.dumps(value, ensure_ascii=False).encode()  # half characters cannot be passed on
+    except (ValueError, RecursionError):
+        return None
+    return value
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is no JSON")
+
+
+def _finite(text: str) -> float:
+    if not math.isfinite(value := float(text)):
+        raise ValueError(f"{text} is beyond a float")
+    return value
