@@ -4,7 +4,8 @@ Outward the JSON is written as it is defined (specification 5.5–5.7), not by w
 times as much; tests/a2a/test_convert.py holds every document against the SDK's types. Inward the SDK parses.
 
 What A2A has no place for goes into the task's `metadata.synapsed`: `exact`, `priority`, the error's code and details,
-and the prompt with its options.
+and the prompt with its options. An answer's blocks are left out: they are the artifact `answer` once more, and most
+clients join the text of all the artifacts that there are.
 """
 
 import base64
@@ -50,8 +51,8 @@ def task_dict(task: Task, *, history_length: int | None = None, artifacts: bool 
         "contextId": task.context_id,
         "status": _status(task.id, task.context_id, task.status, task.updated_at, task.prompt, task.error),
     }
-    if artifacts and task.artifacts:
-        document["artifacts"] = [_artifact(artifact) for artifact in task.artifacts]
+    if artifacts and (shown := [artifact for artifact in task.artifacts if not artifact.is_block]):
+        document["artifacts"] = [_artifact(artifact) for artifact in shown]
     if history_length is None or history_length > 0:
         document["history"] = [_message(task)]
     own: dict[str, Any] = {"priority": task.priority, **_problem(task.error), **_prompt(task.prompt)}

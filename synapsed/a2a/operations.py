@@ -185,6 +185,8 @@ class Operations:
             return
         async with self._following(cursor, task.id) as events:
             async for event in events:
+                if isinstance(event.data, TaskArtifactAdded) and event.data.artifact.is_block:
+                    continue
                 if isinstance(event.data, TaskArtifactAdded):
                     yield artifact_update(event, event.data, task.context_id)
                 elif isinstance(event.data, TaskStatusChanged):

@@ -32,6 +32,9 @@ __all__ = [
 ANSWER_ID = "answer"
 """`artifact_id` of the artifact that holds the turn's last assistant message, whole."""
 
+_BLOCK = f"{ANSWER_ID}."
+"""`artifact_id`s of the answer's blocks begin so; a number follows, from 1."""
+
 PROGRESS = "progress"
 """Name of the artifacts that hold the turn's earlier assistant messages."""
 
@@ -124,6 +127,16 @@ class Artifact(_Model):
     @classmethod
     def answer(cls, text: str) -> "Artifact":
         return cls(artifact_id=ANSWER_ID, parts=[TextPart(text=text)])
+
+    @classmethod
+    def block(cls, number: int, **fields: Any) -> "Artifact":
+        """Block `number` of the answer, from 1."""
+        return cls(artifact_id=f"{_BLOCK}{number}", **fields)
+
+    @property
+    def is_block(self) -> bool:
+        """Whether it is a block of the answer, which the artifact `answer` has whole: a view of it, nothing new."""
+        return self.artifact_id.startswith(_BLOCK)
 
     @property
     def text(self) -> str:

@@ -74,7 +74,14 @@ class Agent:
             clock=clock,
             shell=self._shell,
         )
-        self.desk = Desk(record.id, store=store, clock=clock, shell=self._shell, link=lambda: self.program.link)
+        self.desk = Desk(
+            record.id,
+            store=store,
+            clock=clock,
+            shell=self._shell,
+            link=lambda: self.program.link,
+            parsers=profile.parsers,
+        )
         self._seen: LinkObserved | None = None
         self._since = record.changed_at or record.created_at
         self._last_screen = ""

@@ -13,7 +13,7 @@ an operation: its outcome is believed when the link confirms it.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from synapsed.clock import Clock
@@ -37,8 +37,10 @@ from synapsed.interfaces import (
 from synapsed.model.agent import Activity
 from synapsed.model.events import InputProvided
 from synapsed.model.records import TurnRecord
-from synapsed.model.task import INTERRUPTED_STATES, Prompt, Task, TaskState
+from synapsed.model.task import INTERRUPTED_STATES, Artifact, Prompt, Task, TaskState
+from synapsed.profiles import Parsers
 from synapsed.supervisor import turns
+from synapsed.supervisor.answers import answer_blocks
 from synapsed.supervisor.links import Timer
 from synapsed.supervisor.mailbox import Mailbox
 from synapsed.supervisor.shell import Shell
@@ -83,12 +85,14 @@ class Desk:
         clock: Clock,
         shell: Shell,
         link: Callable[[], AgentLink | None],
+        parsers: Parsers,
     ) -> None:
         self._agent_id = agent_id
         self._store = store
         self._clock = clock
         self._shell = shell
         self._link = link
+        self._parsers = parsers
         self._mailbox = Mailbox()
         self._attempts: dict[str, TurnRecord] = {}
         """Turns of waiting tasks that were given back."""
@@ -290,20 +294,21 @@ class Desk:
         if isinstance(event, LinkTurnAccepted):
             self._shell.log.info("message accepted", task=event.task_id, evidence=event.evidence)
             return
-        if (commit := self._decide(event, turn.task)) is not None:
+        blocks = await answer_blocks(event.answer, self._parsers) if isinstance(event, LinkTurnEnded) else ()
+        if (commit := self._decide(event, turn.task, blocks)) is not None:
             await self._persist(commit)
             if commit.turn_ended is not None:
                 link.settled()
             self._end_interruption()
             await self.pump()
 
-    def _decide(self, event: LinkEvent, task: Task) -> Commit | None:
+    def _decide(self, event: LinkEvent, task: Task, blocks: Sequence[Artifact]) -> Commit | None:
         now = self._clock.wall()
         match event:
             case LinkTurnProgress():
                 return turns.progressed(task, message_id=event.message_id, text=event.text, now=now)
             case LinkTurnEnded():
-                return turns.completed(task, answer=event.answer, exact=event.exact, now=now)
+                return turns.completed(task, answer=event.answer, exact=event.exact, now=now, blocks=blocks)
             case LinkTurnFailed():
                 return turns.failed(task, code=event.code, message=event.message, now=now)
             case LinkTurnInterrupted():

@@ -7,7 +7,7 @@ performs it by committing, and only then believes it. Nothing here knows of proc
 
 import json
 import signal
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -84,17 +84,18 @@ def progressed(task: Task, *, message_id: str, text: str, now: float) -> Commit:
     return Commit(task=task, events=(_event(task, TaskArtifactAdded(artifact=artifact)),))
 
 
-def completed(task: Task, *, answer: str, exact: bool, now: float) -> Commit:
-    artifact = Artifact.answer(answer)
+def completed(task: Task, *, answer: str, exact: bool, now: float, blocks: Sequence[Artifact] = ()) -> Commit:
+    """`blocks` is what the answer is made of, where that is more than text; the answer itself is kept whole."""
+    artifacts = [Artifact.answer(answer), *blocks]
     task = _changed(
         task,
         now,
         status=TaskState.COMPLETED,
         exact=exact,
         prompt=None,
-        artifacts=_with((a for a in task.artifacts if a.artifact_id != ANSWER_ID), artifact),
+        artifacts=[*(a for a in task.artifacts if a.artifact_id != ANSWER_ID and not a.is_block), *artifacts],
     )
-    events = (_event(task, TaskArtifactAdded(artifact=artifact)), _status(task))
+    events = (*(_event(task, TaskArtifactAdded(artifact=artifact)) for artifact in artifacts), _status(task))
     return Commit(task=task, events=events, turn_ended=task.id)
 
 

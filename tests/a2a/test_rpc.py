@@ -11,7 +11,7 @@ from synapsed.a2a.jsonrpc import JsonRpc
 from synapsed.a2a.replies import Reply, Stream
 from synapsed.api.rights import Rights, Standing
 from synapsed.errors import StoreError
-from synapsed.model.task import Prompt, TaskState
+from synapsed.model.task import Artifact, Prompt, TaskState, TextPart
 from tests.api.serving import TOKEN, Api, serving, sse_events
 from tests.fakes.control import FakeControl, hold
 
@@ -161,6 +161,36 @@ async def test_streaming(api: Api):
     assert kinds(events) == ["WORKING", "one", "done", "COMPLETED"]
     assert events[1]["artifactUpdate"]["lastChunk"] is True
     assert kinds(await subscribed) == ["task", *kinds(events)]
+
+
+BLOCKS = [Artifact.block(1, parts=[TextPart(text="a")]), Artifact.block(2, type="code", parts=[TextPart(text="b")])]
+
+
+async def test_an_answer_s_blocks_are_not_told_again(api: Api):
+    """A client that joins the text of all artifacts gets the answer."""
+
+    async def complete(control: FakeControl, task) -> None:
+        await control.complete(task.id, "a\n```\nb\n```", blocks=BLOCKS)
+
+    api.control.script = complete
+    task = (await result(api, "SendMessage", message=MESSAGE, configuration={}))["task"]
+    assert [artifact["artifactId"] for artifact in task["artifacts"]] == ["answer"]
+    page = await result(api, "ListTasks", includeArtifacts=True)
+    assert [artifact["artifactId"] for artifact in page["tasks"][0]["artifacts"]] == ["answer"]
+    _, body = await api.json(api.agent, "GET", f"/tasks/{task['id']}")
+    assert [artifact["artifact_id"] for artifact in body["artifacts"]] == ["answer", "answer.1", "answer.2"]
+
+
+async def test_streams_leave_an_answer_s_blocks_out(api: Api):
+    api.control.script = hold
+    task_id = (await result(api, "SendMessage", message=MESSAGE, configuration={"returnImmediately": True}))["task"][
+        "id"
+    ]
+    subscribed = asyncio.create_task(stream(api, "SubscribeToTask", id=task_id))
+    while not api.servers._context.streams.open:
+        await asyncio.sleep(0)
+    await api.control.complete(task_id, "a\n```\nb\n```", blocks=BLOCKS)
+    assert kinds(await subscribed) == ["task", "a\n```\nb\n```", "COMPLETED"]
 
 
 async def test_streams_end_where_input_is_required(api: Api):

@@ -5,7 +5,7 @@ something is written to `calls` as `(verb, agent or task, …)`.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from typing import Any, Literal
 
 from synapsed.clock import iso
@@ -124,11 +124,17 @@ class FakeControl:
     async def work(self, task_id: str) -> Task:
         return await self.change(task_id, TaskState.WORKING)
 
-    async def complete(self, task_id: str, answer: str, *, exact: bool = True) -> Task:
+    async def complete(self, task_id: str, answer: str, *, exact: bool = True, blocks: Sequence[Artifact] = ()) -> Task:
         task = await self.task(task_id)
-        artifact = Artifact.answer(answer)
-        task = task.model_copy(update={"artifacts": [*task.artifacts, artifact], "exact": exact, "prompt": None})
-        return await self._put(task, TaskState.COMPLETED, [TaskArtifactAdded(artifact=artifact)])
+        artifacts = [Artifact.answer(answer), *blocks]
+        task = task.model_copy(update={"artifacts": [*task.artifacts, *artifacts], "exact": exact, "prompt": None})
+        return await self._put(task, TaskState.COMPLETED, [TaskArtifactAdded(artifact=a) for a in artifacts])
+
+    async def say(self, task_id: str, text: str, *, append: bool) -> Task:
+        """A piece of the answer while the turn runs."""
+        task = await self.task(task_id)
+        piece = TaskArtifactAdded(artifact=Artifact.answer(text), append=append, last_chunk=False)
+        return await self._put(task, None, [piece])
 
     async def progress(self, task_id: str, text: str) -> Task:
         task = await self.task(task_id)
