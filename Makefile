@@ -9,10 +9,10 @@ STAMP := .venv/.installed
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
-setup: $(STAMP) ## make .venv with everything pinned
+setup: $(STAMP) ## make .venv with everything pinned; PYTHON=/path/to/python3.13 chooses the interpreter
 
 $(STAMP): requirements.lock pyproject.toml scripts/setup
-	@scripts/setup
+	@PYTHON="$(PYTHON)" scripts/setup
 
 run: $(STAMP) ## the daemon in the foreground
 	@$(PY) -m synapsed run
@@ -20,10 +20,10 @@ run: $(STAMP) ## the daemon in the foreground
 demo: $(STAMP) ## a daemon, two agents, a message from one to the other
 	@$(PY) examples/demo.py
 
-test: $(STAMP) ## the tests; real agent programs too, where they are installed (make clis)
+test: $(STAMP) ## the tests, and one turn on the installed real programs (make clis)
 	@scripts/test
 
-check: $(STAMP) lint clis ## the gate: format, lint, types, contracts, tests, one turn on real programs
+check: $(STAMP) lint ## the gate: format, lint, types, contracts, tests, one turn on the installed real programs
 	@scripts/test
 
 lint: $(STAMP) ## format, lint, types, import contracts
