@@ -12,7 +12,7 @@ import synapsed
 from synapsectl.context import AGENT_VARIABLES, Context
 from synapsectl.errors import CtlError, NoDaemon
 
-__all__ = ["START_DEADLINE", "start_daemon"]
+__all__ = ["START_DEADLINE", "holds_lock", "start_daemon"]
 
 START_DEADLINE = 30.0
 """Seconds for a daemon to answer: it imports, opens its database and finds its keepers first; on a loaded machine ten
@@ -96,15 +96,17 @@ def _wait_for(ctx: Context, alive: int, log: Path, begins: int) -> None:
     deadline = time.monotonic() + START_DEADLINE
     while not _answers(ctx):
         ended, _, _ = select.select([alive], [], [], POLL)
-        if ended and not _answers(ctx) and not _another_comes_up(ctx):
-            _give_up(ctx, "the daemon ended at once", log, begins)
+        if ended and not _answers(ctx):
+            # Ours may have given way to one that a service manager started at the same time: it will answer soon.
+            if not holds_lock(ctx):
+                _give_up(ctx, "the daemon ended at once", log, begins)
+            time.sleep(POLL)
         if time.monotonic() > deadline:
             _give_up(ctx, f"the daemon did not answer within {START_DEADLINE:g} s", log, begins)
 
 
-def _another_comes_up(ctx: Context) -> bool:
-    """True while a daemon holds the lock of this home: one that a service manager started at the same time, say. Ours
-    gave way to it, and it will answer soon."""
+def holds_lock(ctx: Context) -> bool:
+    """True while a daemon holds the lock of this home: from before it answers until it has ended altogether."""
     try:
         lock = os.open(ctx.paths.lock, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
@@ -112,7 +114,6 @@ def _another_comes_up(ctx: Context) -> bool:
     try:
         fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
-        time.sleep(POLL)
         return True
     finally:
         os.close(lock)

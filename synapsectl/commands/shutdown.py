@@ -6,6 +6,7 @@ import time
 from synapsectl.client import SLOW_TIMEOUT
 from synapsectl.context import Context
 from synapsectl.errors import DONE, NoDaemon, TimedOut
+from synapsectl.spawn import holds_lock
 
 __all__ = ["configure", "run"]
 
@@ -20,12 +21,19 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, ctx: Context) -> int:
     ctx.client.post("/control/shutdown", {"keep_agents": args.keep_agents}, timeout=SLOW_TIMEOUT)
     deadline = time.monotonic() + SLOW_TIMEOUT
-    while True:
-        try:
-            ctx.client.connect().close()
-        except NoDaemon:
-            ctx.out.note("the daemon is down" + ("; its agents go on" if args.keep_agents else ""))
-            return DONE
+    while _is_there(ctx):
         if time.monotonic() > deadline:
             raise TimedOut(f"the daemon is still there after {SLOW_TIMEOUT:g} s")
         time.sleep(POLL)
+    ctx.out.note("the daemon is down" + ("; its agents go on" if args.keep_agents else ""))
+    return DONE
+
+
+def _is_there(ctx: Context) -> bool:
+    try:
+        ctx.client.connect().close()
+    except NoDaemon:
+        # The lock goes with the process: after the socket, and after the last write to the database. An agent that may
+        # do this knows the socket of its daemon, not its home.
+        return not ctx.inside_agent and holds_lock(ctx)
+    return True
