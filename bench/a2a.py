@@ -102,7 +102,8 @@ async def serve_synapsed(home: Path, durable: bool) -> None:
         )
         servers = ApiServers(context)
         stack.push_async_callback(servers.close)
-        print(await servers.start_main("127.0.0.1", 0), "/agents/dummy/a2a", flush=True)
+        listen = await servers.start_main("127.0.0.1", 0)
+        print(listen.rpartition(":")[2], "/agents/dummy/a2a", flush=True)
         await asyncio.Event().wait()
 
 

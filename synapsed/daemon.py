@@ -88,9 +88,9 @@ class Daemon:
             up.enter_context(lock_home(self._paths))
             config = await asyncio.to_thread(load_config, self._paths)
             manager, servers = await self._build(up, config, stop)
-            port = await servers.start_main(config.api.host, config.api.port)
+            listen = await servers.start_main(config.api.host, config.api.port)
             await servers.start_unix(self._paths.control_socket)
-            await manager.serve_ports(servers)
+            await manager.serve_ports(servers, listen=listen)
             await up.enter_async_context(_hooks(self._paths.hooks_socket, manager))
             up.enter_context(self._signals(stop))
             async with asyncio.TaskGroup() as group:
@@ -100,7 +100,7 @@ class Daemon:
                     group.create_task(self._watchdog()),
                 ]
                 self._notifier.notify("READY=1")
-                log.info("daemon ready", version=__version__, pid=os.getpid(), listen=f"{config.api.host}:{port}")
+                log.info("daemon ready", version=__version__, pid=os.getpid(), listen=listen)
                 await stop.asked.wait()
                 self._notifier.notify("STOPPING=1")
                 log.info("daemon stopping", keep_agents=stop.keep_agents)

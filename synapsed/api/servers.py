@@ -42,8 +42,9 @@ class ApiServers:
             await self._main.setup()
             await self._agents.setup()
 
-    async def start_main(self, host: str, port: int) -> int:
-        """Listen for TCP; gives the port, which is a free one for 0. Raises ConfigError where it cannot be had."""
+    async def start_main(self, host: str, port: int) -> str:
+        """Listen for TCP; gives `address:port` as a URL has it, the port a free one for 0. Raises ConfigError where it
+        cannot be had."""
         await self.setup()
         site = web.TCPSite(self._main, host, port, backlog=BACKLOG)
         try:
@@ -54,8 +55,9 @@ class ApiServers:
             ) from error
         addresses = self._main.addresses
         bound = int(next(address[1] for address in reversed(addresses) if isinstance(address, tuple)))
-        self._context.listening.append(f"{host}:{bound}")
-        return bound
+        listen = f"[{host}]:{bound}" if ":" in host else f"{host}:{bound}"
+        self._context.listening.append(listen)
+        return listen
 
     async def start_main_on(self, sock: socket.socket) -> None:
         """Listen on a socket that is bound already (socket activation)."""

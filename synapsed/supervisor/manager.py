@@ -113,6 +113,7 @@ class Manager:
         self._on_shutdown = on_shutdown
         self._roster = Roster(settings.config, profiles, clock)
         self._server: PortServer | None = None
+        self._listen = settings.config.api.listen
         self._agents: dict[str, Agent] = {}
         self._tokens: dict[str, str] = {}
         self._sweeper: Timer | None = None
@@ -141,9 +142,11 @@ class Manager:
                 await self._end(turns.canceled(task, reason="removed", now=self._clock.wall()))
         self._sweep_again()
 
-    async def serve_ports(self, server: PortServer) -> None:
-        """Announce the agents' ports on `server`, now and from now on."""
+    async def serve_ports(self, server: PortServer, *, listen: str) -> None:
+        """Announce the agents' ports on `server`, now and from now on. `listen` is where the main listener really is:
+        the configuration may have asked for any free port."""
         self._server = server
+        self._listen = listen
         for agent in self._agents.values():
             await self._announce(agent.record.port)
 
@@ -431,10 +434,9 @@ class Manager:
             return Profile(name=record.profile, command=record.profile)
 
     def _endpoint(self, record: AgentRecord) -> str:
-        api = self._settings.config.api
-        if api.agent_ports:
+        if self._settings.config.api.agent_ports:
             return f"http://localhost:{record.port}"
-        return f"http://{api.listen}/agents/{record.name}"
+        return f"http://{self._listen}/agents/{record.name}"
 
     async def _announce(self, port: int) -> None:
         sock = self._roster.take_socket(port) if self._server is not None else None

@@ -56,7 +56,7 @@ async def serving(control: FakeControl, home: Path, **limits: Any) -> AsyncGener
     servers = ApiServers(context)
     async with AsyncExitStack() as stack:
         stack.push_async_callback(servers.close)
-        port = await servers.start_main("127.0.0.1", 0)
+        port = int((await servers.start_main("127.0.0.1", 0)).rpartition(":")[2])
         path = home / "run" / "control.sock"
         await servers.start_unix(path)
         sock = socket.create_server(("127.0.0.1", 0))
