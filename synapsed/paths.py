@@ -98,6 +98,10 @@ class Paths(NamedTuple):  # a dataclass would cost every call of the person's to
     def external(self) -> Path:
         return self.a2a / "external"
 
+    def inbox(self, agent_id: str) -> Path:
+        """Files that came with messages for the agent."""
+        return self.agent(agent_id) / "inbox"
+
     def agent(self, agent_id: str) -> Path:
         """The state directory of one agent: spool, journal, exit record, inbox, hooks."""
         return self.state / "agents" / agent_id

@@ -56,6 +56,16 @@ def _compiles(pattern: str) -> str:
 Pattern = Annotated[str, AfterValidator(_compiles)]
 
 
+def _names_path(wording: str) -> str:
+    if "{path}" not in wording:
+        raise ValueError("must have {path} in it")
+    return wording
+
+
+FileWording = Annotated[str, AfterValidator(_names_path)]
+"""Words about a file: `{path}` and `{bytes}` are replaced."""
+
+
 class _Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -107,7 +117,15 @@ class Delivery(_Section):
     """What a line break within a message is typed as."""
     clear: str = "\x15"
     """Keys that empty the composer; used only on text that synapsed itself put there."""
-    max_bytes: int = Field(default=1 << 20, ge=1)
+    max_bytes: int = Field(default=49 << 10, ge=1)
+    """What is longer (48 KiB and the mark of a sender) is written into the agent's inbox, and `long_text` is typed."""
+    long_text: FileWording = (
+        "My message is in the file {path} ({bytes} bytes). Read the whole file, then do what it says."
+    )
+    file_text: FileWording = "Attached file: {path}"
+    """What is typed for a file part, or for large data. `{path}` is absolute."""
+    inbox_args: list[str] = []
+    """Arguments by which the program may read its inbox, `{inbox}`, without asking."""
 
 
 class Dialog(_Section):

@@ -204,7 +204,7 @@ def _whole(value: Any) -> Any:
 
 
 def message_from(message: pb.Message) -> Message:
-    """A user's message. Raises A2aError: -32602 for what is missing, -32005 where no part of it can be typed."""
+    """A user's message. Raises A2aError: -32602 for what is missing, -32005 for a blank one."""
     if not message.message_id:
         raise invalid_params("message.messageId", "is required")
     if message.role != pb.Role.ROLE_USER:
@@ -212,10 +212,11 @@ def message_from(message: pb.Message) -> Message:
     if not message.parts:
         raise invalid_params("message.parts", "must not be empty")
     parts = [_part_from(part, index) for index, part in enumerate(message.parts)]
-    if not any(isinstance(part, TextPart) and part.text.strip() for part in parts):
-        raise A2aError(CONTENT_TYPE_NOT_SUPPORTED, "a message needs a text part that is not blank: it is typed")
     metadata = struct_dict(message.metadata) if message.HasField("metadata") else None
-    return Message(role="user", parts=parts, message_id=message.message_id, metadata=metadata)
+    ours = Message(role="user", parts=parts, message_id=message.message_id, metadata=metadata)
+    if ours.blank:
+        raise A2aError(CONTENT_TYPE_NOT_SUPPORTED, "the message is blank: there is nothing to type")
+    return ours
 
 
 def _part_from(part: pb.Part, index: int) -> Part:

@@ -28,11 +28,11 @@ def signed(request: SendRequest, rights: Rights, control: Control) -> SendReques
 
 
 async def send(request: web.Request, control: Control, agent_id: str, wanted: SendRequest) -> Task:
-    """Hand a message to the agent's mailbox. Raises InvalidRequest for one without text; Forbidden where an agent
-    would answer a prompt."""
+    """Hand a message to the agent's mailbox. Raises InvalidRequest for a blank one; Forbidden where an agent would
+    answer a prompt."""
     rights = rights_of(request)
-    if not wanted.message.text.strip():
-        raise InvalidRequest("message.parts: needs a text part that is not blank", field="message.parts")
+    if wanted.message.blank:
+        raise InvalidRequest("message.parts: the message is blank", field="message.parts")
     if wanted.task_id is not None:
         rights.require_person("answer prompts")
     # A client that leaves in the middle must not leave a message half accepted.

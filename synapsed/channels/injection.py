@@ -32,7 +32,7 @@ __all__ = [
 
 HOOK_CLIENT = Path(__file__).parent.parent / "hookclient.py"
 _CONTEXT_FILE = "context.json"
-_PLACEHOLDER = re.compile(r"\{(?:(hook|hook_json|file):([\w.-]+)|(port|agent_dir|conversation))\}")
+_PLACEHOLDER = re.compile(r"\{(?:(hook|hook_json|file):([\w.-]+)|(port|agent_dir|inbox|conversation))\}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +55,11 @@ class LaunchContext:
     def hooks(self) -> Path:
         """The maildir of the agent's hooks."""
         return self.agent_dir / "hooks"
+
+    @property
+    def inbox(self) -> Path:
+        """Files that came with messages."""
+        return self.agent_dir / "inbox"
 
     @property
     def launch_dir(self) -> Path:
@@ -113,8 +118,8 @@ def without_nesting(environ: Mapping[str, str], patterns: Iterable[str]) -> dict
 
 
 def plan(profile: Profile, context: LaunchContext, *, resume: bool, args: Iterable[str] = ()) -> LaunchPlan:
-    """The command line is: command, arguments that resume (or begin) a conversation, the profile's, the channels' in
-    order of rank, and `args`, the person's own.
+    """The command line is: command, arguments that resume (or begin) a conversation, the inbox's, the profile's, the
+    channels' in order of rank, and `args`, the person's own.
 
     `resume` goes on with `context.conversation` where the profile knows how. ConfigError names the profile's file
     where a placeholder leads nowhere.
@@ -124,6 +129,7 @@ def plan(profile: Profile, context: LaunchContext, *, resume: bool, args: Iterab
     names = {name: context.launch_dir / name for channel in channels for name in channel.files}
     expand = _expander(profile, context, names)
     conversation = profile.resume.args if resume else profile.resume.fresh_args
+    inbox = profile.delivery.inbox_args
     injected = [text for channel in channels for text in channel.args]
     env = dict(profile.env)
     files: dict[Path, bytes] = {}
@@ -132,7 +138,7 @@ def plan(profile: Profile, context: LaunchContext, *, resume: bool, args: Iterab
         for name, content in channel.files.items():
             files[names[name]] = json.dumps(_expanded(content, expand), ensure_ascii=False, indent=1).encode()
     return LaunchPlan(
-        argv=(command, *map(expand, conversation), *fixed, *map(expand, injected), *args),
+        argv=(command, *map(expand, conversation), *map(expand, inbox), *fixed, *map(expand, injected), *args),
         env=env,
         unset_env=tuple(profile.unset_env),
         files=files,
@@ -141,6 +147,7 @@ def plan(profile: Profile, context: LaunchContext, *, resume: bool, args: Iterab
 
 def prepare(context: LaunchContext, launch: LaunchPlan) -> None:
     """Make the agent's directories (0700), empty its maildir and write the launch's files (0600). Call it in a thread.
+    Its inbox keeps what is in it.
 
     Reports of an earlier launch say nothing about this one, and after a reboot their times would lie. OSError where
     the disk refuses.
@@ -149,6 +156,7 @@ def prepare(context: LaunchContext, launch: LaunchPlan) -> None:
     for stale in (context.hooks, context.launch_dir):
         if stale.is_dir():
             shutil.rmtree(stale)
+    context.inbox.mkdir(mode=0o700, exist_ok=True)
     for folder in (context.hooks, context.hooks / "tmp", context.hooks / "new", context.launch_dir):
         folder.mkdir(mode=0o700)
     for path, content in {**launch.files, context.launch_dir / _CONTEXT_FILE: context.dump()}.items():
@@ -163,7 +171,12 @@ def _hook_command(context: LaunchContext, event: str) -> str:
 
 
 def _expander(profile: Profile, context: LaunchContext, files: Mapping[str, Path]) -> Callable[[str], str]:
-    plain = {"port": context.port, "agent_dir": context.agent_dir, "conversation": context.conversation}
+    plain = {
+        "port": context.port,
+        "agent_dir": context.agent_dir,
+        "inbox": context.inbox,
+        "conversation": context.conversation,
+    }
 
     def replacement(match: re.Match[str]) -> str:
         kind, name, word = match.groups()

@@ -114,6 +114,11 @@ class Message(_Model):
         """The text parts, joined by newlines."""
         return "\n".join(part.text for part in self.parts if isinstance(part, TextPart))
 
+    @property
+    def blank(self) -> bool:
+        """Nothing but white space."""
+        return not self.text.strip() and all(isinstance(part, TextPart) for part in self.parts)
+
 
 class Artifact(_Model):
     """A piece of an answer. `type` is `text`, `code`, `file` or `data` (S2)."""

@@ -27,6 +27,7 @@ from synapsed.model.events import ActivityChanged
 from synapsed.model.records import AgentRecord, TurnRecord
 from synapsed.model.task import Prompt, Task, TaskState
 from synapsed.profiles import Profile
+from synapsed.supervisor import letters
 from synapsed.supervisor.desk import Desk
 from synapsed.supervisor.inbox import Fact
 from synapsed.supervisor.links import LaunchPlan, LinkFactory, Timers
@@ -56,11 +57,13 @@ class Agent:
         clock: Clock,
         timers: Timers,
         spool: Path,
+        inbox: Path,
         changed: Callable[["Agent"], None],
     ) -> None:
         self._store = store
         self._clock = clock
         self._spool = spool
+        self._inbox = inbox
         self._changed = changed
         self._shell = Shell(record.name, timers=timers, handle=self._handle)
         self.program = Program(
@@ -81,6 +84,8 @@ class Agent:
             shell=self._shell,
             link=lambda: self.program.link,
             parsers=profile.parsers,
+            delivery=profile.delivery,
+            inbox=inbox,
         )
         self._seen: LinkObserved | None = None
         self._since = record.changed_at or record.created_at
@@ -163,6 +168,16 @@ class Agent:
                 self._polling = self._shell.spawn(link.poke())
         elif self.desk.queue:
             self._shell.post(self.desk.pump)
+
+    async def tidy(self) -> None:
+        """Remove old files of finished tasks from the inbox."""
+        try:
+            removed = await asyncio.to_thread(letters.tidy, self._inbox, self.desk.open_tasks, now=self._clock.wall())
+        except OSError as error:
+            self._shell.log.warning("the inbox cannot be tidied", error=str(error))
+        else:
+            if removed:
+                self._shell.log.info("old files removed from the inbox", count=removed)
 
     async def close(self) -> None:
         """Let go of the program, which lives on."""

@@ -6,7 +6,8 @@ lost, over a kill -9 at any point:
 1. the task is durable before `accept` returns;
 2. the task is `working` and its turn recorded before the link is told of it;
 3. the link's own record is durable before the link acts on it (LinkTurnRecord, `recorded`);
-4. the task's end is durable before the next task is taken.
+4. the files that go with a message are written before it is typed;
+5. the task's end is durable before the next task is taken.
 
 A task ends by what the link reports of its turn and by nothing else. What is asked of a running turn (`interrupt`) is
 an operation: its outcome is believed when the link confirms it.
@@ -15,6 +16,7 @@ an operation: its outcome is believed when the link confirms it.
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from synapsed.clock import Clock
 from synapsed.errors import NotWaiting, SynapsedError, TaskNotCancelable, TaskNotFound
@@ -38,8 +40,9 @@ from synapsed.model.agent import Activity
 from synapsed.model.events import InputProvided
 from synapsed.model.records import TurnRecord
 from synapsed.model.task import INTERRUPTED_STATES, Artifact, Prompt, Task, TaskState
+from synapsed.profiles import Delivery as DeliverySpec
 from synapsed.profiles import Parsers
-from synapsed.supervisor import turns
+from synapsed.supervisor import letters, turns
 from synapsed.supervisor.answers import answer_blocks
 from synapsed.supervisor.links import Timer
 from synapsed.supervisor.mailbox import Mailbox
@@ -86,7 +89,11 @@ class Desk:
         shell: Shell,
         link: Callable[[], AgentLink | None],
         parsers: Parsers,
+        delivery: DeliverySpec,
+        inbox: Path,
     ) -> None:
+        self._delivery = delivery
+        self._inbox = inbox
         self._agent_id = agent_id
         self._store = store
         self._clock = clock
@@ -108,6 +115,15 @@ class Desk:
     def current(self) -> Task | None:
         """The task being worked on."""
         return self._turn.task if self._turn else None
+
+    @property
+    def open_tasks(self) -> list[str]:
+        """Ids of the tasks that wait or are worked on."""
+        return [task.id for task in self._mailbox] + ([self._turn.task.id] if self._turn else [])
+
+    def compose(self, task: Task) -> letters.Letter:
+        """What is to be typed for the task. Raises InvalidRequest, TooLarge."""
+        return letters.compose(task, self._delivery, self._inbox)
 
     def waits(self, task_id: str) -> bool:
         return task_id in self._mailbox
@@ -329,21 +345,18 @@ class Desk:
 
     def _deliver(self, link: AgentLink) -> None:
         assert self._turn is not None
-        task, record = self._turn.task, self._turn.record
-        delivery = Delivery(
-            task_id=task.id,
-            text=turns.typed_text(task),
-            command=task.metadata.get(turns.COMMAND) is True,
-            record=record,
-        )
-        self._shell.spawn(self._delivering(link, delivery))
+        self._shell.spawn(self._delivering(link, self._turn.task, self._turn.record))
 
-    async def _delivering(self, link: AgentLink, delivery: Delivery) -> None:
+    async def _delivering(self, link: AgentLink, task: Task, record: TurnRecord) -> None:
         try:
-            await link.deliver(delivery)
-        except SynapsedError as error:
-            message = error.message
-            self._shell.post(lambda: self._not_delivered(delivery.task_id, message))
+            letter = self.compose(task)
+            if letter.enclosures and not turns.is_submitted(record):
+                await asyncio.to_thread(letters.put, self._inbox, letter.enclosures)
+            command = task.metadata.get(turns.COMMAND) is True
+            await link.deliver(Delivery(task_id=task.id, text=letter.text, command=command, record=record))
+        except (SynapsedError, OSError) as error:
+            message = error.message if isinstance(error, SynapsedError) else f"its files cannot be written: {error}"
+            self._shell.post(lambda: self._not_delivered(task.id, message))
 
     async def _not_delivered(self, task_id: str, message: str) -> None:
         turn = self._turn

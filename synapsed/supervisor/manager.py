@@ -28,7 +28,6 @@ from synapsed.errors import (
     SynapsedError,
     TaskNotCancelable,
     TaskNotFound,
-    TooLarge,
     UnknownAgent,
     UnknownProfile,
 )
@@ -39,7 +38,7 @@ from synapsed.model.records import AgentRecord
 from synapsed.model.task import Task, new_id
 from synapsed.paths import Paths
 from synapsed.profiles import Profile, ProfileLibrary
-from synapsed.supervisor import environment, turns, views
+from synapsed.supervisor import environment, letters, turns, views
 from synapsed.supervisor.agent import Agent
 from synapsed.supervisor.ancestry import Root, owner_of
 from synapsed.supervisor.links import LaunchPlan, LinkFactory, Timer, Timers
@@ -117,6 +116,7 @@ class Manager:
         self._agents: dict[str, Agent] = {}
         self._tokens: dict[str, str] = {}
         self._sweeper: Timer | None = None
+        self._tidier: Timer | None = None
         self._background: set[asyncio.Task[None]] = set()
         self._closed = False
         self._registry_due = clock.monotonic()
@@ -154,6 +154,7 @@ class Manager:
         """Take up every program that lives; apply the restart policy to those that ended meanwhile."""
         await self._each(lambda agent: agent.adopt(), self._agents.values())
         await self._sweep_registry()
+        self._tidy_again()
 
     async def autostart(self) -> None:
         """Start the configured agents that say so; one that cannot be started is retried by its policy."""
@@ -169,8 +170,9 @@ class Manager:
         if self._closed:
             return
         self._closed = True
-        if self._sweeper is not None:
-            self._sweeper.cancel()
+        for timer in (self._sweeper, self._tidier):
+            if timer is not None:
+                timer.cancel()
         if not keep_agents:
             await self._each(lambda agent: agent.stop(), self._agents.values())
         await self._each(lambda agent: agent.close(), self._agents.values())
@@ -320,9 +322,7 @@ class Manager:
             updated_at=now,
             priority=request.priority,
         )
-        size, limit = len(turns.typed_text(task).encode()), agent.profile.delivery.max_bytes
-        if size > limit:
-            raise TooLarge(f"the message has {size} bytes; {agent.record.name} takes at most {limit}", limit=limit)
+        agent.desk.compose(task)  # what cannot be delivered is refused now
         return await agent.send(task)
 
     async def interrupt(self, agent_id: str) -> bool:
@@ -389,6 +389,7 @@ class Manager:
             clock=self._clock,
             timers=self._timers,
             spool=self._settings.paths.agent(record.id) / "spool",
+            inbox=self._settings.paths.inbox(record.id),
             changed=self._publish,
         )
         self._agents[record.id] = agent
@@ -464,6 +465,10 @@ class Manager:
         for agent in self._agents.values():
             agent.sweep()
         self._sweeper = self._timers.call_later(SWEEP_S, self._sweep_again)
+
+    def _tidy_again(self) -> None:
+        self._spawn(self._each(lambda agent: agent.tidy(), self._agents.values()))
+        self._tidier = self._timers.call_later(letters.TIDY_EVERY_S, self._tidy_again)
 
     async def _each(self, work: Callable[[Agent], Awaitable[None]], agents: Iterable[Agent]) -> None:
         """Do `work` for each, some at a time; one that fails is told and does not keep the others."""

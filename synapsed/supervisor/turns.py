@@ -42,18 +42,15 @@ __all__ = [
     "is_submitted",
     "progressed",
     "returned",
+    "sender_id",
     "submitted",
     "text_of",
-    "typed_text",
     "waiting",
     "working_again",
 ]
 
 COMMAND = "command"
 """Key of a task's metadata: its text may be a command of the program."""
-
-_SHORT_ID = 8
-"""Characters of a task's id in `[A2A:<task8>:<sender_id>]`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,9 +133,9 @@ def is_submitted(record: TurnRecord) -> bool:
 
 
 def text_of(message: Message) -> str:
-    """What of a message can be typed: text as it is, data as JSON, a file by its address.
+    """What of an answer to a prompt can be typed: text as it is, data as JSON, a file by its address.
 
-    Raises InvalidRequest for an empty message, UnsupportedMedia for a file that came by value.
+    Raises InvalidRequest for an empty one, UnsupportedMedia for a file that came by value.
     """
     pieces = []
     for part in message.parts:
@@ -150,20 +147,11 @@ def text_of(message: Message) -> str:
             case FilePart() if part.file.uri is not None:
                 pieces.append(f"{part.file.name}: {part.file.uri}" if part.file.name else part.file.uri)
             case FilePart():
-                raise UnsupportedMedia(
-                    "a file's content cannot be typed into a terminal: send its path or address", part="file"
-                )
+                raise UnsupportedMedia("a prompt cannot be answered with a file's content", part="file")
     text = "\n".join(pieces)
     if not text.strip():
         raise InvalidRequest("the message is empty")
     return text
-
-
-def typed_text(task: Task) -> str:
-    """What is typed for `task` (DESIGN §5): the text, marked with the sender where one is told."""
-    text = text_of(task.message)
-    sender = sender_id(task)
-    return f"[A2A:{task.id[:_SHORT_ID]}:{sender}] {text}" if sender else text
 
 
 def sender_id(task: Task) -> str | None:

@@ -195,7 +195,6 @@ def test_a_message_comes_in():
         (pb.Message(message_id="m", role="ROLE_USER"), -32602),
         (pb.Message(message_id="m", role="ROLE_USER", parts=[pb.Part()]), -32602),
         (pb.Message(message_id="m", role="ROLE_USER", parts=[pb.Part(text=" ")]), -32005),
-        (pb.Message(message_id="m", role="ROLE_USER", parts=[pb.Part(raw=b"x")]), -32005),
     ],
 )
 def test_messages_that_are_refused(message, code):

@@ -383,7 +383,7 @@ async def test_versions(api: Api, headers, query, served):
         ({"message": MESSAGE, "configuration": []}, -32602, "configuration"),
         ({"message": MESSAGE, "configuration": {"historyLength": -1}}, -32602, "historyLength"),
         ({"message": MESSAGE, "metadata": {"synapsed": {"priority": 9}}}, -32602, "metadata.synapsed.priority"),
-        ({"message": MESSAGE | {"parts": [{"data": {}}]}}, -32005, None),
+        ({"message": MESSAGE | {"parts": [{"text": " "}]}}, -32005, None),
         ({"message": MESSAGE, "configuration": {"taskPushNotificationConfig": {"url": "http://x"}}}, -32003, None),
         ({"message": MESSAGE | {"taskId": "nope"}}, -32001, None),
     ],

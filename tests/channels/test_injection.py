@@ -25,6 +25,7 @@ def test_claude_gets_its_hooks_by_a_settings_file_and_a_conversation_of_our_choi
     file = launch.context.launch_dir / "claude-settings.json"
     assert got.argv == (
         *("claude", "--session-id", launch.context.conversation),
+        *("--allowedTools", f"Read(/{launch.context.inbox}/**)"),
         *("--permission-mode", "default", "--settings", str(file), "--model", "x"),
     )
     stop = json.loads(got.files[file])["hooks"]["Stop"][0]["hooks"][0]

@@ -1,6 +1,7 @@
 """Tasks of one agent: order, durability before acts, ends, interruption, input."""
 
 import asyncio
+import os
 
 import pytest
 
@@ -13,7 +14,6 @@ from synapsed.errors import (
     StoreError,
     TaskNotCancelable,
     TooLarge,
-    UnsupportedMedia,
 )
 from synapsed.interfaces import (
     LinkTurnFailed,
@@ -26,7 +26,8 @@ from synapsed.interfaces import (
 from synapsed.model.agent import Activity
 from synapsed.model.events import InputProvided, TaskArtifactAdded, TaskStatusChanged
 from synapsed.model.records import TurnRecord
-from synapsed.model.task import DataPart, FileContent, FilePart, Message, TaskState, TextPart
+from synapsed.model.task import FileContent, FilePart, Message, TaskState, TextPart
+from synapsed.supervisor import letters
 from tests.fakes.clock import until
 from tests.supervisor.world import PERMISSION, World
 
@@ -128,14 +129,69 @@ async def test_a_command_is_marked(world: World) -> None:
     assert world.link.deliveries[0].command
 
 
-async def test_data_and_addresses_of_files_are_typed_content_is_not(world: World) -> None:
+async def test_what_cannot_be_typed_is_in_the_inbox_before_the_message_is_delivered(world: World) -> None:
     await world.start()
-    parts = [TextPart(text="look"), DataPart(data={"a": 1}), FilePart(file=FileContent(name="f", uri="file:///f"))]
-    await world.manager.send(AGENT, SendRequest(message=Message(parts=parts)))
+    inbox = world.paths.inbox(AGENT)
+    parts = [TextPart(text="look"), FilePart(file=FileContent(name="../a b.txt", bytes="aGVsbG8="))]
+    deliver, found = world.link.deliver, []
+
+    async def looking(delivery):
+        found.extend((path.name, path.read_bytes(), path.stat().st_mode & 0o777) for path in inbox.iterdir())
+        await deliver(delivery)
+
+    world.link.deliver = looking
+    task = await world.manager.send(AGENT, SendRequest(message=Message(parts=parts)))
     await world.delivered()
-    assert world.link.deliveries[0].text == 'look\n{\n  "a": 1\n}\nf: file:///f'
-    with pytest.raises(UnsupportedMedia):
-        await world.manager.send(AGENT, SendRequest(message=Message(parts=[FilePart(file=FileContent(bytes="eA=="))])))
+    name = f"{task.id[:8]}-a_b.txt"
+    assert found == [(name, b"hello", 0o600)]
+    assert world.link.deliveries[0].text == f"look\nAttached file: {inbox / name}"
+
+
+async def test_a_delivery_taken_up_again_has_the_same_words_and_files(world: World) -> None:
+    await world.start()
+    task = await world.send(AGENT, "long " * 20_000)
+    await world.delivered()
+    (path,) = world.paths.inbox(AGENT).iterdir()
+    path.unlink()
+    before = world.link.deliveries[0].text
+    assert str(path) in before
+    await world.daemon()
+    await world.delivered()
+    assert world.link.deliveries[0].text == before
+    assert path.read_text() == "long " * 20_000
+    world.link.submit()
+    await until(lambda: world.manager.view(AGENT).activity is Activity.BUSY)
+    path.write_text("the agent's own")
+    await world.daemon()
+    await world.delivered()
+    assert path.read_text() == "the agent's own", "what was submitted is not written again"
+    assert world.manager.view(AGENT).task == task.id
+
+
+async def test_files_that_cannot_be_written_are_told(world: World) -> None:
+    await world.start()
+    world.paths.agent(AGENT).mkdir(parents=True)
+    world.paths.inbox(AGENT).write_text("in the way")
+    task = await world.send(AGENT, "x" * 60_000)
+    failed = await world.task_is(task.id, TaskState.FAILED)
+    assert failed.error is not None
+    assert failed.error.code == "UNDELIVERED"
+    assert "files cannot be written" in failed.error.message
+    assert world.link.deliveries == []
+
+
+async def test_old_files_go_at_the_start_and_daily(world: World) -> None:
+    inbox = world.paths.inbox(AGENT)
+    await world.start()
+    for name in ("00000000-old", "11111111-new"):
+        letters.put(inbox, [letters.Enclosure(name, b"x")])
+    os.utime(inbox / "00000000-old", (0, world.clock.wall() - letters.FINISHED_KEPT_S - 1))
+    os.utime(inbox / "11111111-new", (0, world.clock.wall()))
+    await world.daemon()
+    await until(lambda: [path.name for path in inbox.iterdir()] == ["11111111-new"])
+    os.utime(inbox / "11111111-new", (0, 1))
+    world.clock.advance(letters.TIDY_EVERY_S + 1)
+    await until(lambda: not list(inbox.iterdir()))
 
 
 async def test_bad_messages_are_refused(world: World) -> None:
@@ -144,7 +200,12 @@ async def test_bad_messages_are_refused(world: World) -> None:
         with pytest.raises(InvalidRequest):
             await world.send(AGENT, **bad)
     with pytest.raises(TooLarge):
-        await world.send(AGENT, "x" * (1 << 21))
+        await world.send(AGENT, "x" * (1 << 20) + "x")
+    with pytest.raises(TooLarge):
+        await world.send(AGENT, "/x" * 60_000, command=True)
+    for content in (FileContent(bytes="no base64!"), FileContent(name="nothing")):
+        with pytest.raises(InvalidRequest):
+            await world.manager.send(AGENT, SendRequest(message=Message(parts=[FilePart(file=content)])))
     assert await world.store.open_tasks() == []
 
 
