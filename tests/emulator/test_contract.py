@@ -3,7 +3,7 @@
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from synapsed.terminal import redraw as redraws
@@ -188,6 +188,8 @@ DRAWN = st.lists(
 
 @settings(max_examples=300, deadline=None)
 @given(data=DRAWN, cols=st.integers(2, 14), rows=st.integers(1, 6), scrollback=st.booleans())
+@example(data="word \x1b[1;31m漢字".encode(), cols=5, rows=2, scrollback=False)
+@example(data="word\x1b[1;31m漢字".encode(), cols=5, rows=2, scrollback=True)
 def test_any_drawing_survives_the_round_trip(data: bytes, cols: int, rows: int, scrollback: bool) -> None:
     original, copy = Screen(cols, rows), Screen(cols, rows)
     original.feed(data)
