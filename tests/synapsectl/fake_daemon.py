@@ -6,6 +6,7 @@ so that the tool may be called in the test's thread or as a process.
 
 import asyncio
 import json
+import socket
 import threading
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
@@ -198,11 +199,18 @@ class FakeDaemon:
         self._end = asyncio.Event()
         runner = web.AppRunner(self._application(), shutdown_timeout=0.01, handler_cancellation=True)
         await runner.setup()
-        site = web.UnixSite(runner, self.socket)
+        listener = socket.socket(socket.AF_UNIX)
+        listener.bind(str(self.socket))
+        site = web.SockSite(runner, listener)
         await site.start()
         ready.set()
         await self._end.wait()
         self.socket.unlink(missing_ok=True)
+        # What was accepted a moment ago is a connection two turns later; asyncio loses it where the listener is closed
+        # in between.
+        self._loop.remove_reader(listener)
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
         await site.stop()
         server = runner.server
         assert server is not None
