@@ -108,17 +108,19 @@ class PtyLink:
         self._channels = channels
         self._store = store
         self._clock = clock
-        if checkpoint is not None and checkpoint.offset >= launch.spool_start:
+        # At the very offset where this launch began it is the last launch's screen.
+        if checkpoint is not None and checkpoint.offset > launch.spool_start:
             self._observer = TerminalObserver.restore(profile, checkpoint, clock.monotonic())
         else:
             cols, rows = size
             self._observer = TerminalObserver(profile, cols=cols, rows=rows, offset=launch.spool_start)
         self._checkpointed = self._observer.offset
+        self._started = self._observer.activity is not Activity.STARTING
+        """Whether a checkpoint says that the program has started: it is not taken for starting after a restart."""
         self._emit: Callable[[LinkEvent], None] = lambda _event: None
         self._client: KeeperClient | None = None
         self._keyboard = Keyboard(profile, self._type, self._fresh_look, self._until)
         self._viewers = Viewers(draw=self._draw, write=self._type, resize=self._resize)
-        self._look: Look | None = None
         self._told: LinkObserved | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._looked_at = 0.0
@@ -309,7 +311,8 @@ class PtyLink:
             return
         look = self._fresh_look()
         if self._turn is not None and not self._finishing:
-            error, interrupted = self._observer.chrome(self._turn.text)
+            at_rest = look.verdict.activity is Activity.READY  # before, what the chrome says of the turn is not asked
+            error, interrupted = self._observer.chrome(self._turn.text) if at_rest else (None, False)
             seen = turns.Seen(
                 verdict=look.verdict,
                 composer=look.composer.state,
@@ -325,7 +328,10 @@ class PtyLink:
     def _fresh_look(self) -> Look:
         now = self._clock.monotonic()
         self._looked_at = now
-        look = self._look = self._observer.look(now)
+        look = self._observer.look(now)
+        if not self._started and look.verdict.activity is not Activity.STARTING and not self._saving:
+            self._started = True
+            self._spawn(self._save_checkpoint())
         self._publish(look)
         for waiting in list(self._waiting_looks):
             wanted, future = waiting

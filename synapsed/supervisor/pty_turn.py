@@ -110,7 +110,8 @@ class TurnState(BaseModel):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
     """The screen was judged. `composer` is its state's word; `offset` the spool offset it shows; `error` and
-    `interrupted` are what the program's own chrome says below the turn's message; times are monotonic seconds."""
+    `interrupted` are what the chrome of a program that is ready says below the turn's message; times are monotonic
+    seconds."""
 
     verdict: Verdict
     composer: str

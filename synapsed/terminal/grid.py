@@ -2,10 +2,12 @@
 
 The emulator hands out the same `evp.Row` object for a row that shows what it showed, also after it moved, so what is
 derived of a row is kept by its identity. What a row does not tell is whether it was wrapped into the next: see
-`wraps`, which asks by moving the cursor or, where that would disturb, by formatting the screen and all its scrollback.
+`_wraps`, which asks by moving the cursor or, where that would disturb, by formatting the screen and all its scrollback.
+Asking costs more than all the rest: only rows that look like it are asked about, and all of them for `paint`.
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -100,7 +102,7 @@ class Grid:
         self._state = evp.RenderState(self._terminal)
         self._rows: tuple[evp.Row, ...] = ()
         self._lines: dict[evp.Row, _Line] = {}
-        self._wrapped: tuple[bool, ...] = ()
+        self._movable = True
         self.cursor = (0, 0)
         """(row, column), from 0, as of the last `refresh`."""
         self._styles: list[evp.Style] = []
@@ -132,7 +134,7 @@ class Grid:
         self._lines = {row: known.get(row) or _derive(row) for row in self._rows}
         column, row, _ = frame.cursor or (0, 0, False)
         self.cursor = (row, column)
-        self._wrapped = self._wraps(movable=movable)
+        self._movable = movable
         return frame
 
     def lines(self) -> tuple[tuple[str, ...], tuple[bool, ...]]:
@@ -143,13 +145,17 @@ class Grid:
         """
         lines = [self._lines[row] for row in self._rows]
         texts = [line.stripped for line in lines]
-        wrapped = list(self._wrapped)
-        for index, (line, below) in enumerate(pairwise(lines)):
-            if not wrapped[index]:
-                continue
-            wrapped[index] = bool(below.stripped) and len(line.text) - len(line.stripped) <= 1
-            if wrapped[index]:
-                texts[index] = line.text[:-1] if self._skips_last(index) else line.text
+        wrapped = [False] * len(lines)
+        asked = [
+            index
+            for index, (line, below) in enumerate(pairwise(lines))
+            if below.stripped and len(line.text) - len(line.stripped) <= 1
+        ]
+        for index in self._wraps(asked):
+            wrapped[index] = True
+            # A wide character that found one column left went to the next row and left that column blank.
+            spacer = lines[index + 1].wide_first and not lines[index].full
+            texts[index] = lines[index].text[:-1] if spacer else lines[index].text
         return tuple(texts), tuple(wrapped)
 
     def cells(self, index: int) -> list[Cell]:
@@ -165,11 +171,12 @@ class Grid:
         """The bytes that draw the rows, on a terminal in the state of `redraw.RESET`."""
         out = [b"\x1b[H"]
         lines = [self._lines[row] for row in self._rows]
+        wrapped = self._wraps(range(len(lines) - 1))
         for index, (row, line) in enumerate(zip(self._rows, lines, strict=True)):
-            if index + 1 < len(lines) and self._wrapped[index]:
+            if index in wrapped:
                 # Printed to its last column, it is wrapped by the next character: a wide one, which did not fit, or a
                 # blank one, which is printed over.
-                spacer = self._skips_last(index)
+                spacer = lines[index + 1].wide_first and not line.full
                 out.append(redraw.render_row(row, self._pens, full=True, spacer=spacer))
                 out.append(b"" if spacer else b" \r")
             else:
@@ -177,15 +184,6 @@ class Grid:
                     line.rendered = redraw.render_row(row, self._pens, full=False)
                 out += [line.rendered, b"\r\n"]
         return b"".join(out[:-1])
-
-    def _skips_last(self, index: int) -> bool:
-        """Whether a wide character found one column left in this row, and went to the next one.
-
-        It leaves that column blank, in its own pen: a blank of another pen is a space that was printed.
-        """
-        row, below = self._rows[index], self._rows[index + 1]
-        blank = self._lines[below].wide_first and not self._lines[row].full
-        return blank and self._pens[row.styles[-1]] == self._pens[below.styles[0]]
 
     def last_cell(self, index: int) -> tuple[str, int, bytes]:
         """The cell at the end of a row: its text, the column it begins in, and the bytes that print it."""
@@ -203,33 +201,35 @@ class Grid:
                 return index, max(column for column, text in enumerate(graphemes) if text != " ") + 1
         return -1, 0
 
-    def _wraps(self, *, movable: bool) -> tuple[bool, ...]:
-        """For each row, whether the terminal holds it to be wrapped into the next."""
+    def _wraps(self, asked: Sequence[int]) -> set[int]:
+        """Which of the rows the terminal holds to be wrapped into the next."""
+        if not asked:
+            return set()
         # A cursor in the last column may be waiting there to wrap, which a movement would end.
-        if movable and self.cursor[1] < len(self._rows[0].graphemes) - 1:
-            return self._probe()
-        return self._compare()
+        if self._movable and self.cursor[1] < len(self._rows[0].graphemes) - 1:
+            return self._probe(asked)
+        return self._compare().intersection(asked)
 
-    def _probe(self) -> tuple[bool, ...]:
+    def _probe(self, asked: Sequence[int]) -> set[int]:
         """Ask the cursor: with reverse wrapping (45) it steps back from a row's start only over a wrapped end."""
         terminal = self._terminal
-        last = len(self._rows) - 1
         before = [(mode, terminal.mode(mode)) for mode in _PROBE_MODES]
         for mode in _PROBE_MODES:
             terminal.set_mode(mode, mode in (7, 45))
         self._replies.clear()
         terminal.feed(
-            b"".join(b"\x1b[%d;1H\b\x1b[6n" % (index + 2) for index in range(last))
+            b"".join(b"\x1b[%d;1H\b\x1b[6n" % (index + 2) for index in asked)
             + b"\x1b[%d;%dH" % (self.cursor[0] + 1, self.cursor[1] + 1)
         )
         for mode, value in before:
             terminal.set_mode(mode, value)
-        return (*(row == index for index, (row, _) in enumerate(self._replies.positions())), False)
+        places = zip(asked, self._replies.positions(), strict=False)
+        return {index for index, (row, _) in places if row == index}
 
-    def _compare(self) -> tuple[bool, ...]:
+    def _compare(self) -> set[int]:
         """Ask the formatter, at the price of all the scrollback: join the rows, and read them from the end."""
         joined = format_screen(self._terminal, unwrap=True).rstrip("\n")
-        wrapped = [False] * len(self._rows)
+        wrapped = set()
         place = len(joined)
         for index in range(self.last_text()[0], 0, -1):
             text = self._lines[self._rows[index]].stripped
@@ -239,9 +239,10 @@ class Grid:
             if place and joined[place - 1] == "\n":
                 place -= 1
             elif place:
-                wrapped[index - 1] = bool(text)
+                if text:
+                    wrapped.add(index - 1)
                 place = len(joined[:place].rstrip(" "))
-        return tuple(wrapped)
+        return wrapped
 
     def _cell(self, text: str, width: int, index: int) -> Cell:
         known = self._cells.get((text, width, index))

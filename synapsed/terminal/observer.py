@@ -85,6 +85,11 @@ class TerminalObserver:
         self._changed_at = now
         return self
 
+    @property
+    def activity(self) -> Activity:
+        """By the last judgement."""
+        return self._activity
+
     def checkpoint(self) -> Checkpoint:
         """The screen as redraw bytes, at the offset of its last whole sequence."""
         screen = self.screen.snapshot()
@@ -172,7 +177,7 @@ class TerminalObserver:
 
     def mid_frame(self, now: float) -> bool:
         """The program is drawing: what is on the screen is half of it."""
-        return self.screen.snapshot().modes.synchronized and now - self._fed_at < FRAME_MAX_S
+        return self.screen.synchronized and now - self._fed_at < FRAME_MAX_S
 
     def chrome(self, message: str) -> tuple[tuple[str, str] | None, bool]:
         """What the program's own chrome says below `message`: an error as (code, words), and whether it says that the

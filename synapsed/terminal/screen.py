@@ -155,6 +155,11 @@ class Screen:
             self._snapshot = self._read()
         return self._snapshot
 
+    @property
+    def synchronized(self) -> bool:
+        """The program is drawing a frame (mode 2026): what the screen shows is half of it."""
+        return self._terminal.mode(2026)
+
     def text(self, *, scrollback: bool) -> str:
         """The screen as text, wrapped rows joined, blank rows at the end left out; with the rows above if wanted."""
         if scrollback:

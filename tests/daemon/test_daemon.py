@@ -37,6 +37,17 @@ async def test_a_daemon_killed_in_mid_turn_comes_back_and_the_turn_is_finished(h
     assert home.get("/agents/dummy/status")["context"].count("You said: ") == 1
 
 
+async def test_a_program_that_worked_is_busy_for_the_next_daemon_too(home: Home) -> None:
+    await home.up()
+    await home.start()
+    task = home.send("busy 30")
+    await eventually(lambda: home.agent()["activity"] == "busy", "the agent works")
+    await home.kill()
+    await home.up()
+    await eventually(lambda: home.agent()["activity"] == "busy", "it is not taken for starting")
+    assert home.agent()["task"] == task
+
+
 async def test_an_agent_that_is_killed_comes_back_and_answers(home: Home) -> None:
     await home.up()
     started = await home.start()

@@ -1,0 +1,29 @@
+"""The link to a program in a terminal: what it begins with."""
+
+import pytest
+
+from synapsed.model.records import Checkpoint, LaunchRecord
+from synapsed.profiles import Profile
+from synapsed.supervisor.pty_link import PtyLink
+from tests.fakes.clock import FakeClock
+from tests.fakes.store import MemoryStore
+
+
+@pytest.mark.parametrize(("offset", "shown"), [(99, ""), (100, ""), (105, "hello")])
+async def test_a_checkpoint_of_an_earlier_launch_is_not_this_launch_s_screen(offset: int, shown: str) -> None:
+    clock = FakeClock()
+    launch = LaunchRecord(
+        launch_id="new", socket="/none", keeper_pid=1, keeper_start=1, pid=2, pid_start=2, spool_start=100, started_at=0
+    )
+    checkpoint = Checkpoint(offset=offset, cols=80, rows=24, redraw=b"hello", state={"activity": "ready"})
+    link = PtyLink(
+        agent_id="a",
+        profile=Profile(name="a", command="a"),
+        launch=launch,
+        size=(80, 24),
+        checkpoint=checkpoint,
+        channels=[],
+        store=MemoryStore(clock),
+        clock=clock,
+    )
+    assert link.screen_text() == shown
