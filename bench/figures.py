@@ -1,6 +1,7 @@
 """What the benchmarks share: a daemon of their own, percentiles, and a line for each figure beside its bar."""
 
 import contextlib
+import os
 import statistics
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -8,18 +9,23 @@ from pathlib import Path
 
 from tests.support.daemon import Daemon
 
-__all__ = ["daemon", "percentile", "pss", "report"]
+__all__ = ["daemon", "environment", "milliseconds", "percentile", "pss", "report"]
 
 
 @contextlib.contextmanager
-def daemon() -> Iterator[Daemon]:
+def daemon(config: str = "") -> Iterator[Daemon]:
     """A real daemon in a temporary home; it and its agents are gone afterwards."""
     with tempfile.TemporaryDirectory(prefix="synapsed-bench-") as folder:
-        running = Daemon(Path(folder)).start()
+        running = Daemon(Path(folder), environ=environment(), config=config).start()
         try:
             yield running
         finally:
             running.end()
+
+
+def environment() -> dict[str, str]:
+    """The own one, but with compiled modules kept, as an installed package has them."""
+    return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
 
 def percentile(values: Sequence[float], share: float) -> float:

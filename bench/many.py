@@ -1,0 +1,125 @@
+"""Fifty agents: what each costs in memory, what all cost while idle, how soon they are back after kill -9.
+
+python -m bench many        (Linux: proportional memory and CPU times are read from /proc)
+"""
+
+import time
+
+import psutil
+
+from bench.figures import daemon, pss, report
+from tests.support.daemon import Daemon, eventually
+
+AGENTS = 50
+FIRST_PORT = 18140
+IDLE_S = 20.0
+KILLS = 3
+TURN_S = 15
+"""How long the turns run over which the daemon is killed: longer than the slowest way back."""
+
+CONFIG = '[api]\nlisten = "127.0.0.1:0"\nagent_ports = false\n' + "".join(
+    f'[agents.d{number}]\nprofile = "dummy"\nautostart = true\nport = {FIRST_PORT + number}\n'
+    for number in range(AGENTS)
+)
+
+
+def main() -> None:
+    with daemon(CONFIG) as running:
+        began = time.monotonic()
+        all_ready(running)
+        print(f"      {AGENTS} agents started in {time.monotonic() - began:.1f} s", flush=True)
+        memory(running)
+        idle(running)
+        killed(running)
+
+
+def all_ready(running: Daemon) -> None:
+    eventually(lambda: [a["activity"] for a in running.get("/agents").json] == ["ready"] * AGENTS, "all are ready")
+
+
+def processes(running: Daemon) -> tuple[psutil.Process, list[psutil.Process]]:
+    """The daemon, and the keepers: the parents of the programs."""
+    assert running.process is not None
+    keepers = [psutil.Process(agent["pid"]).parent() for agent in running.get("/agents").json]
+    assert all(keepers)
+    return psutil.Process(running.process.pid), [keeper for keeper in keepers if keeper is not None]
+
+
+def memory(running: Daemon) -> None:
+    main_process, keepers = processes(running)
+    own, theirs = pss(main_process.pid), sum(pss(keeper.pid) for keeper in keepers)
+    each = (own + theirs) / AGENTS / 2**20
+    report(
+        f"memory per agent, keeper and daemon's share, of {AGENTS}",
+        f"{each:.1f} MB PSS (daemon {own / 2**20:.0f} MB, a keeper {theirs / AGENTS / 2**20:.1f} MB)",
+        "≤ 10 MB",
+        held=each <= 10,
+    )
+
+
+def idle(running: Daemon) -> None:
+    main_process, keepers = processes(running)
+
+    def used() -> tuple[float, float]:
+        return cpu_s(main_process), sum(cpu_s(keeper) for keeper in keepers)
+
+    time.sleep(2)  # what being ready set off is over
+    own, theirs = used()
+    began = time.monotonic()
+    time.sleep(IDLE_S)
+    elapsed = time.monotonic() - began
+    own, theirs = (100 * (after - before) / elapsed for after, before in zip(used(), (own, theirs), strict=True))
+    report(
+        f"idle CPU, {AGENTS} agents",
+        f"{own + theirs:.2f} % of a core (daemon {own:.2f}, keepers {theirs:.2f})",
+        "≤ 1 %",
+        held=own + theirs <= 1,
+    )
+
+
+def cpu_s(process: psutil.Process) -> float:
+    times = process.cpu_times()
+    return times.user + times.system
+
+
+def killed(running: Daemon) -> None:
+    """From the kill (and the start of the next daemon right after it) until every agent's activity is known again, with
+    its turn under way; the programs draw ten times a second meanwhile. Then every turn must end right."""
+    back, used, right = [], [], 0
+    for kill in range(KILLS):
+        all_ready(running)
+        pids = {agent["name"]: agent["pid"] for agent in running.get("/agents").json}
+        tasks = {name: send(running, name, f"busy {TURN_S}\necho {kill} {name}") for name in pids}
+        eventually(lambda: {a["activity"] for a in running.get("/agents").json} == {"busy"}, "all are busy")
+        began = time.monotonic()
+        running.kill9()
+        running.start()
+        eventually(lambda pids=pids: {a["name"]: a["pid"] for a in working(running)} == pids, "all are back")
+        back.append(time.monotonic() - began)
+        assert running.process is not None
+        used.append(cpu_s(psutil.Process(running.process.pid)))
+        for name, task in tasks.items():
+            done = running.task_in(task, "completed", "failed", "canceled")
+            right += done["status"] == "completed" and done["artifacts"][-1]["parts"][0]["text"].endswith(
+                f"{kill} {name}"
+            )
+    report(
+        f"kill -9 → {AGENTS} agents back, turns going on",
+        f"{', '.join(f'{took:.2f}' for took in back)} s ({min(used):.2f} s of CPU), {right} of {AGENTS * KILLS} right",
+        "≤ 2 s, all right",
+        held=sorted(back)[KILLS // 2] <= 2 and right == AGENTS * KILLS,
+    )
+
+
+def working(running: Daemon) -> list[dict[str, str]]:
+    return [a for a in running.get("/agents").json if a["state"] == "running" and a["activity"] == "busy" and a["task"]]
+
+
+def send(running: Daemon, name: str, text: str) -> str:
+    body = {"message": {"role": "user", "parts": [{"type": "text", "text": text}]}}
+    task_id: str = running.post(f"/agents/{name}/tasks/send", body).json["task"]["id"]
+    return task_id
+
+
+if __name__ == "__main__":
+    main()
