@@ -1,153 +1,146 @@
 """The real daemon with the scripted agent: start and end, signals, kills, what is left."""
 
-import asyncio
 import os
 import signal
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
 import pytest
 
 from synapsed.cli import main
-from tests.daemon.running import Home, eventually
+from tests.support.daemon import ANY_PORTS, PATIENCE_S, Daemon, eventually
 
 
 @pytest.fixture
-async def home(tmp_path: Path) -> AsyncIterator[Home]:
-    home = Home(tmp_path)
-    yield home
-    await home.down()
+def daemon(tmp_path: Path) -> Iterator[Daemon]:
+    """Not started yet; whatever the test leaves of it ends."""
+    daemon = Daemon(tmp_path, config=ANY_PORTS)
+    yield daemon
+    daemon.end()
 
 
-async def test_a_daemon_killed_in_mid_turn_comes_back_and_the_turn_is_finished(home: Home) -> None:
-    await home.up()
-    started = await home.start()
+def test_a_daemon_killed_in_mid_turn_comes_back_and_the_turn_is_finished(daemon: Daemon) -> None:
+    daemon.start()
+    started = daemon.start_agent()
     pid = started["pid"]
-    task = home.send("busy 1\nonce")
-    await eventually(lambda: home.agent()["activity"] == "busy", "the agent works")
-    await home.kill()
+    task = daemon.send("busy 1\nonce")
+    eventually(lambda: daemon.agent()["activity"] == "busy", "the agent works")
+    daemon.kill9()
     assert psutil.pid_exists(pid)
-    await home.up()
-    done = await home.settled(task)
+    daemon.start()
+    done = daemon.ended(task)
     assert done["status"] == "completed", done
-    assert home.agent()["pid"] == pid
-    assert home.agent()["restarts"] == 0
-    assert home.get("/agents/dummy/status")["context"].count("You said: ") == 1
+    assert daemon.agent()["pid"] == pid
+    assert daemon.agent()["restarts"] == 0
+    assert daemon.get("/agents/dummy/status").json["context"].count("You said: ") == 1
 
 
-async def test_a_program_that_worked_is_busy_for_the_next_daemon_too(home: Home) -> None:
-    await home.up()
-    await home.start()
-    task = home.send("busy 30")
-    await eventually(lambda: home.agent()["activity"] == "busy", "the agent works")
-    await home.kill()
-    await home.up()
-    await eventually(lambda: home.agent()["activity"] == "busy", "it is not taken for starting")
-    assert home.agent()["task"] == task
+def test_a_program_that_worked_is_busy_for_the_next_daemon_too(daemon: Daemon) -> None:
+    daemon.start()
+    daemon.start_agent()
+    task = daemon.send("busy 30")
+    eventually(lambda: daemon.agent()["activity"] == "busy", "the agent works")
+    daemon.kill9()
+    daemon.start()
+    eventually(lambda: daemon.agent()["activity"] == "busy", "it is not taken for starting")
+    assert daemon.agent()["task"] == task
 
 
-async def test_an_agent_that_is_killed_comes_back_and_answers(home: Home) -> None:
-    await home.up()
-    started = await home.start()
-    task = home.send("busy 30")
-    await eventually(lambda: home.agent()["activity"] == "busy", "the agent works")
+def test_an_agent_that_is_killed_comes_back_and_answers(daemon: Daemon) -> None:
+    daemon.start()
+    started = daemon.start_agent()
+    task = daemon.send("busy 30")
+    eventually(lambda: daemon.agent()["activity"] == "busy", "the agent works")
     os.kill(started["pid"], signal.SIGKILL)
-    failed = await home.settled(task)
+    failed = daemon.ended(task)
     assert failed["error"]["code"] == "AGENT_EXITED"
     assert failed["error"]["details"] == {"exit_code": -9, "signal": "SIGKILL"}
-    await eventually(lambda: home.agent()["activity"] == "ready" and home.agent()["restarts"] == 1, "it is back")
-    assert home.agent()["pid"] != started["pid"]
-    answered = await home.settled(home.send("hello"))
+    eventually(lambda: daemon.agent()["activity"] == "ready" and daemon.agent()["restarts"] == 1, "it is back")
+    assert daemon.agent()["pid"] != started["pid"]
+    answered = daemon.ended(daemon.send("hello"))
     assert answered["artifacts"][-1]["parts"][0]["text"] == "You said: hello"
     assert not psutil.pid_exists(started["pid"])
 
 
-async def test_an_exit_while_the_daemon_was_down(home: Home) -> None:
-    await home.up()
-    pid = (await home.start())["pid"]
-    task = home.send("busy 1\nexit 7")
-    await eventually(lambda: home.agent()["activity"] == "busy", "the agent works")
-    await home.kill()
-    await eventually(lambda: not psutil.pid_exists(pid), "the program is gone")
-    await home.up()
-    failed = await home.settled(task)
+def test_an_exit_while_the_daemon_was_down(daemon: Daemon) -> None:
+    daemon.start()
+    pid = (daemon.start_agent())["pid"]
+    task = daemon.send("busy 1\nexit 7")
+    eventually(lambda: daemon.agent()["activity"] == "busy", "the agent works")
+    daemon.kill9()
+    eventually(lambda: not psutil.pid_exists(pid), "the program is gone")
+    daemon.start()
+    failed = daemon.ended(task)
     assert (failed["error"]["code"], failed["error"]["details"]["exit_code"]) == ("AGENT_EXITED", 7)
-    await eventually(lambda: home.agent()["activity"] == "ready", "it is back")
-    assert home.agent()["restarts"] == 1
+    eventually(lambda: daemon.agent()["activity"] == "ready", "it is back")
+    assert daemon.agent()["restarts"] == 1
 
 
-async def test_sigterm_ends_the_agents_too(home: Home) -> None:
-    await home.up()
-    pid = (await home.start())["pid"]
+def test_sigterm_ends_the_agents_too(daemon: Daemon) -> None:
+    daemon.start()
+    pid = (daemon.start_agent())["pid"]
     keeper = psutil.Process(pid).ppid()
-    home.process.send_signal(signal.SIGTERM)
-    assert await home.ended() == 0
-    await eventually(lambda: not psutil.pid_exists(pid) and not psutil.pid_exists(keeper), "all is gone")
-    assert not home.socket.exists()
-    assert list((home.root / "a2a" / "registry").iterdir()) == []
-    await home.up()
-    assert home.agent()["state"] == "stopped"
+    assert daemon.signal(signal.SIGTERM) == 0
+    eventually(lambda: not psutil.pid_exists(pid) and not psutil.pid_exists(keeper), "all is gone")
+    assert not daemon.socket.exists()
+    assert list((daemon.home / "a2a" / "registry").iterdir()) == []
+    daemon.start()
+    assert daemon.agent()["state"] == "stopped"
 
 
-async def test_keep_agents(home: Home) -> None:
-    await home.up("--keep-agents")
-    pid = (await home.start())["pid"]
-    home.process.send_signal(signal.SIGINT)
-    assert await home.ended() == 0
+def test_keep_agents(daemon: Daemon) -> None:
+    daemon.start("--keep-agents")
+    pid = (daemon.start_agent())["pid"]
+    assert daemon.signal(signal.SIGINT) == 0
     assert psutil.pid_exists(pid)
-    await home.up()
-    await eventually(lambda: home.agent()["activity"] == "ready", "it is adopted")
-    assert home.agent()["pid"] == pid
+    daemon.start()
+    eventually(lambda: daemon.agent()["activity"] == "ready", "it is adopted")
+    assert daemon.agent()["pid"] == pid
 
 
-async def test_sighup_changes_nothing(home: Home) -> None:
-    await home.up()
-    home.process.send_signal(signal.SIGHUP)
-    await eventually(lambda: "SIGHUP" in home.log.read_text(), "it is logged")
-    assert home.get("/healthz")["status"] == "ok"
+def test_sighup_changes_nothing(daemon: Daemon) -> None:
+    daemon.start()
+    os.kill(daemon.pid, signal.SIGHUP)
+    eventually(lambda: "SIGHUP" in daemon.log(), "it is logged")
+    assert daemon.get("/healthz").json["status"] == "ok"
 
 
-async def test_a_second_daemon_leaves_the_first_unharmed(home: Home) -> None:
-    await home.up()
-    first = home.process
-    second = await home.spawn("run")
-    assert await asyncio.wait_for(second.wait(), 60) == 1
-    home.processes.remove(second)
-    assert f"(pid {first.pid})" in home.log.read_text()
-    assert home.get("/healthz")["status"] == "ok"
+def test_a_second_daemon_leaves_the_first_unharmed(daemon: Daemon) -> None:
+    daemon.start()
+    assert daemon.run().wait(PATIENCE_S) == 1
+    assert f"(pid {daemon.pid})" in daemon.log()
+    assert daemon.get("/healthz").json["status"] == "ok"
 
 
-async def test_the_agent_s_own_port_again_at_once_after_a_kill(home: Home) -> None:
-    await home.up()
-    port = (await home.start())["port"]
+def test_the_agent_s_own_port_again_at_once_after_a_kill(daemon: Daemon) -> None:
+    daemon.start()
+    port = (daemon.start_agent())["port"]
 
     def status() -> bytes:
-        with socket.create_connection(("127.0.0.1", port), timeout=60) as client:
+        with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S) as client:
             client.sendall(b"GET /status HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
             return b"".join(iter(lambda: client.recv(65536), b""))
 
-    assert b"200 OK" in await asyncio.to_thread(status)
-    await home.kill()
-    await home.up()
-    assert b"200 OK" in await asyncio.to_thread(status)
+    assert b"200 OK" in status()
+    daemon.kill9()
+    daemon.start()
+    assert b"200 OK" in status()
 
 
-async def test_directories_and_files_are_private(home: Home) -> None:
-    await home.up()
-    await home.start()
-    for path in [home.root / "state", home.root / "run", *(home.root / "state").rglob("*")]:
+def test_directories_and_files_are_private(daemon: Daemon) -> None:
+    daemon.start()
+    daemon.start_agent()
+    for path in [daemon.home / "state", daemon.home / "run", *(daemon.home / "state").rglob("*")]:
         assert path.lstat().st_mode & 0o077 == 0, path
-    assert home.socket.stat().st_mode & 0o077 == 0
+    assert daemon.socket.stat().st_mode & 0o077 == 0
 
 
-async def test_a_bad_configuration_is_told_and_nothing_started(home: Home) -> None:
-    (home.root / "config" / "config.toml").write_text("[api]\nlistn = 1\n")
-    process = await home.spawn("run")
-    assert await asyncio.wait_for(process.wait(), 60) == 2
-    assert "config.toml:2: unknown key 'api.listn'; did you mean 'listen'?" in home.log.read_text()
-    home.processes.clear()
+def test_a_bad_configuration_is_told_and_nothing_started(daemon: Daemon) -> None:
+    daemon.config_file.write_text("[api]\nlistn = 1\n")
+    assert daemon.run().wait(PATIENCE_S) == 2
+    assert "config.toml:2: unknown key 'api.listn'; did you mean 'listen'?" in daemon.log()
 
 
 def test_check_config_and_version(

@@ -16,7 +16,7 @@ from typing import Any
 
 from synapsed.paths import Paths
 
-__all__ = ["Answer", "Ctl", "Daemon", "eventually"]
+__all__ = ["ANY_PORTS", "NO_PORTS", "PATIENCE_S", "Answer", "Ctl", "Daemon", "eventually"]
 
 PATIENCE_S = 60.0
 """For anything to happen: far more than it ever takes, on a machine that is busy with something else."""
@@ -68,19 +68,32 @@ class _UnixConnection(http.client.HTTPConnection):
         self.sock.connect(str(self._path))
 
 
+NO_PORTS = '[api]\nlisten = "127.0.0.1:0"\nagent_ports = false\n'
+"""Nothing at a port that another daemon of this machine, or another test, may want."""
+
+ANY_PORTS = '[api]\nlisten = "127.0.0.1:0"\n'
+"""Agents at ports of their own too: of their profile's range, whichever is free."""
+
+
 @dataclass
 class Daemon:
-    """`home` is its SYNAPSED_HOME. `environ` is what programs started through it inherit."""
+    """`home` is its SYNAPSED_HOME. `environ` is what programs started through it inherit.
+
+    It need not be started here: the first `ctl("start", …)` starts one too, as it would a person's.
+    """
 
     home: Path
     environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
-    config: str = ""
+    config: str = NO_PORTS
     process: subprocess.Popen[bytes] | None = None
 
     def __post_init__(self) -> None:
-        folder = self.home / "config"
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / "config.toml").write_text(self.config or '[api]\nlisten = "127.0.0.1:0"\nagent_ports = false\n')
+        self.config_file.parent.mkdir(parents=True, exist_ok=True)
+        self.config_file.write_text(self.config)
+
+    @property
+    def config_file(self) -> Path:
+        return self.home / "config" / "config.toml"
 
     @property
     def env(self) -> dict[str, str]:
@@ -98,15 +111,22 @@ class Daemon:
 
     # --- life ---
 
-    def start(self) -> "Daemon":
+    def start(self, *arguments: str) -> "Daemon":
         """Start it, and wait until it answers."""
-        log = (self.home / "daemon.log").open("ab")
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "synapsed", "run"], env=self.env, stdin=subprocess.DEVNULL, stdout=log, stderr=log
-        )
-        log.close()
+        self.process = self.run(*arguments)
         eventually(self._answers, f"the daemon answers; its log: {self.log()[-2000:]}")
         return self
+
+    def run(self, *arguments: str) -> subprocess.Popen[bytes]:
+        """`synapsed run`, which may be refused; it writes to the log."""
+        with (self.home / "daemon.log").open("ab") as log:
+            return subprocess.Popen(
+                [sys.executable, "-m", "synapsed", "run", *arguments],
+                env=self.env,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )
 
     def _answers(self) -> bool:
         assert self.process is not None
@@ -115,18 +135,28 @@ class Daemon:
             return self.get("/healthz").status == 200
         return False
 
-    def kill9(self) -> None:
+    @property
+    def pid(self) -> int:
         assert self.process is not None
-        self.process.send_signal(signal.SIGKILL)
-        self.process.wait(PATIENCE_S)
+        return self.process.pid
+
+    def kill9(self) -> None:
+        self.signal(signal.SIGKILL)
+
+    def signal(self, number: int) -> int:
+        """Send it a signal that ends it; its exit code."""
+        assert self.process is not None
+        self.process.send_signal(number)
+        return self.process.wait(PATIENCE_S)
 
     def end(self) -> int:
-        """Stop it and its agents; its exit code."""
-        if self.process is None:
+        """Stop it and its agents, also those that it left behind when it was killed; its exit code."""
+        started = self.process is not None
+        if not started and (self.ctl("shutdown").code == 0 or not any(self.home.glob("state/agents/*"))):
             return 0
-        if self.process.poll() is None:
-            self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(PATIENCE_S)
+        if self.process is None or self.process.poll() not in (None, 0):
+            self.start()
+        return 0 if self.process.poll() == 0 else self.signal(signal.SIGTERM)
 
     def log(self) -> str:
         path = self.home / "daemon.log"
@@ -188,11 +218,28 @@ class Daemon:
         finally:
             connection.close()
 
-    def agent(self, name: str) -> dict[str, Any]:
+    def agent(self, name: str = "dummy") -> dict[str, Any]:
         found: dict[str, Any] = self.get(f"/agents/{name}/status?detail=1").json
         return found
 
-    def ready(self, name: str) -> dict[str, Any]:
+    def start_agent(self, **wanted: Any) -> dict[str, Any]:
+        """An agent, `dummy` if nothing else is said, once it is ready."""
+        answer = self.post("/control/start", {"profile": "dummy", "cwd": "/", **wanted})
+        assert answer.status == 200, answer.json
+        return self.ready(answer.json["name"])
+
+    def send(self, text: str, agent: str = "dummy") -> str:
+        """The task's id."""
+        message = {"role": "user", "parts": [{"type": "text", "text": text}]}
+        answer = self.post(f"/agents/{agent}/tasks/send", {"message": message})
+        assert answer.status == 200, answer.json
+        return str(answer.json["task"]["id"])
+
+    def ended(self, task_id: str) -> dict[str, Any]:
+        """The task once it has ended, however it did."""
+        return self.task_in(task_id, "completed", "failed", "canceled", "rejected")
+
+    def ready(self, name: str = "dummy") -> dict[str, Any]:
         """The agent once it is ready."""
 
         def look() -> dict[str, Any] | None:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import termios
 import threading
+from collections.abc import Mapping
 from typing import Any
 
 DEADLINE = 20.0
@@ -23,7 +24,15 @@ raise SystemExit(main(sys.argv[1:]))
 class PtyTool:
     """`synapsectl ARGUMENTS` on a terminal of its own. `before` is run in it first."""
 
-    def __init__(self, *arguments: str, before: str = "", rows: int = 24, cols: int = 80, read: bool = True) -> None:
+    def __init__(
+        self,
+        *arguments: str,
+        before: str = "",
+        rows: int = 24,
+        cols: int = 80,
+        read: bool = True,
+        env: Mapping[str, str] | None = None,
+    ) -> None:
         self.master, self.slave = os.openpty()
         self.resize(rows, cols)
         self.before = self.termios()
@@ -34,6 +43,7 @@ class PtyTool:
             stdin=self.slave,
             stdout=self.slave,
             stderr=self.slave,
+            env=env,
             start_new_session=True,
         )
         self._reader = threading.Thread(target=self._read, daemon=True)
