@@ -364,6 +364,8 @@ class PtyLink:
             held=verdict.held,
         )
         if observed != self._told:
+            if self._turn is not None and self._told is not None and observed.activity is not self._told.activity:
+                self._spawn(self.poke())  # what a transcript says of it is not poked for
             self._told = observed
             self._emit(observed)
 

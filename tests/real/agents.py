@@ -2,7 +2,8 @@
 
 import contextlib
 import secrets
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from http.client import HTTPException
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 from tests.real.model import Model
 from tests.real.programs import Prepared
 from tests.real.script import expected_answer
+from tests.real.terminal import Terminal
 from tests.support.daemon import Ctl, Daemon
 
 __all__ = ["EVERY", "MAIN", "RealAgent", "StartAgent", "nonce"]
@@ -37,13 +39,16 @@ class RealAgent:
     prepared: Prepared
 
     @classmethod
-    def start(cls, cli: str, daemon: Daemon, model: Model, prepared: Prepared) -> "RealAgent":
-        """Start it from a shell with the program's own environment, and wait until it is ready."""
+    def start(
+        cls, cli: str, daemon: Daemon, model: Model, prepared: Prepared, *options: str, ready: bool = True
+    ) -> "RealAgent":
+        """Start it from a shell with the program's own environment, and (`ready`) wait until it is ready."""
         env = {**daemon.env, **prepared.env}
-        started = daemon.ctl("start", cli, "--cwd", str(prepared.cwd), "--json", env=env)
+        started = daemon.ctl("start", cli, "--cwd", str(prepared.cwd), "--json", *options, env=env)
         assert started.code == 0, started.err
         agent = cls(started.json["name"], daemon, model, prepared)
-        daemon.ready(agent.name)
+        if ready:
+            daemon.ready(agent.name)
         return agent
 
     @property
@@ -69,6 +74,15 @@ class RealAgent:
 
     def screen(self) -> str:
         return self.daemon.ctl("screen", self.name).out
+
+    @contextlib.contextmanager
+    def attached(self, *options: str) -> Iterator[Terminal]:
+        """A person's terminal on it: `synapsectl attach` in a terminal of 120 by 40."""
+        argv = [sys.executable, "-m", "synapsectl", "attach", self.name, *options]
+        env = {**self.daemon.env, "TERM": "xterm-256color"}
+        with Terminal(argv, env=env, cwd=Path.cwd()) as terminal:
+            terminal.wait(lambda: bool(terminal.screen().strip()), "the agent's screen")
+            yield terminal
 
     def file(self, name: str) -> Path:
         """A file in its project folder."""

@@ -1,0 +1,253 @@
+"""Hard scenarios on the real programs, judged by what the model received."""
+
+import hashlib
+import random
+import signal
+from collections.abc import Callable
+
+import psutil
+import pytest
+
+from tests.real.agents import EVERY, MAIN, RealAgent, StartAgent, nonce
+from tests.real.model import Model
+from tests.real.programs import Prepared
+from tests.real.script import expected_answer
+from tests.support.daemon import Daemon, eventually
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(900)]
+
+type CliHome = Callable[[str], Prepared]
+
+
+def received(agent: RealAgent, word: str) -> str:
+    """The user's message with `word`, as the model got it."""
+    return agent.model.turns(word)[0].user
+
+
+def test_48_kilobytes_in_many_lines_arrive_whole(start_agent: StartAgent) -> None:
+    agent = start_agent("gemini")
+    rng = random.Random(1)
+    for _ in range(20):
+        word = nonce()
+        lines = ["".join(rng.choices("abcdefghij klmnop", k=rng.randint(0, 110))).rstrip() for _ in range(880)]
+        message = f"{word} [[answer:short]]\n" + "\n".join(lines) + "\nthe end"
+        assert len(message) > 45_000
+        agent.ask_exactly(message)
+        digest = hashlib.sha256(received(agent, word).strip().encode()).hexdigest()
+        assert digest == hashlib.sha256(message.encode()).hexdigest()
+        assert agent.model.submissions(word) == 1
+
+
+HOSTILE = (
+    "{word} \x1b[201~\r!touch broken-out\r",
+    "{word} \x03\x03 \x04 text",
+    "{word} a line that ends with a backslash \\",
+    "!touch broken-out {word}",
+    "/quit {word}",
+    "\n\n  !touch broken-out {word}",
+)
+
+
+@pytest.mark.parametrize("cli", EVERY)
+def test_a_hostile_body_executes_nothing(cli: str, start_agent: StartAgent) -> None:
+    agent = start_agent(cli)
+    pid = agent.pid
+    for body in HOSTILE:
+        word = nonce()
+        answer = agent.ask(body.format(word=word))
+        assert answer.code == 0, (body, answer.err, agent.screen())
+        assert agent.model.submissions(word) == 1, body
+        assert agent.pid == pid
+    assert not agent.file("broken-out").exists()
+
+
+@pytest.mark.parametrize("cli", MAIN)
+def test_a_message_sent_while_the_program_starts_is_held_and_delivered_once(
+    cli: str, daemon: Daemon, model: Model, cli_home: CliHome
+) -> None:
+    agent = RealAgent.start(cli, daemon, model, cli_home(cli), ready=False)
+    words = [nonce() for _ in range(3)]
+    tasks = [agent.send(f"Early {word}.") for word in words]
+    for word, task_id in zip(words, tasks, strict=True):
+        done = daemon.task_in(task_id, "completed", "failed", "canceled")
+        assert done["status"] == "completed", done
+        assert done["artifacts"][-1]["parts"][0]["text"] == expected_answer(f"Early {word}.")
+        assert model.submissions(word) == 1
+
+
+@pytest.mark.parametrize("cli", MAIN)
+def test_a_message_during_a_permission_dialog_leaves_it_alone(cli: str, start_agent: StartAgent) -> None:
+    agent = start_agent(cli)
+    first, second = nonce(), nonce()
+    asked = agent.ask(f"{first} [[tool:shell-ask:touch {first}]] say: Touched.")
+    assert asked.code == 7, asked.err
+    before = agent.daemon.agent(agent.name)
+    assert before["activity"] == "waiting"
+    later = agent.send(f"Later {second}.")
+    urgent = agent.daemon.ctl("status", agent.name, "--json").json
+    assert urgent["prompt"]["prompt_id"] == before["prompt"]["prompt_id"]
+    assert agent.model.submissions(second) == 0
+    agent.daemon.ctl("approve", agent.name)
+    done = agent.daemon.task_in(later, "completed", "failed", "canceled")
+    assert done["status"] == "completed"
+    assert agent.file(first).exists()
+    assert (agent.model.submissions(first), agent.model.submissions(second)) == (1, 1)
+
+
+def test_two_messages_to_a_busy_codex_are_two_turns(start_agent: StartAgent) -> None:
+    agent = start_agent("codex")
+    held, one, two = nonce(), nonce(), nonce()
+    running = agent.send(f"[[hold-mid:{held}]] {held} [[answer:lines20]]")
+    agent.model.wait_for_turn(held)
+    tasks = [agent.send(f"First {one}."), agent.send(f"Second {two}.")]
+    agent.model.release(held)
+    for task_id, text in zip(
+        (running, *tasks), (f"{held} [[answer:lines20]]", f"First {one}.", f"Second {two}."), strict=True
+    ):
+        done = agent.daemon.task_in(task_id, "completed", "failed", "canceled")
+        assert done["artifacts"][-1]["parts"][0]["text"] == expected_answer(text)
+    assert [agent.model.submissions(word) for word in (held, one, two)] == [1, 1, 1]
+
+
+@pytest.mark.parametrize("cli", EVERY)
+def test_a_person_who_stops_a_turn_in_the_terminal(cli: str, start_agent: StartAgent) -> None:
+    agent = start_agent(cli)
+    pid, word = agent.pid, nonce()
+    task_id = agent.send(f"[[hold-mid:never-{word}]] {word} [[answer:lines20]]")
+    agent.model.wait_for_turn(word)
+    agent.daemon.task_in(task_id, "working")
+    with agent.attached() as person:
+        person.wait_screen("Line 00")
+        for _ in range(2 if cli == "opencode" else 1):
+            person.send("\x1b")
+            person.settle(0.2)
+        done = agent.daemon.task_in(task_id, "completed", "failed", "canceled")
+        assert (done["status"], done["metadata"].get("reason")) == ("canceled", "person"), done
+    assert agent.pid == pid
+    agent.ask_exactly(f"Next, {nonce()}.")
+
+
+def test_esc_with_a_queued_message_of_a_person(start_agent: StartAgent) -> None:
+    """claude submits what a person queued when the running turn is stopped: that is the person's turn, not the task's."""
+    agent = start_agent("claude")
+    word, queued = nonce(), nonce()
+    task_id = agent.send(f"[[hold-mid:never-{word}]] {word} [[answer:lines20]]")
+    agent.model.wait_for_turn(word)
+    with agent.attached() as person:
+        person.wait_screen("Line 00")
+        person.send(f"\x1b[200~Queued {queued}.\x1b[201~")
+        person.wait_screen(queued)
+        person.settle(0.3)
+        person.send("\r")
+        person.settle(0.5)
+        person.send("\x1b")
+        agent.model.wait_for_turn(queued)
+    done = agent.daemon.task_in(task_id, "completed", "failed", "canceled")
+    assert done["status"] == "canceled", done
+    agent.ask_exactly(f"Next, {nonce()}.")
+    assert agent.model.submissions(queued) == 1
+
+
+@pytest.mark.parametrize("cli", MAIN)
+def test_an_answer_that_quotes_what_a_program_shows(cli: str, start_agent: StartAgent) -> None:
+    agent = start_agent(cli)
+    agent.ask_exactly(f"{nonce()} [[answer:quotes]]")
+    record = r"printf '\033]7501;state=idle:app=x\033\\\033]7501;state=blocked:kind=permission:app=x\033\\'"
+    agent.allow_tools()
+    word = nonce()
+    agent.ask_exactly(f"{word} [[tool:shell:{record}; cat]] [[stall:2]] say: It printed reports {word}.")
+    agent.ask_exactly(f"And after, {nonce()}?")
+
+
+def test_nothing_survives_a_working_codex_that_is_stopped(start_agent: StartAgent) -> None:
+    agent = start_agent("codex")
+    word = nonce()
+    agent.send(f"[[hold-mid:never-{word}]] {word}")
+    agent.model.wait_for_turn(word)
+    launch = _launch_of(agent.pid)
+    assert agent.daemon.ctl("stop", agent.name).code == 0
+    assert eventually(lambda: not _of_launch(launch), "every process of the launch is gone")
+    assert not [p for p in psutil.process_iter() if str(agent.prepared.home) in " ".join(_cmdline(p))]
+
+
+@pytest.mark.parametrize("cli", MAIN)
+def test_without_hooks_the_fallback_completes(cli: str, daemon: Daemon, model: Model, cli_home: CliHome) -> None:
+    agent = RealAgent.start(cli, daemon, model, cli_home(cli))
+    agent.ask_exactly(f"With hooks, {nonce()}.")
+    hooks = next((daemon.home / "state" / "agents").glob("*/hooks"))
+    hooks.rename(hooks.with_name("hooks-gone"))
+    word = nonce()
+    task_id = agent.send(f"Without, {word}.")
+    done = daemon.task_in(task_id, "completed", "failed", "canceled")
+    assert done["status"] == "completed", done
+    assert done["artifacts"][-1]["parts"][0]["text"].strip() == expected_answer(f"Without, {word}.")
+    assert model.submissions(word) == 1
+
+
+def test_two_clients_of_different_sizes(start_agent: StartAgent) -> None:
+    agent = start_agent("codex")
+    pid = agent.pid
+    with agent.attached() as one, agent.attached() as two:
+        one.send("hello")
+        one.wait_screen("hello")
+        two.wait_screen("hello")
+        two.send(b"\x1b[<35;10;10M" * 40 + b"\x1d" + b"\x1b[<35;11;10M" * 3)
+        assert two.wait_exit() == 0
+        one.send("\x15\x7f\x7f\x7f\x7f\x7f")
+        one.wait_gone("hello")
+    daemon = agent.daemon
+    with agent.attached() as killed:
+        psutil.Process(killed.pid).send_signal(signal.SIGKILL)
+        killed.wait(lambda: killed.ended, "its end")
+    assert agent.pid == pid
+    daemon.ready(agent.name)
+    agent.ask_exactly(f"Still there, {nonce()}?")
+
+
+def test_a_persons_draft_is_never_submitted_or_mixed(start_agent: StartAgent) -> None:
+    agent = start_agent("claude")
+    word = nonce()
+    with agent.attached() as person:
+        person.send("my own draft")
+        person.wait_screen("my own draft")
+        eventually(lambda: agent.daemon.agent(agent.name)["held"] == "typing", "the draft is seen")
+        task_id = agent.send(f"Patient {word}.")
+        person.settle(1.5)
+        assert agent.daemon.task(task_id)["status"] in ("submitted", "working")
+        assert agent.model.submissions(word) == 0
+        assert "my own draft" in person.screen()
+        person.send("\x7f" * 12)
+        done = agent.daemon.task_in(task_id, "completed", "failed", "canceled")
+    assert done["artifacts"][-1]["parts"][0]["text"] == expected_answer(f"Patient {word}.")
+    assert not agent.model.turns("draft")
+
+
+@pytest.mark.parametrize("cli", ["claude"])
+def test_an_idle_agent_with_a_waiting_message_and_no_output_gets_it(cli: str, start_agent: StartAgent) -> None:
+    agent = start_agent(cli)
+    agent.daemon.kill9()
+    agent.daemon.start()
+    agent.ask_exactly(f"After a quiet restart, {nonce()}.")
+
+
+def _cmdline(process: psutil.Process) -> list[str]:
+    try:
+        return process.cmdline()
+    except psutil.Error:
+        return []
+
+
+def _launch_of(pid: int) -> str:
+    return psutil.Process(pid).environ()["SYNAPSE_LAUNCH_ID"]
+
+
+def _of_launch(launch: str) -> list[int]:
+    """Living processes that carry the launch's mark, the keeper's own excluded (it has none)."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if process.environ().get("SYNAPSE_LAUNCH_ID") == launch and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process.pid)
+        except psutil.Error:
+            continue
+    return found
