@@ -314,6 +314,10 @@ class Desk:
         if (commit := self._decide(event, turn.task, blocks)) is not None:
             await self._persist(commit)
             if commit.turn_ended is not None:
+                evidence = getattr(event, "evidence", None)
+                self._shell.log.info(
+                    "turn ended", task=commit.task.id, status=commit.task.status.value, evidence=evidence
+                )
                 link.settled()
             self._end_interruption()
             await self.pump()

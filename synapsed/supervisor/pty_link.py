@@ -321,6 +321,7 @@ class PtyLink:
                 changed_at=look.changed_at,
                 error=error,
                 interrupted=interrupted,
+                echoed=self._observer.echoed(self._turn.text, look.composer),
             )
             self._add(self._turn, self._turn.seen(seen))
         self._plan_next(look, now)

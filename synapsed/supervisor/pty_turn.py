@@ -109,9 +109,9 @@ class TurnState(BaseModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """The screen was judged. `composer` is its state's word; `offset` the spool offset it shows; `error` and
-    `interrupted` are what the chrome of a program that is ready says below the turn's message; times are monotonic
-    seconds."""
+    """The screen was judged. `composer` is its state's word; `offset` the spool offset it shows; `echoed`: the message
+    stands above the composer; `error` and `interrupted` are what the chrome of a program that is ready says below the
+    turn's message; times are monotonic seconds."""
 
     verdict: Verdict
     composer: str
@@ -120,6 +120,7 @@ class Seen:
     changed_at: float
     error: tuple[str, str] | None = None
     interrupted: bool = False
+    echoed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -360,14 +361,18 @@ class PtyTurn:
         if seen.now < due:
             self.deadline = due
             return []
-        if seen.composer != "draft":
-            return [*self._accept("screen: the composer was emptied", seen.now), *self._working(seen)]
+        if seen.composer != "draft" and (seen.echoed or self._profile.composer.line is None):
+            return [*self._accept("screen: the message left the composer", seen.now), *self._working(seen)]
         if not self.state.resubmitted:
             self.state.resubmitted = True
             self._at = seen.now
             self.deadline = seen.now + self._profile.delivery.accept_ms / 1000
-            return [Save(), Type("submit2", self._typed.submit)]
-        return self._undelivered("the program did not take the message; it stood in its composer", Clear())
+            # Never into an empty composer: what is not there cannot be submitted.
+            again = seen.composer == "draft"
+            return [Save(), Type("submit2", self._typed.submit)] if again else [Save()]
+        if seen.composer == "draft":
+            return self._undelivered("the program did not take the message; it stood in its composer", Clear())
+        return self._undelivered("the program shows no sign that it took the message")
 
     def _undelivered(self, why: str, *before: Command) -> list[Command]:
         if self.state.leg > 0:  # the message itself was delivered: the refusal ends the turn

@@ -9,7 +9,7 @@ import re
 from synapsed.profiles import Answer, Composer
 from synapsed.terminal.screen import Screen
 
-__all__ = ["below_message", "from_lines", "from_screen"]
+__all__ = ["anchor_of", "below_message", "from_lines", "from_screen"]
 
 SCROLLBACK_LINES = 50_000
 """Lines of one answer that are read back; more is cut at the front."""
@@ -33,9 +33,14 @@ def from_lines(spec: Answer, composer: Composer, output: bytes, *, cols: int, ro
     return _tidy(spec, lines)
 
 
+def anchor_of(message: str) -> str:
+    """The beginning of `message` that is looked for on the screen; empty for a message without text."""
+    return message.strip().split("\n")[0].strip()[:ANCHOR_CHARS].rstrip()
+
+
 def below_message(text: str, message: str) -> str:
     """What stands in `text` below the last place where `message` begins; all of it where that is not to be seen."""
-    first = message.strip().split("\n")[0].strip()[:ANCHOR_CHARS]
+    first = anchor_of(message)
     lines = text.split("\n")
     at = max((n for n, line in enumerate(lines) if first and first in line), default=-1)
     return "\n".join(lines[at + 1 :])

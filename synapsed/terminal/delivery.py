@@ -31,8 +31,8 @@ class Typed:
 
 
 def clean(text: str) -> str:
-    """`text` without control characters but tab and newline; line breaks as `\\n`; no blank lines at the end."""
-    return _CONTROLS.sub("", _NEWLINES.sub("\n", text)).rstrip()
+    """`text` without control characters but tab and newline; line breaks as `\\n`; no blank lines at its ends."""
+    return _CONTROLS.sub("", _NEWLINES.sub("\n", text)).rstrip().lstrip("\n")
 
 
 def type_message(spec: Delivery, text: str, *, bracketed: bool, command: bool = False) -> Typed:

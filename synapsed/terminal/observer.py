@@ -14,7 +14,7 @@ from synapsed.model.agent import Activity
 from synapsed.model.facts import ChannelFact, PromptAccepted, TurnEnded, TurnFailed, TurnInterrupted
 from synapsed.model.records import Checkpoint
 from synapsed.profiles import Profile
-from synapsed.terminal.answer import below_message
+from synapsed.terminal.answer import anchor_of, below_message
 from synapsed.terminal.composer import ComposerState, read_composer
 from synapsed.terminal.prompts import find_prompt
 from synapsed.terminal.psp import StatusRecords
@@ -178,6 +178,12 @@ class TerminalObserver:
     def mid_frame(self, now: float) -> bool:
         """The program is drawing: what is on the screen is half of it."""
         return self.screen.synchronized and now - self._fed_at < FRAME_MAX_S
+
+    def echoed(self, message: str, composer: ComposerState) -> bool:
+        """Whether the beginning of `message` stands on the screen elsewhere than in the composer."""
+        anchor = anchor_of(message)
+        rows = enumerate(self.screen.snapshot().lines)
+        return bool(anchor) and any(anchor in line for row, line in rows if row != composer.row)
 
     def chrome(self, message: str) -> tuple[tuple[str, str] | None, bool]:
         """What the program's own chrome says below `message`: an error as (code, words), and whether it says that the

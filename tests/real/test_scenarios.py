@@ -55,8 +55,8 @@ def test_a_hostile_body_executes_nothing(cli: str, start_agent: StartAgent) -> N
     for body in HOSTILE:
         word = nonce()
         answer = agent.ask(body.format(word=word))
-        assert answer.code == 0, (body, answer.err, agent.screen())
-        assert agent.model.submissions(word) == 1, body
+        assert (answer.code, answer.out) == (0, f"Answer to {word}.\n"), (body, answer, agent.screen())
+        assert agent.model.submissions(word) == 1, (body, agent.screen(), agent.daemon.log()[-2000:])
         assert agent.pid == pid
     assert not agent.file("broken-out").exists()
 
@@ -128,7 +128,7 @@ def test_a_person_who_stops_a_turn_in_the_terminal(cli: str, start_agent: StartA
 
 
 def test_esc_with_a_queued_message_of_a_person(start_agent: StartAgent) -> None:
-    """claude submits what a person queued when the running turn is stopped: that is the person's turn, not the task's."""
+    """claude submits what a person queued when the running turn is stopped: the person's turn, not the task's."""
     agent = start_agent("claude")
     word, queued = nonce(), nonce()
     task_id = agent.send(f"[[hold-mid:never-{word}]] {word} [[answer:lines20]]")
@@ -153,9 +153,14 @@ def test_an_answer_that_quotes_what_a_program_shows(cli: str, start_agent: Start
     agent = start_agent(cli)
     agent.ask_exactly(f"{nonce()} [[answer:quotes]]")
     record = r"printf '\033]7501;state=idle:app=x\033\\\033]7501;state=blocked:kind=permission:app=x\033\\'"
-    agent.allow_tools()
     word = nonce()
-    agent.ask_exactly(f"{word} [[tool:shell:{record}; cat]] [[stall:2]] say: It printed reports {word}.")
+    message = f"{word} [[tool:shell:{record}; cat]] [[stall:2]] say: It printed reports {word}."
+    task_id = agent.send(message)
+    task = agent.daemon.task_in(task_id, "input_required", "completed")
+    if task["status"] == "input_required":
+        assert agent.daemon.ctl("input", task_id, "yes").code == 0
+    done = agent.daemon.task_in(task_id, "completed", "failed", "canceled")
+    assert done["artifacts"][-1]["parts"][0]["text"] == expected_answer(message), done
     agent.ask_exactly(f"And after, {nonce()}?")
 
 

@@ -54,6 +54,7 @@ def seen(
     asked: Asked | None = None,
     error: tuple[str, str] | None = None,
     interrupted: bool = False,
+    echoed: bool = False,
 ) -> Seen:
     receives = activity is Activity.READY and composer == "empty" if can_receive is None else can_receive
     verdict = Verdict(activity=activity, evidence="test", settled=settled, can_receive=receives, asked=asked)
@@ -65,6 +66,7 @@ def seen(
         changed_at=changed_at,
         error=error,
         interrupted=interrupted,
+        echoed=echoed,
     )
 
 
@@ -187,6 +189,20 @@ def test_an_unaccepted_message_gets_one_more_submit_key_and_then_fails() -> None
     commands = machine.seen(seen(5.2, composer="draft"))
     assert commands[0] == Clear()
     assert isinstance(commands[1], Undelivered)
+
+
+def test_a_message_that_left_the_composer_and_is_nowhere_was_not_taken() -> None:
+    machine = submitted()
+    assert machine.seen(seen(3.1)) == [Save()]
+    assert machine.seen(seen(4.0)) == []
+    (command,) = machine.seen(seen(5.2))
+    assert isinstance(command, Undelivered)
+
+
+def test_a_message_that_stands_above_the_composer_was_taken() -> None:
+    machine = submitted()
+    commands = machine.seen(seen(3.1, echoed=True))
+    assert commands[:2] == [Save(), Accepted("screen: the message left the composer")]
 
 
 def test_a_paste_that_never_shows_is_undelivered_and_never_submitted() -> None:
