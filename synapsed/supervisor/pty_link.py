@@ -313,6 +313,7 @@ class PtyLink:
         if self._turn is not None and not self._finishing:
             at_rest = look.verdict.activity is Activity.READY  # before, what the chrome says of the turn is not asked
             error, interrupted = self._observer.chrome(self._turn.text) if at_rest else (None, False)
+            taken = self._turn.phase is turns.Phase.SUBMITTED and self._observer.echoed(self._turn.text, look.composer)
             seen = turns.Seen(
                 verdict=look.verdict,
                 composer=look.composer.state,
@@ -321,7 +322,7 @@ class PtyLink:
                 changed_at=look.changed_at,
                 error=error,
                 interrupted=interrupted,
-                echoed=self._observer.echoed(self._turn.text, look.composer),
+                echoed=taken,
             )
             self._add(self._turn, self._turn.seen(seen))
         self._plan_next(look, now)
