@@ -92,6 +92,13 @@ class Composer(_Section):
     line: Pattern | None = None
     at_cursor: bool = False
     """The row of the cursor must match (line-oriented programs); else the last matching row counts."""
+    around: Pattern | None = None
+    """What else tells the composer's row from one that only looks like it (an earlier message, a menu): searched in the
+    three rows above it, its own and the three below, joined by line breaks."""
+    empty: Pattern | None = None
+    """What the same rows look like while nothing is typed: a draft may begin with an empty line."""
+    shows_cursor: bool = False
+    """The program shows its cursor in the composer and nowhere else."""
     placeholder: Pattern | None = None
     dim_is_placeholder: bool = True
     bracketed_paste: bool = False
@@ -137,6 +144,10 @@ class Dialog(_Section):
     unless: list[Pattern] = []
     question: Pattern | None = None
     """Its group `text` (or the match) is the prompt's text; default: the first of `when`."""
+    begins: Pattern | None = None
+    """The first row of what is asked; default: the one below a rule or a box's edge, if one is above the question."""
+    ends: Pattern | None = None
+    """The row below what is asked; default: the first option."""
     ignore: Pattern | None = None
     """Lines of the dialog that are no part of what is asked (tips): they may change while the question stands."""
     option: Pattern | None = None

@@ -22,6 +22,8 @@ class ComposerState:
 
 
 ABSENT = ComposerState("absent")
+AROUND_ROWS = 3
+"""Rows above and below the composer's that its surroundings are."""
 
 
 @lru_cache(maxsize=256)
@@ -43,28 +45,37 @@ def cursor_line(screen: ScreenSnapshot) -> tuple[int, str]:
 def read_composer(spec: Composer, screen: ScreenSnapshot, bright: Callable[[int], str] | None = None) -> ComposerState:
     """What `spec` finds on `screen`. `bright(row)` is a row's text with faint cells blanked; with it, and where the
     profile says so, faint text is a placeholder and not a draft."""
-    if spec.line is None:
+    if spec.line is None or (spec.shows_cursor and not screen.cursor_visible):
         return ABSENT
     pattern = _compiled(spec.line)
     if spec.at_cursor:
         row, text = cursor_line(screen)
         found = pattern.search(text)
-        return _judge(spec, found.group("text"), row) if found else ABSENT
+        return _judge(spec, screen, found.group("text"), row) if found and _stands(spec.around, screen, row) else ABSENT
     for row in range(len(screen.lines) - 1, -1, -1):
         found = pattern.search(screen.lines[row])
-        if found is None:
+        if found is None or not _stands(spec.around, screen, row):
             continue
-        if spec.dim_is_placeholder and bright is not None and found.group("text").strip():
+        text = found.group("text")
+        if spec.dim_is_placeholder and bright is not None and text.strip():
             start, end = found.span("text")
-            solid = bright(row)[start:end]
-            if not solid.strip():
-                return ComposerState("empty", "", row)
-        return _judge(spec, found.group("text"), row)
+            text = text if bright(row)[start:end].strip() else ""
+        return _judge(spec, screen, text, row)
     return ABSENT
 
 
-def _judge(spec: Composer, text: str, row: int) -> ComposerState:
+def _judge(spec: Composer, screen: ScreenSnapshot, text: str, row: int) -> ComposerState:
     text = text.strip()
-    if not text or (spec.placeholder is not None and _compiled(spec.placeholder).search(text)):
+    blank = not text or (spec.placeholder is not None and _compiled(spec.placeholder).search(text) is not None)
+    if blank and _stands(spec.empty, screen, row):
         return ComposerState("empty", "", row)
     return ComposerState("draft", text, row)
+
+
+def _stands(pattern: str | None, screen: ScreenSnapshot, row: int) -> bool:
+    """Whether `pattern`, if there is one, is found in what surrounds `row`."""
+    if pattern is None:
+        return True
+    above = [""] * max(0, AROUND_ROWS - row)
+    text = "\n".join([*above, *screen.lines[max(0, row - AROUND_ROWS) : row + AROUND_ROWS + 1]])
+    return re.search(pattern, text) is not None

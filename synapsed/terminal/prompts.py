@@ -67,9 +67,8 @@ def _read_dialog(dialog: Dialog, text: str) -> Prompt:
             option = PromptOption(key=match["key"].strip(), label=match["label"].strip(" │┃"))
             if all(option.key != known.key for known in options):
                 options.append(option)
-    ignored = _compiled(dialog.ignore) if dialog.ignore is not None else None
-    body = [line for line in _body(lines, at) if ignored is None or ignored.search(line) is None]
-    prompt = "\n".join([*body, question]) if body else question
+    above, below = _above(dialog, lines, at), _below(dialog, lines, at)
+    prompt = "\n".join([*_inner(dialog, above), question, *_inner(dialog, below)])
     return Prompt(
         prompt_id=_fingerprint(dialog.type, prompt, options),
         type=dialog.type,
@@ -79,13 +78,37 @@ def _read_dialog(dialog: Dialog, text: str) -> Prompt:
     )
 
 
-def _body(lines: list[str], at: int) -> list[str]:
-    """The dialog's own lines above its question: back to the rule or box edge that it begins with."""
+def _above(dialog: Dialog, lines: list[str], at: int) -> list[str]:
+    """The dialog's own rows above its question."""
+    begins = _compiled(dialog.begins) if dialog.begins is not None else None
     for start in range(at - 1, max(-1, at - 1 - BODY_ROWS_MAX), -1):
-        if _RULE.match(lines[start]):
-            inner = (_FRAME.sub("", line).strip() for line in lines[start + 1 : at])
-            return [line for line in inner if line and not _LEADERS.fullmatch(line)]
+        if begins is not None and begins.search(lines[start]):
+            return lines[start:at]
+        if begins is None and _RULE.match(lines[start]):
+            return lines[start + 1 : at]
     return []
+
+
+def _below(dialog: Dialog, lines: list[str], at: int) -> list[str]:
+    """The dialog's own rows between its question and its options."""
+    ends = dialog.ends or dialog.option
+    if ends is None:
+        return []
+    end = next((n for n, line in enumerate(lines[at + 1 :]) if _compiled(ends).search(line)), 0)
+    return lines[at + 1 :][: min(end, BODY_ROWS_MAX)]
+
+
+def _inner(dialog: Dialog, rows: list[str]) -> list[str]:
+    """What `rows` say, without frames, rules and what the profile ignores."""
+    ignored = _compiled(dialog.ignore) if dialog.ignore is not None else None
+    told = (_FRAME.sub("", row).strip() for row in rows)
+    return [
+        row
+        for row in told
+        if row
+        and not (_LEADERS.fullmatch(row) or _RULE.match(row))
+        and (ignored is None or ignored.search(row) is None)
+    ]
 
 
 def _fingerprint(kind: str, prompt: str, options: list[PromptOption]) -> str:
