@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
-from synapsed.model.agent import Activity, AgentDetail, AgentView
+from synapsed.model.agent import Activity, AgentDetail, AgentView, Testimony
 from synapsed.model.events import Event, EventData
 from synapsed.model.facts import ChannelFact
 from synapsed.model.records import AgentRecord, Checkpoint, LaunchRecord, TurnRecord
@@ -324,6 +324,10 @@ class AgentLink(Protocol):
 
     def observe(self) -> LinkObserved: ...
 
+    def explain(self) -> list[Testimony]:
+        """What every channel says now, strongest first."""
+        ...
+
     async def deliver(self, delivery: Delivery) -> None:
         """Begin (or, with a record, go on with) the one turn; its course is told by events."""
         ...
@@ -419,6 +423,11 @@ class Control(Protocol):
     def view(self, agent_id: str) -> AgentView: ...
 
     def detail(self, agent_id: str) -> AgentDetail: ...
+
+    def explain(self, agent_id: str) -> list[Testimony]:
+        """The chain of evidence for what is believed of the agent, strongest channel first: its process, then what
+        its link tells."""
+        ...
 
     def screen(self, agent_id: str, fmt: Literal["text", "ansi", "json"]) -> str | bytes | dict[str, Any]: ...
 

@@ -32,6 +32,7 @@ __all__ = [
     "Profile",
     "ProfileLibrary",
     "Prompts",
+    "Ready",
     "Resume",
     "Signs",
     "Transcript",
@@ -81,6 +82,13 @@ class Signs(_Section):
     """How long the screen must not have changed before the sign counts."""
 
 
+class Ready(Signs):
+    """A program with a composer is ready when that is empty; `title` must then match too."""
+
+    first: list[Pattern] = []
+    """What must be on the visible screen before it is ready for the first time, if it comes at all."""
+
+
 class Composer(_Section):
     """Where the program takes a message.
 
@@ -97,6 +105,8 @@ class Composer(_Section):
     three rows above it, its own and the three below, joined by line breaks."""
     empty: Pattern | None = None
     """What the same rows look like while nothing is typed: a draft may begin with an empty line."""
+    needed: bool = True
+    """False: where the program's status record says that it rests, a message is typed though no composer is found."""
     shows_cursor: bool = False
     """The program shows its cursor in the composer and nowhere else."""
     placeholder: Pattern | None = None
@@ -356,7 +366,7 @@ class Profile(_Section):
     """The program's version that this profile was measured on."""
     status_records: bool = True
     """The program's OSC 7501 records are believed, where it writes any."""
-    ready: Signs = Signs()
+    ready: Ready = Ready()
     busy: Signs = Signs()
     waiting: Signs = Signs()
     error: list[ErrorPattern] = []

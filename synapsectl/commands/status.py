@@ -14,6 +14,9 @@ __all__ = ["configure", "run"]
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("agent", nargs="?", help="an agent's name, id, type-port or type; the daemon otherwise")
+    parser.add_argument(
+        "--explain", action="store_true", help="show what every channel of evidence says, strongest first"
+    )
     parser.add_argument("--json", action="store_true", help="print a JSON document")
 
 
@@ -21,11 +24,13 @@ def run(args: argparse.Namespace, ctx: Context) -> int:
     if args.agent is None:
         status = ctx.client.get("/control/status")
     else:
-        status = ctx.client.get(agent_path(args.agent, "status"), {"detail": 1})
+        status = ctx.client.get(agent_path(args.agent, "status"), {"detail": 1, "explain": int(args.explain)})
     if args.json:
         ctx.out.document(status)
     elif args.agent is None:
         _show_daemon(status, ctx)
+    elif args.explain:
+        _show_chain(status, ctx)
     else:
         _show_agent(status, ctx)
     return DONE
@@ -45,6 +50,22 @@ def _duration(seconds: float) -> str:
     minutes, rest = divmod(int(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}h{minutes:02d}m" if hours else f"{minutes}m{rest:02d}s"
+
+
+def _show_chain(agent: dict[str, Any], ctx: Context) -> None:
+    """The channel that decided is marked."""
+    out = ctx.out
+    out.line(f"{agent['name']} ({agent['id']})  {state_of(agent)} for {age(agent['since'])}: {agent['evidence']}")
+    rows = [
+        (
+            "=>" if row["decides"] else "",
+            row["channel"],
+            age(row["since"]) if row["since"] is not None else "",
+            " ".join(row["says"].split()),
+        )
+        for row in agent["explain"]
+    ]
+    out.table(("", "CHANNEL", "SINCE", "SAYS"), rows)
 
 
 def _show_agent(agent: dict[str, Any], ctx: Context) -> None:

@@ -19,6 +19,7 @@ __all__ = [
     "AgentRef",
     "AgentView",
     "ProcessState",
+    "Testimony",
     "agent_id",
     "resolve",
     "seed_status",
@@ -149,6 +150,18 @@ class AgentView(BaseModel):
     restarts: int
     cwd: str
     endpoint: str
+
+
+class Testimony(BaseModel):
+    """What one channel says of an agent (`status --explain`): `since` is RFC 3339, None where it is not known;
+    `decides`: what is believed rests on this one."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    channel: str
+    says: str
+    since: str | None
+    decides: bool
 
 
 class AgentDetail(AgentView):

@@ -32,7 +32,7 @@ from synapsed.errors import (
     UnknownProfile,
 )
 from synapsed.interfaces import Attachment, EventLog, NewEvent, SendRequest, StartRequest, Store, TaskFilter
-from synapsed.model.agent import AgentDetail, AgentView, ProcessState, resolve
+from synapsed.model.agent import AgentDetail, AgentView, ProcessState, Testimony, resolve
 from synapsed.model.events import AgentRemoved
 from synapsed.model.records import AgentRecord
 from synapsed.model.task import Task, new_id
@@ -204,6 +204,9 @@ class Manager:
     def detail(self, agent_id: str) -> AgentDetail:
         agent = self._agent(agent_id)
         return views.detail_of(agent, self._endpoint(agent.record))
+
+    def explain(self, agent_id: str) -> list[Testimony]:
+        return views.explanation_of(self._agent(agent_id))
 
     def screen(self, agent_id: str, fmt: Literal["text", "ansi", "json"]) -> str | bytes | dict[str, Any]:
         return self._agent(agent_id).screen_as(fmt)

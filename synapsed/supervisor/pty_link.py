@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import structlog
 
-from synapsed.clock import Clock
+from synapsed.clock import Clock, iso
 from synapsed.errors import KeeperLost, NotReady, NotWaiting, PromptChanged, SynapsedError
 from synapsed.interfaces import (
     Attachment,
@@ -33,7 +33,7 @@ from synapsed.interfaces import (
     SideChannel,
     Store,
 )
-from synapsed.model.agent import Activity
+from synapsed.model.agent import Activity, Testimony
 from synapsed.model.facts import ChannelFact
 from synapsed.model.records import Checkpoint, LaunchRecord, TurnRecord
 from synapsed.profiles import Profile
@@ -56,7 +56,7 @@ from synapsed.terminal.answer import from_lines, from_screen
 from synapsed.terminal.delivery import type_message
 from synapsed.terminal.observer import Look, TerminalObserver
 from synapsed.terminal.prompts import keys_for
-from synapsed.terminal.verdict import QUIET_UNKNOWN_S
+from synapsed.terminal.verdict import QUIET_UNKNOWN_S, STALE_S
 
 __all__ = ["PtyLink"]
 
@@ -345,8 +345,9 @@ class PtyLink:
         """Time alone changes some verdicts: a screen comes to rest, a turn's patience ends."""
         times = [
             look.changed_at + self._profile.ready.quiet_ms / 1000 if not look.verdict.settled else 0.0,
-            look.changed_at + QUIET_UNKNOWN_S if look.verdict.activity is not Activity.READY else 0.0,
         ]
+        if look.verdict.activity is not Activity.READY:
+            times += [look.changed_at + QUIET_UNKNOWN_S, look.changed_at + STALE_S]
         times.append(look.steady_at)
         if self._turn is not None and self._turn.deadline is not None:
             times.append(max(self._turn.deadline, now + 0.001))
@@ -578,6 +579,19 @@ class PtyLink:
     async def poke(self) -> None:
         for channel in self._channels:
             await channel.poll()
+
+    def explain(self) -> list[Testimony]:
+        self._fresh_look()
+        now, wall = self._clock.monotonic(), self._clock.wall()
+        return [
+            Testimony(
+                channel=row.channel,
+                says=row.says,
+                since=None if row.since is None else iso(wall - (now - row.since)),
+                decides=row.decides,
+            )
+            for row in self._observer.explain(now)
+        ]
 
     # --- the screen ---
 

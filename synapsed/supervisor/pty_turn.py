@@ -335,7 +335,8 @@ class PtyTurn:
             return []
         latest = self._at + spec.settle_max_ms / 1000
         quiet_at = max(self._at, seen.changed_at) + spec.settle_ms / 1000
-        took = seen.composer == "draft" and seen.offset > self._pasted_at_offset
+        unseen = seen.composer == "absent" and not self._profile.composer.needed
+        took = (seen.composer == "draft" or unseen) and seen.offset > self._pasted_at_offset
         if took and (seen.now >= quiet_at or seen.now >= latest):
             return self._submit(seen.now)
         if seen.now >= latest:

@@ -5,13 +5,13 @@ from pathlib import Path
 from typing import Any
 
 from synapsed.clock import iso
-from synapsed.model.agent import Activity, AgentDetail, AgentRef, AgentView, ProcessState, seed_status
+from synapsed.model.agent import Activity, AgentDetail, AgentRef, AgentView, ProcessState, Testimony, seed_status
 from synapsed.profiles import Profile, ProfileLibrary
 from synapsed.supervisor.agent import Agent
 from synapsed.supervisor.program import LIVE_STATES
 from synapsed.supervisor.registry import Entry
 
-__all__ = ["activity_of", "detail_of", "entry_of", "is_live", "profile_rows", "ref_of", "view_of"]
+__all__ = ["activity_of", "detail_of", "entry_of", "explanation_of", "is_live", "profile_rows", "ref_of", "view_of"]
 
 NOT_SEEN = "not looked at yet"
 """`evidence` between the start of a program and the first judgement of its screen."""
@@ -36,6 +36,18 @@ def view_of(agent: Agent, endpoint: str) -> AgentView:
 def detail_of(agent: Agent, endpoint: str) -> AgentDetail:
     screen = agent.screen_text()[-DETAIL_SCREEN:]
     return AgentDetail(**_fields(agent, endpoint), prompt=agent.prompt, screen=screen, error=agent.record.failure)
+
+
+def explanation_of(agent: Agent) -> list[Testimony]:
+    """The chain of evidence: the process first, for what has exited does nothing, then what its link tells."""
+    link = agent.program.link
+    told = link.explain() if link is not None and agent.state is ProcessState.RUNNING else []
+    says = agent.state.value
+    if agent.program.pid is not None:
+        says += f", pid {agent.program.pid}"
+    elif agent.program.reason:
+        says += f": {agent.program.reason}"
+    return [Testimony(channel="process", says=says, since=iso(agent.record.changed_at), decides=not told), *told]
 
 
 def ref_of(agent: Agent) -> AgentRef:

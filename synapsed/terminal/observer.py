@@ -16,6 +16,7 @@ from synapsed.model.records import Checkpoint
 from synapsed.profiles import Profile
 from synapsed.terminal.answer import anchor_of, below_message
 from synapsed.terminal.composer import ComposerState, read_composer
+from synapsed.terminal.explain import Since, Witness, explain
 from synapsed.terminal.prompts import find_prompt
 from synapsed.terminal.psp import StatusRecords
 from synapsed.terminal.queries import answer
@@ -65,6 +66,7 @@ class TerminalObserver:
         self._scanner = Scanner()
         self._records = StatusRecords()
         self._turn_open: str | None = None
+        self._since = Since()
         self._activity = Activity.STARTING
         self._lines: tuple[str, ...] = ()
         self._changed_at = 0.0
@@ -148,32 +150,46 @@ class TerminalObserver:
         if screen.lines != self._lines:
             self._lines = screen.lines
             self._changed_at = now
-        composer = read_composer(self._profile.composer, screen, self._bright)
+        seen = self._observe(screen, now)
+        verdict = judge(self._profile, seen)
+        self._activity = verdict.activity
+        self._note(seen, now)
+        return Look(
+            verdict=verdict,
+            composer=seen.composer,
+            screen=screen,
+            offset=self.offset,
+            changed_at=self._changed_at,
+            steady_at=self._prompt[1] + STEADY_S if seen.asked else 0.0,
+        )
+
+    def explain(self, now: float) -> list[Witness]:
+        """The evidence behind the last look's verdict, strongest channel first."""
+        seen = self._observe(self.screen.snapshot(), now)
+        return explain(self._profile, seen, judge(self._profile, seen), self._since, now)
+
+    def _observe(self, screen: ScreenSnapshot, now: float) -> Observation:
         asked = find_prompt(self._profile.prompts, screen)
         prompt_id = asked.prompt.prompt_id if asked else ""
         if prompt_id != self._prompt[0]:
             self._prompt = (prompt_id, now)
-        verdict = judge(
-            self._profile,
-            Observation(
-                screen=screen,
-                composer=composer,
-                asked=asked,
-                record=self._records.root,
-                turn_open=self._turn_open,
-                quiet_s=now - self._changed_at,
-                previous=self._activity,
-            ),
-        )
-        self._activity = verdict.activity
-        return Look(
-            verdict=verdict,
-            composer=composer,
+        return Observation(
             screen=screen,
-            offset=self.offset,
-            changed_at=self._changed_at,
-            steady_at=self._prompt[1] + STEADY_S if asked else 0.0,
+            composer=read_composer(self._profile.composer, screen, self._bright),
+            asked=asked,
+            record=self._records.root,
+            turn_open=self._turn_open,
+            quiet_s=now - self._changed_at,
+            previous=self._activity,
         )
+
+    def _note(self, seen: Observation, now: float) -> None:
+        self._since.note("dialog", self._prompt[0], now)
+        self._since.note("status record", seen.record, now)
+        self._since.note("turn", seen.turn_open, now)
+        self._since.note("title", seen.screen.title, now)
+        self._since.note("screen", seen.screen.lines, now)
+        self._since.note("composer", seen.composer.state, now)
 
     def mid_frame(self, now: float) -> bool:
         """The program is drawing: what is on the screen is half of it."""

@@ -1,17 +1,39 @@
 """What an agent is doing, judged from facts in the order of evidence. Pure.
 
-The order, strongest first (measured, see docs/profiles.md):
+The order, strongest first (measured, see docs/profiles.md); `Verdict.source` names the channel that decided:
 
-1. a dialog on the visible screen: the program waits for a person, whatever else it says;
-2. the program's own status records (OSC 7501), once it has written one in this launch;
-3. its side channels: a turn was accepted and has not ended;
-4. its title;
-5. its own chrome in the bottom rows of the screen (not where status records or an open turn speak);
-6. an empty composer: ready;
-7. nothing of all this: `unknown` when it is quiet, never `ready`.
+==================  ==============================================================================================
+source              says
+==================  ==============================================================================================
+``dialog``          a dialog on the visible screen: the program waits for a person, whatever else it says
+``status record``   the program's own status record (OSC 7501), where it is believed
+side channel        a turn was accepted and has not ended; asked where no status record speaks
+``title``           signs of waiting, of work
+``screen``          the same in the program's own chrome, in the bottom rows
+``composer``        it stands and is empty: ready
+``quiet``           nothing of all this: `unknown` when it is quiet, never `ready`
+==================  ==============================================================================================
 
-An answer that quotes `esc to interrupt` or a dialog is prose: rules 2 to 4 outrank the bottom rows, and dialogs are
-matched with the composer gone.
+An answer that quotes `esc to interrupt` or a dialog is prose: stronger channels outrank the bottom rows, and dialogs
+are matched with the composer gone.
+
+A status record is untrusted: what a tool prints can hold one, as can a file that is shown. So two are not believed
+(`doubt`), and the channels below them speak as if there were none:
+
+==========================  ======================================================================================
+record                      is not believed while
+==========================  ======================================================================================
+idle, done, error           a side channel has a turn open and the program's own chrome shows that it works (a title;
+                            or the bottom rows, and something moved within `STALE_S`)
+working, blocked            no side channel has a turn open, the program shows no sign of work though it has such
+                            signs, its composer stands, and nothing has moved for `STALE_S`
+==========================  ======================================================================================
+
+A side channel's open turn is not believed either once its end must have been lost: the title says that the program is
+ready, its composer is empty, and nothing has moved for `STALE_S` (`lost_end`).
+
+The first keeps a printed `idle` from ending a turn or letting a message into one; the second keeps a printed `working`
+from blocking delivery for ever. A program without signs of its own is always believed: a long silence is then work.
 """
 
 import re
@@ -25,10 +47,13 @@ from synapsed.terminal.composer import ComposerState
 from synapsed.terminal.prompts import Asked
 from synapsed.terminal.screen import ScreenSnapshot
 
-__all__ = ["Observation", "Verdict", "judge", "shows"]
+__all__ = ["QUIET_UNKNOWN_S", "STALE_S", "Observation", "Verdict", "doubt", "judge", "lost_end", "shows"]
 
 QUIET_UNKNOWN_S = 3.0
 """A program that shows no sign and has been quiet for so long is `unknown`."""
+
+STALE_S = 10.0
+"""A program that works moves something on its screen more often than this: a spinner, a clock."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +79,8 @@ class Verdict:
 
     activity: Activity
     evidence: str
+    source: str
+    """The channel that decided (see above); for a side channel its name."""
     asked: Asked | None = None
     settled: bool = False
     """The screen has been quiet for the profile's time."""
@@ -72,10 +99,15 @@ def bottom(screen: ScreenSnapshot, rows: int) -> str:
     return "\n".join(screen.lines[max(0, last - rows) : last])
 
 
-def shows(signs: Signs, screen: ScreenSnapshot) -> str | None:
-    """The sign of `signs` that `screen` shows as evidence, None for none."""
+def title_sign(signs: Signs, screen: ScreenSnapshot) -> str | None:
+    """The sign of `signs` in the title, as evidence."""
     if signs.title is not None and _compiled(signs.title).search(screen.title):
-        return f"title: {screen.title[:80]}"
+        return f"title: {screen.title.strip()[:80]}"
+    return None
+
+
+def screen_sign(signs: Signs, screen: ScreenSnapshot) -> str | None:
+    """The sign of `signs` in the bottom rows, as evidence."""
     if signs.screen:
         text = bottom(screen, signs.rows)
         for pattern in signs.screen:
@@ -84,33 +116,75 @@ def shows(signs: Signs, screen: ScreenSnapshot) -> str | None:
     return None
 
 
+def shows(signs: Signs, screen: ScreenSnapshot) -> str | None:
+    """The sign of `signs` that `screen` shows as evidence, None for none."""
+    return title_sign(signs, screen) or screen_sign(signs, screen)
+
+
+def doubt(profile: Profile, seen: Observation) -> str | None:
+    """Why the status record is not believed; None where it is, or there is none."""
+    match seen.record:
+        case "idle" | "done" | "error" if seen.turn_open is not None:
+            sign = title_sign(profile.busy, seen.screen)
+            if sign is None and seen.quiet_s < STALE_S:
+                sign = screen_sign(profile.busy, seen.screen)
+            return None if sign is None else f"{seen.turn_open} has a turn open, and {sign}"
+        case "working" | "blocked" if seen.turn_open is None and seen.quiet_s >= STALE_S:
+            has_signs = profile.busy.title is not None or bool(profile.busy.screen)
+            if not has_signs or seen.composer.state == "absent":
+                return None
+            if shows(profile.busy, seen.screen) or shows(profile.waiting, seen.screen):
+                return None
+            return f"nothing has moved for {STALE_S:g} s, and there is no sign of it"
+    return None
+
+
+def lost_end(profile: Profile, seen: Observation) -> bool:
+    """The open turn of a side channel is over, and nobody has told."""
+    return (
+        seen.turn_open is not None
+        and seen.quiet_s >= STALE_S
+        and seen.composer.state == "empty"
+        and title_sign(profile.ready, seen.screen) is not None
+        and shows(profile.busy, seen.screen) is None
+    )
+
+
 def judge(profile: Profile, seen: Observation) -> Verdict:
     """The verdict on `seen`."""
     if seen.asked is not None:
         return Verdict(
             activity=Activity.WAITING,
             evidence=f"screen: {seen.asked.prompt.type} prompt",
+            source="dialog",
             asked=seen.asked,
             held="dialog",
         )
-    if seen.record == "working":
-        return Verdict(activity=Activity.BUSY, evidence="status record: working")
-    if seen.record == "blocked":
-        return Verdict(activity=Activity.WAITING, evidence="status record: blocked", held="dialog")
-    if seen.record is None:
-        if seen.turn_open is not None:
-            return Verdict(activity=Activity.BUSY, evidence=f"{seen.turn_open}: turn open")
+    record = seen.record if doubt(profile, seen) is None else None
+    if record == "working":
+        return Verdict(activity=Activity.BUSY, evidence="status record: working", source="status record")
+    if record == "blocked":
+        evidence = "status record: blocked"
+        return Verdict(activity=Activity.WAITING, evidence=evidence, source="status record", held="dialog")
+    if record is None:
+        if seen.turn_open is not None and not lost_end(profile, seen):
+            evidence = f"{seen.turn_open}: turn open"
+            return Verdict(activity=Activity.BUSY, evidence=evidence, source=seen.turn_open)
         if (sign := shows(profile.waiting, seen.screen)) is not None:
-            return Verdict(activity=Activity.WAITING, evidence=sign, held="dialog")
+            return Verdict(activity=Activity.WAITING, evidence=sign, source=_source(sign), held="dialog")
         if (sign := shows(profile.busy, seen.screen)) is not None:
-            return Verdict(activity=Activity.BUSY, evidence=sign)
-    return _resting(profile, seen)
+            return Verdict(activity=Activity.BUSY, evidence=sign, source=_source(sign))
+    return _resting(profile, seen, record)
 
 
-def _resting(profile: Profile, seen: Observation) -> Verdict:
+def _source(evidence: str) -> str:
+    return evidence.partition(":")[0]
+
+
+def _resting(profile: Profile, seen: Observation, record: str | None) -> Verdict:
     """Nothing says that the program works or asks: is it ready?"""
     spec, composer = profile.composer, seen.composer
-    told = f"status record: {seen.record}" if seen.record is not None else None
+    told = f"status record: {record}" if record is not None else None
     settled = seen.quiet_s * 1000 >= profile.ready.quiet_ms
     if spec.line is None:
         sign = told or shows(profile.ready, seen.screen)
@@ -118,16 +192,29 @@ def _resting(profile: Profile, seen: Observation) -> Verdict:
             return _no_sign(profile, seen)
         return _settling(seen, sign, settled=settled, told=told, can_receive=settled)
     if composer.state == "absent":
-        if told is not None:
-            return Verdict(activity=Activity.READY, evidence=told, settled=settled, held="no composer on the screen")
-        return _no_sign(profile, seen)
-    if spec.bracketed_paste and not seen.screen.modes.bracketed_paste:
-        return _unless_starting(seen, Activity.BUSY, "screen: input is off")
-    if told is None and profile.ready.title and not _compiled(profile.ready.title).search(seen.screen.title):
-        return _unless_starting(seen, Activity.BUSY, f"title: {seen.screen.title[:80]}")
+        if told is None:
+            return _no_sign(profile, seen)
+        if not spec.needed:
+            return _settling(seen, told, settled=settled, told=told, can_receive=settled)
+        return _settling(seen, told, settled=settled, told=told, held="no composer on the screen")
+    if (reason := _not_yet(profile, seen, told)) is not None:
+        return _unless_starting(seen, Activity.BUSY, reason)
     if composer.state == "draft":
-        return _settling(seen, told or "screen: draft in the composer", settled=settled, told=told, held="typing")
-    return _settling(seen, told or "screen: empty composer", settled=settled, told=told, can_receive=settled)
+        return _settling(seen, told or "composer: a draft in it", settled=settled, told=told, held="typing")
+    return _settling(seen, told or "composer: empty", settled=settled, told=told, can_receive=settled)
+
+
+def _not_yet(profile: Profile, seen: Observation, told: str | None) -> str | None:
+    """Why a program whose composer stands takes no input yet; None where it does."""
+    if profile.composer.bracketed_paste and not seen.screen.modes.bracketed_paste:
+        return "screen: input is off"
+    if told is None and profile.ready.title and not _compiled(profile.ready.title).search(seen.screen.title):
+        return f"title: {seen.screen.title.strip()[:80]}"
+    if seen.previous is Activity.STARTING and seen.quiet_s < QUIET_UNKNOWN_S:
+        text = "\n".join(seen.screen.lines)
+        missing = next((first for first in profile.ready.first if not _compiled(first).search(text)), None)
+        return None if missing is None else f"screen: not yet {missing}"
+    return None
 
 
 def _settling(
@@ -141,18 +228,25 @@ def _settling(
 ) -> Verdict:
     """Ready, where the program says so or its screen has come to rest; what still moves changes nothing."""
     if settled or told is not None or seen.previous is Activity.READY:
-        return Verdict(activity=Activity.READY, evidence=evidence, settled=settled, can_receive=can_receive, held=held)
-    return _unless_starting(seen, Activity.BUSY, "screen: settling")
+        return Verdict(
+            activity=Activity.READY,
+            evidence=evidence,
+            source=_source(evidence),
+            settled=settled,
+            can_receive=can_receive,
+            held=held,
+        )
+    return _unless_starting(seen, Activity.BUSY, "quiet: not yet")
 
 
 def _no_sign(profile: Profile, seen: Observation) -> Verdict:
     if profile.composer.at_cursor:
-        return _unless_starting(seen, Activity.BUSY, "screen: no prompt at the cursor")
+        return _unless_starting(seen, Activity.BUSY, "composer: no prompt at the cursor")
     if seen.quiet_s < QUIET_UNKNOWN_S:
-        return _unless_starting(seen, Activity.BUSY, "screen: changing")
-    return _unless_starting(seen, Activity.UNKNOWN, "screen: quiet, no sign")
+        return _unless_starting(seen, Activity.BUSY, "quiet: the screen changes")
+    return _unless_starting(seen, Activity.UNKNOWN, "quiet: no sign of anything")
 
 
 def _unless_starting(seen: Observation, activity: Activity, evidence: str) -> Verdict:
     still = seen.previous is Activity.STARTING
-    return Verdict(activity=Activity.STARTING if still else activity, evidence=evidence)
+    return Verdict(activity=Activity.STARTING if still else activity, evidence=evidence, source=_source(evidence))

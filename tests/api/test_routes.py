@@ -105,6 +105,9 @@ async def test_status(api: Api):
         "task": None,
         "prompt": PROMPT.model_dump(mode="json"),
     }
+    assert "explain" not in body
+    status, body = await api.json(api.agent, "GET", "/status?explain=1")
+    assert [(row["channel"], row["decides"]) for row in body["explain"]] == [("process", False), ("composer", True)]
     status, detail = await api.json(api.http, "GET", "/agents/claude/status?detail=1")
     assert (detail["name"], detail["screen"], detail["prompt"]["prompt_id"]) == ("claude", "the screen", "p1")
 

@@ -24,7 +24,7 @@ from synapsed.errors import (
     UnknownProfile,
 )
 from synapsed.interfaces import NewEvent, SendRequest, StartRequest, TaskFilter
-from synapsed.model.agent import Activity, AgentDetail, AgentRef, AgentView, ProcessState, agent_id, resolve
+from synapsed.model.agent import Activity, AgentDetail, AgentRef, AgentView, ProcessState, Testimony, agent_id, resolve
 from synapsed.model.events import (
     AgentRemoved,
     EventData,
@@ -200,6 +200,13 @@ class FakeControl:
     def detail(self, agent_id_: str) -> AgentDetail:
         view = self.view(agent_id_)
         return AgentDetail(**view.model_dump(), prompt=self.prompts.get(agent_id_), screen="the screen")
+
+    def explain(self, agent_id_: str) -> list[Testimony]:
+        view = self.view(agent_id_)
+        return [
+            Testimony(channel="process", says="running, pid 1", since=view.since, decides=False),
+            Testimony(channel="composer", says="empty", since=None, decides=True),
+        ]
 
     def screen(self, agent_id_: str, fmt: Literal["text", "ansi", "json"]) -> str | bytes | dict[str, Any]:
         self.view(agent_id_)

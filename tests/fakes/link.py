@@ -19,7 +19,7 @@ from synapsed.interfaces import (
     LinkTurnInterrupted,
     LinkTurnRecord,
 )
-from synapsed.model.agent import Activity
+from synapsed.model.agent import Activity, Testimony
 from synapsed.model.records import AgentRecord, LaunchRecord, TurnRecord
 from synapsed.model.task import Prompt
 from synapsed.profiles import Profile
@@ -127,6 +127,9 @@ class FakeLink:
         self.signals.append(signum)
         if signum == 9:
             self.die(-9)
+
+    def explain(self) -> list[Testimony]:
+        return [Testimony(channel="composer", says="empty", since=None, decides=True)]
 
     def screen_text(self, limit: int | None = None) -> str:
         return self.screen if limit is None else self.screen[-limit:]

@@ -57,7 +57,9 @@ def seen(
     echoed: bool = False,
 ) -> Seen:
     receives = activity is Activity.READY and composer == "empty" if can_receive is None else can_receive
-    verdict = Verdict(activity=activity, evidence="test", settled=settled, can_receive=receives, asked=asked)
+    verdict = Verdict(
+        activity=activity, evidence="test", source="test", settled=settled, can_receive=receives, asked=asked
+    )
     return Seen(
         verdict=verdict,
         composer=composer,

@@ -290,7 +290,13 @@ class FakeDaemon:
 
     async def _status(self, request: web.Request) -> web.Response:
         assert request.query.get("detail") == "1"
-        return web.json_response(self._find(request).model_dump(mode="json"))
+        detail = self._find(request).model_dump(mode="json")
+        if request.query.get("explain") == "1":
+            detail["explain"] = [
+                {"channel": "dialog", "says": "none", "since": None, "decides": False},
+                {"channel": "composer", "says": "empty", "since": WHEN, "decides": True},
+            ]
+        return web.json_response(detail)
 
     async def _send(self, request: web.Request) -> web.Response:
         body = await request.json()

@@ -111,3 +111,14 @@ def test_unknown_verb_suggests(ctl: Ctl) -> None:
     assert "list" in result.err
     assert ctl().code == 2
     assert ctl("-h").code == 0
+
+
+def test_status_explained_marks_what_decided(daemon: FakeDaemon, ctl: Ctl) -> None:
+    result = ctl("status", "claude", "--explain")
+    assert result.code == 0, result.err
+    head, *rows = result.out.splitlines()
+    assert head.startswith("claude (")
+    assert [row.split("\t")[:2] for row in rows] == [["", "dialog"], ["=>", "composer"]]
+    chain = json.loads(ctl("status", "claude", "--explain", "--json").out)["explain"]
+    assert [row["channel"] for row in chain if row["decides"]] == ["composer"]
+    assert "explain" not in json.loads(ctl("status", "claude", "--json").out)

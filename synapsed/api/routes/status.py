@@ -1,16 +1,17 @@
-"""`GET …/status`: the seeds' status, or `status --json` with `?detail=1`."""
+"""`GET …/status`: the seeds' status, or `status --json` with `?detail=1`; `?explain=1` adds the chain of evidence."""
 
 from aiohttp import web
 from pydantic import TypeAdapter
 
-from synapsed.api.body import json_response, model_response
+from synapsed.api.body import json_response
 from synapsed.api.context import CONTEXT, agent_id_of, rights_of
-from synapsed.model.agent import AgentDetail, seed_status
+from synapsed.model.agent import AgentDetail, Testimony, seed_status
 
 __all__ = ["routes"]
 
 CONTEXT_CHARACTERS = 2000
 _DETAIL = TypeAdapter(AgentDetail)
+_CHAIN = TypeAdapter(list[Testimony])
 
 
 def routes(prefix: str) -> list[web.RouteDef]:
@@ -23,10 +24,10 @@ async def status(request: web.Request) -> web.Response:
     agent_id = agent_id_of(request)
     sees = rights_of(request).may_see_agent(agent_id)
     detail = control.detail(agent_id)
-    if request.query.get("detail", "0") not in ("", "0", "false"):
-        return model_response(_DETAIL, detail if sees else detail.model_copy(update={"screen": ""}))
-    return json_response(
-        {
+    if _asked(request, "detail"):
+        answer = _DETAIL.dump_python(detail if sees else detail.model_copy(update={"screen": ""}), mode="json")
+    else:
+        answer = {
             "status": seed_status(detail.state, detail.activity),
             "context": control.context(agent_id, CONTEXT_CHARACTERS) if sees else "",
             "activity": detail.activity.value,
@@ -37,4 +38,11 @@ async def status(request: web.Request) -> web.Response:
             "task": detail.task,
             "prompt": detail.prompt.model_dump(mode="json") if detail.prompt else None,
         }
-    )
+    if _asked(request, "explain"):
+        # It quotes titles, prompts and rows of the screen.
+        answer["explain"] = _CHAIN.dump_python(control.explain(agent_id), mode="json") if sees else []
+    return json_response(answer)
+
+
+def _asked(request: web.Request, name: str) -> bool:
+    return request.query.get(name, "0") not in ("", "0", "false")

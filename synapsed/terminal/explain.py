@@ -1,0 +1,94 @@
+"""Why an agent is believed to do what it does: every channel, strongest first, what it says and since when.
+
+Built from the same observation as the verdict (`verdict`), only when somebody asks.
+"""
+
+from dataclasses import dataclass
+
+from synapsed.profiles import Profile
+from synapsed.terminal.verdict import Observation, Verdict, doubt, lost_end, screen_sign, title_sign
+
+__all__ = ["Since", "Witness", "explain"]
+
+
+@dataclass(frozen=True, slots=True)
+class Witness:
+    """What one channel says. `since` is monotonic seconds, None where that is not known; `decides`: the verdict rests
+    on this one."""
+
+    channel: str
+    says: str
+    since: float | None
+    decides: bool
+
+
+class Since:
+    """Since when each channel has said what it says."""
+
+    def __init__(self) -> None:
+        self._said: dict[str, tuple[object, float]] = {}
+
+    def note(self, channel: str, says: object, now: float) -> None:
+        known = self._said.get(channel)
+        if known is None or known[0] != says:
+            self._said[channel] = (says, now)
+
+    def at(self, channel: str) -> float | None:
+        said = self._said.get(channel)
+        return said[1] if said is not None else None
+
+
+def explain(profile: Profile, seen: Observation, verdict: Verdict, since: Since, now: float) -> list[Witness]:
+    """The chain of evidence behind `verdict`."""
+    side = seen.turn_open or next(iter(profile.channels), "side channel")
+    turn = "a turn is open" if seen.turn_open else "no turn is open" if profile.channels else "there is none"
+    if lost_end(profile, seen):
+        turn += ", not believed: its end must have been lost"
+    says = {
+        "dialog": f"{seen.asked.prompt.type}: {_line(seen.asked.prompt.prompt)}" if seen.asked else "none",
+        "status record": _record(profile, seen),
+        side: turn,
+        "title": _sign(profile, seen, title=True),
+        "screen": _sign(profile, seen, title=False),
+        "composer": _composer(profile, seen),
+        "quiet": f"nothing has moved for {seen.quiet_s:.1f} s",
+    }
+    began = {"quiet": now - seen.quiet_s, side: since.at("turn")}
+    return [
+        Witness(channel, text, began.get(channel, since.at(channel)), channel == verdict.source)
+        for channel, text in says.items()
+    ]
+
+
+def _line(text: str) -> str:
+    return " / ".join(text.split("\n"))[:200]
+
+
+def _record(profile: Profile, seen: Observation) -> str:
+    if not profile.status_records:
+        return "not listened to"
+    if seen.record is None:
+        return "none"
+    reason = doubt(profile, seen)
+    return seen.record if reason is None else f"{seen.record}, not believed: {reason}"
+
+
+def _sign(profile: Profile, seen: Observation, *, title: bool) -> str:
+    """What the title, or the bottom rows, are a sign of."""
+    look = title_sign if title else screen_sign
+    told = f"{seen.screen.title.strip()[:80]!r}, " if title else ""
+    for state, signs in (("waiting", profile.waiting), ("busy", profile.busy), ("ready", profile.ready)):
+        if (sign := look(signs, seen.screen)) is not None:
+            return f"{told}a sign of {state}" if title else f"{sign.partition(': ')[2]!r}, a sign of {state}"
+    return f"{told}no sign"
+
+
+def _composer(profile: Profile, seen: Observation) -> str:
+    spec, composer = profile.composer, seen.composer
+    if spec.line is None:
+        return "none is known"
+    if composer.state == "absent":
+        return "not on the screen"
+    off = spec.bracketed_paste and not seen.screen.modes.bracketed_paste
+    text = "empty" if composer.state == "empty" else f"a draft of {len(composer.text)} characters in its line"
+    return f"{text}, but input is off" if off else text

@@ -1,0 +1,89 @@
+"""Status records that a tool printed, put into recordings of real turns."""
+
+import pytest
+
+from synapsed.model.agent import Activity
+from synapsed.model.facts import PromptAccepted, TurnEnded
+from synapsed.terminal.observer import TerminalObserver
+from synapsed.terminal.verdict import STALE_S
+from tests.golden.replay import CASES, Case
+
+DELAYED = [case for case in CASES if case.path.stem == "delayed" and case.statuses()]
+EVERY = [case for case in CASES if case.path.stem in ("turn", "quotes", "accept") and case.statuses()]
+
+
+def report(state: str) -> bytes:
+    return f"\x1b]7501;state={state}:app=tool\x1b\\".encode()
+
+
+def mark(case: Case, label: str) -> int:
+    offset: int = next(offset for _, offset, name in case.record["marks"] if name == label)
+    return offset
+
+
+def observer(case: Case) -> TerminalObserver:
+    cols, rows = case.record["size"]
+    return TerminalObserver(case.profile(), cols=cols, rows=rows, offset=0)
+
+
+def feed(watched: TerminalObserver, data: bytes, now: float) -> None:
+    watched.feed(watched.offset, data, now)
+
+
+@pytest.mark.parametrize("state", ["idle", "done", "error"])
+@pytest.mark.parametrize("case", DELAYED, ids=lambda case: case.name)
+def test_end_of_a_turn_that_a_tool_printed_is_not_believed(case: Case, state: str) -> None:
+    watched, at = observer(case), mark(case, "busy")
+    feed(watched, case.raw[:at], 1.0)
+    watched.told(PromptAccepted(channel="hooks", at_ns=0))
+    assert watched.look(1.0).verdict.activity is Activity.BUSY
+    feed(watched, report(state), 2.0)
+    for now in (2.0, 2.5, 5.0, 9.0):
+        verdict = watched.look(now).verdict
+        assert (verdict.activity, verdict.source) == (Activity.BUSY, "hooks")
+        assert not verdict.can_receive
+    chain = {row.channel: row for row in watched.explain(9.0)}
+    assert "not believed" in chain["status record"].says
+    assert chain["hooks"].decides
+    feed(watched, case.raw[at:], 10.0)
+    watched.told(TurnEnded(channel="hooks", at_ns=10, answer="x"))
+    assert watched.look(10.0).verdict.activity is Activity.READY
+    assert watched.look(11.0).verdict.can_receive
+
+
+@pytest.mark.parametrize("state", ["working", "blocked:kind=permission"])
+@pytest.mark.parametrize("case", EVERY, ids=lambda case: case.name)
+def test_work_that_a_tool_printed_does_not_block_delivery_for_ever(case: Case, state: str) -> None:
+    watched = observer(case)
+    feed(watched, case.raw, 1.0)
+    assert watched.look(2.0).verdict.activity is Activity.READY
+    feed(watched, report(state), 3.0)
+    assert not watched.look(3.0).verdict.can_receive
+    assert not watched.look(STALE_S - 1).verdict.can_receive
+    verdict = watched.look(STALE_S + 4).verdict
+    assert (verdict.activity, verdict.source) == (Activity.READY, "composer")
+    assert verdict.can_receive
+    chain = {row.channel: row for row in watched.explain(STALE_S + 4)}
+    assert "not believed" in chain["status record"].says
+    assert chain["composer"].decides
+
+
+@pytest.mark.parametrize("case", DELAYED, ids=lambda case: case.name)
+def test_work_of_an_open_turn_is_believed_however_long_it_is_silent(case: Case) -> None:
+    watched = observer(case)
+    feed(watched, case.raw[: mark(case, "busy")], 1.0)
+    for now in (2.0, 60.0, 3600.0):
+        assert watched.look(now).verdict.activity is Activity.BUSY
+    watched.told(PromptAccepted(channel="hooks", at_ns=0))
+    for now in (3601.0, 7200.0):
+        assert watched.look(now).verdict.activity is Activity.BUSY
+
+
+@pytest.mark.parametrize("case", [c for c in CASES if c.name == "gemini-0.61.0/turn"], ids=lambda case: case.name)
+def test_turn_whose_end_no_hook_told_ends_when_everything_else_says_so(case: Case) -> None:
+    watched = observer(case)
+    feed(watched, case.raw, 1.0)
+    watched.told(PromptAccepted(channel="hooks", at_ns=0))
+    watched.look(1.0)
+    assert watched.look(STALE_S).verdict.activity is Activity.BUSY
+    assert watched.look(STALE_S + 2).verdict.can_receive
