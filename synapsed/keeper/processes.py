@@ -10,7 +10,7 @@ import struct
 import sys
 import time
 
-__all__ = ["become_subreaper", "descendants", "has_descendants", "peer_uid", "start_mark"]
+__all__ = ["become_subreaper", "descendants", "has_descendants", "parent_of", "peer_uid", "start_mark"]
 
 # Read into variables so that mypy checks both branches on every platform.
 _LINUX = sys.platform.startswith("linux")
@@ -36,6 +36,14 @@ def start_mark(pid: int) -> int | None:
     if stat is None or stat[0] in _DEAD:
         return None
     return _boot_mark() << _TICK_BITS | int(stat[_START_TIME]) & (1 << _TICK_BITS) - 1
+
+
+def parent_of(pid: int) -> int | None:
+    """Pid of its parent; None when it is gone, and for the first process of all."""
+    if not _LINUX:
+        return int(_ps(["-o", "ppid=", "-p", str(pid)]) or 0) or None
+    stat = _stat(str(pid))
+    return None if stat is None else int(stat[1]) or None
 
 
 def has_descendants(program: int) -> bool:

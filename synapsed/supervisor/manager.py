@@ -56,6 +56,8 @@ SWEEP_S = 1.0
 REGISTRY_SWEEP_S = 5.0
 """Least pause between two looks for stale registry entries."""
 
+LINUX = sys.platform == "linux"
+
 PARALLEL = 16
 """Agents that are adopted, started or stopped at once at the daemon's start and end."""
 
@@ -226,7 +228,9 @@ class Manager:
             for agent in self._agents.values()
             if agent.record.launch is not None and views.is_live(agent)
         ]
-        return await asyncio.to_thread(owner_of, pid, roots) if roots else None
+        if not roots:
+            return None
+        return owner_of(pid, roots) if LINUX else await asyncio.to_thread(owner_of, pid, roots)
 
     def token_owner(self, token: str) -> str | None:
         given = token.encode()
