@@ -178,13 +178,15 @@ class SideChannel(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delivery:
-    """A turn to begin. `record.link` is empty, or what the link last reported in LinkTurnRecord (after a restart)."""
+    """A turn to begin (`fresh`), or to go on with after a restart. `record` is what is durable of it: what
+    `AgentLink.prepare` made of it, or what the link last reported in LinkTurnRecord."""
 
     task_id: str
     text: str
     command: bool = False
     """True: `text` may be a command of the program (a leading `/`), nothing is neutralised."""
     record: TurnRecord
+    fresh: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -328,8 +330,13 @@ class AgentLink(Protocol):
         """What every channel says now, strongest first."""
         ...
 
+    def prepare(self, record: TurnRecord) -> TurnRecord:
+        """The record of a turn that is about to be delivered, as it is made durable together with the turn: what the
+        link writes ahead of its first act needs no commit of its own."""
+        ...
+
     async def deliver(self, delivery: Delivery) -> None:
-        """Begin (or, with a record, go on with) the one turn; its course is told by events."""
+        """Begin the one turn, or go on with it; its course is told by events."""
         ...
 
     def recorded(self, record: TurnRecord) -> None:

@@ -4,7 +4,8 @@ Everything here runs in the agent's shell. The order that keeps a prompt from be
 lost, over a kill -9 at any point:
 
 1. the task is durable before `accept` returns;
-2. the task is `working` and its turn recorded before the link is told of it;
+2. the task is `working` and its turn recorded before the link is told of it, together with what the link writes ahead
+   of its first act (`prepare`); for a task that can be worked on at once, 1 and 2 are one commit;
 3. the link's own record is durable before the link acts on it (LinkTurnRecord, `recorded`);
 4. the files that go with a message are written before it is typed;
 5. the task's end is durable before the next task is taken.
@@ -15,7 +16,7 @@ an operation: its outcome is believed when the link confirms it.
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from synapsed.clock import Clock
@@ -156,6 +157,8 @@ class Desk:
         """Take a new task; it is durable when this returns. Raises QueueFull, StoreError."""
         self._mailbox.check_room()
         commit = turns.submitted(task)
+        if not self._mailbox and (link := self._receiver()) is not None:
+            return await self._begin(link, task, *commit.events)
         await self._commit(commit)
         self._mailbox.push(task)
         if task.priority >= INTERRUPT_PRIORITY and self.runs_something():
@@ -224,28 +227,36 @@ class Desk:
 
     async def pump(self) -> None:
         """Take the next task if the agent can receive it now."""
+        if (task := self._mailbox.peek()) is not None and (link := self._receiver()) is not None:
+            await self._begin(link, task)
+
+    def _receiver(self) -> AgentLink | None:
+        """The link, if a message can be given to it now."""
         link = self._link()
         if self._turn is not None or self._interruption is not None or link is None:
-            return
-        task = self._mailbox.peek()
-        if task is None or not link.observe().can_receive:
-            return
-        before = self._attempts.get(task.id)
-        attempt = before.attempt if before else 1
+            return None
+        return link if link.observe().can_receive else None
+
+    async def _begin(self, link: AgentLink, task: Task, *before: NewEvent) -> Task:
+        """Work on `task`; `before` is told first."""
+        returned = self._attempts.get(task.id)
+        attempt = returned.attempt if returned else 1
         commit = turns.begun(task, launch_id=link.launch.launch_id, attempt=attempt, now=self._clock.wall())
-        await self._commit(commit)
+        assert commit.turn is not None
+        record = link.prepare(commit.turn)
+        await self._commit(replace(commit, events=(*before, *commit.events), turn=record))
         self._mailbox.remove(task.id)
         self._attempts.pop(task.id, None)
-        assert commit.turn is not None
-        self._turn = _Turn(commit.task, commit.turn)
-        self._deliver(link)
+        self._turn = _Turn(commit.task, record)
+        self._deliver(link, fresh=True)
+        return commit.task
 
     async def resume(self, link: AgentLink) -> None:
         """Go on with the turn in flight on an adopted program."""
         if self._turn is None:
             return
         if self._turn.record.launch_id == link.launch.launch_id:
-            self._deliver(link)
+            self._deliver(link, fresh=False)
         elif (commit := self.settle(LinkExited(None, "the program that worked on it is gone"))) is not None:
             await self._persist(commit)
 
@@ -347,17 +358,17 @@ class Desk:
 
     # --- operations ---
 
-    def _deliver(self, link: AgentLink) -> None:
+    def _deliver(self, link: AgentLink, *, fresh: bool) -> None:
         assert self._turn is not None
-        self._shell.spawn(self._delivering(link, self._turn.task, self._turn.record))
+        self._shell.spawn(self._delivering(link, self._turn.task, self._turn.record, fresh))
 
-    async def _delivering(self, link: AgentLink, task: Task, record: TurnRecord) -> None:
+    async def _delivering(self, link: AgentLink, task: Task, record: TurnRecord, fresh: bool) -> None:
         try:
             letter = self.compose(task)
             if letter.enclosures and not turns.is_submitted(record):
                 await asyncio.to_thread(letters.put, self._inbox, letter.enclosures)
             command = task.metadata.get(turns.COMMAND) is True
-            await link.deliver(Delivery(task_id=task.id, text=letter.text, command=command, record=record))
+            await link.deliver(Delivery(task_id=task.id, text=letter.text, command=command, record=record, fresh=fresh))
         except (SynapsedError, OSError) as error:
             message = error.message if isinstance(error, SynapsedError) else f"its files cannot be written: {error}"
             self._shell.post(lambda: self._not_delivered(task.id, message))

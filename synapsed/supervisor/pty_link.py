@@ -389,6 +389,9 @@ class PtyLink:
 
     # --- the turn ---
 
+    def prepare(self, record: TurnRecord) -> TurnRecord:
+        return record.model_copy(update={"link": TurnState(phase=turns.Phase.PASTING).model_dump(mode="json")})
+
     async def deliver(self, delivery: Delivery) -> None:
         if self._turn is not None:
             raise NotReady("a turn runs already", task=self._turn_id())
@@ -398,7 +401,7 @@ class PtyLink:
         turn = PtyTurn(self._profile, delivery.text, compose, state, channels_tell=bool(self._channels))
         self._turn, self._delivery = turn, delivery
         now = self._clock.monotonic()
-        self._add(turn, turn.begin(now))
+        self._add(turn, turn.begin(now, fresh=delivery.fresh))
         for fact in list(self._facts):
             self._add(turn, turn.told(fact, now))
         self._evaluate()
@@ -441,7 +444,9 @@ class PtyLink:
                 await self._save(turn)
                 return turn.saved()
             case turns.Type(part="paste") if not self._fresh_look().verdict.can_receive:
-                return turn.held(now)
+                commands = turn.held(now)
+                self._evaluate_soon()
+                return commands
             case turns.Type():
                 result = await self._keeper().write(command.data, self._input_id(turn, command.part))
                 commands = turn.typed(command.part, result.at, self._clock.monotonic())

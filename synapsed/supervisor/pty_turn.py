@@ -255,10 +255,13 @@ class PtyTurn:
 
     # --- the way in ---
 
-    def begin(self, now: float) -> list[Command]:
-        """Start, or go on after a restart of the daemon; then `seen` is called."""
+    def begin(self, now: float, *, fresh: bool = False) -> list[Command]:
+        """Start (`fresh`), or go on after a restart of the daemon; then `seen` is called. The record of a fresh turn
+        may have the paste written ahead."""
         self._at = now
         match self.state.phase:
+            case Phase.PASTING if fresh:
+                return [Type("paste", self._typed.paste)]
             case Phase.PASTING | Phase.SETTLING:
                 self.state.phase = Phase.PASTING
                 return [Recall("paste", self._typed.paste)]

@@ -94,6 +94,9 @@ class FakeLink:
     def observe(self) -> LinkObserved:
         return self.seen
 
+    def prepare(self, record: TurnRecord) -> TurnRecord:
+        return record
+
     async def deliver(self, delivery: Delivery) -> None:
         self.deliveries.append(delivery)
         self.seen = LinkObserved(self.seen.activity, "fake", None, can_receive=False)

@@ -66,6 +66,17 @@ async def test_working_and_its_turn_are_durable_before_anything_is_delivered(wor
     assert states == [("working", 1)]
 
 
+async def test_what_the_link_writes_ahead_is_durable_with_a_turn_that_begins(world: World) -> None:
+    await world.start()
+    world.link.prepare = lambda record: record.model_copy(update={"link": {"phase": "pasting"}})
+    await world.send(AGENT)
+    await world.delivered()
+    delivery = world.link.deliveries[0]
+    assert delivery.fresh
+    assert await world.store.turns() == [delivery.record]
+    assert delivery.record.link == {"phase": "pasting"}
+
+
 async def test_the_link_s_record_is_durable_before_it_goes_on(world: World) -> None:
     await world.start()
     await world.send(AGENT)

@@ -109,6 +109,19 @@ def test_nothing_is_typed_before_the_program_can_receive() -> None:
     assert machine.phase is Phase.PREPARED
 
 
+def test_a_paste_that_was_recorded_with_the_turn_is_typed_at_once() -> None:
+    machine = turn(state=TurnState(phase=Phase.PASTING))
+    assert machine.begin(0.0, fresh=True) == [Type("paste", b"hello")]
+    assert machine.held(0.1) == []
+    assert machine.seen(seen(0.2)) == [Save()]
+    assert machine.saved() == [Type("paste", b"hello")]
+
+
+def test_a_paste_that_was_recorded_before_a_restart_is_asked_for_first() -> None:
+    machine = turn(state=TurnState(phase=Phase.PASTING))
+    assert machine.begin(0.0) == [Recall("paste", b"hello")]
+
+
 def test_a_person_who_types_between_the_decision_and_the_paste_holds_it() -> None:
     machine = turn()
     machine.begin(0.0)
