@@ -50,7 +50,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="seconds after which the waiting ends (exit code 5); the task goes on",
     )
     parser.add_argument("--from", dest="sender", metavar="AGENT", help="say that this agent is the sender")
-    parser.add_argument("--context", metavar="ID", help="the conversation that the message belongs to")
+    parser.add_argument("--context", metavar="ID", help="a label of the task, such as other messages have")
+    parser.add_argument(
+        "--new-conversation",
+        action="store_true",
+        help="start the agent anew for it, without its conversation",
+    )
     parser.add_argument("--file", action="append", default=[], metavar="FILE", help="a file to go with it; repeatable")
     parser.add_argument("--command", action="store_true", help="let a leading / or ! be a command of the program")
     parser.add_argument("--json", action="store_true", help="print the task as a JSON document")
@@ -117,6 +122,8 @@ def _body(args: argparse.Namespace, ctx: Context, given: str) -> dict[str, Any]:
         }
     if args.context:
         body["context_id"] = args.context
+    if args.new_conversation:
+        body["metadata"]["new_conversation"] = True
     if args.command:
         body["command"] = True
     return body

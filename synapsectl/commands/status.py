@@ -68,6 +68,13 @@ def _show_chain(agent: dict[str, Any], ctx: Context) -> None:
     out.table(("", "CHANNEL", "SINCE", "SAYS"), rows)
 
 
+def _conversation(known: dict[str, Any] | None) -> str | None:
+    """Its id and how it came about; None of one in which nothing was said yet."""
+    if known is None:
+        return None
+    return " · ".join(part for part in (known["id"], known["note"]) if part) or None
+
+
 def _show_agent(agent: dict[str, Any], ctx: Context) -> None:
     out = ctx.out
     out.line(f"{agent['name']} ({agent['id']})  {state_of(agent)} for {age(agent['since'])}")
@@ -75,6 +82,7 @@ def _show_agent(agent: dict[str, Any], ctx: Context) -> None:
         "evidence": agent["evidence"],
         "error": agent.get("error"),
         "held": agent["held"],
+        "conversation": _conversation(agent.get("conversation")),
         "task": agent["task"],
         "queue": agent["queue"] or None,
         "restarts": agent["restarts"] or None,
@@ -84,11 +92,11 @@ def _show_agent(agent: dict[str, Any], ctx: Context) -> None:
     }
     for name, value in facts.items():
         if value is not None:
-            out.line(f"  {name:<10}{value}")
+            out.line(f"  {name:<14}{value}")
     if prompt := agent.get("prompt"):
-        out.line(f"  asks      {prompt['prompt']}")
+        out.line(f"  asks          {prompt['prompt']}")
         for option in prompt.get("options") or []:
-            out.line(f"            {option['key']}  {option['label']}")
+            out.line(f"                {option['key']}  {option['label']}")
     screen = [line.rstrip() for line in (agent.get("screen") or "").splitlines()]
     while screen and not screen[-1]:
         screen.pop()

@@ -33,6 +33,8 @@ async def send(request: web.Request, control: Control, agent_id: str, wanted: Se
     rights = rights_of(request)
     if wanted.message.blank:
         raise InvalidRequest("message.parts: the message is blank", field="message.parts")
+    if wanted.metadata.get("new_conversation"):
+        rights.require_person("begin a new conversation of an agent")
     if wanted.task_id is not None:
         rights.require_person("answer prompts")
     # A client that leaves in the middle must not leave a message half accepted.

@@ -18,6 +18,7 @@ __all__ = [
     "AgentDetail",
     "AgentRef",
     "AgentView",
+    "Conversation",
     "ProcessState",
     "Testimony",
     "agent_id",
@@ -164,9 +165,23 @@ class Testimony(BaseModel):
     decides: bool
 
 
+class Conversation(BaseModel):
+    """`id` is the program's own, None where nothing was said yet or the program tells none; `resumed`: the program
+    that runs now was started on it. `note` says how it came about where it is not the agent's first."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    id: str | None
+    context_id: str | None
+    said: bool
+    resumed: bool
+    note: str | None
+
+
 class AgentDetail(AgentView):
     """`status --json A`."""
 
+    conversation: Conversation | None = None
     prompt: Prompt | None = None
     screen: str = ""
     error: str | None = None

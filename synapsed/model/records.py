@@ -52,7 +52,13 @@ class AgentRecord(_Record):
     created_at: float
     changed_at: float = 0.0
     conversation: str | None = None
-    """The program's own id of its current conversation."""
+    """The program's own id of its current conversation, once it can be resumed."""
+    said: bool = False
+    """Something was said in the current conversation."""
+    context_id: str | None = None
+    """The current conversation's name to clients; None before the first launch."""
+    conversation_note: str | None = None
+    """How the conversation came about, where it is not the agent's first, for people."""
     launch: LaunchRecord | None = None
     last_exit: int | None = None
     failure: str | None = None

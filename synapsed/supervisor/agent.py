@@ -84,6 +84,7 @@ class Agent:
             shell=self._shell,
             link=lambda: self.program.link,
             parsers=profile.parsers,
+            renew=self._renew,
             delivery=profile.delivery,
             inbox=inbox,
         )
@@ -269,6 +270,13 @@ class Agent:
     def settled(self, commit: Commit) -> None:
         self.desk.believe(commit)
 
+    async def _renew(self, task: Task) -> bool:
+        """Begin a new conversation for `task`; False where there is nothing to leave."""
+        if not self.record.said:
+            return False
+        await self.program.renew(task.context_id)
+        return True
+
     async def opened(self, link: AgentLink) -> None:
         self._seen = link.observe()
         await self.program.saw(self._seen.activity)
@@ -299,7 +307,7 @@ class Agent:
                 await self.program.session(conversation)
             case event:
                 if isinstance(event, LinkTurnAccepted):
-                    await self.program.saw(Activity.BUSY)
+                    await self._saw(Activity.BUSY)
                 await self.desk.handle(event, fact.link)
                 self._changed(self)
 
@@ -320,8 +328,12 @@ class Agent:
         if moved:
             self._since = self._clock.wall()
             self._changed(self)
-        await self.program.saw(seen.activity)
+        await self._saw(seen.activity)
         await self.desk.pump()
+
+    async def _saw(self, activity: Activity) -> None:
+        task = self.desk.current
+        await self.program.saw(activity, context_id=task.context_id if task is not None else None)
 
     def _begin_interrupt(self) -> asyncio.Future[bool] | None:
         return self.desk.interrupt("interrupted") if self.desk.runs_something() else None

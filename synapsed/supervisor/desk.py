@@ -15,7 +15,7 @@ an operation: its outcome is believed when the link confirms it.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -90,9 +90,12 @@ class Desk:
         shell: Shell,
         link: Callable[[], AgentLink | None],
         parsers: Parsers,
+        renew: Callable[[Task], Awaitable[bool]],
         delivery: DeliverySpec,
         inbox: Path,
     ) -> None:
+        self._renew = renew
+        self._renewed_for: str | None = None
         self._delivery = delivery
         self._inbox = inbox
         self._agent_id = agent_id
@@ -157,7 +160,7 @@ class Desk:
         """Take a new task; it is durable when this returns. Raises QueueFull, StoreError."""
         self._mailbox.check_room()
         commit = turns.submitted(task)
-        if not self._mailbox and (link := self._receiver()) is not None:
+        if not self._mailbox and not _wants_new_conversation(task) and (link := self._receiver()) is not None:
             return await self._begin(link, task, *commit.events)
         await self._commit(commit)
         self._mailbox.push(task)
@@ -227,8 +230,13 @@ class Desk:
 
     async def pump(self) -> None:
         """Take the next task if the agent can receive it now."""
-        if (task := self._mailbox.peek()) is not None and (link := self._receiver()) is not None:
-            await self._begin(link, task)
+        if (task := self._mailbox.peek()) is None or (link := self._receiver()) is None:
+            return
+        if _wants_new_conversation(task) and self._renewed_for != task.id:
+            self._renewed_for = task.id
+            if await self._renew(task):
+                return
+        await self._begin(link, task)
 
     def _receiver(self) -> AgentLink | None:
         """The link, if a message can be given to it now."""
@@ -437,3 +445,7 @@ class Desk:
 
     async def _persist(self, commit: Commit) -> None:
         await self._shell.persist(lambda: self._commit(commit))
+
+
+def _wants_new_conversation(task: Task) -> bool:
+    return task.metadata.get(turns.NEW_CONVERSATION) is True

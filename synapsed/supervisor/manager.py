@@ -322,7 +322,7 @@ class Manager:
         metadata = {**request.metadata, **({turns.COMMAND: True} if request.command else {})}
         task = Task(
             agent_id=agent_id,
-            context_id=request.context_id or new_id(),
+            context_id=request.context_id or self._context_for(agent, metadata),
             message=request.message,
             metadata=metadata,
             created_at=now,
@@ -331,6 +331,11 @@ class Manager:
         )
         agent.desk.compose(task)  # what cannot be delivered is refused now
         return await agent.send(task)
+
+    def _context_for(self, agent: Agent, metadata: Mapping[str, Any]) -> str:
+        """Of a message that names none: that of the agent's conversation, or a new one's."""
+        current = None if metadata.get(turns.NEW_CONVERSATION) is True else agent.record.context_id
+        return current or new_id()
 
     async def interrupt(self, agent_id: str) -> bool:
         return await self._agent(agent_id).interrupt()

@@ -19,6 +19,7 @@ from synapsed.model.agent import Activity, ProcessState
 from synapsed.model.events import AgentAlert, ProcessChanged
 from synapsed.model.records import AgentRecord, LaunchRecord
 from synapsed.profiles import Profile
+from synapsed.supervisor import conversations
 from synapsed.supervisor.lifecycle import Lifecycle, ProcessEvent
 from synapsed.supervisor.links import LaunchPlan, LinkFactory, Timer
 from synapsed.supervisor.restart import Decision, GiveUp, Rest, RestartState, Retry
@@ -79,7 +80,11 @@ class Program:
         self._open = False
         self._ready_seen = False
         self._session: str | None = None
-        self._worked = False
+        """The conversation's id, as it was given to the program or as the program told it."""
+        self._told: str | None = None
+        self._working = False
+        self._to_resume: str | None = None
+        """The conversation that the program was started on, until it tells its own."""
         self._launched_at = clock.monotonic()
         self._timer: Timer | None = None
         self._sweeping: asyncio.Task[None] | None = None
@@ -112,14 +117,15 @@ class Program:
         """Whether facts of `link` are about the program that runs now."""
         return link is self._link and self.state is ProcessState.RUNNING
 
-    async def saw(self, activity: Activity) -> None:
-        """What the program was seen doing. Ready or busy: it took up the conversation it was resumed with. Busy: the
-        conversation has content, so that it can be resumed from now on."""
+    async def saw(self, activity: Activity, *, context_id: str | None = None) -> None:
+        """What the program was seen doing. Ready or busy: it took up the conversation it was resumed with. Busy after
+        it was ready once: something is said, in the conversation `context_id` where a task says it."""
+        was_ready = self._ready_seen
         if activity in (Activity.READY, Activity.BUSY):
             self._ready_seen = True
-        if activity is Activity.BUSY:
-            self._worked = True
-            await self._keep_session()
+        self._working = activity is Activity.BUSY and was_ready
+        if self._working:
+            await self._change(conversations.said(self.record, self._session, context_id))
 
     # --- what callers ask; each returns a future that is done when it is so ---
 
@@ -134,6 +140,13 @@ class Program:
             self._restart.forgive()
             await self._launch(ProcessEvent.START)
         return self._waiter()
+
+    async def renew(self, context_id: str) -> None:
+        """Start it anew in a new conversation. That the old one is left and that the program ends are one commit."""
+        self._start_again = True
+        fields = conversations.asked_anew(context_id).fields
+        await self._move(ProcessEvent.STOP, reason="a new conversation was asked for", desired="running", **fields)
+        self._end()
 
     async def stop(self, *, again: bool = False) -> asyncio.Future[None]:
         """End it and all it started; `again` starts it anew when it is gone."""
@@ -191,17 +204,31 @@ class Program:
             await self._exit(exited, found_dead=False)
 
     async def session(self, conversation: str) -> None:
-        """The program told its conversation's id. It is kept once there was a turn: most programs refuse to resume a
-        conversation in which nothing was said."""
+        """The program told its conversation's id."""
+        wanted, self._to_resume = self._to_resume, None
+        before, self._told = self._told, conversation
         self._session = conversation
-        if self._worked:
-            await self._keep_session()
+        if wanted is not None and wanted != conversation:
+            await self._change(conversations.replaced(self.record, conversation))
+        else:
+            await self._change(conversations.told(self.record, before, conversation, working=self._working))
+        if self._working:
+            await self._change(conversations.said(self.record, conversation, None))
 
-    async def _keep_session(self) -> None:
-        if self._session is not None and self._session != self.record.conversation:
-            record = self.record.model_copy(update={"conversation": self._session})
-            await self._shell.persist(lambda: self._store.commit(agents=[record]))
-            self.record = record
+    async def _change(self, change: conversations.Change) -> None:
+        """Make what changed of the conversation durable, and tell it."""
+        if not change.fields and change.alert is None:
+            return
+        record = self.record.model_copy(update=change.fields)
+        rows = [NewEvent(record.id, alert) for alert in change.alerts]
+        await self._shell.persist(lambda: self._store.commit(events=rows, agents=[record]))
+        self.record = record
+        self._log_alerts(change)
+        self._owner.changed()
+
+    def _log_alerts(self, change: conversations.Change) -> None:
+        for alert in change.alerts:
+            self._shell.log.warning("conversation lost", reason=alert.message, **alert.details)
 
     # --- operations and what follows them ---
 
@@ -221,7 +248,7 @@ class Program:
             failure = error if isinstance(error, SynapsedError) else AgentError(str(error))
             await self._shell.call(lambda: self._launch_failed(failure), internal=True)
             return
-        self._session = plan.conversation
+        self._session = self.record.conversation if plan.resumed else plan.conversation
         launch = link.launch.model_copy(update={"resumed": plan.resumed})
         await self._shell.call(lambda: self._launched(link, launch, ProcessEvent.LAUNCHED), internal=True)
         await self._opening(link)
@@ -254,11 +281,21 @@ class Program:
         self._open = False
         adopted = event is ProcessEvent.ADOPTED
         self._ready_seen = adopted
-        self._worked = False
+        self._working = False
+        change = conversations.Change()
+        if adopted:
+            self._session = self._told = self.record.conversation
+        else:
+            self._told = None
+            self._to_resume = self.record.conversation if launch.resumed else None
+            change = conversations.began(self.record, self.profile, resumed=launch.resumed)
         uptime = max(0.0, self._clock.wall() - launch.started_at) if adopted else 0.0
         self._launched_at = self._clock.monotonic() - uptime
         reason = "adopted" if adopted else "started"
-        await self._shell.persist(lambda: self._move(event, reason=reason, launch=launch))
+        await self._shell.persist(
+            lambda: self._move(event, reason=reason, launch=launch, alerts=change.alerts, **change.fields)
+        )
+        self._log_alerts(change)
 
     async def _opened(self, link: AgentLink) -> None:
         if link is not self._link:
@@ -301,7 +338,8 @@ class Program:
         if exited.exit_code is None:
             self._sweep()
         launch = self.record.launch
-        unresumable = launch is not None and launch.resumed and not self._ready_seen and not found_dead
+        refused = exited.exit_code is not None and exited.exit_code >= 0  # a signal is no refusal
+        unresumable = launch is not None and launch.resumed and refused and not self._ready_seen and not found_dead
         await self._decide(ProcessEvent.EXITED, exited, found_dead=found_dead, unresumable=unresumable)
         self._wake()
         await self._close_link()
@@ -315,13 +353,13 @@ class Program:
         how = describe_exit(exited)
         then, reason = _told(decision, how)
         settled = self._owner.settle(exited, found_dead=found_dead)
-        alerts = []
+        alerts: list[AgentAlert] = []
         changes: dict[str, Any] = {"last_exit": exited.exit_code, "failure": how}
         if unresumable:
-            # It would not take up its conversation; the next launch begins a new one rather than failing for ever.
-            changes["conversation"] = None
-            message = f"it ended ({how}) before it was ready with its earlier conversation; the next one is new"
-            alerts.append(AgentAlert(code="CONVERSATION_LOST", message=message))
+            change = conversations.refused(self.record, how)
+            changes |= change.fields
+            alerts = change.alerts
+            self._log_alerts(change)
         await self._shell.persist(
             lambda: self._move(
                 event,

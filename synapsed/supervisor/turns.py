@@ -32,6 +32,7 @@ from synapsed.model.task import (
 
 __all__ = [
     "COMMAND",
+    "NEW_CONVERSATION",
     "Commit",
     "begun",
     "canceled",
@@ -51,6 +52,9 @@ __all__ = [
 
 COMMAND = "command"
 """Key of a task's metadata: its text may be a command of the program."""
+
+NEW_CONVERSATION = "new_conversation"
+"""Key of a task's metadata: the message begins a new conversation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

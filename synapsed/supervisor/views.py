@@ -5,7 +5,16 @@ from pathlib import Path
 from typing import Any
 
 from synapsed.clock import iso
-from synapsed.model.agent import Activity, AgentDetail, AgentRef, AgentView, ProcessState, Testimony, seed_status
+from synapsed.model.agent import (
+    Activity,
+    AgentDetail,
+    AgentRef,
+    AgentView,
+    Conversation,
+    ProcessState,
+    Testimony,
+    seed_status,
+)
 from synapsed.profiles import Profile, ProfileLibrary
 from synapsed.supervisor.agent import Agent
 from synapsed.supervisor.program import LIVE_STATES
@@ -35,7 +44,24 @@ def view_of(agent: Agent, endpoint: str) -> AgentView:
 
 def detail_of(agent: Agent, endpoint: str) -> AgentDetail:
     screen = agent.screen_text()[-DETAIL_SCREEN:]
-    return AgentDetail(**_fields(agent, endpoint), prompt=agent.prompt, screen=screen, error=agent.record.failure)
+    return AgentDetail(
+        **_fields(agent, endpoint),
+        conversation=_conversation(agent),
+        prompt=agent.prompt,
+        screen=screen,
+        error=agent.record.failure,
+    )
+
+
+def _conversation(agent: Agent) -> Conversation:
+    record = agent.record
+    return Conversation(
+        id=record.conversation,
+        context_id=record.context_id,
+        said=record.said,
+        resumed=record.launch is not None and record.launch.resumed,
+        note=record.conversation_note,
+    )
 
 
 def explanation_of(agent: Agent) -> list[Testimony]:

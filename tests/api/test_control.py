@@ -23,6 +23,7 @@ PERSONS = [
     ("POST", "/control/agents/codex/interrupt", None),
     ("POST", "/control/agents/codex/input", {"input": "1"}),
     ("GET", "/control/agents/codex/history", None),
+    ("POST", "/agents/codex/tasks/send", {**SEND, "metadata": {"new_conversation": True}}),
     ("POST", "/control/shutdown", None),
     ("GET", "/agents/codex/screen", None),
     ("GET", "/agents/codex/events?stream=sse", None),

@@ -63,7 +63,7 @@ class RealAgent:
         """Send, wait, and compare with what the model said and how often it was asked."""
         answer = self.ask(message)
         assert answer.code == 0, f"{answer.err}\n{self.screen()}"
-        assert answer.out == expected_answer(message) + "\n"
+        assert answer.out == expected_answer(message) + "\n", f"{answer.out!r} {answer.err}\n{self.screen()}"
 
     def send(self, message: str, *options: str) -> str:
         """The task's id."""

@@ -16,10 +16,17 @@ def test_a_restart_and_a_kill_go_on_with_the_conversation(cli: str, start_agent:
     assert agent.daemon.ctl("restart", agent.name).code == 0
     _asked_with_all_before(agent, words)
     pid = agent.pid
+    eventually(lambda: _on_disk(agent, words[-1]), "the program has written what was said: a kill loses the rest")
     assert agent.daemon.ctl("kill", agent.name).code == 0
     eventually(lambda: agent.daemon.agent(agent.name)["pid"] not in (None, pid), "a new process")
     _asked_with_all_before(agent, words)
     _asked_with_all_before(agent, words)
+
+
+def _on_disk(agent: RealAgent, word: str) -> bool:
+    """Whether the program's own record has the answer to `word`."""
+    paths = (path for path in agent.prepared.home.rglob("*") if path.is_file() and path.suffix != ".lock")
+    return any(f"Answer to {word}".encode() in path.read_bytes() for path in paths)
 
 
 def _asked_with_all_before(agent: RealAgent, words: list[str]) -> None:

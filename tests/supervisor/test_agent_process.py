@@ -6,9 +6,9 @@ import pytest
 
 from synapsed.config import AgentConfig, RestartPolicy
 from synapsed.errors import KeeperLost, LaunchError, NotReady, StoreError
-from synapsed.interfaces import LinkExited, LinkSession
-from synapsed.model.agent import Activity, ProcessState
-from synapsed.model.events import AgentAlert, ProcessChanged
+from synapsed.interfaces import LinkExited
+from synapsed.model.agent import ProcessState
+from synapsed.model.events import ProcessChanged
 from synapsed.model.task import TaskState
 from tests.fakes.clock import until
 from tests.supervisor.world import World
@@ -280,67 +280,6 @@ async def test_stop_remove_leaves_only_the_tasks(world: World) -> None:
     assert not directory.exists()
     assert (await world.store.task(task.id)).metadata["reason"] == "removed"
     assert (await world.start()).id == AGENT
-
-
-# --- conversations ---
-
-
-def plans(world: World) -> list[tuple[bool, str | None]]:
-    return [(plan.resumed, plan.conversation) for _, plan in world.factory.launched]
-
-
-async def worked(world: World) -> None:
-    world.link.observe_as(Activity.BUSY)
-    await until(lambda: world.manager.view(TALKER).activity is Activity.BUSY)
-
-
-async def test_a_conversation_is_resumed_once_there_was_a_turn(world: World) -> None:
-    await world.start("talker")
-    await world.manager.restart(TALKER)
-    (_, first), (resumed, second) = plans(world)
-    assert first is not None
-    assert not resumed  # nothing was said: there is nothing to resume
-    assert second not in (None, first)
-    world.link.emit(LinkSession("told"))
-    await worked(world)
-    await world.manager.restart(TALKER)
-    assert plans(world)[2] == (True, "told")
-    assert (await world.store.agents())[0].launch.resumed
-
-
-async def test_a_program_that_continues_its_last_conversation_needs_no_id(world: World) -> None:
-    await world.start("last")
-    agent = world.manager.resolve("last")
-    world.link.observe_as(Activity.BUSY)
-    await until(lambda: world.manager.view(agent).activity is Activity.BUSY)
-    await world.manager.restart(agent)
-    assert [resumed for resumed, _ in plans(world)] == [False, True]
-
-
-async def test_a_conversation_that_cannot_be_resumed_is_given_up(world: World) -> None:
-    await world.start("talker")
-    await worked(world)
-    await world.manager.restart(TALKER)
-    assert plans(world)[1] == (True, plans(world)[0][1])
-    world.link.die(1)
-    await world.agent_is(TALKER, ProcessState.BACKOFF)
-    assert world.told(AgentAlert, lambda d: d.code) == ["CONVERSATION_LOST"]
-    world.clock.advance(1)
-    await world.agent_is(TALKER, ProcessState.RUNNING)
-    assert not plans(world)[2][0]
-
-
-async def test_a_crash_of_a_resumed_program_that_was_ready_keeps_the_conversation(world: World) -> None:
-    await world.start("talker")
-    await worked(world)
-    for number in (1, 2):
-        world.link.die(1)
-        await world.agent_is(TALKER, ProcessState.BACKOFF)
-        world.clock.advance(5)
-        await world.agent_is(TALKER, ProcessState.RUNNING)
-        world.link.ready()
-        await until(lambda: world.manager.view(TALKER).activity is Activity.READY)
-        assert plans(world)[number] == (True, plans(world)[0][1])
 
 
 # --- from one daemon to the next ---

@@ -58,6 +58,8 @@ def test_options_may_stand_anywhere(daemon: FakeDaemon, ctl: Ctl) -> None:
     body = sent(daemon)[-1][1]
     assert (body["priority"], body["context_id"], body["command"]) == (4, "c9", True)
     assert body["metadata"] == {"sender": {"sender_id": "bob"}}
+    assert ctl("send", "claude", "hi", "--new-conversation").code == 0
+    assert sent(daemon)[-1][1]["metadata"] == {"new_conversation": True}
 
 
 def test_wrong_calls_send_nothing(daemon: FakeDaemon, ctl: Ctl, home: Path) -> None:

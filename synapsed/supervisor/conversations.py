@@ -1,0 +1,95 @@
+"""The conversation of an agent, from one program to the next: decided purely, as changes of the agent's record.
+
+An agent has one conversation at a time. It is resumed by the next program where the profile can do that, the program
+told its id, and something was said in it. Where a conversation with content is not gone on with, nobody asked for that,
+and so it is told: by an alert, in the log, and in `status`. `record.context_id` is the conversation's name to clients.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from synapsed.model.events import AgentAlert
+from synapsed.model.records import AgentRecord
+from synapsed.model.task import new_id
+from synapsed.profiles import Profile
+
+__all__ = ["LOST", "Change", "asked_anew", "began", "refused", "replaced", "said", "told"]
+
+LOST = "CONVERSATION_LOST"
+"""Code of the alert."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """What changes of the record, and what a person must be told of it."""
+
+    fields: dict[str, Any] = field(default_factory=dict)
+    alert: AgentAlert | None = None
+
+    @property
+    def alerts(self) -> list[AgentAlert]:
+        return [self.alert] if self.alert is not None else []
+
+
+def began(record: AgentRecord, profile: Profile, *, resumed: bool) -> Change:
+    """A program was started, with the conversation on record or without."""
+    if record.context_id is None:
+        return Change(fields={"context_id": new_id()})
+    if resumed:
+        return Change(fields={"conversation_note": f"goes on with {record.conversation}"})
+    if record.said:
+        can = "its profile knows no way to resume one" if not profile.resume.args else "the program never told its id"
+        return _lost(record, f"the earlier conversation could not be resumed: {can}")
+    if record.conversation_note is None:
+        return Change(fields={"conversation_note": "new: nothing had been said in the one before"})
+    return Change()
+
+
+def refused(record: AgentRecord, how: str) -> Change:
+    """The program ended before it was ready with the conversation that it was to go on with. The next launch begins a
+    new one rather than failing for ever."""
+    return _lost(record, f"the program ended ({how}) before it was ready with its earlier conversation")
+
+
+def replaced(record: AgentRecord, session: str) -> Change:
+    """The program says that it is in another conversation than the one it was to go on with."""
+    return _lost(record, f"asked to go on with {record.conversation}, the program reports {session}")
+
+
+def told(record: AgentRecord, before: str | None, session: str, *, working: bool) -> Change:
+    """The program told its conversation's id, which was `before`. Another one in the middle of a launch is a person's
+    doing (`/clear`, `/new`, `/resume`); it has content from its first turn on, which may be what is `working`."""
+    if before is None or before == session:
+        return Change()
+    note = "begun in the program itself"
+    fields = {"said": working, "context_id": new_id(), "conversation_note": note}
+    return Change(fields={**fields, "conversation": session if working else None})
+
+
+def said(record: AgentRecord, session: str | None, context_id: str | None) -> Change:
+    """A turn began. The first of a conversation gives it its context; most programs refuse to resume a conversation in
+    which nothing was said, so that its id counts from now on."""
+    fields: dict[str, Any] = {}
+    if not record.said:
+        fields["said"] = True
+        if context_id is not None and context_id != record.context_id:
+            fields["context_id"] = context_id
+    if session is not None and session != record.conversation:
+        fields["conversation"] = session
+    return Change(fields=fields)
+
+
+def asked_anew(context_id: str) -> Change:
+    """A new conversation is begun because a message asks for it."""
+    note = "new, as a message asked"
+    return Change(fields=_empty(note) | {"context_id": context_id})
+
+
+def _lost(record: AgentRecord, why: str) -> Change:
+    details = {"conversation": record.conversation, "context_id": record.context_id}
+    alert = AgentAlert(code=LOST, message=f"{why}; the conversation is new", details=details)
+    return Change(fields=_empty(f"new: {why}"), alert=alert)
+
+
+def _empty(note: str) -> dict[str, Any]:
+    return {"conversation": None, "said": False, "context_id": new_id(), "conversation_note": note}
