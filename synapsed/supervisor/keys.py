@@ -56,6 +56,11 @@ class Keyboard:
                 return True
         return False
 
+    async def take_back(self) -> bool:
+        """Empty the composer of what was just pasted, which may not be shown yet; whether it is empty."""
+        await self._until(lambda look: look.composer.state == "draft", self._profile.delivery.settle_max_ms / 1000)
+        return await self.clear()
+
     async def clear(self) -> bool:
         """Empty the composer; whether it is."""
         for _ in range(CLEAR_TRIES):

@@ -456,7 +456,7 @@ class PtyLink:
                 offset = await self._recall(self._input_id(turn, command.part), command.data)
                 return turn.recalled(command.part, offset, self._clock.monotonic())
             case turns.Clear(certain=True):
-                await self._keyboard.clear()
+                await self._keyboard.take_back()
             case turns.Clear():
                 await self._keyboard.clear_if(turn.text)
             case turns.FindAnswer():

@@ -78,11 +78,11 @@ class TerminalObserver:
 
     @classmethod
     def restore(cls, profile: Profile, checkpoint: Checkpoint, now: float) -> "TerminalObserver":
-        """The observer as it was at the checkpoint."""
+        """The observer as it was at the checkpoint. Whether a turn is open is not part of it: what side channels told
+        since would be missing; they tell again what still matters."""
         self = cls(profile, cols=checkpoint.cols, rows=checkpoint.rows, offset=checkpoint.offset)
         self.screen.feed(checkpoint.redraw)
         self._records = StatusRecords.from_state(checkpoint.state.get("records"))
-        self._turn_open = checkpoint.state.get("turn_open")
         self._activity = Activity(checkpoint.state.get("activity", Activity.STARTING))
         self._changed_at = now
         return self
@@ -97,7 +97,6 @@ class TerminalObserver:
         screen = self.screen.snapshot()
         state: dict[str, Any] = {
             "records": self._records.to_state(),
-            "turn_open": self._turn_open,
             "activity": self._activity.value,
         }
         return Checkpoint(

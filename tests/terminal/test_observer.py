@@ -1,0 +1,37 @@
+"""The observer over a restart: what a checkpoint says, and what it does not."""
+
+from synapsed.model.agent import Activity
+from synapsed.model.facts import PromptAccepted, TurnEnded
+from synapsed.profiles import Composer, Profile, Signs
+from synapsed.terminal.observer import TerminalObserver
+
+PROFILE = Profile(name="p", command="p", ready=Signs(quiet_ms=0), composer=Composer(line="^> (?P<text>.*)$"))
+
+
+def observer() -> TerminalObserver:
+    fresh = TerminalObserver(PROFILE, cols=40, rows=5, offset=0)
+    fresh.feed(0, b"> ", 0.0)
+    assert fresh.look(0.0).verdict.activity is Activity.READY
+    return fresh
+
+
+def test_an_open_turn_is_told_by_its_channel_and_not_by_a_checkpoint() -> None:
+    watched = observer()
+    watched.told(PromptAccepted(channel="hooks", at_ns=1))
+    assert watched.look(1.0).verdict.evidence == "hooks: turn open"
+    restored = TerminalObserver.restore(PROFILE, watched.checkpoint(), 2.0)
+    assert restored.look(3.0).verdict.can_receive, "its end may have been told and settled since"
+    restored.told(PromptAccepted(channel="hooks", at_ns=1))
+    assert restored.look(4.0).verdict.activity is Activity.BUSY
+    restored.told(TurnEnded(channel="hooks", at_ns=2, answer="x"))
+    assert restored.look(5.0).verdict.can_receive
+
+
+def test_a_checkpoint_is_the_screen_at_its_offset() -> None:
+    watched = observer()
+    watched.feed(2, b"abc\x1b[3", 1.0)
+    checkpoint = watched.checkpoint()
+    assert checkpoint.offset == 5
+    restored = TerminalObserver.restore(PROFILE, checkpoint, 2.0)
+    restored.feed(5, b"\x1b[31md", 2.0)
+    assert restored.look(2.0).composer.text == "abcd"
