@@ -29,6 +29,7 @@ __all__ = [
     "LinkTurnInterrupted",
     "LinkTurnProgress",
     "LinkTurnRecord",
+    "LinkTurnSaid",
     "LinkUndelivered",
     "NewEvent",
     "SendRequest",
@@ -227,6 +228,15 @@ class LinkTurnProgress:
 
 
 @dataclass(frozen=True, slots=True)
+class LinkTurnSaid:
+    """A piece of what is being said, approximate. With `append` false it replaces what was told before."""
+
+    task_id: str
+    text: str
+    append: bool
+
+
+@dataclass(frozen=True, slots=True)
 class LinkTurnEnded:
     task_id: str
     answer: str
@@ -281,6 +291,7 @@ LinkEvent = (
     | LinkTurnRecord
     | LinkTurnAccepted
     | LinkTurnProgress
+    | LinkTurnSaid
     | LinkTurnEnded
     | LinkTurnFailed
     | LinkTurnInterrupted

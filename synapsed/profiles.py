@@ -35,6 +35,7 @@ __all__ = [
     "Ready",
     "Resume",
     "Signs",
+    "Stream",
     "Transcript",
     "describe_validation",
 ]
@@ -223,6 +224,19 @@ class Answer(_Section):
     """How long a channel that should tell the turn's end is waited for after the screen is ready again."""
 
 
+class Stream(_Section):
+    """Text that is told while a turn runs, until the answer replaces it."""
+
+    enabled: bool = True
+    source: Literal["screen", "channel"] = "screen"
+    """Where it is read: off the screen (for programs whose answers are `lines`: from their output), or a channel tells
+    it."""
+    end: Pattern | None = None
+    """What stands below the text while the program works (besides `answer.end`): its spinner."""
+    skip: Pattern | None = None
+    """Blocks that `answer.start` begins as well and that are no text, tool calls: searched in their first two lines."""
+
+
 class ErrorPattern(_Section):
     """The program's own words for a failed turn, in its own chrome (never in an answer's prose)."""
 
@@ -375,6 +389,7 @@ class Profile(_Section):
     interrupt: Interrupt = Interrupt()
     exit: Exit = Exit()
     answer: Answer = Answer()
+    stream: Stream = Stream()
     prompts: Prompts = Prompts()
     resume: Resume = Resume()
     channels: dict[str, Channel] = {}

@@ -20,6 +20,9 @@ __all__ = ["TAKES_REST", "configure", "run"]
 
 TAKES_REST = True
 INTERRUPT_PRIORITY = 5
+ANSWER = "answer"
+BLOCKS = f"{ANSWER}."
+"""Ids of the artifacts that the answer, which is printed whole, is made of."""
 NEVER_SENT_TO = frozenset({"stopped", "stopping", "exited", "failed"})
 """States of agents that `--all` and `--type` leave out."""
 
@@ -136,7 +139,10 @@ class _Sending:
         self._args = args
         self._ctx = ctx
         self._deadline = deadline
+        self._told: dict[str, str] = {}
+        """What the daemon has told of each artifact."""
         self._said: dict[str, str] = {}
+        """What of it is printed."""
 
     def run(self, agents: list[str], body: dict[str, Any]) -> int:
         if len(agents) > 1 and not (self._args.all or self._args.type):
@@ -172,6 +178,7 @@ class _Sending:
             return DONE, task
         if not alone:
             out.remark(f"--- {agent} ({short_id(task['id'])})")
+        self._told.clear()
         self._said.clear()
         waiter = Waiter(self._ctx.client, deadline=self._deadline, note=out.note, on_event=self._on_event)
         try:
@@ -193,20 +200,25 @@ class _Sending:
         return code
 
     def _on_event(self, event: SseEvent) -> None:
-        """With `--follow`: print what an artifact has beyond what was printed of it."""
+        """With `--follow`: print what an artifact has beyond what was printed of it. Where that was not quite so (text
+        off a screen), what takes its place is printed once it is known to be right."""
         if not self._args.follow or event.event != "artifact":
             return
         data = json.loads(event.data)
         artifact = data["artifact"]
         key = str(artifact.get("artifact_id") or artifact.get("artifactId") or artifact.get("name"))
         text = "".join(part.get("text", "") for part in artifact.get("parts") or [])
-        said = self._said.get(key)
-        if data.get("append"):
-            whole, piece = (said or "") + text, text
+        if key.startswith(BLOCKS):
+            return
+        told, printed = self._told.get(key, ""), self._said.get(key)
+        whole = self._told[key] = told + text if data.get("append") else text
+        if printed is None and ANSWER in self._said and whole.startswith(self._said[ANSWER]):
+            printed = self._said.pop(ANSWER)  # it was not the answer yet
+        if printed is not None and whole.startswith(printed):
+            piece = whole[len(printed) :]
+        elif printed is None or data.get("lastChunk", True):
+            piece = "\n" + whole if self._said else whole
         else:
-            whole = text
-            piece = text.removeprefix(said) if said is not None and text.startswith(said) else text
-        if said is None and self._said:
-            piece = "\n" + piece
+            return
         self._said[key] = whole
         self._ctx.out.piece(piece)

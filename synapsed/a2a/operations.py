@@ -18,7 +18,7 @@ from synapsed.clock import iso
 from synapsed.errors import TaskNotFound
 from synapsed.interfaces import Control, SendRequest, TaskFilter, task_cursor
 from synapsed.model.events import Event, TaskArtifactAdded, TaskStatusChanged
-from synapsed.model.task import INTERRUPTED_STATES, TERMINAL_STATES, Task
+from synapsed.model.task import INTERRUPTED_STATES, TERMINAL_STATES, Task, TextPart
 
 __all__ = ["Caller", "Operations"]
 
@@ -183,16 +183,35 @@ class Operations:
         yield {"task": task_dict(task, history_length=history)}
         if over:
             return
+        begun: set[str] = set()
         async with self._following(cursor, task.id) as events:
             async for event in events:
-                if isinstance(event.data, TaskArtifactAdded) and event.data.artifact.is_block:
-                    continue
                 if isinstance(event.data, TaskArtifactAdded):
-                    yield artifact_update(event, event.data, task.context_id)
+                    if event.data.artifact.is_block:
+                        continue
+                    first = event.data.artifact.artifact_id not in begun
+                    begun.add(event.data.artifact.artifact_id)
+                    told = await self._whole(event, event.data) if event.data.append and first else event.data
+                    yield artifact_update(event, told, task.context_id)
                 elif isinstance(event.data, TaskStatusChanged):
                     yield status_update(event, event.data, task.context_id)
                     if event.data.state in _SETTLED:
                         return
+
+    async def _whole(self, event: Event, piece: TaskArtifactAdded) -> TaskArtifactAdded:
+        """All that was told of the artifact up to this piece: what a stream tells first of an artifact begins it, or
+        clients have nothing to append to."""
+        text, after = "", 0
+        while batch := await self._control.events.read(after, task_id=event.task_id):
+            for told in batch:
+                data = told.data
+                if told.id > event.id or not isinstance(data, TaskArtifactAdded):
+                    continue
+                if data.artifact.artifact_id == piece.artifact.artifact_id:
+                    text = text + data.artifact.text if data.append else data.artifact.text
+            after = batch[-1].id
+        whole = piece.artifact.model_copy(update={"parts": [TextPart(text=text)]})
+        return TaskArtifactAdded(artifact=whole, append=False, last_chunk=piece.last_chunk)
 
     @asynccontextmanager
     async def _following(self, cursor: int, task_id: str) -> AsyncGenerator[AsyncIterator[Event]]:

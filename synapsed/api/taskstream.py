@@ -22,7 +22,7 @@ def render(event: Event) -> bytes | None:
         return frame(encode_json(_status(event, data)), event="status", event_id=event.id)
     if isinstance(data, TaskArtifactAdded):
         artifact = data.artifact.model_dump(mode="json", by_alias=True, exclude_none=True)
-        body = {"taskId": event.task_id, "artifact": artifact, "append": data.append}
+        body = {"taskId": event.task_id, "artifact": artifact, "append": data.append, "lastChunk": data.last_chunk}
         return frame(encode_json(body), event="artifact", event_id=event.id)
     return None
 

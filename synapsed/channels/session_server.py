@@ -20,6 +20,7 @@ from synapsed.channels.transcripts import at_path, clean
 from synapsed.channels.wording import error_code
 from synapsed.model.facts import (
     AssistantSaid,
+    AssistantSaying,
     ChannelFact,
     PermissionAsked,
     PromptAccepted,
@@ -102,6 +103,10 @@ class SessionServerChannel:
         """User's messages that were told: their records are sent again later."""
         self._texts: dict[str, dict[str, str]] = {}
         """Text parts by assistant message."""
+        self._growing: tuple[str, str] | None = None
+        """The text part that is being written, by message and part."""
+        self._grown: str | None = None
+        """The part of which a piece was told last."""
         self._said: set[str] = set()
         self._error: dict[str, Any] = {}
         """The turn's error, which is told before its message has it."""
@@ -234,10 +239,8 @@ class SessionServerChannel:
         if session in self._children:
             return
         match event.get("type"):
-            case "message.updated":
-                self._hear_message(given, session)
-            case "message.part.updated":
-                self._hear_part(given)
+            case "message.updated" | "message.part.updated" | "message.part.delta" as kind:
+                self._hear_text(kind, given, session)
             case "permission.asked":
                 self._say(
                     PermissionAsked(
@@ -259,6 +262,15 @@ class SessionServerChannel:
             self._remembered = self._session
             await asyncio.to_thread(self._remember)
 
+    def _hear_text(self, kind: str, given: Mapping[str, Any], session: str) -> None:
+        match kind:
+            case "message.updated":
+                self._hear_message(given, session)
+            case "message.part.updated":
+                self._hear_part(given)
+            case _:
+                self._hear_piece(given, session)
+
     def _hear_message(self, given: Mapping[str, Any], session: str) -> None:
         message = {"info": given.get("info")}
         id_, role = _id(message), _role(message)
@@ -275,10 +287,32 @@ class SessionServerChannel:
         message = str(part.get("messageID"))
         if (session := self._waiting.pop(message, None)) is not None:
             self._accept(session, message, clean(part["text"]), _number(given.get("time")))
-        elif part["text"] and message not in self._known:
+        elif message in self._known:
+            return
+        elif not part["text"]:
+            self._growing = (message, str(part.get("id")))
+        else:
             if len(self._texts) >= TEXTS_MAX:
                 self._texts.clear()
             self._texts.setdefault(message, {})[str(part.get("id"))] = clean(part["text"])
+
+    def _hear_piece(self, given: Mapping[str, Any], session: str) -> None:
+        """A piece of a part of which the beginning was heard too; other parts (reasoning) grow in the same way."""
+        message, part = str(given.get("messageID")), str(given.get("partID"))
+        piece = given.get("delta")
+        if (message, part) != self._growing or given.get("field") != "text" or not isinstance(piece, str):
+            return
+        between = "\n\n" if self._texts.get(message) and self._grown != part else ""
+        self._grown = part
+        self._say(
+            AssistantSaying(
+                channel=self.name,
+                at_ns=time.monotonic_ns(),
+                session=session,
+                message_id=message,
+                piece=between + clean(piece),
+            )
+        )
 
     def _accept(self, session: str, id_: str, text: str, created_ms: int) -> None:
         self._error = {}

@@ -9,6 +9,7 @@ from typing import Any
 
 __all__ = [
     "AssistantSaid",
+    "AssistantSaying",
     "ChannelFact",
     "PermissionAsked",
     "PromptAccepted",
@@ -49,6 +50,14 @@ class AssistantSaid(ChannelFact):
 
     message_id: str = ""
     text: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AssistantSaying(ChannelFact):
+    """The next piece of a message that is being said; pieces are told from the message's beginning on, in order."""
+
+    message_id: str = ""
+    piece: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

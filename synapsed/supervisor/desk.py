@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from synapsed.clock import Clock
-from synapsed.errors import NotWaiting, SynapsedError, TaskNotCancelable, TaskNotFound
+from synapsed.errors import NotWaiting, StoreError, SynapsedError, TaskNotCancelable, TaskNotFound
 from synapsed.interfaces import (
     AgentLink,
     Delivery,
@@ -33,6 +33,7 @@ from synapsed.interfaces import (
     LinkTurnInterrupted,
     LinkTurnProgress,
     LinkTurnRecord,
+    LinkTurnSaid,
     LinkUndelivered,
     NewEvent,
     Store,
@@ -329,6 +330,9 @@ class Desk:
         if isinstance(event, LinkTurnAccepted):
             self._shell.log.info("message accepted", task=event.task_id, evidence=event.evidence)
             return
+        if isinstance(event, LinkTurnSaid):
+            await self._tell(turns.said(turn.task, text=event.text, append=event.append))
+            return
         blocks = await answer_blocks(event.answer, self._parsers) if isinstance(event, LinkTurnEnded) else ()
         if (commit := self._decide(event, turn.task, blocks)) is not None:
             await self._persist(commit)
@@ -442,6 +446,13 @@ class Desk:
         )
         self.believe(commit)
         return commit
+
+    async def _tell(self, event: NewEvent) -> None:
+        """What is nice to know is not insisted on."""
+        try:
+            await self._store.commit(events=[event])
+        except StoreError as error:
+            self._shell.log.debug("a piece of text is not told", error=error.message)
 
     async def _persist(self, commit: Commit) -> None:
         await self._shell.persist(lambda: self._commit(commit))

@@ -1,9 +1,9 @@
 """The inbox of an agent's shell: facts of its link and calls from outside, worked off one after the other.
 
 Bounded, with a policy for each kind: a call that does not fit is refused with QueueFull; of observations that nobody
-has looked at yet only the last counts; progress that does not fit is dropped (the answer holds the last message, and a
-turn's earlier ones are a courtesy); every other fact is taken, because a link has at most one turn and waits for it to
-be recorded before it goes on, so that there are few.
+has looked at yet only the last counts; progress and pieces of text that do not fit are dropped (the answer holds the
+last message whole, what comes before it is a courtesy); every other fact is taken, because a link has at most one turn
+and waits for it to be recorded before it goes on, so that there are few.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from synapsed.errors import QueueFull
-from synapsed.interfaces import AgentLink, LinkEvent, LinkObserved, LinkTurnProgress
+from synapsed.interfaces import AgentLink, LinkEvent, LinkObserved, LinkTurnProgress, LinkTurnSaid
 
 __all__ = ["CAPACITY", "Call", "Fact", "Inbox"]
 
@@ -43,7 +43,7 @@ class Inbox:
         self._items: deque[Fact | Call] = deque()
         self._arrived = asyncio.Event()
         self.dropped = 0
-        """Progress facts that did not fit."""
+        """Facts that did not fit."""
 
     def __len__(self) -> int:
         return len(self._items)
@@ -57,7 +57,7 @@ class Inbox:
     def put_fact(self, fact: Fact) -> None:
         if isinstance(fact.event, LinkObserved) and self._replace_last(fact):
             return
-        if isinstance(fact.event, LinkTurnProgress) and len(self._items) >= self._capacity:
+        if isinstance(fact.event, LinkTurnProgress | LinkTurnSaid) and len(self._items) >= self._capacity:
             self.dropped += 1
             return
         self._append(fact)

@@ -443,7 +443,7 @@ class PtyTurn:
 
     def told(self, fact: ChannelFact, now: float) -> list[Command]:
         """A side channel reported something."""
-        if not self.state.submitted or self.phase in BEFORE_SUBMISSION or fact.at_ns < self.state.submit_ns:
+        if not self.is_younger(fact):
             return []
         if self.state.phase is Phase.SUBMITTING:
             self._early.append(fact)
@@ -466,6 +466,11 @@ class PtyTurn:
             case TurnInterrupted():
                 return self._stopped(f"{fact.channel}: turn interrupted", now)
         return []
+
+    def is_younger(self, fact: ChannelFact) -> bool:
+        """Whether the fact is from after the submission: it may be of this turn."""
+        submitted = self.state.submitted and self.phase not in BEFORE_SUBMISSION
+        return submitted and fact.at_ns >= self.state.submit_ns
 
     def _mine(self, fact: ChannelFact) -> bool:
         return isinstance(fact, PromptAccepted) or None in (fact.turn, self.state.turn) or fact.turn == self.state.turn

@@ -43,6 +43,7 @@ __all__ = [
     "is_submitted",
     "progressed",
     "returned",
+    "said",
     "sender_id",
     "submitted",
     "text_of",
@@ -83,6 +84,11 @@ def progressed(task: Task, *, message_id: str, text: str, now: float) -> Commit:
     artifact = Artifact(artifact_id=f"{PROGRESS}-{message_id}", name=PROGRESS, parts=[TextPart(text=text)])
     task = _changed(task, now, artifacts=_with(task.artifacts, artifact))
     return Commit(task=task, events=(_event(task, TaskArtifactAdded(artifact=artifact)),))
+
+
+def said(task: Task, *, text: str, append: bool) -> NewEvent:
+    """A piece of the answer to come: told, and not kept in the task, whose answer replaces it."""
+    return _event(task, TaskArtifactAdded(artifact=Artifact.answer(text), append=append, last_chunk=False))
 
 
 def completed(task: Task, *, answer: str, exact: bool, now: float, blocks: Sequence[Artifact] = ()) -> Commit:

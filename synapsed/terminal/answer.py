@@ -5,11 +5,12 @@ that neither the screen's height nor its scrollback cuts it. Block-oriented ones
 """
 
 import re
+from collections.abc import Sequence
 
 from synapsed.profiles import Answer, Composer
 from synapsed.terminal.screen import Screen
 
-__all__ = ["anchor_of", "below_message", "from_lines", "from_screen"]
+__all__ = ["anchor_of", "below_message", "from_lines", "from_screen", "position_below"]
 
 SCROLLBACK_LINES = 50_000
 """Lines of one answer that are read back; more is cut at the front."""
@@ -40,10 +41,14 @@ def anchor_of(message: str) -> str:
 
 def below_message(text: str, message: str) -> str:
     """What stands in `text` below the last place where `message` begins; all of it where that is not to be seen."""
-    first = anchor_of(message)
     lines = text.split("\n")
-    at = max((n for n, line in enumerate(lines) if first and first in line), default=-1)
-    return "\n".join(lines[at + 1 :])
+    return "\n".join(lines[position_below(lines, message) or 0 :])
+
+
+def position_below(lines: Sequence[str], message: str) -> int | None:
+    """Number of the line below the last one in which `message` begins; None where that is not to be seen."""
+    first = anchor_of(message)
+    return next((n + 1 for n in range(len(lines) - 1, -1, -1) if first and first in lines[n]), None)
 
 
 def from_screen(spec: Answer, text: str, message: str) -> str:

@@ -193,6 +193,40 @@ async def test_streams_leave_an_answer_s_blocks_out(api: Api):
     assert kinds(await subscribed) == ["task", "a\n```\nb\n```", "COMPLETED"]
 
 
+async def test_text_streams_and_the_answer_replaces_it(api: Api):
+    """Who comes late begins with all that was told."""
+    api.control.script = hold
+    task_id = (await result(api, "SendMessage", message=MESSAGE, configuration={"returnImmediately": True}))["task"][
+        "id"
+    ]
+
+    def watch() -> asyncio.Task:
+        return asyncio.create_task(stream(api, "SubscribeToTask", id=task_id))
+
+    first = watch()
+    while api.servers._context.streams.open < 1:
+        await asyncio.sleep(0)
+    await api.control.work(task_id)
+    await api.control.say(task_id, "Hel", append=True)
+    await api.control.say(task_id, "lo", append=True)
+    late = watch()
+    while api.servers._context.streams.open < 2:
+        await asyncio.sleep(0)
+    await api.control.say(task_id, " you", append=True)
+    await api.control.complete(task_id, "Hello **you**")
+
+    def pieces(results: list[dict]) -> list[tuple[str, bool, bool]]:
+        updates = [item["artifactUpdate"] for item in results if "artifactUpdate" in item]
+        assert {update["artifact"]["artifactId"] for update in updates} == {"answer"}
+        return [(u["artifact"]["parts"][0]["text"], u["append"], u["lastChunk"]) for u in updates]
+
+    end = ("Hello **you**", False, True)
+    assert pieces(await first) == [("Hel", False, False), ("lo", True, False), (" you", True, False), end]
+    assert pieces(await late) == [("Hello you", False, False), end]
+    task = await result(api, "GetTask", id=task_id)
+    assert [part["text"] for artifact in task["artifacts"] for part in artifact["parts"]] == ["Hello **you**"]
+
+
 async def test_streams_end_where_input_is_required(api: Api):
     async def ask(control: FakeControl, task) -> None:
         await control.ask(task.id, PROMPT)

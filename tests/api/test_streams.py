@@ -44,7 +44,8 @@ async def test_send_subscribe(api: Api):
     assert [int(event["id"]) for event in events] == [1, 2, 3, 4]
     status, artifact = json.loads(events[0]["data"]), json.loads(events[2]["data"])
     assert set(status) == {"taskId", "state", "timestamp"}
-    assert set(artifact) == {"taskId", "artifact", "append"}
+    assert set(artifact) == {"taskId", "artifact", "append", "lastChunk"}
+    assert (artifact["append"], artifact["lastChunk"]) == (False, True)
     assert artifact["artifact"] | {"artifact_id": "answer"} == {
         "artifact_id": "answer",
         "type": "text",

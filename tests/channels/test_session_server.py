@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from synapsed.channels import session_server
 from synapsed.channels.session_server import SessionServerChannel
 from synapsed.model.facts import (
     AssistantSaid,
+    AssistantSaying,
     ChannelFact,
     PermissionAsked,
     PromptAccepted,
@@ -24,6 +26,7 @@ from synapsed.model.facts import (
     TurnInterrupted,
 )
 from tests.channels.conftest import Launch
+from tests.real.script import expected_answer
 
 DEADLINE = 20.0
 
@@ -190,6 +193,49 @@ async def test_a_turn(server: Server, facts: Facts, make: Make) -> None:
     assert isinstance(said, AssistantSaid)
     assert (said.text, said.message_id) == ("I will look.", "msg_a1")
     assert (ended.answer, ended.turn) == ("**Done.**", "msg_u1")
+
+
+async def test_a_message_s_pieces_as_they_were_recorded(server: Server, facts: Facts, make: Make) -> None:
+    """Two turns of the real program, the second of 200 lines: pieces put together are the messages, which end it."""
+    await make().open(facts)
+    await server.listened_to()
+    (recording,) = (Path(__file__).parent.parent / "recordings").glob("opencode-*/slow.json")
+    requests = json.loads(recording.read_text())["requests"]
+    answers = [expected_answer(request["user"]) for request in requests if request["side"] is None]
+    reports = recording.parent.parent / "hooks" / "opencode" / "slow.jsonl"
+    for line in reports.read_text().splitlines():
+        event = json.loads(line)["payload"]
+        if event["type"].startswith("message."):
+            await server.event(event["type"], **event["properties"])
+    await server.event("message.part.updated", part={"type": "text", "text": "", "messageID": "last", "id": "p"})
+    await server.event("message.part.delta", messageID="last", partID="p", field="text", delta="end")
+    async with asyncio.timeout(DEADLINE):
+        count = 1
+        while (await facts.until(AssistantSaying, count)).message_id != "last":
+            count += 1
+    said: dict[str, str] = {}
+    for fact in facts:
+        if isinstance(fact, AssistantSaying):
+            said[fact.message_id] = said.get(fact.message_id, "") + fact.piece
+    assert [*said.values()] == [*answers, "end"]
+
+
+async def test_parts_of_one_message_are_paragraphs_and_reasoning_is_none(
+    server: Server, facts: Facts, make: Make
+) -> None:
+    await make().open(facts)
+    await server.listened_to()
+    for part, text in (("p1", "Hel"), ("p1", "lo"), ("p2", "you")):
+        if text != "lo":
+            begin = {"type": "text", "text": "", "messageID": "m1", "id": part}
+            await server.event("message.part.updated", sessionID="ses_1", part=begin)
+        await server.event("message.part.delta", messageID="m1", partID="r1", field="text", delta="hm")
+        await server.event("message.part.delta", messageID="m1", partID=part, field="text", delta=text)
+        if text == "lo":
+            whole = {"type": "text", "text": "Hello", "messageID": "m1", "id": part}
+            await server.event("message.part.updated", sessionID="ses_1", part=whole)
+    await facts.until(AssistantSaying, 3)
+    assert [fact.piece for fact in facts if isinstance(fact, AssistantSaying)] == ["Hel", "lo", "\n\nyou"]
 
 
 async def test_records_that_are_sent_again_are_not_told_again(server: Server, facts: Facts, make: Make) -> None:

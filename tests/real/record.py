@@ -183,6 +183,18 @@ def long(session: Session) -> None:
     session.settle("answered")
 
 
+def slow(session: Session) -> None:
+    """Text that comes as a model writes it: markdown, then more than a screen."""
+    session.ready()
+    session.submit("Slowly, fenced. [[slow:60]] [[answer:fenced]]")
+    session.served("Slowly")
+    session.settle("answered")
+    session.submit("Longer. [[slow:8000]] [[answer:lines200]]")
+    session.served("Longer")
+    session.terminal.wait_screen("Line 200")
+    session.settle("answered again")
+
+
 def quotes(session: Session) -> None:
     session.ready()
     session.submit("[[answer:quotes]]")
@@ -310,6 +322,7 @@ SCENARIOS: Mapping[str, Callable[[Session], None]] = {
     "turn": turn,
     "delayed": delayed,
     "long": long,
+    "slow": slow,
     "quotes": quotes,
     "accept": accept,
     "reject": reject,

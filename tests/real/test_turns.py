@@ -83,6 +83,38 @@ def test_the_official_client_gets_the_same_answer(cli: str, start_agent: StartAg
     assert asyncio.run(ask()) == expected_answer(message)
 
 
+@pytest.mark.parametrize("cli", [pytest.param("claude", marks=pytest.mark.smoke), "codex", "gemini", "opencode"])
+def test_text_streams_while_the_turn_runs(cli: str, start_agent: StartAgent) -> None:
+    """Words of the answer come before its end, which is exact."""
+    agent = start_agent(cli)
+    word = nonce()
+    message = f"{word} [[slow:60]] [[answer:fenced]]"
+    task_id = agent.send(message)
+    told: list[tuple[str, bool, bool]] = []
+    states: list[str] = []
+    with agent.daemon.sse(f"/agents/{agent.name}/tasks/{task_id}/subscribe") as events:
+        for event in events:
+            data = event["data"]
+            if "state" in data:
+                states.append(data["state"])
+            elif data["artifact"]["artifact_id"] == "answer":
+                told.append((data["artifact"]["parts"][0]["text"], data["append"], data["lastChunk"]))
+    assert states[-1] == "completed"
+    *pieces, last = told
+    assert last == (expected_answer(message), False, True)
+    assert len(pieces) >= 3
+    assert not any(final for _, _, final in pieces)
+    said = ""
+    for text, append, _ in pieces:
+        said = said + text if append else text
+    assert "Here is the" in said
+    done = agent.daemon.task(task_id)
+    assert done["artifacts"][0]["parts"][0]["text"] == expected_answer(message)
+    assert [a["type"] for a in done["artifacts"]] == ["text", "text", "code", "text"]
+    assert done["artifacts"][2]["metadata"] == {"language": "python", "mimeType": "text/x-python"}
+    assert agent.model.submissions(word) == 1
+
+
 @pytest.mark.parametrize("cli", MAIN)
 def test_priority_five_stops_the_turn_and_goes_first(cli: str, start_agent: StartAgent) -> None:
     agent = start_agent(cli)

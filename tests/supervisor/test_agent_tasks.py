@@ -20,6 +20,7 @@ from synapsed.interfaces import (
     LinkTurnInterrupted,
     LinkTurnProgress,
     LinkTurnRecord,
+    LinkTurnSaid,
     LinkUndelivered,
     SendRequest,
 )
@@ -279,6 +280,40 @@ async def test_where_there_is_only_text_there_are_no_blocks(world: World, answer
     world.link.end(answer)
     done = await world.task_is(task.id, TaskState.COMPLETED)
     assert [(a.artifact_id, a.text) for a in done.artifacts] == [("answer", answer)]
+
+
+async def test_pieces_of_text_are_told_and_not_kept(world: World) -> None:
+    await world.start()
+    task = await world.send(AGENT, "what?")
+    await world.delivered()
+    world.link.submit()
+    for text, append in (("Hel", True), ("lo", True), ("Hello you", False)):
+        world.link.emit(LinkTurnSaid(task.id, text, append))
+    world.link.emit(LinkTurnSaid("another", "no", append=True))
+    await until(lambda: len(world.told(TaskArtifactAdded)) == 3)
+    assert (await world.task_is(task.id, TaskState.WORKING)).artifacts == []
+    world.link.end("Hello you.")
+    done = await world.task_is(task.id, TaskState.COMPLETED)
+    assert [a.text for a in done.artifacts] == ["Hello you."]
+    told = world.told(TaskArtifactAdded, lambda data: (data.artifact.text, data.append, data.last_chunk))
+    assert told == [("Hel", True, False), ("lo", True, False), ("Hello you", False, False), ("Hello you.", False, True)]
+    assert {data.artifact.artifact_id for data in world.told(TaskArtifactAdded)} == {"answer"}
+
+
+async def test_a_piece_that_the_database_refuses_is_dropped(world: World) -> None:
+    await world.start()
+    task = await world.send(AGENT, "what?")
+    await world.delivered()
+    world.link.submit()
+    await until(lambda: world.manager.view(AGENT).activity == "busy")
+    world.store.refuse = StoreError("disk full")
+    world.link.emit(LinkTurnSaid(task.id, "Hel", append=True))
+    with pytest.raises(StoreError):
+        await world.send(AGENT, "refused too: the piece was before it")
+    world.store.refuse = None
+    world.link.end("Hello.")
+    assert (await world.task_is(task.id, TaskState.COMPLETED)).answer == "Hello."
+    assert world.told(TaskArtifactAdded, lambda data: data.artifact.text) == ["Hello."]
 
 
 async def test_a_long_answer_has_so_many_blocks_and_no_more(world: World) -> None:

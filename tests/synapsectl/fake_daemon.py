@@ -146,11 +146,11 @@ class FakeDaemon:
         data: dict[str, Any] = {"taskId": task.id, "state": state.value, "timestamp": WHEN}
         self._tell(task, "status", data)
 
-    def artifact(self, task: Task, artifact: Artifact, *, append: bool = False) -> None:
+    def artifact(self, task: Task, artifact: Artifact, *, append: bool = False, last: bool = True) -> None:
         current = self.tasks.get(task.id, task)
         others = [a for a in current.artifacts if a.artifact_id != artifact.artifact_id]
         self.tasks[task.id] = current.model_copy(update={"artifacts": [*others, artifact]})
-        data = {"taskId": task.id, "artifact": artifact.model_dump(mode="json"), "append": append}
+        data = {"taskId": task.id, "artifact": artifact.model_dump(mode="json"), "append": append, "lastChunk": last}
         self._tell(task, "artifact", data)
 
     def until(self, predicate: Callable[[], object]) -> None:

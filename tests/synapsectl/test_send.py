@@ -8,7 +8,7 @@ import pytest
 
 from synapsed.model.task import Artifact, TaskState, TextPart
 from tests.synapsectl.conftest import Ctl
-from tests.synapsectl.fake_daemon import FakeDaemon, agent, answers, ends, fails, permission
+from tests.synapsectl.fake_daemon import FakeDaemon, Script, agent, answers, ends, fails, permission
 
 
 def sent(daemon: FakeDaemon) -> list[tuple[str, dict[str, object]]]:
@@ -140,6 +140,40 @@ def test_follow_streams(daemon: FakeDaemon, ctl: Ctl) -> None:
 
     daemon.script = script
     assert ctl("send", "claude", "x", "--follow").out == "Hello you\nlooking…\ndone\n"
+
+
+def pieces(*told: tuple[str, str, bool, bool]) -> Script:
+    """`artifact_id`, text, append, last."""
+
+    def script(fake: FakeDaemon, task: object) -> None:
+        for key, text, append, last in told:
+            artifact = Artifact(artifact_id=key, parts=[TextPart(text=text)])
+            fake.artifact(task, artifact, append=append, last=last)  # type: ignore[arg-type]
+        ends(TaskState.COMPLETED)(fake, task)  # type: ignore[arg-type]
+
+    return script
+
+
+@pytest.mark.parametrize(
+    ("told", "printed"),
+    [
+        ([("answer", "Hello", True, False), ("answer", " you", True, False), ("answer", "Hello you.", False, True)],
+         "Hello you.\n"),
+        ([("answer", "Hello", True, False), ("answer", "**Hello**", False, True)], "Hello\n**Hello**\n"),
+        ([("answer", "Helo", True, False), ("answer", "Hello", False, False), ("answer", "Hello you", False, True)],
+         "Helo\nHello you\n"),
+        ([("answer", "First I", True, False), ("progress-1", "First I look.", False, True),
+          ("answer", "Done", False, False), ("answer", "Done.", False, True)], "First I look.\nDone.\n"),
+        ([("answer", "a\n```\nb\n```", False, True), ("answer.1", "a", False, True), ("answer.2", "b", False, True)],
+         "a\n```\nb\n```\n"),
+    ],
+    ids=["growing", "off the screen", "half-drawn", "progress", "blocks"],
+)  # fmt: skip
+def test_follow_prints_each_word_once(
+    daemon: FakeDaemon, ctl: Ctl, told: list[tuple[str, str, bool, bool]], printed: str
+) -> None:
+    daemon.script = pieces(*told)
+    assert ctl("send", "claude", "x", "--follow").out == printed
 
 
 def test_a_failed_task_is_1(daemon: FakeDaemon, ctl: Ctl) -> None:

@@ -1,0 +1,173 @@
+"""The text of a turn, told in pieces while it runs: of a channel that tells it, of the output, or off the screen.
+
+A courtesy: pieces are events and nothing else, at most five a second, and bounded; the turn's end neither waits for
+them nor looks at them. What is read off a screen is told when it was read twice the same, so that half-drawn frames are
+not; where what was told turns out to be wrong, all of it is told anew.
+"""
+
+import os.path
+from dataclasses import dataclass
+from typing import Protocol
+
+from synapsed.model.facts import AssistantSaying, ChannelFact
+from synapsed.profiles import Profile
+from synapsed.terminal.saying import LineText, ScreenText
+
+__all__ = ["TOLD_EVERY_S", "TOLD_MAX", "Piece", "TurnStream"]
+
+TOLD_EVERY_S = 0.2
+"""Between two pieces of a turn, and between two looks at the screen for them."""
+
+TOLD_MAX = 256 * 1024
+"""Characters of all the pieces of one turn; then no more are told."""
+
+EARLY_MAX = 64
+"""Chunks of output that are kept until it is known where the turn's begins: there is only the echo of a line break."""
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """`append` false: `text` replaces what was told before."""
+
+    text: str
+    append: bool
+
+
+class _Source(Protocol):
+    """`text` is what is being said as far as it is known; `settled` says that a further look would change nothing."""
+
+    text: str
+
+    @property
+    def settled(self) -> bool: ...
+
+
+class _Said:
+    """What a channel tells of the message that is being said."""
+
+    settled = True
+
+    def __init__(self) -> None:
+        self.text = ""
+        self._message: str | None = None
+
+    def told(self, fact: AssistantSaying) -> None:
+        if fact.message_id != self._message:
+            self._message, self.text = fact.message_id, ""
+        self.text += fact.piece
+
+
+class _Printed:
+    """What a line-oriented program has printed since the message was submitted."""
+
+    settled = True
+
+    def __init__(self) -> None:
+        self.text = ""
+        self._lines: LineText | None = None
+        self._early: list[tuple[int, bytes]] = []
+
+    def submitted(self, offset: int) -> None:
+        if self._lines is None:
+            self._lines = LineText(offset)
+            for start, data in self._early:
+                self.printed(start, data)
+            self._early = []
+
+    def printed(self, offset: int, data: bytes) -> None:
+        if self._lines is not None:
+            self.text += self._lines.feed(offset, data)
+        elif len(self._early) < EARLY_MAX:
+            self._early.append((offset, data))
+
+
+class _Drawn:
+    """What the screen shows: as much as two looks in a row agree on."""
+
+    def __init__(self, text: ScreenText) -> None:
+        self.text = ""
+        self._screen = text
+        self._read = ""
+
+    @property
+    def settled(self) -> bool:
+        return self._read == self.text
+
+    def seen(self, screen: str) -> None:
+        before, self._read = self._read, self._screen.read(screen)
+        both = os.path.commonprefix([before, self._read])  # noqa: RUF071 - characters are what is meant
+        if not self.text.startswith(both):
+            self.text = both
+
+
+class TurnStream:
+    """One turn's text. Pure: `now` is monotonic seconds.
+
+    `begun`: the turn was under way when this was made (the daemon was restarted), and what was told is not known.
+    """
+
+    def __init__(self, profile: Profile, message: str, *, begun: bool) -> None:
+        self._said = self._printed = self._drawn = None
+        source: _Source
+        if profile.stream.source == "channel":
+            source = self._said = _Said()
+        elif profile.answer.mode == "lines":
+            source = self._printed = _Printed()
+        else:
+            source = self._drawn = _Drawn(ScreenText(profile.stream, profile.answer, message, begun=begun))
+        self._source = source
+        self._told: str | None = None if begun else ""
+        self._due = 0.0
+        self._left = TOLD_MAX
+
+    @property
+    def reads_output(self) -> bool:
+        """Whether `printed` wants the output since the submission, all of it."""
+        return self._printed is not None
+
+    def submitted(self, offset: int) -> None:
+        """The output from `offset` on is of this turn; may be said again."""
+        if self._printed is not None:
+            self._printed.submitted(offset)
+
+    def printed(self, offset: int, data: bytes) -> None:
+        """The program wrote `data` at `offset`."""
+        if self._printed is not None and self._left > 0:
+            self._printed.printed(offset, data)
+            if len(self._printed.text) > TOLD_MAX:
+                self._left = 0
+
+    def told(self, fact: ChannelFact) -> None:
+        """A channel reported something of this turn."""
+        if self._said is not None and isinstance(fact, AssistantSaying) and len(self._said.text) < TOLD_MAX:
+            self._said.told(fact)
+
+    def wants_screen(self, now: float) -> bool:
+        return self._drawn is not None and now >= self._due and self._left > 0
+
+    def seen(self, screen: str) -> None:
+        """What the screen shows (wrapped rows joined) while the program works."""
+        if self._drawn is not None:
+            self._drawn.seen(screen)
+
+    @property
+    def due(self) -> float | None:
+        """When `take`, or a look at the screen, is worth it; None while nothing is open."""
+        open_ = not self._source.settled or self._source.text != (self._told or "")
+        return self._due if open_ and self._left > 0 else None
+
+    def take(self, now: float) -> Piece | None:
+        """What is new since the last piece, if it is time for one."""
+        if now < self._due or self._left <= 0:
+            return None
+        self._due = now + TOLD_EVERY_S
+        text = self._source.text
+        append = self._told is not None and text.startswith(self._told)
+        new = text[len(self._told or "") :] if append else text
+        if not new:
+            return None
+        self._left -= len(new)
+        if self._left <= 0:
+            return None
+        self._told = text
+        return Piece(new, append)

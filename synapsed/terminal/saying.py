@@ -1,0 +1,137 @@
+"""What a program is saying, read while it still does. Approximate: the exact answer replaces it at the turn's end.
+
+Line-oriented programs (`LineText`): the output itself, line by line. Block-oriented ones (`ScreenText`): the block of
+text that is being drawn, taken from one screen after the other; what has scrolled away stays, and what comes is joined
+where the two overlap.
+"""
+
+import re
+from collections.abc import Sequence
+
+from synapsed.profiles import Answer, Stream
+from synapsed.terminal.answer import position_below
+
+__all__ = ["LineText", "ScreenText"]
+
+HELD_MAX = 256 * 1024
+"""Bytes of output that are kept while an earlier piece is missing, or while a line does not end."""
+
+_SEQUENCES = re.compile(
+    rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_](?:[^\x07\x1b]|\x1b(?!\\))*(?:\x07|\x1b\\)|[ -/]*[0-~])"
+    rb"|[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f]"
+)
+
+
+class LineText:
+    """Lines from `start` on (a spool offset: where the message had been submitted). The first, which the echo of the
+    submitted line break ends, is none; the last, which may be the next prompt, counts when it has ended."""
+
+    def __init__(self, start: int) -> None:
+        self._at = start
+        self._first = True
+        self._rest = b""
+        self._early: dict[int, bytes] = {}
+        """Output beyond a gap, by offset."""
+        self._held = 0
+
+    def feed(self, offset: int, data: bytes) -> str:
+        """Take in output, in any order where a gap is filled later; the lines that ended with it."""
+        if offset > self._at:
+            if self._held < HELD_MAX:
+                self._early[offset] = data
+                self._held += len(data)
+            return ""
+        text = self._lines(data[self._at - offset :])
+        while (after := self._early.pop(self._at, None)) is not None:
+            text += self._lines(after)
+        return text
+
+    def _lines(self, data: bytes) -> str:
+        self._at += len(data)
+        *ended, rest = (self._rest + data).split(b"\n")
+        self._rest = rest[-HELD_MAX:]
+        if self._first and ended:
+            self._first = False
+            ended = ended[1:]
+        return "".join(_shown(line) for line in ended)
+
+
+def _shown(line: bytes) -> str:
+    """The line as a person sees it: without sequences, and only what was written over the rest last."""
+    line = line.rstrip(b"\r").rpartition(b"\r")[2]
+    return _SEQUENCES.sub(b"", line).decode("utf-8", "replace").rstrip() + "\n"
+
+
+class ScreenText:
+    """The text of the block that is being drawn below `message`. `begun` says that the turn was under way already, so
+    that its message may have scrolled away; else nothing counts before the message is to be seen."""
+
+    def __init__(self, stream: Stream, answer: Answer, message: str, *, begun: bool = False) -> None:
+        self._stream = stream
+        self._answer = answer
+        self._message = message
+        self._begun = begun
+        self._lines: list[str] = []
+
+    def read(self, screen: str) -> str:
+        """Take in a screen (wrapped rows joined); the text so far, up to its last whole word."""
+        lines = screen.split("\n")
+        below = position_below(lines, self._message)
+        self._begun = self._begun or below is not None
+        begin, end = self._block(lines, below or 0)
+        if not self._begun or (begin is None and (below is not None or not self._lines)):
+            return self._text()
+        block = self._cut(lines[begin or 0 : end], first=begin is None)
+        if begin is not None and self._answer.start is not None:
+            block[0] = re.sub(self._answer.start, "", block[0], count=1)
+        if self._answer.strip is not None:
+            block = [re.sub(self._answer.strip, "", line, count=1) for line in block]
+        block = _trimmed(block)
+        if block:
+            self._lines = block if begin is not None else _joined(self._lines, block)
+        return self._text()
+
+    def _block(self, lines: Sequence[str], below: int) -> tuple[int | None, int]:
+        """Where the last block of text begins (None where that is not to be seen), and where it ends."""
+        end = len(lines)
+        if self._answer.start is None:
+            return None, end
+        skip = self._stream.skip
+        for number in range(end - 1, below - 1, -1):
+            if re.search(self._answer.start, lines[number]):
+                if skip is None or not re.search(skip, "\n".join(lines[number : number + 2])):
+                    return number, end
+                end = number
+        return None, end
+
+    def _cut(self, block: list[str], *, first: bool) -> list[str]:
+        """Without what stands below the text; a block's first line is text in any case."""
+        ends = [pattern for pattern in (self._stream.end, self._answer.end) if pattern is not None]
+        for number in range(0 if first else 1, len(block)):
+            if any(re.search(pattern, block[number]) for pattern in ends):
+                return block[:number]
+        return block
+
+    def _text(self) -> str:
+        """The last word may be half a word, which a line break would move."""
+        text = "\n".join(self._lines)
+        return text[: max(text.rfind(" "), text.rfind("\n"), 0)].rstrip()
+
+
+def _trimmed(lines: Sequence[str]) -> list[str]:
+    text = [line.rstrip() for line in lines]
+    while text and not text[-1]:
+        text.pop()
+    while text and not text[0]:
+        text.pop(0)
+    return text
+
+
+def _joined(old: list[str], new: list[str]) -> list[str]:
+    """`new` continues `old`, whose end it repeats: as much of it as can be; its last line may have grown since. Where
+    they have nothing in common it is another screen, or too much was missed."""
+    for start in range(max(0, len(old) - len(new)), len(old)):
+        kept = old[start:]
+        if kept[:-1] == new[: len(kept) - 1] and new[len(kept) - 1].startswith(kept[-1]):
+            return [*old[:start], *new]
+    return old

@@ -1,0 +1,106 @@
+"""A turn's text in pieces: what is told, how often, and what is never told."""
+
+from itertools import pairwise
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from synapsed.model.facts import AssistantSaying, TurnEnded
+from synapsed.profiles import Answer, Profile, Stream
+from synapsed.supervisor.streaming import TOLD_EVERY_S, TOLD_MAX, Piece, TurnStream
+
+LINES = Profile(name="p", command="p")
+SERVER = Profile(name="p", command="p", stream=Stream(source="channel"))
+BLOCKS = Profile(name="p", command="p", answer=Answer(mode="blocks", start="^● ", strip="^  "))
+
+
+def saying(message: str, piece: str) -> AssistantSaying:
+    return AssistantSaying(channel="server", at_ns=1, message_id=message, piece=piece)
+
+
+def test_what_a_channel_tells_is_passed_on_at_most_five_times_a_second() -> None:
+    stream = TurnStream(SERVER, "hi", begun=False)
+    assert (stream.due, stream.take(0.0)) == (None, None)
+    stream.told(saying("m1", "Hel"))
+    assert stream.take(1.0) == Piece("Hel", append=True)
+    stream.told(saying("m1", "lo"))
+    stream.told(saying("m1", " you"))
+    assert stream.due == 1.0 + TOLD_EVERY_S
+    assert stream.take(1.1) is None
+    assert stream.take(1.2) == Piece("lo you", append=True)
+    assert stream.due is None
+    stream.told(saying("m2", "Another"))
+    assert stream.take(2.0) == Piece("Another", append=False)
+    stream.told(TurnEnded(channel="server", at_ns=2, answer="x"))
+    assert stream.take(3.0) is None
+
+
+def test_after_a_restart_the_first_piece_replaces_what_was_told() -> None:
+    stream = TurnStream(SERVER, "hi", begun=True)
+    assert stream.take(0.0) is None
+    stream.told(saying("m1", "Hel"))
+    assert stream.take(1.0) == Piece("Hel", append=False)
+    stream.told(saying("m1", "lo"))
+    assert stream.take(2.0) == Piece("lo", append=True)
+
+
+def test_output_from_the_submission_on() -> None:
+    stream = TurnStream(LINES, "hi", begun=False)
+    stream.printed(90, b"> hi")
+    stream.printed(94, b"\r\nHel")
+    stream.submitted(94)
+    stream.submitted(500)
+    stream.printed(99, b"lo\r\nyou\r\n> ")
+    assert stream.take(1.0) == Piece("Hello\nyou\n", append=True)
+    assert not stream.wants_screen(1.0)
+
+
+def test_output_without_end_costs_nothing_after_a_while() -> None:
+    stream = TurnStream(LINES, "hi", begun=False)
+    stream.submitted(0)
+    at, told, now = 0, 0, 0.0
+    for _ in range(100):
+        stream.printed(at, b"x" * 9_999 + b"\n")
+        at, now = at + 10_000, now + 1
+        if (piece := stream.take(now)) is not None:
+            told += len(piece.text)
+    assert told <= TOLD_MAX
+    assert stream.due is None
+
+
+def test_a_screen_counts_when_it_was_read_twice_the_same() -> None:
+    stream = TurnStream(BLOCKS, "hi", begun=False)
+    looks = ["❯ hi", "❯ hi\n● one two", "❯ hi\n● one two", "❯ hi\n● one\n  xx flicker", "❯ hi\n● one two three four"]
+    looks += [looks[-1], "❯ hi\n● one three four", "❯ hi\n● one three four"]
+    told = []
+    for number, look in enumerate(looks):
+        assert stream.wants_screen(number)
+        stream.seen(look)
+        told.append(stream.take(number))
+    assert told == [
+        None,
+        None,
+        Piece("one", append=True),
+        None,
+        None,
+        Piece(" two three", append=True),
+        None,
+        Piece("one three", append=False),
+    ]
+
+
+@given(st.lists(st.tuples(st.floats(0, 0.5), st.text(max_size=5), st.integers(0, 2)), max_size=40), st.booleans())
+def test_pieces_put_together_are_the_text(facts: list[tuple[float, str, int]], begun: bool) -> None:
+    stream = TurnStream(SERVER, "hi", begun=begun)
+    now, said, told, times = 0.0, "", "", []
+    last = None
+    for pause, piece, message in facts:
+        now += pause
+        said = said + piece if message == last else piece
+        last = message
+        stream.told(saying(str(message), piece))
+        if (new := stream.take(now)) is not None:
+            told = told + new.text if new.append else new.text
+            times.append(now)
+            assert told == said
+    assert all(b - a > TOLD_EVERY_S - 1e-9 for a, b in pairwise(times))

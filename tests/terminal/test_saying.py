@@ -1,0 +1,172 @@
+"""Text read while it is being said: off the output, off recorded and made screens."""
+
+import json
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from synapsed.model.agent import Activity
+from synapsed.profiles import Answer, Profile, ProfileLibrary, Stream
+from synapsed.supervisor.streaming import Piece, TurnStream
+from synapsed.terminal.observer import TerminalObserver
+from synapsed.terminal.saying import LineText, ScreenText
+from tests.real.script import expected_answer
+
+MESSAGE = "Say it."
+STREAM = Stream(end=r"^✻ ", skip=r"\n +⎿")
+ANSWER = Answer(mode="blocks", start="^● ", end="^❯", strip="^  ")
+
+
+# --- line-oriented programs ------------------------------------------------------------------------------------------
+
+PRINTED = (
+    "\r\n\x1b[1mHello\x1b[0m 日本\r\n  indented \r\n10%\r55%\r100%\r\n\x1b]0;title\x07\x1b]8;;x\x1b\\link\x07\r\n> "
+).encode()
+SHOWN = "Hello 日本\n  indented\n100%\nlink\n"
+
+
+@given(st.lists(st.integers(0, len(PRINTED)), max_size=12), st.randoms(use_true_random=False))
+def test_lines_are_the_same_however_they_come(cuts: list[int], order: object) -> None:
+    """In chunks of any size, the first of them after the others, as when a restarted daemon reads it again."""
+    ends = sorted({*cuts, 0, len(PRINTED)})
+    chunks = [(100 + a, PRINTED[a:b]) for a, b in pairwise(ends)]
+    text = LineText(100)
+    assert "".join(text.feed(*chunk) for chunk in [*chunks[1:], chunks[0]]) == SHOWN
+
+
+def test_output_from_before_the_submission_is_none() -> None:
+    text = LineText(103)
+    assert text.feed(96, b"> hi\n\r\r\nyes\r\n") == "yes\n"
+    assert text.feed(109, b"more\n") == "more\n"
+
+
+def test_the_prompt_that_follows_is_none() -> None:
+    text = LineText(0)
+    assert text.feed(0, b"\r\nyes\r\ndummy> ") == "yes\n"
+
+
+@given(st.lists(st.binary(max_size=40), max_size=10))
+def test_any_bytes(chunks: list[bytes]) -> None:
+    text, at = LineText(0), 0
+    for chunk in chunks:
+        said = text.feed(at, chunk)
+        assert all(c in "\n\t" or c >= " " for c in said)
+        at += len(chunk)
+
+
+# --- block-oriented programs -----------------------------------------------------------------------------------------
+
+
+def screen(*lines: str) -> str:
+    return "\n".join([*lines, "", "✻ Thinking…", "", "❯ ", "  footer"])
+
+
+def reader(*, begun: bool = False) -> ScreenText:
+    return ScreenText(STREAM, ANSWER, MESSAGE, begun=begun)
+
+
+def test_the_block_below_the_message_up_to_its_last_whole_word() -> None:
+    text = reader()
+    assert text.read(screen("● an older answer")) == ""
+    assert text.read(screen("● an older answer", "❯ Say it.")) == ""
+    assert text.read(screen("● an older answer", "❯ Say it.", "", "● Here is")) == "Here"
+    assert text.read(screen("❯ Say it.", "", "● Here is what", "  you as")) == "Here is what\nyou"
+
+
+def test_a_tool_call_is_no_text_and_a_new_block_takes_its_place() -> None:
+    text = reader()
+    said = ["❯ Say it.", "", "● I will look now.", ""]
+    assert text.read(screen(*said, "● Bash(ls)", "  ⎿  a b c")) == "I will look"
+    assert text.read(screen(*said, "● Bash(ls)", "  ⎿  a b c", "", "● It is there.")) == "It is"
+
+
+def test_what_has_scrolled_away_stays() -> None:
+    lines = [f"  line {number:03} of it" for number in range(100)]
+    lines[0] = "● line 000 of it"
+    text = reader()
+    assert text.read(screen("❯ Say it.", *lines[:10])).endswith("line 009 of")
+    for number in range(11, 101):
+        last = text.read(screen(*lines[max(0, number - 12) : number]))
+    assert last.split("\n")[:-1] == [line[2:] for line in lines[:99]]
+
+
+def test_what_has_nothing_in_common_with_it_is_not_joined() -> None:
+    text = reader()
+    text.read(screen("❯ Say it.", "● one two", "  three four"))
+    assert text.read(screen("  nine nine", "  ten ten")) == "one two\nthree"
+
+
+def test_after_a_restart_the_message_may_be_out_of_sight() -> None:
+    assert reader().read(screen("● one two three")) == ""
+    assert reader(begun=True).read(screen("● one two three")) == "one two"
+
+
+@given(st.lists(st.text(alphabet="● ❯✻⎿\nSay it.x", max_size=60), max_size=8), st.booleans())
+def test_any_screens(screens: list[str], begun: bool) -> None:
+    text = reader(begun=begun)
+    for seen in screens:
+        assert text.read(seen) == text.read(seen)
+
+
+@pytest.mark.parametrize("bad", ["", "\n", "❯ Say it.", "● "])
+def test_screens_without_text(bad: str) -> None:
+    assert reader().read(bad) == ""
+
+
+# --- recordings ------------------------------------------------------------------------------------------------------
+
+RECORDINGS = Path(__file__).parent.parent / "recordings"
+FENCED = """Here is the function you asked for:
+
+def add(a: int, b: int) -> int:
+    \"\"\"Sum of *two* numbers.\"\"\"
+    return a + b
+
+- it is pure
+- it has no surprises
+
+1. first
+2. second"""
+
+
+def told(recording: Path, profile: Profile) -> list[tuple[str, list[Piece]]]:
+    """The messages of a recording, each with the pieces told while it was answered."""
+    raw, facts = recording.with_suffix(".raw").read_bytes(), json.loads(recording.with_suffix(".json").read_text())
+    begins = [offset for _, offset, label in facts["marks"] if label == "submitted"]
+    turns: list[tuple[str, list[Piece]]] = [(r["user"], []) for r in facts["requests"] if r["side"] is None]
+    cols, rows = facts["size"]
+    observer = TerminalObserver(profile, cols=cols, rows=rows, offset=0)
+    stream, number, done = None, -1, 0
+    for now, offset in facts["chunks"]:
+        observer.feed(done, raw[done:offset], now)
+        done = offset
+        if (current := sum(offset > begin for begin in begins) - 1) != number:
+            number = current
+            stream = TurnStream(profile, turns[number][0], begun=False)
+        if stream is None or observer.mid_frame(now):
+            continue
+        look = observer.look(now)
+        if look.verdict.activity is Activity.BUSY and stream.wants_screen(now):
+            stream.seen(look.screen.text())
+        if (piece := stream.take(now)) is not None:
+            turns[number][1].append(piece)
+    return turns
+
+
+@pytest.mark.parametrize("cli", ["claude", "codex"])
+def test_of_a_real_program_s_screens_words_are_told_as_they_come(cli: str) -> None:
+    profile = ProfileLibrary.standard(Path("/nonexistent")).get(cli)
+    (recording,) = RECORDINGS.glob(f"{cli}-*/slow.json")
+    (fenced, pieces), (longer, more) = told(recording, profile)
+    assert "fenced" in fenced
+    assert "lines200" in longer
+    assert len(pieces) >= 5
+    assert all(piece.append for piece in [*pieces, *more])
+    words = "".join(piece.text for piece in pieces).replace("•", "-").split()
+    assert words == FENCED.split()[: len(words)]
+    assert len(words) > 25
+    assert expected_answer(longer).startswith("".join(piece.text for piece in more))
+    assert len(more) >= 1
