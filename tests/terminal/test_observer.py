@@ -2,10 +2,10 @@
 
 from synapsed.model.agent import Activity
 from synapsed.model.facts import PromptAccepted, TurnEnded
-from synapsed.profiles import Composer, Profile, Signs
+from synapsed.profiles import Composer, Profile, Ready
 from synapsed.terminal.observer import TerminalObserver
 
-PROFILE = Profile(name="p", command="p", ready=Signs(quiet_ms=0), composer=Composer(line="^> (?P<text>.*)$"))
+PROFILE = Profile(name="p", command="p", ready=Ready(quiet_ms=0), composer=Composer(line="^> (?P<text>.*)$"))
 
 
 def observer() -> TerminalObserver:
