@@ -5,7 +5,7 @@ from synapsed.model.facts import PromptAccepted, TurnEnded
 from synapsed.profiles import Composer, Profile, Ready
 from synapsed.terminal.observer import TerminalObserver
 
-PROFILE = Profile(name="p", command="p", ready=Ready(quiet_ms=0), composer=Composer(line="^> (?P<text>.*)$"))
+PROFILE = Profile(name="p", command="p", ready=Ready(quiet_ms=0), composer=Composer(line=r"^> ?(?P<text>.*)$"))
 
 
 def observer() -> TerminalObserver:
