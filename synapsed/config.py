@@ -18,10 +18,11 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from synapsed.errors import ConfigError, InvalidRequest
 from synapsed.model.agent import validate_name
+from synapsed.model.approval import Policy, Rule
 from synapsed.paths import Paths
 from synapsed.profiles import describe_validation
 
-__all__ = ["AgentConfig", "ApiConfig", "Config", "RestartPolicy", "load_config", "save_agent"]
+__all__ = ["AgentConfig", "ApiConfig", "ApprovalConfig", "Config", "RestartPolicy", "load_config", "save_agent"]
 
 
 class _Section(BaseModel):
@@ -84,6 +85,28 @@ class RestartPolicy(_Section):
         return self
 
 
+def _rules(value: list[str]) -> list[str]:
+    for text in value:
+        Rule.parse(text)
+    return value
+
+
+Rules = Annotated[list[str], AfterValidator(_rules)]
+
+
+class ApprovalConfig(_Section):
+    """`approval = {...}`: which tool calls need no person. How a rule is written is said in `model/approval.py`."""
+
+    default: Literal["escalate", "allow", "deny"] = "escalate"
+    """For calls that no rule means; escalate: the person is asked."""
+    allow: Rules = []
+    deny: Rules = []
+
+    @property
+    def policy(self) -> Policy:
+        return Policy.of(self.default, self.allow, self.deny)
+
+
 class AgentConfig(_Section):
     """`[agents.NAME]`."""
 
@@ -98,6 +121,7 @@ class AgentConfig(_Section):
     autostart: bool = False
     port: int | None = Field(default=None, ge=1, le=65535)
     restart: RestartPolicy = RestartPolicy()
+    approval: ApprovalConfig = ApprovalConfig()
 
 
 class Config(_Section):

@@ -37,6 +37,7 @@ from synapsed.store import SqliteStore
 from synapsed.supervisor.launchers import ProcessLauncher, private_directory
 from synapsed.supervisor.manager import Manager, ManagerSettings
 from synapsed.supervisor.pty_factory import PtyLinkFactory
+from synapsed.supervisor.questions import answering
 from synapsed.supervisor.registry import Registry, RegistryFiles
 
 __all__ = ["Daemon", "lock_home", "prepare_directories"]
@@ -92,6 +93,7 @@ class Daemon:
             await servers.start_unix(self._paths.control_socket)
             await manager.serve_ports(servers, listen=listen)
             await up.enter_async_context(_hooks(self._paths.hooks_socket, manager))
+            await up.enter_async_context(answering(self._paths.decide_socket, manager.decide))
             up.enter_context(self._signals(stop))
             async with asyncio.TaskGroup() as group:
                 background = [

@@ -1,6 +1,6 @@
 """Reports one event of an agent program to the daemon; the program runs it as a hook, inside its turn.
 
-    python -S -E -I hookclient.py HOOKS-DIRECTORY HOOKS-SOCKET AGENT-ID EVENT < payload
+    python -S -E -I hookclient.py HOOKS-DIRECTORY HOOKS-SOCKET AGENT-ID EVENT [DECIDE-SOCKET] < payload
 
 The payload goes into a maildir, so that a hook that fires while the daemon is dead is not lost: written to `tmp/`,
 renamed to `new/<at_ns, 20 digits>-<pid>.json`, then the agent's id is sent as a datagram to wake the daemon. The file
@@ -11,6 +11,10 @@ is one JSON object, the payload in it as it came, unparsed:
 `problem` says why the payload is null: `terminal` (standard input is the person's keyboard), `closed`, `timeout` (it
 stayed open and brought nothing), `too-large`. Whatever happens the exit code is 0 and nothing is printed: programs read
 a hook's output as orders, and a report must never fail a turn.
+
+With DECIDE-SOCKET the event is a question: the agent's id, a line break and the file's content go to the daemon over
+that stream socket, and what it answers within DECIDE_SECONDS is printed, whole or not at all. A daemon that is dead,
+slow or has nothing to say prints nothing: the program then asks its person, as it would by itself.
 """
 
 import _socket  # not `socket`, which imports enum and selectors: more than everything here costs
@@ -26,6 +30,10 @@ PAYLOAD_MAX = 16 << 20
 STDIN_SECONDS = 3.0
 """How long standard input may stay open; below the 5 s after which programs kill their hooks."""
 READ_BYTES = 1 << 16
+DECIDE_SECONDS = 2.0
+"""How long the daemon may take to decide, in all."""
+DECISION_MAX = 1 << 16
+"""Bytes of a decision; a longer one is none."""
 
 
 def read_payload(fd: int) -> tuple[bytes, str | None]:
@@ -78,18 +86,45 @@ def wake(path: str, agent: str) -> None:
         sock.close()
 
 
+def decision(path: str, agent: str, content: bytes) -> bytes:
+    """What the daemon at `path` decides; empty for nothing. OSError where it is not there or does not answer."""
+    deadline = time.monotonic() + DECIDE_SECONDS
+    sock = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+    try:
+        sock.settimeout(DECIDE_SECONDS)
+        sock.connect(path)
+        sock.sendall(agent.encode() + b"\n" + content)
+        sock.shutdown(_socket.SHUT_WR)
+        answer = b""
+        while len(answer) <= DECISION_MAX:
+            sock.settimeout(max(deadline - time.monotonic(), 0.001))
+            piece = sock.recv(READ_BYTES)
+            if not piece:
+                return answer
+            answer += piece
+        return b""
+    finally:
+        sock.close()
+
+
 def main(argv: list[str]) -> None:
-    """Report the event of `argv` (program, hooks directory, socket, agent, event). Raises nothing of its own."""
+    """Report the event of `argv` (program, hooks directory, socket, agent, event[, decide socket]). Raises nothing of
+    its own."""
     at_ns, wall = time.monotonic_ns(), time.time()
-    _, hooks, sock, agent, event = argv
+    _, hooks, sock, agent, event, *decide = argv
     try:
         payload, problem = read_payload(0)
     except OSError:
         payload, problem = b"", "closed"
+    content = envelope(event, at_ns, wall, payload, problem)
     try:
-        store(hooks, f"{at_ns:020d}-{os.getpid()}.json", envelope(event, at_ns, wall, payload, problem))
+        store(hooks, f"{at_ns:020d}-{os.getpid()}.json", content)
     finally:
-        wake(sock, agent)
+        try:
+            wake(sock, agent)
+        finally:
+            if decide and (answer := decision(decide[0], agent, content)):
+                os.write(1, answer)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from typing import Any, Literal, Protocol
 
 from synapsed.model.agent import Activity, AgentDetail, AgentView, Testimony
 from synapsed.model.events import Event, EventData
-from synapsed.model.facts import ChannelFact
+from synapsed.model.facts import ChannelFact, PermissionAsked
 from synapsed.model.records import AgentRecord, Checkpoint, LaunchRecord, TurnRecord
 from synapsed.model.task import Message, Prompt, Task, TaskState
 
@@ -22,6 +22,7 @@ __all__ = [
     "LinkEvent",
     "LinkExited",
     "LinkObserved",
+    "LinkPermission",
     "LinkSession",
     "LinkTurnAccepted",
     "LinkTurnEnded",
@@ -167,6 +168,10 @@ class SideChannel(Protocol):
         """The exact last assistant message of the turn submitted at `since_ns`, where the channel can look it up."""
         ...
 
+    async def reply(self, request: str, answer: dict[str, Any]) -> bool:
+        """Answer the PermissionAsked that has this `request`; whether the program took it."""
+        ...
+
     async def settled(self, at_ns: int) -> None:
         """What was told up to `at_ns` is durable: it need not be told again after a restart."""
         ...
@@ -279,6 +284,13 @@ class LinkSession:
 
 
 @dataclass(frozen=True, slots=True)
+class LinkPermission:
+    """The program asks whether it may use a tool, over a channel that can answer (`AgentLink.reply`)."""
+
+    asked: PermissionAsked
+
+
+@dataclass(frozen=True, slots=True)
 class LinkExited:
     """The program ended; `exit_code` is negative for a signal, None where it is not known (the keeper was killed)."""
 
@@ -297,6 +309,7 @@ LinkEvent = (
     | LinkTurnInterrupted
     | LinkUndelivered
     | LinkSession
+    | LinkPermission
     | LinkExited
 )
 
@@ -364,6 +377,10 @@ class AgentLink(Protocol):
 
     async def answer(self, text: str, prompt_id: str | None) -> None:
         """Answer the prompt on the screen. Raises NotWaiting, PromptChanged, InvalidChoice."""
+        ...
+
+    async def reply(self, asked: PermissionAsked, answer: dict[str, Any]) -> bool:
+        """Answer a LinkPermission in the program's own words; whether it took that."""
         ...
 
     async def stop(self, grace: float) -> LinkExited:
@@ -497,6 +514,10 @@ class Control(Protocol):
 
     def token_owner(self, token: str) -> str | None:
         """The agent that was given this SYNAPSE_AGENT_TOKEN."""
+        ...
+
+    async def decide(self, agent_id: str, event: str, told: dict[str, Any]) -> dict[str, Any] | None:
+        """What the agent's approval policy answers to its program's question `event`; None leaves it to a person."""
         ...
 
     async def shutdown(self, *, keep_agents: bool) -> None: ...

@@ -15,7 +15,7 @@ from typing import Any
 
 import structlog
 
-__all__ = ["MASK", "configure", "mask"]
+__all__ = ["MASK", "configure", "mask", "masked"]
 
 FILE_BYTES = 4 * 1024 * 1024
 FILES = 3
@@ -24,6 +24,13 @@ FILES = 3
 MASK = "***"
 
 _SECRET = re.compile(r"passw(or)?d|token|secret|api_?key|authorization|cookie|credential|^env$|email", re.IGNORECASE)
+_SECRET_TEXT = re.compile(
+    r"(?P<name>(?:passw(?:or)?d|token|secret|api_?key|authorization|cookie|credential)\w*['\"]?\s*[=:]\s*"
+    r"(?:(?:bearer|basic)\s+)?|\b(?:bearer|basic)\s+|--?(?:password|token|secret|api-?key)[ =])"
+    r"(?P<value>'[^']*'|\"[^\"]*\"|[^\s'\"&;|]+)",
+    re.IGNORECASE,
+)
+"""A secret within a command line."""
 _DEPTH_MAX = 8
 _TEXT_MAX = 10_000
 """Characters of one value; what is longer is cut."""
@@ -79,6 +86,19 @@ def configure(level: str = "info", *, file: Path | None = None) -> None:
 def mask(_logger: Any, _method: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
     """Replace the values of keys that name secrets, nested ones too; cut what is too long."""
     return {key: _masked(key, value, 0) for key, value in event.items()}
+
+
+def masked(value: Mapping[str, Any]) -> dict[str, Any]:
+    """`value` with its secrets masked, also those that stand in the middle of a text, and what is too long cut."""
+    return {key: _masked_texts(_masked(key, item, 0)) for key, item in value.items()}
+
+
+def _masked_texts(value: Any) -> Any:
+    if isinstance(value, str):
+        return _SECRET_TEXT.sub(rf"\g<name>{MASK}", value)
+    if isinstance(value, Mapping):
+        return {key: _masked_texts(item) for key, item in value.items()}
+    return [_masked_texts(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def _masked(key: str, value: Any, depth: int) -> Any:

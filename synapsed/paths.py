@@ -78,6 +78,11 @@ class Paths(NamedTuple):  # a dataclass would cost every call of the person's to
         return self.sockets / "hooks.sock"
 
     @property
+    def decide_socket(self) -> Path:
+        """Where hooks ask the daemon whether a tool may be used; beside `hooks_socket`."""
+        return self.sockets / "decide.sock"
+
+    @property
     def sockets(self) -> Path:
         """The directory of all sockets: `run`, or a short stand-in derived from it (OS_FACTS: long paths fail)."""
         longest = self.run / "keepers" / ("k" * 24 + ".sock")

@@ -21,6 +21,7 @@ __all__ = [
     "Channel",
     "ChannelFields",
     "Composer",
+    "DecisionSpec",
     "Delivery",
     "Dialog",
     "ErrorPattern",
@@ -284,8 +285,6 @@ class ChannelFields(_Section):
     tool: str = "tool_name"
     tool_input: str = "tool_input"
     tool_output: str = "tool_response"
-    request: str | None = None
-    """The id of a permission request."""
 
 
 FactKind = Literal[
@@ -339,11 +338,28 @@ class Transcript(_Section):
     """How long after a hook has told the turn's end the file may not tell it yet."""
 
 
+class DecisionSpec(_Section):
+    """How the program asks whether a tool may be used, and how it is answered. `tool`, `command` and `subject` are
+    dotted paths into what it tells; of several the first that has a text. In `allow` and `deny` `{reason}` is replaced;
+    one that is empty cannot be answered this way, the program then asks its person."""
+
+    tool: str = "tool_name"
+    command: list[str] = ["tool_input.command", "tool_input.cmd"]
+    """A shell command."""
+    subject: list[str] = ["tool_input.file_path", "tool_input.path", "tool_input.url"]
+    """What another tool is about: a path, an address."""
+    allow: dict[str, Any] = {}
+    deny: dict[str, Any] = {}
+    dialog: str | None = None
+    """Where there is no `allow`: an allowed call's dialog, if it shows that very command or subject, is answered so."""
+
+
 class Channel(_Section):
     """One side channel: which adapter speaks it, and how it is injected into a launch.
 
     In `args`, `env` and `files` these are replaced: `{hook:EVENT}` the shell command that reports EVENT,
-    `{hook_json:EVENT}` the same escaped for a JSON or TOML string, `{file:NAME}` the path of a file of `files`,
+    `{hook_json:EVENT}` the same escaped for a JSON or TOML string, `{decide:EVENT}` and `{decide_json:EVENT}` the
+    command that also waits for a decision (`decisions`) and prints it, `{file:NAME}` the path of a file of `files`,
     `{port}` a free port, `{agent_dir}`, `{conversation}`.
     """
 
@@ -357,6 +373,8 @@ class Channel(_Section):
     events: dict[str, FactKind] = {}
     """What each of the program's events means."""
     fields: ChannelFields = ChannelFields()
+    decisions: dict[str, DecisionSpec] = {}
+    """The events that ask for a decision."""
     error_codes: dict[Pattern, str] = {}
     """What is found in an error's text → its code; the first that matches, else MODEL_ERROR."""
     transcript: Transcript | None = None

@@ -107,6 +107,10 @@ class HookChannel:
         read = await asyncio.to_thread(self._read, key)
         return read.answer if read is not None and read.outcome in ("ended", "open") else None
 
+    async def reply(self, request: str, answer: dict[str, Any]) -> bool:
+        """A hook is answered while it runs, not later."""
+        return False
+
     async def settled(self, at_ns: int) -> None:
         """What was reported up to `at_ns` is durable: it need not be told again."""
         async with self._lock:
@@ -179,7 +183,7 @@ class HookChannel:
             return
         if kind == "accepted":
             self._accept(report, common)
-        self._say(self._plain_fact(kind, payload, common))
+        self._say(self._plain_fact(kind, report, common))
 
     def _accept(self, report: Report, common: "_Common") -> None:
         self._settled_ns = max(self._settled_ns, self._accepted_ns - 1)
@@ -189,8 +193,8 @@ class HookChannel:
         if self._turn is None or common.turn is None or self._turn.key.turn != common.turn:  # else it was steered
             self._turn = _Turn(report.at_ns, key, common.session)
 
-    def _plain_fact(self, kind: FactKind, payload: dict[str, Any], common: "_Common") -> ChannelFact:
-        fields = self._channel.fields
+    def _plain_fact(self, kind: FactKind, report: Report, common: "_Common") -> ChannelFact:
+        payload, fields = report.payload, self._channel.fields
         tool = _string(payload, fields.tool) or ""
         match kind:
             case "session":
@@ -202,7 +206,7 @@ class HookChannel:
                 return common.fact(AssistantSaid, message_id=_string(payload, fields.message_id) or "", text=text)
             case "permission":
                 given = _table(payload, fields.tool_input)
-                return common.fact(PermissionAsked, tool=tool, input=given, request=_string(payload, fields.request))
+                return common.fact(PermissionAsked, tool=tool, input=given, event=report.event, told=payload)
             case "tool-started":
                 return common.fact(ToolStarted, tool=tool, input=_table(payload, fields.tool_input))
             case _:

@@ -32,7 +32,9 @@ __all__ = [
 
 HOOK_CLIENT = Path(__file__).parent.parent / "hookclient.py"
 _CONTEXT_FILE = "context.json"
-_PLACEHOLDER = re.compile(r"\{(?:(hook|hook_json|file):([\w.-]+)|(port|agent_dir|inbox|conversation))\}")
+_PLACEHOLDER = re.compile(
+    r"\{(?:(hook|hook_json|decide|decide_json|file):([\w.-]+)|(port|agent_dir|inbox|conversation))\}"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +62,11 @@ class LaunchContext:
     def inbox(self) -> Path:
         """Files that came with messages."""
         return self.agent_dir / "inbox"
+
+    @property
+    def decide_socket(self) -> Path:
+        """`Paths.decide_socket`, which is beside `hooks_socket`."""
+        return self.hooks_socket.with_name("decide.sock")
 
     @property
     def launch_dir(self) -> Path:
@@ -165,8 +172,10 @@ def prepare(context: LaunchContext, launch: LaunchPlan) -> None:
             file.write(content)
 
 
-def _hook_command(context: LaunchContext, event: str) -> str:
+def _hook_command(context: LaunchContext, event: str, *, decide: bool = False) -> str:
     own = [str(HOOK_CLIENT), str(context.hooks), str(context.hooks_socket), context.agent_id, event]
+    if decide:
+        own.append(str(context.decide_socket))
     return shlex.join([context.python, "-S", "-E", "-I", *own])
 
 
@@ -180,10 +189,11 @@ def _expander(profile: Profile, context: LaunchContext, files: Mapping[str, Path
 
     def replacement(match: re.Match[str]) -> str:
         kind, name, word = match.groups()
-        if kind == "hook":
-            return _hook_command(context, name)
-        if kind == "hook_json":
-            return json.dumps(_hook_command(context, name), ensure_ascii=False)[1:-1]
+        if kind in ("hook", "decide"):
+            return _hook_command(context, name, decide=kind == "decide")
+        if kind in ("hook_json", "decide_json"):
+            command = _hook_command(context, name, decide=kind == "decide_json")
+            return json.dumps(command, ensure_ascii=False)[1:-1]
         value = files.get(name) if kind == "file" else plain[word]
         if value is None:
             raise ConfigError(f"{profile.source}: {match[0]} leads nowhere", file=profile.source)

@@ -6,6 +6,7 @@ assistant message whose `parentID` it is. When the connection was lost the messa
 
 import asyncio
 import json
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
@@ -50,6 +51,7 @@ MESSAGE_MAX = 2000
 ABORTED = "MessageAbortedError"
 """The server's name for a turn that a person stopped."""
 
+_REQUEST_ID = re.compile(r"[\w-]{1,100}")
 _TROUBLE = (aiohttp.ClientError, TimeoutError, OSError, ValueError)
 _log = structlog.get_logger(__name__)
 
@@ -138,6 +140,16 @@ class SessionServerChannel:
             return None
         replies = _replies(messages, _id(users[-1]))
         return _text(replies[-1]) if replies and _finish(replies[-1]) == "answered" else None
+
+    async def reply(self, request: str, answer: dict[str, Any]) -> bool:
+        if self._client is None or not _REQUEST_ID.fullmatch(request):
+            return False
+        try:
+            async with self._client.post(f"{self._base}/permission/{request}/reply", json=answer) as response:
+                return response.ok
+        except _TROUBLE as error:
+            _log.warning("a decision was not taken", agent=self._context.agent_id, error=str(error))
+            return False
 
     async def settled(self, at_ns: int) -> None:
         """Nothing is kept here: the program keeps its messages itself."""
@@ -236,23 +248,13 @@ class SessionServerChannel:
         session = _word(given, "sessionID") or _word(given, "info.sessionID") or _word(given, "part.sessionID") or ""
         if _word(given, "info.parentID") and _word(given, "info.id") == session:
             self._children.add(session)
+        if event.get("type") == "permission.asked":  # a subagent's, too, is the agent's person's to answer
+            self._hear_permission(given)
         if session in self._children:
             return
         match event.get("type"):
             case "message.updated" | "message.part.updated" | "message.part.delta" as kind:
                 self._hear_text(kind, given, session)
-            case "permission.asked":
-                self._say(
-                    PermissionAsked(
-                        channel=self.name,
-                        at_ns=time.monotonic_ns(),
-                        session=session,
-                        turn=next(reversed(self._open), None),
-                        tool=_word(given, "permission") or "",
-                        input=given["metadata"] if isinstance(given.get("metadata"), dict) else {},
-                        request=_word(given, "id"),
-                    )
-                )
             case "session.error":
                 error = given.get("error")
                 self._error = error if isinstance(error, dict) else {}
@@ -270,6 +272,21 @@ class SessionServerChannel:
                 self._hear_part(given)
             case _:
                 self._hear_piece(given, session)
+
+    def _hear_permission(self, given: dict[str, Any]) -> None:
+        metadata = given.get("metadata")
+        self._say(
+            PermissionAsked(
+                channel=self.name,
+                at_ns=time.monotonic_ns(),
+                turn=next(reversed(self._open), None),
+                tool=_word(given, "permission") or "",
+                input=metadata if isinstance(metadata, dict) else {},
+                request=_word(given, "id"),
+                event="permission.asked",
+                told=given,
+            )
+        )
 
     def _hear_message(self, given: Mapping[str, Any], session: str) -> None:
         message = {"info": given.get("info")}

@@ -18,6 +18,7 @@ __all__ = [
     "Event",
     "EventData",
     "InputProvided",
+    "PermissionDecided",
     "ProcessChanged",
     "TaskArtifactAdded",
     "TaskStatusChanged",
@@ -54,6 +55,17 @@ class InputProvided(_Event):
     type: Literal["inputProvided"] = "inputProvided"
     prompt_id: str
     answer: str | None
+
+
+class PermissionDecided(_Event):
+    """An agent's approval policy was asked about a tool call. `rule` is the rule that decided, None for the default;
+    `input` is what was to be done, with secrets masked."""
+
+    type: Literal["permissionDecided"] = "permissionDecided"
+    verdict: Literal["allow", "deny", "escalate"]
+    rule: str | None
+    tool: str
+    input: dict[str, Any] = {}
 
 
 class ProcessChanged(_Event):
@@ -93,6 +105,7 @@ EventData = Annotated[
     TaskStatusChanged
     | TaskArtifactAdded
     | InputProvided
+    | PermissionDecided
     | ProcessChanged
     | ActivityChanged
     | AgentRemoved

@@ -83,9 +83,14 @@ class TurnInterrupted(ChannelFact):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PermissionAsked(ChannelFact):
+    """`event` is the program's own name for it, `told` all that it said with it; `request` is given where the channel
+    can answer it (`SideChannel.reply`)."""
+
     tool: str = ""
     input: dict[str, Any] = field(default_factory=dict)
     request: str | None = None
+    event: str = ""
+    told: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 from synapsed.clock import Clock
-from synapsed.errors import NotReady, NotWaiting, TaskNotCancelable
+from synapsed.errors import NotReady, NotWaiting, SynapsedError, TaskNotCancelable
 from synapsed.interfaces import (
     AgentLink,
     Attachment,
     LinkExited,
     LinkObserved,
+    LinkPermission,
     LinkSession,
     LinkTurnAccepted,
     NewEvent,
@@ -23,11 +24,14 @@ from synapsed.interfaces import (
 )
 from synapsed.keeper.spool import SpoolReader
 from synapsed.model.agent import Activity, ProcessState
+from synapsed.model.approval import Policy
 from synapsed.model.events import ActivityChanged
+from synapsed.model.facts import PermissionAsked
 from synapsed.model.records import AgentRecord, TurnRecord
 from synapsed.model.task import Prompt, Task, TaskState
 from synapsed.profiles import Profile
 from synapsed.supervisor import letters
+from synapsed.supervisor.approvals import Answer, Approvals, Wait
 from synapsed.supervisor.desk import Desk
 from synapsed.supervisor.inbox import Fact
 from synapsed.supervisor.links import LaunchPlan, LinkFactory, Timers
@@ -37,6 +41,9 @@ from synapsed.supervisor.shell import Shell
 from synapsed.supervisor.turns import Commit
 
 __all__ = ["Agent"]
+
+DECISION_S = 2.0
+"""How long after a dialog was drawn the approval policy's decision may still take it away; then a person is asked."""
 
 SCREEN_KEPT = 20_000
 """Characters of the last screen kept after the program ended, so that a person sees why."""
@@ -58,6 +65,7 @@ class Agent:
         timers: Timers,
         spool: Path,
         inbox: Path,
+        policy: Callable[[], Policy],
         changed: Callable[["Agent"], None],
     ) -> None:
         self._store = store
@@ -88,12 +96,18 @@ class Agent:
             delivery=profile.delivery,
             inbox=inbox,
         )
+        self._approvals = Approvals(
+            record.id, name=record.name, profile=lambda: self.profile, policy=policy, store=store
+        )
         self._seen: LinkObserved | None = None
         self._since = record.changed_at or record.created_at
         self._last_screen = ""
         self._answering = asyncio.Lock()
         self._adoption: asyncio.Future[None] | None = None
         self._polling: asyncio.Task[None] | None = None
+        self._approving: asyncio.Task[None] | None = None
+        self._awaited, self._wait_until = "", 0.0
+        """The prompt that a decision is awaited for, and until when (monotonic)."""
 
     # --- what can be read at any time ---
 
@@ -251,6 +265,11 @@ class Agent:
             task_id = task.id if task is not None else None
             await self._shell.call(lambda: self.desk.answered(task_id, prompt, wanted, text))
 
+    async def decide(self, event: str, told: dict[str, Any]) -> dict[str, Any] | None:
+        """What the approval policy answers to the program's question; None leaves it to a person."""
+        task = self.desk.current
+        return await self._approvals.decide(event, told, task.id if task is not None else None)
+
     # --- its terminal and side channels ---
 
     async def attach(self, *, cols: int, rows: int, read_only: bool) -> Attachment:
@@ -301,6 +320,8 @@ class Agent:
         match fact.event:
             case LinkObserved() as seen:
                 await self._observed(seen)
+            case LinkPermission(asked):
+                self._shell.spawn(self._reply(fact.link, asked))
             case LinkExited() as exited:
                 await self.program.exited(exited)
             case LinkSession(conversation):
@@ -311,7 +332,43 @@ class Agent:
                 await self.desk.handle(event, fact.link)
                 self._changed(self)
 
+    async def _reply(self, link: AgentLink, asked: PermissionAsked) -> None:
+        answer = await self.decide(asked.event, asked.told)
+        if answer is not None and not await link.reply(asked, answer):
+            self._shell.log.warning("a decision was not taken: the person is asked", tool=asked.tool)
+
+    async def _approve(self, prompt: Prompt, text: str) -> None:
+        """Answer the dialog of a call that the policy allows."""
+        try:
+            await self.answer(text, prompt.prompt_id)
+        except SynapsedError as error:
+            self._shell.log.warning("a decision was not taken: the person is asked", error=error.message)
+        finally:
+            self._approvals.answered(prompt)
+            self._approving = None
+            self._shell.post(self._observe_again)
+
+    async def _observe_again(self) -> None:
+        if (link := self.program.link) is not None:
+            await self._observed(link.observe())
+
+    def _decided(self, prompt: Prompt) -> bool:
+        """Whether the approval policy sees to that dialog, so that nobody is asked."""
+        match self._approvals.judge(prompt):
+            case Answer(text):
+                if self._approving is None:
+                    self._approving = self._shell.spawn(self._approve(prompt, text))
+                return True
+            case Wait():
+                if self._awaited != prompt.prompt_id:
+                    self._awaited, self._wait_until = prompt.prompt_id, self._clock.monotonic() + DECISION_S
+                    self._shell.timers.call_later(DECISION_S, lambda: self._shell.post(self._observe_again))
+                return self._clock.monotonic() < self._wait_until
+        return False
+
     async def _observed(self, seen: LinkObserved) -> None:
+        if seen.prompt is not None and self._decided(seen.prompt):
+            return
         before, self._seen = self._seen, seen
         moved = before is None or before.activity is not seen.activity or before.prompt != seen.prompt
         commit = self.desk.observed(seen)

@@ -306,6 +306,9 @@ class Manager:
         if (agent := self._agents.get(agent_id)) is not None:
             await agent.poke()
 
+    async def decide(self, agent_id: str, event: str, told: dict[str, Any]) -> dict[str, Any] | None:
+        return await self._agent(agent_id).decide(event, told)
+
     # --- Control: tasks ---
 
     async def send(self, agent_id: str, request: SendRequest) -> Task:
@@ -402,6 +405,7 @@ class Manager:
             timers=self._timers,
             spool=self._settings.paths.agent(record.id) / "spool",
             inbox=self._settings.paths.inbox(record.id),
+            policy=lambda: self._roster.config_of(agent.record).approval.policy,
             changed=self._publish,
         )
         self._agents[record.id] = agent

@@ -22,6 +22,7 @@ from synapsed.interfaces import (
     LinkEvent,
     LinkExited,
     LinkObserved,
+    LinkPermission,
     LinkSession,
     LinkTurnAccepted,
     LinkTurnEnded,
@@ -35,7 +36,7 @@ from synapsed.interfaces import (
     Store,
 )
 from synapsed.model.agent import Activity, Testimony
-from synapsed.model.facts import AssistantSaying, ChannelFact
+from synapsed.model.facts import AssistantSaying, ChannelFact, PermissionAsked
 from synapsed.model.records import Checkpoint, LaunchRecord, TurnRecord
 from synapsed.profiles import Profile
 from synapsed.supervisor import pty_turn as turns
@@ -250,6 +251,8 @@ class PtyLink:
         if fact.session is not None and fact.session != self._conversation:
             self._conversation = fact.session
             self._emit(LinkSession(fact.session))
+        if isinstance(fact, PermissionAsked) and fact.request is not None:
+            self._emit(LinkPermission(fact))
         if self._turn is not None:
             self._add(self._turn, self._turn.told(fact, self._clock.monotonic()))
         self._evaluate_soon()
@@ -598,6 +601,10 @@ class PtyLink:
         await self._type(keys)
         answered = asked.prompt.prompt_id
         await self._until(lambda look: _prompt_id(look) != answered, self._profile.interrupt.confirm_ms / 1000)
+
+    async def reply(self, asked: PermissionAsked, answer: dict[str, Any]) -> bool:
+        channel = next((channel for channel in self._channels if channel.name == asked.channel), None)
+        return channel is not None and asked.request is not None and await channel.reply(asked.request, answer)
 
     def _refusal_note(self) -> str | None:
         note = self._profile.prompts.refusal_note

@@ -332,6 +332,10 @@ class FakeControl:
     def token_owner(self, token: str) -> str | None:
         return self.tokens.get(token)
 
+    async def decide(self, agent_id: str, event: str, told: dict[str, Any]) -> dict[str, Any] | None:
+        self.calls.append(("decide", agent_id, event, told))
+        return None
+
     async def shutdown(self, *, keep_agents: bool) -> None:
         self.calls.append(("shutdown", keep_agents))
         self.shut_down.set()

@@ -20,6 +20,7 @@ from synapsed.interfaces import (
     LinkTurnRecord,
 )
 from synapsed.model.agent import Activity, Testimony
+from synapsed.model.facts import PermissionAsked
 from synapsed.model.records import AgentRecord, LaunchRecord, TurnRecord
 from synapsed.model.task import Prompt
 from synapsed.profiles import Profile
@@ -36,6 +37,7 @@ class FakeLink:
         self.deliveries: list[Delivery] = []
         self.records: list[TurnRecord] = []
         self.answers: list[tuple[str, str | None]] = []
+        self.replies: list[tuple[PermissionAsked, dict[str, Any]]] = []
         self.signals: list[int] = []
         self.interrupts = 0
         self.settlements = 0
@@ -119,6 +121,10 @@ class FakeLink:
         if self.answer_error is not None:
             raise self.answer_error
         self.answers.append((text, prompt_id))
+
+    async def reply(self, asked: PermissionAsked, answer: dict[str, Any]) -> bool:
+        self.replies.append((asked, answer))
+        return True
 
     async def stop(self, grace: float) -> LinkExited:
         if self.stop_gate is not None:

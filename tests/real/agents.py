@@ -3,12 +3,14 @@
 import contextlib
 import secrets
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from http.client import HTTPException
 from pathlib import Path
 from threading import Thread
 from typing import Any
+
+import tomli_w
 
 from tests.real.model import Model
 from tests.real.programs import Prepared
@@ -49,6 +51,18 @@ class RealAgent:
         agent = cls(started.json["name"], daemon, model, prepared)
         if ready:
             daemon.ready(agent.name)
+        return agent
+
+    @classmethod
+    def configured(
+        cls, cli: str, daemon: Daemon, model: Model, prepared: Prepared, settings: Mapping[str, Any]
+    ) -> "RealAgent":
+        """Start `daemon` with the agent in its configuration, `settings` among it, and wait until it is ready."""
+        config = {"cwd": str(prepared.cwd), "env": dict(prepared.env), "autostart": True, **settings}
+        with (daemon.home / "config" / "config.toml").open("ab") as file:
+            tomli_w.dump({"agents": {cli: config}}, file)
+        agent = cls(cli, daemon.start(), model, prepared)
+        daemon.ready(agent.name)
         return agent
 
     @property

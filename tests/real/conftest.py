@@ -19,6 +19,8 @@ from tests.real.model import Model
 from tests.real.programs import Prepared
 from tests.support.daemon import Daemon
 
+type CliHome = Callable[[str], Prepared]
+
 _REASON = pytest.StashKey[str]()
 REQUIRED = "SYNAPSED_REAL"  # set by `tests.real.run`: a skip would be a failure
 
@@ -66,7 +68,7 @@ def private_dir(isolated: None) -> Iterator[Path]:
 
 
 @pytest.fixture
-def cli_home(private_dir: Path, model: Model) -> Callable[[str], Prepared]:
+def cli_home(private_dir: Path, model: Model) -> CliHome:
     """`cli_home("claude")`: the program configured for the model, with a home and a project folder of its own."""
 
     def prepare(cli: str) -> Prepared:
@@ -85,6 +87,6 @@ def daemon(private_dir: Path) -> Iterator[Daemon]:
 
 
 @pytest.fixture
-def start_agent(daemon: Daemon, model: Model, cli_home: Callable[[str], Prepared]) -> StartAgent:
+def start_agent(daemon: Daemon, model: Model, cli_home: CliHome) -> StartAgent:
     """`start_agent("claude")`: the program under the daemon, ready."""
     return lambda cli: RealAgent.start(cli, daemon, model, cli_home(cli))

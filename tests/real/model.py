@@ -209,7 +209,11 @@ class _Endpoint:
 
     def _status(self, api: Api, call: Call, plan: Plan) -> int:
         """200, or the failure that the plan has for this request; counts the failures of a turn."""
-        if call.side or plan.status is None:
+        if call.side:
+            return 200
+        if (refusal := plan.refusal) is not None and (refusal.until is None or time.time() < refusal.until):
+            return api.refused(refusal)[0]
+        if plan.status is None:
             return 200
         turn = (api.name, call.users)
         if plan.failures is not None and self._failed[turn] >= plan.failures:
@@ -223,6 +227,9 @@ class _Endpoint:
             return await self._side(http, api, call, encoder)
         await self._wait_before(plan)
         if entry.status != 200:
+            if plan.refusal is not None:
+                status, body, headers = api.refused(plan.refusal)
+                return web.json_response(body, status=status, headers=headers)
             message = f"scripted failure {entry.status}"
             return web.json_response(api.error(entry.status, message), status=entry.status)
         tool = _next_tool(call, plan)

@@ -303,6 +303,29 @@ def retry(session: Session) -> None:
     session.settle("answered")
 
 
+def limit(session: Session) -> None:
+    """The account's allowance is used up, for two hours."""
+    _refused(session, "[[limit:7200]] nonce-limited")
+
+
+def overlong(session: Session) -> None:
+    _refused(session, "[[overlong]] nonce-overlong")
+
+
+def login(session: Session) -> None:
+    _refused(session, "[[status:401]] nonce-login")
+
+
+def _refused(session: Session, message: str) -> None:
+    session.ready()
+    session.submit(message)
+    session.served(message.rpartition(" ")[2])
+    session.settle("refused")
+    with contextlib.suppress(TimeoutError):
+        session.see(session.look.error, "error", timeout=25)
+    session.settle("after error")
+
+
 def queued(session: Session) -> None:
     """Typed while the program works."""
     session.ready()
@@ -332,6 +355,9 @@ SCENARIOS: Mapping[str, Callable[[Session], None]] = {
     "interrupt-early": interrupt_early,
     "error-400": error,
     "retry-529": retry,
+    "limit": limit,
+    "overlong": overlong,
+    "error-401": login,
     "queued": queued,
 }
 

@@ -28,6 +28,9 @@ Tools
 Failures
     ``[[status:529]]``        every request of this turn is answered with that HTTP status
     ``[[status:529x2]]``      only the first two are, then the answer comes
+    ``[[limit:3600]]``        every request is refused as over the account's usage limit, which resets in so many
+                              seconds; ``[[limit:5 until:WALL]]`` only those before that Unix time
+    ``[[overlong]]``          every request is refused as longer than the model's context
     ``[[cut]]``               the connection is closed in the middle of the text
 
 `expected_answer` says what a message will be answered, for tests to compare with.
@@ -37,13 +40,15 @@ import hashlib
 import json
 import re
 from dataclasses import dataclass
+from typing import Literal
 
-__all__ = ["ANSWERS", "Plan", "ToolCall", "expected_answer", "plan_for", "unwrapped"]
+__all__ = ["ANSWERS", "Plan", "Refusal", "ToolCall", "expected_answer", "plan_for", "unwrapped"]
 
 _DIRECTIVE = re.compile(r"\[\[([a-z-]+)(?::(.*?))?\]\]", re.DOTALL)
 _SAY_LINE = re.compile(r"(?:^|[\s\]])say:[ \t]*([^\n]*)")
 _NONCE = re.compile(r"\bnonce-[A-Za-z0-9_-]*[A-Za-z0-9]")
 _SENDER = re.compile(r"^\s*\[A2A:[^\]\n]*\]\s*")
+_LIMIT = re.compile(r"([\d.]+)(?:\s+until:([\d.]+))?")
 _STATUS = re.compile(r"(\d{3})(?:\s*x\s*(\d+))?")
 
 ANSWERS: dict[str, str] = {
@@ -76,6 +81,16 @@ class ToolCall:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Refusal:
+    """Why a request is refused, in the API's own form. `seconds`: when a limit resets; `until`: Unix time after which
+    nothing is refused any more."""
+
+    kind: Literal["limit", "overlong"]
+    seconds: float = 0.0
+    until: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Plan:
     """How one turn is answered. Times are seconds, `rate` characters a second; `failures` None means every request."""
 
@@ -89,6 +104,7 @@ class Plan:
     hold_mid: str | None = None
     status: int | None = None
     failures: int | None = None
+    refusal: Refusal | None = None
     cut: bool = False
 
 
@@ -120,6 +136,7 @@ def plan_for(message: str) -> Plan:
         hold_mid=single.get("hold-mid"),
         status=status,
         failures=failures,
+        refusal=_refusal(single),
         cut="cut" in single,
     )
 
@@ -129,7 +146,9 @@ def expected_answer(message: str) -> str:
     return plan_for(message).text
 
 
-_KNOWN = frozenset({"say", "answer", "before", "delay", "hold", "hold-mid", "stall", "slow", "status", "cut"})
+_KNOWN = frozenset(
+    {"say", "answer", "before", "delay", "hold", "hold-mid", "stall", "slow", "status", "cut", "limit", "overlong"}
+)
 
 
 def _text(message: str, single: dict[str, str]) -> str:
@@ -152,6 +171,17 @@ def _tool(argument: str) -> ToolCall:
     if name in ("shell", "shell-ask"):
         return ToolCall(name="shell", command=rest, escalated=name == "shell-ask")
     return ToolCall(name=name, arguments=json.loads(rest or "{}"))
+
+
+def _refusal(single: dict[str, str]) -> Refusal | None:
+    if "overlong" in single:
+        return Refusal(kind="overlong")
+    if "limit" not in single:
+        return None
+    match = _LIMIT.fullmatch(single["limit"].strip())
+    if match is None:
+        raise ValueError(f"limit must be SECONDS or SECONDS until:WALL, not {single['limit']!r}")
+    return Refusal(kind="limit", seconds=float(match[1]), until=float(match[2]) if match[2] else None)
 
 
 def _status(argument: str | None) -> tuple[int | None, int | None]:

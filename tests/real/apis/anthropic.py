@@ -1,9 +1,10 @@
 """The Anthropic messages API."""
 
 import json
+import time
 
 from tests.real.apis.base import Call, Conversation, Encoder, Json, blocks, flat, resolved, sse
-from tests.real.script import ToolCall
+from tests.real.script import Refusal, ToolCall
 
 __all__ = ["Anthropic"]
 
@@ -59,6 +60,18 @@ class Anthropic:
             529: "overloaded_error",
         }
         return {"type": "error", "error": {"type": kinds.get(status, "api_error"), "message": message}}
+
+    def refused(self, refusal: Refusal) -> tuple[int, Json, dict[str, str]]:
+        if refusal.kind == "overlong":
+            return 400, self.error(400, "prompt is too long: 250000 tokens > 200000 maximum"), {}
+        headers = {
+            "anthropic-ratelimit-unified-status": "rejected",
+            "anthropic-ratelimit-unified-representative-claim": "five_hour",
+            "anthropic-ratelimit-unified-reset": str(round(time.time() + refusal.seconds)),
+            "retry-after": str(round(refusal.seconds)),
+            "x-should-retry": "false",
+        }
+        return 429, self.error(429, "This request would exceed your account's rate limit."), headers
 
 
 class _AnthropicEncoder:

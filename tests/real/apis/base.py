@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from tests.real.script import ToolCall
+from tests.real.script import Refusal, ToolCall
 
 __all__ = ["Api", "Call", "Conversation", "Encoder", "Json", "ToolResult", "blocks", "flat", "resolved", "sse"]
 
@@ -70,6 +70,9 @@ class Api(Protocol):
     def read(self, path: str, body: Json) -> Call: ...
     def encoder(self, call: Call, number: int) -> Encoder: ...
     def error(self, status: int, message: str) -> Json: ...
+    def refused(self, refusal: Refusal) -> tuple[int, Json, dict[str, str]]:
+        """Status, body and headers with which the service refuses a request for that reason."""
+        ...
 
 
 @dataclass

@@ -3,7 +3,7 @@
 import json
 
 from tests.real.apis.base import Call, Conversation, Encoder, Json, resolved, sse
-from tests.real.script import ToolCall
+from tests.real.script import Refusal, ToolCall
 
 __all__ = ["Gemini"]
 
@@ -54,6 +54,19 @@ class Gemini:
             503: "UNAVAILABLE",
         }
         return {"error": {"code": status, "message": message, "status": names.get(status, "INTERNAL")}}
+
+    def refused(self, refusal: Refusal) -> tuple[int, Json, dict[str, str]]:
+        if refusal.kind == "overlong":
+            message = "The input token count (1250000) exceeds the maximum number of tokens allowed (1048576)."
+            return 400, self.error(400, message), {}
+        wait = f"{refusal.seconds:g}s"
+        body = self.error(429, f"You exceeded your current quota. Please retry in {wait}.")
+        kind = "type.googleapis.com/google.rpc"
+        body["error"]["details"] = [
+            {"@type": f"{kind}.QuotaFailure", "violations": [{"quotaId": "GenerateRequestsPerMinute"}]},
+            {"@type": f"{kind}.RetryInfo", "retryDelay": wait},
+        ]
+        return 429, body, {}
 
 
 class _GeminiEncoder:

@@ -2,10 +2,12 @@
 
 import itertools
 import json
+import time
+from collections.abc import Callable
 from typing import ClassVar
 
 from tests.real.apis.base import Call, Conversation, Encoder, Json, blocks, flat, resolved, sse
-from tests.real.script import ToolCall
+from tests.real.script import Refusal, ToolCall
 
 __all__ = ["Chat", "Responses"]
 
@@ -40,6 +42,18 @@ class Responses:
                 "code": None,
             }
         }
+
+    def refused(self, refusal: Refusal) -> tuple[int, Json, dict[str, str]]:
+        return _refused(refusal, self.error)
+
+
+def _refused(refusal: Refusal, error: Callable[[int, str], Json]) -> tuple[int, Json, dict[str, str]]:
+    if refusal.kind == "overlong":
+        body = error(400, "Your input exceeds the context window of this model. Please adjust it and try again.")
+        return 400, {"error": {**body["error"], "code": "context_length_exceeded"}}, {}
+    told = {"type": "usage_limit_reached", "plan_type": "plus", "resets_at": round(time.time() + refusal.seconds)}
+    body = error(429, "The usage limit has been reached")
+    return 429, {"error": {**body["error"], **told}}, {"retry-after": f"{refusal.seconds:g}"}
 
 
 class _ResponsesEncoder:
@@ -177,6 +191,9 @@ class Chat:
                 "code": status,
             }
         }
+
+    def refused(self, refusal: Refusal) -> tuple[int, Json, dict[str, str]]:
+        return _refused(refusal, self.error)
 
 
 class _ChatEncoder:

@@ -1,0 +1,161 @@
+"""Which tool calls an agent may make without a person being asked: rules, and the decision they make. Pure.
+
+A rule names a tool and, in parentheses, what may be called: ``Bash(git status*)``, ``Read``, ``Edit(src/*)``,
+``mcp__files__*``. Tools are named as the program names them, without regard to case. `*` stands for any text, `?` for
+one character, everything else for itself.
+
+What makes a rule safe to write:
+
+- **deny wins over allow**, and in each list the first rule that matches is the one that is named;
+- in an *allow* rule for a shell command a wildcard never stands for what begins another command or goes elsewhere
+  (``; & | < > ( ) $ ` `` and line breaks): ``Bash(git status*)`` does not allow ``git status; rm -rf /``. Whoever
+  wants such a command allowed writes it out: ``Bash(git log * | head *)``. Nor does a wildcard lead out of a folder
+  by ``..``;
+- a *deny* rule matches the whole command and each of its parts: ``Bash(rm *)`` denies ``cd / && rm -rf *``. A shell
+  has other ways to say the same; deny rules are a convenience, what is not allowed is asked about;
+- a tool without parentheses means every call of it, whatever it says.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, Literal
+
+__all__ = ["Decision", "Policy", "Rule", "ToolCall", "Verdict"]
+
+type Verdict = Literal["allow", "deny", "escalate"]
+
+RULE_MAX = 2000
+"""Characters of a rule."""
+
+_RULE = re.compile(r"(?P<tool>[\w.*?:/-]+)\s*(?:\((?P<pattern>.*)\))?", re.DOTALL)
+_HARMLESS = r"[^;&|<>()$`\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029]"
+"""What a wildcard stands for in a shell command that is to be allowed."""
+_PARTS = re.compile(r"[;&|()`{}\n\r]|\$\(|<\(|>\(")
+_ASSIGNMENTS = re.compile(r"^(?:\w+=\S*\s+)+")
+_UPWARDS = re.compile(r"(?:^|[/\\])\.\.(?:[/\\]|$)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCall:
+    """What a program wants to do. `command` is a shell command, `subject` what another tool is about (a path, an
+    address); None where the program does not say. `input` is all of it, as the program told it."""
+
+    tool: str
+    command: str | None = None
+    subject: str | None = None
+    input: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One rule; `pattern` is None where every call of the tool is meant."""
+
+    text: str
+    tool: str
+    pattern: str | None
+
+    @classmethod
+    def parse(cls, text: str) -> "Rule":
+        """Raises ValueError that says how a rule is written."""
+        match = _RULE.fullmatch(text.strip()) if len(text) <= RULE_MAX else None
+        pattern = match["pattern"] if match is not None else None
+        if match is None or (pattern is not None and not pattern.strip()):
+            raise ValueError(f"{text[:80]!r} is no rule: write Tool or Tool(pattern), like Bash(git status*)")
+        return cls(text.strip(), match["tool"], pattern.strip() if pattern is not None else None)
+
+    def allows(self, call: ToolCall) -> bool:
+        """Whether the rule, in a list of allowed calls, means `call`."""
+        if not self._of(call):
+            return False
+        if self.pattern is None:
+            return True
+        if call.command is not None:
+            return _matches(self.pattern, call.command.strip(" \t"), _HARMLESS)
+        if call.subject is None or (_UPWARDS.search(call.subject) and not _UPWARDS.search(self.pattern)):
+            return False
+        return _matches(self.pattern, call.subject, r"[^\x00-\x1f\x7f]")
+
+    def denies(self, call: ToolCall) -> bool:
+        """Whether the rule, in a list of denied calls, means `call` or a part of it."""
+        if not self._of(call):
+            return False
+        if self.pattern is None:
+            return True
+        texts = (call.subject,) if call.command is None else _commands(call.command)
+        return any(text is not None and _matches(self.pattern, text, r"[\s\S]") for text in texts)
+
+    def unclear(self, call: ToolCall) -> bool:
+        """The tool is meant, but the program does not say what it is called with."""
+        return self.pattern is not None and call.command is None and call.subject is None and self._of(call)
+
+    def _of(self, call: ToolCall) -> bool:
+        return _matches(self.tool.casefold(), call.tool.casefold(), r"[\s\S]")
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """`rule` is the text of the rule that decided, None where it was the default."""
+
+    verdict: Verdict
+    rule: str | None = None
+
+    @property
+    def reason(self) -> str:
+        """What the model is told of a refusal."""
+        return f"denied by the rule {self.rule}" if self.rule is not None else "denied: no rule allows it"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """An agent's rules; `default` is for what none of them means."""
+
+    default: Verdict = "escalate"
+    allow: tuple[Rule, ...] = ()
+    deny: tuple[Rule, ...] = ()
+
+    @classmethod
+    def of(cls, default: Verdict, allow: Iterable[str], deny: Iterable[str]) -> "Policy":
+        """Raises ValueError for what is no rule."""
+        return cls(default=default, allow=tuple(map(Rule.parse, allow)), deny=tuple(map(Rule.parse, deny)))
+
+    @property
+    def silent(self) -> bool:
+        """Everything is asked about: there is nothing to decide."""
+        return self.default == "escalate" and not self.allow and not self.deny
+
+    def decide(self, call: ToolCall) -> Decision:
+        for rule in self.deny:
+            if rule.denies(call):
+                return Decision("deny", rule.text)
+        for rule in self.deny:
+            if rule.unclear(call):
+                return Decision("escalate", rule.text)
+        for rule in self.allow:
+            if rule.allows(call):
+                return Decision("allow", rule.text)
+        return Decision(self.default)
+
+
+def _commands(text: str) -> list[str]:
+    """A shell command whole, and each of its parts as it would be written alone (with what blanks end it, too)."""
+    parts = [_ASSIGNMENTS.sub("", part.lstrip()) for part in _PARTS.split(text)]
+    return [text.strip(), *(form for part in parts for form in (part, part.rstrip()) if form)]
+
+
+def _matches(pattern: str, text: str, wild: str) -> bool:
+    return _compiled(pattern, wild).fullmatch(text) is not None
+
+
+@lru_cache(maxsize=512)
+def _compiled(pattern: str, wild: str) -> re.Pattern[str]:
+    """Between two stars the first place that fits is taken and not given back: linear in the text."""
+    first, *rest = (
+        "".join(wild if piece == "?" else re.escape(piece) for piece in re.split(r"(\?)", segment))
+        for segment in re.split(r"\*+", pattern)
+    )
+    if not rest:
+        return re.compile(first)
+    middle = "".join(f"(?>{wild}*?{segment})" for segment in rest[:-1])
+    return re.compile(f"{first}{middle}{wild}*{rest[-1]}")

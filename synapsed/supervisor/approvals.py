@@ -1,0 +1,181 @@
+"""An agent's approval policy at work: the program's question in, the program's own answer out, each decision on record.
+
+A decision that cannot be recorded is none: the person is asked, as without a policy.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import structlog
+
+from synapsed.channels.transcripts import at_path
+from synapsed.errors import StoreError
+from synapsed.interfaces import NewEvent, Store
+from synapsed.log import masked
+from synapsed.model.approval import Decision, Policy, ToolCall, Verdict
+from synapsed.model.events import PermissionDecided
+from synapsed.model.task import Prompt
+from synapsed.profiles import DecisionSpec, Profile
+
+__all__ = ["Answer", "Approvals", "Wait", "answer_of", "read_call"]
+
+COMMAND_MAX = 100_000
+"""Characters of a command or subject that rules are tried on; a longer one is asked about."""
+
+REMEMBERED = 32
+"""Decisions against which a dialog is held."""
+
+TOLD_MAX = 2000
+"""Characters of one text of a call's input in the log of events."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Remembered:
+    text: str
+    """Command or subject, without white space: a dialog wraps it."""
+    verdict: Verdict
+    answer: str | None
+    """What the dialog is answered with; None: it is not answered from here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The dialog is answered with `text`."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """The decision is on its way: the dialog may go by itself, or is a person's after a while."""
+
+
+class Approvals:
+    """`policy` is asked anew for each decision, so that a changed configuration counts at once."""
+
+    def __init__(
+        self,
+        agent_id: str,
+        *,
+        name: str,
+        profile: Callable[[], Profile],
+        policy: Callable[[], Policy],
+        store: Store,
+    ) -> None:
+        self._agent_id = agent_id
+        self._profile = profile
+        self._policy = policy
+        self._store = store
+        self._log = structlog.stdlib.get_logger("synapsed.approval").bind(agent=name)
+        self._recent: deque[_Remembered] = deque(maxlen=REMEMBERED)
+
+    async def decide(self, event: str, told: dict[str, Any], task_id: str | None) -> dict[str, Any] | None:
+        """The answer to the program's question `event` in the words of its profile; None leaves it to a person."""
+        policy = self._policy()
+        spec = self._spec(event)
+        if spec is None or policy.silent:
+            return None
+        call = read_call(spec, told)
+        decision = Decision("escalate") if _too_long(call) else policy.decide(call)
+        if not await self._record(call, decision, task_id):
+            decision = Decision("escalate")
+        self._remember(spec, call, decision)
+        return answer_of(spec, decision)
+
+    def judge(self, prompt: Prompt | None) -> Answer | Wait | None:
+        """What is to be done about the dialog on the screen; None: a person answers it. A dialog is only answered if
+        it shows the command of an allowed call, and that of no other."""
+        if prompt is None or prompt.type != "permission" or self._policy().silent:
+            return None
+        shown = _dense(prompt.prompt)
+        known = [decided for decided in self._recent if decided.text in shown]
+        if any(decided.verdict == "escalate" for decided in known):
+            return None
+        answers = {decided.answer for decided in known}
+        answer = answers.pop() if len(answers) == 1 else None
+        return Answer(answer) if answer is not None else Wait()
+
+    def answered(self, prompt: Prompt) -> None:
+        """That dialog is over: the same one, if it comes again, is another call's."""
+        shown = _dense(prompt.prompt)
+        self._forget(lambda known: known.text in shown)
+
+    def _forget(self, unwanted: Callable[[_Remembered], bool]) -> None:
+        kept = [known for known in self._recent if not unwanted(known)]
+        self._recent = deque(kept, maxlen=REMEMBERED)
+
+    def _spec(self, event: str) -> DecisionSpec | None:
+        channels = self._profile().channels.values()
+        return next((channel.decisions[event] for channel in channels if event in channel.decisions), None)
+
+    def _remember(self, spec: DecisionSpec, call: ToolCall, decision: Decision) -> None:
+        text = _dense(call.command or call.subject or "")
+        if text:
+            answer = spec.dialog if decision.verdict == "allow" else None
+            self._forget(lambda known: known.text == text)
+            self._recent.append(_Remembered(text, decision.verdict, answer))
+
+    async def _record(self, call: ToolCall, decision: Decision, task_id: str | None) -> bool:
+        told = PermissionDecided(
+            verdict=decision.verdict, rule=decision.rule, tool=call.tool, input=_cut(masked(call.input))
+        )
+        try:
+            await self._store.commit(events=[NewEvent(self._agent_id, told, task_id)])
+        except StoreError as error:
+            self._log.warning("a decision could not be recorded: the person is asked", error=error.message)
+            return False
+        self._log.info(
+            "permission", verdict=told.verdict, rule=told.rule, tool=told.tool, input=told.input, task=task_id
+        )
+        return True
+
+
+def read_call(spec: DecisionSpec, told: dict[str, Any]) -> ToolCall:
+    """What the program asks about, by the profile's paths."""
+    command, subject = _first(told, spec.command), _first(told, spec.subject)
+    tool = at_path(told, spec.tool)
+    given: dict[str, Any] = {}
+    if command is not None:
+        given["command"] = command
+    if subject is not None:
+        given["subject"] = subject
+    return ToolCall(tool=tool if isinstance(tool, str) else "", command=command, subject=subject, input=given)
+
+
+def answer_of(spec: DecisionSpec, decision: Decision) -> dict[str, Any] | None:
+    """`decision` in the program's own words; None where it has none for it."""
+    words: dict[Verdict, dict[str, Any]] = {"allow": spec.allow, "deny": spec.deny}
+    template = words.get(decision.verdict)
+    return {key: _filled(value, decision.reason) for key, value in template.items()} if template else None
+
+
+def _filled(value: Any, reason: str) -> Any:
+    if isinstance(value, str):
+        return value.replace("{reason}", reason)
+    if isinstance(value, dict):
+        return {key: _filled(item, reason) for key, item in value.items()}
+    return [_filled(item, reason) for item in value] if isinstance(value, list) else value
+
+
+def _first(told: dict[str, Any], paths: Iterable[str]) -> str | None:
+    found = (at_path(told, path) for path in paths)
+    for value in found:
+        if isinstance(value, list) and value and all(isinstance(word, str) for word in value):
+            return " ".join(value)
+        if isinstance(value, str) and value.strip():
+            return value
+    return None
+
+
+def _too_long(call: ToolCall) -> bool:
+    return max(len(call.command or ""), len(call.subject or "")) > COMMAND_MAX
+
+
+def _dense(text: str) -> str:
+    return "".join(text.split())
+
+
+def _cut(value: dict[str, Any]) -> dict[str, Any]:
+    return {k: f"{v[:TOLD_MAX]}…" if isinstance(v, str) and len(v) > TOLD_MAX else v for k, v in value.items()}
