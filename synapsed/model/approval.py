@@ -103,8 +103,9 @@ class Decision:
 
     @property
     def reason(self) -> str:
-        """What the model is told of a refusal."""
-        return f"denied by the rule {self.rule}" if self.rule is not None else "denied: no rule allows it"
+        """For people and models: who decided."""
+        how = {"allow": "allowed", "deny": "denied", "escalate": "left to the person"}[self.verdict]
+        return f"{how} by the rule {self.rule}" if self.rule is not None else f"{how}: no rule is for it"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
