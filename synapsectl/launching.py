@@ -8,15 +8,18 @@ from synapsectl.client import SLOW_TIMEOUT
 from synapsectl.context import Context
 from synapsectl.errors import UsageError
 
-__all__ = ["DEFAULT_SIZE", "add_start_options", "start_agent"]
+__all__ = ["DEFAULT_SIZE", "add_profile", "add_start_options", "show_started", "start_agent"]
 
 DEFAULT_SIZE = (120, 40)
 """Columns and rows of an agent that nobody looks at."""
 
 
-def add_start_options(parser: argparse.ArgumentParser) -> None:
+def add_profile(parser: argparse.ArgumentParser) -> None:
     parser.usage = f"{parser.prog} PROFILE [options] [-- ARGUMENT…]"
     parser.add_argument("profile", help="what to start, see 'synapsectl profiles list'; its arguments follow after --")
+
+
+def add_start_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--name", help="the agent's name; the profile's where that is free")
     parser.add_argument("--port", type=int, help="the agent's own port; one of the profile's range otherwise")
     parser.add_argument("--cwd", help="its working directory; the current one otherwise")
@@ -34,8 +37,9 @@ def add_start_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--no-spawn-daemon", action="store_true", help="fail where no daemon runs")
 
 
-def start_agent(args: argparse.Namespace, ctx: Context) -> dict[str, Any]:
-    """Start what `args` ask for; returns the agent as `list --json` shows it. Raises UsageError, ApiError, NoDaemon."""
+def start_agent(args: argparse.Namespace, ctx: Context, *, conversation: str | None = None) -> dict[str, Any]:
+    """Start what `args` ask for, on `conversation` where it is given; returns the agent as `list --json` shows it.
+    Raises UsageError, ApiError, NoDaemon."""
     columns, rows = _size(args)
     body = {
         "profile": args.profile,
@@ -48,12 +52,23 @@ def start_agent(args: argparse.Namespace, ctx: Context) -> dict[str, Any]:
         "cols": columns,
         "rows": rows,
         "save": args.save,
+        "conversation": conversation,
     }
     ctx.ensure_daemon(spawn=not args.no_spawn_daemon)
     started: dict[str, Any] = ctx.client.post(
         "/control/start", {key: value for key, value in body.items() if value is not None}, timeout=SLOW_TIMEOUT
     )
     return started
+
+
+def show_started(agent: dict[str, Any], ctx: Context, *, as_json: bool) -> None:
+    if as_json:
+        ctx.out.document(agent)
+    elif ctx.out.on_terminal:
+        ctx.out.line(f"{agent['name']}  {agent['id']}  {agent['endpoint']}  pid {agent['pid']}")
+        ctx.out.note(f"'synapsectl attach {agent['name']}' puts this terminal on it")
+    else:
+        ctx.out.table((), [[agent["name"], agent["id"], agent["endpoint"], agent["pid"]]])
 
 
 def _environment(ctx: Context) -> dict[str, str]:

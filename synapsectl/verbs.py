@@ -13,6 +13,7 @@ class Verb(NamedTuple):
 VERBS = {
     "start": Verb("start", "start an agent"),
     "run": Verb("run", "start an agent and attach to it"),
+    "adopt": Verb("adopt", "start an agent on an earlier conversation of its program"),
     "stop": Verb("stop", "stop agents and everything they started"),
     "restart": Verb("restart", "stop agents and start them again in their conversation"),
     "kill": Verb("kill", "kill agents' programs; their restart policy applies"),

@@ -10,6 +10,7 @@
     │   ├── TaskNotFound             TASK_NOT_FOUND
     │   ├── AmbiguousAddress         AMBIGUOUS
     │   ├── NameTaken                NAME_TAKEN
+    │   ├── ConversationTaken        CONVERSATION_TAKEN
     │   ├── NotWaiting               NOT_WAITING
     │   ├── InvalidChoice            INVALID_CHOICE
     │   ├── PromptChanged            PROMPT_CHANGED
@@ -43,6 +44,7 @@ __all__ = [
     "AlreadyRunning",
     "AmbiguousAddress",
     "ConfigError",
+    "ConversationTaken",
     "Forbidden",
     "InvalidChoice",
     "InvalidRequest",
@@ -106,6 +108,10 @@ class AmbiguousAddress(RequestError):
 
 class NameTaken(RequestError):
     code = "NAME_TAKEN"
+
+
+class ConversationTaken(RequestError):
+    code = "CONVERSATION_TAKEN"
 
 
 class NotWaiting(RequestError):
@@ -197,6 +203,7 @@ HTTP_STATUS: dict[str, int] = {
     "TASK_NOT_FOUND": 404,
     "AMBIGUOUS": 409,
     "NAME_TAKEN": 409,
+    "CONVERSATION_TAKEN": 409,
     "NOT_WAITING": 400,
     "INVALID_CHOICE": 400,
     "PROMPT_CHANGED": 409,

@@ -427,6 +427,8 @@ class StartRequest:
     cols: int = 120
     rows: int = 40
     save: bool = False
+    conversation: str | None = None
+    """The program's own id of an earlier conversation to go on with."""
     """Also write it to `config/agents.d`, to be started with every daemon."""
 
 
@@ -474,6 +476,11 @@ class Control(Protocol):
 
     def profiles(self) -> list[dict[str, Any]]:
         """`name`, `description`, `command`, `ports`, `verified`, `source` of each profile."""
+        ...
+
+    async def conversations(self, home: str | None, *, profile: str | None, cwd: str | None) -> list[dict[str, Any]]:
+        """Conversations found on disk below `home` (None: the daemon's), newest first: `profile`, `id`, `cwd`,
+        `updated_at`, `prompt` (its beginning), `agent` (the name of the one that is in it now)."""
         ...
 
     async def start(self, request: StartRequest) -> AgentView: ...

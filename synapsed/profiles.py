@@ -29,6 +29,7 @@ __all__ = [
     "FactKind",
     "Interrupt",
     "Line",
+    "Listing",
     "Parsers",
     "Profile",
     "ProfileLibrary",
@@ -314,6 +315,23 @@ class Line(_Section):
     turn: str | None = None
 
 
+class Listing(_Section):
+    """How a person finds a conversation again by its file (`synapsectl adopt`); read from the file's beginning."""
+
+    id: str
+    """Where a record has the conversation's id: a dotted path. Where `files` has `{conversation}`, a file that has
+    another one in its name is none of a whole conversation."""
+    cwd: str | None = None
+    """Where a record has the folder that the program ran in."""
+    cwd_file: str | None = None
+    """A file that has it, relative to the folder of the conversation's file."""
+    prompt: list[Line]
+    """Prompts of the person's; the first one is shown."""
+    skip: list[Line] = []
+    """A file that begins with such a record is no conversation of a person's."""
+    blocks: list[str] = ["text"]
+
+
 class Transcript(_Section):
     """How the program's own record of a conversation is read: JSON records, one a line, only ever appended to."""
 
@@ -336,6 +354,7 @@ class Transcript(_Section):
     pieces: bool = False
     wait_ms: int = Field(default=300, ge=0, le=10_000)
     """How long after a hook has told the turn's end the file may not tell it yet."""
+    listing: Listing | None = None
 
 
 class DecisionSpec(_Section):

@@ -6,7 +6,7 @@ from synapsectl.commands.attach import add_attach_options, attach, require_termi
 from synapsectl.context import Context
 from synapsectl.errors import DONE
 from synapsectl.keys import parse_keys
-from synapsectl.launching import add_start_options, start_agent
+from synapsectl.launching import add_profile, add_start_options, start_agent
 
 __all__ = ["TAKES_REST", "configure", "run"]
 
@@ -14,6 +14,7 @@ TAKES_REST = True
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
+    add_profile(parser)
     add_start_options(parser)
     add_attach_options(parser)
 

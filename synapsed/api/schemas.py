@@ -82,6 +82,7 @@ class StartBody(_Body):
     cols: Annotated[int, Field(ge=1, le=COLS_MAX)] = 120
     rows: Annotated[int, Field(ge=1, le=ROWS_MAX)] = 40
     save: bool = False
+    conversation: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$")] | None = None
 
     def request(self) -> StartRequest:
         return StartRequest(
@@ -95,6 +96,7 @@ class StartBody(_Body):
             cols=self.cols,
             rows=self.rows,
             save=self.save,
+            conversation=self.conversation,
         )
 
 

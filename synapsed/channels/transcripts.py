@@ -11,9 +11,21 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from synapsed.profiles import Line, Transcript
+from synapsed.profiles import Line, Listing, Transcript
 
-__all__ = ["Outcome", "Said", "TurnKey", "TurnRead", "at_path", "clean", "locate", "read_turn"]
+__all__ = [
+    "Outcome",
+    "Said",
+    "TurnKey",
+    "TurnRead",
+    "at_path",
+    "clean",
+    "holds",
+    "locate",
+    "parse_record",
+    "read_turn",
+    "text_at",
+]
 
 Outcome = Literal["open", "ended", "interrupted", "failed"]
 
@@ -95,7 +107,7 @@ def _begin(records: Sequence[Mapping[str, Any]], spec: Transcript, key: TurnKey)
     if key.prompt is not None:
         wanted = key.prompt.strip()
         for at, record, line in begins:
-            if line.text is not None and _text(record, line, spec).strip() == wanted:
+            if line.text is not None and text_at(record, line, spec).strip() == wanted:
                 return at
     return begins[0][0] if begins else None
 
@@ -107,11 +119,11 @@ def _read(begin: Mapping[str, Any], records: Sequence[Mapping[str, Any]], spec: 
         at = _time(record, spec) or at
         if (over := _outcome(record, spec)) is not None:
             outcome, line = over
-            text = _text(record, line, spec) if line.text is not None else ""
+            text = text_at(record, line, spec) if line.text is not None else ""
             return TurnRead(messages=tuple(messages.values()), outcome=outcome, at=at, text=text or None)
         if _match(record, spec.user, spec) is not None:
             break
-        goes_on = any(_holds(record, line) for line in spec.continues)
+        goes_on = any(holds(record, line) for line in spec.continues)
         if (said := _said(record, spec, at, goes_on)) is not None:
             _add(messages, said, spec)
         elif goes_on and messages:
@@ -135,7 +147,7 @@ def _said(record: Mapping[str, Any], spec: Transcript, at: float, goes_on: bool)
     if line is None:
         return None
     own = at_path(record, line.id) if line.id is not None else None
-    return Said(str(own) if own else f"at-{at:.6f}", _text(record, line, spec), at, goes_on)
+    return Said(str(own) if own else f"at-{at:.6f}", text_at(record, line, spec), at, goes_on)
 
 
 def _add(messages: dict[str, Said], said: Said, spec: Transcript) -> None:
@@ -153,12 +165,13 @@ def _add(messages: dict[str, Said], said: Said, spec: Transcript) -> None:
 
 def _match(record: Mapping[str, Any], lines: Sequence[Line], spec: Transcript) -> Line | None:
     for line in lines:
-        if _holds(record, line) and (lines is not spec.user or line.text is None or _text(record, line, spec)):
+        if holds(record, line) and (lines is not spec.user or line.text is None or text_at(record, line, spec)):
             return line
     return None
 
 
-def _holds(record: Mapping[str, Any], line: Line) -> bool:
+def holds(record: Mapping[str, Any], line: Line) -> bool:
+    """Whether `record` is of that kind."""
     for path, allowed in line.when.items():
         value = at_path(record, path)
         if "*" in allowed:
@@ -169,7 +182,8 @@ def _holds(record: Mapping[str, Any], line: Line) -> bool:
     return True
 
 
-def _text(record: Mapping[str, Any], line: Line, spec: Transcript) -> str:
+def text_at(record: Mapping[str, Any], line: Line, spec: Transcript | Listing) -> str:
+    """What stands at `line.text`, as text; "" where there is none."""
     value = at_path(record, line.text) if line.text is not None else None
     if isinstance(value, str):
         return clean(value)
@@ -213,7 +227,7 @@ def _records_since(path: Path, spec: Transcript, since: float) -> list[dict[str,
         lines, whole = _last_lines(path, window)
         records: list[dict[str, Any]] = []
         for line in reversed(lines):
-            record = _parse(line)
+            record = parse_record(line)
             if record is None:
                 continue
             if (at := _time(record, spec)) is not None and at < since:
@@ -235,7 +249,8 @@ def _last_lines(path: Path, window: int) -> tuple[list[bytes], bool]:
     return (lines if start == 0 else lines[1:]), start == 0
 
 
-def _parse(line: bytes) -> dict[str, Any] | None:
+def parse_record(line: bytes) -> dict[str, Any] | None:
+    """The object of one line, None for what is none."""
     try:
         record = json.loads(line.decode("utf-8", "replace")) if line.strip() else None
     except (ValueError, RecursionError):

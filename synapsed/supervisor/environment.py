@@ -19,7 +19,7 @@ from synapsed.model.records import AgentRecord
 from synapsed.profiles import Profile
 from synapsed.supervisor.links import LaunchPlan
 
-__all__ = ["agent_environment", "agent_token", "find_program", "launch_plan"]
+__all__ = ["agent_environment", "agent_token", "find_program", "launch_plan", "names_conversation"]
 
 NEVER_INHERITED = (
     # another agent's identity
@@ -131,12 +131,13 @@ def launch_plan(record: AgentRecord, profile: Profile, *, program: str, env: dic
     resumed = bool(resume.args) and conversation is not None
     if not resumed:
         conversation = None
-        if _names_conversation(resume.fresh_args):
+        if names_conversation(resume.fresh_args):
             conversation = str(uuid4())
-        elif resume.args and not resume.needs_conversation and not _names_conversation(resume.args):
+        elif resume.args and not resume.needs_conversation and not names_conversation(resume.args):
             conversation = LAST_CONVERSATION
     return LaunchPlan(program=program, env=env, conversation=conversation, resumed=resumed)
 
 
-def _names_conversation(args: Sequence[str]) -> bool:
+def names_conversation(args: Sequence[str]) -> bool:
+    """Whether a conversation's id is among the arguments."""
     return any("{conversation}" in arg for arg in args)

@@ -18,10 +18,12 @@ from typing import Any, Literal, Protocol
 
 import structlog
 
+from synapsed.channels.past import find_conversations
 from synapsed.clock import Clock, iso
 from synapsed.config import AgentConfig, Config, save_agent
 from synapsed.errors import (
     AmbiguousAddress,
+    ConversationTaken,
     InvalidRequest,
     NotReady,
     NotWaiting,
@@ -222,6 +224,12 @@ class Manager:
     def profiles(self) -> list[dict[str, Any]]:
         return views.profile_rows(self._library, self._library.names())
 
+    async def conversations(self, home: str | None, *, profile: str | None, cwd: str | None) -> list[dict[str, Any]]:
+        names = [profile] if profile is not None else self._library.names()
+        where = Path(home or self._settings.environ.get("HOME") or Path.home())
+        found = await asyncio.to_thread(find_conversations, [self._library.get(name) for name in names], where, cwd)
+        return views.conversation_rows(found, self._names_in_conversations())
+
     async def process_of(self, pid: int) -> str | None:
         roots = [
             Root(agent.id, agent.record.launch)
@@ -242,6 +250,8 @@ class Manager:
 
     async def start(self, request: StartRequest) -> AgentView:
         profile = self._library.get(request.profile)
+        if request.conversation is not None:
+            self._check_free(request.conversation, profile)
         record = self._roster.enter(request, profile)
         try:
             self._plan(record, profile)  # the program must exist before the agent does
@@ -273,6 +283,17 @@ class Manager:
         )
         path = await asyncio.to_thread(save_agent, self._settings.paths, record.name, saved)
         log.info("agent saved", agent=record.name, file=str(path))
+
+    def _check_free(self, conversation: str, profile: Profile) -> None:
+        """Two programs in one conversation would write over each other."""
+        if not environment.names_conversation(profile.resume.args):
+            raise InvalidRequest(f"profile {profile.name!r} cannot go on with a conversation by its id")
+        if (name := self._names_in_conversations().get((profile.name, conversation))) is not None:
+            raise ConversationTaken(f"agent {name!r} is in that conversation", agent=name)
+
+    def _names_in_conversations(self) -> dict[tuple[str, str], str]:
+        records = [agent.record for agent in self._agents.values()]
+        return {(record.profile, record.conversation): record.name for record in records if record.conversation}
 
     async def stop(self, agent_id: str, *, remove: bool = False) -> AgentView:
         agent = self._agent(agent_id)

@@ -2,6 +2,7 @@
 
 import socket
 from pathlib import Path
+from typing import Any
 
 import structlog
 
@@ -11,6 +12,7 @@ from synapsed.errors import InvalidRequest, NameTaken, SynapsedError
 from synapsed.interfaces import StartRequest
 from synapsed.model.agent import agent_id, validate_name
 from synapsed.model.records import AgentRecord
+from synapsed.model.task import new_id
 from synapsed.profiles import Profile, ProfileLibrary
 from synapsed.supervisor.ports import Ports
 
@@ -82,6 +84,7 @@ class Roster:
             cols=request.cols,
             rows=request.rows,
             created_at=self._clock.wall(),
+            **_adopted(request),
         )
 
     def leave(self, record: AgentRecord) -> None:
@@ -117,6 +120,12 @@ class Roster:
             desired="stopped",
             created_at=self._clock.wall(),
         )
+
+
+def _adopted(request: StartRequest) -> dict[str, Any]:
+    if request.conversation is None:
+        return {}
+    return {"conversation": request.conversation, "said": True, "context_id": new_id()}
 
 
 def _configure(record: AgentRecord, name: str, config: AgentConfig) -> None:

@@ -1,9 +1,10 @@
 """An agent as others see it: the row of `list`, the page of `status`, the registry's entry. Read-only."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from synapsed.channels.past import PastConversation
 from synapsed.clock import iso
 from synapsed.model.agent import (
     Activity,
@@ -20,7 +21,17 @@ from synapsed.supervisor.agent import Agent
 from synapsed.supervisor.program import LIVE_STATES
 from synapsed.supervisor.registry import Entry
 
-__all__ = ["activity_of", "detail_of", "entry_of", "explanation_of", "is_live", "profile_rows", "ref_of", "view_of"]
+__all__ = [
+    "activity_of",
+    "conversation_rows",
+    "detail_of",
+    "entry_of",
+    "explanation_of",
+    "is_live",
+    "profile_rows",
+    "ref_of",
+    "view_of",
+]
 
 NOT_SEEN = "not looked at yet"
 """`evidence` between the start of a program and the first judgement of its screen."""
@@ -104,6 +115,21 @@ def entry_of(agent: Agent, endpoint: str) -> Entry:
 
 def profile_rows(library: ProfileLibrary, names: Iterable[str]) -> list[dict[str, Any]]:
     return [_profile_row(library.get(name)) for name in names]
+
+
+def conversation_rows(found: Iterable[PastConversation], agents: Mapping[tuple[str, str], str]) -> list[dict[str, Any]]:
+    """`agents`: names by profile and conversation."""
+    return [
+        {
+            "profile": one.profile,
+            "id": one.id,
+            "cwd": one.cwd,
+            "updated_at": iso(one.updated),
+            "prompt": one.prompt,
+            "agent": agents.get((one.profile, one.id)),
+        }
+        for one in found
+    ]
 
 
 def _profile_row(profile: Profile) -> dict[str, Any]:

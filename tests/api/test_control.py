@@ -24,6 +24,7 @@ PERSONS = [
     ("POST", "/control/agents/codex/input", {"input": "1"}),
     ("GET", "/control/agents/codex/history", None),
     ("POST", "/agents/codex/tasks/send", {**SEND, "metadata": {"new_conversation": True}}),
+    ("GET", "/control/conversations", None),
     ("POST", "/control/shutdown", None),
     ("GET", "/agents/codex/screen", None),
     ("GET", "/agents/codex/events?stream=sse", None),
@@ -244,3 +245,16 @@ async def test_who_cannot_be_settled(control: FakeControl, tmp_path, monkeypatch
             assert (await api.json(api.http, "GET", path))[0] == 403
         headers = {"Authorization": f"Bearer {TOKEN}"}
         assert (await api.json(api.http, "GET", "/agents/codex/tasks", headers=headers))[0] == 200
+
+
+async def test_conversations(api: Api):
+    status, found = await api.json(api.unix, "GET", "/control/conversations?home=/home/me&profile=codex&cwd=/w")
+    assert (status, found[0]["id"]) == (200, "c1")
+    assert api.control.calls == [("conversations", "/home/me", "codex", "/w")]
+    status, _ = await api.json(api.unix, "POST", "/control/start", json={"profile": "dummy", "conversation": "a-1"})
+    assert status == 200
+    assert api.control.calls[-1][1].conversation == "a-1"
+    for bad in ("--version", "", "a b", "x" * 200):
+        body = {"profile": "dummy", "conversation": bad}
+        status, answer = await api.json(api.unix, "POST", "/control/start", json=body)
+        assert (status, answer["error"]["code"]) == (400, "INVALID_REQUEST")

@@ -229,6 +229,10 @@ class FakeControl:
              "source": "built-in"},
         ]  # fmt: skip
 
+    async def conversations(self, home: str | None, *, profile: str | None, cwd: str | None) -> list[dict[str, Any]]:
+        self.calls.append(("conversations", home, profile, cwd))
+        return [{"profile": profile or "claude", "id": "c1", "cwd": cwd, "prompt": "hi", "agent": None}]
+
     async def start(self, request: StartRequest) -> AgentView:
         self.calls.append(("start", request))
         if request.profile != "dummy":

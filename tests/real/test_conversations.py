@@ -1,8 +1,10 @@
 """Conversations survive their programs: judged by what the model is sent of earlier messages."""
 
+from pathlib import Path
+
 import pytest
 
-from tests.real.agents import EVERY, RealAgent, StartAgent, nonce
+from tests.real.agents import EVERY, MAIN, RealAgent, StartAgent, nonce
 from tests.support.daemon import eventually
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(600)]
@@ -21,6 +23,30 @@ def test_a_restart_and_a_kill_go_on_with_the_conversation(cli: str, start_agent:
     eventually(lambda: agent.daemon.agent(agent.name)["pid"] not in (None, pid), "a new process")
     _asked_with_all_before(agent, words)
     _asked_with_all_before(agent, words)
+
+
+@pytest.mark.parametrize("cli", MAIN)
+def test_a_conversation_on_disk_is_adopted(cli: str, start_agent: StartAgent) -> None:
+    agent = start_agent(cli)
+    daemon, cwd = agent.daemon, agent.prepared.cwd
+    words = [nonce()]
+    agent.ask_exactly(f"First {words[0]}.")
+    assert daemon.ctl("stop", agent.name, "--remove").code == 0
+    env = {**daemon.env, **agent.prepared.env}
+    (found,) = daemon.ctl("adopt", cli, "--json", env=env).json
+    assert (found["profile"], found["agent"]) == (cli, None)
+    assert Path(found["cwd"]) == cwd.resolve()
+    assert found["prompt"] == f"First {words[0]}."
+    started = daemon.ctl("adopt", found["id"], "--json", env=env)
+    assert started.code == 0, started.err
+    again = RealAgent(started.json["name"], daemon, agent.model, agent.prepared)
+    assert started.json["cwd"] == found["cwd"]
+    daemon.ready(again.name)
+    _asked_with_all_before(again, words)
+    assert daemon.agent(again.name)["conversation"]["id"] == found["id"]
+    (found,) = daemon.ctl("adopt", cli, "--json", env=env).json
+    assert found["agent"] == again.name
+    assert daemon.ctl("adopt", found["id"], env=env).code == 6
 
 
 def _on_disk(agent: RealAgent, word: str) -> bool:

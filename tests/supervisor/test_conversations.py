@@ -1,5 +1,8 @@
 """The conversation of an agent over its programs: resumed where that can be, and told where it cannot."""
 
+import pytest
+
+from synapsed.errors import ConversationTaken, InvalidRequest
 from synapsed.interfaces import LinkSession, LinkTurnAccepted
 from synapsed.model.agent import Activity, Conversation, ProcessState
 from synapsed.model.events import AgentAlert
@@ -228,3 +231,24 @@ async def test_a_new_conversation_needs_no_new_program_where_nothing_was_said(wo
     world.link.emit(LinkTurnAccepted(task.id, "fake"))
     await until(lambda: conversation(world).context_id == "c")
     assert len(plans(world)) == 1
+
+
+async def test_an_agent_is_started_on_an_earlier_conversation(world: World) -> None:
+    view = await world.start("talker", conversation="earlier-1")
+    assert plans(world) == [(True, "earlier-1")]
+    found = conversation(world)
+    assert (found.id, found.said, found.resumed, found.note) == ("earlier-1", True, True, "goes on with earlier-1")
+    with pytest.raises(ConversationTaken, match=view.name):
+        await world.start("talker", conversation="earlier-1")
+    with pytest.raises(InvalidRequest, match="by its id"):
+        await world.start("fake", conversation="earlier-1")
+    assert [agent.name for agent in world.manager.agents()] == [view.name]
+
+
+async def test_an_earlier_conversation_that_is_refused_is_told(world: World) -> None:
+    await world.start("talker", ready=False, conversation="earlier-1")
+    world.link.die(1)
+    await world.agent_is(TALKER, ProcessState.BACKOFF)
+    (message,) = lost(world)
+    assert "before it was ready" in message
+    assert conversation(world).id is None

@@ -104,6 +104,7 @@ class FakeDaemon:
         self.tasks: dict[str, Task] = {}
         self.script: Script = answers("the **answer**\n```\ncode\n```")
         self.requests: list[tuple[str, str, Any]] = []
+        self.conversations: list[dict[str, Any]] = []
         self.authorization: list[str | None] = []
         self.errors: dict[tuple[str, str], SynapsedError] = {}
         self.terminals: list[Terminal] = []
@@ -238,6 +239,7 @@ class FakeDaemon:
                 web.get("/healthz", self._daemon_status),
                 web.get("/control/status", self._daemon_status),
                 web.get("/control/profiles", self._profiles),
+                web.get("/control/conversations", self._conversations),
                 web.post("/control/start", self._start_agent),
                 web.post("/control/shutdown", self._shutdown),
                 web.get("/control/tasks", self._list_tasks),
@@ -331,6 +333,9 @@ class FakeDaemon:
         row = {"name": "dummy", "description": "a script", "command": "x", "ports": [8190, 8199]}
         row |= {"verified": "1", "source": "/profiles/dummy.toml"}
         return web.json_response([row])
+
+    async def _conversations(self, request: web.Request) -> web.Response:
+        return web.json_response(self.conversations)
 
     async def _start_agent(self, request: web.Request) -> web.Response:
         body = await request.json()

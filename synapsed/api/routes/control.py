@@ -32,6 +32,7 @@ def routes() -> list[web.RouteDef]:
         web.post(f"{agent}/input", answer_agent),
         web.get(f"{agent}/history", history),
         web.get("/control/profiles", profiles),
+        web.get("/control/conversations", conversations),
         web.get("/control/tasks", get_tasks),
         web.get(task, get_task),
         web.post(f"{task}/cancel", cancel),
@@ -89,6 +90,14 @@ async def history(request: web.Request) -> web.Response:
 
 async def profiles(request: web.Request) -> web.Response:
     return json_response(request.app[CONTEXT].control.profiles())
+
+
+async def conversations(request: web.Request) -> web.Response:
+    """What programs keep of earlier conversations, in a person's home."""
+    rights_of(request).require_person("look for conversations")
+    query, control = request.query, request.app[CONTEXT].control
+    found = await control.conversations(query.get("home"), profile=query.get("profile"), cwd=query.get("cwd"))
+    return json_response(found)
 
 
 async def get_tasks(request: web.Request) -> web.Response:

@@ -1,0 +1,83 @@
+"""`synapsectl adopt [PROFILE] [ID]`."""
+
+import argparse
+from typing import Any
+
+from synapsectl.ages import age
+from synapsectl.context import Context
+from synapsectl.errors import DONE, NOT_FOUND, CtlError, UsageError
+from synapsectl.launching import add_start_options, show_started, start_agent
+
+__all__ = ["TAKES_REST", "configure", "run"]
+
+TAKES_REST = True
+HEADINGS = ("PROFILE", "ID", "AGE", "AGENT", "CWD", "FIRST PROMPT")
+PREFIX_MIN = 4
+"""Characters of an id that may stand for it."""
+
+
+class NoConversation(CtlError):
+    exit_code = NOT_FOUND
+    code = "NO_CONVERSATION"
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.usage = f"{parser.prog} [PROFILE] [--list | ID] [options] [-- ARGUMENT…]"
+    parser.add_argument(
+        "what", nargs="*", metavar="PROFILE ID", help="whose conversations, and which; without an id they are listed"
+    )
+    parser.add_argument("--list", action="store_true", help="list the conversations that are found")
+    add_start_options(parser)
+    parser.add_argument("--json", action="store_true", help="print a JSON document")
+
+
+def run(args: argparse.Namespace, ctx: Context) -> int:
+    if len(args.what) > 2:
+        raise UsageError("give a profile and the id of one conversation")
+    ctx.ensure_daemon(spawn=not args.no_spawn_daemon)
+    known = {profile["name"] for profile in ctx.client.get("/control/profiles")}
+    words = list(args.what)
+    profile = words.pop(0) if words and (words[0] in known or len(words) == 2) else None
+    if not words or args.list:
+        _list(_found(ctx, profile, cwd=args.cwd), args, ctx)
+        return DONE
+    chosen = _choose(words[0], _found(ctx, profile))
+    args.profile = chosen["profile"]
+    args.cwd = args.cwd or chosen["cwd"]
+    show_started(start_agent(args, ctx, conversation=chosen["id"]), ctx, as_json=args.json)
+    return DONE
+
+
+def _found(ctx: Context, profile: str | None, *, cwd: str | None = None) -> list[dict[str, Any]]:
+    from os.path import realpath
+
+    query = {"home": ctx.environ.get("HOME"), "profile": profile, "cwd": realpath(cwd) if cwd else None}
+    found: list[dict[str, Any]] = ctx.client.get(
+        "/control/conversations", {key: value for key, value in query.items() if value}
+    )
+    return found
+
+
+def _choose(wanted: str, found: list[dict[str, Any]]) -> dict[str, Any]:
+    for one in found:
+        if one["id"] == wanted:
+            return one
+    fitting = [one for one in found if len(wanted) >= PREFIX_MIN and one["id"].startswith(wanted)]
+    if len(fitting) > 1:
+        raise UsageError(f"{wanted!r} could be {', '.join(one['id'] for one in fitting)}")
+    if not fitting:
+        raise NoConversation(f"no conversation {wanted!r} was found; 'synapsectl adopt --list' shows what there is")
+    return fitting[0]
+
+
+def _list(found: list[dict[str, Any]], args: argparse.Namespace, ctx: Context) -> None:
+    if args.json:
+        ctx.out.document(found)
+        return
+    rows = [
+        (one["profile"], one["id"], age(one["updated_at"]), one["agent"] or "", one["cwd"] or "", one["prompt"])
+        for one in found
+    ]
+    ctx.out.table(HEADINGS, rows, grows="FIRST PROMPT")
+    if not found:
+        ctx.out.note("no conversations were found")

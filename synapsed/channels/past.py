@@ -1,0 +1,100 @@
+"""Conversations found on disk: in the programs' own transcripts, as profiles describe them.
+
+Everything here blocks on the disk: call it in a thread. Files that cannot be read, and files without an id, are passed
+over.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from synapsed.channels.transcripts import at_path, holds, parse_record, text_at
+from synapsed.profiles import Listing, Profile, Transcript
+
+__all__ = ["LISTED_MAX", "PastConversation", "find_conversations"]
+
+LISTED_MAX = 200
+"""Conversations of one profile that are listed: the newest."""
+
+HEAD_BYTES = 1 << 20
+"""Read of each file: the first prompt stands after what the program tells the model of itself."""
+
+PROMPT_SHOWN = 200
+"""Characters of a first prompt."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PastConversation:
+    """`updated` is when its file was last written, seconds since the epoch; `prompt` the beginning of the first."""
+
+    profile: str
+    id: str
+    cwd: str | None
+    updated: float
+    prompt: str
+
+
+def find_conversations(profiles: Iterable[Profile], home: Path, cwd: str | None = None) -> list[PastConversation]:
+    """The conversations below `home` that one of `profiles` describes, the newest first; those of the folder `cwd`
+    where it is given. Such in which nothing was said are left out: they cannot be resumed."""
+    found = [one for profile in profiles for one in _of_profile(profile, home) if cwd in (None, one.cwd)]
+    return sorted(found, key=lambda one: one.updated, reverse=True)
+
+
+def _of_profile(profile: Profile, home: Path) -> Iterator[PastConversation]:
+    seen: set[str] = set()
+    for channel in profile.channels.values():
+        spec = channel.transcript
+        if spec is None or spec.files is None or spec.listing is None:
+            continue
+        for updated, path in _newest(home, spec.files.replace("{conversation}", "*")):
+            one = _read(profile.name, path, updated, spec, spec.listing)
+            if one is not None and one.id not in seen:
+                seen.add(one.id)
+                yield one
+
+
+def _newest(home: Path, pattern: str) -> list[tuple[float, Path]]:
+    files = []
+    for path in home.glob(pattern):
+        try:
+            files.append((path.stat().st_mtime, path))
+        except OSError:
+            continue
+    return sorted(files, reverse=True)[:LISTED_MAX]
+
+
+def _read(profile: str, path: Path, updated: float, spec: Transcript, listing: Listing) -> PastConversation | None:
+    id_ = cwd = prompt = None
+    try:
+        for number, record in enumerate(_records(path)):
+            if number == 0 and any(holds(record, line) for line in listing.skip):
+                return None
+            id_ = id_ or _word(record, listing.id)
+            cwd = cwd or _word(record, listing.cwd)
+            prompt = prompt or next((text_at(record, one, listing) for one in listing.prompt if holds(record, one)), "")
+            if id_ and prompt and (cwd or listing.cwd is None):
+                break
+        if cwd is None and listing.cwd_file is not None:
+            cwd = (path.parent / listing.cwd_file).read_text(errors="replace").strip() or None
+    except OSError:
+        return None
+    if not id_ or not prompt or ("{conversation}" in (spec.files or "") and id_ not in path.name):
+        return None
+    shown = " ".join(prompt[: 4 * PROMPT_SHOWN].split())[:PROMPT_SHOWN]
+    return PastConversation(profile=profile, id=id_, cwd=cwd, updated=updated, prompt=shown)
+
+
+def _records(path: Path) -> Iterator[dict[str, Any]]:
+    with path.open("rb") as file:
+        left = HEAD_BYTES
+        while left > 0 and (line := file.readline(left)):
+            left -= len(line)
+            if (record := parse_record(line)) is not None:
+                yield record
+
+
+def _word(record: dict[str, Any], path: str | None) -> str | None:
+    value = at_path(record, path) if path is not None else None
+    return value if isinstance(value, str) else None

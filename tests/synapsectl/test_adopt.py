@@ -1,0 +1,66 @@
+"""`synapsectl adopt` against the fake daemon."""
+
+import json
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from tests.synapsectl.conftest import Ctl
+from tests.synapsectl.fake_daemon import FakeDaemon
+
+
+@pytest.fixture
+def found(daemon: FakeDaemon, tmp_path: Path) -> FakeDaemon:
+    common = {"profile": "dummy", "cwd": str(tmp_path), "updated_at": "2026-01-01T00:00:00Z", "agent": None}
+    daemon.conversations = [
+        common | {"id": "0123abcd-1", "prompt": "the first \x1b[31mquestion"},
+        common | {"id": "0123abff-2", "prompt": "another", "agent": "d"},
+    ]
+    return daemon
+
+
+def asked(daemon: FakeDaemon) -> dict[str, list[str]]:
+    path = next(path for _, path, _ in daemon.requests if path.startswith("/control/conversations"))
+    return parse_qs(urlsplit(path).query)
+
+
+def test_they_are_listed(found: FakeDaemon, ctl: Ctl, tmp_path: Path) -> None:
+    result = ctl("adopt", HOME="/home/me")
+    assert result.code == 0
+    first, second = (line.split("\t") for line in result.out.splitlines())
+    assert first[:2] == ["dummy", "0123abcd-1"]
+    assert first[4:] == [str(tmp_path), "the first \\x1b[31mquestion"]
+    assert second[3] == "d"
+    assert asked(found) == {"home": ["/home/me"]}
+    assert json.loads(ctl("adopt", "dummy", "--list", "--json").out) == found.conversations
+
+
+def test_a_profile_and_a_folder_narrow_it(found: FakeDaemon, ctl: Ctl, tmp_path: Path) -> None:
+    assert ctl("adopt", "dummy", "--cwd", str(tmp_path)).code == 0
+    assert asked(found)["profile"] == ["dummy"]
+    assert asked(found)["cwd"] == [str(tmp_path.resolve())]
+
+
+@pytest.mark.parametrize("words", [["0123abcd"], ["dummy", "0123abcd-1"]])
+def test_an_agent_is_started_on_one_where_it_was(found: FakeDaemon, ctl: Ctl, tmp_path: Path, words: list[str]) -> None:
+    result = ctl("adopt", *words, "--name", "again", "--json", "--", "--verbose")
+    assert result.code == 0, result.err
+    assert json.loads(result.out)["name"] == "again"
+    body = next(body for _, path, body in found.requests if path == "/control/start")
+    assert (body["profile"], body["conversation"], body["args"]) == ("dummy", "0123abcd-1", ["--verbose"])
+    assert body["cwd"] == str(tmp_path.resolve())
+
+
+def test_which_one_must_be_certain(found: FakeDaemon, ctl: Ctl) -> None:
+    assert ctl("adopt", "0123ab").code == 2
+    assert ctl("adopt", "012").code == 4
+    assert ctl("adopt", "dummy", "nothing").code == 4
+    assert ctl("adopt", "a", "b", "c").code == 2
+    assert not [path for _, path, _ in found.requests if path == "/control/start"]
+
+
+def test_none(daemon: FakeDaemon, ctl: Ctl) -> None:
+    result = ctl("adopt")
+    assert (result.code, result.out) == (0, "")
+    assert "no conversations" in result.err
