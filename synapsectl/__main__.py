@@ -5,7 +5,7 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from typing import NoReturn, Protocol, cast
+from typing import NoReturn, Protocol, TextIO, cast
 
 from synapsectl.context import Context
 from synapsectl.errors import CtlError
@@ -36,13 +36,25 @@ def main(argv: Sequence[str] | None = None) -> int:
     out = Output(sys.stdout, sys.stderr, columns=_columns())
     arguments = list(sys.argv[1:] if argv is None else argv)
     try:
-        return _dispatch(arguments, out)
+        code = _dispatch(arguments, out)
     except KeyboardInterrupt:
-        return INTERRUPTED
+        code = INTERRUPTED
     except BrokenPipeError:
-        # What is still buffered would be written at exit, to nobody.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return PIPE_CLOSED
+        code = PIPE_CLOSED
+    for stream in (sys.stdout, sys.stderr):
+        _drop_unsaid(stream)
+    return code
+
+
+def _drop_unsaid(stream: TextIO) -> None:
+    """What is still buffered for a closed pipe, or a terminal that hung up, would be tried again at exit: then Python
+    ends with a code of its own."""
+    try:
+        stream.flush()
+    except OSError:
+        nobody = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nobody, stream.fileno())
+        os.close(nobody)
 
 
 def _dispatch(arguments: list[str], out: Output) -> int:

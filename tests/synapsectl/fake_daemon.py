@@ -110,6 +110,8 @@ class FakeDaemon:
         self.terminals: list[Terminal] = []
         self.redraw = b"\x1b[2J\x1b[Hredrawn\r\n"
         self.interrupted = True
+        self.streamed = 0
+        """How many events of a task its newest stream has written."""
         self.down = threading.Event()
         self._events: dict[str, list[tuple[str, dict[str, Any]]]] = {}
         self._changed = threading.Condition()
@@ -409,6 +411,8 @@ class FakeDaemon:
                 event, data = events[cursor]
                 cursor += 1
                 await response.write(f"id: {cursor}\nevent: {event}\ndata: {json.dumps(data)}\n\n".encode())
+                self.streamed = cursor
+                self._note()
                 ended = data.get("state") in ("completed", "failed", "canceled", "rejected", "input_required")
             await asyncio.sleep(0.005)
         return response

@@ -138,3 +138,12 @@ def test_start_starts_a_daemon_of_its_own_session(package: Path, home: Path, mon
     assert facts["cwd"] == str(package.parent.resolve())
     assert facts["sid"] not in (os.getsid(0), agent["pid"]), "it cannot get a terminal by opening one"
     assert (home / "state/logs/daemon.log").stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_words_that_nobody_takes_change_no_exit_code(home: Path) -> None:
+    """As on a terminal that hung up: Python would try them again at exit, and end with 120."""
+    command = [sys.executable, "-m", "synapsectl", "list"]
+    buffered = {key: value for key, value in os.environ.items() if key != "PYTHONUNBUFFERED"}
+    with Path("/dev/full").open("w") as full:
+        assert subprocess.run(command, stderr=full, env=buffered, timeout=60, check=False).returncode == 3

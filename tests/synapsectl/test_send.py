@@ -218,7 +218,7 @@ def test_waiting_survives_the_daemons_restart(daemon: FakeDaemon, ctl: Ctl) -> N
         fake.advance(task, TaskState.WORKING)  # type: ignore[arg-type]
 
         def restart() -> None:
-            fake.until(lambda: any("/wait?" in path for _, path, _ in fake.requests))
+            fake.until(lambda: fake.streamed == 2)
             fake.die()
             answers("after all")(fake, task)  # type: ignore[arg-type]
             fake.start()
