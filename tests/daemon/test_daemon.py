@@ -1,10 +1,13 @@
 """The real daemon with the scripted agent: start and end, signals, kills, what is left."""
 
+import contextlib
 import os
 import signal
 import socket
 from collections.abc import Iterator
+from http.client import HTTPException
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -35,6 +38,43 @@ def test_a_daemon_killed_in_mid_turn_comes_back_and_the_turn_is_finished(daemon:
     assert daemon.agent()["pid"] == pid
     assert daemon.agent()["restarts"] == 0
     assert daemon.get("/agents/dummy/status").json["context"].count("You said: ") == 1
+
+
+def test_text_streams_over_a_restart(daemon: Daemon) -> None:
+    """What was told before it is taken back, told again from the output, and goes on; then comes the answer."""
+    daemon.start()
+    daemon.start_agent()
+    task = daemon.send("lines 30\nbusy 1\nlines 3\nbusy 1\nonce")
+
+    def pieces(last_id: int) -> list[dict[str, Any]]:
+        found = []
+        with contextlib.suppress(OSError, HTTPException), daemon.sse(path, last_id=last_id) as events:
+            for event in events:
+                if event["event"] == "artifact":
+                    found.append(event["data"] | {"id": event["id"]})
+                if last_id == 0 and found:
+                    break
+        return found
+
+    path = f"/agents/dummy/tasks/{task}/subscribe"
+    (first,) = pieces(0)
+    assert (first["append"], first["lastChunk"]) == (True, False)
+    text = first["artifact"]["parts"][0]["text"]
+    assert text.endswith("\n")
+    daemon.kill9()
+    daemon.start()
+    *more, last = pieces(int(first["id"]))
+    done = daemon.task(task)
+    assert (last["append"], last["lastChunk"]) == (False, True)
+    assert last["artifact"]["parts"][0]["text"] == done["artifacts"][0]["parts"][0]["text"]
+    assert not any(piece["lastChunk"] for piece in more)
+    for piece in more:
+        said = piece["artifact"]["parts"][0]["text"]
+        text = text + said if piece["append"] else said
+    assert text.startswith(first["artifact"]["parts"][0]["text"])
+    assert [piece["append"] for piece in more].count(False) <= 1
+    assert len(text.split("\n")) > 33
+    assert len(done["artifacts"]) == 1
 
 
 def test_a_program_that_worked_is_busy_for_the_next_daemon_too(daemon: Daemon) -> None:
