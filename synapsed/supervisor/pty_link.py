@@ -52,8 +52,8 @@ from synapsed.supervisor.keeper_client import (
 )
 from synapsed.supervisor.keys import Keyboard
 from synapsed.supervisor.launchers import sweep_launch
-from synapsed.supervisor.pty_turn import Phase, PtyTurn, TurnState
-from synapsed.supervisor.streaming import TOLD_MAX, TurnStream
+from synapsed.supervisor.pty_turn import PtyTurn, TurnState
+from synapsed.supervisor.streaming import Piece, Speech
 from synapsed.supervisor.viewers import Viewers
 from synapsed.terminal.answer import from_lines, from_screen
 from synapsed.terminal.delivery import type_message
@@ -123,6 +123,7 @@ class PtyLink:
         self._emit: Callable[[LinkEvent], None] = lambda _event: None
         self._client: KeeperClient | None = None
         self._keyboard = Keyboard(profile, self._type, self._fresh_look, self._until)
+        self._speech = Speech(profile, self._said, self._read_output)
         self._viewers = Viewers(draw=self._draw, write=self._type, resize=self._resize)
         self._told: LinkObserved | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -130,7 +131,6 @@ class PtyLink:
         self._waiting_looks: list[tuple[Callable[[Look], bool], asyncio.Future[None]]] = []
         self._turn: PtyTurn | None = None
         self._delivery: Delivery | None = None
-        self._stream: TurnStream | None = None
         self._facts: deque[ChannelFact] = deque(maxlen=RECENT_FACTS)
         self._conversation: str | None = None
         self._unsettled: int | None = None
@@ -227,8 +227,7 @@ class PtyLink:
             # The id makes an answer one, also where output is read again after a restart.
             self._spawn(self._answer_query(f"query.{reply.offset}", reply.data))
         self._viewers.push(output.data)
-        if self._stream is not None:
-            self._stream.printed(output.offset, output.data)
+        self._speech.printed(output.offset, output.data)
         if not self._caught_up.is_set() and self._observer.offset >= self._catch_up_to:
             self._caught_up.set()
         if self._observer.offset - self._checkpointed >= CHECKPOINT_EVERY and not self._saving:
@@ -241,9 +240,8 @@ class PtyLink:
 
     def _on_fact(self, fact: ChannelFact) -> None:
         if isinstance(fact, AssistantSaying):
-            if self._stream is not None and self._turn is not None and self._turn.is_younger(fact):
-                self._stream.told(fact)
-                self._evaluate_soon()
+            self._speech.told(fact)
+            self._evaluate_soon()
             return
         self._facts.append(fact)
         self._unsettled = fact.at_ns
@@ -337,7 +335,7 @@ class PtyLink:
                 echoed=taken,
             )
             self._add(self._turn, self._turn.seen(seen))
-            self._say(look, now)
+            self._speech.seen(look, now)
         self._plan_next(look, now)
 
     def _fresh_look(self) -> Look:
@@ -364,8 +362,7 @@ class PtyLink:
         times.append(look.steady_at)
         if self._turn is not None and self._turn.deadline is not None:
             times.append(max(self._turn.deadline, now + 0.001))
-        if self._stream is not None and self._stream.due is not None:
-            times.append(self._stream.due)
+        times.append(self._speech.due or 0.0)
         coming = [when for when in times if when > now]
         if coming:
             self._wake_at(min(coming) + 0.001)
@@ -415,33 +412,20 @@ class PtyLink:
         compose = functools.partial(type_message, self._profile.delivery, bracketed=bracketed, command=delivery.command)
         turn = PtyTurn(self._profile, delivery.text, compose, state, channels_tell=bool(self._channels))
         self._turn, self._delivery = turn, delivery
-        if self._profile.stream.enabled:
-            self._stream = TurnStream(self._profile, delivery.text, begun=state.submitted)
-            if state.submit_offset is not None and self._stream.reads_output:
-                self._spawn(self._read_again(self._stream, state.submit_offset))
+        self._speech.begin(turn)
+        if state.submitted:
+            self._spawn(self._speech.catch_up(self._observer.offset))
         now = self._clock.monotonic()
         self._add(turn, turn.begin(now, fresh=delivery.fresh))
         for fact in list(self._facts):
             self._add(turn, turn.told(fact, now))
         self._evaluate()
 
-    async def _read_again(self, stream: TurnStream, start: int) -> None:
-        """The output of a turn that was under way when the daemon was restarted."""
-        size = min(self._observer.offset - start, TOLD_MAX)
-        with contextlib.suppress(KeeperLost, KeeperRefused):
-            stream.printed(*await self._keeper().read(start, size))
+    def _said(self, piece: Piece) -> None:
+        self._emit(LinkTurnSaid(self._turn_id(), piece.text, piece.append))
 
-    def _say(self, look: Look, now: float) -> None:
-        """Tell what the program is saying, where there is news of it."""
-        turn, stream = self._turn, self._stream
-        if turn is None or stream is None or turn.phase is not Phase.WORKING:
-            return
-        if turn.state.submit_offset is not None:
-            stream.submitted(turn.state.submit_offset)
-        if look.verdict.activity is Activity.BUSY and stream.wants_screen(now):
-            stream.seen(look.screen.text())
-        if (piece := stream.take(now)) is not None:
-            self._emit(LinkTurnSaid(self._turn_id(), piece.text, piece.append))
+    async def _read_output(self, start: int, size: int) -> tuple[int, bytes]:
+        return await self._keeper().read(start, size)
 
     def _turn_id(self) -> str:
         assert self._delivery is not None
@@ -528,7 +512,8 @@ class PtyLink:
                 event = LinkUndelivered(task_id, command.reason, self.screen_text())
             case _:
                 raise AssertionError(command)
-        self._turn = self._delivery = self._stream = None
+        self._turn = self._delivery = None
+        self._speech.end()
         self._emit(event)
         self._evaluate_soon()
 

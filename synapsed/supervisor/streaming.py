@@ -5,15 +5,22 @@ them nor looks at them. What is read off a screen is told when it was read twice
 not; where what was told turns out to be wrong, all of it is told anew.
 """
 
+import contextlib
 import os.path
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Protocol
 
+from synapsed.errors import KeeperLost
+from synapsed.model.agent import Activity
 from synapsed.model.facts import AssistantSaying, ChannelFact
 from synapsed.profiles import Profile
+from synapsed.supervisor.keeper_client import KeeperRefused
+from synapsed.supervisor.pty_turn import Phase, PtyTurn
+from synapsed.terminal.observer import Look
 from synapsed.terminal.saying import LineText, ScreenText
 
-__all__ = ["TOLD_EVERY_S", "TOLD_MAX", "Piece", "TurnStream"]
+__all__ = ["TOLD_EVERY_S", "TOLD_MAX", "Piece", "Speech", "TurnStream"]
 
 TOLD_EVERY_S = 0.2
 """Between two pieces of a turn, and between two looks at the screen for them."""
@@ -171,3 +178,61 @@ class TurnStream:
             return None
         self._told = text
         return Piece(new, append)
+
+
+class Speech:
+    """The stream of whichever turn runs on a terminal, nothing where the profile switches it off.
+
+    `tell` is given the pieces; `read` gives so many bytes of output from an offset on, or from where there still is
+    some.
+    """
+
+    def __init__(
+        self, profile: Profile, tell: Callable[[Piece], None], read: Callable[[int, int], Awaitable[tuple[int, bytes]]]
+    ) -> None:
+        self._profile = profile
+        self._tell = tell
+        self._read = read
+        self._turn: PtyTurn | None = None
+        self._stream: TurnStream | None = None
+
+    def begin(self, turn: PtyTurn) -> None:
+        """A turn is delivered, or taken up again after a restart: then call `catch_up`."""
+        if self._profile.stream.enabled:
+            self._turn = turn
+            self._stream = TurnStream(self._profile, turn.text, begun=turn.state.submitted)
+
+    async def catch_up(self, upto: int) -> None:
+        """Read the output of a turn that was under way before, up to the offset `upto`."""
+        stream, start = self._stream, self._turn.state.submit_offset if self._turn is not None else None
+        if stream is not None and stream.reads_output and start is not None:
+            with contextlib.suppress(KeeperLost, KeeperRefused):
+                stream.printed(*await self._read(start, min(upto - start, TOLD_MAX)))
+
+    def end(self) -> None:
+        self._turn = self._stream = None
+
+    def printed(self, offset: int, data: bytes) -> None:
+        if self._stream is not None:
+            self._stream.printed(offset, data)
+
+    def told(self, fact: AssistantSaying) -> None:
+        if self._stream is not None and self._turn is not None and self._turn.is_younger(fact):
+            self._stream.told(fact)
+
+    def seen(self, look: Look, now: float) -> None:
+        """The screen was judged: tell what there is to tell."""
+        turn, stream = self._turn, self._stream
+        if turn is None or stream is None or turn.phase is not Phase.WORKING:
+            return
+        if turn.state.submit_offset is not None:
+            stream.submitted(turn.state.submit_offset)
+        if look.verdict.activity is Activity.BUSY and stream.wants_screen(now):
+            stream.seen(look.screen.text())
+        if (piece := stream.take(now)) is not None:
+            self._tell(piece)
+
+    @property
+    def due(self) -> float | None:
+        """When `seen` wants to be called again, None while nothing is open."""
+        return self._stream.due if self._stream is not None else None
