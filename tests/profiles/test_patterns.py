@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 from synapsed.profiles import ProfileLibrary
+from synapsed.terminal.composer import read_composer
 from synapsed.terminal.delivery import type_message
+from synapsed.terminal.screen import Screen
 
 
 @pytest.fixture(scope="module")
@@ -59,3 +61,15 @@ def test_output_is_no_generic_prompt(library: ProfileLibrary, line: str) -> None
     spec = library.get("generic").composer
     assert spec.line is not None
     assert re.search(spec.line, line) is None
+
+
+@pytest.mark.parametrize("border", ["", "▀" * 40])
+@pytest.mark.parametrize(("text", "state"), [("  Type your message or @path/to/file", "empty"), (" mine", "draft")])
+def test_gemini_s_composer_has_a_border_where_there_are_true_colours(
+    library: ProfileLibrary, border: str, text: str, state: str
+) -> None:
+    screen = Screen(40, 8)
+    screen.feed(
+        f"{'─' * 40} Shift+Tab to accept edits\r\n{border.replace('▀', '▄')}\r\n > {text}\r\n{border}\r\n".encode()
+    )
+    assert read_composer(library.get("gemini").composer, screen.snapshot()).state == state
