@@ -157,7 +157,7 @@ class Decoder:
         """Bytes held back for an incomplete frame."""
         return len(self._buffer)
 
-    def feed(self, data: bytes) -> list[Frame]:
+    def feed(self, data: bytes | memoryview) -> list[Frame]:
         """The frames that `data` completes. Raises ProtocolError.
 
         Frames before the offending one in the same `data` are lost with it: the caller closes the connection anyway.

@@ -40,6 +40,9 @@ REPLY_TIMEOUT_S = 10.0
 STOP_MARGIN_S = 15.0
 """Beyond the grace of a stop: killing, sweeping, last output."""
 
+READ_MAX = 64 * 1024
+"""Bytes taken from a connection at a time: a program that writes without end leaves the event loop to the others."""
+
 PAUSE_AT = 1024 * 1024
 """Bytes of unconsumed output at which the keeper is asked to pause; a quarter of it resumes."""
 
@@ -473,22 +476,26 @@ class KeeperClient:
 _WELCOME_KEY = 0
 
 
-class _Link(asyncio.Protocol):
+class _Link(asyncio.BufferedProtocol):
     """The transport of a client."""
 
     def __init__(self, on_frame: Callable[[Frame], None], on_lost: Callable[[str], None]) -> None:
         self._on_frame = on_frame
         self._on_lost = on_lost
         self._decoder = Decoder()
+        self._buffer = memoryview(bytearray(READ_MAX))
         self._transport: asyncio.Transport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
 
-    def data_received(self, data: bytes) -> None:
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
         try:
-            for frame in self._decoder.feed(data):
+            for frame in self._decoder.feed(self._buffer[:nbytes]):
                 self._on_frame(frame)
         except (ProtocolError, KeyError) as error:
             self.abort()

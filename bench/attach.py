@@ -1,0 +1,64 @@
+"""A keystroke's way to a program that echoes it, and back to the screen: attached through synapsectl, and through tmux.
+
+python -m bench attach
+
+Both run in a terminal of their own; the keys alternate between the two, so that both see the same machine.
+"""
+
+import json
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from bench.figures import daemon, milliseconds, percentile, report
+from bench.peers import Terminal, tmux_available, tmux_terminal
+
+KEYS = 400
+KEY = b"Q"
+"""A letter that no escape sequence of either has in it."""
+
+ECHO = ["sh", "-c", "stty raw -echo; printf 'it echoes '; exec cat"]
+CONFIG = f"""
+[api]
+listen = "127.0.0.1:0"
+agent_ports = false
+[agents.echo]
+profile = "generic"
+autostart = true
+args = {json.dumps(ECHO)}
+"""
+
+
+def main() -> None:
+    if not tmux_available():
+        print("      no tmux: nothing to compare with")
+        return
+    with daemon(CONFIG) as running, tempfile.TemporaryDirectory() as folder, tmux_terminal(Path(folder), ECHO) as tmux:
+        ours = Terminal([sys.executable, "-m", "synapsectl", "attach", "echo"], {**running.env, "TERM": "xterm"})
+        for terminal in (ours, tmux):
+            terminal.until(b"it echoes")
+            terminal.drain(0.5)
+        took: dict[Terminal, list[float]] = {ours: [], tmux: []}
+        for number in range(KEYS):
+            for terminal in (ours, tmux) if number % 2 else (tmux, ours):
+                took[terminal].append(echo(terminal))
+        ours.close()
+    p50 = {terminal: percentile(times, 0.5) for terminal, times in took.items()}
+    report(
+        "keystroke echo in attach",
+        f"{milliseconds(took[ours])}; tmux {milliseconds(took[tmux])}: {p50[ours] / p50[tmux]:.1f} x",
+        "p50 ≤ 2 x tmux",
+        held=p50[ours] <= 2 * p50[tmux],
+    )
+
+
+def echo(terminal: Terminal) -> float:
+    began = time.perf_counter()
+    terminal.type(KEY)
+    terminal.until(KEY)
+    return time.perf_counter() - began
+
+
+if __name__ == "__main__":
+    main()
