@@ -1,6 +1,6 @@
 """SendMessage and GetTask per second, next to the a2a-sdk's reference server, in one run.
 
-    python bench/a2a.py [--seconds S] [--connections N]        (needs the extra `bench`)
+python -m bench a2a        (needs the extra `bench`; `python bench/a2a.py` takes --seconds and --connections)
 
 Each server runs alone in a process on one core, the load generator on the other. All play the same agent: a task is
 submitted, works, answers, completes; SendMessage blocks until then. `synapsed` has its API, rights and A2A on a control
@@ -20,7 +20,10 @@ from typing import Any
 
 import psutil
 
-sys.path[0] = str(Path(__file__).resolve().parent.parent)  # not this directory: this file is not the SDK `a2a`
+if __name__ == "__main__":
+    sys.path[0] = str(Path(__file__).resolve().parent.parent)  # not this directory: this file is not the SDK `a2a`
+
+from bench.figures import report
 
 SERVERS = ("reference", "synapsed", "synapsed+store")
 
@@ -252,7 +255,7 @@ def main() -> None:
     parser.add_argument("--serve", choices=SERVERS, help=argparse.SUPPRESS)
     parser.add_argument("--home", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--core", type=int, help=argparse.SUPPRESS)
-    args = parser.parse_args()
+    args = parser.parse_args(None if __name__ == "__main__" else [])
     if args.serve:
         if args.core is not None:
             os.sched_setaffinity(0, {args.core})
@@ -267,9 +270,14 @@ def main() -> None:
         base = figures["reference"][method][0]
         for name in SERVERS:
             rate, p99, cpu = figures[name][method]
-            print(
-                f"{method:12} {name:16} {rate:8.0f}/s {rate / base:5.1f} x  p99 {p99:6.1f} ms  {cpu:6.0f} us CPU a call"
-            )
+            print(f"      {method:12} {name:16} {rate:6.0f}/s  p99 {p99:6.1f} ms  {cpu:6.0f} us of CPU a call")
+        rate = figures["synapsed+store"][method][0]
+        report(
+            f"{method}, {args.connections} connections, with the store",
+            f"{rate:.0f}/s; reference {base:.0f}/s: {rate / base:.1f} x",
+            "≥ 4 x the reference server",
+            held=rate >= 4 * base,
+        )
 
 
 if __name__ == "__main__":

@@ -44,7 +44,7 @@ def pss(pid: int) -> int:
 
 def report(what: str, figure: str, bar: str, *, held: bool) -> None:
     """One line: what was measured, the figure, the bar and whether it holds."""
-    print(f"{'ok  ' if held else 'MISS'}  {what:<58} {figure:<34} bar: {bar}", flush=True)
+    print(f"{'ok  ' if held else 'MISS'}  {what:<56} {figure}; bar: {bar}", flush=True)
 
 
 def milliseconds(seconds: Sequence[float]) -> str:

@@ -4,6 +4,7 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from functools import partial
 from importlib import import_module
 from typing import NoReturn, Protocol, TextIO, cast
 
@@ -84,7 +85,11 @@ def _dispatch(arguments: list[str], out: Output) -> int:
 def _parse(name: str, verb: Verb, command: Command, arguments: list[str]) -> argparse.Namespace:
     """`args.rest` is what stands after the first `--`: None without one. Nothing in there is taken for an option."""
     parser = _Parser(
-        prog=f"{PROGRAM} {name}", description=f"{verb.help[0].upper()}{verb.help[1:]}.", allow_abbrev=False
+        prog=f"{PROGRAM} {name}",
+        description=f"{verb.help[0].upper()}{verb.help[1:]}.",
+        allow_abbrev=False,
+        # Left to itself it asks shutil for the width with every option: 5 ms of imports.
+        formatter_class=partial(argparse.HelpFormatter, width=(_columns() or 80) - 2),
     )
     command.configure(parser)
     rest = None

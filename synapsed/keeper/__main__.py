@@ -1,4 +1,4 @@
-"""`python -S -E -I .../synapsed/keeper --ptyprocess DIR [--foreground] [--spec FILE]`.
+"""`python -S -E -I .../synapsed/keeper/__main__.py --ptyprocess DIR [--foreground] [--spec FILE]`.
 
 Reads the launch specification (from FILE, which is removed, else from standard input), starts keeper and program, and
 ends with status 0 once the keeper's socket listens and the program runs; the keeper goes on as a daemon of its own.

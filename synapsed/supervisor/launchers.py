@@ -185,7 +185,7 @@ class ProcessLauncher:
 
 def keeper_command(python: str, *options: str) -> list[str]:
     """The command line of a keeper: no site packages, no environment, nothing on the path but the standard library."""
-    keeper = Path(synapsed.keeper.__file__).parent
+    keeper = Path(synapsed.keeper.__file__).with_name("__main__.py")  # by its file: a directory needs runpy
     packages = Path(ptyprocess.__file__).parent.parent
     return [python, "-S", "-E", "-I", str(keeper), "--ptyprocess", str(packages), *options]
 
