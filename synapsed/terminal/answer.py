@@ -15,6 +15,8 @@ __all__ = ["anchor_of", "below_message", "from_lines", "from_screen", "position_
 SCROLLBACK_LINES = 50_000
 """Lines of one answer that are read back; more is cut at the front."""
 
+_WORD = re.compile(r"\w")
+
 ANCHOR_CHARS = 40
 """How much of a message's first line is looked for on the screen; more may be wrapped."""
 
@@ -39,22 +41,33 @@ def anchor_of(message: str) -> str:
     return message.strip().split("\n")[0].strip()[:ANCHOR_CHARS].rstrip()
 
 
-def below_message(text: str, message: str) -> str:
-    """What stands in `text` below the last place where `message` begins; all of it where that is not to be seen."""
+def below_message(text: str, message: str, start: str | None = None) -> str:
+    """What stands in `text` below the last place where the program shows `message`; all of it where that is not to be
+    seen. `start`: as for `position_below`."""
     lines = text.split("\n")
-    return "\n".join(lines[position_below(lines, message) or 0 :])
+    return "\n".join(lines[position_below(lines, message, start) or 0 :])
 
 
-def position_below(lines: Sequence[str], message: str) -> int | None:
-    """Number of the line below the last one in which `message` begins; None where that is not to be seen."""
+def position_below(lines: Sequence[str], message: str, start: str | None = None) -> int | None:
+    """Number of the line below the last one in which the program shows the beginning of `message`; None where that is
+    not to be seen. An answer may quote it: a line that begins an answer (`start`), or with words before it, is only
+    taken for want of a better one."""
     first = anchor_of(message)
-    return next((n + 1 for n in range(len(lines) - 1, -1, -1) if first and first in lines[n]), None)
+    quoted: int | None = None
+    for n in range(len(lines) - 1, -1, -1) if first else ():
+        before, found, _ = lines[n].partition(first)
+        if not found:
+            continue
+        if _WORD.search(before) is None and (start is None or re.search(start, lines[n]) is None):
+            return n + 1
+        quoted = quoted or n + 1
+    return quoted
 
 
 def from_screen(spec: Answer, text: str, message: str) -> str:
     """The answer in `text` (screen with scrollback, wrapped lines joined): the last block that `spec.start` begins
     after the last place where `message` stands."""
-    lines = below_message(text.rstrip(), message).split("\n")
+    lines = below_message(text.rstrip(), message, spec.start).split("\n")
     if spec.end is not None:
         stop = next((n for n, line in enumerate(lines) if re.search(spec.end, line)), None)
         lines = lines if stop is None else lines[:stop]

@@ -121,13 +121,20 @@ class TerminalObserver:
                     if reply is not None:
                         replies.append(Reply(offset + event.end, reply))
                 case StatusReported() if self._profile.status_records:
-                    self._records.report(event.body)
+                    self._report(event.body, now)
                 case TerminalReset():
                     self._records.clear()
         self.screen.feed(data[fed:] if fed else data)
         self.offset = offset + len(data)
         self._fed_at = now
         return replies
+
+    def _report(self, body: str, now: float) -> None:
+        """A program may say that it rests and draw what it has to say only then: its screen must come to rest anew."""
+        before = self._records.root
+        self._records.report(body)
+        if self._records.root != before:
+            self._changed_at = now
 
     def skip(self, offset: int) -> None:
         """The output before `offset` is gone."""
@@ -203,7 +210,8 @@ class TerminalObserver:
     def chrome(self, message: str) -> tuple[tuple[str, str] | None, bool]:
         """What the program's own chrome says below `message`: an error as (code, words), and whether it says that the
         turn was interrupted."""
-        text = below_message("\n".join(self.screen.snapshot().lines[-CHROME_ROWS:]), message)
+        rows = self.screen.snapshot().lines[-CHROME_ROWS:]
+        text = below_message("\n".join(rows), message, self._profile.answer.start)
         error = next(
             (
                 (spec.code, match.group().strip())

@@ -76,7 +76,7 @@ class ScreenText:
     def read(self, screen: str) -> str:
         """Take in a screen (wrapped rows joined); the text so far, up to its last whole word."""
         lines = screen.split("\n")
-        below = position_below(lines, self._message)
+        below = position_below(lines, self._message, self._answer.start)
         self._begun = self._begun or below is not None
         begin, end = self._block(lines, below or 0)
         if not self._begun or (begin is None and (below is not None or not self._lines)):

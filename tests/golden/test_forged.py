@@ -59,7 +59,7 @@ def test_work_that_a_tool_printed_does_not_block_delivery_for_ever(case: Case, s
     assert watched.look(2.0).verdict.activity is Activity.READY
     feed(watched, report(state), 3.0)
     assert not watched.look(3.0).verdict.can_receive
-    assert not watched.look(STALE_S - 1).verdict.can_receive
+    assert not watched.look(STALE_S + 2).verdict.can_receive
     verdict = watched.look(STALE_S + 4).verdict
     assert (verdict.activity, verdict.source) == (Activity.READY, "composer")
     assert verdict.can_receive

@@ -1,5 +1,7 @@
 """Finding the composer and what stands in it."""
 
+import pytest
+
 from synapsed.profiles import Composer
 from synapsed.terminal.composer import ComposerState, cursor_line, read_composer
 from synapsed.terminal.screen import Screen
@@ -62,3 +64,31 @@ def test_the_cursors_line_counts_blanks_up_to_the_cursor() -> None:
     screen = Screen(20, 3)
     screen.feed(b"$ ")
     assert cursor_line(screen.snapshot()) == (0, "$ ")
+
+
+AROUND = Composer(line=r"^> ?(?P<text>.*)$", around=r"\n─{8,}[^\n]*\n>", empty=r"\n>[^\n]*\n─{8,}")
+RULE = "─" * 10
+
+
+@pytest.mark.parametrize(
+    ("rows", "state"),
+    [
+        (["> an earlier message", "", RULE, "> ", RULE], "empty"),
+        (["> an earlier message", "", "Allow it?", "(1) Yes"], "absent"),
+        ([RULE, "> ", "  below an empty line", RULE], "draft"),
+        ([RULE, "> text", RULE], "draft"),
+    ],
+)
+def test_what_only_looks_like_a_composer(rows: list[str], state: str) -> None:
+    screen = Screen(40, 8)
+    screen.feed("\r\n".join(rows).encode())
+    assert read_composer(AROUND, screen.snapshot()).state == state
+
+
+def test_composer_of_a_program_that_hides_its_cursor_elsewhere() -> None:
+    spec = Composer(line=r"^> ?(?P<text>.*)$", shows_cursor=True)
+    screen = Screen(40, 8)
+    screen.feed(b"\x1b[?25l> 1. Yes\r\n  2. No")
+    assert read_composer(spec, screen.snapshot()).state == "absent"
+    screen.feed(b"\x1b[?25h")
+    assert read_composer(spec, screen.snapshot()).state == "draft"

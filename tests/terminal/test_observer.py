@@ -1,4 +1,4 @@
-"""The observer over a restart: what a checkpoint says, and what it does not."""
+"""The observer: when what it sees counts; over a restart, what a checkpoint says and what it does not."""
 
 from synapsed.model.agent import Activity
 from synapsed.model.facts import PromptAccepted, TurnEnded
@@ -6,6 +6,7 @@ from synapsed.profiles import Composer, Profile, Ready
 from synapsed.terminal.observer import TerminalObserver
 
 PROFILE = Profile(name="p", command="p", ready=Ready(quiet_ms=0), composer=Composer(line=r"^> ?(?P<text>.*)$"))
+SETTLING = PROFILE.model_copy(update={"ready": Ready(quiet_ms=100)})
 
 
 def observer() -> TerminalObserver:
@@ -35,3 +36,16 @@ def test_a_checkpoint_is_the_screen_at_its_offset() -> None:
     restored = TerminalObserver.restore(PROFILE, checkpoint, 2.0)
     restored.feed(5, b"\x1b[31md", 2.0)
     assert restored.look(2.0).composer.text == "abcd"
+
+
+def test_state_that_is_reported_before_the_answer_is_drawn_is_not_settled() -> None:
+    watched = TerminalObserver(SETTLING, cols=40, rows=8, offset=0)
+    watched.feed(0, b"\x1b]7501;state=working\x1b\\> \r\n", 0.0)
+    assert watched.look(0.0).verdict.activity is Activity.BUSY
+    assert watched.look(5.0).verdict.activity is Activity.BUSY
+    watched.feed(watched.offset, b"\x1b]7501;state=idle\x1b\\", 5.0)
+    verdict = watched.look(5.0).verdict
+    assert (verdict.activity, verdict.settled, verdict.can_receive) == (Activity.READY, False, False)
+    watched.feed(watched.offset, b"\x1b[Hthe answer\r\n> ", 5.05)
+    assert not watched.look(5.05).verdict.settled
+    assert watched.look(5.2).verdict.can_receive

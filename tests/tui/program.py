@@ -1,0 +1,215 @@
+"""A terminal program that plays every trick, as told on its command line; it logs what it received.
+
+    python program.py LOG [JSON]
+
+It shows what was said above a composer between two rules, as agent programs do. Every line of LOG is a JSON object:
+`{"submitted": text}`, `{"key": text}` for what was pressed in a dialog, `{"interrupted": text}`. A message is answered
+with `You said: …`; in it, `delay=S` is the time that takes, and `gaps=N` makes it N pieces with silence between them.
+
+==============  ======================================================================================================
+trick           what it does
+==============  ======================================================================================================
+late            the composer comes so many seconds after the start; what is typed before is lost
+alternate       draws on the alternate screen
+plain           does not switch bracketed paste on
+slow            reads so many bytes at once, and then rests for a while
+dialog          "start": asks before its composer comes; "paste": asks as soon as a paste has come in
+swallow         passes over so many Enters
+newline         takes so many Enters for line breaks
+deaf            takes nothing into its composer
+restore         gives an interrupted message back into the composer
+silent          shows no sign that it works
+noise           rings the bell and changes its title all the time
+status          reports its state by OSC 7501
+bare            draws no composer at all
+==============  ======================================================================================================
+"""
+
+import json
+import os
+import re
+import select
+import shutil
+import sys
+import termios
+import time
+import tty
+
+PASTE_BEGIN, PASTE_END = "\x1b[200~", "\x1b[201~"
+COMPOSER_ROWS = 8
+FRAME_S = 0.02
+SLOW_S = 0.01
+GAP_S = 0.8
+NOISE_S = 0.05
+QUESTION = ["Allow it?", "(1) Yes", "(2) No"]
+
+
+class Program:
+    def __init__(self, log, tricks):
+        self.log_path = log
+        self.tricks = tricks
+        self.history = ["scripted program"]
+        self.draft = ""
+        self.pasting = False
+        self.pending = ""
+        self.dialog = None
+        self.work = None
+        self.ready_at = time.monotonic() + tricks.get("late", 0)
+        self.left = {name: tricks.get(name, 0) for name in ("swallow", "newline")}
+        self.ask_at = tricks.get("dialog")
+        self.state = None
+        self.noises = 0
+        self.ended = False
+
+    def log(self, **what):
+        with open(self.log_path, "a") as file:
+            file.write(json.dumps(what) + "\n")
+
+    def write(self, text):
+        data = text.encode()
+        while data:
+            data = data[os.write(1, data) :]
+
+    # --- what is shown ---
+
+    def draw(self):
+        if self.dialog is not None:
+            rows = [*self.history, "", *QUESTION]
+        elif time.monotonic() < self.ready_at:
+            rows = ["starting"]
+        else:
+            width, _ = shutil.get_terminal_size()
+            rule = "─" * (width - 1)
+            typed = self.draft.split("\n")[-COMPOSER_ROWS:]
+            busy = self.work is not None and not self.tricks.get("silent")
+            rows = [*self.history, "", " working (esc to stop)" if busy else ""]
+            if not self.tricks.get("bare"):
+                rows += [rule, "> " + typed[0], *("  " + line for line in typed[1:]), rule]
+        height = shutil.get_terminal_size().lines
+        self.write("\x1b[?2026h\x1b[H\x1b[J" + "\r\n".join(rows[-height + 1 :]) + "\x1b[?2026l")
+
+    def report(self):
+        state = "blocked:kind=permission" if self.dialog else "working" if self.work else "idle"
+        if time.monotonic() < self.ready_at:
+            return
+        if self.tricks.get("status") and state != self.state:
+            self.state = state
+            self.write("\x1b]7501;state=" + state + ":app=scripted\x1b\\")
+
+    # --- what is typed ---
+
+    def feed(self, text):
+        self.pending += text
+        while self.pending:
+            if self.pending[0] == "\x1b" and self.pending != "\x1b":
+                mark = next((m for m in (PASTE_BEGIN, PASTE_END) if self.pending.startswith(m)), None)
+                if mark is None and any(m.startswith(self.pending) for m in (PASTE_BEGIN, PASTE_END)):
+                    return
+                if mark is not None:
+                    self.pending = self.pending[len(mark) :]
+                    self.pasted(mark)
+                    continue
+            key, self.pending = self.pending[0], self.pending[1:]
+            self.press(key)
+
+    def pasted(self, mark):
+        self.pasting = mark == PASTE_BEGIN
+        if not self.pasting and self.ask_at == "paste":
+            self.ask_at, self.dialog = None, "paste"
+
+    def press(self, key):
+        if time.monotonic() < self.ready_at:
+            return
+        if self.dialog is not None:
+            self.log(key=key)
+            if key in "12":
+                self.history.append("answered " + key)
+                self.dialog = None
+        elif self.pasting:
+            self.draft += "" if self.tricks.get("deaf") else key
+        elif key == "\x1b":
+            self.stop()
+        elif key == "\r":
+            self.enter()
+        elif key == "\x15":
+            self.draft = ""
+        elif key == "\x04" and not self.draft:
+            self.ended = True
+        elif (key >= " " or key == "\n") and not self.tricks.get("deaf"):
+            self.draft += key
+
+    def enter(self):
+        if self.left["swallow"]:
+            self.left["swallow"] -= 1
+        elif self.left["newline"]:
+            self.left["newline"] -= 1
+            self.draft += "\n"
+        elif self.draft.strip() and self.work is None:
+            text, self.draft = self.draft.strip(), ""
+            self.log(submitted=text)
+            self.history.append("> " + text.split("\n")[0])
+            self.work = self.pieces(text)
+
+    def stop(self):
+        if self.work is None:
+            return
+        text = self.work[-1][2]
+        self.log(interrupted=text)
+        self.work = None
+        self.history.append("[stopped]")
+        if self.tricks.get("restore"):
+            self.draft = text
+
+    def pieces(self, text):
+        """(when, what is said, message) of each piece of the answer."""
+        delay = re.search(r"delay=([\d.]+)", text)
+        gaps = re.search(r"gaps=(\d+)", text)
+        begin = time.monotonic() + (float(delay[1]) if delay else 0.0)
+        said = ["● You said: " + text.split("\n")[0]]
+        said += [f"  piece {n}" for n in range(2, int(gaps[1]) + 1)] if gaps else []
+        return [(begin + n * GAP_S, line, text) for n, line in enumerate(said)]
+
+    def tick(self):
+        if self.tricks.get("noise"):
+            self.noises += 1
+            self.write(f"\x07\x1b]2;{'⠂⠐'[self.noises % 2]} scripted {self.noises}\x07")
+        while self.work and time.monotonic() >= self.work[0][0]:
+            self.history.append(self.work[0][1])
+            self.work = self.work[1:] or None
+
+    # --- life ---
+
+    def run(self):
+        saved = termios.tcgetattr(0)
+        tty.setraw(0)
+        self.write("\x1b[?1049h" if self.tricks.get("alternate") else "\x1b[2J")
+        if not self.tricks.get("plain"):
+            self.write("\x1b[?2004h")
+        if self.ask_at == "start":
+            self.ask_at, self.dialog = None, "start"
+        try:
+            self.loop()
+        finally:
+            self.write("\x1b[?2004l\x1b[?1049l\r\n")
+            termios.tcsetattr(0, termios.TCSADRAIN, saved)
+
+    def loop(self):
+        shown = None
+        while not self.ended:
+            self.tick()
+            self.report()
+            now = (tuple(self.history), self.draft, self.dialog, bool(self.work), time.monotonic() < self.ready_at)
+            if now != shown:
+                shown = now
+                self.draw()
+            if select.select([0], [], [], NOISE_S if self.tricks.get("noise") else FRAME_S)[0]:
+                data = os.read(0, self.tricks.get("slow", 65536))
+                if not data:
+                    return
+                self.feed(data.decode("utf-8", "replace"))
+                if self.tricks.get("slow"):
+                    time.sleep(SLOW_S)
+
+
+if __name__ == "__main__":
+    Program(sys.argv[1], json.loads(sys.argv[2]) if len(sys.argv) > 2 else {}).run()

@@ -1,0 +1,116 @@
+"""Messages to a program that plays every trick, judged by what it says it received: exactly once, never mixed."""
+
+import pytest
+
+from tests.support.daemon import Daemon, eventually
+from tests.synapsectl.pty_tool import PtyTool
+from tests.tui.conftest import Tui
+
+
+@pytest.mark.parametrize(
+    "tricks",
+    [
+        {},
+        {"alternate": True},
+        {"noise": True},
+        {"late": 1.0},
+        {"slow": 3},
+        {"swallow": 1},
+        {"newline": 1},
+        {"status": True},
+        {"status": True, "silent": True, "alternate": True},
+    ],
+    ids=lambda tricks: "-".join(tricks) or "none",
+)
+def test_two_messages_arrive_once_each(tui: Tui, tricks: dict[str, object]) -> None:
+    tui.start(**tricks)
+    first, second = tui.send("first message"), tui.send("second message\nof two lines")
+    assert tui.answer(tui.ended(first)) == "You said: first message"
+    assert tui.answer(tui.ended(second)) == "You said: second message"
+    assert tui.submitted == ["first message", "second message\nof two lines"]
+
+
+def test_no_bracketed_paste(tui: Tui) -> None:
+    tui.start("scripted-plain", plain=True)
+    assert tui.ask("typed, not pasted") == "You said: typed, not pasted"
+    assert tui.submitted == ["typed, not pasted"]
+
+
+def test_much_text_for_a_program_that_reads_slowly(tui: Tui) -> None:
+    tui.start(slow=1000)
+    text = "\n".join(f"line {n} {'x' * 70}" for n in range(120))
+    tui.ended(tui.send(text))
+    assert tui.submitted == [text]
+
+
+def test_dialog_at_the_start_is_not_answered_by_a_message(tui: Tui) -> None:
+    tui.start(dialog="start")
+    task = tui.send("after the dialog")
+    prompt = tui.becomes(activity="waiting", held="dialog")["prompt"]
+    assert [option["key"] for option in prompt["options"]] == ["1", "2"]
+    assert (tui.submitted, tui.logged("key")) == ([], [])
+    assert tui.daemon.ctl("approve", tui.name).code == 0
+    assert tui.answer(tui.ended(task)) == "You said: after the dialog"
+    assert (tui.submitted, tui.logged("key")) == (["after the dialog"], ["1"])
+
+
+def test_dialog_between_the_paste_and_enter_gets_no_enter(tui: Tui) -> None:
+    tui.start(dialog="paste").ready()
+    task = tui.send("pasted before the dialog")
+    tui.daemon.task_in(task, "input_required")
+    assert (tui.submitted, tui.logged("key")) == ([], [])
+    assert tui.daemon.ctl("input", task, "2").code == 0
+    assert tui.answer(tui.ended(task)) == "You said: pasted before the dialog"
+    assert (tui.submitted, tui.logged("key")) == (["pasted before the dialog"], ["2"])
+
+
+def test_composer_that_takes_nothing_is_told_with_the_screen(tui: Tui) -> None:
+    tui.start(deaf=True).ready()
+    task = tui.ended(tui.send("lost"))
+    assert (task["status"], task["error"]["code"]) == ("failed", "UNDELIVERED")
+    assert "scripted program" in task["error"]["details"]["screen"]
+    assert tui.submitted == []
+
+
+@pytest.mark.parametrize("draft", [b"what a person types", b"\x1b[200~\nbelow an empty line\x1b[201~"])
+def test_draft_of_a_person_is_never_mixed_with_a_message(tui: Tui, draft: bytes) -> None:
+    tui.start().ready()
+    person = PtyTool("attach", tui.name, env=tui.daemon.env, rows=40, cols=120)
+    try:
+        person.until(b"scripted program")
+        person.type(draft)
+        tui.becomes(held="typing")
+        task = tui.send("a message meanwhile")
+        assert tui.daemon.task(task)["status"] == "submitted"
+        person.type(b"\r")
+        assert tui.answer(tui.ended(task)) == "You said: a message meanwhile"
+    finally:
+        person.close()
+    typed = draft.decode().replace("\x1b[200~", "").replace("\x1b[201~", "").strip()
+    assert tui.submitted == [typed, "a message meanwhile"]
+
+
+def test_message_given_back_after_an_interrupt_is_not_mixed_with_the_next(tui: Tui) -> None:
+    tui.start(restore=True).ready()
+    task = tui.send("to be stopped delay=60")
+    eventually(lambda: tui.submitted, "it is submitted")
+    tui.becomes(activity="busy")
+    assert tui.daemon.ctl("cancel", task).code == 0
+    assert tui.ended(task)["status"] == "canceled"
+    assert tui.ask("the next one") == "You said: the next one"
+    assert tui.submitted == ["to be stopped delay=60", "the next one"]
+    assert tui.logged("interrupted") == ["to be stopped delay=60"]
+
+
+def test_line_that_the_terminal_would_cut_is_refused(daemon: Daemon, tui: Tui) -> None:
+    reader = "while read -r line; do :; done"
+    name = tui.name
+    answer = daemon.post(
+        "/control/start",
+        {"profile": "generic", "name": name, "cwd": "/", "args": ["sh", "-c", f"printf '> '; {reader}"]},
+    )
+    assert answer.status == 200, answer.json
+    tui.ready()
+    task = tui.ended(tui.send("x" * 5000))
+    assert (task["status"], task["error"]["code"]) == ("failed", "UNDELIVERED")
+    assert "line mode and would cut a line of 5000 bytes" in task["error"]["message"]
