@@ -255,7 +255,7 @@ class Daemon:
         found: dict[str, Any] = self.get(f"/control/tasks/{task_id}").json["task"]
         return found
 
-    def task_in(self, task_id: str, *states: str) -> dict[str, Any]:
+    def task_in(self, task_id: str, *states: str, patience: float = PATIENCE_S) -> dict[str, Any]:
         """The task once it is in one of `states`."""
 
         def look() -> dict[str, Any] | None:
@@ -263,7 +263,7 @@ class Daemon:
             return task if task["status"] in states else None
 
         try:
-            return eventually(look, f"task {task_id} is {states}")
+            return eventually(look, f"task {task_id} is {states}", patience=patience)
         except AssertionError:
             raise AssertionError(f"never {states}: {json.dumps(self.task(task_id), indent=1)}") from None
 
