@@ -53,6 +53,9 @@ __all__ = [
 WORKED_UNSEEN_S = 1.0
 """A program without side channels that was never seen busy must be ready for so long before its turn is over."""
 
+UNTOLD_UNSEEN_S = 10.0
+"""The same where a side channel should have told the end: a program that is slow to begin looks as one that is done."""
+
 LOOK_AGAIN_S = 0.02
 """While something is due but not settled yet."""
 
@@ -343,7 +346,7 @@ class PtyTurn:
         if took and (seen.now >= quiet_at or seen.now >= latest):
             return self._submit(seen.now)
         if seen.now >= latest:
-            if self._profile.composer.line is None or self._profile.composer.at_cursor:
+            if self._profile.composer.line is None or self._line_oriented:
                 return self._submit(seen.now)  # a program that does not echo
             return self._undelivered("the program did not take the text into its composer")
         self.deadline = min(max(quiet_at, seen.now + LOOK_AGAIN_S), latest)
@@ -359,7 +362,7 @@ class PtyTurn:
         if seen.verdict.activity in (Activity.BUSY, Activity.WAITING):
             return [*self._accept(seen.verdict.evidence, seen.now), *self._working(seen)]
         answered = self.state.submit_offset is not None and seen.offset > self.state.submit_offset
-        if seen.composer == "empty" and answered and self._profile.composer.at_cursor:
+        if seen.composer == "empty" and answered and self._line_oriented:
             return [*self._accept("screen: the prompt came back", seen.now), *self._working(seen)]
         due = self._at + self._profile.delivery.accept_ms / 1000
         if seen.now < due:
@@ -433,11 +436,17 @@ class PtyTurn:
 
     def _patience(self) -> float:
         """How long a ready screen must stand before it ends the turn, seconds."""
+        worked = self._line_oriented or self.state.busy_seen or self.state.refused
         if self._channels_tell:
-            return self._profile.answer.channel_wait_ms / 1000
-        if self._profile.composer.at_cursor or self.state.busy_seen:
-            return 0.0
-        return WORKED_UNSEEN_S
+            wait = self._profile.answer.channel_wait_ms / 1000
+            return wait if worked else max(wait, UNTOLD_UNSEEN_S)
+        return 0.0 if worked else WORKED_UNSEEN_S
+
+    @property
+    def _line_oriented(self) -> bool:
+        """The next prompt at the cursor shows that the program took the last line; a full-screen program's composer is
+        empty as soon as it has been sent."""
+        return self._profile.composer.at_cursor and self._profile.answer.mode == "lines"
 
     # --- what is reported ---
 

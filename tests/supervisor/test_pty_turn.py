@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 from synapsed.model.agent import Activity
 from synapsed.model.facts import PromptAccepted, TurnEnded, TurnFailed, TurnInterrupted
 from synapsed.model.task import Prompt
-from synapsed.profiles import Composer, Profile
+from synapsed.profiles import Answer, Composer, Profile
 from synapsed.supervisor.pty_turn import (
+    UNTOLD_UNSEEN_S,
     Accepted,
     AnswerFound,
     Clear,
@@ -450,3 +451,33 @@ def test_whatever_happens_a_turn_pastes_and_submits_at_most_once_and_ends_once(
     assert all(typed.count(part) <= 1 for part in ("paste", "submit", "submit2"))
     assert "submit" not in typed or typed.index("paste") < typed.index("submit")
     assert ends == (1 if machine.over else 0)
+
+
+BOX = Profile(
+    name="box", command="box", composer=Composer(line="┃ (?P<text>.*)", at_cursor=True), answer=Answer(mode="blocks")
+)
+
+
+def test_an_empty_composer_of_a_full_screen_program_is_no_prompt_that_came_back() -> None:
+    machine = submitted(BOX)
+    assert machine.seen(seen(1.5, offset=50)) == []
+    assert machine.phase is Phase.SUBMITTED
+    assert machine.seen(seen(4.0, offset=60, echoed=True))[1:] == [Accepted("screen: the message left the composer")]
+
+
+def test_a_program_that_is_slow_to_begin_is_not_done() -> None:
+    machine = submitted(BOX)
+    assert machine.told(PromptAccepted(channel="c", at_ns=int(1.1e9)), 1.1)[1:] == [Accepted("c: prompt accepted")]
+    machine.seen(seen(1.2, offset=50))
+    assert machine.seen(seen(1.2 + UNTOLD_UNSEEN_S - 0.1, offset=50)) == []
+    assert machine.seen(seen(8.0, activity=Activity.BUSY, offset=60)) == []
+    assert machine.seen(seen(9.0, offset=70)) == []
+    wait = BOX.answer.channel_wait_ms / 1000
+    assert [type(command) for command in machine.seen(seen(9.1 + wait, offset=70))] == [FindAnswer]
+
+
+def test_a_turn_that_nobody_saw_or_told_ends_at_last() -> None:
+    machine = submitted(BOX)
+    machine.told(PromptAccepted(channel="c", at_ns=int(1.1e9)), 1.1)
+    machine.seen(seen(1.2, offset=50))
+    assert [type(c) for c in machine.seen(seen(1.3 + UNTOLD_UNSEEN_S, offset=50))] == [FindAnswer]
