@@ -153,9 +153,7 @@ class Grid:
         ]
         for index in self._wraps(asked):
             wrapped[index] = True
-            # A wide character that found one column left went to the next row and left that column blank.
-            spacer = lines[index + 1].wide_first and not lines[index].full
-            texts[index] = lines[index].text[:-1] if spacer else lines[index].text
+            texts[index] = lines[index].text[:-1] if self._skips_last(index) else lines[index].text
         return tuple(texts), tuple(wrapped)
 
     def cells(self, index: int) -> list[Cell]:
@@ -176,7 +174,7 @@ class Grid:
             if index in wrapped:
                 # Printed to its last column, it is wrapped by the next character: a wide one, which did not fit, or a
                 # blank one, which is printed over.
-                spacer = lines[index + 1].wide_first and not line.full
+                spacer = self._skips_last(index)
                 out.append(redraw.render_row(row, self._pens, full=True, spacer=spacer))
                 out.append(b"" if spacer else b" \r")
             else:
@@ -184,6 +182,15 @@ class Grid:
                     line.rendered = redraw.render_row(row, self._pens, full=False)
                 out += [line.rendered, b"\r\n"]
         return b"".join(out[:-1])
+
+    def _skips_last(self, index: int) -> bool:
+        """Whether a wide character found one column left in this row, and went to the next one.
+
+        It leaves that column blank, in its own pen: a blank of another pen is a space that was printed.
+        """
+        row, below = self._rows[index], self._rows[index + 1]
+        blank = self._lines[below].wide_first and not self._lines[row].full
+        return blank and self._pens[row.styles[-1]] == self._pens[below.styles[0]]
 
     def last_cell(self, index: int) -> tuple[str, int, bytes]:
         """The cell at the end of a row: its text, the column it begins in, and the bytes that print it."""
