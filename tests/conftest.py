@@ -1,0 +1,9 @@
+"""What holds for all tests."""
+
+import os
+
+from hypothesis import settings
+
+# A machine that is busy is slow, which says nothing about an example. In CI the examples are the same every time.
+settings.register_profile("suite", settings.get_profile("ci" if os.environ.get("CI") else "default"), deadline=None)
+settings.load_profile("suite")
