@@ -17,7 +17,8 @@ def routes(prefix: str) -> list[web.RouteDef]:
 
 
 async def message(request: web.Request) -> web.Response:
+    agent_id = agent_id_of(request)
     body = await read_model(request, MessageBody)
     wanted = SendRequest(message=Message.of(body.content), priority=body.priority)
-    task = await send(request, request.app[CONTEXT].control, agent_id_of(request), wanted)
+    task = await send(request, request.app[CONTEXT].control, agent_id, wanted)
     return json_response({"status": "sent", "priority": body.priority, "task_id": task.id})

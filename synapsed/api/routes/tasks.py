@@ -38,22 +38,25 @@ def task_response(task: Task) -> web.Response:
 
 
 async def send_task(request: web.Request) -> web.Response:
+    agent_id = agent_id_of(request)
     body = await read_model(request, SendBody)
-    return task_response(await send(request, request.app[CONTEXT].control, agent_id_of(request), body.request()))
+    return task_response(await send(request, request.app[CONTEXT].control, agent_id, body.request()))
 
 
 async def send_priority(request: web.Request) -> web.Response:
     """`?priority=` counts for more than the body's."""
+    agent_id = agent_id_of(request)
     body = await read_model(request, SendBody)
     wanted = body.request(priority=integer_query(request, "priority", body.priority, 1, 5))
-    return task_response(await send(request, request.app[CONTEXT].control, agent_id_of(request), wanted))
+    return task_response(await send(request, request.app[CONTEXT].control, agent_id, wanted))
 
 
 async def send_subscribe(request: web.Request) -> web.StreamResponse:
+    agent_id = agent_id_of(request)
     body = await read_model(request, SendBody)
     control = request.app[CONTEXT].control
     before = control.events.last_id
-    task = await send(request, control, agent_id_of(request), body.request())
+    task = await send(request, control, agent_id, body.request())
     return await serve(request, frames_until_end(control, task, before))
 
 
