@@ -151,7 +151,10 @@ class Client:
                 reason = "no daemon is running"
             else:
                 reason = f"the daemon cannot be reached ({error.strerror or error})"
-            raise NoDaemon(f"{reason} (no answer on {self.socket_path}); start one with 'synapsed run'") from None
+            raise NoDaemon(
+                f"{reason} (no answer on {self.socket_path}); "
+                "'synapsed run' starts one, and so does 'synapsectl start PROFILE'"
+            ) from None
         return connection
 
     def head(

@@ -61,7 +61,7 @@ def _run(args: argparse.Namespace) -> int:
 
 def _check_config() -> int:
     from synapsed.config import load_config
-    from synapsed.errors import SynapsedError
+    from synapsed.errors import ConfigError, SynapsedError, UnknownProfile
     from synapsed.paths import Paths
     from synapsed.profiles import ProfileLibrary
 
@@ -70,7 +70,12 @@ def _check_config() -> int:
         config = load_config(paths)
         profiles = ProfileLibrary.standard(paths.user_profiles)
         for name, agent in config.agents.items():
-            profiles.get(agent.profile or name)
+            try:
+                profiles.get(agent.profile or name)
+            except UnknownProfile as error:
+                saved = paths.agents_d / f"{name}.toml"
+                place = saved if saved.exists() else f"{paths.config_file}: agents.{name}"
+                raise ConfigError(f"{place}: {error.message}") from None
     except SynapsedError as error:
         return _refuse(error)
     print(f"{paths.config_file}: fine; {len(config.agents)} agents, {len(profiles.names())} profiles")

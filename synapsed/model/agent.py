@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from difflib import get_close_matches
 from enum import StrEnum
 
 from pydantic import BaseModel, ConfigDict
@@ -127,8 +128,15 @@ def resolve(address: str, agents: Iterable[AgentRef]) -> AgentRef:
             f"{wanted!r} could be {', '.join(names)}: name one of them", address=wanted, candidates=names
         )
     names = sorted(agent.name for agent in known)
-    hint = f"there are {', '.join(names)}" if names else "there are no agents; start one with 'synapsectl start'"
-    raise UnknownAgent(f"no agent {wanted!r}: {hint}", address=wanted, agents=names)
+    raise UnknownAgent(f"no agent {wanted!r}: {_hint(wanted, names)}", address=wanted, agents=names)
+
+
+def _hint(wanted: str, names: list[str]) -> str:
+    if near := get_close_matches(wanted, names, n=1):
+        return f"did you mean {near[0]!r}?"
+    if names:
+        return f"the agents are {', '.join(names)}"
+    return "there are none; start one with 'synapsectl start PROFILE'"
 
 
 class AgentView(BaseModel):

@@ -371,7 +371,7 @@ class Manager:
                 raise AmbiguousAddress(f"{task_id!r} could be {', '.join(found)}", candidates=found)
             task = await self._store.task(found[0]) if found else None
         if task is None or agent_id not in (None, task.agent_id):
-            raise TaskNotFound(f"no task {task_id[:64]!r}", task=task_id[:64])
+            raise TaskNotFound(f"no task {task_id[:64]!r}; 'synapsectl tasks' lists them", task=task_id[:64])
         return task
 
     async def tasks(self, which: TaskFilter) -> tuple[list[Task], int]:

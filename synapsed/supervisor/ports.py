@@ -50,7 +50,12 @@ class Ports:
             self._owners[port] = name
             self._sockets[port] = sock
             return port, sock
-        raise PortsExhausted(f"no port is left of {listed}: {_who(holders)}", ports=listed, holders=_json(holders))
+        raise PortsExhausted(
+            f"no port is left for {name} of {listed}: {_who(holders)}; name another with --port, or free one with "
+            "'synapsectl stop AGENT --remove'",
+            ports=listed,
+            holders=_json(holders),
+        )
 
     def reclaim(self, name: str, port: int) -> socket.socket | None:
         """The port that `name` had under the last daemon. It stays the agent's (its id holds the number) also where
@@ -112,7 +117,7 @@ def _bind(port: int) -> socket.socket | None:
 
 
 def _who(holders: Mapping[int, str]) -> str:
-    return ", ".join(f"{port} has {name}" for port, name in sorted(holders.items())) or "the range is empty"
+    return ", ".join(f"{name} has {port}" for port, name in sorted(holders.items())) or "the range is empty"
 
 
 def _json(holders: Mapping[int, str]) -> dict[str, str]:

@@ -64,7 +64,11 @@ class Roster:
         if not cwd.is_absolute() or not cwd.is_dir():
             raise InvalidRequest(f"the working directory {cwd} is no directory with an absolute path", cwd=str(cwd))
         if request.name is not None and validate_name(request.name) in self._names:
-            raise NameTaken(f"there is an agent {request.name!r} already", name=request.name)
+            raise NameTaken(
+                f"there is an agent {request.name!r} already: choose another name, or end that one with "
+                f"'synapsectl stop {request.name} --remove'",
+                name=request.name,
+            )
         port = self._claim(request.name or profile.name, request.port, profile)
         name = request.name or (profile.name if profile.name not in self._names else f"{profile.name}-{port}")
         if name in self._names:
@@ -101,9 +105,9 @@ class Roster:
 
     def _claim(self, name: str, port: int | None, profile: Profile) -> int:
         if port is not None:
-            return self._ports.claim(name, [port], listed=f"port {port}")[0]
+            return self._ports.claim(name, [port], listed=str(port))[0]
         low, high = profile.ports
-        return self._ports.claim(name, range(low, high + 1), listed=f"{low}-{high} (profile {profile.name})")[0]
+        return self._ports.claim(name, range(low, high + 1), listed=f"{low} to {high} (profile {profile.name})")[0]
 
     def _configured(self, name: str, config: AgentConfig) -> AgentRecord:
         profile = self._library.get(config.profile or name)

@@ -85,7 +85,7 @@ async def test_ranges_exhausted_says_who_has_them(world: World) -> None:
     with pytest.raises(PortsExhausted) as caught:
         await world.start()
     assert caught.value.details["holders"] == {"8190": "fake", "8191": "fake-8191", "8192": "fake-8192"}
-    with pytest.raises(PortsExhausted, match="port 8191"):
+    with pytest.raises(PortsExhausted, match="fake-8191 has 8191"):
         await world.start(port=8191)
     assert (await world.start(port=8250)).id == "synapse-fake-8250"
 

@@ -65,9 +65,9 @@ def test_exhausted_names_the_holders() -> None:
     ports.claim("a", [mine], listed="x")
     with socket.create_server((LOOPBACK, foreign)):
         with pytest.raises(PortsExhausted) as caught:
-            ports.claim("b", [mine, foreign], listed="8190-8199 (profile dummy)")
+            ports.claim("b", [mine, foreign], listed="8190 to 8199 (profile dummy)")
         assert caught.value.details["holders"] == {str(mine): "a", str(foreign): "another program"}
-        assert "8190-8199 (profile dummy)" in caught.value.message
+        assert "8190 to 8199 (profile dummy)" in caught.value.message
         assert ports.reclaim("c", foreign) is None
         assert ports.owner(foreign) == "c"
     ports.release(mine)
