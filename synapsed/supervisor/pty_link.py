@@ -7,7 +7,6 @@ worker task, in order. So nothing is typed while something else is being typed, 
 
 import asyncio
 import contextlib
-import functools
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
@@ -15,7 +14,7 @@ from typing import Any, Literal
 import structlog
 
 from synapsed.clock import Clock, iso
-from synapsed.errors import KeeperLost, NotReady, NotWaiting, PromptChanged, SynapsedError
+from synapsed.errors import KeeperLost, NotWaiting, PromptChanged, SynapsedError
 from synapsed.interfaces import (
     Attachment,
     Delivery,
@@ -24,14 +23,6 @@ from synapsed.interfaces import (
     LinkObserved,
     LinkPermission,
     LinkSession,
-    LinkTurnAccepted,
-    LinkTurnEnded,
-    LinkTurnFailed,
-    LinkTurnInterrupted,
-    LinkTurnProgress,
-    LinkTurnRecord,
-    LinkTurnSaid,
-    LinkUndelivered,
     SideChannel,
     Store,
 )
@@ -52,11 +43,9 @@ from synapsed.supervisor.keeper_client import (
 )
 from synapsed.supervisor.keys import Keyboard
 from synapsed.supervisor.launchers import sweep_launch
-from synapsed.supervisor.pty_turn import PtyTurn, TurnState
-from synapsed.supervisor.streaming import Piece, Speech
+from synapsed.supervisor.pty_runner import TurnRunner
+from synapsed.supervisor.pty_turn import TurnState
 from synapsed.supervisor.viewers import Viewers
-from synapsed.terminal.answer import from_lines, from_screen
-from synapsed.terminal.delivery import type_message
 from synapsed.terminal.observer import Look, TerminalObserver
 from synapsed.terminal.prompts import keys_for
 from synapsed.terminal.verdict import QUIET_UNKNOWN_S, STALE_S
@@ -123,23 +112,26 @@ class PtyLink:
         self._emit: Callable[[LinkEvent], None] = lambda _event: None
         self._client: KeeperClient | None = None
         self._keyboard = Keyboard(profile, self._type, self._fresh_look, self._until)
-        self._speech = Speech(profile, self._said, self._read_output)
+        self._runner = TurnRunner(
+            profile=profile,
+            clock=clock,
+            observer=self._observer,
+            keyboard=self._keyboard,
+            channels=channels,
+            keeper=self._keeper,
+            emit=self._tell,
+            look=self._fresh_look,
+            look_soon=self._evaluate_soon,
+        )
         self._viewers = Viewers(draw=self._draw, write=self._type, resize=self._resize)
         self._told: LinkObserved | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._looked_at = 0.0
         self._waiting_looks: list[tuple[Callable[[Look], bool], asyncio.Future[None]]] = []
-        self._turn: PtyTurn | None = None
-        self._delivery: Delivery | None = None
         self._facts: deque[ChannelFact] = deque(maxlen=RECENT_FACTS)
         self._conversation: str | None = None
         self._unsettled: int | None = None
         """`at_ns` of the youngest fact that is not settled."""
-        self._work: deque[tuple[PtyTurn, turns.Command]] = deque()
-        self._work_came = asyncio.Event()
-        self._idle = asyncio.Event()
-        self._idle.set()
-        self._saved: asyncio.Future[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._saving = False
         self._caught_up = asyncio.Event()
@@ -163,7 +155,7 @@ class PtyLink:
         # The keeper's size is the truth: a resize may have come between the checkpoint and the daemon's end.
         if size != (screen.cols, screen.rows):
             self._observer.resize(*size)
-        self._spawn(self._worker())
+        self._spawn(self._runner.run())
         self._spawn(self._sweep())
         for channel in self._channels:
             await channel.open(self._on_fact)
@@ -193,6 +185,9 @@ class PtyLink:
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _tell(self, event: LinkEvent) -> None:
+        self._emit(event)
 
     def _spawn(self, work: Any) -> None:
         task: asyncio.Task[None] = asyncio.create_task(work)
@@ -227,7 +222,7 @@ class PtyLink:
             # The id makes an answer one, also where output is read again after a restart.
             self._spawn(self._answer_query(f"query.{reply.offset}", reply.data))
         self._viewers.push(output.data)
-        self._speech.printed(output.offset, output.data)
+        self._runner.speech.printed(output.offset, output.data)
         if not self._caught_up.is_set() and self._observer.offset >= self._catch_up_to:
             self._caught_up.set()
         if self._observer.offset - self._checkpointed >= CHECKPOINT_EVERY and not self._saving:
@@ -240,7 +235,7 @@ class PtyLink:
 
     def _on_fact(self, fact: ChannelFact) -> None:
         if isinstance(fact, AssistantSaying):
-            self._speech.told(fact)
+            self._runner.speech.told(fact)
             self._evaluate_soon()
             return
         self._facts.append(fact)
@@ -251,14 +246,14 @@ class PtyLink:
             self._emit(LinkSession(fact.session))
         if isinstance(fact, PermissionAsked) and fact.request is not None:
             self._emit(LinkPermission(fact))
-        if self._turn is not None:
-            self._add(self._turn, self._turn.told(fact, self._clock.monotonic()))
+        if (turn := self._runner.turn) is not None:
+            self._runner.add(turn.told(fact, self._clock.monotonic()))
         self._evaluate_soon()
 
     async def _sweep(self) -> None:
         while True:
             await asyncio.sleep(POLL_EVERY_S)
-            if self._turn is not None:
+            if self._runner.turn is not None:
                 await self.poke()
             elif self._unsettled and self._clock.monotonic() - self._unsettled / 1e9 > SETTLE_AFTER_S:
                 self.settled()
@@ -276,10 +271,10 @@ class PtyLink:
 
     async def _tell_exit(self, exit_code: int | None, reason: str) -> None:
         """A turn that ended just before the program did has ended: its channel is asked once more."""
-        if self._turn is not None:
+        if self._runner.turn is not None:
             await self.poke()
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._idle.wait(), LAST_WORDS_S)
+                await asyncio.wait_for(self._runner.idle.wait(), LAST_WORDS_S)
         event = LinkExited(exit_code, reason)
         self._viewers.end()
         if not self._exited.done():
@@ -320,10 +315,11 @@ class PtyLink:
             self._wake_at(now + EVALUATE_EVERY_S)
             return
         look = self._fresh_look()
-        if self._turn is not None and not self._finishing:
+        turn = self._runner.turn
+        if turn is not None and not self._finishing:
             at_rest = look.verdict.activity is Activity.READY  # before, what the chrome says of the turn is not asked
-            error, interrupted = self._observer.chrome(self._turn.text) if at_rest else (None, False)
-            taken = self._turn.phase is turns.Phase.SUBMITTED and self._observer.echoed(self._turn.text, look.composer)
+            error, interrupted = self._observer.chrome(turn.text) if at_rest else (None, False)
+            taken = turn.phase is turns.Phase.SUBMITTED and self._observer.echoed(turn.text, look.composer)
             seen = turns.Seen(
                 verdict=look.verdict,
                 composer=look.composer.state,
@@ -334,8 +330,8 @@ class PtyLink:
                 interrupted=interrupted,
                 echoed=taken,
             )
-            self._add(self._turn, self._turn.seen(seen))
-            self._speech.seen(look, now)
+            self._runner.add(turn.seen(seen))
+            self._runner.speech.seen(look, now)
         self._plan_next(look, now)
 
     def _fresh_look(self) -> Look:
@@ -360,9 +356,10 @@ class PtyLink:
         if look.verdict.activity is not Activity.READY:
             times += [look.changed_at + QUIET_UNKNOWN_S, look.changed_at + STALE_S]
         times.append(look.steady_at)
-        if self._turn is not None and self._turn.deadline is not None:
-            times.append(max(self._turn.deadline, now + 0.001))
-        times.append(self._speech.due or 0.0)
+        turn = self._runner.turn
+        if turn is not None and turn.deadline is not None:
+            times.append(max(turn.deadline, now + 0.001))
+        times.append(self._runner.speech.due or 0.0)
         coming = [when for when in times if when > now]
         if coming:
             self._wake_at(min(coming) + 0.001)
@@ -375,11 +372,15 @@ class PtyLink:
             activity=verdict.activity,
             evidence=verdict.evidence,
             prompt=verdict.asked.prompt if verdict.asked else None,
-            can_receive=verdict.can_receive and self._turn is None,
+            can_receive=verdict.can_receive and self._runner.turn is None,
             held=verdict.held,
         )
         if observed != self._told:
-            if self._turn is not None and self._told is not None and observed.activity is not self._told.activity:
+            if (
+                self._runner.turn is not None
+                and self._told is not None
+                and observed.activity is not self._told.activity
+            ):
                 self._spawn(self.poke())  # what a transcript says of it is not poked for
             self._told = observed
             self._emit(observed)
@@ -405,147 +406,13 @@ class PtyLink:
         return record.model_copy(update={"link": TurnState(phase=turns.Phase.PASTING).model_dump(mode="json")})
 
     async def deliver(self, delivery: Delivery) -> None:
-        if self._turn is not None:
-            raise NotReady("a turn runs already", task=self._turn_id())
-        state = TurnState.model_validate(delivery.record.link)
-        bracketed = self._observer.screen.snapshot().modes.bracketed_paste
-        compose = functools.partial(type_message, self._profile.delivery, bracketed=bracketed, command=delivery.command)
-        turn = PtyTurn(self._profile, delivery.text, compose, state, channels_tell=bool(self._channels))
-        self._turn, self._delivery = turn, delivery
-        self._speech.begin(turn)
-        if state.submitted:
-            self._spawn(self._speech.catch_up(self._observer.offset))
-        now = self._clock.monotonic()
-        self._add(turn, turn.begin(now, fresh=delivery.fresh))
-        for fact in list(self._facts):
-            self._add(turn, turn.told(fact, now))
+        turn = self._runner.begin(delivery, list(self._facts))
+        if turn.state.submitted:
+            self._spawn(self._runner.speech.catch_up(self._observer.offset))
         self._evaluate()
 
-    def _said(self, piece: Piece) -> None:
-        self._emit(LinkTurnSaid(self._turn_id(), piece.text, piece.append))
-
-    async def _read_output(self, start: int, size: int) -> tuple[int, bytes]:
-        return await self._keeper().read(start, size)
-
-    def _turn_id(self) -> str:
-        assert self._delivery is not None
-        return self._delivery.task_id
-
     def recorded(self, record: TurnRecord) -> None:
-        if self._saved is not None and not self._saved.done():
-            self._saved.set_result(None)
-
-    def _add(self, turn: PtyTurn, commands: Sequence[turns.Command]) -> None:
-        self._work.extend((turn, command) for command in commands)
-        if commands:
-            self._idle.clear()
-            self._work_came.set()
-
-    async def _worker(self) -> None:
-        while True:
-            await self._work_came.wait()
-            while self._work:
-                turn, command = self._work.popleft()
-                if turn is not self._turn:
-                    continue
-                try:
-                    more = await self._perform(turn, command)
-                except KeeperLost:
-                    continue  # the exit is told by the keeper's end
-                except KeeperRefused as error:
-                    more = [turns.Undelivered(f"it could not be typed: {error.message}")]
-                self._work.extendleft((turn, command) for command in reversed(more))
-            self._work_came.clear()
-            self._idle.set()
-
-    async def _perform(self, turn: PtyTurn, command: turns.Command) -> Sequence[turns.Command]:
-        now = self._clock.monotonic()
-        match command:
-            case turns.Save():
-                await self._save(turn)
-                return turn.saved()
-            case turns.Type(part="paste") if not self._fresh_look().verdict.can_receive:
-                commands = turn.held(now)
-                self._evaluate_soon()
-                return commands
-            case turns.Type():
-                result = await self._keeper().write(command.data, self._input_id(turn, command.part))
-                commands = turn.typed(command.part, result.at, self._clock.monotonic())
-                self._evaluate_soon()
-                return commands
-            case turns.Recall():
-                offset = await self._recall(self._input_id(turn, command.part), command.data)
-                return turn.recalled(command.part, offset, self._clock.monotonic())
-            case turns.Clear(certain=True):
-                await self._keyboard.take_back()
-            case turns.Clear():
-                await self._keyboard.clear_if(turn.text)
-            case turns.FindAnswer():
-                return turn.found(await self._find_answer(turn, command))
-            case _:
-                self._conclude(command)
-        return []
-
-    async def _recall(self, input_id: str, data: bytes) -> int | None:
-        """Where the input was written; one that was begun is finished (a long paste goes in several parts)."""
-        if await self._keeper().recall(input_id) is None:
-            return None
-        return (await self._keeper().write(data, input_id)).at
-
-    def _conclude(self, command: turns.Command) -> None:
-        """Tell the supervisor how the turn goes."""
-        task_id = self._turn_id()
-        match command:
-            case turns.Accepted():
-                self._emit(LinkTurnAccepted(task_id, command.evidence))
-                return
-            case turns.Progressed():
-                self._emit(LinkTurnProgress(task_id, command.message_id, command.text))
-                return
-            case turns.Ended():
-                event: LinkEvent = LinkTurnEnded(task_id, command.answer, command.exact, command.evidence)
-            case turns.Failed():
-                event = LinkTurnFailed(task_id, command.code, command.message, command.evidence)
-            case turns.Interrupted():
-                event = LinkTurnInterrupted(task_id, command.reason, command.evidence)
-            case turns.Undelivered():
-                event = LinkUndelivered(task_id, command.reason, self.screen_text())
-            case _:
-                raise AssertionError(command)
-        self._turn = self._delivery = None
-        self._speech.end()
-        self._emit(event)
-        self._evaluate_soon()
-
-    def _input_id(self, turn: PtyTurn, part: str) -> str:
-        assert self._delivery is not None
-        leg = f".{turn.state.leg}" if turn.state.leg else ""
-        return f"{self._delivery.task_id}.{self._delivery.record.attempt}.{part}{leg}"
-
-    async def _save(self, turn: PtyTurn) -> None:
-        assert self._delivery is not None
-        record = self._delivery.record.model_copy(update={"link": turn.state.model_dump(mode="json")})
-        self._saved = asyncio.get_running_loop().create_future()
-        self._emit(LinkTurnRecord(record))
-        await self._saved
-
-    async def _find_answer(self, turn: PtyTurn, command: turns.FindAnswer) -> turns.AnswerFound:
-        for channel in self._channels:
-            text = await channel.last_answer(command.since_ns)
-            if text is not None:
-                return turns.AnswerFound(text, True, f"{channel.name}: transcript")
-        spec = self._profile.answer
-        if spec.mode == "blocks":
-            text = from_screen(spec, self._observer.screen.text(scrollback=True), turn.text)
-            return turns.AnswerFound(text, False, "screen")
-        end = self._observer.offset
-        start = max(turn.state.submit_offset or 0, end - ANSWER_BYTES_MAX)
-        _, output = await self._keeper().read(start, end - start)
-        screen = self._observer.screen.snapshot()
-        text = await asyncio.to_thread(
-            from_lines, spec, self._profile.composer, output, cols=screen.cols, rows=screen.rows
-        )
-        return turns.AnswerFound(text, False, "screen")
+        self._runner.recorded()
 
     # --- what is asked ---
 
@@ -555,9 +422,9 @@ class PtyLink:
         return self._told
 
     async def interrupt(self) -> bool:
-        turn = self._turn
+        turn = self._runner.turn
         if turn is not None:
-            self._add(turn, turn.interrupt())
+            self._runner.add(turn.interrupt())
             if turn.over:
                 return True
         elif self._fresh_look().verdict.activity is Activity.READY:
@@ -581,8 +448,9 @@ class PtyLink:
                 prompt=asked.prompt.model_dump(),
             )
         keys, chosen = keys_for(asked, text)
-        if self._turn is not None and asked.dialog is not None and chosen in asked.dialog.refusal:
-            self._add(self._turn, self._turn.refuse(self._refusal_note()))
+        turn = self._runner.turn
+        if turn is not None and asked.dialog is not None and chosen in asked.dialog.refusal:
+            self._runner.add(turn.refuse(self._refusal_note()))
         await self._type(keys)
         answered = asked.prompt.prompt_id
         await self._until(lambda look: _prompt_id(look) != answered, self._profile.interrupt.confirm_ms / 1000)
@@ -593,7 +461,7 @@ class PtyLink:
 
     def _refusal_note(self) -> str | None:
         note = self._profile.prompts.refusal_note
-        return f"[A2A:{self._turn_id()[:8]}:synapse-system] {note}" if note else None
+        return f"[A2A:{self._runner.task_id[:8]}:synapse-system] {note}" if note else None
 
     async def stop(self, grace: float) -> LinkExited:
         if not self._exited.done():

@@ -1,0 +1,224 @@
+"""Performs the commands of the turn machine on a terminal: one worker, one command after the other.
+
+So nothing is typed while something else is being typed, and nothing is typed before the record that says so is
+durable. `PtyLink` tells the machine what is seen and reported; what the machine then wants comes here.
+"""
+
+import asyncio
+import functools
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+
+from synapsed.clock import Clock
+from synapsed.errors import KeeperLost, NotReady
+from synapsed.interfaces import (
+    Delivery,
+    LinkEvent,
+    LinkTurnAccepted,
+    LinkTurnEnded,
+    LinkTurnFailed,
+    LinkTurnInterrupted,
+    LinkTurnProgress,
+    LinkTurnRecord,
+    LinkTurnSaid,
+    LinkUndelivered,
+    SideChannel,
+)
+from synapsed.model.facts import ChannelFact
+from synapsed.profiles import Profile
+from synapsed.supervisor import pty_turn as turns
+from synapsed.supervisor.keeper_client import KeeperClient, KeeperRefused
+from synapsed.supervisor.keys import Keyboard
+from synapsed.supervisor.pty_turn import PtyTurn, TurnState
+from synapsed.supervisor.streaming import Piece, Speech
+from synapsed.terminal.answer import from_lines, from_screen
+from synapsed.terminal.delivery import type_message
+from synapsed.terminal.observer import Look, TerminalObserver
+
+__all__ = ["TurnRunner"]
+
+ANSWER_BYTES_MAX = 8 << 20
+"""Output of one turn that is read back for an answer; of more the end is kept."""
+
+
+class TurnRunner:
+    """The one turn of a program, None between turns. `look` judges the terminal now, `look_soon` as soon as may be."""
+
+    def __init__(
+        self,
+        *,
+        profile: Profile,
+        clock: Clock,
+        observer: TerminalObserver,
+        keyboard: Keyboard,
+        channels: Sequence[SideChannel],
+        keeper: Callable[[], KeeperClient],
+        emit: Callable[[LinkEvent], None],
+        look: Callable[[], Look],
+        look_soon: Callable[[], None],
+    ) -> None:
+        self._profile = profile
+        self._clock = clock
+        self._observer = observer
+        self._keyboard = keyboard
+        self._channels = channels
+        self._keeper = keeper
+        self._emit = emit
+        self._look = look
+        self._look_soon = look_soon
+        self._delivery: Delivery | None = None
+        self._work: deque[tuple[PtyTurn, turns.Command]] = deque()
+        self._work_came = asyncio.Event()
+        self._saved: asyncio.Future[None] | None = None
+        self.turn: PtyTurn | None = None
+        self.speech = Speech(profile, self._said, self._read_output)
+        self.idle = asyncio.Event()
+        """Set while no command waits or is being performed."""
+        self.idle.set()
+
+    @property
+    def task_id(self) -> str:
+        """Of the turn's task."""
+        assert self._delivery is not None
+        return self._delivery.task_id
+
+    def begin(self, delivery: Delivery, facts: Iterable[ChannelFact]) -> PtyTurn:
+        """Begin the turn, or go on with it; `facts` were reported before. Raises NotReady while one runs."""
+        if self.turn is not None:
+            raise NotReady("a turn runs already", task=self.task_id)
+        state = TurnState.model_validate(delivery.record.link)
+        bracketed = self._observer.screen.snapshot().modes.bracketed_paste
+        compose = functools.partial(type_message, self._profile.delivery, bracketed=bracketed, command=delivery.command)
+        turn = PtyTurn(self._profile, delivery.text, compose, state, channels_tell=bool(self._channels))
+        self.turn, self._delivery = turn, delivery
+        self.speech.begin(turn)
+        now = self._clock.monotonic()
+        self.add(turn.begin(now, fresh=delivery.fresh))
+        for fact in facts:
+            self.add(turn.told(fact, now))
+        return turn
+
+    def add(self, commands: Sequence[turns.Command]) -> None:
+        """Perform what the machine of the present turn wants."""
+        if commands and self.turn is not None:
+            turn = self.turn
+            self._work.extend((turn, command) for command in commands)
+            self.idle.clear()
+            self._work_came.set()
+
+    def recorded(self) -> None:
+        """The record is durable."""
+        if self._saved is not None and not self._saved.done():
+            self._saved.set_result(None)
+
+    async def run(self) -> None:
+        """The worker; ends by being cancelled."""
+        while True:
+            await self._work_came.wait()
+            while self._work:
+                turn, command = self._work.popleft()
+                if turn is not self.turn:
+                    continue
+                try:
+                    more = await self._perform(turn, command)
+                except KeeperLost:
+                    continue  # the exit is told by the keeper's end
+                except KeeperRefused as error:
+                    more = [turns.Undelivered(f"it could not be typed: {error.message}")]
+                self._work.extendleft((turn, command) for command in reversed(more))
+            self._work_came.clear()
+            self.idle.set()
+
+    async def _perform(self, turn: PtyTurn, command: turns.Command) -> Sequence[turns.Command]:
+        match command:
+            case turns.Save():
+                await self._save(turn)
+                return turn.saved()
+            case turns.Type(part="paste") if not self._look().verdict.can_receive:
+                commands = turn.held(self._clock.monotonic())
+                self._look_soon()
+                return commands
+            case turns.Type():
+                result = await self._keeper().write(command.data, self._input_id(turn, command.part))
+                commands = turn.typed(command.part, result.at, self._clock.monotonic())
+                self._look_soon()
+                return commands
+            case turns.Recall():
+                offset = await self._recall(self._input_id(turn, command.part), command.data)
+                return turn.recalled(command.part, offset, self._clock.monotonic())
+            case turns.Clear(certain=True):
+                await self._keyboard.take_back()
+            case turns.Clear():
+                await self._keyboard.clear_if(turn.text)
+            case turns.FindAnswer():
+                return turn.found(await self._find_answer(turn, command))
+            case _:
+                self._conclude(command)
+        return []
+
+    def _conclude(self, command: turns.Command) -> None:
+        """Tell the supervisor how the turn goes."""
+        task_id = self.task_id
+        match command:
+            case turns.Accepted():
+                self._emit(LinkTurnAccepted(task_id, command.evidence))
+                return
+            case turns.Progressed():
+                self._emit(LinkTurnProgress(task_id, command.message_id, command.text))
+                return
+            case turns.Ended():
+                event: LinkEvent = LinkTurnEnded(task_id, command.answer, command.exact, command.evidence)
+            case turns.Failed():
+                event = LinkTurnFailed(task_id, command.code, command.message, command.evidence)
+            case turns.Interrupted():
+                event = LinkTurnInterrupted(task_id, command.reason, command.evidence)
+            case turns.Undelivered():
+                event = LinkUndelivered(task_id, command.reason, self._observer.screen.text(scrollback=False))
+            case _:
+                raise AssertionError(command)
+        self.turn = self._delivery = None
+        self.speech.end()
+        self._emit(event)
+        self._look_soon()
+
+    def _input_id(self, turn: PtyTurn, part: str) -> str:
+        assert self._delivery is not None
+        leg = f".{turn.state.leg}" if turn.state.leg else ""
+        return f"{self._delivery.task_id}.{self._delivery.record.attempt}.{part}{leg}"
+
+    async def _recall(self, input_id: str, data: bytes) -> int | None:
+        """Where the input was written; one that was begun is finished (a long paste goes in several parts)."""
+        if await self._keeper().recall(input_id) is None:
+            return None
+        return (await self._keeper().write(data, input_id)).at
+
+    async def _save(self, turn: PtyTurn) -> None:
+        assert self._delivery is not None
+        record = self._delivery.record.model_copy(update={"link": turn.state.model_dump(mode="json")})
+        self._saved = asyncio.get_running_loop().create_future()
+        self._emit(LinkTurnRecord(record))
+        await self._saved
+
+    async def _find_answer(self, turn: PtyTurn, command: turns.FindAnswer) -> turns.AnswerFound:
+        for channel in self._channels:
+            text = await channel.last_answer(command.since_ns)
+            if text is not None:
+                return turns.AnswerFound(text, True, f"{channel.name}: transcript")
+        spec = self._profile.answer
+        if spec.mode == "blocks":
+            text = from_screen(spec, self._observer.screen.text(scrollback=True), turn.text)
+            return turns.AnswerFound(text, False, "screen")
+        end = self._observer.offset
+        start = max(turn.state.submit_offset or 0, end - ANSWER_BYTES_MAX)
+        _, output = await self._read_output(start, end - start)
+        screen = self._observer.screen.snapshot()
+        text = await asyncio.to_thread(
+            from_lines, spec, self._profile.composer, output, cols=screen.cols, rows=screen.rows
+        )
+        return turns.AnswerFound(text, False, "screen")
+
+    def _said(self, piece: Piece) -> None:
+        self._emit(LinkTurnSaid(self.task_id, piece.text, piece.append))
+
+    async def _read_output(self, start: int, size: int) -> tuple[int, bytes]:
+        return await self._keeper().read(start, size)
