@@ -1,4 +1,4 @@
-"""Every bar of DESIGN §9 in one run: one line each with the figure, the bar and whether it holds.
+"""Every bar of speed and size in one run: one line each with the figure, the bar and whether it holds.
 
 python -m bench [SECTION ...]        (docs/benchmarks.md says how to read it)
 """

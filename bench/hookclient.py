@@ -2,7 +2,7 @@
 
 python -m bench hookclient
 
-Bar (DESIGN §9): at most 5 ms beyond Python's start, median. Runs alternate, so that both see the same machine.
+Bar: at most 5 ms beyond Python's start, median. Runs alternate, so that both see the same machine.
 """
 
 import statistics

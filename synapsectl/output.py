@@ -104,8 +104,9 @@ class Output:
 
     def document(self, document: Any) -> None:
         """The one JSON document of `--json`; indented for a person."""
-        json.dump(document, self.stdout, ensure_ascii=False, indent=2 if self.on_terminal else None)
-        print(file=self.stdout)
+        # In one piece: an unbuffered stdout would take each of the many pieces of `dump` to the kernel.
+        text = json.dumps(document, ensure_ascii=False, indent=2 if self.on_terminal else None)
+        self.stdout.write(text + "\n")
 
     def note(self, text: str) -> None:
         """A remark, on stderr."""
