@@ -1,4 +1,4 @@
-"""`synapsed run | check-config | version`. Everything heavy is imported when its verb is used."""
+"""`synapsed run | check-config | profile | version`. Everything heavy is imported when its verb is used."""
 
 import argparse
 import gc
@@ -24,14 +24,19 @@ EXIT_CONFIG = 2
 def main(argv: Sequence[str] | None = None) -> int:
     """The exit code of `synapsed`."""
     parser = argparse.ArgumentParser(prog="synapsed", description="The daemon that keeps command-line agents running.")
-    verbs = parser.add_subparsers(dest="verb", required=True, metavar="run | check-config | version")
+    verbs = parser.add_subparsers(dest="verb", required=True, metavar="run | check-config | profile | version")
     run = verbs.add_parser("run", help="run in the foreground until SIGTERM or SIGINT")
     run.add_argument("--keep-agents", action="store_true", help="leave the agents running when the daemon ends")
     run.add_argument("--log-level", choices=["debug", "info", "warning", "error"], default="info")
     run.add_argument("--log-file", action="store_true", help="log to state/logs/synapsed.log, rotated, not to stderr")
     verbs.add_parser("check-config", help="read configuration and profiles, say what is wrong, start nothing")
+    profile = verbs.add_parser("profile", help="show a profile as it counts, or check a file before it is used")
+    profile.add_argument("what", choices=["show", "check"])
+    profile.add_argument("name", help="show: a profile's name; check: a profile's file")
     verbs.add_parser("version", help="print the version")
     args = parser.parse_args(argv)
+    if args.verb == "profile":
+        return _profile(args)
     if args.verb == "version":
         print(f"synapsed {__version__}")
         return EXIT_OK
@@ -56,6 +61,30 @@ def _run(args: argparse.Namespace) -> int:
         asyncio.run(daemon.run())
     except SynapsedError as error:
         return _refuse(error)
+    return EXIT_OK
+
+
+def _profile(args: argparse.Namespace) -> int:
+    from pathlib import Path
+
+    import tomli_w
+
+    from synapsed.errors import SynapsedError
+    from synapsed.paths import Paths
+    from synapsed.profiles import ProfileLibrary, advice
+
+    try:
+        library = ProfileLibrary.standard(Paths.from_environ().user_profiles)
+        if args.what == "show":
+            shown = library.get(args.name).model_dump(mode="json", exclude_none=True, exclude={"name", "source"})
+            print(tomli_w.dumps(shown), end="")
+            return EXIT_OK
+        profile = library.check(Path(args.name))
+    except SynapsedError as error:
+        return _refuse(error)
+    for line in (told := advice(profile)):
+        print(f"{args.name}: {line}", file=sys.stderr)
+    print(f"{args.name}: fine{', with advice' if told else ''}")
     return EXIT_OK
 
 

@@ -39,6 +39,7 @@ __all__ = [
     "Signs",
     "Stream",
     "Transcript",
+    "advice",
     "describe_validation",
 ]
 
@@ -58,6 +59,15 @@ def _compiles(pattern: str) -> str:
 
 
 Pattern = Annotated[str, AfterValidator(_compiles)]
+
+
+def _has(*groups: str) -> AfterValidator:
+    def check(pattern: str) -> str:
+        if missing := [name for name in groups if name not in re.compile(pattern, re.MULTILINE).groupindex]:
+            raise ValueError(f"the pattern needs a group {' and '.join(f'(?P<{name}>…)' for name in missing)}")
+        return pattern
+
+    return AfterValidator(check)
 
 
 def _names_path(wording: str) -> str:
@@ -100,7 +110,7 @@ class Composer(_Section):
     not count either.
     """
 
-    line: Pattern | None = None
+    line: Annotated[Pattern, _has("text")] | None = None
     at_cursor: bool = False
     """The row of the cursor must match (line-oriented programs); else the last matching row counts."""
     around: Pattern | None = None
@@ -163,7 +173,7 @@ class Dialog(_Section):
     """The row below what is asked; default: the first option."""
     ignore: Pattern | None = None
     """Lines of the dialog that are no part of what is asked (tips): they may change while the question stands."""
-    option: Pattern | None = None
+    option: Annotated[Pattern, _has("key", "label")] | None = None
     """Finds the options: groups `key` and `label`."""
     options: list[dict[str, str]] = []
     """Options that are not on the screen as such: `key` (what a person answers), `label`, `keys` (what is typed)."""
@@ -529,6 +539,20 @@ class ProfileLibrary:
     def names(self) -> list[str]:
         return sorted(self._profiles)
 
+    def check(self, path: Path) -> Profile:
+        """The profile that `path` would make, over the one of the same name. Raises ConfigError."""
+        try:
+            text = path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise ConfigError(f"{path}: {error}", file=str(path)) from None
+        known = self._profiles.get(path.stem)
+        base = known.model_dump(exclude={"name", "source"}) if known is not None else {}
+        data = {"command": path.stem, **_overlay(base, _parse_toml(path, text)), "name": path.stem, "source": str(path)}
+        try:
+            return Profile.model_validate(data)
+        except ValidationError as error:
+            raise ConfigError(describe_validation(error, path, text, Profile), file=str(path)) from None
+
     def get(self, name: str) -> Profile:
         """The profile `name`; UnknownProfile names the nearest."""
         if (profile := self._profiles.get(name)) is not None:
@@ -558,3 +582,19 @@ def _overlay(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]
         old = result.get(key)
         result[key] = _overlay(old, value) if isinstance(old, Mapping) and isinstance(value, Mapping) else value
     return result
+
+
+def advice(profile: Profile) -> list[str]:
+    """What is not wrong in `profile` but will not work well."""
+    told = []
+    if profile.composer.line is None and profile.ready.title is None and not profile.ready.screen:
+        told.append("nothing shows that it is ready: give [composer] line, or a sign under [ready]")
+    whole = profile.composer.line is not None and not profile.composer.at_cursor
+    if whole and not profile.channels and profile.busy.title is None and not profile.busy.screen:
+        told.append("nothing shows that it is busy: a turn then ends when the composer has been empty for a while")
+    if profile.interrupt.keys is None and profile.interrupt.signal is None:
+        told.append("nothing interrupts it: give [interrupt] keys or signal")
+    resume = profile.resume
+    if resume.args and resume.needs_conversation and not profile.channels and not resume.fresh_args:
+        told.append("[resume] needs a conversation's id, and no channel or fresh_args gives one")
+    return told
