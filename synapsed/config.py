@@ -22,7 +22,16 @@ from synapsed.model.approval import Policy, Rule
 from synapsed.paths import Paths
 from synapsed.profiles import describe_validation
 
-__all__ = ["AgentConfig", "ApiConfig", "ApprovalConfig", "Config", "RestartPolicy", "load_config", "save_agent"]
+__all__ = [
+    "AgentConfig",
+    "ApiConfig",
+    "ApprovalConfig",
+    "Config",
+    "RestartPolicy",
+    "UsageLimitPolicy",
+    "load_config",
+    "save_agent",
+]
 
 
 class _Section(BaseModel):
@@ -107,6 +116,18 @@ class ApprovalConfig(_Section):
         return Policy.of(self.default, self.allow, self.deny)
 
 
+class UsageLimitPolicy(_Section):
+    """`usage_limit = {...}`: what happens when the account's limit is reached. Times are seconds."""
+
+    task: Literal["fail", "continue"] = "fail"
+    """The task that met it: fail (RATE_LIMITED), or go on when the limit is over."""
+    probe: float = Field(default=60.0, gt=0, le=86_400)
+    """Pause before the next message where the program does not say when; it doubles each time."""
+    maximum: float = Field(default=3600.0, gt=0, le=604_800)
+    attempts: int = Field(default=12, ge=1, le=1000)
+    """How often one task may meet it."""
+
+
 class AgentConfig(_Section):
     """`[agents.NAME]`."""
 
@@ -122,6 +143,7 @@ class AgentConfig(_Section):
     port: int | None = Field(default=None, ge=1, le=65535)
     restart: RestartPolicy = RestartPolicy()
     approval: ApprovalConfig = ApprovalConfig()
+    usage_limit: UsageLimitPolicy = UsageLimitPolicy()
 
 
 class Config(_Section):

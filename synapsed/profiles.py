@@ -28,6 +28,7 @@ __all__ = [
     "Exit",
     "FactKind",
     "Interrupt",
+    "LimitPattern",
     "Line",
     "Listing",
     "Parsers",
@@ -195,6 +196,8 @@ class Prompts(_Section):
     )
     """Typed in the same turn where the program stops after a refusal and the model would not hear of it; empty: the
     turn ends there."""
+    limit_note: str = "The usage limit is over: go on with what was asked."
+    """Typed in place of the message when a task goes on that met a usage limit."""
     generic: bool = False
     """Also look for the generic questions of line-oriented programs ((y/n), [1/2/3], password:) at the cursor."""
 
@@ -271,6 +274,15 @@ class Parsers(_Section):
     @property
     def any(self) -> bool:
         return self.code or self.data or self.files or self.errors
+
+
+class LimitPattern(_Section):
+    """The program's words for a usage limit that is reached: in the text of a turn's failure, or of a dialog. Line
+    breaks are taken for blanks. The group `until`, where it says when, may be a time, a date or a duration."""
+
+    pattern: Pattern
+    answer: str | None = None
+    """The words are a dialog's, which is answered so: the turn then ends."""
 
 
 class Resume(_Section):
@@ -431,6 +443,7 @@ class Profile(_Section):
     busy: Signs = Signs()
     waiting: Signs = Signs()
     error: list[ErrorPattern] = []
+    limit: list[LimitPattern] = []
     composer: Composer = Composer()
     delivery: Delivery = Delivery()
     interrupt: Interrupt = Interrupt()

@@ -52,6 +52,8 @@ class Activity(StrEnum):
     READY = "ready"
     BUSY = "busy"
     WAITING = "waiting"
+    LIMITED = "limited"
+    """Its account's usage limit is reached: messages wait."""
     UNKNOWN = "unknown"
 
 
@@ -68,6 +70,7 @@ _SEED_ACTIVITY = {
     Activity.READY: "IDLE",
     Activity.BUSY: "BUSY",
     Activity.WAITING: "INPUT_REQUIRED",
+    Activity.LIMITED: "BUSY",
     Activity.UNKNOWN: "BUSY",
 }
 
@@ -159,6 +162,8 @@ class AgentView(BaseModel):
     restarts: int
     cwd: str
     endpoint: str
+    until: str | None = None
+    """When a usage limit ends or is tried out (RFC 3339), while `activity` is `limited`."""
 
 
 class Testimony(BaseModel):

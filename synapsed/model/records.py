@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-__all__ = ["AgentRecord", "Checkpoint", "LaunchRecord", "TurnRecord"]
+__all__ = ["AgentRecord", "Checkpoint", "LaunchRecord", "LimitRecord", "TurnRecord"]
 
 
 class _Record(BaseModel):
@@ -28,6 +28,18 @@ class LaunchRecord(_Record):
     """Spool offset at which this launch's output begins."""
     started_at: float
     resumed: bool = False
+
+
+class LimitRecord(_Record):
+    """A usage limit that the program told of. Times are Unix seconds; `until` is None where it did not say; `attempt`
+    counts how often it was met without a turn that ended between; `lifted`: it is being tried out."""
+
+    since: float
+    until: float | None = None
+    resume_at: float
+    attempt: int = 1
+    words: str = ""
+    lifted: bool = False
 
 
 class AgentRecord(_Record):
@@ -60,6 +72,7 @@ class AgentRecord(_Record):
     conversation_note: str | None = None
     """How the conversation came about, where it is not the agent's first, for people."""
     launch: LaunchRecord | None = None
+    limit: LimitRecord | None = None
     last_exit: int | None = None
     failure: str | None = None
 
@@ -71,6 +84,8 @@ class TurnRecord(_Record):
     task_id: str
     launch_id: str
     attempt: int = 1
+    continued: str | None = None
+    """The launch that has the message already: this turn only tells it to go on."""
     link: dict[str, Any] = {}
 
 

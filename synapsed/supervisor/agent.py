@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from synapsed.clock import Clock
+from synapsed.config import UsageLimitPolicy
 from synapsed.errors import NotReady, NotWaiting, SynapsedError, TaskNotCancelable
 from synapsed.interfaces import (
     AgentLink,
@@ -39,6 +40,7 @@ from synapsed.supervisor.program import Program
 from synapsed.supervisor.restart import RestartState
 from synapsed.supervisor.shell import Shell
 from synapsed.supervisor.turns import Commit
+from synapsed.supervisor.usage import Usage
 
 __all__ = ["Agent"]
 
@@ -66,6 +68,7 @@ class Agent:
         spool: Path,
         inbox: Path,
         policy: Callable[[], Policy],
+        limits: Callable[[], UsageLimitPolicy],
         changed: Callable[["Agent"], None],
     ) -> None:
         self._store = store
@@ -85,6 +88,15 @@ class Agent:
             clock=clock,
             shell=self._shell,
         )
+        self.usage = Usage(
+            self.program,
+            policy=limits,
+            patterns=lambda: self.profile.limit,
+            clock=clock,
+            shell=self._shell,
+            activity=lambda: self._seen.activity if self._seen is not None else Activity.UNKNOWN,
+            over=self._limit_over,
+        )
         self.desk = Desk(
             record.id,
             store=store,
@@ -95,6 +107,8 @@ class Agent:
             renew=self._renew,
             delivery=profile.delivery,
             inbox=inbox,
+            usage=self.usage,
+            limit_note=profile.prompts.limit_note,
         )
         self._approvals = Approvals(
             record.id, name=record.name, profile=lambda: self.profile, policy=policy, store=store
@@ -213,6 +227,7 @@ class Agent:
 
     async def restart(self) -> None:
         await self.adopt()
+        await self._shell.call(lambda: self.usage.forget("restarted"))
         await (await self._shell.call(lambda: self.program.stop(again=True)))
 
     async def signal(self, signum: int) -> None:
@@ -231,7 +246,12 @@ class Agent:
     async def interrupt(self) -> bool:
         """Stop what runs, a person's own turn too; False when nothing ran or the program did not confirm."""
         self._require_link()
+        parked = self.usage.in_force is not None
+        await self._shell.call(lambda: self.usage.forget("a person does not wait"))
         pending = await self._shell.call(_sync(self._begin_interrupt))
+        if pending is None and parked:
+            await self._shell.call(self._limit_over)
+            return True
         return pending is not None and await asyncio.shield(pending)
 
     async def cancel(self, task_id: str) -> Task:
@@ -298,6 +318,7 @@ class Agent:
 
     async def opened(self, link: AgentLink) -> None:
         self._seen = link.observe()
+        self.usage.watch()
         await self.program.saw(self._seen.activity)
         await self.desk.resume(link)
         await self.desk.pump()
@@ -338,7 +359,7 @@ class Agent:
             self._shell.log.warning("a decision was not taken: the person is asked", tool=asked.tool)
 
     async def _approve(self, prompt: Prompt, text: str) -> None:
-        """Answer the dialog of a call that the policy allows."""
+        """Answer a dialog for the person."""
         try:
             await self.answer(text, prompt.prompt_id)
         except SynapsedError as error:
@@ -366,8 +387,22 @@ class Agent:
                 return self._clock.monotonic() < self._wait_until
         return False
 
+    def _limit_in(self, prompt: Prompt) -> bool:
+        """Whether a task's dialog tells of a usage limit, and is answered for that."""
+        limit = self.usage.find(prompt.prompt) if self.desk.current is not None else None
+        if limit is None or limit.answer is None:
+            return False
+        self.desk.limit_shown(limit)
+        if self._approving is None:
+            self._approving = self._shell.spawn(self._approve(prompt, limit.answer))
+        return True
+
+    async def _limit_over(self) -> None:
+        self._changed(self)
+        await self.desk.pump()
+
     async def _observed(self, seen: LinkObserved) -> None:
-        if seen.prompt is not None and self._decided(seen.prompt):
+        if seen.prompt is not None and (self._limit_in(seen.prompt) or self._decided(seen.prompt)):
             return
         before, self._seen = self._seen, seen
         moved = before is None or before.activity is not seen.activity or before.prompt != seen.prompt

@@ -19,7 +19,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from synapsed.clock import Clock
+from synapsed.clock import Clock, iso
 from synapsed.errors import NotWaiting, StoreError, SynapsedError, TaskNotCancelable, TaskNotFound
 from synapsed.interfaces import (
     AgentLink,
@@ -50,11 +50,16 @@ from synapsed.supervisor.links import Timer
 from synapsed.supervisor.mailbox import Mailbox
 from synapsed.supervisor.shell import Shell
 from synapsed.supervisor.turns import Commit
+from synapsed.supervisor.usage import Usage
+from synapsed.terminal.limits import Limit
 
 __all__ = ["INTERRUPTED", "INTERRUPT_PRIORITY", "Desk"]
 
 INTERRUPT_PRIORITY = 5
 """A task of this priority stops the turn that runs, then goes first."""
+
+RATE_LIMITED = "RATE_LIMITED"
+"""Code of a task that met a usage limit."""
 
 INTERRUPTED = "interrupted"
 """`reason` of a task that had to make way."""
@@ -94,7 +99,11 @@ class Desk:
         renew: Callable[[Task], Awaitable[bool]],
         delivery: DeliverySpec,
         inbox: Path,
+        usage: Usage,
+        limit_note: str,
     ) -> None:
+        self._usage = usage
+        self._limit_note = limit_note
         self._renew = renew
         self._renewed_for: str | None = None
         self._delivery = delivery
@@ -110,6 +119,8 @@ class Desk:
         """Turns of waiting tasks that were given back."""
         self._turn: _Turn | None = None
         self._interruption: _Interruption | None = None
+        self._limit: Limit | None = None
+        """What a dialog in the turn in flight said."""
 
     @property
     def queue(self) -> int:
@@ -161,6 +172,8 @@ class Desk:
         """Take a new task; it is durable when this returns. Raises QueueFull, StoreError."""
         self._mailbox.check_room()
         commit = turns.submitted(task)
+        if task.priority >= INTERRUPT_PRIORITY:
+            await self._usage.forget("a person does not wait")
         if not self._mailbox and not _wants_new_conversation(task) and (link := self._receiver()) is not None:
             return await self._begin(link, task, *commit.events)
         await self._commit(commit)
@@ -242,7 +255,7 @@ class Desk:
     def _receiver(self) -> AgentLink | None:
         """The link, if a message can be given to it now."""
         link = self._link()
-        if self._turn is not None or self._interruption is not None or link is None:
+        if self._turn is not None or self._interruption is not None or link is None or self._usage.in_force:
             return None
         return link if link.observe().can_receive else None
 
@@ -252,7 +265,9 @@ class Desk:
         attempt = returned.attempt if returned else 1
         commit = turns.begun(task, launch_id=link.launch.launch_id, attempt=attempt, now=self._clock.wall())
         assert commit.turn is not None
-        record = link.prepare(commit.turn)
+        same = returned is not None and (returned.continued == link.launch.launch_id or link.launch.resumed)
+        continued = link.launch.launch_id if returned is not None and returned.continued is not None and same else None
+        record = link.prepare(commit.turn.model_copy(update={"continued": continued}))
         await self._commit(replace(commit, events=(*before, *commit.events), turn=record))
         self._mailbox.remove(task.id)
         self._attempts.pop(task.id, None)
@@ -333,6 +348,9 @@ class Desk:
         if isinstance(event, LinkTurnSaid):
             await self._tell(turns.said(turn.task, text=event.text, append=event.append))
             return
+        if (limit := self._limit_told(event)) is not None:
+            await self._limited(limit, turn, link)
+            return
         blocks = await answer_blocks(event.answer, self._parsers) if isinstance(event, LinkTurnEnded) else ()
         if (commit := self._decide(event, turn.task, blocks)) is not None:
             await self._persist(commit)
@@ -342,8 +360,46 @@ class Desk:
                     "turn ended", task=commit.task.id, status=commit.task.status.value, evidence=evidence
                 )
                 link.settled()
+            if isinstance(event, LinkTurnEnded):
+                await self._usage.forget("a turn ended")
             self._end_interruption()
             await self.pump()
+
+    def limit_shown(self, limit: Limit) -> None:
+        """The program tells of a limit in a dialog, which is then answered: the turn's end is by this limit."""
+        self._limit = limit
+
+    def _limit_told(self, event: LinkEvent) -> Limit | None:
+        """The usage limit by which the turn ended; None where it did not, or somebody stopped it."""
+        shown, told = self._limit, None
+        if self._interruption is None:
+            match event:
+                case LinkTurnFailed():
+                    told = self._usage.find(event.message) or shown
+                    if told is None and event.code == RATE_LIMITED:
+                        told = Limit(words=event.message)
+                case LinkTurnInterrupted():
+                    told = shown
+                case LinkTurnEnded() if not event.answer.strip():
+                    told = shown
+        if not isinstance(event, LinkTurnProgress):
+            self._limit = None
+        return told
+
+    async def _limited(self, limit: Limit, turn: _Turn, link: AgentLink) -> None:
+        record = await self._usage.meet(limit)
+        until = iso(record.resume_at)
+        if self._usage.continues(record):
+            reason = f"usage limit: it goes on at {until}"
+            commit = turns.parked(turn.task, turn.record, reason=reason, now=self._clock.wall())
+        else:
+            details = {"until": iso(limit.until)} if limit.until is not None else {}
+            commit = turns.failed(
+                turn.task, code=RATE_LIMITED, message=limit.words, details=details, now=self._clock.wall()
+            )
+        await self._persist(commit)
+        link.settled()
+        self._end_interruption()
 
     def _decide(self, event: LinkEvent, task: Task, blocks: Sequence[Artifact]) -> Commit | None:
         now = self._clock.wall()
@@ -376,10 +432,10 @@ class Desk:
 
     async def _delivering(self, link: AgentLink, task: Task, record: TurnRecord, fresh: bool) -> None:
         try:
-            letter = self.compose(task)
+            letter = letters.note(task, self._limit_note) if record.continued is not None else self.compose(task)
             if letter.enclosures and not turns.is_submitted(record):
                 await asyncio.to_thread(letters.put, self._inbox, letter.enclosures)
-            command = task.metadata.get(turns.COMMAND) is True
+            command = task.metadata.get(turns.COMMAND) is True and record.continued is None
             await link.deliver(Delivery(task_id=task.id, text=letter.text, command=command, record=record, fresh=fresh))
         except (SynapsedError, OSError) as error:
             message = error.message if isinstance(error, SynapsedError) else f"its files cannot be written: {error}"

@@ -93,6 +93,11 @@ def compose(task: Task, spec: Delivery, inbox: Path) -> Letter:
     return Letter(mark + text, tuple(writer.enclosures))
 
 
+def note(task: Task, text: str) -> Letter:
+    """What synapsed itself says in the task's turn."""
+    return Letter(f"[A2A:{task.id[:SHORT_ID]}:synapse-system] {text}")
+
+
 class _Writer:
     def __init__(self, task: Task, spec: Delivery, inbox: Path) -> None:
         self.enclosures: list[Enclosure] = []

@@ -427,6 +427,7 @@ class Manager:
             spool=self._settings.paths.agent(record.id) / "spool",
             inbox=self._settings.paths.inbox(record.id),
             policy=lambda: self._roster.config_of(agent.record).approval.policy,
+            limits=lambda: self._roster.config_of(agent.record).usage_limit,
             changed=self._publish,
         )
         self._agents[record.id] = agent

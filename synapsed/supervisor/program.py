@@ -16,7 +16,7 @@ from synapsed.clock import Clock
 from synapsed.errors import AgentError, NotReady, SynapsedError
 from synapsed.interfaces import AgentLink, LinkExited, NewEvent, Store
 from synapsed.model.agent import Activity, ProcessState
-from synapsed.model.events import AgentAlert, ProcessChanged
+from synapsed.model.events import AgentAlert, EventData, ProcessChanged
 from synapsed.model.records import AgentRecord, LaunchRecord
 from synapsed.profiles import Profile
 from synapsed.supervisor import conversations
@@ -214,6 +214,13 @@ class Program:
             await self._change(conversations.told(self.record, before, conversation, working=self._working))
         if self._working:
             await self._change(conversations.said(self.record, conversation, None))
+
+    async def amend(self, *told: EventData, **fields: Any) -> None:
+        """Change the record's `fields` durably, and tell it."""
+        record = self.record.model_copy(update=fields)
+        rows = [NewEvent(record.id, data) for data in told]
+        await self._shell.persist(lambda: self._store.commit(events=rows, agents=[record]))
+        self.record = record
 
     async def _change(self, change: conversations.Change) -> None:
         """Make what changed of the conversation durable, and tell it."""

@@ -41,6 +41,7 @@ __all__ = [
     "exit_details",
     "failed",
     "is_submitted",
+    "parked",
     "progressed",
     "returned",
     "said",
@@ -135,6 +136,13 @@ def returned(task: Task, record: TurnRecord, *, reason: str, now: float) -> Comm
     task = _changed(task, now, status=TaskState.SUBMITTED, prompt=None)
     turn = record.model_copy(update={"attempt": record.attempt + 1, "link": {}})
     return Commit(task=task, events=(_status(task, reason=reason),), turn=turn)
+
+
+def parked(task: Task, record: TurnRecord, *, reason: str, now: float) -> Commit:
+    """The program has the message and could not work on it: the task waits, and is then told to go on."""
+    task = _changed(task, now, status=TaskState.SUBMITTED, prompt=None)
+    changes = {"attempt": record.attempt + 1, "link": {}, "continued": record.launch_id}
+    return Commit(task=task, events=(_status(task, reason=reason),), turn=record.model_copy(update=changes))
 
 
 def is_submitted(record: TurnRecord) -> bool:

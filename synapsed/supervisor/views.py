@@ -43,6 +43,8 @@ DETAIL_SCREEN = 20_000
 def activity_of(agent: Agent) -> tuple[Activity, str]:
     """The activity and its evidence; of a program that does not run, why not."""
     if (seen := agent.seen) is not None:
+        if (limit := agent.usage.in_force) is not None and seen.activity not in (Activity.BUSY, Activity.WAITING):
+            return Activity.LIMITED, f"limit: {limit.words}"
         return seen.activity, seen.evidence
     if agent.state in (ProcessState.STARTING, ProcessState.RUNNING):
         return Activity.STARTING, NOT_SEEN
@@ -146,6 +148,7 @@ def _profile_row(profile: Profile) -> dict[str, Any]:
 def _fields(agent: Agent, endpoint: str) -> dict[str, Any]:
     record, seen = agent.record, agent.seen
     activity, evidence = activity_of(agent)
+    limit = agent.usage.in_force
     task = agent.desk.current
     return {
         "name": record.name,
@@ -163,4 +166,5 @@ def _fields(agent: Agent, endpoint: str) -> dict[str, Any]:
         "restarts": record.restarts,
         "cwd": record.cwd,
         "endpoint": endpoint,
+        "until": iso(limit.resume_at) if limit is not None and activity is Activity.LIMITED else None,
     }

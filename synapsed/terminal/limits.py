@@ -1,0 +1,112 @@
+"""Usage limits: what a program says of one, and until when it lasts. Pure; times are Unix seconds.
+
+A profile's patterns find the words; their group `until` is read here: a time of day (`3pm`, `1:25 AM UTC`), a date with
+one (`Nov 22nd, 2026 1:24 AM`), a duration (`2 hours 5 minutes`, `2h 5m`, `90s`), RFC 3339, or Unix seconds. A time
+without a zone is this machine's, one without a date is the next such time.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta, tzinfo
+from functools import lru_cache
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from synapsed.profiles import LimitPattern
+
+__all__ = ["Limit", "find_limit", "read_until"]
+
+UNTIL_MAX_S = 32 * 86_400.0
+"""A limit that would last longer is one whose end is not known."""
+
+_DURATION = re.compile(
+    r"(?P<n>\d+(?:\.\d+)?)\s*(?P<unit>d(?:ays?)?|h(?:ours?|rs?)?|m(?:in(?:ute)?s?)?|s(?:ec(?:ond)?s?)?)\b",
+    re.IGNORECASE,
+)
+_SECONDS = {"d": 86_400.0, "h": 3600.0, "m": 60.0, "s": 1.0}
+_CLOCK = re.compile(
+    r"\b(?P<h>\d{1,2})(?::(?P<m>\d{2}))?(?::\d{2})?\s*(?P<half>[ap])\.?m\b|\b(?P<h24>\d{1,2}):(?P<m24>\d{2})",
+    re.IGNORECASE,
+)
+_DATE = re.compile(
+    r"\b(?P<month>jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?\s+"
+    r"(?P<day>\d{1,2})(?:st|nd|rd|th)?(?:,?\s+(?P<year>\d{4}))?",
+    re.IGNORECASE,
+)
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_ZONE = re.compile(r"\(?\b(?P<zone>UTC|GMT|[A-Z][A-Za-z_]+/[A-Za-z_/+-]+)\b\)?")
+_EPOCH = re.compile(r"\d{10}(?:\.\d+)?")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limit:
+    """`words` are the program's; `until` is None where it does not say; `answer` is for its dialog."""
+
+    words: str
+    until: float | None = None
+    answer: str | None = None
+
+
+@lru_cache(maxsize=128)
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern, re.MULTILINE)
+
+
+def find_limit(patterns: Sequence[LimitPattern], text: str, now: float, zone: tzinfo | None = None) -> Limit | None:
+    """The limit that `text` tells of, line breaks in it taken for blanks; None for none."""
+    flat = " ".join(text.split())
+    for spec in patterns:
+        if (match := _compiled(spec.pattern).search(flat)) is not None:
+            told = match.groupdict().get("until")
+            until = read_until(told, now, zone) if told else None
+            return Limit(words=match.group().strip()[:500], until=until, answer=spec.answer)
+    return None
+
+
+def read_until(text: str, now: float, zone: tzinfo | None = None) -> float | None:
+    """When that is, in Unix seconds after `now`; None for what is no time to come. `zone` is this machine's."""
+    try:
+        found = _read(text.strip(), datetime.fromtimestamp(now, UTC).astimezone(_zone(text) or zone))
+    except (ValueError, OverflowError):
+        return None
+    return found if found is not None and now < found <= now + UNTIL_MAX_S else None
+
+
+def _read(text: str, now: datetime) -> float | None:
+    if _EPOCH.fullmatch(text):
+        return float(text)
+    if re.match(r"\d{4}-\d\d-\d\d", text):
+        moment = datetime.fromisoformat(text)
+        return (moment if moment.tzinfo else moment.replace(tzinfo=now.tzinfo)).timestamp()
+    clock = _CLOCK.search(text)
+    if clock is None and (pieces := list(_DURATION.finditer(text))):
+        return now.timestamp() + sum(float(p["n"]) * _SECONDS[p["unit"][0].lower()] for p in pieces)
+    date = _DATE.search(text)
+    if clock is None and date is None:
+        return None
+    hour, minute = _time_of(clock) if clock is not None else (0, 0)
+    moment = now.replace(hour=hour, minute=minute, second=0, microsecond=0)
+    if date is None:
+        return (moment if moment > now else moment + timedelta(days=1)).timestamp()
+    month, day = _MONTHS.index(date["month"].lower()) + 1, int(date["day"])
+    year = int(date["year"]) if date["year"] else now.year
+    moment = moment.replace(year=year, month=month, day=day)
+    if not date["year"] and moment < now - timedelta(days=1):
+        moment = moment.replace(year=year + 1)
+    return moment.timestamp()
+
+
+def _time_of(clock: re.Match[str]) -> tuple[int, int]:
+    if clock["half"] is None:
+        return int(clock["h24"]), int(clock["m24"])
+    return int(clock["h"]) % 12 + (12 if clock["half"].lower() == "p" else 0), int(clock["m"] or 0)
+
+
+def _zone(text: str) -> tzinfo | None:
+    match = _ZONE.search(text)
+    if match is None:
+        return None
+    try:
+        return UTC if match["zone"] in ("UTC", "GMT") else ZoneInfo(match["zone"])
+    except (ZoneInfoNotFoundError, ValueError):
+        return None
