@@ -82,6 +82,7 @@ def _show_agent(agent: dict[str, Any], ctx: Context) -> None:
         "evidence": agent["evidence"],
         "error": agent.get("error"),
         "held": agent["held"],
+        "until": agent.get("until"),
         "conversation": _conversation(agent.get("conversation")),
         "task": agent["task"],
         "queue": agent["queue"] or None,

@@ -148,7 +148,7 @@ def _profile_row(profile: Profile) -> dict[str, Any]:
 def _fields(agent: Agent, endpoint: str) -> dict[str, Any]:
     record, seen = agent.record, agent.seen
     activity, evidence = activity_of(agent)
-    limit = agent.usage.in_force
+    limit, limited = agent.usage.in_force, activity is Activity.LIMITED
     task = agent.desk.current
     return {
         "name": record.name,
@@ -160,11 +160,11 @@ def _fields(agent: Agent, endpoint: str) -> dict[str, Any]:
         "activity": activity,
         "since": iso(agent.since),
         "evidence": evidence,
-        "held": seen.held if seen is not None else None,
+        "held": "limit" if limited else seen.held if seen is not None else None,
         "queue": agent.desk.queue,
         "task": task.id if task is not None else None,
         "restarts": record.restarts,
         "cwd": record.cwd,
         "endpoint": endpoint,
-        "until": iso(limit.resume_at) if limit is not None and activity is Activity.LIMITED else None,
+        "until": iso(limit.resume_at) if limited and limit is not None else None,
     }

@@ -74,7 +74,7 @@ async def test_the_task_ends_the_mailbox_waits_and_the_reset_time_resumes(quiet_
     assert failed.error is not None
     assert (failed.error.code, failed.error.details) == ("RATE_LIMITED", {"until": later(world, 7200)})
     view = await is_limited(world, agent)
-    assert (view.until, view.queue) == (later(world, 7200 + SLACK_S), 1)
+    assert (view.until, view.held, view.queue) == (later(world, 7200 + SLACK_S), "limit", 1)
     assert world.told(ActivityChanged)[-1].activity in (Activity.LIMITED, Activity.READY)
     assert Activity.LIMITED in world.told(ActivityChanged, lambda data: data.activity)
     world.clock.advance(7200)
