@@ -5,7 +5,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from synapsed.model.agent import Activity
@@ -49,6 +49,7 @@ def test_the_prompt_that_follows_is_none() -> None:
 
 
 @given(st.lists(st.binary(max_size=40), max_size=10))
+@example([b"\n\x1b", b"\n"])
 def test_any_bytes(chunks: list[bytes]) -> None:
     text, at = LineText(0), 0
     for chunk in chunks:
