@@ -128,6 +128,7 @@ class TurnRunner:
                 self._work.extendleft((turn, command) for command in reversed(more))
             self._work_came.clear()
             self.idle.set()
+            self._look_soon()  # the machine may wait for what stands on the screen already: nothing else would tell it
 
     async def _perform(self, turn: PtyTurn, command: turns.Command) -> Sequence[turns.Command]:
         match command:

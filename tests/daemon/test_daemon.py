@@ -77,6 +77,19 @@ def test_text_streams_over_a_restart(daemon: Daemon) -> None:
     assert len(done["artifacts"]) == 1
 
 
+def test_a_daemon_killed_between_typing_and_knowing_it(daemon: Daemon) -> None:
+    daemon.start()
+    keeper = psutil.Process(psutil.Process(daemon.start_agent()["pid"]).ppid())
+    keeper.suspend()  # it gets the message, and cannot say so
+    task = daemon.send("echo once")
+    eventually(lambda: daemon.task(task)["status"] == "working", "it is being typed")
+    daemon.kill9()
+    keeper.resume()
+    daemon.start()
+    assert daemon.ended(task)["status"] == "completed"
+    assert daemon.get("/agents/dummy/status").json["context"].count("\nonce\n") == 1
+
+
 def test_a_program_that_worked_is_busy_for_the_next_daemon_too(daemon: Daemon) -> None:
     daemon.start()
     daemon.start_agent()
