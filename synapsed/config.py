@@ -20,7 +20,7 @@ from synapsed.errors import ConfigError, InvalidRequest
 from synapsed.model.agent import validate_name
 from synapsed.model.approval import Policy, Rule
 from synapsed.paths import Paths
-from synapsed.profiles import describe_validation
+from synapsed.validation import describe_validation
 
 __all__ = [
     "AgentConfig",
