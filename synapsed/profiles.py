@@ -430,7 +430,8 @@ class Profile(_Section):
     args: list[str] = []
     env: dict[str, str] = {}
     unset_env: list[str] = []
-    """Variables (shell patterns) that would make the program think it runs inside another of its kind."""
+    """Variables (shell patterns) that would make the program think it runs inside another of its kind, or without a
+    person."""
     ports: tuple[int, int] = (8140, 8189)
     transport: Literal["pty", "pipes"] = "pty"
     cols: int = 120

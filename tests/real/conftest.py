@@ -6,6 +6,7 @@ programs are not installed, they are skipped, loudly; under `tests.real.run` tha
 
 import contextlib
 import os
+import pwd
 import secrets
 import shutil
 from collections.abc import Callable, Iterator
@@ -56,15 +57,23 @@ def model(isolated: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 
 @pytest.fixture
 def private_dir(isolated: None) -> Iterator[Path]:
-    """An empty folder (0700) with a short path below the user's own cache, removed afterwards.
+    """An empty folder (0700) with a short path, removed afterwards; below the user's own cache, if that will do.
 
     Not below /tmp: gemini ignores system settings under a folder that others may write to.
     """
-    folder = programs.cache_dir().parent / "t" / secrets.token_hex(3)
+    homes = (programs.cache_dir().parent, Path(pwd.getpwuid(os.getuid()).pw_dir) / ".cache" / "synapsed")
+    base = next((home for home in homes if _is_private(home)), homes[0])
+    folder = base / "t" / secrets.token_hex(3)
     folder.mkdir(mode=0o700, parents=True)
     yield folder
     with contextlib.suppress(OSError):  # a program that is just ending may still write there
         shutil.rmtree(folder)
+
+
+def _is_private(folder: Path) -> bool:
+    """Whether nobody else can put anything into the folder's path, as far as it is there already."""
+    there = [path for path in (folder, *folder.parents) if path.exists()]
+    return not any(path.stat().st_mode & 0o022 for path in there)
 
 
 @pytest.fixture
