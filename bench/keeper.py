@@ -28,6 +28,7 @@ PRODUCER = (
 def spec(root: Path, launch_id: str, *argv: str) -> LaunchSpec:
     return LaunchSpec(
         launch_id=launch_id,
+        agent="bench",
         argv=argv,
         env={"PATH": os.environ["PATH"], "TERM": "xterm-256color"},
         cwd="/",

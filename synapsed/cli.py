@@ -2,6 +2,7 @@
 
 import argparse
 import gc
+import json
 import os
 import sys
 from collections.abc import Sequence
@@ -10,7 +11,9 @@ from typing import TYPE_CHECKING
 from synapsed import __version__
 
 if TYPE_CHECKING:
+    from synapsed.config import AgentConfig
     from synapsed.errors import SynapsedError
+    from synapsed.profiles import ProfileLibrary
 
 __all__ = ["EXIT_CONFIG", "EXIT_FAILED", "EXIT_OK", "main"]
 
@@ -29,10 +32,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     run.add_argument("--keep-agents", action="store_true", help="leave the agents running when the daemon ends")
     run.add_argument("--log-level", choices=["debug", "info", "warning", "error"], default="info")
     run.add_argument("--log-file", action="store_true", help="log to state/logs/synapsed.log, rotated, not to stderr")
-    verbs.add_parser("check-config", help="read configuration and profiles, say what is wrong, start nothing")
     profile = verbs.add_parser("profile", help="show a profile as it counts, or check a file before it is used")
     profile.add_argument("what", choices=["show", "check"])
     profile.add_argument("name", help="show: a profile's name; check: a profile's file")
+    run.add_argument(
+        "--service",
+        choices=["systemd"],
+        help="run as its user service: each agent is a unit of its own, which SIGTERM leaves running; stopping the "
+        "service stops them, restarting it does not",
+    )
+    check = verbs.add_parser("check-config", help="read configuration and profiles, say what is wrong, start nothing")
+    check.add_argument("--json", action="store_true", help="print what there is as a JSON document")
     verbs.add_parser("version", help="print the version")
     args = parser.parse_args(argv)
     if args.verb == "profile":
@@ -40,7 +50,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if args.verb == "version":
         print(f"synapsed {__version__}")
         return EXIT_OK
-    return _run(args) if args.verb == "run" else _check_config()
+    return _run(args) if args.verb == "run" else _check_config(as_json=args.json)
 
 
 def _run(args: argparse.Namespace) -> int:
@@ -56,7 +66,10 @@ def _run(args: argparse.Namespace) -> int:
     gc.enable()
     paths = Paths.from_environ()
     log.configure(args.log_level, file=paths.logs / "synapsed.log" if args.log_file else None)
-    daemon = Daemon(paths, environ=dict(os.environ), keep_agents=args.keep_agents)
+    served = args.service is not None
+    daemon = Daemon(
+        paths, environ=dict(os.environ), keep_agents=args.keep_agents or served, agent_units=args.service == "systemd"
+    )
     try:
         asyncio.run(daemon.run())
     except SynapsedError as error:
@@ -88,7 +101,7 @@ def _profile(args: argparse.Namespace) -> int:
     return EXIT_OK
 
 
-def _check_config() -> int:
+def _check_config(*, as_json: bool) -> int:
     from synapsed.config import load_config
     from synapsed.errors import ConfigError, SynapsedError, UnknownProfile
     from synapsed.paths import Paths
@@ -105,10 +118,25 @@ def _check_config() -> int:
                 saved = paths.agents_d / f"{name}.toml"
                 place = saved if saved.exists() else f"{paths.config_file}: agents.{name}"
                 raise ConfigError(f"{place}: {error.message}") from None
+        agents = [_agent_facts(name, agent, profiles) for name, agent in config.agents.items()]
     except SynapsedError as error:
         return _refuse(error)
-    print(f"{paths.config_file}: fine; {len(config.agents)} agents, {len(profiles.names())} profiles")
+    if as_json:
+        api = config.api
+        print(json.dumps({"listen": {"address": api.address, "port": api.port}, "agents": agents}))
+    else:
+        print(f"{paths.config_file}: fine; {len(config.agents)} agents, {len(profiles.names())} profiles")
     return EXIT_OK
+
+
+def _agent_facts(name: str, agent: "AgentConfig", profiles: "ProfileLibrary") -> dict[str, object]:
+    profile = profiles.get(agent.profile or name)
+    return {
+        "name": name,
+        "profile": profile.name,
+        "command": agent.command or profile.argv(sys.executable)[0],
+        "autostart": agent.autostart,
+    }
 
 
 def _refuse(error: "SynapsedError") -> int:

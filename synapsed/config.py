@@ -27,6 +27,7 @@ __all__ = [
     "ApiConfig",
     "ApprovalConfig",
     "Config",
+    "Limits",
     "RestartPolicy",
     "UsageLimitPolicy",
     "load_config",
@@ -66,6 +67,11 @@ class ApiConfig(_Section):
     @property
     def host(self) -> str:
         return self.listen.rpartition(":")[0].removeprefix("[").removesuffix("]")
+
+    @property
+    def address(self) -> str:
+        """The numeric address of `host`."""
+        return "127.0.0.1" if self.host == "localhost" else self.host
 
     @property
     def port(self) -> int:
@@ -128,6 +134,17 @@ class UsageLimitPolicy(_Section):
     """How often one task may meet it."""
 
 
+class Limits(_Section):
+    """`limits = {...}`: what one agent, with all that it starts, may use; where agents are units of systemd."""
+
+    memory: Annotated[str, Field(pattern=r"^([1-9][0-9]*[KMGT]?|[1-9][0-9]?%|100%)$")] | None = None
+    """Bytes (`"2G"`), or a share of the machine's memory (`"25%"`)."""
+    cpu: Annotated[str, Field(pattern=r"^[1-9][0-9]*%$")] | None = None
+    """Share of one processor: `"150%"` is one and a half."""
+    tasks: int | None = Field(default=None, ge=1)
+    """Processes and threads."""
+
+
 class AgentConfig(_Section):
     """`[agents.NAME]`."""
 
@@ -144,6 +161,7 @@ class AgentConfig(_Section):
     restart: RestartPolicy = RestartPolicy()
     approval: ApprovalConfig = ApprovalConfig()
     usage_limit: UsageLimitPolicy = UsageLimitPolicy()
+    limits: Limits = Limits()
 
 
 class Config(_Section):

@@ -20,7 +20,6 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import sdnotify
 import structlog
 
 from synapsed import __version__
@@ -33,21 +32,20 @@ from synapsed.config import Config, load_config
 from synapsed.errors import AlreadyRunning, SynapsedError
 from synapsed.paths import Paths
 from synapsed.profiles import ProfileLibrary
+from synapsed.service import ServiceManager, inherited_sockets
 from synapsed.store import SqliteStore
-from synapsed.supervisor.launchers import ProcessLauncher, private_directory
+from synapsed.supervisor.launchers import Launcher, ProcessLauncher, private_directory
 from synapsed.supervisor.manager import Manager, ManagerSettings
 from synapsed.supervisor.pty_factory import PtyLinkFactory
 from synapsed.supervisor.questions import answering
 from synapsed.supervisor.registry import Registry, RegistryFiles
+from synapsed.supervisor.systemd_launcher import SystemdLauncher
 
 __all__ = ["Daemon", "lock_home", "prepare_directories"]
 
 LAG_CHECK_S = 1.0
 LAG_TOLD_S = 0.25
 """An event loop that comes this much late is told: some call blocks it."""
-
-WATCHDOG_SHARE = 0.4
-"""Of the watchdog's time between two signs of life."""
 
 POKE_BYTES = 256
 """Of a datagram; an agent's id is shorter."""
@@ -69,16 +67,27 @@ class _Stop:
 
 
 class Daemon:
-    """One daemon for one home. `run` returns when it has ended."""
+    """One daemon for one home. `run` returns when it has ended.
+
+    `keep_agents` is what a signal that ends the daemon means for them. `agent_units`: each agent is a unit of systemd's
+    user manager.
+    """
 
     def __init__(
-        self, paths: Paths, *, environ: Mapping[str, str], keep_agents: bool, clock: Clock | None = None
+        self,
+        paths: Paths,
+        *,
+        environ: Mapping[str, str],
+        keep_agents: bool,
+        agent_units: bool = False,
+        clock: Clock | None = None,
     ) -> None:
         self._paths = paths
         self._environ = environ
         self._keep_agents = keep_agents
+        self._agent_units = agent_units
         self._clock = clock or SystemClock()
-        self._notifier = sdnotify.SystemdNotifier()
+        self._service = ServiceManager(environ)
 
     async def run(self) -> None:
         """Raises AlreadyRunning, ConfigError, StoreError, LaunchError before anything is served."""
@@ -87,10 +96,10 @@ class Daemon:
         stop = _Stop(self._keep_agents)
         async with AsyncExitStack() as up:
             up.enter_context(lock_home(self._paths))
+            await up.enter_async_context(self._service.beating())
             config = await asyncio.to_thread(load_config, self._paths)
             manager, servers = await self._build(up, config, stop)
-            listen = await servers.start_main(config.api.host, config.api.port)
-            await servers.start_unix(self._paths.control_socket)
+            listen = await self._listen(servers, config)
             await manager.serve_ports(servers, listen=listen)
             await up.enter_async_context(_hooks(self._paths.hooks_socket, manager))
             await up.enter_async_context(answering(self._paths.decide_socket, manager.decide))
@@ -99,12 +108,11 @@ class Daemon:
                 background = [
                     group.create_task(self._come_up(manager)),
                     group.create_task(_watch_loop(self._clock)),
-                    group.create_task(self._watchdog()),
                 ]
-                self._notifier.notify("READY=1")
+                self._service.ready(manager.summary)
                 log.info("daemon ready", version=__version__, pid=os.getpid(), listen=listen)
                 await stop.asked.wait()
-                self._notifier.notify("STOPPING=1")
+                self._service.stopping()
                 log.info("daemon stopping", keep_agents=stop.keep_agents)
                 for task in background:
                     task.cancel()
@@ -112,6 +120,40 @@ class Daemon:
             servers.end_streams()
             await manager.close(keep_agents=stop.keep_agents)
         log.info("daemon ended")
+
+    async def _listen(self, servers: ApiServers, config: Config) -> str:
+        """Serve the main listener and the control socket: on what the service manager has bound, where that is what is
+        wanted, else on sockets of our own. Gives where the main listener is. Raises ConfigError."""
+        inherited = inherited_sockets(self._environ)
+        wanted = (config.api.address, config.api.port)
+        listen = ""
+        for sock in inherited.pop("http", []):
+            if sock.getsockname()[:2] == wanted:
+                listen = await servers.start_main_on(sock)
+            else:
+                log.warning(
+                    "the service's HTTP socket is not what the configuration says: 'synapsectl install' writes it anew"
+                )
+                sock.close()
+        if not listen:
+            listen = await servers.start_main(config.api.host, config.api.port)
+        control = inherited.pop("control", [])
+        for sock in control:
+            await servers.start_unix_on(sock)
+        if not control or not await asyncio.to_thread(_answers, self._paths.control_socket):
+            await servers.start_unix(self._paths.control_socket)
+        for name, others in inherited.items():
+            log.warning("a socket that is not known was handed over", name=name)
+            for sock in others:
+                sock.close()
+        return listen
+
+    def _launcher(self) -> Launcher:
+        if self._agent_units:
+            if (program := shutil.which("systemd-run")) is not None:
+                return SystemdLauncher(systemd_run=program, environ=self._environ)
+            log.error("there is no systemd-run: the agents will end when the service is restarted")
+        return ProcessLauncher()
 
     async def _build(self, up: AsyncExitStack, config: Config, stop: _Stop) -> tuple[Manager, ApiServers]:
         paths = self._paths
@@ -125,7 +167,7 @@ class Daemon:
             ),
             store=store,
             profiles=profiles,
-            factory=PtyLinkFactory(paths=paths, launcher=ProcessLauncher(), store=store, clock=self._clock),
+            factory=PtyLinkFactory(paths=paths, launcher=self._launcher(), store=store, clock=self._clock),
             registry=Registry(RegistryFiles(paths.registry)),
             clock=self._clock,
             timers=asyncio.get_running_loop(),
@@ -164,13 +206,6 @@ class Daemon:
         finally:
             for number in handlers:
                 loop.remove_signal_handler(number)
-
-    async def _watchdog(self) -> None:
-        """Tell the service manager that the loop turns, as often as WATCHDOG_USEC (microseconds) asks for it."""
-        interval = int(self._environ.get("WATCHDOG_USEC") or 0) / 1e6 * WATCHDOG_SHARE
-        while interval > 0:
-            self._notifier.notify("WATCHDOG=1")
-            await asyncio.sleep(interval)
 
 
 def prepare_directories(paths: Paths) -> None:
@@ -260,6 +295,20 @@ class _Pokes(asyncio.DatagramProtocol):
             log.warning("an agent's reports could not be read", agent=agent_id, error=str(error))
         finally:
             del self._again[agent_id]
+
+
+def _answers(path: Path) -> bool:
+    """Whether somebody listens there. Not so where a daemon that was started by hand has put its own socket into the
+    place of the service manager's, and is gone."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.setblocking(False)
+        try:
+            probe.connect(str(path))
+        except BlockingIOError:  # its queue is full
+            return True
+        except OSError:
+            return False
+    return True
 
 
 async def _watch_loop(clock: Clock) -> None:

@@ -55,14 +55,19 @@ class ApiServers:
             ) from error
         addresses = self._main.addresses
         bound = int(next(address[1] for address in reversed(addresses) if isinstance(address, tuple)))
-        listen = f"[{host}]:{bound}" if ":" in host else f"{host}:{bound}"
-        self._context.listening.append(listen)
-        return listen
+        return self._listens(host, bound)
 
-    async def start_main_on(self, sock: socket.socket) -> None:
-        """Listen on a socket that is bound already (socket activation)."""
+    async def start_main_on(self, sock: socket.socket) -> str:
+        """Listen on a TCP socket that is bound already (socket activation); gives `address:port` as a URL has it."""
         await self.setup()
         await web.SockSite(self._main, sock, backlog=BACKLOG).start()
+        host, port = sock.getsockname()[:2]
+        return self._listens(str(host), int(port))
+
+    def _listens(self, host: str, port: int) -> str:
+        listen = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        self._context.listening.append(listen)
+        return listen
 
     async def start_unix(self, path: Path) -> None:
         """Listen on the control socket: 0600, in a directory 0700 of one's own. Raises ConfigError where it is not."""

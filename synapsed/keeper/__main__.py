@@ -5,7 +5,8 @@ ends with status 0 once the keeper's socket listens and the program runs; the ke
 A launch that fails ends with status 1 and one line of JSON on standard error: `{"code", "message"}`. On success one
 line of JSON on standard output says who runs: the fields of WELCOME.
 
-`--foreground` is for service managers: this process becomes the keeper.
+`--foreground` is for service managers: this process becomes the keeper, and says `READY=1` on NOTIFY_SOCKET, if that is
+set, after the line on standard output.
 """
 
 import os

@@ -108,6 +108,7 @@ def _keep(spec: Spec, ptyprocess_dir: str, report: int | None) -> int:
     if report is None:
         sys.stdout.buffer.write(facts)
         sys.stdout.flush()
+        _tell_ready(os.environ.pop("NOTIFY_SOCKET", ""))
     else:
         os.write(report, b"+" + facts)
         os.close(report)
@@ -153,6 +154,14 @@ def _start(spec: Spec, ptyprocess_dir: str, *, detach: bool) -> Keeper:
         lock=lock,
         started_at=time.time(),
     )
+
+
+def _tell_ready(path: str) -> None:
+    """Tells a service manager that waits for it that the keeper listens and the program runs."""
+    if path:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+            manager.connect("\0" + path[1:] if path.startswith("@") else path)
+            manager.send(b"READY=1")
 
 
 def _at_least(spec: Spec, channel: str) -> int:

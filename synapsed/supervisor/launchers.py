@@ -1,7 +1,7 @@
 """Launching keepers, finding them again, and clearing up after one that was killed.
 
 A launcher starts the keeper so that it belongs to nobody: it outlives the daemon. `ProcessLauncher` does it with a
-detached process, which works everywhere.
+detached process, which works everywhere; `systemd_launcher` with a unit per agent.
 """
 
 import asyncio
@@ -20,11 +20,13 @@ import psutil
 import ptyprocess
 
 import synapsed.keeper
+from synapsed.config import Limits
 from synapsed.errors import LaunchError, ProgramNotFound
 from synapsed.keeper.processes import start_mark
 from synapsed.keeper.spec import FORMAT
 
 __all__ = [
+    "LAUNCH_TIMEOUT_S",
     "KeeperAddress",
     "LaunchSpec",
     "LaunchedKeeper",
@@ -32,6 +34,7 @@ __all__ = [
     "ProcessLauncher",
     "find_keepers",
     "keeper_command",
+    "launch_error",
     "private_directory",
     "sweep_launch",
 ]
@@ -54,6 +57,8 @@ class LaunchSpec:
 
     launch_id: str
     """Unique for ever; the program finds it in SYNAPSE_LAUNCH_ID."""
+    agent: str
+    """The agent's name."""
     argv: Sequence[str]
     env: Mapping[str, str]
     """The whole environment; nothing is added but SYNAPSE_LAUNCH_ID."""
@@ -75,6 +80,8 @@ class LaunchSpec:
     """Seconds between TERM and KILL where a stop names no grace (a service manager's)."""
     linger_s: int = 7 * 86400
     """Seconds that a keeper waits for its exit to be acknowledged."""
+    limits: Limits = field(default_factory=Limits)
+    """Of the program and all that it starts; for launchers that can."""
 
     def to_json(self) -> bytes:
         """The keeper's launch specification."""
@@ -126,6 +133,21 @@ class LaunchedKeeper:
     """Offset at which this launch's output begins."""
     started_at: float
 
+    @classmethod
+    def told(cls, spec: LaunchSpec, output: bytes) -> "LaunchedKeeper":
+        """From what the keeper wrote to its standard output."""
+        facts = json.loads(output)
+        return cls(
+            launch_id=spec.launch_id,
+            socket_path=spec.socket_path,
+            keeper_pid=facts["keeper_pid"],
+            keeper_start=facts["keeper_start"],
+            pid=facts["pid"],
+            pid_start=facts["pid_start"] or 0,
+            spool_start=facts["launch_start"],
+            started_at=facts["started_at"],
+        )
+
     @property
     def address(self) -> KeeperAddress:
         return KeeperAddress(self.launch_id, self.socket_path, self.keeper_pid, self.keeper_start)
@@ -169,18 +191,8 @@ class ProcessLauncher:
             await _abandon(process, spec.launch_id)
             raise
         if process.returncode != 0:
-            raise _launch_error(errors)
-        facts = json.loads(output)
-        return LaunchedKeeper(
-            launch_id=spec.launch_id,
-            socket_path=spec.socket_path,
-            keeper_pid=facts["keeper_pid"],
-            keeper_start=facts["keeper_start"],
-            pid=facts["pid"],
-            pid_start=facts["pid_start"] or 0,
-            spool_start=facts["launch_start"],
-            started_at=facts["started_at"],
-        )
+            raise launch_error(errors)
+        return LaunchedKeeper.told(spec, output)
 
 
 def keeper_command(python: str, *options: str) -> list[str]:
@@ -198,7 +210,8 @@ async def _abandon(process: asyncio.subprocess.Process, launch_id: str) -> None:
     await sweep_launch(launch_id)
 
 
-def _launch_error(errors: bytes) -> LaunchError | ProgramNotFound:
+def launch_error(errors: bytes) -> LaunchError | ProgramNotFound:
+    """The error for what a keeper that did not start wrote to its standard error."""
     lines = errors.decode("utf-8", "replace").strip().splitlines() or ["no reason given"]
     try:
         report: dict[str, Any] = json.loads(lines[-1])

@@ -1,8 +1,9 @@
 """The seam below an agent: how its program is launched, found again, and cleaned up after."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
+from synapsed.config import Limits
 from synapsed.interfaces import AgentLink
 from synapsed.model.records import AgentRecord, LaunchRecord
 from synapsed.profiles import Profile
@@ -20,6 +21,7 @@ class LaunchPlan:
     env: dict[str, str]
     conversation: str | None = None
     resumed: bool = False
+    limits: Limits = field(default_factory=Limits)
 
 
 class LinkFactory(Protocol):

@@ -12,7 +12,7 @@ import signal
 import socket
 import sys
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -194,6 +194,10 @@ class Manager:
     def agents(self) -> list[AgentView]:
         self._sweep_registry_soon()
         return [views.view_of(agent, self._endpoint(agent.record)) for agent in self._agents.values()]
+
+    def summary(self) -> str:
+        """The agents in one line, for a service manager's status."""
+        return views.summary_of(self._agents.values())
 
     def resolve(self, address: str) -> str:
         return resolve(address, (views.ref_of(agent) for agent in self._agents.values())).id
@@ -461,9 +465,11 @@ class Manager:
             token=environment.agent_token(settings.control_token, record.id),
             tool_dir=settings.tool_dir,
         )
-        command = self._roster.config_of(record).command or profile.argv(sys.executable)[0]
+        config = self._roster.config_of(record)
+        command = config.command or profile.argv(sys.executable)[0]
         program = environment.find_program(command, cwd=record.cwd, env=env, profile=profile.name)
-        return environment.launch_plan(record, profile, program=program, env=env)
+        plan = environment.launch_plan(record, profile, program=program, env=env)
+        return replace(plan, limits=config.limits)
 
     def _profile_of(self, record: AgentRecord) -> Profile:
         try:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import math
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,6 +50,7 @@ class PtyLinkFactory:
         checkpoint = await self.store.checkpoint(record.id)
         spec = LaunchSpec(
             launch_id=launch_id,
+            agent=record.name,
             argv=[launch.program, *command.argv[1:]],
             env={**without_nesting(launch.env, command.unset_env), **command.env},
             cwd=record.cwd,
@@ -58,6 +60,8 @@ class PtyLinkFactory:
             rows=record.rows,
             transport=profile.transport,
             spool_at_least=checkpoint.offset if checkpoint is not None else 0,
+            term_grace_s=math.ceil(profile.exit.grace_ms / 1000),
+            limits=launch.limits,
         )
         await asyncio.to_thread(prepare, context, command)
         await asyncio.to_thread(_note, context.agent_dir, launch_id, spec.socket_path)

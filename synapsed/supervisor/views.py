@@ -1,5 +1,6 @@
 """An agent as others see it: the row of `list`, the page of `status`, the registry's entry. Read-only."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,7 @@ __all__ = [
     "is_live",
     "profile_rows",
     "ref_of",
+    "summary_of",
     "view_of",
 ]
 
@@ -143,6 +145,21 @@ def _profile_row(profile: Profile) -> dict[str, Any]:
         "verified": profile.verified,
         "source": str(Path(profile.source)),
     }
+
+
+def summary_of(agents: Iterable[Agent]) -> str:
+    """How many agents are doing what, and how many messages wait: `3 agents: 2 ready, 1 busy; 4 messages wait`."""
+    every = list(agents)
+    counts = Counter(
+        activity_of(agent)[0].value if agent.state is ProcessState.RUNNING else agent.state.value for agent in every
+    )
+    waiting = sum(agent.desk.queue for agent in every)
+    told = f"{len(every)} agent{'' if len(every) == 1 else 's'}"
+    if counts:
+        told += ": " + ", ".join(f"{count} {what}" for what, count in counts.most_common())
+    if waiting:
+        told += f"; {waiting} message{' waits' if waiting == 1 else 's wait'}"
+    return told
 
 
 def _fields(agent: Agent, endpoint: str) -> dict[str, Any]:

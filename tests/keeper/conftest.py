@@ -74,6 +74,7 @@ class Lab:
         launch_id = f"{self.root.name}-{launch_id or len(self.launched)}"
         fields: dict[str, object] = {
             "launch_id": launch_id,
+            "agent": "lab",
             "argv": argv,
             "env": {"PATH": os.environ["PATH"], "TERM": "xterm-256color", "LAB": "yes"},
             "cwd": str(self.root),

@@ -1,0 +1,123 @@
+"""The service manager that runs the daemon: what it is told, and the sockets that it hands over.
+
+Both protocols are the environment's: `NOTIFY_SOCKET`, `WATCHDOG_USEC` (microseconds) and `LISTEN_*`. Without them
+nothing is sent and nothing is found, so that callers need not know whether there is a service manager.
+"""
+
+import asyncio
+import contextlib
+import os
+import socket
+import time
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+
+import sdnotify
+
+__all__ = ["ServiceManager", "inherited_sockets"]
+
+FIRST_INHERITED_FD = 3
+"""SD_LISTEN_FDS_START."""
+
+BEAT_S = 5.0
+"""Between two reports, unless the watchdog wants them more often."""
+
+WATCHDOG_SHARE = 0.4
+"""Of the watchdog's time between two signs of life."""
+
+EXTENSION_S = 20.0
+"""How much longer a start or a stop may take than the last report said: a few beats of a busy machine."""
+
+
+class ServiceManager:
+    """Reports the daemon's life. `beating` sends signs of life from inside the event loop, so that one that is stuck
+    sends none; while the daemon starts or stops they ask for more time as well."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self._notifier = sdnotify.SystemdNotifier() if environ.get("NOTIFY_SOCKET") else None
+        watchdog = _number(environ, "WATCHDOG_USEC") / 1e6
+        if _number(environ, "WATCHDOG_PID") not in (0, os.getpid()):
+            watchdog = 0.0
+        self._watched = watchdog > 0
+        self._interval = min(BEAT_S, watchdog * WATCHDOG_SHARE) if self._watched else BEAT_S
+        self._status: Callable[[], str] = str
+        self._told = ""
+        self._settled = False
+
+    @property
+    def present(self) -> bool:
+        return self._notifier is not None
+
+    def ready(self, status: Callable[[], str]) -> None:
+        """The daemon serves. `status` is asked for a line about it with every sign of life."""
+        self._status = status
+        self._settled = True
+        self._send("READY=1", *self._news())
+
+    def stopping(self) -> None:
+        """The daemon ends; it may take longer than the service manager's patience as long as the loop turns."""
+        self._settled = False
+        self._send("STOPPING=1", "STATUS=ending", _extension())
+
+    @contextlib.contextmanager
+    def reloading(self) -> Iterator[None]:
+        """The configuration is read again; the service counts as ready again afterwards, however that went."""
+        self._send("RELOADING=1", f"MONOTONIC_USEC={time.monotonic_ns() // 1000}")
+        try:
+            yield
+        finally:
+            self._send("READY=1")
+
+    @contextlib.asynccontextmanager
+    async def beating(self) -> AsyncIterator[None]:
+        """Send signs of life for as long as the block runs."""
+        if self._notifier is None:
+            yield
+            return
+        task = asyncio.get_running_loop().create_task(self._beat())
+        try:
+            yield
+        finally:
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+
+    async def _beat(self) -> None:
+        while True:
+            signs = ["WATCHDOG=1"] if self._watched else []
+            signs += self._news() if self._settled else [_extension()]
+            self._send(*signs)
+            await asyncio.sleep(self._interval)
+
+    def _news(self) -> list[str]:
+        status = self._status().replace("\n", " ")
+        if status == self._told:
+            return []
+        self._told = status
+        return [f"STATUS={status}"]
+
+    def _send(self, *assignments: str) -> None:
+        if self._notifier is not None and assignments:
+            self._notifier.notify("\n".join(assignments))
+
+
+def _extension() -> str:
+    return f"EXTEND_TIMEOUT_USEC={int(EXTENSION_S * 1e6)}"
+
+
+def inherited_sockets(environ: Mapping[str, str]) -> dict[str, list[socket.socket]]:
+    """The sockets that were bound for this very process, by the name that their unit gives them
+    (`FileDescriptorName=`). To be called once; they are the caller's to close, and no child inherits them."""
+    if _number(environ, "LISTEN_PID") != os.getpid():
+        return {}
+    names = environ.get("LISTEN_FDNAMES", "").split(":")
+    found: dict[str, list[socket.socket]] = {}
+    for index in range(_number(environ, "LISTEN_FDS")):
+        name = names[index] if index < len(names) else "unknown"
+        os.set_inheritable(FIRST_INHERITED_FD + index, False)
+        found.setdefault(name, []).append(socket.socket(fileno=FIRST_INHERITED_FD + index))
+    return found
+
+
+def _number(environ: Mapping[str, str], name: str) -> int:
+    value = environ.get(name, "")
+    return int(value) if value.isascii() and value.isdecimal() else 0
