@@ -43,10 +43,33 @@ def start_daemon(ctx: Context) -> None:
     try:
         # Two callers at once start one daemon: the second waits here, then finds the first one's.
         fcntl.flock(guard, fcntl.LOCK_EX)
-        if not _answers(ctx):
+        if not _answers(ctx) and not _start_service(ctx):
             _start(ctx, logs / "daemon.log")
     finally:
         os.close(guard)
+
+
+def _start_service(ctx: Context) -> bool:
+    """Where the daemon of this home is installed as a service, it is that which is started."""
+    from synapsectl.service.manager import NoServiceManager, this_machines
+
+    try:
+        manager = this_machines(ctx.environ)
+    except NoServiceManager:
+        return False
+    if not manager.is_ours() or manager.problem() is not None:
+        return False
+    try:
+        manager.start()
+    except CtlError as error:
+        raise NoDaemon(f"the service does not start: {error}; see {manager.how_to_log()}") from None
+    deadline = time.monotonic() + START_DEADLINE
+    while not _answers(ctx):
+        if time.monotonic() > deadline:
+            raise NoDaemon(f"the service did not answer within {START_DEADLINE:g} s; see {manager.how_to_log()}")
+        time.sleep(POLL)
+    ctx.out.note("no daemon was running: started the service")
+    return True
 
 
 def _start(ctx: Context, log: Path) -> None:

@@ -32,6 +32,8 @@ VERBS = {
     "screen": Verb("screen", "an agent's screen now"),
     "profiles": Verb("profiles", "the kinds of agents that can be started"),
     "shutdown": Verb("shutdown", "stop the daemon"),
+    "install": Verb("install", "make the daemon a service of your session"),
+    "uninstall": Verb("uninstall", "remove that service"),
     "completion": Verb("completion", "a completion script for a shell"),
     "version": Verb("version", "versions of the tool and of the daemon"),
 }

@@ -197,7 +197,7 @@ class Daemon:
         handlers: dict[int, Callable[[], None]] = {
             signal.SIGTERM: lambda: stop.ask(self._keep_agents),
             signal.SIGINT: lambda: stop.ask(self._keep_agents),
-            signal.SIGHUP: lambda: log.warning("SIGHUP changes nothing: the configuration is read at the start"),
+            signal.SIGHUP: self._hung_up,
         }
         for number, handler in handlers.items():
             loop.add_signal_handler(number, handler)
@@ -206,6 +206,10 @@ class Daemon:
         finally:
             for number in handlers:
                 loop.remove_signal_handler(number)
+
+    def _hung_up(self) -> None:
+        with self._service.reloading():
+            log.warning("SIGHUP changes nothing: the configuration is read at the start")
 
 
 def prepare_directories(paths: Paths) -> None:

@@ -1,0 +1,120 @@
+"""`synapsectl install`."""
+
+import argparse
+import time
+
+from synapsectl.client import SLOW_TIMEOUT
+from synapsectl.context import Context
+from synapsectl.errors import DONE, CtlError, NoDaemon, TimedOut, UsageError
+from synapsectl.service.files import Wanted
+from synapsectl.service.manager import NoServiceManager, ServiceManager, this_machines
+from synapsectl.service.settings import Settings, gather
+from synapsectl.spawn import holds_lock
+
+__all__ = ["configure", "run"]
+
+POLL = 0.05
+"""Seconds between two looks whether the daemon that ran has ended."""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--dry-run", action="store_true", help="show what would be written, and change nothing")
+    parser.add_argument("--start", action="store_true", help="start the service, or restart it where it changed")
+
+
+def run(args: argparse.Namespace, ctx: Context) -> int:
+    if ctx.inside_agent:
+        raise UsageError("an agent installs no services")
+    manager = this_machines(ctx.environ)
+    settings = gather(ctx.paths, ctx.environ)
+    wanted = manager.files(settings)
+    changed = [file for file in wanted if not file.is_current()]
+    kept = {file.path for file in wanted}
+    gone = [file for file in manager.installed() if file.path not in kept]
+    _show(ctx, changed, gone)
+    _remarks(ctx, settings)
+    if args.dry_run:
+        return DONE
+    if problem := manager.problem():
+        raise NoServiceManager(f"{problem}; nothing was changed")
+    _put(ctx, manager, settings, changed, gone)
+    if args.start:
+        _start(ctx, manager)
+    elif manager.state().outdated:
+        ctx.out.note("the service runs as it was: 'synapsectl install --start' restarts it, its agents go on")
+    for why, command in manager.advice():
+        ctx.out.note(f"{why}: '{command}' changes that")
+    return DONE
+
+
+def _show(ctx: Context, changed: list[Wanted], gone: list[Wanted]) -> None:
+    for file in changed:
+        for line in file.diff():
+            ctx.out.line(line)
+    for file in gone:
+        for line in file.diff(removed=True):
+            ctx.out.line(line)
+    if not changed and not gone:
+        ctx.out.note("every file is as it is to be")
+
+
+def _remarks(ctx: Context, settings: Settings) -> None:
+    if settings.login.problem:
+        ctx.out.note(settings.login.problem)
+    agents: dict[str, list[str]] = {}
+    for agent in settings.agents:
+        agents.setdefault(agent.command, []).append(agent.name)
+    for program in settings.login.programs:
+        who = f"{program.name} (agent {', '.join(agents.get(program.name, []))})"
+        if program.path is None:
+            ctx.out.note(
+                f"{who} was not found by {settings.login.shell}{': ' if program.remark else ''}{program.remark}"
+            )
+        elif program.remark:
+            ctx.out.note(f"{who}: {program.remark}")
+
+
+def _put(ctx: Context, manager: ServiceManager, settings: Settings, changed: list[Wanted], gone: list[Wanted]) -> None:
+    before = manager.state()
+    if not changed and not gone and before.enabled:
+        return
+    settings.paths.logs.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for file in changed:
+        file.write()
+    for file in gone:
+        file.remove()
+    if manager.name == "launchd":
+        _let_go(ctx)  # loading ends what runs
+    manager.load()
+    ctx.out.note(f"the service is installed ({manager.name}) and starts with your session")
+
+
+def _start(ctx: Context, manager: ServiceManager) -> None:
+    state = manager.state()
+    if state.running and not state.outdated:
+        ctx.out.note(f"the service runs (pid {state.pid})")
+        return
+    if state.running:
+        manager.restart()
+    else:
+        _let_go(ctx)
+        manager.start()
+    state = manager.state()
+    if not state.running:
+        raise CtlError(f"the service is {state.words}; see {manager.how_to_log()}")
+    ctx.out.note(f"the service runs (pid {state.pid})")
+
+
+def _let_go(ctx: Context) -> None:
+    """End a daemon that no service manager started; its agents go on, and the service takes them up."""
+    try:
+        pid = ctx.client.get("/control/status").get("pid")
+        ctx.client.post("/control/shutdown", {"keep_agents": True}, timeout=SLOW_TIMEOUT)
+    except NoDaemon:
+        return
+    deadline = time.monotonic() + SLOW_TIMEOUT
+    while holds_lock(ctx):
+        if time.monotonic() > deadline:
+            raise TimedOut(f"the daemon that runs (pid {pid}) does not end")
+        time.sleep(POLL)
+    ctx.out.note(f"the daemon that ran (pid {pid}) has ended; its agents go on, under the service")

@@ -1,0 +1,1 @@
+"""The daemon as a service of this user: what is installed, where, and through which service manager."""

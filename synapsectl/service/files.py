@@ -1,0 +1,67 @@
+"""Files of an installation: compared with what is there, shown as a diff, written whole or not at all."""
+
+import contextlib
+import difflib
+import os
+import stat
+import tempfile
+from pathlib import Path
+from typing import NamedTuple
+
+from synapsectl.errors import CtlError
+
+__all__ = ["Wanted"]
+
+
+class Wanted(NamedTuple):
+    """A file as it is to be."""
+
+    path: Path
+    text: str
+    mode: int = 0o644
+
+    def current(self) -> str | None:
+        """What is there; None: nothing. Raises CtlError."""
+        try:
+            return self.path.read_text(encoding="utf-8", errors="surrogateescape")
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise CtlError(f"{self.path}: {error.strerror}") from None
+
+    def is_current(self) -> bool:
+        return self.current() == self.text and stat.S_IMODE(self.path.stat().st_mode) == self.mode
+
+    def diff(self, *, removed: bool = False) -> list[str]:
+        """Lines of a unified diff from what is there to what is wanted, or to nothing."""
+        old, new = self.current(), None if removed else self.text
+        if old == new and not self.is_current():
+            return [f"mode of {self.path} becomes {self.mode:04o}"]
+        names = [str(self.path) if text is not None else "/dev/null" for text in (old, new)]
+        before, after = ((text or "").splitlines() for text in (old, new))
+        return list(difflib.unified_diff(before, after, names[0], names[1], lineterm=""))
+
+    def write(self) -> None:
+        """Atomically and durably. Raises CtlError."""
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            handle, temporary = tempfile.mkstemp(prefix=f".{self.path.name}.", dir=self.path.parent)
+            try:
+                with os.fdopen(handle, "w", encoding="utf-8", errors="surrogateescape") as file:
+                    os.fchmod(handle, self.mode)
+                    file.write(self.text)
+                    file.flush()
+                    os.fsync(handle)
+                Path(temporary).replace(self.path)
+            except BaseException:
+                with contextlib.suppress(FileNotFoundError):
+                    Path(temporary).unlink()
+                raise
+        except OSError as error:
+            raise CtlError(f"{self.path} cannot be written: {error.strerror}") from None
+
+    def remove(self) -> None:
+        try:
+            self.path.unlink(missing_ok=True)
+        except OSError as error:
+            raise CtlError(f"{self.path} cannot be removed: {error.strerror}") from None

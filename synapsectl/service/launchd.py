@@ -1,0 +1,104 @@
+"""The service under launchd, in the domain of the user's graphical session."""
+
+import os
+import plistlib
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from xml.sax.saxutils import escape
+
+from synapsectl.errors import CtlError
+from synapsectl.service.files import Wanted
+from synapsectl.service.manager import Finished, State, run_tool
+from synapsectl.service.settings import PACKAGES, Settings, template
+from synapsed.paths import Paths
+
+__all__ = ["LABEL", "Launchd"]
+
+LABEL = "synapsed"
+LOG = "launchd.log"
+"""What the daemon says before it has its own log, or when it cannot write that."""
+
+
+class Launchd:
+    """`manager.ServiceManager` over `launchctl`. Stopping it ends the agents; a crash of the daemon does not."""
+
+    name = "launchd"
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self._environ = environ
+        home = Path(environ.get("HOME") or Path.home())
+        self._plist = home / "Library" / "LaunchAgents" / f"{LABEL}.plist"
+        self._domain = f"gui/{os.getuid()}"
+
+    def problem(self) -> str | None:
+        asked = self._launchctl("print", self._domain)
+        if asked.code == 0:
+            return None
+        return f"launchd has no session {self._domain} ({asked.err or asked.code}): log in at the screen as this user"
+
+    def files(self, settings: Settings) -> list[Wanted]:
+        variables = "\n".join(
+            f"    <key>{escape(name)}</key>\n    <string>{escape(value)}</string>"
+            for name, value in settings.variables.items()
+        )
+        values = {
+            "PYTHON": escape(settings.python),
+            "PACKAGES": escape(str(PACKAGES)),
+            "LOG": escape(str(settings.paths.logs / LOG)),
+            "VARIABLES": variables,
+        }
+        return [Wanted(self._plist, template("launchd/synapsed.plist", values), 0o600)]
+
+    def installed(self) -> list[Wanted]:
+        return [Wanted(self._plist, "")] if self._plist.exists() else []
+
+    def is_ours(self) -> bool:
+        log = str(Paths.from_environ(self._environ).logs / LOG)
+        return self._plist.exists() and plistlib.loads(self._plist.read_bytes()).get("StandardErrorPath") == log
+
+    def state(self) -> State:
+        asked = self._launchctl("print", f"{self._domain}/{LABEL}")
+        pid = re.search(r"^\s*pid = (\d+)$", asked.out, re.MULTILINE)
+        words = re.search(r"^\s*state = (.+)$", asked.out, re.MULTILINE)
+        return State(
+            installed=self._plist.exists(),
+            enabled=asked.code == 0,
+            running=pid is not None,
+            outdated=False,  # `load` starts it anew
+            pid=int(pid[1]) if pid else None,
+            words=words[1] if words else "not loaded",
+        )
+
+    def load(self) -> None:
+        """It starts as well: RunAtLoad."""
+        if self.state().enabled:
+            self._do("bootout", f"{self._domain}/{LABEL}")
+        self._do("bootstrap", self._domain, str(self._plist))
+
+    def start(self) -> None:
+        self._do("kickstart", f"{self._domain}/{LABEL}")
+
+    def restart(self) -> None:
+        """`load` has done it."""
+
+    def unload(self) -> None:
+        if self.state().enabled:
+            self._do("bootout", f"{self._domain}/{LABEL}")
+
+    def forget(self) -> None:
+        """Nothing is left to be forgotten."""
+
+    def advice(self) -> list[tuple[str, str]]:
+        return []
+
+    def how_to_log(self) -> str:
+        return "synapsed.log in the logs directory of the state"
+
+    def _do(self, *arguments: str) -> None:
+        done = self._launchctl(*arguments)
+        if done.code != 0:
+            raise CtlError(f"launchctl {' '.join(arguments)}: {done.err or done.out or done.code}")
+
+    def _launchctl(self, *arguments: str) -> Finished:
+        return run_tool(["launchctl", *arguments], self._environ)

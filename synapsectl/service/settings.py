@@ -1,0 +1,111 @@
+"""What an installation is made of: this interpreter, this package, the configuration, the login shell."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import synapsed
+from synapsectl.errors import CtlError
+from synapsectl.service.login import Login, ask_login_shell
+from synapsed.paths import Paths
+
+__all__ = [
+    "PACKAGES",
+    "Configured",
+    "Settings",
+    "env_file",
+    "gather",
+    "read_configuration",
+    "template",
+    "user_env_file",
+]
+
+PACKAGES = Path(synapsed.__file__).absolute().parent.parent
+"""Where `python -m synapsed`, started there, finds the very package that this tool belongs to."""
+
+_TEMPLATES = (Path(synapsed.__file__).parent / "_packaging", PACKAGES / "packaging")
+"""In a wheel, and in a checkout."""
+
+CHECK_TIMEOUT_S = 60.0
+
+CARRIED = ("SYNAPSED_HOME", "SYNAPSED_A2A_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME")
+"""What decides where everything lives must be the same for the service and for the person's tool."""
+
+LOCALE = ("LANG", "LC_ALL", "LC_CTYPE")
+
+
+class Configured(NamedTuple):
+    """An agent of the configuration, with its program as it stands there."""
+
+    name: str
+    profile: str
+    command: str
+    autostart: bool
+
+
+class Settings(NamedTuple):
+    paths: Paths
+    python: str
+    listen: str | None
+    """Address and port that can be bound ahead; None where any free port is asked for."""
+    agents: tuple[Configured, ...]
+    login: Login
+    variables: Mapping[str, str]
+    """The service's environment, beyond what the service manager gives."""
+
+
+def env_file(paths: Paths) -> Path:
+    """Variables of the service, written by an installation."""
+    return paths.config / "service.env"
+
+
+def user_env_file(paths: Paths) -> Path:
+    """The same, written by the person only."""
+    return paths.config / "environment"
+
+
+def gather(paths: Paths, environ: Mapping[str, str]) -> Settings:
+    """Raises CtlError where the configuration cannot be read."""
+    listen, agents = read_configuration(environ)
+    login = ask_login_shell([agent.command for agent in agents], environ)
+    variables = {"PATH": login.path}
+    variables |= {key: login.environ[key] for key in LOCALE if login.environ.get(key)}
+    variables |= {key: environ[key] for key in CARRIED if environ.get(key)}
+    return Settings(paths, sys.executable, listen, agents, login, variables)
+
+
+def read_configuration(environ: Mapping[str, str]) -> tuple[str | None, tuple[Configured, ...]]:
+    """The daemon's own judgement of its configuration; reading it takes what this tool does not import."""
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "synapsed", "check-config", "--json"],
+            env=dict(environ),
+            cwd=PACKAGES,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=CHECK_TIMEOUT_S,
+            check=False,
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        raise CtlError(f"the configuration cannot be checked: {error}") from None
+    if done.returncode != 0:
+        raise CtlError(done.stderr.strip().removeprefix("synapsed: ") or "the configuration cannot be read")
+    told = json.loads(done.stdout)
+    address, port = told["listen"]["address"], told["listen"]["port"]
+    listen = (f"[{address}]:{port}" if ":" in address else f"{address}:{port}") if port else None
+    return listen, tuple(Configured(**agent) for agent in told["agents"])
+
+
+def template(name: str, values: Mapping[str, str]) -> str:
+    """`packaging/<name>` with every `@KEY@` replaced."""
+    directory = next((place for place in _TEMPLATES if place.is_dir()), None)
+    if directory is None:
+        raise CtlError("this installation of synapsed is incomplete: the service's files are not in it")
+    text = (directory / name).read_text(encoding="utf-8")
+    for key, value in values.items():
+        text = text.replace(f"@{key}@", value)
+    return text

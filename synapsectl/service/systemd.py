@@ -1,0 +1,164 @@
+"""The service in systemd's user manager. The arrangement of the units is explained in docs/service.md."""
+
+import getpass
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from synapsectl.errors import CtlError
+from synapsectl.service.files import Wanted
+from synapsectl.service.manager import Finished, State, run_tool
+from synapsectl.service.settings import PACKAGES, Settings, env_file, template, user_env_file
+from synapsed.paths import Paths
+
+__all__ = ["SERVICE", "Systemd"]
+
+SERVICE = "synapsed.service"
+TARGET = "synapse-agents.target"
+CONTROL = "synapsed-control.socket"
+HTTP = "synapsed-http.socket"
+UNITS = (SERVICE, TARGET, CONTROL, HTTP)
+LINGER = Path("/var/lib/systemd/linger")
+
+
+class Systemd:
+    """`manager.ServiceManager` over `systemctl --user`."""
+
+    name = "systemd"
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self._environ = environ
+        self._paths = Paths.from_environ(environ)
+        home = Path(environ.get("HOME") or Path.home())
+        self._units = Path(environ.get("XDG_CONFIG_HOME") or home / ".config") / "systemd" / "user"
+
+    def problem(self) -> str | None:
+        asked = self._systemctl("show-environment")
+        if asked.code == 0:
+            return None
+        return (
+            f"systemd's user manager does not answer ({asked.err or asked.code}): log in as this user (su and sudo do "
+            f"not start it), or have an administrator run 'loginctl enable-linger {getpass.getuser()}'"
+        )
+
+    # --- files ---
+
+    def files(self, settings: Settings) -> list[Wanted]:
+        sockets = [CONTROL, *([HTTP] if settings.listen else [])]
+        values = {
+            "PYTHON": _argument(settings.python),
+            "PACKAGES": _line(PACKAGES),
+            "ENV_FILE": _line(env_file(settings.paths)),
+            "USER_ENV_FILE": _line(user_env_file(settings.paths)),
+            "CONTROL_SOCKET": _line(settings.paths.control_socket),
+            "LISTEN": settings.listen or "",
+            "SOCKETS": " ".join(sockets),
+        }
+        units = [SERVICE, TARGET, *sockets]
+        wanted = [Wanted(self._units / unit, template(f"systemd/{unit}", values)) for unit in units]
+        return [*wanted, Wanted(env_file(settings.paths), _environment(settings), 0o600)]
+
+    def installed(self) -> list[Wanted]:
+        there = [*(self._units / unit for unit in UNITS), env_file(self._paths)]
+        return [Wanted(path, "") for path in there if path.exists()]
+
+    def is_ours(self) -> bool:
+        return env_file(self._paths).exists() and (self._units / SERVICE).exists()
+
+    # --- what is asked of the manager ---
+
+    def state(self) -> State:
+        wanted = "LoadState,UnitFileState,ActiveState,SubState,MainPID,ExecMainStartTimestampMonotonic"
+        asked = self._systemctl("show", SERVICE, f"--property={wanted}")
+        told = dict(line.partition("=")[::2] for line in asked.out.splitlines())
+        active = told.get("ActiveState", "unknown")
+        pid = int(told.get("MainPID") or 0)
+        began = int(told.get("ExecMainStartTimestampMonotonic") or 0) / 1e6 + time.time() - time.monotonic()
+        return State(
+            installed=told.get("LoadState") == "loaded",
+            enabled=told.get("UnitFileState") == "enabled",
+            running=active in ("active", "reloading"),
+            outdated=pid != 0 and any(_written(file.path) > began for file in self.installed()),
+            pid=pid or None,
+            words=f"{active} ({told.get('SubState', 'unknown')})",
+        )
+
+    def load(self) -> None:
+        self._do("daemon-reload")
+        self._do("enable", SERVICE)
+
+    def start(self) -> None:
+        self._do("start", SERVICE)
+
+    def restart(self) -> None:
+        self._do("restart", SERVICE)
+
+    def unload(self) -> None:
+        there = [unit for unit in UNITS if (self._units / unit).exists()]
+        if there:
+            # The target by name as well: it would stop because nobody needs it, but that is not waited for.
+            self._do("stop", *there)
+        if SERVICE in there:
+            self._do("disable", SERVICE)
+
+    def forget(self) -> None:
+        self._do("daemon-reload")
+        self._systemctl("reset-failed", *UNITS)  # refused where there is nothing to forget
+
+    def advice(self) -> list[tuple[str, str]]:
+        user = getpass.getuser()
+        asked = run_tool(["loginctl", "show-user", user, "--property=Linger", "--value"], self._environ)
+        lingers = asked.out == "yes" if asked.code == 0 and asked.out else (LINGER / user).exists()
+        if lingers:
+            return []
+        return [("it ends when you log out, and starts when you log in", f"loginctl enable-linger {user}")]
+
+    def how_to_log(self) -> str:
+        return f"journalctl --user -u {SERVICE}"
+
+    def _do(self, *arguments: str) -> None:
+        done = self._systemctl(*arguments)
+        if done.code != 0:
+            raise CtlError(f"systemctl --user {' '.join(arguments)}: {done.err or done.out or done.code}")
+
+    def _systemctl(self, *arguments: str) -> Finished:
+        return run_tool(["systemctl", "--user", *arguments], self._environ)
+
+
+def _written(path: Path) -> float:
+    """Unix seconds; 0 where there is no such file."""
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return 0.0
+
+
+def _line(value: object) -> str:
+    """A value that takes the whole rest of its line."""
+    text = str(value)
+    if "\n" in text:
+        raise CtlError(f"a path with a line break cannot be written into a unit: {text!r}")
+    return text.replace("%", "%%")
+
+
+def _argument(value: str) -> str:
+    """A word of a command line, quoted where it must be."""
+    text = _line(value).replace("$", "$$")
+    if not any(character in text for character in " \t\"'\\;"):
+        return text
+    quoted = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{quoted}"'
+
+
+def _environment(settings: Settings) -> str:
+    lines = [
+        "# Written by 'synapsectl install', and written anew by the next one: your own variables belong into",
+        f"# {user_env_file(settings.paths)}",
+    ]
+    lines += [f"# {program.name}: {program.path or 'not found'}" for program in settings.login.programs]
+    for name, value in settings.variables.items():
+        if "\n" in value:
+            raise CtlError(f"{name} has a line break in it, which an environment file cannot hold")
+        quoted = "".join(f"\\{character}" if character in '"\\$`' else character for character in value)
+        lines.append(f'{name}="{quoted}"')
+    return "\n".join(lines) + "\n"
