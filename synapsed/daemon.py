@@ -29,7 +29,7 @@ from synapsed.api.servers import ApiServers
 from synapsed.api.token import load_or_create
 from synapsed.clock import Clock, SystemClock
 from synapsed.config import Config, load_config
-from synapsed.errors import AlreadyRunning, SynapsedError
+from synapsed.errors import AlreadyRunning, InvalidRequest, SynapsedError
 from synapsed.paths import Paths
 from synapsed.profiles import ProfileLibrary
 from synapsed.service import ServiceManager, inherited_sockets
@@ -172,7 +172,7 @@ class Daemon:
             clock=self._clock,
             timers=asyncio.get_running_loop(),
             rng=random.random,
-            on_shutdown=stop.ask,
+            on_shutdown=lambda keep_agents: self._shut_down(stop, keep_agents),
         )
         # Only matters where something fails on the way up: else the manager is closed before the listeners.
         up.push_async_callback(manager.close, keep_agents=True)
@@ -182,6 +182,14 @@ class Daemon:
         servers = ApiServers(context)
         up.push_async_callback(servers.close)
         return manager, servers
+
+    def _shut_down(self, stop: _Stop, keep_agents: bool) -> None:
+        if keep_agents and self._agent_units:
+            raise InvalidRequest(
+                "the agents of a service that has ended are ended by systemd: 'systemctl --user restart synapsed' "
+                "changes the daemon and leaves them alone"
+            )
+        stop.ask(keep_agents)
 
     async def _come_up(self, manager: Manager) -> None:
         try:

@@ -133,6 +133,9 @@ def test_a_stop_while_the_service_waits_to_be_started_again(house: House) -> Non
 def test_a_shutdown_ends_the_service_and_the_agents(house: House) -> None:
     house.up()
     house.daemon.start_agent()
+    refused = house.ctl("shutdown", "--keep-agents")
+    assert refused.code == 2
+    assert "systemctl --user restart synapsed" in refused.err
     assert house.ctl("shutdown").code == 0
     eventually(house.gone, "no process is left")
     assert house.state() == "inactive"
