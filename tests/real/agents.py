@@ -4,10 +4,10 @@ import contextlib
 import secrets
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http.client import HTTPException
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 from typing import Any
 
 import tomli_w
@@ -39,6 +39,8 @@ class RealAgent:
     daemon: Daemon
     model: Model
     prepared: Prepared
+    allowing: Event = field(default_factory=Event)
+    """Whether somebody answers its permission prompts."""
 
     @classmethod
     def start(
@@ -70,8 +72,12 @@ class RealAgent:
         return int(self.daemon.agent(self.name)["pid"])
 
     def ask(self, message: str) -> Ctl:
-        """`send --wait`."""
-        return self.daemon.ctl("send", self.name, "--wait", "--", message)
+        """`send --wait`; where somebody answers its prompts, the task's end, as that would be told."""
+        if not self.allowing.is_set():
+            return self.daemon.ctl("send", self.name, "--wait", "--", message)
+        task = self.send(message)
+        self.daemon.ended(task)
+        return self.daemon.ctl("task", task, "--wait")
 
     def ask_exactly(self, message: str) -> None:
         """Send, wait, and compare with what the model said and how often it was asked."""
@@ -104,6 +110,7 @@ class RealAgent:
 
     def allow_tools(self) -> None:
         """Answer its permission prompts with yes, from now on, as a person beside it would."""
+        self.allowing.set()
         Thread(target=self._allow, daemon=True).start()
 
     def _allow(self) -> None:
