@@ -44,7 +44,7 @@ def test_text_streams_over_a_restart(daemon: Daemon) -> None:
     """What was told before it is taken back, told again from the output, and goes on; then comes the answer."""
     daemon.start()
     daemon.start_agent()
-    task = daemon.send("lines 30\nbusy 1\nlines 3\nbusy 1\nonce")
+    task = daemon.send("lines 30\nbusy 1\nlines 3\nbusy 15\nonce")  # far longer than a restart takes
 
     def pieces(last_id: int) -> list[dict[str, Any]]:
         found = []
