@@ -19,6 +19,7 @@ __all__ = [
     "Control",
     "Delivery",
     "EventLog",
+    "LinkAlert",
     "LinkEvent",
     "LinkExited",
     "LinkObserved",
@@ -291,6 +292,18 @@ class LinkPermission:
 
 
 @dataclass(frozen=True, slots=True)
+class LinkAlert:
+    """Something is wrong around the program, for a person to mend: it `begins`, is `over`, or `happened` and left
+    nothing to mend. Codes: DISK_FULL (its output cannot be stored, so that it stands still), OUTPUT_GAP (output was
+    overwritten before it was read; `details` has `from` and `to`)."""
+
+    code: str
+    message: str
+    state: Literal["begins", "over", "happened"]
+    details: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class LinkExited:
     """The program ended; `exit_code` is negative for a signal, None where it is not known (the keeper was killed)."""
 
@@ -310,6 +323,7 @@ LinkEvent = (
     | LinkUndelivered
     | LinkSession
     | LinkPermission
+    | LinkAlert
     | LinkExited
 )
 

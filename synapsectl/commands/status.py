@@ -81,6 +81,7 @@ def _show_agent(agent: dict[str, Any], ctx: Context) -> None:
     facts = {
         "evidence": agent["evidence"],
         "error": agent.get("error"),
+        "alert": "; ".join(agent.get("alerts") or []) or None,
         "held": agent["held"],
         "until": agent.get("until"),
         "conversation": _conversation(agent.get("conversation")),

@@ -10,7 +10,16 @@ import struct
 import sys
 import time
 
-__all__ = ["become_subreaper", "descendants", "has_descendants", "parent_of", "peer_uid", "start_mark"]
+__all__ = [
+    "become_subreaper",
+    "descendants",
+    "has_descendants",
+    "is_before_boot",
+    "lived_s",
+    "parent_of",
+    "peer_uid",
+    "start_mark",
+]
 
 # Read into variables so that mypy checks both branches on every platform.
 _LINUX = sys.platform.startswith("linux")
@@ -36,6 +45,17 @@ def start_mark(pid: int) -> int | None:
     if stat is None or stat[0] in _DEAD:
         return None
     return _boot_mark() << _TICK_BITS | int(stat[_START_TIME]) & (1 << _TICK_BITS) - 1
+
+
+def is_before_boot(mark: int) -> bool:
+    """Whether `mark` is a start mark of an earlier boot. On Linux only."""
+    return mark >> _TICK_BITS != _boot_mark()
+
+
+def lived_s(mark: int) -> float:
+    """Seconds since a process of this boot started, by the clock that nobody sets. On Linux only."""
+    ticks = mark & (1 << _TICK_BITS) - 1
+    return time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK")
 
 
 def parent_of(pid: int) -> int | None:

@@ -194,6 +194,8 @@ class Conversation(BaseModel):
 class AgentDetail(AgentView):
     """`status --json A`."""
 
+    alerts: list[str] = []
+    """What is wrong with it and stands until it is mended, for people."""
     conversation: Conversation | None = None
     prompt: Prompt | None = None
     screen: str = ""

@@ -11,10 +11,11 @@ from typing import Any, Literal
 
 from synapsed.clock import Clock
 from synapsed.config import UsageLimitPolicy
-from synapsed.errors import NotReady, NotWaiting, SynapsedError, TaskNotCancelable
+from synapsed.errors import NotReady, NotWaiting, StoreError, SynapsedError, TaskNotCancelable
 from synapsed.interfaces import (
     AgentLink,
     Attachment,
+    LinkAlert,
     LinkExited,
     LinkObserved,
     LinkPermission,
@@ -32,6 +33,7 @@ from synapsed.model.records import AgentRecord, TurnRecord
 from synapsed.model.task import Prompt, Task, TaskState
 from synapsed.profiles import Profile
 from synapsed.supervisor import letters
+from synapsed.supervisor.alerts import Alerts
 from synapsed.supervisor.approvals import Answer, Approvals, Wait
 from synapsed.supervisor.desk import Desk
 from synapsed.supervisor.inbox import Fact
@@ -113,6 +115,7 @@ class Agent:
         self._approvals = Approvals(
             record.id, name=record.name, profile=lambda: self.profile, policy=policy, store=store
         )
+        self.alerts = Alerts()
         self._seen: LinkObserved | None = None
         self._since = record.changed_at or record.created_at
         self._last_screen = ""
@@ -225,6 +228,11 @@ class Agent:
         await self.adopt()
         await (await self._shell.call(self.program.stop))
 
+    async def suspend(self) -> None:
+        """As `stop`, but the next daemon starts it again."""
+        await self.adopt()
+        await (await self._shell.call(self.program.suspend))
+
     async def restart(self) -> None:
         await self.adopt()
         await self._shell.call(lambda: self.usage.forget("restarted"))
@@ -301,10 +309,10 @@ class Agent:
 
     # --- ProgramOwner ---
 
-    def settle(self, exited: LinkExited, *, found_dead: bool) -> Commit | None:
+    def settle(self, exited: LinkExited, *, interrupted: bool) -> Commit | None:
         if (link := self.program.last_link) is not None:
             self._last_screen = link.screen_text(SCREEN_KEPT)
-        return self.desk.settle(exited, code="INTERRUPTED" if found_dead else "AGENT_EXITED")
+        return self.desk.settle(exited, code="INTERRUPTED" if interrupted else "AGENT_EXITED")
 
     def settled(self, commit: Commit) -> None:
         self.desk.believe(commit)
@@ -327,6 +335,7 @@ class Agent:
         self._since = self._clock.wall()
         if self.state is not ProcessState.RUNNING:
             self._seen = None
+            self.alerts.clear()
             self.desk.program_gone()
         self._changed(self)
 
@@ -343,6 +352,8 @@ class Agent:
                 await self._observed(seen)
             case LinkPermission(asked):
                 self._shell.spawn(self._reply(fact.link, asked))
+            case LinkAlert() as alert:
+                await self._alert(alert)
             case LinkExited() as exited:
                 await self.program.exited(exited)
             case LinkSession(conversation):
@@ -352,6 +363,15 @@ class Agent:
                     await self._saw(Activity.BUSY)
                 await self.desk.handle(event, fact.link)
                 self._changed(self)
+
+    async def _alert(self, alert: LinkAlert) -> None:
+        """It may be the database's disk that is full: what cannot be written now is shown all the same."""
+        told = self.alerts.told(alert)
+        try:
+            await self._store.commit(events=[NewEvent(self.id, told)])
+        except StoreError as error:
+            self._shell.log.warning("an alert could not be recorded", alert=told.message, error=error.message)
+        self._changed(self)
 
     async def _reply(self, link: AgentLink, asked: PermissionAsked) -> None:
         answer = await self.decide(asked.event, asked.told)

@@ -22,7 +22,7 @@ import ptyprocess
 import synapsed.keeper
 from synapsed.config import Limits
 from synapsed.errors import LaunchError, ProgramNotFound
-from synapsed.keeper.processes import start_mark
+from synapsed.keeper.processes import is_before_boot, lived_s, start_mark
 from synapsed.keeper.spec import FORMAT
 
 __all__ = [
@@ -32,6 +32,8 @@ __all__ = [
     "LaunchedKeeper",
     "Launcher",
     "ProcessLauncher",
+    "age_of",
+    "before_boot",
     "find_keepers",
     "keeper_command",
     "launch_error",
@@ -47,6 +49,9 @@ SWEEP_TIMEOUT_S = 5.0
 
 SWEEP_POLL_S = 0.005
 """Between two looks at them, in a thread of their own."""
+
+# Read into a variable so that mypy checks both branches on every platform.
+_LINUX = sys.platform.startswith("linux")
 
 _SPAWN_ERRORS = {"program_not_found": ProgramNotFound}
 
@@ -231,6 +236,20 @@ def find_keepers(addresses: Iterable[KeeperAddress]) -> dict[str, bool]:
         address.launch_id: start_mark(address.keeper_pid) == address.keeper_start and address.socket_path.exists()
         for address in addresses
     }
+
+
+def before_boot(keeper_start: int) -> bool:
+    """Whether a process with that start mark ran before the machine was started."""
+    if _LINUX:
+        return is_before_boot(keeper_start)
+    return keeper_start < psutil.boot_time()
+
+
+def age_of(pid: int, start: int) -> float | None:
+    """Seconds that the process lives, by a clock that nobody sets; None where there is none, or it is gone."""
+    if not _LINUX or start_mark(pid) != start:
+        return None
+    return max(0.0, lived_s(start))
 
 
 async def sweep_launch(launch_id: str) -> int:

@@ -4,11 +4,11 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from synapsed.config import Limits
-from synapsed.interfaces import AgentLink
+from synapsed.interfaces import AgentLink, LinkExited
 from synapsed.model.records import AgentRecord, LaunchRecord
 from synapsed.profiles import Profile
 
-__all__ = ["LaunchPlan", "LinkFactory", "Timer", "Timers"]
+__all__ = ["Ended", "LaunchPlan", "LinkFactory", "Timer", "Timers"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +22,15 @@ class LaunchPlan:
     conversation: str | None = None
     resumed: bool = False
     limits: Limits = field(default_factory=Limits)
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a program ended whose keeper is gone. `taken_down`: not by itself, but by a reboot or by whoever stops
+    services, so that it is to be started again whatever its restart policy says."""
+
+    exited: LinkExited
+    taken_down: bool
 
 
 class LinkFactory(Protocol):
@@ -38,6 +47,10 @@ class LinkFactory(Protocol):
         `record.launch` is None where the daemon was killed between a launch and its recording: the agent's directory
         says whether there is a keeper. A program that ended while nobody looked is told by LinkExited after `open`.
         """
+        ...
+
+    async def ended(self, record: AgentRecord) -> Ended:
+        """What is known of the end of the launch of `record`, which could not be adopted."""
         ...
 
     async def sweep(self, launch: LaunchRecord) -> int:

@@ -161,11 +161,13 @@ class Manager:
         self._tidy_again()
 
     async def autostart(self) -> None:
-        """Start the configured agents that say so; one that cannot be started is retried by its policy."""
+        """Start the agents that ran when the last daemon ended them, and the configured ones that say so; one that
+        cannot be started is retried by its policy."""
         wanted = [
             agent
             for agent in self._agents.values()
-            if agent.state not in LIVE_STATES and self._roster.config_of(agent.record).autostart
+            if agent.program.wanted
+            or (agent.state not in LIVE_STATES and self._roster.config_of(agent.record).autostart)
         ]
         await self._each(lambda agent: agent.start(), wanted)
 
@@ -178,7 +180,7 @@ class Manager:
             if timer is not None:
                 timer.cancel()
         if not keep_agents:
-            await self._each(lambda agent: agent.stop(), self._agents.values())
+            await self._each(lambda agent: agent.suspend(), self._agents.values())
         await self._each(lambda agent: agent.close(), self._agents.values())
         for task in list(self._background):
             await asyncio.wait([task])

@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import functools
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from synapsed.clock import Clock
 from synapsed.errors import AgentError, NotReady, SynapsedError
@@ -21,7 +21,7 @@ from synapsed.model.records import AgentRecord, LaunchRecord
 from synapsed.profiles import Profile
 from synapsed.supervisor import conversations
 from synapsed.supervisor.lifecycle import Lifecycle, ProcessEvent
-from synapsed.supervisor.links import LaunchPlan, LinkFactory, Timer
+from synapsed.supervisor.links import Ended, LaunchPlan, LinkFactory, Timer
 from synapsed.supervisor.restart import Decision, GiveUp, Rest, RestartState, Retry
 from synapsed.supervisor.shell import Shell
 from synapsed.supervisor.turns import Commit, describe_exit
@@ -35,8 +35,9 @@ LIVE_STATES = frozenset({ProcessState.STARTING, ProcessState.RUNNING, ProcessSta
 class ProgramOwner(Protocol):
     """What a program tells its agent. All are called in the shell."""
 
-    def settle(self, exited: LinkExited, *, found_dead: bool) -> Commit | None:
-        """What becomes of the turn in flight; committed together with the exit."""
+    def settle(self, exited: LinkExited, *, interrupted: bool) -> Commit | None:
+        """What becomes of the turn in flight; committed together with the exit. `interrupted`: the program did not end
+        by itself, it was taken down with its keeper, by a reboot, by the daemon's own end."""
         ...
 
     def settled(self, commit: Commit) -> None:
@@ -89,9 +90,16 @@ class Program:
         self._timer: Timer | None = None
         self._sweeping: asyncio.Task[None] | None = None
         self._start_again = False
+        self._suspending = False
+        """The daemon ends, and the program with it."""
         self._waiters: list[asyncio.Future[None]] = []
         self.reason = record.failure or ""
         """Why the process is in its state, for people."""
+
+    @property
+    def wanted(self) -> bool:
+        """It is stopped although it is to run: it ended with the last daemon."""
+        return self.state is ProcessState.STOPPED and self.record.desired == "running"
 
     @property
     def state(self) -> ProcessState:
@@ -148,8 +156,19 @@ class Program:
         await self._move(ProcessEvent.STOP, reason="a new conversation was asked for", desired="running", **fields)
         self._end()
 
-    async def stop(self, *, again: bool = False) -> asyncio.Future[None]:
-        """End it and all it started; `again` starts it anew when it is gone."""
+    async def suspend(self) -> asyncio.Future[None]:
+        """End it and all it started with the daemon, to be started again with the next one."""
+        if self.state in (ProcessState.STOPPED, ProcessState.EXITED):
+            return _done()
+        self._suspending = self.record.desired == "running"
+        return await self.stop(desired=self.record.desired)
+
+    async def stop(
+        self, *, again: bool = False, desired: Literal["running", "stopped"] | None = None
+    ) -> asyncio.Future[None]:
+        """End it and all it started; `again` starts it anew when it is gone. `desired` is what the next daemon finds
+        wanted: with `again` that it runs, else that it does not, if nothing is said."""
+        desired = desired or ("running" if again else "stopped")
         self._start_again = again
         match self.state:
             case ProcessState.STOPPED:
@@ -157,16 +176,16 @@ class Program:
                     return await self.start()
                 return _done()
             case ProcessState.STARTING:
-                await self._move(ProcessEvent.STOP, reason="to be stopped once started", desired=_desired(again))
+                await self._move(ProcessEvent.STOP, reason="to be stopped once started", desired=desired)
             case ProcessState.RUNNING:
-                await self._move(ProcessEvent.STOP, reason="being stopped", desired=_desired(again))
+                await self._move(ProcessEvent.STOP, reason="being stopped", desired=desired)
                 if self._open:
                     self._end()
             case ProcessState.STOPPING:
                 pass
             case _:
                 self._cancel_timer()
-                await self._move(ProcessEvent.STOP, reason="stopped", desired=_desired(again))
+                await self._move(ProcessEvent.STOP, reason="stopped", desired=desired)
                 return await self.start() if again else _done()
         return self._waiter()
 
@@ -201,7 +220,7 @@ class Program:
     async def exited(self, exited: LinkExited) -> None:
         """The running program ended by itself."""
         if self.state is ProcessState.RUNNING:
-            await self._exit(exited, found_dead=False)
+            await self._exit(exited)
 
     async def session(self, conversation: str) -> None:
         """The program told its conversation's id."""
@@ -267,7 +286,8 @@ class Program:
         except (SynapsedError, OSError) as error:
             self._shell.log.warning("the program could not be adopted", error=str(error))
         if link is None:
-            await self._shell.call(self._found_dead, internal=True)
+            ended = await self._factory.ended(self.record)
+            await self._shell.call(lambda: self._found_dead(ended), internal=True)
             return
         resumed = self.record.launch is not None and self.record.launch.resumed
         launch = link.launch.model_copy(update={"resumed": resumed})
@@ -321,45 +341,53 @@ class Program:
         if self.state is ProcessState.STOPPING:
             await self._gone(lost)
         elif self.state is ProcessState.RUNNING:
-            await self._exit(lost, found_dead=False)
+            await self._exit(lost)
 
     async def _launch_failed(self, error: SynapsedError) -> None:
         if self.state is ProcessState.STOPPING:
             await self._gone(LinkExited(None, error.message))
             return
         waiters, self._waiters = self._waiters, []
-        await self._decide(ProcessEvent.LAUNCH_FAILED, LinkExited(None, error.message), found_dead=False)
+        await self._decide(ProcessEvent.LAUNCH_FAILED, LinkExited(None, error.message))
         for waiter in waiters:
             if not waiter.done():
                 waiter.set_exception(error)
 
-    async def _found_dead(self) -> None:
-        """Neither the keeper nor its exit record was left."""
-        exited = LinkExited(None, "it was gone when the daemon came back")
+    async def _found_dead(self, ended: Ended) -> None:
+        """The keeper is gone."""
         if self.state is ProcessState.STOPPING:
-            await self._gone(exited)
+            await self._gone(ended.exited)
         else:
-            await self._exit(exited, found_dead=True)
+            await self._exit(ended.exited, found_dead=ended)
 
-    async def _exit(self, exited: LinkExited, *, found_dead: bool) -> None:
+    async def _exit(self, exited: LinkExited, *, found_dead: Ended | None = None) -> None:
         if exited.exit_code is None:
             self._sweep()
         launch = self.record.launch
         refused = exited.exit_code is not None and exited.exit_code >= 0  # a signal is no refusal
-        unresumable = launch is not None and launch.resumed and refused and not self._ready_seen and not found_dead
+        unresumable = launch is not None and launch.resumed and refused and not self._ready_seen and found_dead is None
         await self._decide(ProcessEvent.EXITED, exited, found_dead=found_dead, unresumable=unresumable)
         self._wake()
         await self._close_link()
 
     async def _decide(
-        self, event: ProcessEvent, exited: LinkExited, *, found_dead: bool, unresumable: bool = False
+        self,
+        event: ProcessEvent,
+        exited: LinkExited,
+        *,
+        found_dead: Ended | None = None,
+        unresumable: bool = False,
     ) -> None:
         now = self._clock.monotonic()
         uptime = now - self._launched_at if event is ProcessEvent.EXITED else 0.0
-        decision = self._restart.exited(exited.exit_code, now=now, uptime=uptime)
+        if found_dead is not None and found_dead.taken_down:
+            decision: Decision = Retry(0.0)  # it did not end, it was ended: that is nothing for the policy
+        else:
+            decision = self._restart.exited(exited.exit_code, now=now, uptime=uptime)
         how = describe_exit(exited)
         then, reason = _told(decision, how)
-        settled = self._owner.settle(exited, found_dead=found_dead)
+        interrupted = found_dead is not None and (found_dead.taken_down or exited.exit_code is None)
+        settled = self._owner.settle(exited, interrupted=interrupted)
         alerts: list[AgentAlert] = []
         changes: dict[str, Any] = {"last_exit": exited.exit_code, "failure": how}
         if unresumable:
@@ -400,7 +428,7 @@ class Program:
     async def _gone(self, exited: LinkExited) -> None:
         if exited.exit_code is None:
             self._sweep()
-        settled = self._owner.settle(exited, found_dead=False)
+        settled = self._owner.settle(exited, interrupted=self._suspending)
         await self._shell.persist(
             lambda: self._move(
                 ProcessEvent.GONE,
@@ -519,10 +547,6 @@ def _told(decision: Decision, how: str) -> tuple[tuple[ProcessEvent, ...], str]:
         case GiveUp():
             message = f"{how}; ended {decision.exits} times in a row, trying again in {decision.delay:.0f} s"
             return (ProcessEvent.GIVE_UP,), message
-
-
-def _desired(again: bool) -> str:
-    return "running" if again else "stopped"
 
 
 def _done() -> asyncio.Future[None]:

@@ -12,19 +12,31 @@ from synapsed.channels.factory import side_channels
 from synapsed.channels.injection import LaunchContext, free_port, needs_port, plan, prepare, without_nesting
 from synapsed.clock import Clock
 from synapsed.errors import KeeperLost
-from synapsed.interfaces import Store
+from synapsed.interfaces import LinkExited, Store
 from synapsed.model.records import AgentRecord, LaunchRecord
 from synapsed.paths import Paths
 from synapsed.profiles import Profile
-from synapsed.supervisor.keeper_client import KeeperClient
-from synapsed.supervisor.launchers import KeeperAddress, Launcher, LaunchSpec, find_keepers, sweep_launch
-from synapsed.supervisor.links import LaunchPlan
+from synapsed.supervisor.keeper_client import ExitRecord, KeeperClient
+from synapsed.supervisor.launchers import (
+    KeeperAddress,
+    Launcher,
+    LaunchSpec,
+    age_of,
+    before_boot,
+    find_keepers,
+    sweep_launch,
+)
+from synapsed.supervisor.links import Ended, LaunchPlan
 from synapsed.supervisor.pty_link import PtyLink
 
 __all__ = ["PtyLinkFactory"]
 
 LAUNCH_FILE = "launch.json"
 """In the agent's directory, from before the launch on: what a daemon needs that was killed before it recorded it."""
+
+
+EXIT_FILE = "exit.json"
+"""In the agent's directory, by the keeper."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +104,23 @@ class PtyLinkFactory:
             context = await asyncio.to_thread(LaunchContext.load, agent_dir)
         except (OSError, ValueError):
             context = None
-        return await self._link(record, profile, launched, context)
+        return await self._link(record, profile, self._dated(launched), context)
+
+    async def ended(self, record: AgentRecord) -> Ended:
+        launch, told = record.launch, None
+        if launch is not None:
+            told = await asyncio.to_thread(_exit_record, self.paths.agent(record.id), launch.launch_id)
+        if told is not None:
+            how = "it was stopped from outside" if told.stopped else "it ended while no daemon looked"
+            return Ended(LinkExited(told.exit_code, how), taken_down=told.stopped)
+        if launch is not None and before_boot(launch.keeper_start):
+            return Ended(LinkExited(None, "the machine was restarted"), taken_down=True)
+        return Ended(LinkExited(None, "it was gone when the daemon came back"), taken_down=False)
+
+    def _dated(self, launched: LaunchRecord) -> LaunchRecord:
+        """With a start that counts back from now: the wall clock may have been set since it was recorded."""
+        age = age_of(launched.keeper_pid, launched.keeper_start)
+        return launched if age is None else launched.model_copy(update={"started_at": self.clock.wall() - age})
 
     async def sweep(self, launch: LaunchRecord) -> int:
         return await sweep_launch(launch.launch_id)
@@ -132,6 +160,15 @@ class PtyLinkFactory:
             spool_start=hello.launch_start,
             started_at=hello.started_at,
         )
+
+
+def _exit_record(agent_dir: Path, launch_id: str) -> ExitRecord | None:
+    """What the keeper of that launch left behind, if it came to that."""
+    try:
+        record = ExitRecord.from_json(json.loads((agent_dir / EXIT_FILE).read_bytes()))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return record if record.launch_id == launch_id else None
 
 
 def _note(agent_dir: Path, launch_id: str, socket: Path) -> None:

@@ -18,6 +18,7 @@ from synapsed.errors import KeeperLost, NotWaiting, PromptChanged, SynapsedError
 from synapsed.interfaces import (
     Attachment,
     Delivery,
+    LinkAlert,
     LinkEvent,
     LinkExited,
     LinkObserved,
@@ -150,6 +151,8 @@ class PtyLink:
         client = await KeeperClient.connect(self._launch.socket, on_event=self._on_event)
         self._client = client
         self._catch_up_to = client.hello.spool_end
+        if client.hello.alert is not None:
+            self._disk(client.hello.alert, full=True)
         size = (client.hello.cols, client.hello.rows)
         screen = self._observer.screen.snapshot()
         # The keeper's size is the truth: a resize may have come between the checkpoint and the daemon's end.
@@ -207,14 +210,26 @@ class PtyLink:
                 self._on_output(event)
             case Gap():
                 self._observer.skip(event.end)
-                log.warning("output was overwritten", agent=self._agent_id, start=event.start, end=event.end)
+                self._gap(event)
             case Exited():
                 self._finish(event.record.exit_code, "the program ended")
             case Alert():
-                log.warning("keeper alert", agent=self._agent_id, code=event.code, active=event.active)
+                self._disk(event.message, full=event.active)
             case Lost() if not self._closing and not self._finishing:
                 self._finishing = True
                 self._spawn(self._keeper_lost(event.reason))
+
+    def _gap(self, gap: Gap) -> None:
+        told = {"from": gap.start, "to": gap.end}
+        log.warning("output was overwritten", agent=self._agent_id, **told)
+        message = f"{gap.end - gap.start} bytes of output were overwritten before they were read"
+        self._emit(LinkAlert("OUTPUT_GAP", message, "happened", told))
+
+    def _disk(self, message: str, *, full: bool) -> None:
+        """Of the keeper's alerts there is one kind."""
+        log.warning("keeper alert", agent=self._agent_id, message=message, active=full)
+        text = f"{message}: the program stands still until there is space" if full else "its output is stored again"
+        self._emit(LinkAlert("DISK_FULL", text, "begins" if full else "over"))
 
     def _on_output(self, output: Output) -> None:
         now = self._clock.monotonic()

@@ -61,6 +61,7 @@ def detail_of(agent: Agent, endpoint: str) -> AgentDetail:
     screen = agent.screen_text()[-DETAIL_SCREEN:]
     return AgentDetail(
         **_fields(agent, endpoint),
+        alerts=agent.alerts.standing,
         conversation=_conversation(agent),
         prompt=agent.prompt,
         screen=screen,

@@ -140,6 +140,11 @@ def test_sigterm_ends_the_agents_too(daemon: Daemon) -> None:
     assert not daemon.socket.exists()
     assert list((daemon.home / "a2a" / "registry").iterdir()) == []
     daemon.start()
+    again = daemon.ready()
+    assert again["pid"] != pid
+    daemon.ctl("stop", "dummy")
+    assert daemon.signal(signal.SIGTERM) == 0
+    daemon.start()
     assert daemon.agent()["state"] == "stopped"
 
 

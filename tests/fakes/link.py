@@ -24,7 +24,7 @@ from synapsed.model.facts import PermissionAsked
 from synapsed.model.records import AgentRecord, LaunchRecord, TurnRecord
 from synapsed.model.task import Prompt
 from synapsed.profiles import Profile
-from synapsed.supervisor.links import LaunchPlan
+from synapsed.supervisor.links import Ended, LaunchPlan
 
 __all__ = ["FakeLink", "FakeLinkFactory"]
 
@@ -185,6 +185,8 @@ class FakeLinkFactory:
         """Launch by agent's id: programs that a new daemon finds."""
         self.dead: dict[str, LinkExited] = {}
         """Exits that a new daemon learns of, by agent's id."""
+        self.taken_down = False
+        """Whether those that are gone were taken down by a reboot."""
         self.swept: list[str] = []
         self.refuse: SynapsedError | None = None
         self.gate: asyncio.Future[None] | None = None
@@ -221,6 +223,9 @@ class FakeLinkFactory:
         link = self._link(launch)
         link.exit = self.dead.get(record.id)
         return link
+
+    async def ended(self, record: AgentRecord) -> Ended:
+        return Ended(LinkExited(None, "it was gone when the daemon came back"), self.taken_down)
 
     async def sweep(self, launch: LaunchRecord) -> int:
         self.swept.append(launch.launch_id)

@@ -8,17 +8,20 @@ import signal
 import stat
 import subprocess
 import sys
+import time
 from pathlib import Path
 
+import psutil
 import pytest
 
 from synapsed.errors import KeeperLost, LaunchError, ProgramNotFound
-from synapsed.keeper.processes import start_mark
+from synapsed.keeper.processes import is_before_boot, lived_s, start_mark
 from synapsed.keeper.spool import SpoolReader
 from synapsed.supervisor.keeper_client import KeeperBusy, KeeperClient, KeeperRefused, Output
 from synapsed.supervisor.launchers import (
     KeeperAddress,
     ProcessLauncher,
+    age_of,
     find_keepers,
     keeper_command,
     private_directory,
@@ -625,6 +628,17 @@ async def test_another_process_with_the_same_pid_is_no_keeper(lab: Lab) -> None:
     keeper = await lab.shell("cat")
     other = KeeperAddress(keeper.launch_id, keeper.socket_path, os.getpid(), keeper.keeper_start)
     assert find_keepers([other]) == {keeper.launch_id: False}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="marks hold the boot on Linux only")
+def test_a_start_mark_tells_the_boot_and_the_age() -> None:
+    mark = start_mark(os.getpid())
+    assert mark is not None
+    assert not is_before_boot(mark)
+    assert is_before_boot(mark ^ 1 << 40)
+    assert abs(lived_s(mark) - (time.time() - psutil.Process().create_time())) < 60
+    assert age_of(os.getpid(), mark) is not None
+    assert age_of(os.getpid(), mark + 1) is None
 
 
 def test_a_zombie_has_no_start_mark() -> None:
