@@ -28,7 +28,7 @@ SIZES = [(20, 10), (60, 10), (40, 5), (40, 20), (33, 7), (40, 10)]
 @pytest.fixture
 def folder() -> Iterator[Path]:
     """A short path: sockets have at most a hundred characters or so."""
-    with tempfile.TemporaryDirectory(prefix="tm") as name:
+    with tempfile.TemporaryDirectory(prefix="tm", dir="/tmp") as name:
         yield Path(name)
 
 

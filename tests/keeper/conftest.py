@@ -115,7 +115,7 @@ class Lab:
 @pytest.fixture
 async def lab() -> AsyncIterator[Lab]:
     # Not tmp_path: its name is too long for a Unix socket on some systems.
-    root = Path(tempfile.mkdtemp(prefix="keeper-"))
+    root = Path(tempfile.mkdtemp(prefix="keeper-", dir="/tmp"))
     laboratory = Lab(root)
     try:
         yield laboratory
