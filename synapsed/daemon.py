@@ -96,6 +96,7 @@ class Daemon:
         stop = _Stop(self._keep_agents)
         async with AsyncExitStack() as up:
             up.enter_context(lock_home(self._paths))
+            up.callback(_remove_stand_in, self._paths)
             await up.enter_async_context(self._service.beating())
             config = await asyncio.to_thread(load_config, self._paths)
             manager, servers = await self._build(up, config, stop)
@@ -231,6 +232,14 @@ def prepare_directories(paths: Paths) -> None:
         paths.keeper_sockets,
     ):
         private_directory(directory)
+
+
+def _remove_stand_in(paths: Paths) -> None:
+    """Where the sockets had to go elsewhere (see `Paths.sockets`) nothing of that stays, unless keepers live there."""
+    if paths.sockets != paths.run:
+        for directory in (paths.keeper_sockets, paths.sockets):
+            with contextlib.suppress(OSError):
+                directory.rmdir()
 
 
 @contextlib.contextmanager

@@ -148,6 +148,20 @@ def test_sigterm_ends_the_agents_too(daemon: Daemon) -> None:
     assert daemon.agent()["state"] == "stopped"
 
 
+def test_a_home_too_deep_for_sockets(tmp_path: Path) -> None:
+    """They go into a short directory of their own, of which nothing stays."""
+    daemon = Daemon(tmp_path / ("deep" * 20), config=ANY_PORTS).start()
+    try:
+        elsewhere = daemon.socket.parent
+        assert not elsewhere.is_relative_to(tmp_path)
+        assert elsewhere.stat().st_mode & 0o077 == 0
+        daemon.start_agent()
+        assert daemon.ended(daemon.send("hello"))["status"] == "completed"
+    finally:
+        assert daemon.end() == 0
+    assert not elsewhere.exists()
+
+
 def test_keep_agents(daemon: Daemon) -> None:
     daemon.start("--keep-agents")
     pid = (daemon.start_agent())["pid"]
