@@ -34,6 +34,7 @@ VERBS = {
     "shutdown": Verb("shutdown", "stop the daemon"),
     "install": Verb("install", "make the daemon a service of your session"),
     "uninstall": Verb("uninstall", "remove that service"),
+    "doctor": Verb("doctor", "is everything as it should be, and what mends it"),
     "completion": Verb("completion", "a completion script for a shell"),
     "version": Verb("version", "versions of the tool and of the daemon"),
 }

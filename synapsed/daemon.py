@@ -97,6 +97,7 @@ class Daemon:
         async with AsyncExitStack() as up:
             up.enter_context(lock_home(self._paths))
             up.callback(_remove_stand_in, self._paths)
+            up.callback(self._service.close)
             await up.enter_async_context(self._service.beating())
             config = await asyncio.to_thread(load_config, self._paths)
             manager, servers = await self._build(up, config, stop)

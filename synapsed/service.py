@@ -58,6 +58,12 @@ class ServiceManager:
         self._settled = False
         self._send("STOPPING=1", "STATUS=ending", _extension())
 
+    def close(self) -> None:
+        """Nothing more is told."""
+        if self._notifier is not None:
+            self._notifier.socket.close()
+            self._notifier = None
+
     @contextlib.contextmanager
     def reloading(self) -> Iterator[None]:
         """The configuration is read again; the service counts as ready again afterwards, however that went."""

@@ -1,0 +1,1 @@
+"""What `synapsectl doctor` looks at."""

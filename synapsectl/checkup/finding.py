@@ -1,0 +1,37 @@
+"""What a check found."""
+
+import shlex
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+__all__ = ["NOTE", "OK", "WRONG", "Finding", "command"]
+
+OK = "ok"
+NOTE = "note"
+"""Not wrong, but worth knowing, or a matter of taste."""
+WRONG = "wrong"
+
+
+class Finding(NamedTuple):
+    """`mend` is the command, or what to do, that makes it OK."""
+
+    what: str
+    status: str
+    detail: str
+    mend: str = ""
+
+    def document(self) -> dict[str, Any]:
+        return {"check": self.what, "status": self.status, "detail": self.detail, "mend": self.mend or None}
+
+
+def command(*words: object) -> str:
+    """A command line that can be pasted into a shell."""
+    return shlex.join(str(word) for word in _flat(words))
+
+
+def _flat(words: Iterable[object]) -> Iterable[object]:
+    for word in words:
+        if isinstance(word, list | tuple):
+            yield from word
+        else:
+            yield word

@@ -1,0 +1,188 @@
+"""The daemon itself and what it keeps: sockets, permissions, disk, keepers, the registry."""
+
+import json
+import os
+import shutil
+import socket
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from synapsectl.checkup.finding import NOTE, OK, WRONG, Finding, command
+from synapsectl.context import Context
+from synapsectl.errors import CtlError, NoDaemon
+from synapsectl.service.settings import env_file, user_env_file
+from synapsectl.spawn import holds_lock
+from synapsed import __version__
+
+__all__ = ["look_inside"]
+
+DISK_MIN = 1 << 30
+"""Bytes free below which spools of a few agents may fill the disk: a spool keeps 64 MiB and more."""
+
+CONNECT_TIMEOUT_S = 5.0
+
+
+def look_inside(ctx: Context) -> Iterator[Finding]:
+    agents: list[dict[str, Any]] | None = None
+    status: dict[str, Any] = {}
+    stale = _stale(ctx)  # before anything is asked: the daemon sweeps when it lists
+    try:
+        status = ctx.client.get("/control/status")
+        agents = ctx.client.get("/agents")
+    except NoDaemon as error:
+        yield _no_daemon(ctx, error)
+    except CtlError as error:
+        yield Finding("daemon", WRONG, f"it answers, but not what was asked: {error}", "synapsectl shutdown")
+    else:
+        yield _daemon(status, len(agents or ()))
+    yield from _sockets(ctx)
+    yield from _permissions(ctx)
+    yield from _disk(ctx)
+    yield from _keepers(ctx, agents)
+    if "/synapsed.service" in _cgroup(status.get("pid")):
+        yield from _outsiders(agents or [])
+    yield _registry(ctx, stale, daemon=agents is not None)
+
+
+def _no_daemon(ctx: Context, error: NoDaemon) -> Finding:
+    if holds_lock(ctx):
+        pid = ctx.paths.lock.read_text(encoding="ascii", errors="replace").strip()
+        return Finding("daemon", WRONG, f"pid {pid} holds the lock, but does not answer: {error}", f"kill {pid}")
+    return Finding("daemon", NOTE, "none runs", "synapsectl start PROFILE")
+
+
+def _daemon(status: dict[str, Any], agents: int) -> Finding:
+    detail = f"pid {status['pid']}, version {status['version']}, at {', '.join(status['listen'])}, {agents} agents"
+    if status["version"] != __version__:
+        mend = "systemctl --user restart synapsed, or synapsectl shutdown --keep-agents"
+        return Finding("daemon", WRONG, f"{detail}; this tool is {__version__}", mend)
+    return Finding("daemon", OK, detail)
+
+
+def _sockets(ctx: Context) -> Iterator[Finding]:
+    path = ctx.paths.control_socket
+    try:
+        info = path.lstat()
+    except FileNotFoundError:
+        return
+    if info.st_uid != os.getuid() or not stat.S_ISSOCK(info.st_mode):
+        yield Finding("control socket", WRONG, f"{path} is no socket of yours", command("rm", path))
+    elif not _listens(path):
+        yield Finding("control socket", NOTE, f"{path} is left over; the next daemon replaces it", command("rm", path))
+    else:
+        yield Finding("control socket", OK, str(path))
+
+
+def _permissions(ctx: Context) -> Iterator[Finding]:
+    """Nobody else may enter or read any of it."""
+    paths = ctx.paths
+    private = [paths.state, paths.run, paths.sockets, paths.token, paths.database, paths.control_socket]
+    private += [env_file(paths), user_env_file(paths)]
+    wrong = 0
+    for path in dict.fromkeys(private):
+        try:
+            info = path.lstat()
+        except FileNotFoundError:
+            continue
+        if info.st_uid != os.getuid():
+            wrong += 1
+            yield Finding(
+                "permissions", WRONG, f"{path} is not yours", command("sudo", "chown", "-R", os.getuid(), path)
+            )
+        elif info.st_mode & 0o077:
+            wrong += 1
+            mode = stat.S_IMODE(info.st_mode)
+            yield Finding("permissions", WRONG, f"{path} is open to others ({mode:04o})", command("chmod", "go=", path))
+    if not wrong:
+        yield Finding("permissions", OK, "state and sockets are yours alone")
+
+
+def _disk(ctx: Context) -> Iterator[Finding]:
+    place = next((path for path in (ctx.paths.state, *ctx.paths.state.parents) if path.exists()), Path("/"))
+    free = shutil.disk_usage(place).free
+    detail = f"{free / (1 << 30):.1f} GiB free at {ctx.paths.state}"
+    if free < DISK_MIN:
+        yield Finding("disk", WRONG, detail, f"make room: agents block while their output cannot be stored ({place})")
+    else:
+        yield Finding("disk", OK, detail)
+
+
+def _keepers(ctx: Context, agents: list[dict[str, Any]] | None) -> Iterator[Finding]:
+    launches = {path.parent.name: _json(path) for path in ctx.paths.state.glob("agents/*/launch.json")}
+    sockets = {agent: Path(str(launch.get("socket", ""))) for agent, launch in launches.items()}
+    living = {agent: path for agent, path in sockets.items() if _listens(path)}
+    lost = [agent["name"] for agent in agents or () if agent["state"] == "running" and agent["id"] not in living]
+    if lost:
+        detail = f"said to run, but with a keeper that does not answer: {', '.join(lost)}"
+        yield Finding("keepers", WRONG, detail, command("synapsectl", "restart", lost))
+    known = set(sockets.values())
+    strays = [path for path in ctx.paths.keeper_sockets.glob("*.sock") if path not in known]
+    for path in strays:
+        if _listens(path):
+            mend = "synapsectl restart its agent; what is left after that is nobody's"
+            yield Finding("keepers", NOTE, f"a keeper at {path} belongs to no launch on record", mend)
+        else:
+            yield Finding("keepers", NOTE, f"{path} is left over from a keeper that was killed", command("rm", path))
+    if agents is None and living:
+        yield Finding("keepers", NOTE, f"{len(living)} go on without a daemon", "synapsectl start PROFILE")
+    elif not lost:
+        yield Finding("keepers", OK, f"{len(living)} alive")
+
+
+def _outsiders(agents: list[dict[str, Any]]) -> Iterator[Finding]:
+    names = [agent["name"] for agent in agents if agent["pid"] and "/synapse-agent-" not in _cgroup(agent["pid"])]
+    if names:
+        detail = f"started before the service, whose stop does not end them: {', '.join(names)}"
+        yield Finding("agents", NOTE, detail, command("synapsectl", "restart", names))
+
+
+def _stale(ctx: Context) -> list[Path]:
+    return [path for path in sorted(ctx.paths.registry.glob("*.json")) if _is_stale(path)]
+
+
+def _registry(ctx: Context, stale: list[Path], *, daemon: bool) -> Finding:
+    if stale:
+        detail = f"entries of programs that are gone: {', '.join(path.stem for path in stale)}"
+        return Finding("registry", WRONG, detail, "synapsectl list" if daemon else command("rm", stale))
+    return Finding("registry", OK, str(ctx.paths.registry))
+
+
+def _is_stale(path: Path) -> bool:
+    pid = _json(path).get("pid")
+    if type(pid) is not int or pid <= 0:
+        return False  # another program's entry, in a form of its own
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    except PermissionError:
+        return False
+    return False
+
+
+def _cgroup(pid: int | None) -> str:
+    """Empty where there are none."""
+    try:
+        return Path(f"/proc/{pid}/cgroup").read_text(encoding="utf-8")
+    except OSError:
+        return ""
+
+
+def _listens(path: Path) -> bool:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.settimeout(CONNECT_TIMEOUT_S)
+        try:
+            probe.connect(str(path))
+        except OSError:
+            return False
+    return True
+
+
+def _json(path: Path) -> dict[str, Any]:
+    try:
+        data = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return data if isinstance(data, dict) else {}

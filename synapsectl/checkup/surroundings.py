@@ -1,0 +1,133 @@
+"""What is around the daemon: Python, configuration, service manager, PATH, the agents' programs."""
+
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+
+from synapsectl.checkup.finding import NOTE, OK, WRONG, Finding
+from synapsectl.context import Context
+from synapsectl.errors import CtlError
+from synapsectl.service.manager import NoServiceManager, ServiceManager, this_machines
+from synapsectl.service.settings import PACKAGES, Configured, Settings, env_file, gather
+from synapsed import __version__
+
+__all__ = ["look_around"]
+
+NEEDED_PYTHON = (3, 13)
+
+VERSION_TIMEOUT_S = 20.0
+"""For a program's --version: some start a runtime of their own."""
+
+
+def look_around(ctx: Context) -> Iterator[Finding]:
+    yield _python()
+    try:
+        settings = gather(ctx.paths, ctx.environ)
+    except CtlError as error:
+        yield Finding(
+            "configuration", WRONG, str(error), f"correct it, then 'synapsed check-config' ({ctx.paths.config})"
+        )
+        return
+    yield Finding("configuration", OK, f"{ctx.paths.config_file}, {len(settings.agents)} agents")
+    try:
+        manager = this_machines(ctx.environ)
+    except NoServiceManager as error:
+        yield Finding("service", NOTE, str(error))
+        yield from _programs(settings, installed=False)
+        return
+    yield from _service(manager, settings)
+    yield from _programs(settings, installed=manager.is_ours())
+
+
+def _python() -> Finding:
+    detail = f"{platform.python_version()} ({sys.executable}), synapsed {__version__} in {PACKAGES}"
+    if sys.version_info[:2] < NEEDED_PYTHON:
+        return Finding("python", WRONG, detail, "install synapsed with Python 3.13 or newer")
+    return Finding("python", OK, detail)
+
+
+def _service(manager: ServiceManager, settings: Settings) -> Iterator[Finding]:
+    if not manager.is_ours():
+        other = manager.installed()
+        detail = "installed for another home of synapsed" if other else "not installed: daemons start when needed"
+        yield Finding("service", NOTE, detail, "synapsectl install --start")
+        return
+    if problem := manager.problem():
+        yield Finding("service", WRONG, problem, "log in as this user, then 'synapsectl doctor'")
+        return
+    old = [file.path.name for file in manager.files(settings) if not file.is_current()]
+    state = manager.state()
+    if old:
+        yield Finding(
+            "service files", WRONG, f"not what they should be: {', '.join(old)}", "synapsectl install --start"
+        )
+    elif state.outdated:
+        yield Finding("service files", WRONG, "newer than the service that runs", "synapsectl install --start")
+    else:
+        yield Finding("service files", OK, f"as they should be ({manager.name})")
+    if not state.enabled:
+        yield Finding("service", WRONG, "does not start with your session", "synapsectl install")
+    elif not state.running:
+        yield Finding("service", WRONG, f"{state.words}; see {manager.how_to_log()}", "synapsectl install --start")
+    else:
+        yield Finding("service", OK, f"runs, pid {state.pid}")
+    advice = manager.advice()
+    for why, what in advice:
+        yield Finding("lingering", NOTE, why, what)
+    if not advice and manager.name == "systemd":
+        yield Finding("lingering", OK, "the service starts with the machine")
+
+
+def _programs(settings: Settings, *, installed: bool) -> Iterator[Finding]:
+    login = settings.login
+    if login.problem:
+        yield Finding("login shell", NOTE, login.problem, f"{login.shell} -lic true")
+    else:
+        yield Finding("login shell", OK, f"{login.shell}, {len(login.path.split(os.pathsep))} directories on PATH")
+    path = _service_path(settings) if installed else login.path
+    for agent in settings.agents:
+        yield _program(agent, settings, path)
+
+
+def _service_path(settings: Settings) -> str:
+    """PATH as the installed service has it."""
+    try:
+        text = env_file(settings.paths).read_text(encoding="utf-8", errors="surrogateescape")
+    except OSError:
+        return settings.login.path  # the missing file has a line of its own
+    lines = [line for line in text.splitlines() if line.startswith('PATH="')]
+    return lines[0][len('PATH="') : -1].replace("\\", "") if lines else settings.login.path
+
+
+def _program(agent: Configured, settings: Settings, path: str) -> Finding:
+    what = f"agent {agent.name}"
+    found = next(program for program in settings.login.programs if program.name == agent.command)
+    if found.path is None:
+        why = f": {found.remark}" if found.remark else f" by {settings.login.shell}, nor on this shell's PATH"
+        mend = f"install it, or write its absolute path: [agents.{agent.name}] command"
+        return Finding(what, WRONG, f"{agent.command} was not found{why}", mend)
+    if "/" not in agent.command and shutil.which(agent.command, path=path) is None:
+        return Finding(what, WRONG, f"{found.path} is not on the service's PATH", "synapsectl install --start")
+    return Finding(what, OK, f"{found.path}, {_version(found.path, {**settings.login.environ, 'PATH': path})}")
+
+
+def _version(program: str, environ: Mapping[str, str]) -> str:
+    try:
+        done = subprocess.run(
+            [program, "--version"],
+            env=dict(environ),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=VERSION_TIMEOUT_S,
+            check=False,
+            start_new_session=True,
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        return f"--version: {error}"
+    lines = done.stdout.strip().splitlines()
+    return lines[0][:80] if done.returncode == 0 and lines else "version unknown"

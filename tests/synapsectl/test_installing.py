@@ -1,0 +1,194 @@
+"""What an installation writes: units and plist from their templates, files whole or not at all."""
+
+import plistlib
+import stat
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from synapsectl.errors import CtlError
+from synapsectl.service import launchd, manager, systemd
+from synapsectl.service.files import Wanted
+from synapsectl.service.login import Login, Program
+from synapsectl.service.manager import Finished
+from synapsectl.service.settings import PACKAGES, Configured, Settings, env_file
+from synapsed.paths import Paths
+from tests.synapsectl.conftest import Ctl
+
+PATH = '/opt/odd "place"/$HOME/50%:/usr/bin'
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return Settings(
+        Paths.from_environ({"HOME": str(tmp_path), "XDG_RUNTIME_DIR": "/run/user/1"}),
+        "/opt/py thon/50%/bin/python",
+        "127.0.0.1:8090",
+        (Configured("claude", "claude", "claude", True),),
+        Login("/bin/bash", PATH, {}, (Program("claude", "/usr/bin/claude"), Program("lost", None))),
+        {"PATH": PATH, "LANG": "C.UTF-8"},
+    )
+
+
+def units(settings: Settings, tmp_path: Path) -> dict[str, Wanted]:
+    return {file.path.name: file for file in systemd.Systemd({"HOME": str(tmp_path)}).files(settings)}
+
+
+def test_what_is_written_for_systemd(settings: Settings, tmp_path: Path) -> None:
+    files = units(settings, tmp_path)
+    assert set(files) == {
+        "synapsed.service",
+        "synapse-agents.target",
+        "synapsed-control.socket",
+        "synapsed-http.socket",
+        "service.env",
+    }
+    assert all("@" not in file.text for file in files.values())
+    service = files["synapsed.service"].text.splitlines()
+    assert 'ExecStart="/opt/py thon/50%%/bin/python" -m synapsed run --service systemd' in service
+    assert f"WorkingDirectory={PACKAGES}" in service
+    assert "Sockets=synapsed-control.socket synapsed-http.socket" in service
+    assert "ListenStream=127.0.0.1:8090" in files["synapsed-http.socket"].text
+    assert "ListenStream=/run/user/1/synapsed/control.sock" in files["synapsed-control.socket"].text
+    assert (files["service.env"].mode, files["synapsed.service"].mode) == (0o600, 0o644)
+
+
+def test_the_environment_file_is_read_back_as_it_was(settings: Settings, tmp_path: Path) -> None:
+    file = units(settings, tmp_path)["service.env"]._replace(path=tmp_path / "service.env")
+    file.write()
+    lines = file.text.splitlines()
+    assert "# claude: /usr/bin/claude" in lines
+    assert "# lost: not found" in lines
+    # A shell reads double quotes as systemd does.
+    script = f'. "{file.path}"; printf "%s\\n" "$PATH" "$LANG"'
+    read = subprocess.run(["/bin/sh", "-c", script], env={}, capture_output=True, text=True, check=True)
+    assert read.stdout.splitlines() == [PATH, "C.UTF-8"]
+
+
+def test_no_socket_for_a_port_that_is_chosen_at_the_start(settings: Settings, tmp_path: Path) -> None:
+    files = units(settings._replace(listen=None), tmp_path)
+    assert "synapsed-http.socket" not in files
+    assert "Wants=synapsed-control.socket\n" in files["synapsed.service"].text
+
+
+def test_a_line_break_cannot_be_smuggled_in(settings: Settings, tmp_path: Path) -> None:
+    for odd in (settings._replace(python="/x\nExecStart=/evil"), settings._replace(variables={"PATH": "/a\nX=1"})):
+        with pytest.raises(CtlError, match="line break"):
+            units(odd, tmp_path)
+
+
+ALLOWED = {
+    "Label": str,
+    "ProgramArguments": list,
+    "WorkingDirectory": str,
+    "EnvironmentVariables": dict,
+    "RunAtLoad": bool,
+    "KeepAlive": dict,
+    "ThrottleInterval": int,
+    "ExitTimeOut": int,
+    "AbandonProcessGroup": bool,
+    "ProcessType": str,
+    "SoftResourceLimits": dict,
+    "Umask": int,
+    "StandardErrorPath": str,
+}
+"""The keys of launchd.plist(5) that are used, with their types."""
+
+
+def test_the_plist_key_by_key(settings: Settings, tmp_path: Path) -> None:
+    (file,) = launchd.Launchd({"HOME": str(tmp_path)}).files(settings)
+    assert file.path == tmp_path / "Library/LaunchAgents/synapsed.plist"
+    assert file.mode == 0o600, "launchd refuses what others can write to"
+    plist = plistlib.loads(file.text.encode())
+    assert {key: type(value) for key, value in plist.items()} == ALLOWED
+    assert plist["Label"] == file.path.stem
+    assert plist["ProgramArguments"] == [settings.python, "-m", "synapsed", "run", "--log-file"]
+    assert plist["EnvironmentVariables"] == settings.variables
+    assert plist["KeepAlive"] == {"SuccessfulExit": False}
+    assert plist["ThrottleInterval"] >= 10, "launchd takes no less"
+    assert plist["ExitTimeOut"] > 20, "more than the agents' grace and the daemon's own end"
+    assert plist["ProcessType"] in {"Background", "Standard", "Adaptive", "Interactive"}
+    assert set(plist["SoftResourceLimits"]) <= {"NumberOfFiles", "NumberOfProcesses", "Core", "CPU", "Data", "Stack"}
+    assert all(type(limit) is int for limit in plist["SoftResourceLimits"].values())
+    assert plist["Umask"] == 0o077
+    for key in ("WorkingDirectory", "StandardErrorPath"):
+        assert Path(plist[key]).is_absolute()
+
+
+class Launchctl:
+    """A launchctl that remembers; `loaded` is whether it knows the service."""
+
+    def __init__(self) -> None:
+        self.calls: list[list[str]] = []
+        self.loaded = False
+
+    def __call__(self, command: list[str], environ: object) -> Finished:
+        del environ
+        verb, *rest = command[1:]
+        if verb == "print" and rest[0].count("/") > 1:
+            return Finished(0, "\tstate = running\n\tpid = 77", "") if self.loaded else Finished(113, "", "not found")
+        if verb != "print":
+            self.calls.append([verb, *rest])
+            self.loaded = verb != "bootout"
+        return Finished(0, "", "")
+
+
+def test_what_launchd_is_asked(settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tool = Launchctl()
+    monkeypatch.setattr(launchd, "run_tool", tool)
+    service = launchd.Launchd({"HOME": str(tmp_path), "XDG_RUNTIME_DIR": "/run/user/1"})
+    assert not service.is_ours()
+    (file,) = service.files(settings)
+    file.write()
+    assert service.is_ours()
+    service.load()
+    service.load()
+    assert service.state().pid == 77
+    service.unload()
+    service.unload()
+    assert [call[0] for call in tool.calls] == ["bootstrap", "bootout", "bootstrap", "bootout"]
+    assert tool.calls[0][2] == str(file.path)
+
+
+def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
+    file = Wanted(tmp_path / "new" / "a.service", "one\ntwo\n", 0o600)
+    assert file.diff()[:2] == ["--- /dev/null", f"+++ {file.path}"]
+    file.write()
+    assert stat.S_IMODE(file.path.stat().st_mode) == 0o600
+    assert file.is_current()
+    assert file.diff() == []
+    file.path.chmod(0o644)
+    assert not file.is_current()
+    assert file.diff() == [f"mode of {file.path} becomes 0600"]
+    assert "-one" in file.diff(removed=True)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(CtlError, match="cannot be written"):
+        Wanted(tmp_path / "file" / "below", "x").write()
+    assert list((tmp_path / "new").iterdir()) == [file.path]
+
+
+def test_no_service_manager_is_told_in_words_that_help(ctl: Ctl, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(manager.shutil, "which", lambda _name: None)
+    done = ctl("install")
+    assert done.code == 6
+    assert "'synapsed run'" in done.err
+
+
+def test_a_service_manager_that_does_not_answer_changes_nothing(
+    ctl: Ctl, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(manager.shutil, "which", lambda name: f"/bin/{name}")
+    monkeypatch.setattr(systemd, "run_tool", lambda *_: Finished(1, "", "Failed to connect to bus"))
+    done = ctl("install", HOME=str(home), XDG_CONFIG_HOME="")
+    assert done.code == 6
+    assert "Failed to connect to bus" in done.err
+    assert "nothing was changed" in done.err
+    assert not (home / ".config").exists()
+    assert not env_file(Paths.from_environ()).exists()
+
+
+def test_an_agent_installs_nothing(ctl: Ctl, home: Path) -> None:
+    socket = str(Paths.from_environ().control_socket)
+    assert ctl("install", SYNAPSE_CONTROL_SOCKET=socket).code == 2
+    assert ctl("uninstall", SYNAPSE_CONTROL_SOCKET=socket).code == 2
