@@ -68,8 +68,10 @@ def test_what_is_wrong_comes_with_what_mends_it(house: House) -> None:
     assert "synapsed.service" in found["service files"]["detail"]
     assert found["registry"]["mend"] == "synapsectl list"
     assert "no-such-one was not found" in found["agent ghost"]["detail"]
-    assert house.ctl("install", "--start").code == 0
+    refused = house.ctl("install", "--start")
+    assert refused.code == 1, "a daemon takes no token that others can read"
     (home / "state" / "token").chmod(0o600)
+    eventually(lambda: house.state() == "active", "it is tried again and again, and comes up as soon as it can")
     house.ctl("list")
     house.daemon.config_file.write_text(house.daemon.config + "[agents.dummy]\nautostart = true\n")
     eventually(lambda: not entry.exists(), "the registry is swept")
