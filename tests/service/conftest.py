@@ -1,29 +1,20 @@
 """One user manager for the module, a fresh home of synapsed for each test."""
 
-import shutil
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from tests.service.house import House
-from tests.support.systemd import UserManager, obstacle
+from tests.support import systemd
+from tests.support.systemd import UserManager
 
 
 @pytest.fixture(scope="module")
 def user_manager() -> Iterator[UserManager]:
-    if reason := obstacle():
+    if reason := systemd.obstacle():
         pytest.skip(f"THE SERVICE WAS NOT TESTED ON A REAL systemd --user: {reason}")
-    root = Path(tempfile.mkdtemp(prefix="sd-", dir="/tmp"))
-    for name in ("run", "home"):
-        (root / name).mkdir(mode=0o700)
-    manager = UserManager(root / "run", root / "home")
-    try:
-        yield manager.start()
-    finally:
-        manager.end()
-        shutil.rmtree(root, ignore_errors=True)
+    with systemd.user_manager() as manager:
+        yield manager
 
 
 @pytest.fixture

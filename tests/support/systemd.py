@@ -11,12 +11,13 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from tests.support.daemon import PATIENCE_S, eventually
 
-__all__ = ["UserManager", "obstacle"]
+__all__ = ["UserManager", "obstacle", "user_manager"]
 
 PROGRAM = Path("/usr/lib/systemd/systemd")
 CGROUPS = Path("/sys/fs/cgroup")
@@ -112,11 +113,13 @@ class UserManager:
         """A property of a unit."""
         return self.systemctl("show", unit, f"--property={name}", "--value")
 
-    def pids(self) -> set[int]:
-        """Every process of the manager's units; not its own."""
+    def pids(self, units: str = "") -> set[int]:
+        """Every process of the manager's units with that in their name; not its own."""
         found: set[int] = set()
         for hierarchy in hierarchies():
             for procs in (hierarchy / self.tag).rglob("cgroup.procs"):
+                if units not in str(procs.relative_to(hierarchy / self.tag)):
+                    continue
                 with contextlib.suppress(OSError):
                     found.update(int(pid) for pid in procs.read_text().split())
         return found - {self._process.pid if self._process is not None else 0}
@@ -139,6 +142,20 @@ class UserManager:
             for directory, _, _ in os.walk(hierarchy / self.tag, topdown=False):
                 with contextlib.suppress(OSError):
                     Path(directory).rmdir()
+
+
+@contextlib.contextmanager
+def user_manager() -> Iterator[UserManager]:
+    """One that runs; nothing of it stays."""
+    root = Path(tempfile.mkdtemp(prefix="sd-", dir="/tmp"))
+    for name in ("run", "home"):
+        (root / name).mkdir(mode=0o700)
+    manager = UserManager(root / "run", root / "home")
+    try:
+        yield manager.start()
+    finally:
+        manager.end()
+        shutil.rmtree(root, ignore_errors=True)
 
 
 def _become(tag: str) -> None:
