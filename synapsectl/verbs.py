@@ -31,6 +31,7 @@ VERBS = {
     "events": Verb("events", "what happens, as it happens"),
     "screen": Verb("screen", "an agent's screen now"),
     "profiles": Verb("profiles", "the kinds of agents that can be started"),
+    "reload": Verb("reload", "read the configuration again and do what changed"),
     "shutdown": Verb("shutdown", "stop the daemon"),
     "install": Verb("install", "make the daemon a service of your session"),
     "uninstall": Verb("uninstall", "remove that service"),

@@ -6,9 +6,11 @@ known key: nothing is accepted that does nothing.
 """
 
 import contextlib
+import difflib
 import os
 import tempfile
 import tomllib
+from graphlib import CycleError, TopologicalSorter
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -156,6 +158,10 @@ class AgentConfig(_Section):
     """Working directory, `~` allowed; default: the user's home."""
     args: list[str] = []
     env: dict[str, str] = {}
+    env_file: str | None = None
+    """A file of NAME=value lines, read at each start; `~` allowed; relative to the configuration. `env` wins."""
+    depends_on: list[str] = []
+    """Agents that are to be ready before this one is started."""
     autostart: bool = False
     port: int | None = Field(default=None, ge=1, le=65535)
     restart: RestartPolicy = RestartPolicy()
@@ -189,6 +195,7 @@ def load_config(paths: Paths) -> Config:
         except InvalidRequest as error:
             raise ConfigError(f"{origin[name]}: {error.message}", file=str(origin[name])) from None
     _check_ports(agents, origin)
+    _check_dependencies(agents, origin)
     return config.model_copy(update={"agents": agents})
 
 
@@ -229,6 +236,24 @@ def _validate[M: BaseModel](path: Path, text: str, model: type[M]) -> M:
         return model.model_validate(data)
     except ValidationError as error:
         raise ConfigError(describe_validation(error, path, text, model), file=str(path)) from None
+
+
+def _check_dependencies(agents: dict[str, AgentConfig], origin: dict[str, Path]) -> None:
+    for name, agent in agents.items():
+        for other in agent.depends_on:
+            if other not in agents:
+                near = difflib.get_close_matches(other, agents, n=1)
+                hint = f"; did you mean {near[0]!r}?" if near else ""
+                message = f"{origin[name]}: agent {name!r} depends on {other!r}, which is not configured{hint}"
+                raise ConfigError(message, file=str(origin[name]))
+    try:
+        TopologicalSorter({name: agent.depends_on for name, agent in agents.items()}).prepare()
+    except CycleError as error:
+        around: list[str] = error.args[1]
+        raise ConfigError(
+            f"{origin[around[0]]}: agents depend on each other: {' on '.join(reversed(around))}",
+            file=str(origin[around[0]]),
+        ) from None
 
 
 def _check_ports(agents: dict[str, AgentConfig], origin: dict[str, Path]) -> None:

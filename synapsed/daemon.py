@@ -105,7 +105,7 @@ class Daemon:
             await manager.serve_ports(servers, listen=listen)
             await up.enter_async_context(_hooks(self._paths.hooks_socket, manager))
             await up.enter_async_context(answering(self._paths.decide_socket, manager.decide))
-            up.enter_context(self._signals(stop))
+            up.enter_context(self._signals(stop, manager))
             async with asyncio.TaskGroup() as group:
                 background = [
                     group.create_task(self._come_up(manager)),
@@ -201,13 +201,15 @@ class Daemon:
             log.exception("not every agent came up")
 
     @contextlib.contextmanager
-    def _signals(self, stop: _Stop) -> Iterator[None]:
-        """SIGTERM and SIGINT end the daemon, SIGHUP (its terminal closed, or somebody wants a reload) does not."""
+    def _signals(self, stop: _Stop, manager: Manager) -> Iterator[None]:
+        """SIGTERM and SIGINT end the daemon; SIGHUP has it read the configuration again, and does no harm where it only
+        means that a terminal was closed."""
         loop = asyncio.get_running_loop()
+        reloads: set[asyncio.Task[None]] = set()
         handlers: dict[int, Callable[[], None]] = {
             signal.SIGTERM: lambda: stop.ask(self._keep_agents),
             signal.SIGINT: lambda: stop.ask(self._keep_agents),
-            signal.SIGHUP: self._hung_up,
+            signal.SIGHUP: lambda: reloads.add(loop.create_task(self._reload(manager))),
         }
         for number, handler in handlers.items():
             loop.add_signal_handler(number, handler)
@@ -217,9 +219,14 @@ class Daemon:
             for number in handlers:
                 loop.remove_signal_handler(number)
 
-    def _hung_up(self) -> None:
+    async def _reload(self, manager: Manager) -> None:
         with self._service.reloading():
-            log.warning("SIGHUP changes nothing: the configuration is read at the start")
+            try:
+                changes = await manager.reload()
+            except SynapsedError as error:
+                log.error("the configuration is not changed", why=error.message)  # noqa: TRY400
+            else:
+                log.info("configuration read again", changes=len(changes))
 
 
 def prepare_directories(paths: Paths) -> None:

@@ -16,6 +16,7 @@ from synapsed.model.task import Message, Prompt, Task, TaskState
 __all__ = [
     "AgentLink",
     "Attachment",
+    "ConfigChange",
     "Control",
     "Delivery",
     "EventLog",
@@ -427,6 +428,16 @@ class AgentLink(Protocol):
 # --- the supervisor, as the API sees it ------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, slots=True)
+class ConfigChange:
+    """What a new configuration does to `agent` (None: the daemon itself): it is added or started, restarted when it is
+    idle, stopped, brought up to date without any of this, or refused; `daemon` is for what a daemon reads only once."""
+
+    agent: str | None
+    action: Literal["add", "start", "restart", "stop", "update", "refused", "daemon"]
+    reason: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartRequest:
     """`synapsectl start` (DESIGN §8). `env` is the caller's whole environment, None for the daemon's."""
@@ -501,7 +512,15 @@ class Control(Protocol):
 
     async def stop(self, agent_id: str, *, remove: bool = False) -> AgentView: ...
 
-    async def restart(self, agent_id: str) -> AgentView: ...
+    async def restart(self, agent_id: str, *, when_idle: bool = False) -> AgentView:
+        """`when_idle`: not now, but when no turn runs and nothing is being typed; this returns at once, and a restart
+        of the daemon does not forget it."""
+        ...
+
+    async def reload(self, *, dry_run: bool = False) -> list[ConfigChange]:
+        """Read configuration and profiles again and do what changed; or only say it. Raises ConfigError, and then
+        nothing has changed."""
+        ...
 
     async def kill(self, agent_id: str) -> AgentView:
         """SIGKILL to the program; the restart policy applies."""

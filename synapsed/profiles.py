@@ -498,6 +498,17 @@ class ProfileLibrary:
                 raise ConfigError(describe_validation(error, path, text, Profile), file=str(path)) from None
         self._profiles = profiles
 
+    def again(self) -> "ProfileLibrary":
+        """What the files say now. Raises ConfigError."""
+        return ProfileLibrary(self._directories)
+
+    def become(self, other: "ProfileLibrary") -> None:
+        """Have the profiles of `other` from now on."""
+        self._profiles = {name: other.get(name) for name in other.names()}
+
+    def find(self, name: str) -> Profile | None:
+        return self._profiles.get(name)
+
     def names(self) -> list[str]:
         return sorted(self._profiles)
 

@@ -104,5 +104,13 @@ class StopBody(_Body):
     remove: bool = False
 
 
+class RestartBody(_Body):
+    when_idle: bool = False
+
+
+class ReloadBody(_Body):
+    dry_run: bool = False
+
+
 class ShutdownBody(_Body):
     keep_agents: bool = False

@@ -58,6 +58,8 @@ class AgentRecord(_Record):
     state: str = "stopped"
     """The process state last written (`ProcessState`)."""
     from_config: bool = False
+    restart_pending: bool = False
+    """It is to be restarted when it is idle."""
     cols: int = 120
     rows: int = 40
     restarts: int = 0

@@ -38,7 +38,7 @@ from synapsed.supervisor.approvals import Answer, Approvals, Wait
 from synapsed.supervisor.desk import Desk
 from synapsed.supervisor.inbox import Fact
 from synapsed.supervisor.links import LaunchPlan, LinkFactory, Timers
-from synapsed.supervisor.program import Program
+from synapsed.supervisor.program import LIVE_STATES, Program
 from synapsed.supervisor.restart import RestartState
 from synapsed.supervisor.shell import Shell
 from synapsed.supervisor.turns import Commit
@@ -107,6 +107,7 @@ class Agent:
             link=lambda: self.program.link,
             parsers=profile.parsers,
             renew=self._renew,
+            closed=lambda: self.record.restart_pending,
             delivery=profile.delivery,
             inbox=inbox,
             usage=self.usage,
@@ -198,8 +199,8 @@ class Agent:
         if self.desk.current is not None:
             if self._polling is None or self._polling.done():
                 self._polling = self._shell.spawn(link.poke())
-        elif self.desk.queue:
-            self._shell.post(self.desk.pump)
+        elif self.desk.queue or self.record.restart_pending:
+            self._shell.post(self._pump)
 
     async def tidy(self) -> None:
         """Remove old files of finished tasks from the inbox."""
@@ -233,8 +234,12 @@ class Agent:
         await self.adopt()
         await (await self._shell.call(self.program.suspend))
 
-    async def restart(self) -> None:
+    async def restart(self, *, when_idle: bool = False) -> None:
+        """Returns when it runs anew; `when_idle`: when it is durable that it will be restarted."""
         await self.adopt()
+        if when_idle and self.state in LIVE_STATES:
+            await self._shell.call(self._restart_later)
+            return
         await self._shell.call(lambda: self.usage.forget("restarted"))
         await (await self._shell.call(lambda: self.program.stop(again=True)))
 
@@ -329,7 +334,7 @@ class Agent:
         self.usage.watch()
         await self.program.saw(self._seen.activity)
         await self.desk.resume(link)
-        await self.desk.pump()
+        await self._pump()
 
     def changed(self) -> None:
         self._since = self._clock.wall()
@@ -338,6 +343,19 @@ class Agent:
             self.alerts.clear()
             self.desk.program_gone()
         self._changed(self)
+
+    async def _restart_later(self) -> None:
+        await self.program.restart_later()
+        self._changed(self)
+        await self._pump()
+
+    async def _pump(self) -> None:
+        """The agent may be idle: restart it if that was asked for, else take the next task."""
+        link = self.program.link
+        if not self.record.restart_pending:
+            await self.desk.pump()
+        elif link is not None and self.desk.current is None and link.observe().can_receive:
+            await self.program.stop(again=True)
 
     async def _adopt(self) -> None:
         await (await self._shell.call(_sync(self.program.adopt)))
@@ -419,7 +437,7 @@ class Agent:
 
     async def _limit_over(self) -> None:
         self._changed(self)
-        await self.desk.pump()
+        await self._pump()
 
     async def _observed(self, seen: LinkObserved) -> None:
         if seen.prompt is not None and (self._limit_in(seen.prompt) or self._decided(seen.prompt)):
@@ -441,7 +459,7 @@ class Agent:
             self._since = self._clock.wall()
             self._changed(self)
         await self._saw(seen.activity)
-        await self.desk.pump()
+        await self._pump()
 
     async def _saw(self, activity: Activity) -> None:
         task = self.desk.current

@@ -85,7 +85,7 @@ class _Interruption:
 
 
 class Desk:
-    """`link` gives the open link, or None while there is none."""
+    """`link` gives the open link, or None while there is none; while `closed` says so no task is taken."""
 
     def __init__(
         self,
@@ -97,6 +97,7 @@ class Desk:
         link: Callable[[], AgentLink | None],
         parsers: Parsers,
         renew: Callable[[Task], Awaitable[bool]],
+        closed: Callable[[], bool],
         delivery: DeliverySpec,
         inbox: Path,
         usage: Usage,
@@ -105,6 +106,7 @@ class Desk:
         self._usage = usage
         self._limit_note = limit_note
         self._renew = renew
+        self._closed = closed
         self._renewed_for: str | None = None
         self._delivery = delivery
         self._inbox = inbox
@@ -255,7 +257,9 @@ class Desk:
     def _receiver(self) -> AgentLink | None:
         """The link, if a message can be given to it now."""
         link = self._link()
-        if self._turn is not None or self._interruption is not None or link is None or self._usage.in_force:
+        if self._turn is not None or self._interruption is not None or link is None:
+            return None
+        if self._usage.in_force or self._closed():
             return None
         return link if link.observe().can_receive else None
 

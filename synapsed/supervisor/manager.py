@@ -11,7 +11,7 @@ import shutil
 import signal
 import socket
 import sys
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, Protocol
@@ -20,7 +20,7 @@ import structlog
 
 from synapsed.channels.past import find_conversations
 from synapsed.clock import Clock, iso
-from synapsed.config import AgentConfig, Config, save_agent
+from synapsed.config import AgentConfig, Config, load_config, save_agent
 from synapsed.errors import (
     AmbiguousAddress,
     ConversationTaken,
@@ -33,20 +33,32 @@ from synapsed.errors import (
     UnknownAgent,
     UnknownProfile,
 )
-from synapsed.interfaces import Attachment, EventLog, NewEvent, SendRequest, StartRequest, Store, TaskFilter
+from synapsed.interfaces import (
+    Attachment,
+    ConfigChange,
+    EventLog,
+    NewEvent,
+    SendRequest,
+    StartRequest,
+    Store,
+    TaskFilter,
+)
 from synapsed.model.agent import AgentDetail, AgentView, ProcessState, Testimony, resolve
 from synapsed.model.events import AgentRemoved
-from synapsed.model.records import AgentRecord
+from synapsed.model.records import AgentRecord, TurnRecord
 from synapsed.model.task import Task, new_id
 from synapsed.paths import Paths
 from synapsed.profiles import Profile, ProfileLibrary
 from synapsed.supervisor import environment, letters, turns, views
 from synapsed.supervisor.agent import Agent
 from synapsed.supervisor.ancestry import Root, owner_of
+from synapsed.supervisor.envfile import with_env_file
 from synapsed.supervisor.links import LaunchPlan, LinkFactory, Timer, Timers
+from synapsed.supervisor.order import StartOrder, each
 from synapsed.supervisor.ports import announceable
 from synapsed.supervisor.program import LIVE_STATES
 from synapsed.supervisor.registry import Registry
+from synapsed.supervisor.reload import differences
 from synapsed.supervisor.restart import RestartState
 from synapsed.supervisor.roster import Roster
 
@@ -59,9 +71,6 @@ REGISTRY_SWEEP_S = 5.0
 """Least pause between two looks for stale registry entries."""
 
 LINUX = sys.platform == "linux"
-
-PARALLEL = 16
-"""Agents that are adopted, started or stopped at once at the daemon's start and end."""
 
 TASK_PREFIX_MIN = 8
 """Characters of a task's id that are enough to name it."""
@@ -123,6 +132,8 @@ class Manager:
         self._tidier: Timer | None = None
         self._background: set[asyncio.Task[None]] = set()
         self._closed = False
+        self._reloading = asyncio.Lock()
+        self._order = StartOrder(clock=clock, timers=timers)
         self._registry_due = clock.monotonic()
 
     # --- from one daemon to the next ---
@@ -133,18 +144,21 @@ class Manager:
         tasks = await self._store.open_tasks()
         turn_records = await self._store.turns()
         for record in records:
-            agent = self._add(record, self._profile_of(record))
-            own = [task for task in tasks if task.agent_id == record.id]
-            ids = {task.id for task in own}
-            for stray in agent.restore(own, [turn for turn in turn_records if turn.task_id in ids]):
-                message = "it was being worked on, but there is no record of how far"
-                await self._end(turns.failed(stray, code="INTERRUPTED", message=message, now=self._clock.wall()))
-            agent.start_shell()
+            await self._restore(self._add(record, self._profile_of(record)), tasks, turn_records)
         await self._store.commit(agents=records)
         for task in tasks:
             if task.agent_id not in self._agents:
                 await self._end(turns.canceled(task, reason="removed", now=self._clock.wall()))
         self._sweep_again()
+
+    async def _restore(self, agent: Agent, tasks: list[Task], turn_records: list[TurnRecord]) -> None:
+        """Give `agent` what is its own, and start its shell."""
+        own = [task for task in tasks if task.agent_id == agent.id]
+        ids = {task.id for task in own}
+        for stray in agent.restore(own, [turn for turn in turn_records if turn.task_id in ids]):
+            message = "it was being worked on, but there is no record of how far"
+            await self._end(turns.failed(stray, code="INTERRUPTED", message=message, now=self._clock.wall()))
+        agent.start_shell()
 
     async def serve_ports(self, server: PortServer, *, listen: str) -> None:
         """Announce the agents' ports on `server`, now and from now on. `listen` is where the main listener really is:
@@ -156,7 +170,7 @@ class Manager:
 
     async def adopt(self) -> None:
         """Take up every program that lives; apply the restart policy to those that ended meanwhile."""
-        await self._each(lambda agent: agent.adopt(), self._agents.values())
+        await each(lambda agent: agent.adopt(), self._agents.values())
         await self._sweep_registry()
         self._tidy_again()
 
@@ -169,7 +183,67 @@ class Manager:
             if agent.program.wanted
             or (agent.state not in LIVE_STATES and self._roster.config_of(agent.record).autostart)
         ]
-        await self._each(lambda agent: agent.start(), wanted)
+        await self._start(wanted)
+
+    async def _start(self, wanted: list[Agent]) -> None:
+        await self._order.start(wanted, self._roster.config, self._agents.values)
+
+    async def reload(self, *, dry_run: bool = False) -> list[ConfigChange]:
+        async with self._reloading:
+            config = await asyncio.to_thread(load_config, self._settings.paths)
+            library = await asyncio.to_thread(self._library.again)
+            for name, agent in config.agents.items():
+                library.get(agent.profile or name)
+            changes = differences(
+                [(agent.record, agent.state in LIVE_STATES) for agent in self._agents.values()],
+                self._roster.config,
+                config,
+                self._library.find,
+                library.find,
+            )
+            if not dry_run:
+                self._library.become(library)
+                self._roster.become(config)
+                await self._perform(changes)
+            return changes
+
+    async def _perform(self, changes: list[ConfigChange]) -> None:
+        starting = []
+        for change in changes:
+            log.info("configuration", agent=change.agent, action=change.action, reason=change.reason)
+            if change.agent is None or change.action == "refused":
+                continue
+            try:
+                agent = await self._take_over(change.agent)
+                if change.action == "stop":
+                    await agent.stop()
+                elif change.action == "restart":
+                    await agent.restart(when_idle=True)
+                elif change.action == "start":
+                    starting.append(agent)
+            except SynapsedError as error:
+                log.error("a change of the configuration failed", agent=change.agent, why=error.message)  # noqa: TRY400
+        await self._start(starting)
+
+    async def _take_over(self, name: str) -> Agent:
+        """The agent as it is configured now: made, or let go of and taken up again, as by a new daemon."""
+        old = next((agent for agent in self._agents.values() if agent.record.name == name), None)
+        if old is not None:
+            await old.adopt()
+            await old.close()
+        record = old.record if old is not None else None
+        if name in self._roster.config.agents:
+            record = self._roster.configured(name, record)
+        assert record is not None
+        if name not in self._roster.config.agents:
+            record = record.model_copy(update={"from_config": False})
+        agent = self._add(record, self._profile_of(record))
+        await self._restore(agent, await self._store.open_tasks(), await self._store.turns())
+        await self._store.commit(agents=[record])
+        if old is None:
+            await self._announce(record.port)
+        await agent.adopt()
+        return agent
 
     async def close(self, *, keep_agents: bool) -> None:
         """End the agents, or let go of them. May be called again."""
@@ -180,8 +254,8 @@ class Manager:
             if timer is not None:
                 timer.cancel()
         if not keep_agents:
-            await self._each(lambda agent: agent.suspend(), self._agents.values())
-        await self._each(lambda agent: agent.close(), self._agents.values())
+            await each(lambda agent: agent.suspend(), self._agents.values())
+        await each(lambda agent: agent.close(), self._agents.values())
         for task in list(self._background):
             await asyncio.wait([task])
         await self._registry.flush()
@@ -310,8 +384,8 @@ class Manager:
             await self._forget(agent.record)
         return view
 
-    async def restart(self, agent_id: str) -> AgentView:
-        await self._agent(agent_id).restart()
+    async def restart(self, agent_id: str, *, when_idle: bool = False) -> AgentView:
+        await self._agent(agent_id).restart(when_idle=when_idle)
         return self.view(agent_id)
 
     async def kill(self, agent_id: str) -> AgentView:
@@ -457,7 +531,8 @@ class Manager:
         self._roster.leave(record)
 
     def _plan(self, record: AgentRecord, profile: Profile) -> LaunchPlan:
-        settings = self._settings
+        settings, config = self._settings, self._roster.config_of(record)
+        record = with_env_file(record, config.env_file, settings.paths.config)
         env = environment.agent_environment(
             record,
             profile,
@@ -467,7 +542,6 @@ class Manager:
             token=environment.agent_token(settings.control_token, record.id),
             tool_dir=settings.tool_dir,
         )
-        config = self._roster.config_of(record)
         command = config.command or profile.argv(sys.executable)[0]
         program = environment.find_program(command, cwd=record.cwd, env=env, profile=profile.name)
         plan = environment.launch_plan(record, profile, program=program, env=env)
@@ -491,6 +565,7 @@ class Manager:
             await self._server.open_agent_port(announceable(sock))
 
     def _publish(self, agent: Agent) -> None:
+        self._order.changed()
         if views.is_live(agent):
             self._registry.publish(views.entry_of(agent, self._endpoint(agent.record)))
         else:
@@ -513,21 +588,8 @@ class Manager:
         self._sweeper = self._timers.call_later(SWEEP_S, self._sweep_again)
 
     def _tidy_again(self) -> None:
-        self._spawn(self._each(lambda agent: agent.tidy(), self._agents.values()))
+        self._spawn(each(lambda agent: agent.tidy(), self._agents.values()))
         self._tidier = self._timers.call_later(letters.TIDY_EVERY_S, self._tidy_again)
-
-    async def _each(self, work: Callable[[Agent], Awaitable[None]], agents: Iterable[Agent]) -> None:
-        """Do `work` for each, some at a time; one that fails is told and does not keep the others."""
-        room = asyncio.Semaphore(PARALLEL)
-
-        async def one(agent: Agent) -> None:
-            async with room:
-                try:
-                    await work(agent)
-                except SynapsedError as error:
-                    log.error("agent", agent=agent.record.name, error=error.message)  # noqa: TRY400
-
-        await asyncio.gather(*(one(agent) for agent in list(agents)))
 
     def _spawn(self, work: Any) -> None:
         task = asyncio.get_running_loop().create_task(work)

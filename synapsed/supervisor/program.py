@@ -189,6 +189,12 @@ class Program:
                 return await self.start() if again else _done()
         return self._waiter()
 
+    async def restart_later(self) -> None:
+        """It is to be restarted when it is idle; durable when this returns."""
+        record = self.record.model_copy(update={"restart_pending": True})
+        await self._store.commit(agents=[record])
+        self.record = record
+
     def signal(self, signum: int) -> None:
         """Send a signal to the program; raises NotReady while there is none."""
         if (link := self.link) is None:
@@ -261,7 +267,8 @@ class Program:
     async def _launch(self, event: ProcessEvent) -> None:
         self._cancel_timer()
         restarts = self.record.restarts + (event is ProcessEvent.DUE)
-        await self._move(event, reason="starting", desired="running", launch=None, restarts=restarts, failure=None)
+        changes: dict[str, Any] = {"launch": None, "restarts": restarts, "failure": None, "restart_pending": False}
+        await self._move(event, reason="starting", desired="running", **changes)
         self._shell.spawn(self._launching())
 
     async def _launching(self) -> None:

@@ -55,6 +55,24 @@ class Roster:
                 log.error("a configured agent cannot be made", agent=name, why=error.message)  # noqa: TRY400
         return records
 
+    @property
+    def config(self) -> Config:
+        return self._config
+
+    def become(self, config: Config) -> None:
+        """Have `config` from now on; `configured` and `unconfigured` make records of it."""
+        self._config = config
+
+    def configured(self, name: str, record: AgentRecord | None) -> AgentRecord:
+        """The record of a configured agent as it is to be: a new one's, or `record` brought up to date.
+
+        Raises InvalidRequest, PortsExhausted.
+        """
+        config = self._config.agents[name]
+        made = self._configured(name, config) if record is None else record.model_copy()
+        _configure(made, name, config)
+        return made
+
     def enter(self, request: StartRequest, profile: Profile) -> AgentRecord:
         """The record of a new agent; takes its name and its port, or raises and takes neither.
 

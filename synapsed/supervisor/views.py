@@ -163,8 +163,24 @@ def summary_of(agents: Iterable[Agent]) -> str:
     return told
 
 
+def _held(agent: Agent) -> str | None:
+    """Why a message would not be delivered although the program is at rest."""
+    if agent.usage.in_force:
+        return "limit"
+    if agent.record.restart_pending:
+        return "restart"
+    return agent.seen.held if agent.seen is not None else None
+
+
+def is_coming_up(agent: Agent) -> bool:
+    """It runs, or will, and has not been ready yet."""
+    if agent.state is ProcessState.RUNNING:
+        return activity_of(agent)[0] is Activity.STARTING
+    return agent.state in (ProcessState.STARTING, ProcessState.BACKOFF)
+
+
 def _fields(agent: Agent, endpoint: str) -> dict[str, Any]:
-    record, seen = agent.record, agent.seen
+    record = agent.record
     activity, evidence = activity_of(agent)
     limit, limited = agent.usage.in_force, activity is Activity.LIMITED
     task = agent.desk.current
@@ -178,7 +194,7 @@ def _fields(agent: Agent, endpoint: str) -> dict[str, Any]:
         "activity": activity,
         "since": iso(agent.since),
         "evidence": evidence,
-        "held": "limit" if limited else seen.held if seen is not None else None,
+        "held": _held(agent),
         "queue": agent.desk.queue,
         "task": task.id if task is not None else None,
         "restarts": record.restarts,

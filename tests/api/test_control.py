@@ -25,6 +25,7 @@ PERSONS = [
     ("GET", "/control/agents/codex/history", None),
     ("POST", "/agents/codex/tasks/send", {**SEND, "metadata": {"new_conversation": True}}),
     ("GET", "/control/conversations", None),
+    ("POST", "/control/reload", None),
     ("POST", "/control/shutdown", None),
     ("GET", "/agents/codex/screen", None),
     ("GET", "/agents/codex/events?stream=sse", None),

@@ -172,11 +172,66 @@ def test_keep_agents(daemon: Daemon) -> None:
     assert daemon.agent()["pid"] == pid
 
 
-def test_sighup_changes_nothing(daemon: Daemon) -> None:
+def test_sighup_reads_the_configuration_again(daemon: Daemon) -> None:
     daemon.start()
+    daemon.config_file.write_text(ANY_PORTS + '[agents.late]\nprofile = "dummy"\nautostart = true\n')
     os.kill(daemon.pid, signal.SIGHUP)
-    eventually(lambda: "SIGHUP" in daemon.log(), "it is logged")
-    assert daemon.get("/healthz").json["status"] == "ok"
+    eventually(lambda: daemon.agent("late").get("activity") == "ready", "it is started")
+    pid = daemon.agent("late")["pid"]
+    daemon.config_file.write_text(ANY_PORTS + '[agents.late]\nprofil = "dummy"\n')
+    os.kill(daemon.pid, signal.SIGHUP)
+    eventually(lambda: "unknown key 'agents.late.profil'" in daemon.log(), "it says where it is broken")
+    assert daemon.agent("late")["pid"] == pid
+
+
+def test_reload(daemon: Daemon) -> None:
+    agents = '[agents.{}]\nprofile = "dummy"\nautostart = true\nenv_file = "vars"\n'
+    (daemon.home / "config" / "vars").write_text("# of both\nexport COLOUR='green'\nSHAPE=round\n")
+    daemon.config_file.write_text(ANY_PORTS + agents.format("one") + agents.format("two") + 'depends_on = ["one"]\n')
+    daemon.start()
+    pids = [daemon.ready(name)["pid"] for name in ("one", "two")]
+    environ = psutil.Process(pids[0]).environ()
+    assert (environ["COLOUR"], environ["SHAPE"]) == ("green", "round")
+    assert daemon.agent("two")["since"] >= daemon.agent("one")["since"]
+    assert "nothing has changed" in daemon.ctl("reload").err
+
+    task = daemon.send("busy 1\necho to the end", "two")
+    three = agents.format("three") + 'env = { SHAPE = "square" }\n'
+    daemon.config_file.write_text(ANY_PORTS + agents.format("two") + 'args = ["--new"]\n' + three)
+    told = daemon.ctl("reload", "--dry-run")
+    assert told.out.splitlines() == [
+        "one is stopped: it is configured no more",
+        "three is started: it is new",
+        "two is restarted when it is idle: args, depends_on changed",
+    ]
+    assert daemon.agent("one")["pid"] == pids[0]
+    assert daemon.ctl("reload").out == told.out
+    assert daemon.agent("one")["state"] == "stopped"
+    assert psutil.Process(daemon.ready("three")["pid"]).environ()["SHAPE"] == "square"
+    assert daemon.ended(task)["status"] == "completed"
+    eventually(lambda: daemon.agent("two")["pid"] not in (None, pids[1]), "it is restarted")
+    assert "--new" in psutil.Process(daemon.ready("two")["pid"]).cmdline()
+
+    daemon.config_file.write_text("[agents.two]\ndepends_on = ['three']\n")
+    refused = daemon.ctl("reload")
+    assert refused.code != 0
+    assert "agent 'two' depends on 'three', which is not configured" in refused.err
+    assert daemon.ready("three")["state"] == "running"
+
+
+def test_a_restart_that_waits_for_the_end_of_the_turn(daemon: Daemon) -> None:
+    daemon.start()
+    pid = daemon.start_agent()["pid"]
+    first = daemon.send("busy 2\necho first")
+    second = daemon.send("echo second")
+    assert "when it is idle" in daemon.ctl("restart", "--when-idle", "dummy").out
+    assert daemon.agent()["held"] == "restart"
+    daemon.kill9()  # the wish is not forgotten
+    daemon.start()
+    assert daemon.ended(first)["artifacts"][-1]["parts"][0]["text"].endswith("first")
+    assert daemon.ended(second)["status"] == "completed"
+    assert daemon.agent()["pid"] != pid
+    assert daemon.agent()["held"] is None
 
 
 def test_a_second_daemon_leaves_the_first_unharmed(daemon: Daemon) -> None:

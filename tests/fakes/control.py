@@ -23,7 +23,7 @@ from synapsed.errors import (
     UnknownAgent,
     UnknownProfile,
 )
-from synapsed.interfaces import NewEvent, SendRequest, StartRequest, TaskFilter
+from synapsed.interfaces import ConfigChange, NewEvent, SendRequest, StartRequest, TaskFilter
 from synapsed.model.agent import Activity, AgentDetail, AgentRef, AgentView, ProcessState, Testimony, agent_id, resolve
 from synapsed.model.events import (
     AgentRemoved,
@@ -251,8 +251,12 @@ class FakeControl:
             await self.tell(agent_id_, AgentRemoved())
         return view
 
-    async def restart(self, agent_id_: str) -> AgentView:
-        self.calls.append(("restart", agent_id_))
+    async def reload(self, *, dry_run: bool = False) -> list[ConfigChange]:
+        self.calls.append(("reload", dry_run))
+        return [ConfigChange("codex", "restart", "args changed")]
+
+    async def restart(self, agent_id_: str, *, when_idle: bool = False) -> AgentView:
+        self.calls.append(("restart", agent_id_, "idle") if when_idle else ("restart", agent_id_))
         self.views[agent_id_] = self.view(agent_id_).model_copy(update={"state": ProcessState.RUNNING, "pid": 4243})
         return self.views[agent_id_]
 

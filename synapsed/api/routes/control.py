@@ -1,12 +1,14 @@
 """`/control/…`: the person's verbs, on the Unix socket or with the control token."""
 
+from dataclasses import asdict
+
 from aiohttp import web
 from pydantic import TypeAdapter
 
 from synapsed.api.body import integer_query, json_response, model_response, read_model
 from synapsed.api.context import CONTEXT, agent_id_of, rights_of, task_of, to_the_end
 from synapsed.api.routes.tasks import cancel, list_tasks, provide_input, task_response
-from synapsed.api.schemas import InputBody, ShutdownBody, StartBody, StopBody
+from synapsed.api.schemas import InputBody, ReloadBody, RestartBody, ShutdownBody, StartBody, StopBody
 from synapsed.api.sse import cursor_of, serve
 from synapsed.api.taskstream import frames_until_settled
 from synapsed.model.agent import AgentView
@@ -39,6 +41,7 @@ def routes() -> list[web.RouteDef]:
         web.post(f"{task}/input", provide_input),
         web.get(f"{task}/wait", wait),
         web.get("/control/status", status),
+        web.post("/control/reload", reload),
         web.post("/control/shutdown", shutdown),
     ]
 
@@ -58,7 +61,16 @@ async def stop(request: web.Request) -> web.Response:
 
 async def restart(request: web.Request) -> web.Response:
     rights_of(request).require_person("restart agents")
-    return model_response(_VIEW, await to_the_end(request.app[CONTEXT].control.restart(agent_id_of(request))))
+    body = await read_model(request, RestartBody)
+    control = request.app[CONTEXT].control
+    return model_response(_VIEW, await to_the_end(control.restart(agent_id_of(request), when_idle=body.when_idle)))
+
+
+async def reload(request: web.Request) -> web.Response:
+    rights_of(request).require_person("reload the configuration")
+    body = await read_model(request, ReloadBody)
+    changes = await to_the_end(request.app[CONTEXT].control.reload(dry_run=body.dry_run))
+    return json_response({"dry_run": body.dry_run, "changes": [asdict(change) for change in changes]})
 
 
 async def kill(request: web.Request) -> web.Response:

@@ -1,0 +1,110 @@
+"""What a new configuration changes, decided purely: the difference to the old one, agent by agent.
+
+What a program was launched with cannot change while it runs: such agents are restarted, when they are idle. What only
+this daemon does with an agent (how its screen is read, what follows its exit, what is approved) changes at once. An
+agent that is configured no more is stopped and stays listed. Everything else is not touched.
+"""
+
+from collections.abc import Callable, Iterable
+from graphlib import TopologicalSorter
+from typing import Any, Literal
+
+from pydantic import BaseModel
+
+from synapsed.config import AgentConfig, Config
+from synapsed.interfaces import ConfigChange
+from synapsed.model.records import AgentRecord
+from synapsed.profiles import Profile
+
+__all__ = ["LAUNCH_CONFIG", "LAUNCH_PROFILE", "differences", "in_layers"]
+
+LAUNCH_CONFIG = frozenset({"command", "cwd", "args", "env", "env_file", "limits"})
+"""Keys of an agent's configuration that its program was launched with."""
+
+LAUNCH_PROFILE = frozenset({"command", "args", "env", "unset_env", "transport", "channels", "instructions"})
+"""Keys of a profile that its programs were launched with."""
+
+UNSEEN = frozenset({"name", "source", "description", "verified", "ports"})
+"""Keys of a profile that change nothing for an agent that is there."""
+
+type Action = Literal["add", "start", "restart", "stop", "update", "refused", "daemon"]
+type ProfileOf = Callable[[str], Profile | None]
+
+
+def differences(
+    agents: Iterable[tuple[AgentRecord, bool]], old: Config, new: Config, before: ProfileOf, after: ProfileOf
+) -> list[ConfigChange]:
+    """What is to be done so that `agents` (each with whether it lives) are what `new` says; `before` and `after` give
+    the profiles. In the order of the names."""
+    known = {record.name: (record, live) for record, live in agents}
+    found = [_api(old, new)]
+    for name, (record, live) in known.items():
+        config = new.agents.get(name)
+        if config is None and record.from_config:
+            found.append(_change(name, "stop" if live else "update", "it is configured no more"))
+        elif config is not None and record.profile != (config.profile or name):
+            reason = f"it is of profile {record.profile!r}: 'synapsectl stop --remove {name}' it first"
+            found.append(_change(name, "refused", reason))
+        else:
+            was = old.agents.get(name, AgentConfig()) if record.from_config else AgentConfig()
+            found.append(
+                _of_one(name, live, was, config or AgentConfig(), before(record.profile), after(record.profile))
+            )
+    for name, config in new.agents.items():
+        if name not in known:
+            found.append(_change(name, "start" if config.autostart else "add", "it is new"))
+    return sorted((change for change in found if change is not None), key=lambda change: change.agent or "")
+
+
+def _api(old: Config, new: Config) -> ConfigChange | None:
+    keys = _changed(old.api, new.api)
+    return (
+        ConfigChange(None, "daemon", f"[api] {', '.join(keys)} count after a restart of the daemon") if keys else None
+    )
+
+
+def _of_one(
+    name: str, live: bool, was: AgentConfig, now: AgentConfig, before: Profile | None, after: Profile | None
+) -> ConfigChange | None:
+    config = _changed(was, now)
+    profile = [key for key in _changed(before, after) if key not in UNSEEN] if before and after else []
+    if not config and not profile:
+        return None
+    reason = "; ".join(
+        f"{of}{', '.join(keys)} changed" for of, keys in (("", config), ("of its profile ", profile)) if keys
+    )
+    if live and (LAUNCH_CONFIG & set(config) or LAUNCH_PROFILE & set(profile)):
+        return _change(name, "restart", reason)
+    if not live and now.autostart and not was.autostart:
+        return _change(name, "start", reason)
+    return _change(name, "update", reason)
+
+
+def _changed(before: BaseModel, after: BaseModel) -> list[str]:
+    """The keys whose values differ, sorted."""
+    fields = type(before).model_fields
+    return sorted(key for key in fields if _value(before, key) != _value(after, key))
+
+
+def _value(model: BaseModel, key: str) -> Any:
+    return getattr(model, key)
+
+
+def _change(name: str, action: Action, reason: str) -> ConfigChange:
+    return ConfigChange(name, action, reason)
+
+
+def in_layers(config: Config, names: Iterable[str]) -> list[list[str]]:
+    """`names` in the order in which they are to be started: each layer after those that it depends on, which may be
+    reached over agents that are not among them."""
+    wanted = list(names)
+    sorter = TopologicalSorter({name: agent.depends_on for name, agent in config.agents.items()})
+    for name in wanted:
+        sorter.add(name)
+    sorter.prepare()
+    layers = []
+    while sorter.is_active():
+        ready = sorter.get_ready()
+        sorter.done(*ready)
+        layers.append([name for name in wanted if name in ready])
+    return [layer for layer in layers if layer]
