@@ -48,6 +48,8 @@ TURNS_OPEN_MAX = 50
 TEXTS_MAX = 1000
 MESSAGE_MAX = 2000
 """Characters of an error's text."""
+COMPACTION = "compaction"
+"""Type of the part by which the program begins to make a conversation shorter that the model finds too long."""
 ABORTED = "MessageAbortedError"
 """The server's name for a turn that a person stopped."""
 
@@ -101,6 +103,10 @@ class SessionServerChannel:
         """Turns accepted and not known to be over: id of the user's message → session."""
         self._waiting: dict[str, str] = {}
         """User's messages whose text has not come yet."""
+        self._compacting: str | None = None
+        """The turn in which the conversation is being made shorter."""
+        self._continued: dict[str, list[str]] = {}
+        """User's messages that the program made by itself to go on with a turn."""
         self._known: dict[str, None] = {}
         """User's messages that were told: their records are sent again later."""
         self._texts: dict[str, dict[str, str]] = {}
@@ -258,6 +264,8 @@ class SessionServerChannel:
             case "session.error":
                 error = given.get("error")
                 self._error = error if isinstance(error, dict) else {}
+            case "session.compacted":
+                self._compacting, self._error = None, {}
             case "session.idle":
                 await self._end_turns(session)
         if self._session not in (None, self._remembered):
@@ -299,10 +307,19 @@ class SessionServerChannel:
 
     def _hear_part(self, given: Mapping[str, Any]) -> None:
         part = given.get("part")
-        if not isinstance(part, dict) or part.get("type") != "text" or not isinstance(part.get("text"), str):
+        if not isinstance(part, dict):
             return
         message = str(part.get("messageID"))
-        if (session := self._waiting.pop(message, None)) is not None:
+        if part.get("type") == COMPACTION and message in self._waiting:
+            self._compacting = next(reversed(self._open), None)
+        if part.get("type") != "text" or not isinstance(part.get("text"), str):
+            return
+        if self._compacting is not None and message in self._waiting:
+            # What it then says to itself, or again, in the person's name goes on with the same turn.
+            del self._waiting[message]
+            self._known[message] = None
+            self._continued.setdefault(self._compacting, []).append(message)
+        elif (session := self._waiting.pop(message, None)) is not None:
             self._accept(session, message, clean(part["text"]), _number(given.get("time")))
         elif message in self._known:
             return
@@ -346,7 +363,7 @@ class SessionServerChannel:
     async def _end_turns(self, session: str) -> None:
         """The session does nothing more: what became of its open turns."""
         for user in [user for user, of in self._open.items() if of == session]:
-            replies = _replies(await self._messages(session, user), user)
+            replies = _replies(await self._messages(session, user), user, *self._continued.pop(user, ()))
             self._open.pop(user, None)
             for reply in replies[:-1]:
                 self._progress(_id(reply), _text(reply), _completed(reply), session, user)
@@ -419,8 +436,8 @@ def _text(message: _Message) -> str:
     return clean("\n\n".join(text for text in texts if isinstance(text, str)))
 
 
-def _replies(messages: list[_Message], user: str) -> list[_Message]:
-    return [m for m in messages if _role(m) == "assistant" and _parent(m) == user]
+def _replies(messages: list[_Message], *users: str) -> list[_Message]:
+    return [m for m in messages if _role(m) == "assistant" and _parent(m) in users]
 
 
 def _objects(value: Any) -> list[dict[str, Any]]:

@@ -274,6 +274,27 @@ async def test_turn_that_stops_without_an_answer(server: Server, facts: Facts, m
     assert (await facts.until(TurnInterrupted)).turn == "msg_u1"
 
 
+async def test_a_conversation_made_shorter_goes_on_with_its_turn(server: Server, facts: Facts, make: Make) -> None:
+    await make().open(facts)
+    await server.listened_to()
+    await server.prompt("too long")
+    await server.event("session.error", sessionID="ses_1", error={"name": "ContextOverflowError", "data": {}})
+    await server.reply("", "msg_a1", finish=None)
+    info = {"id": "msg_u2", "role": "user", "sessionID": "ses_1", "time": {"created": 1}}
+    await server.event("message.updated", sessionID="ses_1", info=info)
+    await server.event("message.part.updated", part={"type": "compaction", "messageID": "msg_u2", "sessionID": "ses_1"})
+    await server.reply("A summary.", "msg_a2", parent="msg_u2", mode="compaction")
+    await server.prompt("go on", "msg_u3")
+    await server.event("session.compacted", sessionID="ses_1")
+    await server.reply("The answer.", "msg_a3", parent="msg_u3")
+    await server.idle()
+    ended = await facts.until(TurnEnded)
+    assert (ended.turn, ended.answer) == ("msg_u1", "The answer.")
+    await server.prompt("and then?", "msg_u4")
+    await facts.until(PromptAccepted, 2)
+    assert [fact.turn for fact in facts if isinstance(fact, PromptAccepted)] == ["msg_u1", "msg_u4"]
+
+
 async def test_permission(server: Server, facts: Facts, make: Make) -> None:
     await make().open(facts)
     await server.listened_to()

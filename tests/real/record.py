@@ -123,7 +123,7 @@ def _follow_events(session: Session) -> None:
             connection.close()
 
 
-def _untrusted(prepared: Prepared) -> None:
+def untrusted(prepared: Prepared) -> None:
     """Takes back what makes the project folder trusted."""
     claude, codex = prepared.home / ".claude.json", prepared.home / ".codex" / "config.toml"
     if claude.exists():
@@ -431,7 +431,7 @@ def _reports(session: Session) -> Iterator[tuple[float, str, dict[str, Any]]]:
 def record(cli: str, scenario: str, into: Path, base: Path) -> None:
     """Runs one scenario and keeps what was seen, also when the scenario fails (which it then reports)."""
     shutil.rmtree(base, ignore_errors=True)
-    configure = _untrusted if scenario == "trust" else None
+    configure = untrusted if scenario == "trust" else None
     with launched(cli, base, configure=configure) as session:
         session.mark("started")
         try:

@@ -1,0 +1,47 @@
+"""Dialogs outside any task, on the real programs: the agent waits, and is answered by its name."""
+
+import pytest
+
+from tests.real.agents import RealAgent, nonce
+from tests.real.conftest import CliHome
+from tests.real.model import Model
+from tests.real.record import untrusted
+from tests.support.daemon import Daemon, eventually
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(600)]
+
+
+CASES = {"claude": "yes", "codex": "1", "gemini": "1"}
+"""How each is told to trust the folder."""
+
+
+@pytest.mark.parametrize("cli", CASES)
+def test_a_dialog_at_the_start_is_answered_by_the_agents_name(
+    cli: str, daemon: Daemon, model: Model, cli_home: CliHome
+) -> None:
+    prepared = cli_home(cli)
+    untrusted(prepared)
+    agent = RealAgent.start(cli, daemon, model, prepared, ready=False)
+    asked = eventually(lambda: (a := daemon.agent(cli))["activity"] == "waiting" and a["prompt"] and a, "it asks")
+    assert (asked["prompt"]["type"], asked["task"]) == ("trust", None)
+    assert len(asked["prompt"]["options"]) >= 2
+    word = nonce()
+    waiting = agent.send(f"Hello {word}.")
+    assert daemon.ctl("input", cli, "no such thing").code == 6
+    assert model.submissions(word) == 0, "a dialog is not typed into"
+    assert daemon.agent(cli)["prompt"]["prompt_id"] == asked["prompt"]["prompt_id"]
+    assert daemon.ctl("input", cli, CASES[cli]).code == 0
+    done = daemon.task_in(waiting, "completed", "failed", "canceled")
+    assert done["status"] == "completed", agent.screen()
+    assert model.submissions(word) == 1
+
+
+def test_a_refused_trust_ends_it(daemon: Daemon, model: Model, cli_home: CliHome) -> None:
+    prepared = cli_home("claude")
+    untrusted(prepared)
+    RealAgent.start("claude", daemon, model, prepared, ready=False)
+    asked = eventually(lambda: (a := daemon.agent("claude"))["prompt"] and a, "it asks")
+    assert asked["activity"] == "waiting"
+    answered = daemon.post("/control/agents/claude/input", {"input": "no", "prompt_id": asked["prompt"]["prompt_id"]})
+    assert answered.status == 200
+    eventually(lambda: daemon.agent("claude")["pid"] != asked["pid"], "the program ended")
