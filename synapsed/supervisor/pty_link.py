@@ -74,6 +74,12 @@ POLL_EVERY_S = 0.5
 SETTLE_AFTER_S = 30.0
 """Reports that no turn wanted are kept for so long: the turn of an adopted program may be about to be taken up."""
 
+NUDGE_S = 0.2
+"""How long a window keeps the other size: two at once would be one that changed nothing."""
+
+NUDGE_EVERY_S = 30.0
+"""A program that does not draw its screen anew is not asked over and over."""
+
 CATCH_UP_S = 20.0
 """How long the output that was missed may take to read; then the program is judged as it stands."""
 
@@ -128,6 +134,7 @@ class PtyLink:
         self._told: LinkObserved | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._looked_at = 0.0
+        self._nudged_at = 0.0
         self._waiting_looks: list[tuple[Callable[[Look], bool], asyncio.Future[None]]] = []
         self._facts: deque[ChannelFact] = deque(maxlen=RECENT_FACTS)
         self._conversation: str | None = None
@@ -270,8 +277,26 @@ class PtyLink:
             await asyncio.sleep(POLL_EVERY_S)
             if self._runner.turn is not None:
                 await self.poke()
-            elif self._unsettled and self._clock.monotonic() - self._unsettled / 1e9 > SETTLE_AFTER_S:
+                continue
+            await self._redraw_if_defaced()
+            if self._unsettled and self._clock.monotonic() - self._unsettled / 1e9 > SETTLE_AFTER_S:
                 self.settled()
+
+    async def _redraw_if_defaced(self) -> None:
+        """Let the program draw its screen anew: its window becomes another and is itself again."""
+        if self._told is None or self._told.activity not in (Activity.BUSY, Activity.UNKNOWN):
+            return  # most agents, most of the time: nothing to look at
+        now = self._clock.monotonic()
+        if now - self._nudged_at < NUDGE_EVERY_S or self._finishing or not self._caught_up.is_set():
+            return
+        if self._observer.defaced(self._fresh_look(), now):
+            self._nudged_at = now
+            screen = self._observer.screen.snapshot()
+            log.info("the screen is drawn anew", agent=self._agent_id)
+            with contextlib.suppress(KeeperLost, KeeperRefused):
+                for cols in (screen.cols - 1, screen.cols):
+                    await self._resize(cols, screen.rows)
+                    await asyncio.sleep(NUDGE_S)
 
     def settled(self) -> None:
         at_ns, self._unsettled = self._unsettled, None

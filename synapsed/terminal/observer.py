@@ -32,6 +32,9 @@ FRAME_MAX_S = 0.2
 STEADY_S = 0.15
 """A dialog is drawn in pieces: it is told once it has read the same for so long."""
 
+DEFACED_S = 10.0
+"""A full-screen program that rests without a composer for so long has probably written over its own screen."""
+
 CHROME_ROWS = 40
 """How far up from the bottom the program's own words for an error or an interruption are looked for."""
 
@@ -200,6 +203,20 @@ class TerminalObserver:
     def mid_frame(self, now: float) -> bool:
         """The program is drawing: what is on the screen is half of it."""
         return self.screen.synchronized and now - self._fed_at < FRAME_MAX_S
+
+    def defaced(self, look: Look, now: float) -> bool:
+        """A full-screen program that was up, says nothing and shows no composer: a warning that it printed, or another
+        program's output, stands where its composer was. Drawing its screen anew would bring it back."""
+        composer = self._profile.composer
+        return (
+            composer.line is not None
+            and composer.needed
+            and look.screen.alternate
+            and look.verdict.activity in (Activity.BUSY, Activity.UNKNOWN)
+            and look.verdict.source in ("composer", "quiet")
+            and self._turn_open is None
+            and now - look.changed_at >= DEFACED_S
+        )
 
     def echoed(self, message: str, composer: ComposerState) -> bool:
         """Whether the beginning of `message` stands on the screen elsewhere than in the composer."""

@@ -49,3 +49,26 @@ def test_state_that_is_reported_before_the_answer_is_drawn_is_not_settled() -> N
     watched.feed(watched.offset, b"\x1b[Hthe answer\r\n> ", 5.05)
     assert not watched.look(5.05).verdict.settled
     assert watched.look(5.2).verdict.can_receive
+
+
+FULL = Profile(
+    name="full", command="full", ready=Ready(quiet_ms=0), composer=Composer(line=r"^> ?(?P<text>.*)$", needed=True)
+)
+
+
+def test_a_screen_that_the_program_wrote_over_is_seen_after_a_while() -> None:
+    watched = TerminalObserver(FULL, cols=40, rows=5, offset=0)
+    watched.feed(0, b"\x1b[?1049h> ", 0.0)
+    assert not watched.defaced(watched.look(0.0), 99.0), "it has its composer"
+    over = b"\x1b[H\x1b[2K(node) Warning: something"
+    watched.feed(watched.offset, over, 1.0)
+    assert not watched.defaced(watched.look(1.0), 2.0), "it may be drawing"
+    assert watched.defaced(watched.look(12.0), 12.0)
+    watched.told(PromptAccepted(channel="hooks", at_ns=1))
+    assert not watched.defaced(watched.look(13.0), 13.0), "a turn is open"
+
+
+def test_a_line_program_is_never_taken_for_defaced() -> None:
+    watched = observer()
+    watched.feed(watched.offset, b"\r\nworking in silence", 1.0)
+    assert not watched.defaced(watched.look(60.0), 60.0)
