@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 from collections import deque
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 import structlog
@@ -74,6 +75,9 @@ POLL_EVERY_S = 0.5
 SETTLE_AFTER_S = 30.0
 """Reports that no turn wanted are kept for so long: the turn of an adopted program may be about to be taken up."""
 
+HANDS_OFF_S = 1.0
+"""Nothing is typed for a message so soon after a person's key: what they write may not be on the screen yet."""
+
 NUDGE_S = 0.2
 """How long a window keeps the other size: two at once would be one that changed nothing."""
 
@@ -82,6 +86,9 @@ NUDGE_EVERY_S = 30.0
 
 CATCH_UP_S = 20.0
 """How long the output that was missed may take to read; then the program is judged as it stands."""
+
+REPORTS = (b"\x1b[<", b"\x1b[M", b"\x1b[I", b"\x1b[O")
+"""Mouse and focus reports of a viewer's terminal: no keys."""
 
 log = structlog.get_logger(__name__)
 
@@ -130,11 +137,13 @@ class PtyLink:
             look=self._fresh_look,
             look_soon=self._evaluate_soon,
         )
-        self._viewers = Viewers(draw=self._draw, write=self._type, resize=self._resize)
+        self._viewers = Viewers(draw=self._draw, write=self._type_person, resize=self._resize)
         self._told: LinkObserved | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._looked_at = 0.0
         self._nudged_at = 0.0
+        self._hands_at = -HANDS_OFF_S
+        """When a person last pressed a key."""
         self._waiting_looks: list[tuple[Callable[[Look], bool], asyncio.Future[None]]] = []
         self._facts: deque[ChannelFact] = deque(maxlen=RECENT_FACTS)
         self._conversation: str | None = None
@@ -378,6 +387,8 @@ class PtyLink:
         now = self._clock.monotonic()
         self._looked_at = now
         look = self._observer.look(now)
+        if now - self._hands_at < HANDS_OFF_S and look.verdict.can_receive:
+            look = replace(look, verdict=replace(look.verdict, can_receive=False, held="typing"))
         if not self._started and look.verdict.activity is not Activity.STARTING and not self._saving:
             self._started = True
             self._spawn(self._save_checkpoint())
@@ -395,7 +406,7 @@ class PtyLink:
         ]
         if look.verdict.activity is not Activity.READY:
             times += [look.changed_at + QUIET_UNKNOWN_S, look.changed_at + STALE_S]
-        times.append(look.steady_at)
+        times += [look.steady_at, self._hands_at + HANDS_OFF_S]
         turn = self._runner.turn
         if turn is not None and turn.deadline is not None:
             times.append(max(turn.deadline, now + 0.001))
@@ -568,6 +579,15 @@ class PtyLink:
         await self._keeper().resize(cols, rows)
         self._observer.resize(cols, rows)
         self._evaluate_soon()
+
+    async def _type_person(self, data: bytes) -> None:
+        """A person's keys. They wait while a message is being typed, which is a moment: nothing is ever mixed."""
+        spec = self._profile.delivery
+        patience = (spec.settle_max_ms + 2 * spec.accept_ms) / 1000
+        await self._until(lambda look: not self._runner.typing(look), patience)
+        if not data.startswith(REPORTS):
+            self._hands_at = self._clock.monotonic()
+        await self._type(data)
 
     async def _type(self, data: bytes) -> None:
         await self._keeper().write(data)

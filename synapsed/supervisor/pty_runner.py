@@ -37,6 +37,9 @@ from synapsed.terminal.observer import Look, TerminalObserver
 
 __all__ = ["TurnRunner"]
 
+HALF_TYPED = frozenset({turns.Phase.PASTING, turns.Phase.SETTLING, turns.Phase.SUBMITTING, turns.Phase.SUBMITTED})
+"""Until the program took the message: a second submit key must not find a person's words."""
+
 ANSWER_BYTES_MAX = 8 << 20
 """Output of one turn that is read back for an answer; of more the end is kept."""
 
@@ -105,6 +108,11 @@ class TurnRunner:
             self._work.extend((turn, command) for command in commands)
             self.idle.clear()
             self._work_came.set()
+
+    def typing(self, look: Look) -> bool:
+        """Whether a message is half typed: pasted, or about to be, and not taken yet. A dialog in between is a
+        person's to answer."""
+        return self.turn is not None and self.turn.phase in HALF_TYPED and look.verdict.asked is None
 
     def recorded(self) -> None:
         """The record is durable."""

@@ -90,6 +90,31 @@ def test_draft_of_a_person_is_never_mixed_with_a_message(tui: Tui, draft: bytes)
     assert tui.submitted == [typed, "a message meanwhile"]
 
 
+def test_keys_of_a_person_and_a_message_at_the_same_moment_are_never_mixed(tui: Tui) -> None:
+    tui.start().ready()
+    person = PtyTool("attach", tui.name, env=tui.daemon.env, rows=40, cols=120)
+    expected: list[str] = []
+    try:
+        person.until(b"scripted program")
+        for number in range(3):
+            # Whoever comes first, it is not shown yet when the other comes.
+            person.type(f"person {number}".encode())
+            task = tui.send(f"held {number}")
+            tui.becomes(held="typing")
+            person.type(b"\r")
+            assert tui.answer(tui.ended(task)) == f"You said: held {number}"
+            task = tui.send(f"first {number}")
+            person.type(f"later {number}".encode())
+            assert tui.answer(tui.ended(task)) == f"You said: first {number}"
+            tui.becomes(held="typing")
+            person.type(b"\r")
+            expected += [f"person {number}", f"held {number}", f"first {number}", f"later {number}"]
+            tui.becomes(activity="ready", held=None)
+    finally:
+        person.close()
+    assert tui.submitted == expected
+
+
 def test_message_given_back_after_an_interrupt_is_not_mixed_with_the_next(tui: Tui) -> None:
     tui.start(restore=True).ready()
     task = tui.send("to be stopped delay=60")
