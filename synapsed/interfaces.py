@@ -35,6 +35,7 @@ __all__ = [
     "LinkTurnSaid",
     "LinkUndelivered",
     "NewEvent",
+    "OutputPiece",
     "SendRequest",
     "SideChannel",
     "StartRequest",
@@ -410,10 +411,6 @@ class AgentLink(Protocol):
 
     def screen_as(self, fmt: Literal["text", "ansi", "json"]) -> str | bytes | dict[str, Any]: ...
 
-    async def history(self, limit: int) -> bytes:
-        """The last `limit` bytes of raw output."""
-        ...
-
     async def attach(self, *, cols: int, rows: int, read_only: bool) -> Attachment: ...
 
     async def poke(self) -> None:
@@ -426,6 +423,15 @@ class AgentLink(Protocol):
 
 
 # --- the supervisor, as the API sees it ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class OutputPiece:
+    """Raw output from offset `start` on. `ended`: the program has ended for good, and this was the last of it."""
+
+    start: int
+    data: bytes
+    ended: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -497,7 +503,14 @@ class Control(Protocol):
         """The last `limit` characters of what the agent shows."""
         ...
 
-    async def history(self, agent_id: str, limit: int) -> bytes: ...
+    async def output(self, agent_id: str, start: int | None, limit: int) -> OutputPiece:
+        """At most `limit` bytes of raw output from offset `start` on, or where it is not kept any more from the oldest
+        that is; None: the last."""
+        ...
+
+    async def recording(self, agent_id: str, limit: int) -> str:
+        """The last `limit` bytes of raw output as an asciicast."""
+        ...
 
     def profiles(self) -> list[dict[str, Any]]:
         """`name`, `description`, `command`, `ports`, `verified`, `source` of each profile."""

@@ -1,11 +1,13 @@
-"""`synapsectl logs AGENT`: what its program printed, for reading; `--raw` for replaying."""
+"""`synapsectl logs AGENT`: what its program printed, for reading; `--raw` for replaying, `--cast` for players."""
 
 import argparse
+import os
+import time
+from pathlib import Path
 
-from synapsectl.client import agent_path
+from synapsectl.client import SLOW_TIMEOUT, agent_path, document_of
 from synapsectl.context import Context
-from synapsectl.errors import DONE, NoDaemon, UsageError
-from synapsectl.launching import DEFAULT_SIZE
+from synapsectl.errors import DONE, NoDaemon, TimedOut, UsageError
 from synapsectl.plain import PlainText
 
 __all__ = ["configure", "run"]
@@ -16,32 +18,63 @@ BYTES_A_LINE = 2048
 BYTES_MIN = 256 * 1024
 BYTES_MAX = 64 * 1024 * 1024
 """What a spool keeps."""
+PIECE = 1024 * 1024
+"""Bytes asked for at once while following."""
+WAIT = 20
+"""Seconds that the daemon waits for output before it says that there is none."""
+RETRY = 0.2
+"""Seconds between two looks whether there is a daemon again."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("agent", help="a name, id, type-port or type")
-    parser.add_argument("-f", "--follow", action="store_true", help="go on with what it prints, until interrupted")
+    parser.add_argument(
+        "-f", "--follow", action="store_true", help="go on with what it prints, over restarts of the daemon too"
+    )
     parser.add_argument(
         "-n", "--lines", type=int, default=DEFAULT_LINES, help="how many of the last lines (default: %(default)s)"
     )
     parser.add_argument("--raw", action="store_true", help="the bytes as they are, escape sequences and all")
+    parser.add_argument("--cast", metavar="FILE", type=Path, help="write what is kept to FILE, as an asciicast (v3)")
 
 
 def run(args: argparse.Namespace, ctx: Context) -> int:
     if args.lines < 0:
         raise UsageError("-n is a number of lines")
-    if args.follow:
-        agent = ctx.client.get(agent_path(args.agent, "status"), {"detail": 1})
-        return _follow(args, ctx, agent["id"])
-    _print(args, ctx, _history(args, ctx), PlainText())
+    if args.cast is not None:
+        return _record(args, ctx)
+    plain = PlainText()
+    history, offset = _history(args, ctx)
+    _print(args, ctx, history, plain)
+    return _follow(args, ctx, plain, offset) if args.follow else DONE
+
+
+def _record(args: argparse.Namespace, ctx: Context) -> int:
+    """Only for the user's eyes: a program may have printed anything."""
+    text = ctx.client.get_bytes(agent_path(args.agent, "recording", control=True), {"bytes": BYTES_MAX})
+    try:
+        fd = os.open(args.cast, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        with os.fdopen(fd, "wb") as file:
+            file.write(text)
+    except OSError as error:
+        raise UsageError(f"{args.cast} cannot be written: {error.strerror}") from None
+    ctx.out.note(f"{text.count(b'\n') - 1} pieces of output in {args.cast}")
     return DONE
 
 
-def _history(args: argparse.Namespace, ctx: Context) -> bytes:
-    if not args.lines:
-        return b""
-    limit = min(max(args.lines * BYTES_A_LINE, BYTES_MIN), BYTES_MAX)
-    return ctx.client.get_bytes(agent_path(args.agent, "history", control=True), {"bytes": limit})
+def _history(args: argparse.Namespace, ctx: Context) -> tuple[bytes, int]:
+    """The last of the output, and the offset where it ends."""
+    limit = min(max(args.lines * BYTES_A_LINE, BYTES_MIN), BYTES_MAX) if args.lines else 0
+    data, offset, _ = _output(ctx, args.agent, {"bytes": limit})
+    return data, offset + len(data)
+
+
+def _output(ctx: Context, agent: str, query: dict[str, int]) -> tuple[bytes, int, bool]:
+    """Output, the offset where it begins, and whether it was the last."""
+    reply = ctx.client.request("GET", agent_path(agent, "history", control=True), query, timeout=SLOW_TIMEOUT)
+    if reply.status != 200:
+        document_of(reply)
+    return reply.body, int(reply.headers.get("synapsed-offset", 0)), reply.headers.get("synapsed-ended") == "1"
 
 
 def _print(args: argparse.Namespace, ctx: Context, history: bytes, plain: PlainText) -> None:
@@ -53,29 +86,30 @@ def _print(args: argparse.Namespace, ctx: Context, history: bytes, plain: PlainT
         lines += plain.flush()
     for line in lines[-args.lines :] if args.lines else ():
         ctx.out.line(line)
+    ctx.out.stdout.flush()
 
 
-def _follow(args: argparse.Namespace, ctx: Context, agent: str) -> int:
-    from synapsectl.attach import open_terminal
-    from synapsectl.websocket import BINARY
-
-    cols, rows = DEFAULT_SIZE
-    plain = PlainText()
-    # Connected first: what is printed while the history is read is shown twice rather than not at all.
-    socket = open_terminal(ctx.client, agent, cols=cols, rows=rows, read_only=True)
-    try:
-        messages = socket.messages()
-        next(messages)  # the redraw of the screen, which the history tells as well
-        _print(args, ctx, _history(args, ctx), plain)
-        for message in messages:
-            if message.opcode != BINARY:
-                return DONE
-            if args.raw:
-                ctx.out.raw(message.data)
-            else:
-                for line in plain.feed(message.data):
-                    ctx.out.line(line)
-                ctx.out.stdout.flush()
-    finally:
-        socket.close(0)
-    raise NoDaemon("the daemon ended the stream")
+def _follow(args: argparse.Namespace, ctx: Context, plain: PlainText, offset: int) -> int:
+    """By offset, so that nothing is left out or told twice whatever becomes of the daemon; ends with the program."""
+    told = False
+    while True:
+        try:
+            data, start, ended = _output(ctx, args.agent, {"after": offset, "bytes": PIECE, "wait": WAIT})
+        except (NoDaemon, TimedOut):
+            if not told:
+                ctx.out.note("the daemon is gone; waiting for the next one")
+            told = True
+            time.sleep(RETRY)
+            continue
+        told = False
+        if ended:
+            return DONE
+        if start > offset:
+            ctx.out.note(f"{start - offset} bytes of output are not kept any more")
+        offset = start + len(data)
+        if args.raw:
+            ctx.out.raw(data)
+            continue
+        for line in plain.feed(data):
+            ctx.out.line(line)
+        ctx.out.stdout.flush()

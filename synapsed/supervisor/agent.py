@@ -22,6 +22,7 @@ from synapsed.interfaces import (
     LinkSession,
     LinkTurnAccepted,
     NewEvent,
+    OutputPiece,
     Store,
 )
 from synapsed.keeper.spool import SpoolReader
@@ -41,8 +42,10 @@ from synapsed.supervisor.links import LaunchPlan, LinkFactory, Timers
 from synapsed.supervisor.program import LIVE_STATES, Program
 from synapsed.supervisor.restart import RestartState
 from synapsed.supervisor.shell import Shell
+from synapsed.supervisor.times import TIMES_FILE, OutputTimes
 from synapsed.supervisor.turns import Commit
 from synapsed.supervisor.usage import Usage
+from synapsed.terminal.cast import asciicast
 
 __all__ = ["Agent"]
 
@@ -169,11 +172,22 @@ class Agent:
             return self._last_screen
         raise self._not_running()
 
-    async def history(self, limit: int) -> bytes:
-        """The last `limit` bytes of raw output, also of a program that ended."""
-        if (link := self.program.link) is not None:
-            return await link.history(limit)
-        return await asyncio.to_thread(_tail, self._spool, limit)
+    async def output(self, start: int | None, limit: int) -> OutputPiece:
+        """See `Control.output`; read from the spool, so that it is there whatever becomes of program and keeper."""
+        over = self.state in (ProcessState.STOPPED, ProcessState.EXITED, ProcessState.FAILED)
+        begin, data = await asyncio.to_thread(_piece, self._spool, start, limit)
+        return OutputPiece(begin, data, ended=over and not data)
+
+    async def recording(self, limit: int) -> str:
+        """See `Control.recording`."""
+        piece = await self.output(None, limit)
+        times = OutputTimes(self._spool.parent / TIMES_FILE)
+        size = {"cols": self.record.cols, "rows": self.record.rows}
+
+        def compose() -> str:
+            return "".join(asciicast(piece.data, piece.start, times.read(), **size, title=self.record.name))
+
+        return await asyncio.to_thread(compose)
 
     # --- the shell ---
 
@@ -499,16 +513,20 @@ class Agent:
         return self.seen.prompt if self.seen is not None else None
 
 
-def _tail(spool: Path, limit: int) -> bytes:
+def _piece(spool: Path, start: int | None, limit: int) -> tuple[int, bytes]:
+    """Where it begins, and at most `limit` bytes from there on, up to a gap."""
     reader = SpoolReader(str(spool))
-    offset, pieces = max(reader.start, reader.end - limit), []
-    while offset < reader.end:
-        offset, data = reader.read(offset, reader.end - offset)
-        if not data:
+    wanted = reader.end - limit if start is None else min(start, reader.end)
+    begin = offset = max(reader.start, wanted)
+    pieces: list[bytes] = []
+    while offset < min(reader.end, begin + limit):
+        at, data = reader.read(offset, begin + limit - offset)
+        if not data or (at != offset and pieces):
             break
+        begin = begin if pieces else at
         pieces.append(data)
-        offset += len(data)
-    return b"".join(pieces)
+        offset = at + len(data)
+    return begin, b"".join(pieces)
 
 
 def _sync[T](work: Callable[[], T]) -> Callable[[], Awaitable[T]]:

@@ -38,6 +38,7 @@ from synapsed.interfaces import (
     ConfigChange,
     EventLog,
     NewEvent,
+    OutputPiece,
     SendRequest,
     StartRequest,
     Store,
@@ -183,9 +184,6 @@ class Manager:
             if agent.program.wanted
             or (agent.state not in LIVE_STATES and self._roster.config_of(agent.record).autostart)
         ]
-        await self._start(wanted)
-
-    async def _start(self, wanted: list[Agent]) -> None:
         await self._order.start(wanted, self._roster.config, self._agents.values)
 
     async def reload(self, *, dry_run: bool = False) -> list[ConfigChange]:
@@ -223,7 +221,7 @@ class Manager:
                     starting.append(agent)
             except SynapsedError as error:
                 log.error("a change of the configuration failed", agent=change.agent, why=error.message)  # noqa: TRY400
-        await self._start(starting)
+        await self._order.start(starting, self._roster.config, self._agents.values)
 
     async def _take_over(self, name: str) -> Agent:
         """The agent as it is configured now: made, or let go of and taken up again, as by a new daemon."""
@@ -298,8 +296,11 @@ class Manager:
     def context(self, agent_id: str, limit: int = 2000) -> str:
         return self._agent(agent_id).screen_text(limit)
 
-    async def history(self, agent_id: str, limit: int) -> bytes:
-        return await self._agent(agent_id).history(limit)
+    async def output(self, agent_id: str, start: int | None, limit: int) -> OutputPiece:
+        return await self._agent(agent_id).output(start, limit)
+
+    async def recording(self, agent_id: str, limit: int) -> str:
+        return await self._agent(agent_id).recording(limit)
 
     def profiles(self) -> list[dict[str, Any]]:
         return views.profile_rows(self._library, self._library.names())

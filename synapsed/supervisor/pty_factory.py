@@ -28,6 +28,7 @@ from synapsed.supervisor.launchers import (
 )
 from synapsed.supervisor.links import Ended, LaunchPlan
 from synapsed.supervisor.pty_link import PtyLink
+from synapsed.supervisor.times import TIMES_FILE, OutputTimes
 
 __all__ = ["PtyLinkFactory"]
 
@@ -135,6 +136,7 @@ class PtyLinkFactory:
             size=(record.cols, record.rows),
             checkpoint=await self.store.checkpoint(record.id),
             channels=side_channels(profile, context) if context is not None else [],
+            times=OutputTimes(self.paths.agent(record.id) / TIMES_FILE),
             store=self.store,
             clock=self.clock,
         )

@@ -47,6 +47,7 @@ from synapsed.supervisor.keys import Keyboard
 from synapsed.supervisor.launchers import sweep_launch
 from synapsed.supervisor.pty_runner import TurnRunner
 from synapsed.supervisor.pty_turn import TurnState
+from synapsed.supervisor.times import OutputTimes
 from synapsed.supervisor.viewers import Viewers
 from synapsed.terminal.observer import Look, TerminalObserver
 from synapsed.terminal.prompts import keys_for
@@ -105,6 +106,7 @@ class PtyLink:
         size: tuple[int, int],
         checkpoint: Checkpoint | None,
         channels: Sequence[SideChannel],
+        times: OutputTimes,
         store: Store,
         clock: Clock,
     ) -> None:
@@ -112,6 +114,7 @@ class PtyLink:
         self._profile = profile
         self._launch = launch
         self._channels = channels
+        self._times = times
         self._store = store
         self._clock = clock
         # At the very offset where this launch began it is the last launch's screen.
@@ -249,6 +252,7 @@ class PtyLink:
 
     def _on_output(self, output: Output) -> None:
         now = self._clock.monotonic()
+        self._times.note(output.offset, self._clock.wall())
         for reply in self._observer.feed(output.offset, output.data, now):
             # The id makes an answer one, also where output is read again after a restart.
             self._spawn(self._answer_query(f"query.{reply.offset}", reply.data))
@@ -563,11 +567,6 @@ class PtyLink:
             "title": screen.title,
             "alternate": screen.alternate,
         }
-
-    async def history(self, limit: int) -> bytes:
-        end = self._observer.offset
-        _, data = await self._keeper().read(max(0, end - limit), limit)
-        return data
 
     async def attach(self, *, cols: int, rows: int, read_only: bool) -> Attachment:
         return await self._viewers.join(cols=cols, rows=rows, read_only=read_only)

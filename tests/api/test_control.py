@@ -23,6 +23,7 @@ PERSONS = [
     ("POST", "/control/agents/codex/interrupt", None),
     ("POST", "/control/agents/codex/input", {"input": "1"}),
     ("GET", "/control/agents/codex/history", None),
+    ("GET", "/control/agents/codex/recording", None),
     ("POST", "/agents/codex/tasks/send", {**SEND, "metadata": {"new_conversation": True}}),
     ("GET", "/control/conversations", None),
     ("POST", "/control/reload", None),
@@ -133,6 +134,16 @@ async def test_history(api: Api):
             assert await response.read() == expected
     status, body = await api.json(api.unix, "GET", "/control/agents/claude/history?bytes=-1")
     assert (status, body["error"]["details"]["field"]) == (400, "bytes")
+
+
+async def test_history_from_an_offset_on(api: Api):
+    for query, offset, expected, ended in (("after=4&bytes=3", 4, b"\x1b[0", "0"), ("after=99&wait=5", 16, b"", "1")):
+        async with api.unix.get(f"/control/agents/claude/history?{query}") as response:
+            told = response.headers["Synapsed-Offset"], response.headers["Synapsed-Ended"]
+            assert (told, await response.read()) == ((str(offset), ended), expected)
+    async with api.unix.get("/control/agents/claude/recording") as response:
+        assert response.content_type == "application/x-asciicast"
+        assert await response.text() == '{"version": 3}\n'
 
 
 async def test_profiles_and_status(api: Api):

@@ -1,9 +1,11 @@
 """The real daemon with the scripted agent: start and end, signals, kills, what is left."""
 
 import contextlib
+import json
 import os
 import signal
 import socket
+import threading
 from collections.abc import Iterator
 from http.client import HTTPException
 from pathlib import Path
@@ -217,6 +219,37 @@ def test_reload(daemon: Daemon) -> None:
     assert refused.code != 0
     assert "agent 'two' depends on 'three', which is not configured" in refused.err
     assert daemon.ready("three")["state"] == "running"
+
+
+def test_logs_are_followed_over_daemons_and_recorded(daemon: Daemon, tmp_path: Path) -> None:
+    daemon.start()
+    daemon.start_agent()
+    following = daemon.spawn("logs", "-f", "dummy")
+    lines: list[str] = []
+    assert following.stdout is not None
+    reader = threading.Thread(target=lambda: lines.extend(line.strip() for line in following.stdout))
+    reader.start()
+    daemon.ended(daemon.send("echo before"))
+    eventually(lambda: "before" in lines, "it is followed")
+    daemon.kill9()
+    daemon.start()
+    daemon.ended(daemon.send("echo between\nsleep 0.3\necho after"))
+    eventually(lambda: "after" in lines, "it is followed still")
+    cast = tmp_path / "a.cast"
+    assert daemon.ctl("logs", "dummy", "--cast", str(cast)).code == 0
+    daemon.ctl("stop", "dummy")
+    assert following.wait(PATIENCE_S) == 0
+    reader.join()
+    assert following.stderr is not None
+    assert "waiting for the next one" in following.stderr.read()
+    following.stdout.close()
+    following.stderr.close()
+    assert [lines.count(word) for word in ("before", "between", "after")] == [1, 1, 1]
+    head, *events = [json.loads(line) for line in cast.read_text().splitlines()]
+    assert head["version"] == 3
+    assert "after" in "".join(text for _, _, text in events)
+    assert any(pause > 0.2 for pause, _, _ in events)
+    assert cast.stat().st_mode & 0o077 == 0
 
 
 def test_a_restart_that_waits_for_the_end_of_the_turn(daemon: Daemon) -> None:

@@ -23,7 +23,7 @@ from synapsed.errors import (
     UnknownAgent,
     UnknownProfile,
 )
-from synapsed.interfaces import ConfigChange, NewEvent, SendRequest, StartRequest, TaskFilter
+from synapsed.interfaces import ConfigChange, NewEvent, OutputPiece, SendRequest, StartRequest, TaskFilter
 from synapsed.model.agent import Activity, AgentDetail, AgentRef, AgentView, ProcessState, Testimony, agent_id, resolve
 from synapsed.model.events import (
     AgentRemoved,
@@ -219,9 +219,15 @@ class FakeControl:
         self.view(agent_id_)
         return "the screen"[-limit:]
 
-    async def history(self, agent_id_: str, limit: int) -> bytes:
+    async def output(self, agent_id_: str, start: int | None, limit: int) -> OutputPiece:
         self.view(agent_id_)
-        return b"raw \x1b[0m\xff output"[-limit:] if limit else b""
+        whole = b"raw \x1b[0m\xff output"
+        begin = max(0, len(whole) - limit) if start is None else min(start, len(whole))
+        return OutputPiece(begin, whole[begin : begin + limit], ended=begin == len(whole))
+
+    async def recording(self, agent_id_: str, limit: int) -> str:
+        self.view(agent_id_)
+        return '{"version": 3}\n'
 
     def profiles(self) -> list[dict[str, Any]]:
         return [

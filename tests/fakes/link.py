@@ -146,9 +146,6 @@ class FakeLink:
     def screen_as(self, fmt: Literal["text", "ansi", "json"]) -> str | bytes | dict[str, Any]:
         return self.screen
 
-    async def history(self, limit: int) -> bytes:
-        return self.screen.encode()[-limit:]
-
     async def attach(self, *, cols: int, rows: int, read_only: bool) -> Attachment:
         return _Attachment()
 

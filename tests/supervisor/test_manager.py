@@ -22,6 +22,7 @@ from synapsed.errors import (
 from synapsed.interfaces import StartRequest, TaskFilter
 from synapsed.keeper.processes import start_mark
 from synapsed.supervisor.environment import agent_token
+from synapsed.supervisor.times import OutputTimes
 from tests.supervisor.world import World
 
 AGENT = "synapse-fake-8190"
@@ -262,18 +263,30 @@ async def test_profiles(world: World) -> None:
     assert rows[0]["ports"] == [8190, 8192]
 
 
-async def test_history_and_terminal_of_a_running_agent(world: World) -> None:
+async def test_output_and_terminal_of_a_running_agent(world: World) -> None:
     await world.start()
-    assert await world.manager.history(AGENT, 6) == b"screen"
     assert world.manager.screen(AGENT, "text") == "fake screen"
     assert await world.manager.attach(AGENT, cols=80, rows=24, read_only=True)
-    await world.manager.stop(AGENT)
     spool = world.paths.agent(AGENT) / "spool"
     spool.mkdir(parents=True)
-    (spool / f"{0:020d}.seg").write_bytes(b"old output")
-    assert await world.manager.history(AGENT, 6) == b"output"
+    (spool / f"{4:020d}.seg").write_bytes(b"old output")
+    OutputTimes(spool.parent / "times").note(8, 1_700_000_000.5)
+
+    async def output(start: int | None, limit: int) -> tuple[int, bytes, bool]:
+        piece = await world.manager.output(AGENT, start, limit)
+        return piece.start, piece.data, piece.ended
+
+    assert await output(None, 6) == (8, b"output", False)
+    assert await output(0, 3) == (4, b"old", False)
+    assert await output(99, 3) == (14, b"", False)
+    await world.manager.stop(AGENT)
+    assert await output(11, 3) == (11, b"put", False)
+    assert await output(14, 3) == (14, b"", True)
+    head, *events = (json.loads(line) for line in (await world.manager.recording(AGENT, 6)).splitlines())
+    assert (head["version"], head["term"]["cols"], head["title"]) == (3, 120, "fake")
+    assert events == [[0.0, "o", "output"]]
     with pytest.raises(UnknownAgent):
-        await world.manager.history("nobody", 1)
+        await world.manager.output("nobody", 0, 1)
 
 
 async def test_fifty_agents_start_and_come_back(world: World) -> None:

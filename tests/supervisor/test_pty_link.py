@@ -1,16 +1,21 @@
 """The link to a program in a terminal: what it begins with."""
 
+from pathlib import Path
+
 import pytest
 
 from synapsed.model.records import Checkpoint, LaunchRecord
 from synapsed.profiles import Profile
 from synapsed.supervisor.pty_link import PtyLink
+from synapsed.supervisor.times import OutputTimes
 from tests.fakes.clock import FakeClock
 from tests.fakes.store import MemoryStore
 
 
 @pytest.mark.parametrize(("offset", "shown"), [(99, ""), (100, ""), (105, "hello")])
-async def test_a_checkpoint_of_an_earlier_launch_is_not_this_launch_s_screen(offset: int, shown: str) -> None:
+async def test_a_checkpoint_of_an_earlier_launch_is_not_this_launch_s_screen(
+    offset: int, shown: str, tmp_path: Path
+) -> None:
     clock = FakeClock()
     launch = LaunchRecord(
         launch_id="new", socket="/none", keeper_pid=1, keeper_start=1, pid=2, pid_start=2, spool_start=100, started_at=0
@@ -23,6 +28,7 @@ async def test_a_checkpoint_of_an_earlier_launch_is_not_this_launch_s_screen(off
         size=(80, 24),
         checkpoint=checkpoint,
         channels=[],
+        times=OutputTimes(tmp_path / "times"),
         store=MemoryStore(clock),
         clock=clock,
     )

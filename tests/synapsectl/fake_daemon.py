@@ -110,6 +110,8 @@ class FakeDaemon:
         self.terminals: list[Terminal] = []
         self.redraw = b"\x1b[2J\x1b[Hredrawn\r\n"
         self.interrupted = True
+        self.printed = bytearray(b"\x1b[1mone\x1b[0m\r\ntwo\r\nthree\r\n")
+        self.exited: int | None = None
         self.streamed = 0
         """How many events of a task its newest stream has written."""
         self.down = threading.Event()
@@ -163,11 +165,13 @@ class FakeDaemon:
 
     def show(self, data: bytes) -> None:
         """The attached agent prints."""
+        self.printed += data
         for terminal in self.terminals:
             self._run(terminal.socket.send_bytes(data))
 
     def exit(self, code: int | None) -> None:
         """The attached agent ends for good."""
+        self.exited = code
         for terminal in self.terminals:
             self._run(self._say_exit(terminal.socket, code))
 
@@ -384,8 +388,17 @@ class FakeDaemon:
 
     async def _history(self, request: web.Request) -> web.Response:
         self._find(request)
-        data = b"\x1b[1mone\x1b[0m\r\ntwo\r\nthree\r\n"
-        return web.Response(body=data[-int(request.query["bytes"]) :], content_type="application/octet-stream")
+        asked = request.query
+        if "after" not in asked:
+            start = max(0, len(self.printed) - int(asked["bytes"]))
+        else:
+            start = min(int(asked["after"]), len(self.printed))
+            while start == len(self.printed) and self.exited is None:
+                await asyncio.sleep(0.01)
+        data = bytes(self.printed[start : start + int(asked["bytes"])])
+        over = str(int(not data and self.exited is not None))
+        place = {"Synapsed-Offset": str(start), "Synapsed-Ended": over}
+        return web.Response(body=data, content_type="application/octet-stream", headers=place)
 
     async def _stream(self, request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})

@@ -1,5 +1,6 @@
 """`/control/…`: the person's verbs, on the Unix socket or with the control token."""
 
+import asyncio
 from dataclasses import asdict
 
 from aiohttp import web
@@ -19,6 +20,11 @@ __all__ = ["routes"]
 HISTORY_DEFAULT = 64 * 1024
 HISTORY_MAX = 64 * 1024 * 1024
 """Bytes of raw output given at once: as many as a spool keeps."""
+OFFSET_MAX = 2**63 - 1
+WAIT_MAX = 30
+"""Seconds that a request waits for output at the most."""
+FOLLOW_S = 0.1
+"""Between two looks at a spool that somebody follows."""
 _VIEW = TypeAdapter(AgentView)
 _TASKS = TypeAdapter(list[Task])
 
@@ -33,6 +39,7 @@ def routes() -> list[web.RouteDef]:
         web.post(f"{agent}/interrupt", interrupt),
         web.post(f"{agent}/input", answer_agent),
         web.get(f"{agent}/history", history),
+        web.get(f"{agent}/recording", recording),
         web.get("/control/profiles", profiles),
         web.get("/control/conversations", conversations),
         web.get("/control/tasks", get_tasks),
@@ -96,8 +103,25 @@ async def answer_agent(request: web.Request) -> web.Response:
 async def history(request: web.Request) -> web.Response:
     rights_of(request).require_person("read an agent's raw output")
     limit = integer_query(request, "bytes", HISTORY_DEFAULT, 0, HISTORY_MAX)
-    raw = await request.app[CONTEXT].control.history(agent_id_of(request), limit)
-    return web.Response(body=raw, content_type="application/octet-stream")
+    after = integer_query(request, "after", -1, 0, OFFSET_MAX)
+    patience = integer_query(request, "wait", 0, 0, WAIT_MAX)
+    control, agent = request.app[CONTEXT].control, agent_id_of(request)
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + patience
+    while True:
+        piece = await control.output(agent, after if after >= 0 else None, limit)
+        if piece.data or piece.ended or loop.time() >= deadline:
+            break
+        await asyncio.sleep(FOLLOW_S)
+    place = {"Synapsed-Offset": str(piece.start), "Synapsed-Ended": str(int(piece.ended))}
+    return web.Response(body=piece.data, content_type="application/octet-stream", headers=place)
+
+
+async def recording(request: web.Request) -> web.Response:
+    rights_of(request).require_person("read an agent's raw output")
+    limit = integer_query(request, "bytes", HISTORY_MAX, 0, HISTORY_MAX)
+    text = await request.app[CONTEXT].control.recording(agent_id_of(request), limit)
+    return web.Response(text=text, content_type="application/x-asciicast")
 
 
 async def profiles(request: web.Request) -> web.Response:

@@ -1,0 +1,74 @@
+"""When output came: a file of marks beside the spool, which itself is nothing but output.
+
+A mark is written for output that comes `MARK_EVERY_S` or more after the one before, so that a busy program costs ten
+small writes a second and a quiet one none. What came while no daemon ran has the time at which the next one read it.
+"""
+
+import os
+import struct
+from pathlib import Path
+
+__all__ = ["MARK_EVERY_S", "TIMES_FILE", "OutputTimes"]
+
+TIMES_FILE = "times"
+"""In the agent's directory."""
+
+MARK_EVERY_S = 0.1
+
+MARKS_MAX = 65_536
+"""Kept at most, 1 MiB; when there are more the older half is dropped."""
+
+_MARK = struct.Struct("<Qd")
+
+
+class OutputTimes:
+    """Of one agent. Losing marks loses nothing but their times: every error of the file is passed over."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._count: int | None = None
+        self._last_offset = -1
+        self._last_at = float("-inf")
+
+    def note(self, offset: int, at: float) -> None:
+        """Output from `offset` on came at `at`, Unix seconds. What is read again after a restart is known already."""
+        if self._count is None:
+            known = self.read()
+            self._count = len(known)
+            if known:
+                self._last_offset, self._last_at = known[-1]
+        if offset <= self._last_offset or 0 <= at - self._last_at < MARK_EVERY_S:
+            return
+        self._last_offset, self._last_at = offset, at
+        try:
+            if self._count >= MARKS_MAX:
+                self._count = self._drop_older()
+            self._append(_MARK.pack(offset, at))
+            self._count += 1
+        except OSError:
+            return
+
+    def read(self) -> list[tuple[int, float]]:
+        """Every mark: offset and time."""
+        try:
+            raw = self._path.read_bytes()
+        except OSError:
+            return []
+        whole = len(raw) - len(raw) % _MARK.size
+        return list(_MARK.iter_unpack(raw[:whole]))
+
+    def _append(self, data: bytes) -> None:
+        fd = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        try:
+            os.write(fd, data)
+        finally:
+            os.close(fd)
+
+    def _drop_older(self) -> int:
+        kept = self._path.read_bytes()[-MARKS_MAX // 2 * _MARK.size :]
+        temporary = self._path.with_suffix(".tmp")
+        fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        with os.fdopen(fd, "wb") as file:
+            file.write(kept)
+        temporary.replace(self._path)
+        return len(kept) // _MARK.size
