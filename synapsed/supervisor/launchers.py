@@ -26,6 +26,7 @@ from synapsed.keeper.processes import is_before_boot, lived_s, start_mark
 from synapsed.keeper.spec import FORMAT
 
 __all__ = [
+    "KEEPER",
     "LAUNCH_TIMEOUT_S",
     "KeeperAddress",
     "LaunchSpec",
@@ -40,6 +41,9 @@ __all__ = [
     "private_directory",
     "sweep_launch",
 ]
+
+KEEPER = Path(synapsed.keeper.__file__).with_name("__main__.py")
+"""The keeper's program, by its file: a directory needs runpy."""
 
 LAUNCH_TIMEOUT_S = 30.0
 """From starting Python to the program's exec; 50 ms in practice, far more on a machine that swaps."""
@@ -172,13 +176,15 @@ class ProcessLauncher:
     """Starts the keeper as a detached process of its own session."""
 
     python: str = sys.executable
+    keeper: Path = KEEPER
+    """Its program, which may be that of another version."""
     environ: Mapping[str, str] = field(default_factory=lambda: {"PATH": os.defpath, "LANG": "C.UTF-8"})
     """The keeper's own environment, in which a program's variables have no business."""
 
     async def launch(self, spec: LaunchSpec) -> LaunchedKeeper:
         private_directory(spec.socket_path.parent)
         process = await asyncio.create_subprocess_exec(
-            *keeper_command(self.python),
+            *keeper_command(self.python, keeper=self.keeper),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
@@ -200,9 +206,8 @@ class ProcessLauncher:
         return LaunchedKeeper.told(spec, output)
 
 
-def keeper_command(python: str, *options: str) -> list[str]:
+def keeper_command(python: str, *options: str, keeper: Path = KEEPER) -> list[str]:
     """The command line of a keeper: no site packages, no environment, nothing on the path but the standard library."""
-    keeper = Path(synapsed.keeper.__file__).with_name("__main__.py")  # by its file: a directory needs runpy
     packages = Path(ptyprocess.__file__).parent.parent
     return [python, "-S", "-E", "-I", str(keeper), "--ptyprocess", str(packages), *options]
 

@@ -182,13 +182,21 @@ def test_5_a_daemon_that_stands_still(house: MakeHouse) -> None:
 
 def test_8_daemons_come_and_go(house: MakeHouse) -> None:
     """In the way of an upgrade: the old one is asked to go and to leave the agents, the new one takes them up."""
-    here = house("8", "a daemon replaced by the next, under load")
-    daemon = here.daemon.start("--keep-agents")
-    names = here.start_agents(10)
+    here = house("8", "a daemon replaced, old and new keepers, under load")
+    daemon = here.daemon
+    daemon.module = "tests.faults.older"
+    daemon.start("--keep-agents")
+    names = here.start_agents(5, "old")
+    assert all("keeper-1.pyz" in " ".join(here.keeper_of(name).cmdline()) for name in names)
+    daemon.module = "synapsed"
+    assert daemon.signal(signal.SIGTERM) == 0
+    daemon.start("--keep-agents")
+    names += here.start_agents(5, "new")
     pids = here.pids()
     with Load(here, names, blocks=BLOCKS // 2) as load:
-        for _ in range(SWAPS):
+        for number in range(SWAPS):
             time.sleep(rng.uniform(0.0, 1.0))  # the moment of the swap
+            daemon.module = "synapsed" if number % 2 else "tests.faults.older"
             assert daemon.signal(signal.SIGTERM) == 0
             here.fault()
             daemon.start("--keep-agents")

@@ -86,6 +86,8 @@ class Daemon:
     environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
     config: str = NO_PORTS
     process: subprocess.Popen[bytes] | None = None
+    module: str = "synapsed"
+    """What is run as the daemon."""
 
     def __post_init__(self) -> None:
         self.config_file.parent.mkdir(parents=True, exist_ok=True)
@@ -121,7 +123,7 @@ class Daemon:
         """`synapsed run`, which may be refused; it writes to the log."""
         with (self.home / "daemon.log").open("ab") as log:
             return subprocess.Popen(
-                [sys.executable, "-m", "synapsed", "run", *arguments],
+                [sys.executable, "-m", self.module, "run", *arguments],
                 env=self.env,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
