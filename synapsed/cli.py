@@ -65,7 +65,9 @@ def _run(args: argparse.Namespace) -> int:
     gc.freeze()  # what is there now stays: it is not looked at again and again
     gc.enable()
     paths = Paths.from_environ()
-    log.configure(args.log_level, file=paths.logs / "synapsed.log" if args.log_file else None)
+    log.configure(
+        args.log_level, file=paths.logs / "synapsed.log" if args.log_file else None, agents=paths.state / "agents"
+    )
     served = args.service is not None
     daemon = Daemon(
         paths, environ=dict(os.environ), keep_agents=args.keep_agents or served, agent_units=args.service == "systemd"

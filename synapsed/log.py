@@ -9,7 +9,7 @@ import logging.handlers
 import os
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,17 @@ __all__ = ["MASK", "configure", "mask", "masked"]
 FILE_BYTES = 4 * 1024 * 1024
 FILES = 3
 """Older files kept."""
+
+AGENT_LOG = "agent.log"
+"""In an agent's directory: its lifecycle and its turns."""
+
+AGENT_FILE_BYTES = 1024 * 1024
+"""One older file is kept."""
+
+AGENT_FILES_MAX = 64
+"""Open at once."""
+
+_AGENT_ID = re.compile(r"synapse-[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")
 
 MASK = "***"
 
@@ -36,8 +47,9 @@ _TEXT_MAX = 10_000
 """Characters of one value; what is longer is cut."""
 
 
-def configure(level: str = "info", *, file: Path | None = None) -> None:
-    """Send all logging to `file` (0600, rotated), or to standard error where that is None."""
+def configure(level: str = "info", *, file: Path | None = None, agents: Path | None = None) -> None:
+    """Send all logging to `file` (0600, rotated), or to standard error where that is None; and what concerns one agent
+    (`agent_id`) also to `agent.log` in its directory below `agents`, if that is there."""
     handler: logging.Handler
     if file is None:
         handler = logging.StreamHandler(sys.stderr)
@@ -52,22 +64,21 @@ def configure(level: str = "info", *, file: Path | None = None) -> None:
         mask,
     ]
     for_people = file is None and sys.stderr.isatty()
-    last: list[structlog.typing.Processor] = (
-        [structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)]
-        if for_people
-        else [structlog.processors.format_exc_info, structlog.processors.JSONRenderer(ensure_ascii=False, default=str)]
-    )
-    handler.setFormatter(
-        structlog.stdlib.ProcessorFormatter(
-            foreign_pre_chain=shared,
-            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *last],
-        )
-    )
+    as_json: list[structlog.typing.Processor] = [
+        structlog.processors.format_exc_info,
+        structlog.processors.JSONRenderer(ensure_ascii=False, default=str),
+    ]
+    on_screen = [structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)]
+    handler.setFormatter(_formatter(shared, on_screen if for_people else as_json))
     root = logging.getLogger()
     for old in root.handlers[:]:
         root.removeHandler(old)
         old.close()
     root.addHandler(handler)
+    if agents is not None:
+        per_agent = _PerAgent(agents)
+        per_agent.setFormatter(_formatter(shared, as_json))
+        root.addHandler(per_agent)
     root.setLevel(level.upper())
     structlog.configure(
         processors=[
@@ -80,6 +91,15 @@ def configure(level: str = "info", *, file: Path | None = None) -> None:
         logger_factory=structlog.stdlib.LoggerFactory(),
         wrapper_class=structlog.stdlib.BoundLogger,
         cache_logger_on_first_use=False,
+    )
+
+
+def _formatter(
+    shared: list[structlog.typing.Processor], last: Sequence[structlog.typing.Processor]
+) -> structlog.stdlib.ProcessorFormatter:
+    return structlog.stdlib.ProcessorFormatter(
+        foreign_pre_chain=shared,
+        processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *last],
     )
 
 
@@ -119,3 +139,45 @@ class _PrivateFile(logging.handlers.RotatingFileHandler):
     def _open(self) -> Any:
         fd = os.open(self.baseFilename, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         return os.fdopen(fd, "a", encoding=self.encoding)
+
+
+class _PerAgent(logging.Handler):
+    """What concerns one agent, in its own directory; a directory that is not there is not made."""
+
+    def __init__(self, agents: Path) -> None:
+        super().__init__()
+        self._agents = agents
+        self._open: dict[str, _PrivateFile] = {}
+
+    def emit(self, record: logging.LogRecord) -> None:
+        told: object = record.msg
+        agent_id = told.get("agent_id") if isinstance(told, dict) else None
+        if not isinstance(agent_id, str) or not _AGENT_ID.fullmatch(agent_id):
+            return
+        directory = self._agents / agent_id
+        try:
+            if not directory.is_dir():
+                self._close(agent_id)
+                return
+            self._file(agent_id, directory / AGENT_LOG).emit(record)
+        except OSError:
+            self.handleError(record)
+
+    def _file(self, agent_id: str, path: Path) -> "_PrivateFile":
+        file = self._open.pop(agent_id, None)
+        if file is None:
+            if len(self._open) >= AGENT_FILES_MAX:
+                self._close(next(iter(self._open)))
+            file = _PrivateFile(path, maxBytes=AGENT_FILE_BYTES, backupCount=1, encoding="utf-8")
+            file.setFormatter(self.formatter)
+        self._open[agent_id] = file  # the one that was used last is the last
+        return file
+
+    def _close(self, agent_id: str) -> None:
+        if (file := self._open.pop(agent_id, None)) is not None:
+            file.close()
+
+    def close(self) -> None:
+        for agent_id in list(self._open):
+            self._close(agent_id)
+        super().close()

@@ -81,7 +81,7 @@ class Agent:
         self._spool = spool
         self._inbox = inbox
         self._changed = changed
-        self._shell = Shell(record.name, timers=timers, handle=self._handle)
+        self._shell = Shell(record.name, agent_id=record.id, timers=timers, handle=self._handle)
         self.program = Program(
             record,
             profile,
@@ -196,6 +196,7 @@ class Agent:
         return self.desk.restore(tasks, turns)
 
     def start_shell(self) -> None:
+        self._spool.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # what is logged of it goes there
         self._shell.start()
 
     async def adopt(self) -> None:

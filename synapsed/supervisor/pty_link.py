@@ -219,7 +219,7 @@ class PtyLink:
     def _done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
-            log.error("link task failed", agent=self._agent_id, exc_info=error)
+            log.error("link task failed", agent_id=self._agent_id, exc_info=error)
 
     # --- what comes in ---
 
@@ -240,13 +240,13 @@ class PtyLink:
 
     def _gap(self, gap: Gap) -> None:
         told = {"from": gap.start, "to": gap.end}
-        log.warning("output was overwritten", agent=self._agent_id, **told)
+        log.warning("output was overwritten", agent_id=self._agent_id, **told)
         message = f"{gap.end - gap.start} bytes of output were overwritten before they were read"
         self._emit(LinkAlert("OUTPUT_GAP", message, "happened", told))
 
     def _disk(self, message: str, *, full: bool) -> None:
         """Of the keeper's alerts there is one kind."""
-        log.warning("keeper alert", agent=self._agent_id, message=message, active=full)
+        log.warning("keeper alert", agent_id=self._agent_id, message=message, active=full)
         text = f"{message}: the program stands still until there is space" if full else "its output is stored again"
         self._emit(LinkAlert("DISK_FULL", text, "begins" if full else "over"))
 
@@ -305,7 +305,7 @@ class PtyLink:
         if self._observer.defaced(self._fresh_look(), now):
             self._nudged_at = now
             screen = self._observer.screen.snapshot()
-            log.info("the screen is drawn anew", agent=self._agent_id)
+            log.info("the screen is drawn anew", agent_id=self._agent_id)
             with contextlib.suppress(KeeperLost, KeeperRefused):
                 for cols in (screen.cols - 1, screen.cols):
                     await self._resize(cols, screen.rows)
@@ -335,7 +335,7 @@ class PtyLink:
         self._emit(event)
 
     async def _keeper_lost(self, reason: str) -> None:
-        log.warning("keeper lost", agent=self._agent_id, reason=reason)
+        log.warning("keeper lost", agent_id=self._agent_id, reason=reason)
         await sweep_launch(self._launch.launch_id)
         await self._tell_exit(None, f"its keeper is gone ({reason})")
 

@@ -25,8 +25,8 @@ turn waits for them."""
 class Shell:
     """`handle` is given the facts of links, in order."""
 
-    def __init__(self, name: str, *, timers: Timers, handle: Callable[[Fact], Awaitable[None]]) -> None:
-        self.log = structlog.stdlib.get_logger("synapsed.agent").bind(agent=name)
+    def __init__(self, name: str, *, agent_id: str, timers: Timers, handle: Callable[[Fact], Awaitable[None]]) -> None:
+        self.log = structlog.stdlib.get_logger("synapsed.agent").bind(agent=name, agent_id=agent_id)
         self.timers = timers
         self._name = name
         self._handle = handle

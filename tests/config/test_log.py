@@ -57,3 +57,30 @@ def test_libraries_and_exceptions_come_out_alike(file: Path) -> None:
     first, second = lines(file)
     assert first["event"] == "hello there"
     assert "ValueError: invalid literal" in second["exception"]
+
+
+def test_what_concerns_an_agent_is_in_its_directory_too(file: Path, tmp_path: Path) -> None:
+    agents = tmp_path / "agents"
+    (agents / "synapse-a-1").mkdir(parents=True)
+    log.configure("info", file=file, agents=agents)
+    logger = structlog.stdlib.get_logger("x")
+    for agent_id in ("synapse-a-1", "synapse-b-2", "../synapse-a-1", None):
+        logger.info("process", agent_id=agent_id, token="t")
+    logger.debug("not this", agent_id="synapse-a-1")
+    path = agents / "synapse-a-1" / log.AGENT_LOG
+    (line,) = lines(path)
+    assert (line["event"], line["token"]) == ("process", "***")
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert [entry.name for entry in agents.iterdir()] == ["synapse-a-1"]
+    assert len(lines(file)) == 4
+
+
+def test_files_of_many_agents_are_not_all_open(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log, "AGENT_FILES_MAX", 2)
+    log.configure("info", file=file, agents=tmp_path)
+    for number in [*range(5), *range(5)]:
+        (tmp_path / f"synapse-a-{number}").mkdir(exist_ok=True)
+        structlog.stdlib.get_logger("x").info("process", agent_id=f"synapse-a-{number}")
+    assert [len(lines(tmp_path / f"synapse-a-{number}" / log.AGENT_LOG)) for number in range(5)] == [2] * 5
+    (handler,) = [one for one in logging.getLogger().handlers if isinstance(one, log._PerAgent)]
+    assert len(handler._open) == 2

@@ -292,6 +292,8 @@ def test_the_agent_s_own_port_again_at_once_after_a_kill(daemon: Daemon) -> None
 def test_directories_and_files_are_private(daemon: Daemon) -> None:
     daemon.start()
     daemon.start_agent()
+    (told,) = (daemon.home / "state").glob("agents/*/agent.log")
+    assert [json.loads(line)["state"] for line in told.read_text().splitlines()] == ["starting", "running"]
     for path in [daemon.home / "state", daemon.home / "run", *(daemon.home / "state").rglob("*")]:
         assert path.lstat().st_mode & 0o077 == 0, path
     assert daemon.socket.stat().st_mode & 0o077 == 0

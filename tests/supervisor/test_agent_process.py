@@ -273,7 +273,7 @@ async def test_stop_remove_leaves_only_the_tasks(world: World) -> None:
     await world.start(ready=False)
     task = await world.send(AGENT)
     directory = world.paths.agent(AGENT)
-    directory.mkdir(parents=True)
+    assert directory.is_dir()
     await world.manager.stop(AGENT, remove=True)
     assert world.manager.agents() == []
     assert await world.store.agents() == []

@@ -182,7 +182,6 @@ async def test_a_delivery_taken_up_again_has_the_same_words_and_files(world: Wor
 
 async def test_files_that_cannot_be_written_are_told(world: World) -> None:
     await world.start()
-    world.paths.agent(AGENT).mkdir(parents=True)
     world.paths.inbox(AGENT).write_text("in the way")
     task = await world.send(AGENT, "x" * 60_000)
     failed = await world.task_is(task.id, TaskState.FAILED)
