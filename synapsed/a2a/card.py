@@ -3,16 +3,13 @@
 It is a visiting card: who this is and how to talk to it, never its instructions.
 """
 
-import hashlib
-import json
 from typing import Any
 
 from synapsed.model.agent import AgentView
 
-__all__ = ["MAX_AGE", "agent_card", "encode"]
+__all__ = ["CARD_PATH", "TEXT", "agent_card", "capabilities"]
 
-MAX_AGE = 60
-"""Seconds for which a client may keep a card."""
+CARD_PATH = "/.well-known/agent-card.json"
 TEXT = "text/plain"
 
 
@@ -38,12 +35,7 @@ def agent_card(view: AgentView, *, rpc_url: str, version: str, serve_v03: bool =
         "version": version,
         "supportedInterfaces": interfaces,
         **legacy,
-        "capabilities": {
-            "streaming": True,
-            "pushNotifications": False,
-            "extendedAgentCard": False,
-            "multiTurn": True,
-        },
+        "capabilities": capabilities(),
         "defaultInputModes": [TEXT],
         "defaultOutputModes": [TEXT],
         "skills": [
@@ -71,7 +63,6 @@ def agent_card(view: AgentView, *, rpc_url: str, version: str, serve_v03: bool =
     }
 
 
-def encode(card: dict[str, Any]) -> tuple[bytes, str]:
-    """The card's bytes and their strong ETag."""
-    body = json.dumps(card, ensure_ascii=False, separators=(",", ":")).encode()
-    return body, f'"{hashlib.sha256(body).hexdigest()[:32]}"'
+def capabilities() -> dict[str, Any]:
+    """What all agents can; `multiTurn` is the seeds'."""
+    return {"streaming": True, "pushNotifications": False, "extendedAgentCard": False, "multiTurn": True}

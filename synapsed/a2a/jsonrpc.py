@@ -88,6 +88,11 @@ class JsonRpc:
         """The answer to a body that is no JSON."""
         return Reply(_error(None, A2aError(PARSE_ERROR, message)))
 
+    @staticmethod
+    def refused(body: Any, error: SynapsedError) -> Reply:
+        """The answer to a request that reaches no agent."""
+        return _refusal(_request_id(body), error)
+
 
 def _request_id(body: Any) -> RequestId:
     """The id to answer with; null where the request has none that can be given back."""

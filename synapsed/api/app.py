@@ -6,7 +6,7 @@ from aiohttp import web
 
 from synapsed.api.context import CONTEXT, ApiContext, Limits, Streams
 from synapsed.api.problems import problems
-from synapsed.api.routes import a2a, agents, control, events, health, messages, screen, status, tasks, terminal
+from synapsed.api.routes import a2a, agents, control, events, health, host, messages, screen, status, tasks, terminal
 from synapsed.api.sdk import A2aSdk
 from synapsed.api.security import Security, gate
 from synapsed.clock import Clock
@@ -50,7 +50,9 @@ def build_main_app(context: ApiContext) -> web.Application:
     app = _application(context)
     for resource in _AGENT_ROUTES:
         app.add_routes(resource.routes("/agents/{agent}"))
-    app.add_routes([*health.routes(), *agents.routes(), *events.global_routes(), *control.routes()])
+    for resource in (health, host, agents, control):
+        app.add_routes(resource.routes())
+    app.add_routes(events.global_routes())
     return app
 
 

@@ -5,7 +5,7 @@ import json
 import pytest
 from a2a.client.card_resolver import parse_agent_card
 
-from synapsed.a2a.card import agent_card, encode
+from synapsed.a2a.card import agent_card
 from tests.api.serving import Api
 from tests.fakes.control import FakeControl
 
@@ -67,4 +67,4 @@ def test_0_3_is_declared_only_where_it_is_served():
     assert "protocolVersion" not in plain
     assert [entry["protocolVersion"] for entry in hybrid["supportedInterfaces"]] == ["1.0", "0.3"]
     assert hybrid["preferredTransport"] == "JSONRPC"
-    assert len(parse_agent_card(json.loads(encode(hybrid)[0])).supported_interfaces) == 2
+    assert len(parse_agent_card(hybrid).supported_interfaces) == 2

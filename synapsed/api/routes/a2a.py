@@ -1,30 +1,31 @@
 """The A2A routes of an agent: its card and its JSON-RPC endpoint."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Coroutine
+from collections.abc import AsyncGenerator, Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any
 
-from aiohttp import hdrs, web
+from aiohttp import web
 
-from synapsed.a2a.card import MAX_AGE, agent_card, encode
+from synapsed.a2a.card import CARD_PATH, agent_card
 from synapsed.a2a.replies import Reply, Stream
 from synapsed.api.body import encode_json, parse_json
+from synapsed.api.caching import document
 from synapsed.api.context import CONTEXT, ApiContext, agent_id_of, agent_of, rights_of
 from synapsed.api.rights import Rights
 from synapsed.api.security import JSON_TYPES, on_unix, public
 from synapsed.api.sending import send
 from synapsed.api.sse import frame, serve
-from synapsed.errors import InvalidRequest
+from synapsed.errors import InvalidRequest, SynapsedError
 from synapsed.interfaces import SendRequest
 from synapsed.model.task import Task
 
-__all__ = ["routes"]
+__all__ = ["answer", "routes"]
 
 
 def routes(prefix: str) -> list[web.RouteDef]:
     return [
-        web.get(f"{prefix}/.well-known/agent-card.json", card),
+        web.get(f"{prefix}{CARD_PATH}", card),
         web.get(f"{prefix}/.well-known/agent.json", card),
         web.post(f"{prefix}/a2a", rpc),
         web.post(f"{prefix}/a2a/", rpc),
@@ -37,11 +38,8 @@ async def card(request: web.Request) -> web.Response:
     context = request.app[CONTEXT]
     view = agent_of(request)
     rpc_url = f"{_base_url(request, view.endpoint)}/a2a"
-    body, etag = encode(agent_card(view, rpc_url=rpc_url, version=context.version, serve_v03=context.serve_v03))
-    headers = {"ETag": etag, "Cache-Control": f"max-age={MAX_AGE}", "Vary": hdrs.HOST}
-    if any(tag.value in ("*", etag.strip('"')) for tag in request.if_none_match or ()):
-        return web.Response(status=304, headers=headers)
-    return web.Response(body=body, content_type="application/json", headers=headers)
+    told = agent_card(view, rpc_url=rpc_url, version=context.version, serve_v03=context.serve_v03)
+    return document(request, encode_json(told))
 
 
 def _base_url(request: web.Request, endpoint: str) -> str:
@@ -78,20 +76,29 @@ class _Caller:
 
 async def rpc(request: web.Request) -> web.StreamResponse:
     """One JSON-RPC request; streams as SSE without comments."""
-    context = request.app[CONTEXT]
     agent_id = agent_id_of(request)
+    return await answer(request, lambda _: agent_id)
+
+
+async def answer(request: web.Request, addressed: Callable[[Any], str]) -> web.StreamResponse:
+    """A JSON-RPC request to the agent that `addressed` finds in the body; what that raises is told in the envelope."""
+    context = request.app[CONTEXT]
     endpoint = await context.sdk.rpc()
     raw = await request.read()
     try:
         body = parse_json(raw)
     except InvalidRequest as error:
         return _reply(request, endpoint.parse_error(error.message))
+    try:
+        agent_id = addressed(body)
+    except SynapsedError as error:
+        return _reply(request, endpoint.refused(body, error))
     caller = _Caller(request, context, rights_of(request), agent_id)
     version = request.headers.get("A2A-Version") or request.query.get("A2A-Version")
-    answer = await _while_connected(request, endpoint.handle(agent_id, caller, body, version))
-    if isinstance(answer, Stream):
-        return await serve(request, _frames(answer.bodies), comments=False)
-    return _reply(request, answer)
+    reply = await _while_connected(request, endpoint.handle(agent_id, caller, body, version))
+    if isinstance(reply, Stream):
+        return await serve(request, _frames(reply.bodies), comments=False)
+    return _reply(request, reply)
 
 
 async def _while_connected[T](request: web.Request, answer: Coroutine[Any, Any, T]) -> T:

@@ -1,0 +1,84 @@
+"""The host of the agents: its card, the catalogs, and one JSON-RPC endpoint where a request names its agent."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from aiohttp import hdrs, web
+
+from synapsed.a2a.card import CARD_PATH
+from synapsed.a2a.host import AI_CATALOG_TYPE, LINKSET_TYPE, ai_catalog, api_catalog, host_card
+from synapsed.api.body import encode_json
+from synapsed.api.caching import document
+from synapsed.api.context import CONTEXT, rights_of
+from synapsed.api.rights import Standing
+from synapsed.api.routes.a2a import answer
+from synapsed.api.security import on_unix, public
+from synapsed.errors import AmbiguousAddress, UnknownAgent
+from synapsed.interfaces import Control
+from synapsed.model.agent import AgentView
+
+__all__ = ["routes"]
+
+VARY = f"{hdrs.HOST}, {hdrs.AUTHORIZATION}"
+
+
+def routes() -> list[web.RouteDef]:
+    return [
+        web.get(CARD_PATH, card),
+        web.get("/.well-known/agent.json", card),
+        web.get("/.well-known/ai-catalog.json", agents_catalog),
+        web.get("/.well-known/api-catalog", apis_catalog),
+        web.post("/a2a", rpc),
+        web.post("/a2a/", rpc),
+    ]
+
+
+@public
+async def card(request: web.Request) -> web.Response:
+    """Who has no token, and needs one, is not told which agents there are."""
+    agents = [] if rights_of(request).standing is Standing.NONE else _agents(request)
+    version = request.app[CONTEXT].version
+    return document(request, encode_json(host_card(agents, base=_base(request), version=version)), vary=VARY)
+
+
+async def agents_catalog(request: web.Request) -> web.Response:
+    body = encode_json(ai_catalog(_agents(request), base=_base(request)))
+    return document(request, body, AI_CATALOG_TYPE, vary=VARY)
+
+
+async def apis_catalog(request: web.Request) -> web.Response:
+    body = encode_json(api_catalog(_agents(request), base=_base(request)))
+    return document(request, body, LINKSET_TYPE, vary=VARY)
+
+
+async def rpc(request: web.Request) -> web.StreamResponse:
+    """A2A 1.0: `params.tenant` is the agent's address, and may be left out where there is only one."""
+    control = request.app[CONTEXT].control
+    return await answer(request, lambda body: _addressed(control, body))
+
+
+def _addressed(control: Control, body: Any) -> str:
+    """The agent that the request is for. Raises SynapsedError."""
+    params = body.get("params") if isinstance(body, dict) else None
+    tenant = params.get("tenant") if isinstance(params, dict) else None
+    if isinstance(tenant, str) and tenant:
+        return control.resolve(tenant)
+    agents = control.agents()
+    if len(agents) == 1:
+        return agents[0].id
+    names = sorted(agent.name for agent in agents)
+    if not names:
+        raise UnknownAgent("there is no agent here; start one with 'synapsectl start PROFILE'")
+    raise AmbiguousAddress(f"tenant: name one of {', '.join(names)}", field="tenant", candidates=names)
+
+
+def _agents(request: web.Request) -> Sequence[AgentView]:
+    return request.app[CONTEXT].control.agents()
+
+
+def _base(request: web.Request) -> str:
+    """As the client has it: on the Unix socket, which has no URL, the main listener's."""
+    if on_unix(request):
+        listening = request.app[CONTEXT].listening
+        return f"http://{listening[0]}" if listening else "http://localhost"
+    return f"{request.scheme}://{request.host}"
