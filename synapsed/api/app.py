@@ -6,7 +6,20 @@ from aiohttp import web
 
 from synapsed.api.context import CONTEXT, ApiContext, Limits, Streams
 from synapsed.api.problems import problems
-from synapsed.api.routes import a2a, agents, control, events, health, host, messages, screen, status, tasks, terminal
+from synapsed.api.routes import (
+    a2a,
+    agents,
+    control,
+    events,
+    health,
+    host,
+    messages,
+    openapi,
+    screen,
+    status,
+    tasks,
+    terminal,
+)
 from synapsed.api.sdk import A2aSdk
 from synapsed.api.security import Security, gate
 from synapsed.clock import Clock
@@ -50,7 +63,7 @@ def build_main_app(context: ApiContext) -> web.Application:
     app = _application(context)
     for resource in _AGENT_ROUTES:
         app.add_routes(resource.routes("/agents/{agent}"))
-    for resource in (health, host, agents, control):
+    for resource in (health, host, openapi, agents, control):
         app.add_routes(resource.routes())
     app.add_routes(events.global_routes())
     return app
@@ -61,6 +74,7 @@ def build_agent_app(context: ApiContext) -> web.Application:
     app = _application(context)
     for resource in _AGENT_ROUTES:
         app.add_routes(resource.routes(""))
+    app.add_routes(openapi.routes())
     return app
 
 

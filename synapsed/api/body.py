@@ -10,13 +10,11 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from synapsed.errors import InvalidRequest
 
-__all__ = ["encode_json", "integer_query", "invalid", "json_response", "model_response", "parse_json", "read_model"]
+__all__ = ["encode_json", "invalid", "json_response", "model_response", "parse_json", "read_model"]
 
 ERRORS_TOLD = 10
 """Faults of one body that are listed."""
 _LARGE_EXPONENT = re.compile(rb"[eE]\+?[0-9]{3}")
-INPUT_SHOWN = 100
-"""Characters of a wrong value that are shown."""
 
 
 def parse_json(raw: bytes) -> Any:
@@ -64,18 +62,6 @@ def invalid(error: ValidationError) -> InvalidRequest:
     ]
     first = errors[0]
     return InvalidRequest(f"{first['field']}: {first['expected']}", field=first["field"], errors=errors)
-
-
-def integer_query(request: web.Request, name: str, default: int, low: int, high: int) -> int:
-    """The integer of the query, `default` where it is not given. Raises InvalidRequest outside `low`…`high`."""
-    text = request.query.get(name)
-    if text is None:
-        return default
-    expected = f"an integer from {low} to {high}"
-    digits = text.removeprefix("-")
-    if not (digits.isascii() and digits.isdigit() and len(digits) < 20 and low <= int(text) <= high):
-        raise InvalidRequest(f"{name}: must be {expected}, not {text[:INPUT_SHOWN]!r}", field=name, expected=expected)
-    return int(text)
 
 
 def json_response(value: Any, *, status: int = 200) -> web.Response:

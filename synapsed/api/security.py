@@ -18,7 +18,7 @@ from synapsed.api.rights import Peer, Rights, Standing, Token, TokenKind, decide
 from synapsed.errors import Forbidden, InvalidRequest, TooLarge, Unauthorized, UnsupportedMedia
 from synapsed.interfaces import Control
 
-__all__ = ["JSON_TYPES", "LOCAL_HOSTS", "Security", "gate", "on_unix", "public"]
+__all__ = ["JSON_TYPES", "LOCAL_HOSTS", "Security", "base_url", "gate", "is_public", "on_unix", "public"]
 
 LOCAL_HOSTS: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 JSON_TYPES: Final = frozenset({"application/json", "application/a2a+json"})
@@ -31,6 +31,10 @@ def public(handler: Handler) -> Handler:
     """Marks a route that tells nothing of anybody (health, the card): answered without a token off loopback too."""
     setattr(handler, _PUBLIC, True)
     return handler
+
+
+def is_public(handler: object) -> bool:
+    return bool(getattr(handler, _PUBLIC, False))
 
 
 class Security:
@@ -131,7 +135,7 @@ async def gate(request: web.Request, handler: Handler) -> web.StreamResponse:
     security = request.app[CONTEXT].security
     security.check_form(request)
     rights = await security.rights(request)
-    if rights.standing is Standing.NONE and not getattr(request.match_info.handler, _PUBLIC, False):
+    if rights.standing is Standing.NONE and not is_public(request.match_info.handler):
         raise Unauthorized("connections from other machines need a token")
     if request.path.startswith("/control/") and not (on_unix(request) or security.has_control_token(request)):
         raise Forbidden("control answers on the Unix socket, or with the control token")
@@ -144,6 +148,14 @@ def on_unix(request: web.Request) -> bool:
     transport = request.transport
     sock = transport.get_extra_info("socket") if transport else None
     return sock is not None and sock.family == socket.AF_UNIX
+
+
+def base_url(request: web.Request) -> str:
+    """`http://host:port` as the client has it: on the Unix socket, which has no URL, the main listener's."""
+    if on_unix(request):
+        listening = request.app[CONTEXT].listening
+        return f"http://{listening[0]}" if listening else "http://localhost"
+    return f"{request.scheme}://{request.host}"
 
 
 @lru_cache(maxsize=256)

@@ -6,11 +6,14 @@ from aiohttp import web
 
 from synapsed.api.context import rights_of, to_the_end
 from synapsed.api.rights import Rights
-from synapsed.errors import InvalidRequest, UnknownAgent
+from synapsed.errors import InvalidRequest, NotReady, NotWaiting, QueueFull, SynapsedError, TaskNotFound, UnknownAgent
 from synapsed.interfaces import Control, SendRequest
 from synapsed.model.task import Task
 
-__all__ = ["send", "signed"]
+__all__ = ["SEND_ERRORS", "send", "signed"]
+
+SEND_ERRORS: tuple[type[SynapsedError], ...] = (TaskNotFound, NotWaiting, QueueFull, NotReady)
+"""What may come of a send besides what is wrong in the request itself."""
 
 
 def signed(request: SendRequest, rights: Rights, control: Control) -> SendRequest:

@@ -9,8 +9,8 @@ from collections.abc import AsyncIterator
 
 from aiohttp import web
 
-from synapsed.api.body import INPUT_SHOWN
 from synapsed.api.context import CONTEXT
+from synapsed.api.query import INPUT_SHOWN
 from synapsed.errors import InvalidRequest
 from synapsed.interfaces import EventLog
 

@@ -12,6 +12,7 @@ from synapsed.a2a.replies import Reply, Stream
 from synapsed.api.body import encode_json, parse_json
 from synapsed.api.caching import document
 from synapsed.api.context import CONTEXT, ApiContext, agent_id_of, agent_of, rights_of
+from synapsed.api.describe import Answer, describe
 from synapsed.api.rights import Rights
 from synapsed.api.security import JSON_TYPES, on_unix, public
 from synapsed.api.sending import send
@@ -20,7 +21,9 @@ from synapsed.errors import InvalidRequest, SynapsedError
 from synapsed.interfaces import SendRequest
 from synapsed.model.task import Task
 
-__all__ = ["answer", "routes"]
+__all__ = ["CARD", "answer", "routes"]
+
+CARD = Answer("an A2A agent card", dict[str, Any], headers={"ETag": "of the document"})
 
 
 def routes(prefix: str) -> list[web.RouteDef]:
@@ -33,6 +36,7 @@ def routes(prefix: str) -> list[web.RouteDef]:
 
 
 @public
+@describe("The agent's A2A card", CARD)
 async def card(request: web.Request) -> web.Response:
     """With ETag; `If-None-Match` is answered 304. URLs follow the address that the client used."""
     context = request.app[CONTEXT]

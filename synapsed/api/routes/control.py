@@ -6,12 +6,40 @@ from dataclasses import asdict
 from aiohttp import web
 from pydantic import TypeAdapter
 
-from synapsed.api.body import integer_query, json_response, model_response, read_model
+from synapsed.api.answers import (
+    ChangesAnswer,
+    ConversationAnswer,
+    DaemonStatus,
+    InputProvided,
+    Interrupted,
+    ProfileAnswer,
+    ShuttingDown,
+)
+from synapsed.api.body import json_response, model_response, read_model
 from synapsed.api.context import CONTEXT, agent_id_of, rights_of, task_of, to_the_end
-from synapsed.api.routes.tasks import cancel, list_tasks, provide_input, task_response
+from synapsed.api.describe import Answer, Streamed, describe
+from synapsed.api.query import CURSOR, Integer, Text
+from synapsed.api.routes.tasks import FILTERS, TASK, cancel, list_tasks, provide_input, task_response
 from synapsed.api.schemas import InputBody, ReloadBody, RestartBody, ShutdownBody, StartBody, StopBody
 from synapsed.api.sse import cursor_of, serve
 from synapsed.api.taskstream import frames_until_settled
+from synapsed.errors import (
+    AmbiguousAddress,
+    ConfigError,
+    ConversationTaken,
+    InvalidChoice,
+    LaunchError,
+    NameTaken,
+    NotReady,
+    NotWaiting,
+    PortsExhausted,
+    ProgramNotFound,
+    PromptChanged,
+    QueueFull,
+    SynapsedError,
+    UnknownAgent,
+    UnknownProfile,
+)
 from synapsed.model.agent import AgentView
 from synapsed.model.task import Task
 
@@ -25,6 +53,24 @@ WAIT_MAX = 30
 """Seconds that a request waits for output at the most."""
 FOLLOW_S = 0.1
 """Between two looks at a spool that somebody follows."""
+AGENT = Answer("the agent", AgentView)
+HISTORY_BYTES = Integer("bytes", "how many at the most", HISTORY_DEFAULT, 0, HISTORY_MAX)
+AFTER = Integer("after", "from this offset on, instead of the last", None, 0, OFFSET_MAX)
+WAIT = Integer("wait", "seconds to wait for output", 0, 0, WAIT_MAX)
+RECORDING_BYTES = Integer("bytes", "how many at the most", HISTORY_MAX, 0, HISTORY_MAX)
+OF_AGENT = Text("agent", "only this agent's: any address")
+HOME = Text("home", "where to look, instead of the daemon's home")
+PROFILE = Text("profile", "only those of this profile")
+CWD = Text("cwd", "only those of this directory")
+OUTPUT = Answer(
+    "raw output",
+    media=("application/octet-stream",),
+    headers={
+        "Synapsed-Offset": "where it begins: later than asked for where the rest is not kept",
+        "Synapsed-Ended": "1: the program has ended for good and nothing is left",
+    },
+)
+LAUNCHING: tuple[type[SynapsedError], ...] = (ProgramNotFound, LaunchError, NotReady)
 _VIEW = TypeAdapter(AgentView)
 _TASKS = TypeAdapter(list[Task])
 
@@ -53,12 +99,19 @@ def routes() -> list[web.RouteDef]:
     ]
 
 
+@describe(
+    "Start an agent",
+    AGENT,
+    body=StartBody,
+    errors=(*LAUNCHING, ConfigError, UnknownProfile, NameTaken, ConversationTaken, PortsExhausted),
+)
 async def start(request: web.Request) -> web.Response:
     rights_of(request).require_person("start agents")
     body = await read_model(request, StartBody)
     return model_response(_VIEW, await to_the_end(request.app[CONTEXT].control.start(body.request())))
 
 
+@describe("Stop an agent", AGENT, body=StopBody, errors=(NotReady,))
 async def stop(request: web.Request) -> web.Response:
     rights_of(request).require_person("stop agents")
     body = await read_model(request, StopBody)
@@ -66,6 +119,7 @@ async def stop(request: web.Request) -> web.Response:
     return model_response(_VIEW, await to_the_end(control.stop(agent_id_of(request), remove=body.remove)))
 
 
+@describe("Restart an agent", AGENT, body=RestartBody, errors=LAUNCHING)
 async def restart(request: web.Request) -> web.Response:
     rights_of(request).require_person("restart agents")
     body = await read_model(request, RestartBody)
@@ -73,6 +127,7 @@ async def restart(request: web.Request) -> web.Response:
     return model_response(_VIEW, await to_the_end(control.restart(agent_id_of(request), when_idle=body.when_idle)))
 
 
+@describe("Read the configuration again", Answer("what changed", ChangesAnswer), body=ReloadBody, errors=(ConfigError,))
 async def reload(request: web.Request) -> web.Response:
     rights_of(request).require_person("reload the configuration")
     body = await read_model(request, ReloadBody)
@@ -80,17 +135,25 @@ async def reload(request: web.Request) -> web.Response:
     return json_response({"dry_run": body.dry_run, "changes": [asdict(change) for change in changes]})
 
 
+@describe("Kill the agent's program; its restart policy applies", AGENT, errors=(NotReady,))
 async def kill(request: web.Request) -> web.Response:
     rights_of(request).require_person("kill agents")
     return model_response(_VIEW, await to_the_end(request.app[CONTEXT].control.kill(agent_id_of(request))))
 
 
+@describe("Interrupt the turn that runs", Answer("whether there was one", Interrupted), errors=(NotReady,))
 async def interrupt(request: web.Request) -> web.Response:
     rights_of(request).require_person("interrupt agents")
     done = await to_the_end(request.app[CONTEXT].control.interrupt(agent_id_of(request)))
     return json_response({"interrupted": done})
 
 
+@describe(
+    "Answer a prompt outside any task",
+    Answer("it is typed", InputProvided),
+    body=InputBody,
+    errors=(NotWaiting, InvalidChoice, PromptChanged, NotReady),
+)
 async def answer_agent(request: web.Request) -> web.Response:
     """A prompt outside any task."""
     rights_of(request).require_person("answer prompts")
@@ -100,16 +163,17 @@ async def answer_agent(request: web.Request) -> web.Response:
     return json_response({"status": "input_provided"})
 
 
+@describe("Raw output", OUTPUT, query=(HISTORY_BYTES, AFTER, WAIT))
 async def history(request: web.Request) -> web.Response:
     rights_of(request).require_person("read an agent's raw output")
-    limit = integer_query(request, "bytes", HISTORY_DEFAULT, 0, HISTORY_MAX)
-    after = integer_query(request, "after", -1, 0, OFFSET_MAX)
-    patience = integer_query(request, "wait", 0, 0, WAIT_MAX)
+    limit = HISTORY_BYTES.of(request)
+    after = AFTER.of(request)
+    patience = WAIT.of(request)
     control, agent = request.app[CONTEXT].control, agent_id_of(request)
     loop = asyncio.get_running_loop()
     deadline = loop.time() + patience
     while True:
-        piece = await control.output(agent, after if after >= 0 else None, limit)
+        piece = await control.output(agent, after, limit)
         if piece.data or piece.ended or loop.time() >= deadline:
             break
         await asyncio.sleep(FOLLOW_S)
@@ -117,42 +181,68 @@ async def history(request: web.Request) -> web.Response:
     return web.Response(body=piece.data, content_type="application/octet-stream", headers=place)
 
 
+@describe(
+    "Output as an asciicast, version 3",
+    Answer("a recording", media=("application/x-asciicast",)),
+    query=(RECORDING_BYTES,),
+)
 async def recording(request: web.Request) -> web.Response:
     rights_of(request).require_person("read an agent's raw output")
-    limit = integer_query(request, "bytes", HISTORY_MAX, 0, HISTORY_MAX)
+    limit = RECORDING_BYTES.of(request)
     text = await request.app[CONTEXT].control.recording(agent_id_of(request), limit)
     return web.Response(text=text, content_type="application/x-asciicast")
 
 
+@describe("The profiles", Answer("profiles", list[ProfileAnswer]))
 async def profiles(request: web.Request) -> web.Response:
     return json_response(request.app[CONTEXT].control.profiles())
 
 
+@describe(
+    "What programs keep of earlier conversations",
+    Answer("newest first", list[ConversationAnswer]),
+    query=(HOME, PROFILE, CWD),
+    errors=(UnknownProfile,),
+)
 async def conversations(request: web.Request) -> web.Response:
     """What programs keep of earlier conversations, in a person's home."""
     rights_of(request).require_person("look for conversations")
-    query, control = request.query, request.app[CONTEXT].control
-    found = await control.conversations(query.get("home"), profile=query.get("profile"), cwd=query.get("cwd"))
+    control = request.app[CONTEXT].control
+    found = await control.conversations(HOME.of(request), profile=PROFILE.of(request), cwd=CWD.of(request))
     return json_response(found)
 
 
+@describe(
+    "Tasks of all agents, newest first",
+    Answer("tasks", list[Task]),
+    query=(OF_AGENT, *FILTERS),
+    errors=(UnknownAgent, AmbiguousAddress),
+)
 async def get_tasks(request: web.Request) -> web.Response:
     control = request.app[CONTEXT].control
-    address = request.query.get("agent")
+    address = OF_AGENT.of(request)
     tasks = await list_tasks(request, control, control.resolve(address) if address else None)
     return model_response(_TASKS, tasks)
 
 
+@describe("A task of any agent", TASK)
 async def get_task(request: web.Request) -> web.Response:
     return task_response(await task_of(request))
 
 
+@describe(
+    "Follow a task until it is over or waits for a person",
+    Streamed("the task's events"),
+    query=(CURSOR,),
+    errors=(QueueFull,),
+)
 async def wait(request: web.Request) -> web.StreamResponse:
     control = request.app[CONTEXT].control
     task = await task_of(request)
     return await serve(request, frames_until_settled(control, task, cursor_of(request, control.events, 0)))
 
 
+@describe("The daemon itself", Answer("its status", DaemonStatus))
 async def status(request: web.Request) -> web.Response:
     context = request.app[CONTEXT]
     paths = context.paths
@@ -175,6 +265,7 @@ async def status(request: web.Request) -> web.Response:
     )
 
 
+@describe("End the daemon", Answer("it will", ShuttingDown), body=ShutdownBody)
 async def shutdown(request: web.Request) -> web.Response:
     """Answers first: `Control.shutdown` says that the daemon shall end, and does not wait for it."""
     rights_of(request).require_person("shut the daemon down")

@@ -9,12 +9,17 @@ from collections.abc import AsyncGenerator
 from aiohttp import hdrs, web
 
 from synapsed.api.context import CONTEXT, agent_id_of, rights_of
+from synapsed.api.describe import Streamed, describe
+from synapsed.api.query import CURSOR, Choice
 from synapsed.api.sse import cursor_of, frame, serve
 from synapsed.api.websocket import is_upgrade, push
-from synapsed.errors import InvalidRequest
+from synapsed.errors import InvalidRequest, QueueFull
 from synapsed.interfaces import EventLog
 
 __all__ = ["routes"]
+
+STREAM = Choice("stream", "`sse` has the same effect as `Accept: text/event-stream`", ("", "sse"))
+EVENTS = Streamed("typed events, from now on or after the cursor", websocket=True)
 
 
 def routes(prefix: str) -> list[web.RouteDef]:
@@ -25,11 +30,13 @@ def global_routes() -> list[web.RouteDef]:
     return [web.get("/events", all_events)]
 
 
+@describe("The events of all agents", EVENTS, query=(CURSOR, STREAM), errors=(QueueFull,))
 async def all_events(request: web.Request) -> web.StreamResponse:
     rights_of(request).require_person("read the events of all agents")
     return await _events(request, None)
 
 
+@describe("The agent's events", EVENTS, query=(CURSOR, STREAM), errors=(QueueFull,))
 async def agent_events(request: web.Request) -> web.StreamResponse:
     agent_id = agent_id_of(request)
     rights_of(request).require_sight_of(agent_id, "other agents' events")
@@ -40,7 +47,7 @@ async def _events(request: web.Request, agent_id: str | None) -> web.StreamRespo
     log = request.app[CONTEXT].control.events
     after = cursor_of(request, log, log.last_id)
     accepts_sse = "text/event-stream" in request.headers.get(hdrs.ACCEPT, "")
-    if accepts_sse or request.query.get("stream") == "sse":
+    if accepts_sse or STREAM.of(request) == "sse":
         return await serve(request, _frames(log, after, agent_id))
     if not is_upgrade(request):
         raise InvalidRequest("ask for text/event-stream (Accept, or ?stream=sse) or upgrade to a WebSocket")

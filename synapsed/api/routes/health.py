@@ -4,8 +4,10 @@ from collections.abc import Sequence
 
 from aiohttp import web
 
+from synapsed.api.answers import Health
 from synapsed.api.body import json_response
 from synapsed.api.context import CONTEXT, ApiContext
+from synapsed.api.describe import Answer, describe
 from synapsed.api.security import public
 from synapsed.model.agent import ProcessState
 
@@ -19,10 +21,12 @@ def routes() -> list[web.RouteDef]:
 
 
 @public
+@describe("Whether the daemon lives", Answer("it does", Health))
 async def healthz(request: web.Request) -> web.Response:
     return json_response({"status": "ok", "version": request.app[CONTEXT].version})
 
 
+@describe("Metrics, for Prometheus", Answer("Prometheus' text format", media=("text/plain",)))
 async def metrics(request: web.Request) -> web.Response:
     text = "\n".join(_metrics(request.app[CONTEXT])) + "\n"
     return web.Response(body=text.encode(), headers={"Content-Type": METRICS_TYPE})

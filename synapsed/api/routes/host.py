@@ -10,15 +10,17 @@ from synapsed.a2a.host import AI_CATALOG_TYPE, LINKSET_TYPE, ai_catalog, api_cat
 from synapsed.api.body import encode_json
 from synapsed.api.caching import document
 from synapsed.api.context import CONTEXT, rights_of
+from synapsed.api.describe import Answer, describe
 from synapsed.api.rights import Standing
-from synapsed.api.routes.a2a import answer
-from synapsed.api.security import on_unix, public
+from synapsed.api.routes.a2a import CARD, answer
+from synapsed.api.security import base_url, public
 from synapsed.errors import AmbiguousAddress, UnknownAgent
 from synapsed.interfaces import Control
 from synapsed.model.agent import AgentView
 
 __all__ = ["routes"]
 
+_ETAG = {"ETag": "of the document"}
 VARY = f"{hdrs.HOST}, {hdrs.AUTHORIZATION}"
 
 
@@ -34,20 +36,23 @@ def routes() -> list[web.RouteDef]:
 
 
 @public
+@describe("The host's A2A card", CARD)
 async def card(request: web.Request) -> web.Response:
     """Who has no token, and needs one, is not told which agents there are."""
     agents = [] if rights_of(request).standing is Standing.NONE else _agents(request)
     version = request.app[CONTEXT].version
-    return document(request, encode_json(host_card(agents, base=_base(request), version=version)), vary=VARY)
+    return document(request, encode_json(host_card(agents, base=base_url(request), version=version)), vary=VARY)
 
 
+@describe("The agents as an AI Catalog", Answer("a catalog", dict[str, Any], media=(AI_CATALOG_TYPE,), headers=_ETAG))
 async def agents_catalog(request: web.Request) -> web.Response:
-    body = encode_json(ai_catalog(_agents(request), base=_base(request)))
+    body = encode_json(ai_catalog(_agents(request), base=base_url(request)))
     return document(request, body, AI_CATALOG_TYPE, vary=VARY)
 
 
+@describe("The APIs of this host (RFC 9727)", Answer("a linkset", dict[str, Any], media=(LINKSET_TYPE,), headers=_ETAG))
 async def apis_catalog(request: web.Request) -> web.Response:
-    body = encode_json(api_catalog(_agents(request), base=_base(request)))
+    body = encode_json(api_catalog(_agents(request), base=base_url(request)))
     return document(request, body, LINKSET_TYPE, vary=VARY)
 
 
@@ -74,11 +79,3 @@ def _addressed(control: Control, body: Any) -> str:
 
 def _agents(request: web.Request) -> Sequence[AgentView]:
     return request.app[CONTEXT].control.agents()
-
-
-def _base(request: web.Request) -> str:
-    """As the client has it: on the Unix socket, which has no URL, the main listener's."""
-    if on_unix(request):
-        listening = request.app[CONTEXT].listening
-        return f"http://{listening[0]}" if listening else "http://localhost"
-    return f"{request.scheme}://{request.host}"

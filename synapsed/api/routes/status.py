@@ -3,13 +3,18 @@
 from aiohttp import web
 from pydantic import TypeAdapter
 
+from synapsed.api.answers import SeedStatus, StatusDetail
 from synapsed.api.body import json_response
 from synapsed.api.context import CONTEXT, agent_id_of, rights_of
+from synapsed.api.describe import Answer, describe
+from synapsed.api.query import Flag
 from synapsed.model.agent import AgentDetail, Testimony, seed_status
 
 __all__ = ["routes"]
 
 CONTEXT_CHARACTERS = 2000
+DETAIL = Flag("detail", "as `synapsectl status --json`, instead of the short form")
+EXPLAIN = Flag("explain", "add `explain`, the chain of evidence")
 _DETAIL = TypeAdapter(AgentDetail)
 _CHAIN = TypeAdapter(list[Testimony])
 
@@ -18,13 +23,14 @@ def routes(prefix: str) -> list[web.RouteDef]:
     return [web.get(f"{prefix}/status", status)]
 
 
+@describe("How the agent does", Answer("its status", SeedStatus | StatusDetail), query=(DETAIL, EXPLAIN))
 async def status(request: web.Request) -> web.Response:
     """What the screen shows is left out for other agents: they may know how an agent does, not what it shows."""
     control = request.app[CONTEXT].control
     agent_id = agent_id_of(request)
     sees = rights_of(request).may_see_agent(agent_id)
     detail = control.detail(agent_id)
-    if _asked(request, "detail"):
+    if DETAIL.of(request):
         answer = _DETAIL.dump_python(detail if sees else detail.model_copy(update={"screen": ""}), mode="json")
     else:
         answer = {
@@ -38,11 +44,7 @@ async def status(request: web.Request) -> web.Response:
             "task": detail.task,
             "prompt": detail.prompt.model_dump(mode="json") if detail.prompt else None,
         }
-    if _asked(request, "explain"):
+    if EXPLAIN.of(request):
         # It quotes titles, prompts and rows of the screen.
         answer["explain"] = _CHAIN.dump_python(control.explain(agent_id), mode="json") if sees else []
     return json_response(answer)
-
-
-def _asked(request: web.Request, name: str) -> bool:
-    return request.query.get(name, "0") not in ("", "0", "false")

@@ -3,20 +3,30 @@
 from aiohttp import web
 from pydantic import TypeAdapter
 
-from synapsed.api.body import integer_query, json_response, model_response, read_model
+from synapsed.api.answers import InputProvided, TaskAnswer
+from synapsed.api.body import json_response, model_response, read_model
 from synapsed.api.context import CONTEXT, agent_id_of, rights_of, task_of
+from synapsed.api.describe import Answer, Streamed, describe
+from synapsed.api.query import CURSOR, Integer, Text, Words
 from synapsed.api.rights import Rights, sender_of
 from synapsed.api.schemas import InputBody, SendBody
-from synapsed.api.sending import send
+from synapsed.api.sending import SEND_ERRORS, send
 from synapsed.api.sse import cursor_of, serve
 from synapsed.api.taskstream import frames_until_end
-from synapsed.errors import InvalidRequest
+from synapsed.errors import InvalidChoice, NotReady, NotWaiting, PromptChanged, QueueFull, TaskNotCancelable
 from synapsed.interfaces import Control, TaskFilter
 from synapsed.model.task import Task, TaskState
 
-__all__ = ["list_tasks", "provide_input", "routes", "task_response"]
+__all__ = ["FILTERS", "TASK", "list_tasks", "provide_input", "routes", "task_response"]
 
 LIST_LIMIT = 500
+PRIORITY = Integer("priority", "1 to 4: its place in the mailbox; 5 interrupts the turn that runs", None, 1, 5)
+STATUS = Words("status", "only tasks in one of these states", tuple(TaskState))
+CONTEXT_ID = Text("context_id", "only tasks of this context")
+LIMIT = Integer("limit", "how many at the most", LIST_LIMIT, 1, LIST_LIMIT)
+FILTERS = (STATUS, CONTEXT_ID, LIMIT)
+TASK = Answer("the task", TaskAnswer)
+STREAM = Streamed("the task's events, from its first or after the cursor, up to its end")
 _TASKS = TypeAdapter(list[Task])
 
 
@@ -37,20 +47,23 @@ def task_response(task: Task) -> web.Response:
     return json_response({"task": task.model_dump(mode="json", by_alias=True)})
 
 
+@describe("Send a message", TASK, body=SendBody, errors=SEND_ERRORS)
 async def send_task(request: web.Request) -> web.Response:
     agent_id = agent_id_of(request)
     body = await read_model(request, SendBody)
     return task_response(await send(request, request.app[CONTEXT].control, agent_id, body.request()))
 
 
+@describe("Send a message with a priority", TASK, body=SendBody, query=(PRIORITY,), errors=SEND_ERRORS)
 async def send_priority(request: web.Request) -> web.Response:
     """`?priority=` counts for more than the body's."""
     agent_id = agent_id_of(request)
     body = await read_model(request, SendBody)
-    wanted = body.request(priority=integer_query(request, "priority", body.priority, 1, 5))
+    wanted = body.request(priority=PRIORITY.of(request))
     return task_response(await send(request, request.app[CONTEXT].control, agent_id, wanted))
 
 
+@describe("Send a message and follow its task", STREAM, body=SendBody, errors=SEND_ERRORS)
 async def send_subscribe(request: web.Request) -> web.StreamResponse:
     agent_id = agent_id_of(request)
     body = await read_model(request, SendBody)
@@ -60,6 +73,7 @@ async def send_subscribe(request: web.Request) -> web.StreamResponse:
     return await serve(request, frames_until_end(control, task, before))
 
 
+@describe("Follow a task", STREAM, query=(CURSOR,), errors=(QueueFull,))
 async def subscribe(request: web.Request) -> web.StreamResponse:
     """From the task's first event, or after `Last-Event-ID`."""
     control = request.app[CONTEXT].control
@@ -67,12 +81,14 @@ async def subscribe(request: web.Request) -> web.StreamResponse:
     return await serve(request, frames_until_end(control, task, cursor_of(request, control.events, 0)))
 
 
+@describe("A task", Answer("the task", Task))
 async def get_task(request: web.Request) -> web.Response:
     """The bare Task."""
     task = await task_of(request)
     return json_response(task.model_dump(mode="json", by_alias=True))
 
 
+@describe("The agent's tasks, newest first", Answer("tasks", list[Task]), query=FILTERS)
 async def get_tasks(request: web.Request) -> web.Response:
     tasks = await list_tasks(request, request.app[CONTEXT].control, agent_id_of(request))
     return model_response(_TASKS, tasks)
@@ -82,11 +98,12 @@ async def list_tasks(request: web.Request, control: Control, agent_id: str | Non
     """Newest first, by `?status=`, `?context_id=`, `?limit=`; an agent gets those that are its own."""
     rights = rights_of(request)
     rights.require_list()
+    words = STATUS.of(request)
     which = TaskFilter(
         agent_id=agent_id,
-        context_id=request.query.get("context_id"),
-        states=_states(request.query.get("status")),
-        limit=integer_query(request, "limit", LIST_LIMIT, 1, LIST_LIMIT),
+        context_id=CONTEXT_ID.of(request),
+        states=None if words is None else frozenset(map(TaskState, words)),
+        limit=LIMIT.of(request),
     )
     tasks, _ = await control.tasks(which)
     return _own(tasks, rights)
@@ -98,22 +115,19 @@ def _own(tasks: list[Task], rights: Rights) -> list[Task]:
     return [task for task in tasks if rights.agent_id in (task.agent_id, sender_of(task))]
 
 
-def _states(text: str | None) -> frozenset[TaskState] | None:
-    if text is None:
-        return None
-    try:
-        return frozenset(TaskState(word) for word in text.split(","))
-    except ValueError as error:
-        words = ", ".join(TaskState)
-        raise InvalidRequest(f"status: must be of {words}", field="status", expected=list(TaskState)) from error
-
-
+@describe("Cancel a task", TASK, errors=(TaskNotCancelable,))
 async def cancel(request: web.Request) -> web.Response:
     task = await task_of(request)
     rights_of(request).require_cancel(task)
     return task_response(await request.app[CONTEXT].control.cancel(task.id))
 
 
+@describe(
+    "Answer the prompt that the task waits at",
+    Answer("it is typed", InputProvided),
+    body=InputBody,
+    errors=(NotWaiting, InvalidChoice, PromptChanged, NotReady),
+)
 async def provide_input(request: web.Request) -> web.Response:
     body = await read_model(request, InputBody)
     rights_of(request).require_person("answer prompts")

@@ -10,12 +10,14 @@ from typing import Any
 
 from aiohttp import WSCloseCode, WSMsgType, web
 
-from synapsed.api.body import encode_json, integer_query, parse_json
+from synapsed.api.body import encode_json, parse_json
 from synapsed.api.context import CONTEXT, ApiContext, agent_id_of, rights_of
+from synapsed.api.describe import Streamed, describe
 from synapsed.api.problems import body_of
+from synapsed.api.query import Flag, Integer
 from synapsed.api.schemas import COLS_MAX, ROWS_MAX
 from synapsed.api.websocket import CLOSE_SECONDS, is_upgrade, open_websocket
-from synapsed.errors import InvalidRequest, SynapsedError
+from synapsed.errors import InvalidRequest, NotReady, QueueFull, SynapsedError
 from synapsed.interfaces import Attachment
 from synapsed.model.agent import ProcessState
 from synapsed.model.events import AgentRemoved, ProcessChanged
@@ -26,20 +28,28 @@ _TERMINAL_SIGNALS = {"SIGINT": b"\x03", "SIGQUIT": b"\x1c", "SIGTSTP": b"\x1a"}
 """Signals that a terminal makes of keys; they go the way of keys, so that the program may take them as keys."""
 _LIVE = frozenset({ProcessState.STARTING, ProcessState.RUNNING, ProcessState.STOPPING})
 
+COLS = Integer("cols", "columns of the viewer's window", 80, 1, COLS_MAX)
+ROWS = Integer("rows", "rows of the viewer's window", 24, 1, ROWS_MAX)
+READ_ONLY = Flag("read_only", "keys are refused, and the window keeps its size")
+
 
 def routes(prefix: str) -> list[web.RouteDef]:
     return [web.get(f"{prefix}/terminal", terminal)]
 
 
+@describe(
+    "A person's terminal on the agent",
+    Streamed("binary frames are bytes both ways, text frames JSON", websocket=True, sse=False),
+    query=(COLS, ROWS, READ_ONLY),
+    errors=(NotReady, QueueFull),
+)
 async def terminal(request: web.Request) -> web.StreamResponse:
     rights_of(request).require_person("use a terminal")
     context = request.app[CONTEXT]
     if not is_upgrade(request):
         raise InvalidRequest("this path is a WebSocket: send an upgrade")
     agent_id = agent_id_of(request)
-    cols = integer_query(request, "cols", 80, 1, COLS_MAX)
-    rows = integer_query(request, "rows", 24, 1, ROWS_MAX)
-    read_only = request.query.get("read_only", "0").lower() in ("1", "true", "yes")
+    cols, rows, read_only = COLS.of(request), ROWS.of(request), READ_ONLY.of(request)
     with context.streams.opened():
         cursor = context.control.events.last_id
         attachment = await context.control.attach(agent_id, cols=cols, rows=rows, read_only=read_only)

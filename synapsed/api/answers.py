@@ -1,0 +1,134 @@
+"""Bodies of responses, as the OpenAPI document describes them."""
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from synapsed.interfaces import ConfigChange
+from synapsed.model.agent import AgentDetail, Testimony
+from synapsed.model.task import Prompt, Task
+
+__all__ = [
+    "ChangesAnswer",
+    "ConversationAnswer",
+    "DaemonStatus",
+    "ErrorAnswer",
+    "Health",
+    "InputProvided",
+    "Interrupted",
+    "MessageSent",
+    "ProfileAnswer",
+    "SeedStatus",
+    "ShuttingDown",
+    "StatusDetail",
+    "TaskAnswer",
+]
+
+
+class _Answer(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class ErrorTold(_Answer):
+    """`code` is for programs, `message` for people; `details` name what it is about."""
+
+    code: str
+    message: str
+    details: dict[str, Any]
+
+
+class ErrorAnswer(_Answer):
+    """Every error, of every route."""
+
+    error: ErrorTold
+
+
+class Health(_Answer):
+    status: Literal["ok"]
+    version: str
+
+
+class TaskAnswer(_Answer):
+    task: Task
+
+
+class MessageSent(_Answer):
+    status: Literal["sent"]
+    priority: int
+    task_id: str
+
+
+class InputProvided(_Answer):
+    """`task_id` is missing where the prompt belonged to no task."""
+
+    status: Literal["input_provided"]
+    task_id: str = ""
+
+
+class SeedStatus(_Answer):
+    status: Literal["STARTING", "IDLE", "BUSY", "INPUT_REQUIRED", "STOPPED", "EXITED", "FAILED"]
+    context: str
+    activity: str
+    since: str
+    evidence: str
+    held: str | None
+    queue: int
+    task: str | None
+    prompt: Prompt | None
+    explain: list[Testimony] = []
+
+
+class StatusDetail(AgentDetail):
+    explain: list[Testimony] = Field(default=[])
+
+
+class Interrupted(_Answer):
+    interrupted: bool
+
+
+class ChangesAnswer(_Answer):
+    dry_run: bool
+    changes: list[ConfigChange]
+
+
+class ProfileAnswer(_Answer):
+    name: str
+    description: str
+    command: str
+    ports: list[int]
+    verified: str | None
+    source: str
+
+
+class ConversationAnswer(_Answer):
+    profile: str
+    id: str
+    cwd: str | None
+    updated_at: str
+    prompt: str
+    agent: str | None
+
+
+class DaemonPaths(_Answer):
+    config: str
+    state: str
+    run: str
+    a2a: str
+    control_socket: str
+    database: str
+
+
+class DaemonStatus(_Answer):
+    """`uptime` in seconds; `listen`: `host:port` of each main listener."""
+
+    version: str
+    pid: int
+    uptime: float
+    listen: list[str]
+    agents: int
+    paths: DaemonPaths
+
+
+class ShuttingDown(_Answer):
+    status: Literal["shutting_down"]
+    keep_agents: bool

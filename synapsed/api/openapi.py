@@ -1,0 +1,217 @@
+"""The OpenAPI 3.1 document: made of the route table, of what stands at the handlers, and of the pydantic models.
+
+The A2A endpoints (`…/a2a`) are left out: A2A's own specification describes them.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from aiohttp import hdrs, web
+from pydantic import BaseModel, TypeAdapter
+from pydantic.json_schema import JsonSchemaMode
+
+from synapsed.api.answers import ErrorAnswer
+from synapsed.api.describe import Answer, Description, Streamed, description_of
+from synapsed.api.security import is_public
+from synapsed.errors import (
+    HTTP_STATUS,
+    AmbiguousAddress,
+    Forbidden,
+    InvalidRequest,
+    SynapsedError,
+    TaskNotFound,
+    TooLarge,
+    Unauthorized,
+    UnknownAgent,
+    UnsupportedMedia,
+)
+
+__all__ = ["Operation", "document", "operations"]
+
+_REFS = "#/components/schemas/{model}"
+_PARAMETER = re.compile(r"\{(\w+)\}")
+_PATH: Final = {
+    "agent": ("an agent's name, id, `type-port`, or a type with one running instance; a leading `@` is allowed", 128),
+    "task": ("a task's id, or its first 8 or more characters", 128),
+}
+_BEARER: Final[dict[str, list[str]]] = {"bearer": []}
+_ABOUT = """Command-line agents in terminals, over HTTP. Errors have one shape everywhere: `ErrorAnswer`.
+
+On loopback no token is needed but for `/control/…`; the Unix socket serves everything without one. On an agent's own
+port the routes below `/agents/{agent}` stand at the root. A2A (`…/a2a`) is described by its own specification and by
+the agents' cards."""
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    path: str
+    method: str
+    handler: Any
+    described: Description | None
+    """None: nobody has described it yet."""
+
+
+def operations(app: web.Application) -> Iterator[Operation]:
+    """What `app` serves, but for the A2A endpoints; HEAD, which goes with every GET, is not told."""
+    for route in app.router.routes():
+        path = route.resource.canonical if route.resource else ""
+        if route.method != hdrs.METH_HEAD and "a2a" not in path.split("/"):
+            yield Operation(path, route.method.lower(), route.handler, description_of(route.handler))
+
+
+def document(app: web.Application, *, version: str, server: str) -> dict[str, Any]:
+    """`server` is where the client reached it."""
+    known = list(operations(app))
+    schemas = _Schemas(_models(known))
+    paths: dict[str, dict[str, Any]] = {}
+    for operation in known:
+        paths.setdefault(operation.path, {})[operation.method] = _operation(operation, schemas)
+    tags = sorted({_tag(operation) for operation in known})
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "synapsed", "version": version, "description": _ABOUT},
+        "servers": [{"url": server}],
+        "tags": [{"name": tag} for tag in tags],
+        "paths": paths,
+        "components": {
+            "schemas": schemas.definitions,
+            "securitySchemes": {
+                "bearer": {"type": "http", "scheme": "bearer", "description": "the control token (`state/token`)"}
+            },
+        },
+    }
+
+
+type _Key = tuple[Any, JsonSchemaMode]
+
+
+def _models(known: Iterable[Operation]) -> Iterator[_Key]:
+    yield ErrorAnswer, "serialization"
+    for operation in known:
+        if (described := operation.described) is None:
+            continue
+        if described.body is not None:
+            yield described.body, "validation"
+        if isinstance(described.answer, Answer) and described.answer.model is not None:
+            yield described.answer.model, "serialization"
+
+
+class _Schemas:
+    """All models of the document, so that each is defined once, under a name that tells it from all others."""
+
+    def __init__(self, models: Iterable[_Key]) -> None:
+        wanted = list(dict.fromkeys(models))
+        adapters = [(number, mode, TypeAdapter(model)) for number, (model, mode) in enumerate(wanted)]
+        found, rest = TypeAdapter.json_schemas(adapters, ref_template=_REFS)
+        self.definitions: dict[str, Any] = rest.get("$defs", {})
+        self._of = {key: found[(number, key[1])] for number, key in enumerate(wanted)}
+
+    def of(self, model: Any, mode: JsonSchemaMode) -> dict[str, Any]:
+        return self._of[(model, mode)]
+
+
+def _operation(operation: Operation, schemas: _Schemas) -> dict[str, Any]:
+    described = operation.described
+    told: dict[str, Any] = {
+        "operationId": _operation_id(operation),
+        "summary": described.summary if described else "",
+        "tags": [_tag(operation)],
+        "security": _security(operation),
+    }
+    parameters = [_path_parameter(name) for name in _PARAMETER.findall(operation.path)]
+    if described is not None:
+        parameters += [one for parameter in described.query for one in parameter.described()]
+        if described.body is not None:
+            told["requestBody"] = _body(described.body, schemas)
+    if parameters:
+        told["parameters"] = parameters
+    told["responses"] = _responses(operation, schemas)
+    return told
+
+
+def _operation_id(operation: Operation) -> str:
+    return "_".join([operation.method, *re.findall(r"[A-Za-z0-9]+", operation.path)])
+
+
+def _tag(operation: Operation) -> str:
+    """The resource: the file that the handler stands in."""
+    return str(operation.handler.__module__).rpartition(".")[2]
+
+
+def _security(operation: Operation) -> list[dict[str, list[str]]]:
+    if is_public(operation.handler):
+        return []
+    return [_BEARER] if operation.path.startswith("/control/") else [{}, _BEARER]
+
+
+def _path_parameter(name: str) -> dict[str, Any]:
+    about, longest = _PATH.get(name, (name, 256))
+    schema = {"type": "string", "minLength": 1, "maxLength": longest}
+    return {"name": name, "in": "path", "required": True, "description": about, "schema": schema}
+
+
+def _body(model: type[BaseModel], schemas: _Schemas) -> dict[str, Any]:
+    """A body may be left out where `{}` is one."""
+    needed = any(one.is_required() for one in model.model_fields.values())
+    return {"required": needed, "content": {"application/json": {"schema": schemas.of(model, "validation")}}}
+
+
+def _responses(operation: Operation, schemas: _Schemas) -> dict[str, Any]:
+    described = operation.described
+    responses = _success(described.answer, schemas) if described else {}
+    by_status: dict[int, list[str]] = {}
+    for error in _errors(operation):
+        by_status.setdefault(HTTP_STATUS[error.code], []).append(error.code)
+    for status, codes in sorted(by_status.items()):
+        responses[str(status)] = _error(", ".join(dict.fromkeys(codes)), schemas)
+    return {**responses, "default": _error("any other error", schemas)}
+
+
+def _success(answer: Answer | Streamed, schemas: _Schemas) -> dict[str, Any]:
+    if isinstance(answer, Streamed):
+        responses: dict[str, Any] = {}
+        if answer.websocket:
+            responses["101"] = {"description": f"a WebSocket: {answer.about}"}
+        if answer.sse:
+            content = {"text/event-stream": {"schema": {"type": "string"}}}
+            responses["200"] = {"description": f"server-sent events: {answer.about}", "content": content}
+        return responses
+    schema: dict[str, Any] | None = None if answer.model is None else schemas.of(answer.model, "serialization")
+    told: dict[str, Any] = {
+        "description": answer.about,
+        "content": {media: {"schema": schema} if schema and "json" in media else {} for media in answer.media},
+    }
+    if answer.headers:
+        told["headers"] = {name: {"description": text, "schema": _TEXT} for name, text in answer.headers.items()}
+    responses = {"200": told}
+    if "ETag" in answer.headers:
+        responses["304"] = {"description": "it is as the client has it"}
+    return responses
+
+
+_TEXT: Final = {"type": "string"}
+
+
+def _errors(operation: Operation) -> Iterator[type[SynapsedError]]:
+    """Those that follow from the form of the request, then its own."""
+    described = operation.described
+    names = _PARAMETER.findall(operation.path)
+    if "agent" in names:
+        yield from (UnknownAgent, AmbiguousAddress)
+    if "task" in names:
+        yield from (TaskNotFound, AmbiguousAddress)
+    if described is not None and (described.body or described.query):
+        yield InvalidRequest
+    if described is not None and described.body:
+        yield from (TooLarge, UnsupportedMedia)
+    if not is_public(operation.handler):
+        yield Unauthorized
+    yield Forbidden
+    yield from described.errors if described else ()
+
+
+def _error(about: str, schemas: _Schemas) -> dict[str, Any]:
+    content = {"application/json": {"schema": schemas.of(ErrorAnswer, "serialization")}}
+    return {"description": about, "content": content}

@@ -1,0 +1,163 @@
+"""Parameters of queries: each reads itself out of a request, and describes itself for the OpenAPI document.
+
+What is not among the values that a parameter takes is InvalidRequest, with its name and what is expected.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from aiohttp import web
+
+from synapsed.errors import InvalidRequest
+
+__all__ = ["CURSOR", "INPUT_SHOWN", "Choice", "Flag", "Integer", "Parameter", "Text", "Words"]
+
+INPUT_SHOWN = 100
+"""Characters of a wrong value that are shown."""
+TEXT_MAX = 4096
+"""Characters of a text: as many as a path may have."""
+EVENT_ID_MAX = 2**63 - 1
+
+
+class Parameter(Protocol):
+    def described(self) -> list[dict[str, Any]]:
+        """Parameter objects of OpenAPI 3.1."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Integer[D: int | None]:
+    """From `low` to `high`, `default` where it is not given."""
+
+    name: str
+    about: str
+    default: D
+    low: int
+    high: int
+
+    def of(self, request: web.Request) -> int | D:
+        text = request.query.get(self.name)
+        if text is None:
+            return self.default
+        digits = text.removeprefix("-")
+        if not (digits.isascii() and digits.isdigit() and len(digits) < 20 and self.low <= int(text) <= self.high):
+            raise _wrong(self.name, text, f"an integer from {self.low} to {self.high}")
+        return int(text)
+
+    def described(self) -> list[dict[str, Any]]:
+        schema: dict[str, Any] = {"type": "integer", "minimum": self.low, "maximum": self.high}
+        if self.default is not None:
+            schema["default"] = self.default
+        return [_described(self.name, self.about, schema)]
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One of the `options`; the first of them where it is not given."""
+
+    name: str
+    about: str
+    options: Sequence[str]
+
+    def of(self, request: web.Request) -> str:
+        text = request.query.get(self.name, self.options[0])
+        if text not in self.options:
+            raise InvalidRequest(
+                f"{self.name}: {text[:INPUT_SHOWN]!r} is not offered; there are {', '.join(self.options)}",
+                field=self.name,
+                offered=list(self.options),
+            )
+        return text
+
+    def described(self) -> list[dict[str, Any]]:
+        schema = {"type": "string", "enum": list(self.options), "default": self.options[0]}
+        return [_described(self.name, self.about, schema)]
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """Off where it is not given."""
+
+    name: str
+    about: str
+
+    def of(self, request: web.Request) -> bool:
+        text = request.query.get(self.name, "0").lower()
+        if text in _ON:
+            return True
+        if text in _OFF:
+            return False
+        raise _wrong(self.name, text, "1 or 0")
+
+    def described(self) -> list[dict[str, Any]]:
+        return [_described(self.name, self.about, {"type": "string", "enum": [*_ON, *_OFF], "default": "0"})]
+
+
+_ON = ("1", "true", "yes")
+_OFF = ("0", "false", "no", "")
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """None where it is not given. No NUL: no name and no path has one."""
+
+    name: str
+    about: str
+
+    def of(self, request: web.Request) -> str | None:
+        text = request.query.get(self.name)
+        if text is not None and (len(text) > TEXT_MAX or "\0" in text):
+            raise _wrong(self.name, text, f"at most {TEXT_MAX} characters, none of them NUL")
+        return text
+
+    def described(self) -> list[dict[str, Any]]:
+        schema = {"type": "string", "maxLength": TEXT_MAX, "pattern": r"^[^\u0000]*$"}
+        return [_described(self.name, self.about, schema)]
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """Several of the `options`, with commas between them; None where it is not given."""
+
+    name: str
+    about: str
+    options: Sequence[str]
+
+    def of(self, request: web.Request) -> list[str] | None:
+        text = request.query.get(self.name)
+        if text is None:
+            return None
+        words = text.split(",")
+        if not set(words) <= set(self.options):
+            expected = list(self.options)
+            raise InvalidRequest(f"{self.name}: must be of {', '.join(expected)}", field=self.name, expected=expected)
+        return words
+
+    def described(self) -> list[dict[str, Any]]:
+        schema = {"type": "array", "items": {"type": "string", "enum": list(self.options)}, "minItems": 1}
+        return [{**_described(self.name, self.about, schema), "style": "form", "explode": False}]
+
+
+class _Cursor:
+    """Where a stream goes on; `synapsed.api.sse.cursor_of` reads it."""
+
+    def described(self) -> list[dict[str, Any]]:
+        schema = {"type": "integer", "minimum": 0, "maximum": EVENT_ID_MAX}
+        about = "go on after the event with this id"
+        return [
+            _described("Last-Event-ID", about, schema, place="header"),
+            _described("lastEventId", f"{about}: for clients that cannot set headers", schema),
+            _described("after", f"{about}: the same, shorter", schema),
+        ]
+
+
+CURSOR = _Cursor()
+
+
+def _described(name: str, about: str, schema: dict[str, Any], *, place: str = "query") -> dict[str, Any]:
+    return {"name": name, "in": place, "required": False, "description": about, "schema": schema}
+
+
+def _wrong(name: str, text: str, expected: str) -> InvalidRequest:
+    return InvalidRequest(f"{name}: must be {expected}, not {text[:INPUT_SHOWN]!r}", field=name, expected=expected)

@@ -1,0 +1,25 @@
+"""`GET /openapi.json`: this API, described for programs."""
+
+from typing import Any
+
+from aiohttp import web
+
+from synapsed.api.body import encode_json
+from synapsed.api.caching import document as cached
+from synapsed.api.context import CONTEXT
+from synapsed.api.describe import Answer, describe
+from synapsed.api.openapi import document
+from synapsed.api.security import base_url, public
+
+__all__ = ["routes"]
+
+
+def routes() -> list[web.RouteDef]:
+    return [web.get("/openapi.json", openapi)]
+
+
+@public
+@describe("This document", Answer("OpenAPI 3.1", dict[str, Any], headers={"ETag": "of the document"}))
+async def openapi(request: web.Request) -> web.Response:
+    version = request.app[CONTEXT].version
+    return cached(request, encode_json(document(request.app, version=version, server=base_url(request))))
