@@ -155,6 +155,8 @@ class Delivery(_Section):
     )
     file_text: FileWording = "Attached file: {path}"
     """What is typed for a file part, or for large data. `{path}` is absolute."""
+    provenance: bool = False
+    """A model reads what is typed: below a message of others a line says who that is, and how well that is known."""
     inbox_args: list[str] = []
     """Arguments by which the program may read its inbox, `{inbox}`, without asking."""
 

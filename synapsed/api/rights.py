@@ -7,12 +7,13 @@ but of which nothing more is known has an agent's rights without an identity, so
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Literal
 
 from synapsed.errors import Forbidden, Unauthorized
+from synapsed.model.sender import sender_id_of
 from synapsed.model.task import Task
 
-__all__ = ["Peer", "Rights", "Standing", "Token", "TokenKind", "decide", "sender_of"]
+__all__ = ["Peer", "Rights", "Standing", "Token", "TokenKind", "decide"]
 
 
 class Standing(StrEnum):
@@ -59,6 +60,8 @@ class Rights:
 
     standing: Standing
     agent_id: str | None = None
+    remote: bool = False
+    """It came from another machine."""
 
     @property
     def person(self) -> bool:
@@ -83,7 +86,7 @@ class Rights:
         """A task is an agent's own when it does it or has sent it. A caller without identity had to know its id."""
         if self.person or self.agent_id is None:
             return self.standing is not Standing.NONE
-        return self.agent_id in (task.agent_id, sender_of(task))
+        return self.agent_id in (task.agent_id, sender_id_of(task))
 
     def require_read(self, task: Task) -> None:
         if not self.may_read(task):
@@ -99,31 +102,36 @@ class Rights:
 
     def require_cancel(self, task: Task) -> None:
         """An agent may cancel what it has sent itself."""
-        if not self.person and (self.agent_id is None or sender_of(task) != self.agent_id):
+        if not self.person and (self.agent_id is None or sender_id_of(task) != self.agent_id):
             raise Forbidden("an agent may cancel only tasks that it has sent", task_id=task.id)
 
 
-def sender_of(task: Task) -> str | None:
-    """The `sender_id` of `metadata.sender` (S17), None where a person sent the task."""
-    sender = task.metadata.get("sender")
-    found: Any = sender.get("sender_id") if isinstance(sender, dict) else None
-    return found if isinstance(found, str) else None
-
-
 def decide(peer: Peer, token: Token, own_uid: int) -> Rights:
-    """The rights of a request. Raises Unauthorized for a token nobody has, Forbidden for another user.
+    """The rights of a request. Raises Unauthorized for a token nobody has, Forbidden for another user and for another
+    agent's token.
 
-    A token counts for more than the process it comes from, and an identity for more than none; the Unix socket is
-    closed to other users whatever they carry.
+    A process that is known to be an agent's is that agent, whatever it carries: a token that it found raises nothing.
+    Else a token counts for more than the process it comes from; the Unix socket is closed to other users.
     """
     if peer.transport == "unix" and peer.uid != own_uid:
         raise Forbidden("this socket serves its own user only", uid=peer.uid)
     if token.kind is TokenKind.UNKNOWN:
         raise Unauthorized("this token is not known: the control token is in the daemon's state directory")
+    if peer.settled and peer.agent_id is not None and peer.uid == own_uid:
+        if token.kind is TokenKind.AGENT and token.agent_id != peer.agent_id:
+            raise Forbidden(
+                f"this is a process of {peer.agent_id}, with the token of {token.agent_id}", agent=peer.agent_id
+            )
+        return Rights(Standing.AGENT, peer.agent_id)
     if token.kind is TokenKind.CONTROL:
-        return Rights(Standing.PERSON)
+        return Rights(Standing.PERSON, remote=not peer.loopback)
     if token.kind is TokenKind.AGENT:
         return Rights(Standing.AGENT, token.agent_id)
+    return _of_process(peer, own_uid)
+
+
+def _of_process(peer: Peer, own_uid: int) -> Rights:
+    """Without a token."""
     if peer.transport == "tcp":
         if not peer.loopback:
             return Rights(Standing.NONE)
@@ -131,6 +139,4 @@ def decide(peer: Peer, token: Token, own_uid: int) -> Rights:
             return Rights(Standing.AGENT)
         if peer.uid != own_uid:
             raise Forbidden("connections of other users need the control token", uid=peer.uid)
-    if not peer.settled:
-        return Rights(Standing.AGENT)
-    return Rights(Standing.PERSON) if peer.agent_id is None else Rights(Standing.AGENT, peer.agent_id)
+    return Rights(Standing.PERSON if peer.settled else Standing.AGENT)

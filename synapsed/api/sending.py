@@ -6,9 +6,12 @@ from aiohttp import web
 
 from synapsed.api.context import rights_of, to_the_end
 from synapsed.api.rights import Rights
-from synapsed.errors import InvalidRequest, NotReady, NotWaiting, QueueFull, SynapsedError, TaskNotFound, UnknownAgent
+from synapsed.errors import InvalidRequest, NotReady, NotWaiting, QueueFull, SynapsedError, TaskNotFound
 from synapsed.interfaces import Control, SendRequest
+from synapsed.model.agent import AgentView
+from synapsed.model.sender import KEY
 from synapsed.model.task import Task
+from synapsed.supervisor.senders import Caller, settle_sender
 
 __all__ = ["SEND_ERRORS", "send", "signed"]
 
@@ -17,27 +20,27 @@ SEND_ERRORS: tuple[type[SynapsedError], ...] = (TaskNotFound, NotWaiting, QueueF
 
 
 def signed(request: SendRequest, rights: Rights, control: Control) -> SendRequest:
-    """The request with its sender. Evidence counts for more than what is claimed: an agent that is known speaks in its
-    own name; a person may name a sender (`--from`)."""
-    if rights.agent_id is None:
-        return request
-    sender = {"sender_id": rights.agent_id}
-    try:
-        view = control.view(rights.agent_id)
-        sender |= {"sender_type": view.type, "sender_endpoint": view.endpoint}
-    except UnknownAgent:
-        pass  # removed while its last words were on the way
-    return replace(request, metadata={**request.metadata, "sender": sender})
+    """The request with its sender, as the evidence has it. Raises what `settle_sender` raises."""
+
+    def find(address: str) -> AgentView:
+        return control.view(control.resolve(address))
+
+    caller = Caller(person=rights.person, agent_id=rights.agent_id, remote=rights.remote)
+    sender = settle_sender(caller, request.metadata.get(KEY), find)
+    metadata = {key: value for key, value in request.metadata.items() if key != KEY}
+    return replace(request, metadata=metadata if sender is None else {**metadata, KEY: sender.metadata()})
 
 
 async def send(request: web.Request, control: Control, agent_id: str, wanted: SendRequest) -> Task:
     """Hand a message to the agent's mailbox. Raises InvalidRequest for a blank one; Forbidden where an agent would
-    answer a prompt."""
+    answer a prompt or command another's program, or claims to be somebody else."""
     rights = rights_of(request)
     if wanted.message.blank:
         raise InvalidRequest("message.parts: the message is blank", field="message.parts")
     if wanted.metadata.get("new_conversation"):
         rights.require_person("begin a new conversation of an agent")
+    if wanted.command:
+        rights.require_person("give a program its own commands")
     if wanted.task_id is not None:
         rights.require_person("answer prompts")
     # A client that leaves in the middle must not leave a message half accepted.

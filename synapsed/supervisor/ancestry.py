@@ -1,11 +1,16 @@
-"""Whose process is that? A process belongs to an agent if it, or an ancestor of it, is the agent's program or keeper.
+"""Whose process is that? Three kinds of evidence, each enough by itself: what follows it is the agent's.
 
-The keeper counts because it adopts what its program's children leave behind. A pid alone is never believed: it is
-compared together with the process's start time.
+- Ancestry: it, or an ancestor of it, is the agent's program or keeper. The keeper counts because it adopts what its
+  program's children leave behind. A pid alone is never believed: it is compared together with the start time.
+- Control group: it is in the unit of the agent's keeper (systemd launcher), whoever its parent is by now.
+- Environment: it, or an ancestor of it, was started with the agent's token. That holds before the daemon has written
+  down a launch, and for what left tree and unit and took its environment along.
 """
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from synapsed.keeper.processes import parent_of, start_mark
 from synapsed.model.records import LaunchRecord
@@ -16,6 +21,10 @@ __all__ = ["Root", "owner_of"]
 ANCESTORS_MAX = 256
 """Generations that are looked at."""
 
+TOKEN_VARIABLE = b"SYNAPSE_AGENT_TOKEN="
+
+_UNIT = re.compile(r"/(synapse-agent-[^/\n]+\.service)(?:/|$)", re.MULTILINE)
+
 
 @dataclass(frozen=True, slots=True)
 class Root:
@@ -25,20 +34,71 @@ class Root:
     launch: LaunchRecord
 
 
-def owner_of(pid: int, roots: Iterable[Root]) -> str | None:
-    """The agent to which process `pid` belongs, None for none of them. A few reads of /proc, some
-    microseconds each; where there is none it runs `ps`: call it in a thread there."""
+def owner_of(
+    pid: int, roots: Iterable[Root], tokens: Mapping[str, str] | None = None, *, proc: Path = Path("/proc")
+) -> str | None:
+    """The agent to which process `pid` belongs, None for none of them. `tokens` are the agents' tokens with their ids.
+    A few reads of /proc, some microseconds each; where there is none it runs `ps`: call it in a thread there."""
+    known = list(roots)
+    family = list(_ancestors(pid))
+    return (
+        _by_ancestry(family, known)
+        or _by_unit(pid, known, proc)
+        or next((owner for owner in (_by_token(one, tokens or {}, proc) for one in family) if owner is not None), None)
+    )
+
+
+def _ancestors(pid: int) -> Iterator[int]:
+    """`pid`, its parent, and so on."""
+    ancestor: int | None = pid
+    for _ in range(ANCESTORS_MAX):
+        if ancestor is None:
+            return
+        yield ancestor
+        ancestor = parent_of(ancestor)
+
+
+def _by_ancestry(family: Iterable[int], roots: Iterable[Root]) -> str | None:
     by_pid: dict[int, list[tuple[int, str]]] = {}
     for root in roots:
         launch = root.launch
         by_pid.setdefault(launch.pid, []).append((launch.pid_start, root.agent_id))
         by_pid.setdefault(launch.keeper_pid, []).append((launch.keeper_start, root.agent_id))
-    ancestor: int | None = pid
-    for _ in range(ANCESTORS_MAX):
-        if ancestor is None:
-            break
+    for ancestor in family:
         for start, agent_id in by_pid.get(ancestor, ()):
             if start_mark(ancestor) == start:
                 return agent_id
-        ancestor = parent_of(ancestor)
     return None
+
+
+def _by_unit(pid: int, roots: Iterable[Root], proc: Path) -> str | None:
+    """A unit counts only as that of a keeper of ours that lives: other daemons' agents have units of the same form."""
+    if (unit := _unit_of(pid, proc)) is None:
+        return None
+    for root in roots:
+        keeper = root.launch.keeper_pid
+        if _unit_of(keeper, proc) == unit and start_mark(keeper) == root.launch.keeper_start:
+            return root.agent_id
+    return None
+
+
+def _unit_of(pid: int, proc: Path) -> str | None:
+    found = _UNIT.search(_read(proc / str(pid) / "cgroup").decode("utf-8", "replace"))
+    return found[1] if found else None
+
+
+def _by_token(pid: int, tokens: Mapping[str, str], proc: Path) -> str | None:
+    if not tokens:
+        return None
+    for variable in _read(proc / str(pid) / "environ").split(b"\0"):
+        if variable.startswith(TOKEN_VARIABLE):
+            return tokens.get(variable.removeprefix(TOKEN_VARIABLE).decode("ascii", "replace"))
+    return None
+
+
+def _read(path: Path) -> bytes:
+    """Empty where there is no such file, or it is another user's."""
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""

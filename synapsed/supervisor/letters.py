@@ -20,7 +20,9 @@ from pathlib import Path
 from synapsed.errors import InvalidRequest, TooLarge
 from synapsed.model.task import DataPart, FilePart, Message, Task, TextPart
 from synapsed.profiles import Delivery
-from synapsed.supervisor.turns import COMMAND, sender_id
+from synapsed.supervisor import frame
+from synapsed.supervisor.frame import SHORT_ID
+from synapsed.supervisor.turns import COMMAND
 
 __all__ = [
     "FINISHED_KEPT_S",
@@ -46,9 +48,6 @@ FILES_MAX = 64
 
 NAME_MAX = 100
 """Bytes of a file's name, as it came."""
-
-SHORT_ID = 8
-"""Characters of the task's id before each name, and in the mark of a sender."""
 
 FINISHED_KEPT_S = 7 * 24 * 3600.0
 """How long the files of a finished task are kept in the inbox."""
@@ -84,18 +83,20 @@ def compose(task: Task, spec: Delivery, inbox: Path) -> Letter:
     """
     writer = _Writer(task, spec, inbox)
     text = writer.text(task.message)
-    sender = sender_id(task)
-    mark = f"[A2A:{task.id[:SHORT_ID]}:{sender}] " if sender else ""
-    if len(f"{mark}{spec.neutral_prefix}{text}".encode()) > spec.max_bytes:
+    mark = frame.mark(task)
+    ending = frame.provenance(task) if spec.provenance else ""
+    if mark:
+        text = frame.neutralised(text)
+    if len(f"{mark}{spec.neutral_prefix}{text}{ending}".encode()) > spec.max_bytes:
         if task.metadata.get(COMMAND) is True:
             raise TooLarge(f"a command of the program may have {spec.max_bytes} bytes", limit=spec.max_bytes)
         text = writer.note(spec.long_text, "message.txt", text.encode())
-    return Letter(mark + text, tuple(writer.enclosures))
+    return Letter(mark + text + ending, tuple(writer.enclosures))
 
 
 def note(task: Task, text: str) -> Letter:
     """What synapsed itself says in the task's turn."""
-    return Letter(f"[A2A:{task.id[:SHORT_ID]}:synapse-system] {text}")
+    return Letter(frame.system_mark(task.id) + text)
 
 
 class _Writer:

@@ -317,9 +317,9 @@ class Manager:
             for agent in self._agents.values()
             if agent.record.launch is not None and views.is_live(agent)
         ]
-        if not roots:
-            return None
-        return owner_of(pid, roots) if LINUX else await asyncio.to_thread(owner_of, pid, roots)
+        if LINUX:
+            return owner_of(pid, roots, self._tokens)
+        return await asyncio.to_thread(owner_of, pid, roots) if roots else None
 
     def token_owner(self, token: str) -> str | None:
         given = token.encode()

@@ -33,6 +33,7 @@ from synapsed.model.facts import AssistantSaying, ChannelFact, PermissionAsked
 from synapsed.model.records import Checkpoint, LaunchRecord, TurnRecord
 from synapsed.profiles import Profile
 from synapsed.supervisor import pty_turn as turns
+from synapsed.supervisor.frame import system_mark
 from synapsed.supervisor.keeper_client import (
     Alert,
     Exited,
@@ -516,7 +517,7 @@ class PtyLink:
 
     def _refusal_note(self) -> str | None:
         note = self._profile.prompts.refusal_note
-        return f"[A2A:{self._runner.task_id[:8]}:synapse-system] {note}" if note else None
+        return system_mark(self._runner.task_id) + note if note else None
 
     async def stop(self, grace: float) -> LinkExited:
         if not self._exited.done():

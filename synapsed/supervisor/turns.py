@@ -45,7 +45,6 @@ __all__ = [
     "progressed",
     "returned",
     "said",
-    "sender_id",
     "submitted",
     "text_of",
     "waiting",
@@ -170,15 +169,6 @@ def text_of(message: Message) -> str:
     if not text.strip():
         raise InvalidRequest("the message is empty")
     return text
-
-
-def sender_id(task: Task) -> str | None:
-    """`metadata.sender.sender_id`, kept to what can stand in the mark."""
-    sender = task.metadata.get("sender")
-    value = sender.get("sender_id") if isinstance(sender, dict) else sender
-    if not isinstance(value, str):
-        return None
-    return "".join(c for c in value if c.isprintable() and c not in "[]")[:128] or None
 
 
 def describe_exit(exited: LinkExited) -> str:

@@ -215,12 +215,23 @@ async def test_what_an_agent_may(control: FakeControl, tmp_path):
     control.script = hold
     async with serving(control, tmp_path) as api:
         assert len((await api.json(api.http, "GET", "/agents"))[1]) == 2
-        claimed = SEND | {"metadata": {"sender": {"sender_id": "synapse-codex-8120"}, "k": 1}}
-        _, sent = await api.json(api.http, "POST", "/agents/codex/tasks/send", json=claimed)
+        claimed = SEND | {"metadata": {"sender": {"sender_id": "synapse-codex-8120"}}}
+        for forged in (claimed, SEND | {"command": True}):
+            status, body = await api.json(api.http, "POST", "/agents/codex/tasks/send", json=forged)
+            assert (status, body["error"]["code"]) == (403, "FORBIDDEN")
+        assert control.calls == []
+        named = SEND | {"metadata": {"sender": {"sender_id": "claude", "verified": False}, "k": 1}}
+        _, sent = await api.json(api.http, "POST", "/agents/codex/tasks/send", json=named)
         task = sent["task"]
         assert task["metadata"] == {
             "k": 1,
-            "sender": {"sender_id": CLAUDE, "sender_type": "claude", "sender_endpoint": "http://localhost:8100"},
+            "sender": {
+                "sender_id": CLAUDE,
+                "sender_type": "claude",
+                "sender_endpoint": "http://localhost:8100",
+                "verified": True,
+                "tier": "agent",
+            },
         }
         others = await control.send("synapse-codex-8120", SendRequest(message=Message.of("of a person")))
         assert await api.json(api.http, "GET", "/agents/codex/tasks") == (200, [task])
@@ -251,7 +262,8 @@ async def test_who_cannot_be_settled(control: FakeControl, tmp_path, monkeypatch
     monkeypatch.setattr("synapsed.api.peers.LINUX", False)
     async with serving(control, tmp_path) as api:
         status, sent = await api.json(api.http, "POST", "/agents/codex/tasks/send", json=SEND)
-        assert (status, "sender" in sent["task"]["metadata"]) == (200, False)
+        unknown = {"sender_id": "unknown", "verified": False, "tier": "claimed"}
+        assert (status, sent["task"]["metadata"]["sender"]) == (200, unknown)
         assert (await api.json(api.http, "GET", f"/agents/codex/tasks/{sent['task']['id']}"))[0] == 200
         for path in ("/agents/codex/tasks", "/agents/codex/screen", "/events?stream=sse"):
             assert (await api.json(api.http, "GET", path))[0] == 403

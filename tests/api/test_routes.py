@@ -70,7 +70,7 @@ async def test_send_with_everything(api: Api):
     status, answer = await api.json(api.http, "POST", "/agents/codex/tasks/send", json=body)
     task = answer["task"]
     assert (status, task["context_id"], task["priority"]) == (200, "c1", 4)
-    assert task["metadata"] == {"sender": {"sender_id": "me"}}
+    assert task["metadata"] == {"sender": {"sender_id": "me", "verified": False, "tier": "claimed"}}
     assert task["message"]["message_id"] == "m1"
     assert task["message"]["parts"][1]["file"]["mimeType"] == "text/plain"
     assert api.control.calls[-1][2].command is True

@@ -8,13 +8,14 @@ from synapsed.api.body import json_response, model_response, read_model
 from synapsed.api.context import CONTEXT, agent_id_of, rights_of, task_of
 from synapsed.api.describe import Answer, Streamed, describe
 from synapsed.api.query import CURSOR, Integer, Text, Words
-from synapsed.api.rights import Rights, sender_of
+from synapsed.api.rights import Rights
 from synapsed.api.schemas import InputBody, SendBody
 from synapsed.api.sending import SEND_ERRORS, send
 from synapsed.api.sse import cursor_of, serve
 from synapsed.api.taskstream import frames_until_end
 from synapsed.errors import InvalidChoice, NotReady, NotWaiting, PromptChanged, QueueFull, TaskNotCancelable
 from synapsed.interfaces import Control, TaskFilter
+from synapsed.model.sender import sender_id_of
 from synapsed.model.task import Task, TaskState
 
 __all__ = ["FILTERS", "TASK", "list_tasks", "provide_input", "routes", "task_response"]
@@ -112,7 +113,7 @@ async def list_tasks(request: web.Request, control: Control, agent_id: str | Non
 def _own(tasks: list[Task], rights: Rights) -> list[Task]:
     if rights.person:
         return tasks
-    return [task for task in tasks if rights.agent_id in (task.agent_id, sender_of(task))]
+    return [task for task in tasks if rights.agent_id in (task.agent_id, sender_id_of(task))]
 
 
 @describe("Cancel a task", TASK, errors=(TaskNotCancelable,))

@@ -1,0 +1,97 @@
+"""Who sent a message, and how well that is known (S17).
+
+::
+
+    tier      who                                             in the terminal
+    person    a person of this machine, in his own name       the text as it is
+    agent     an agent; the daemon has verified that          [A2A:<task8>:<id>] text
+    claimed   somebody says that he is the one                [A2A:<task8>:<id>] text
+    external  somebody on another machine                     [A2A:<task8>:<id>] text
+
+A person's message has no sender in its metadata. What a client writes there is a claim, and what is kept is what became
+of it (`synapsed.supervisor.senders`).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Self
+
+from synapsed.model.task import Task
+
+__all__ = ["KEY", "SENDER_MAX", "SYSTEM", "UNKNOWN", "Sender", "Tier", "sender_id_of", "sender_of"]
+
+KEY = "sender"
+"""Where it stands in a task's metadata."""
+
+SYSTEM = "synapse-system"
+"""What synapsed itself signs with; nobody else may."""
+
+UNKNOWN = "unknown"
+"""The sender of a message that came from some agent or other."""
+
+SENDER_MAX = 128
+"""Characters of a sender's id."""
+
+_NOT_IN_A_MARK = frozenset("[]:")
+
+
+class Tier(StrEnum):
+    PERSON = "person"
+    AGENT = "agent"
+    CLAIMED = "claimed"
+    EXTERNAL = "external"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sender:
+    """A sender that is no person. `id` is an agent's id, or the name that was claimed."""
+
+    id: str
+    tier: Tier
+    type: str | None = None
+    endpoint: str | None = None
+
+    def metadata(self) -> dict[str, Any]:
+        """`sender_id`, `sender_type`, `sender_endpoint`, `verified`, `tier`: what a task keeps."""
+        return {
+            "sender_id": self.id,
+            **({"sender_type": self.type} if self.type is not None else {}),
+            **({"sender_endpoint": self.endpoint} if self.endpoint is not None else {}),
+            "verified": self.tier is Tier.AGENT,
+            "tier": self.tier.value,
+        }
+
+    @classmethod
+    def of(cls, metadata: Mapping[str, Any]) -> Self | None:
+        """The sender in a task's metadata, None where a person sent it."""
+        told = metadata.get(KEY)
+        given = told if isinstance(told, dict) else {"sender_id": told}
+        raw = given.get("sender_id")
+        sender_id = (
+            "".join(c for c in raw if c.isprintable() and c not in _NOT_IN_A_MARK) if isinstance(raw, str) else ""
+        )
+        if not sender_id:
+            return None
+        tier = given.get("tier")
+        return cls(
+            id=sender_id[:SENDER_MAX],
+            tier=Tier(tier) if tier in list(Tier) else Tier.CLAIMED,
+            type=_text(given.get("sender_type")),
+            endpoint=_text(given.get("sender_endpoint")),
+        )
+
+
+def sender_of(task: Task) -> Sender | None:
+    """Who sent the task; None for a person."""
+    return Sender.of(task.metadata)
+
+
+def sender_id_of(task: Task) -> str | None:
+    """The id of the sender, None for a person."""
+    sender = sender_of(task)
+    return sender.id if sender is not None else None
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None

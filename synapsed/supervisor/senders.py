@@ -1,0 +1,95 @@
+"""Whose message is this? What the machine says of the caller, and what the message claims, make a verdict. Pure.
+
+============================  ==========================  =============================
+the caller is                 the message claims          the verdict
+============================  ==========================  =============================
+an agent                      nothing, or that agent      that agent, verified
+an agent                      anybody else                refused
+an agent, not known which     nothing                     `unknown`, claimed
+a person                      nothing                     a person: no sender
+a person, or an agent, not    somebody                    that one, claimed
+known which
+another machine               somebody; or anybody says   that one, external
+                              that it was `name@host`
+anybody                       to be synapsed itself       refused
+============================  ==========================  =============================
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from synapsed.errors import AmbiguousAddress, Forbidden, InvalidRequest, UnknownAgent
+from synapsed.model.agent import AgentView
+from synapsed.model.sender import SENDER_MAX, SYSTEM, UNKNOWN, Sender, Tier
+
+__all__ = ["Caller", "settle_sender"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caller:
+    """What the evidence says of whoever makes a request: `person`, else an agent, with `agent_id` where it is known
+    which. `remote`: on another machine."""
+
+    person: bool
+    agent_id: str | None = None
+    remote: bool = False
+
+
+def settle_sender(caller: Caller, claim: Any, find: Callable[[str], AgentView]) -> Sender | None:
+    """The sender of a message, None for a person's own. `claim` is what came as `metadata.sender`: an id or address, or
+    `{sender_id, …}`; `find` gives the agent of an address or id. Raises Forbidden for a claim against the evidence,
+    AmbiguousAddress for one that fits several agents, InvalidRequest for what is no claim."""
+    name = _claimed(claim)
+    if name == SYSTEM:
+        raise Forbidden(f"{SYSTEM} is synapsed itself", sender=name)
+    if caller.agent_id is not None:
+        if name is not None:
+            _check_is(caller.agent_id, name, find)
+        return _verified(caller.agent_id, find)
+    if name is None:
+        return None if caller.person else Sender(id=UNKNOWN, tier=Tier.CLAIMED)
+    if caller.remote or "@" in name.removeprefix("@"):
+        return Sender(id=name, tier=Tier.EXTERNAL)
+    try:
+        view = find(name)
+    except UnknownAgent:
+        return Sender(id=name, tier=Tier.CLAIMED)
+    return Sender(id=view.id, tier=Tier.CLAIMED, type=view.type, endpoint=view.endpoint)
+
+
+def _claimed(claim: Any) -> str | None:
+    """The name in a claim, None where nothing is claimed."""
+    name = claim.get("sender_id") if isinstance(claim, dict) else claim
+    if claim is None or name in (None, ""):
+        return None
+    if not isinstance(name, str) or len(name) > SENDER_MAX or Sender.of({"sender": name}) is None:
+        field = "metadata.sender.sender_id"
+        raise InvalidRequest(
+            f"{field}: must be an agent's address or a name, at most {SENDER_MAX} characters", field=field
+        )
+    return name
+
+
+def _verified(agent_id: str, find: Callable[[str], AgentView]) -> Sender:
+    try:
+        view = find(agent_id)
+    except UnknownAgent:  # removed while its last words were on the way
+        return Sender(id=agent_id, tier=Tier.AGENT)
+    return Sender(id=view.id, tier=Tier.AGENT, type=view.type, endpoint=view.endpoint)
+
+
+def _check_is(agent_id: str, name: str, find: Callable[[str], AgentView]) -> None:
+    """Raise Forbidden unless `name` means the agent that speaks."""
+    try:
+        claimed = find(name).id
+    except UnknownAgent:
+        claimed = name.removeprefix("@")
+    except AmbiguousAddress:  # a type, of which it is one
+        claimed = agent_id if find(agent_id).type == name.removeprefix("@") else ""
+    if claimed != agent_id:
+        raise Forbidden(
+            f"this message comes from {agent_id}, not from {name}: an agent speaks in its own name",
+            sender=agent_id,
+            claimed=name,
+        )
