@@ -1,17 +1,24 @@
-"""A2A's errors (specification 5.4, 9.5) as one class and a table, and which of `synapsed.errors` becomes which."""
+"""A2A's errors (specification 5.4, 9.5, 11.6) as one class and a table, and which of `synapsed.errors` becomes which.
 
+Needs no SDK: refusals of the gate take A2A's form before it is loaded. tests/a2a/test_errors.py holds the table against
+the SDK's.
+"""
+
+from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Any, Final
 
-from a2a.utils import errors as sdk
-
-from synapsed.errors import InvalidRequest, SynapsedError, TaskNotFound
+from synapsed.errors import HTTP_STATUS, InvalidRequest, SynapsedError, TaskNotFound
 
 __all__ = [
     "CONTENT_TYPE_NOT_SUPPORTED",
     "EXTENDED_CARD_NOT_CONFIGURED",
+    "EXTENSION_SUPPORT_REQUIRED",
     "INTERNAL_ERROR",
+    "INVALID_AGENT_RESPONSE",
     "INVALID_PARAMS",
     "INVALID_REQUEST",
+    "KINDS",
     "METHOD_NOT_FOUND",
     "PARSE_ERROR",
     "PUSH_NOT_SUPPORTED",
@@ -21,9 +28,12 @@ __all__ = [
     "UNSUPPORTED_OPERATION",
     "VERSION_NOT_SUPPORTED",
     "A2aError",
+    "Kind",
     "from_synapsed",
     "invalid_params",
+    "rest_error",
     "rpc_error",
+    "rpc_failure",
 ]
 
 DOMAIN: Final = "a2a-protocol.org"
@@ -32,25 +42,62 @@ OWN_DOMAIN: Final = "synapsed"
 _ERROR_INFO: Final = "type.googleapis.com/google.rpc.ErrorInfo"
 _BAD_REQUEST: Final = "type.googleapis.com/google.rpc.BadRequest"
 
-_CODES = sdk.JSON_RPC_ERROR_CODE_MAP
-TASK_NOT_FOUND: Final = _CODES[sdk.TaskNotFoundError]
-TASK_NOT_CANCELABLE: Final = _CODES[sdk.TaskNotCancelableError]
-PUSH_NOT_SUPPORTED: Final = _CODES[sdk.PushNotificationNotSupportedError]
-UNSUPPORTED_OPERATION: Final = _CODES[sdk.UnsupportedOperationError]
-CONTENT_TYPE_NOT_SUPPORTED: Final = _CODES[sdk.ContentTypeNotSupportedError]
-EXTENDED_CARD_NOT_CONFIGURED: Final = _CODES[sdk.ExtendedAgentCardNotConfiguredError]
-VERSION_NOT_SUPPORTED: Final = _CODES[sdk.VersionNotSupportedError]
-INVALID_PARAMS: Final = _CODES[sdk.InvalidParamsError]
-INVALID_REQUEST: Final = _CODES[sdk.InvalidRequestError]
-METHOD_NOT_FOUND: Final = _CODES[sdk.MethodNotFoundError]
-INTERNAL_ERROR: Final = _CODES[sdk.InternalError]
-PARSE_ERROR: Final = _CODES[sdk.JSONParseError]
+TASK_NOT_FOUND: Final = -32001
+TASK_NOT_CANCELABLE: Final = -32002
+PUSH_NOT_SUPPORTED: Final = -32003
+UNSUPPORTED_OPERATION: Final = -32004
+CONTENT_TYPE_NOT_SUPPORTED: Final = -32005
+INVALID_AGENT_RESPONSE: Final = -32006
+EXTENDED_CARD_NOT_CONFIGURED: Final = -32007
+EXTENSION_SUPPORT_REQUIRED: Final = -32008
+VERSION_NOT_SUPPORTED: Final = -32009
+INVALID_PARAMS: Final = -32602
+INVALID_REQUEST: Final = -32600
+METHOD_NOT_FOUND: Final = -32601
+INTERNAL_ERROR: Final = -32603
+PARSE_ERROR: Final = -32700
 SERVER_ERROR: Final = -32000
 """JSON-RPC's code for what an implementation defines: our codes that A2A has no error for, told apart by `reason`."""
 
-_REASONS: Final = {_CODES[kind]: reason for kind, reason in sdk.A2A_ERROR_REASONS.items()} | {
-    PARSE_ERROR: "PARSE_ERROR"
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What stands for a JSON-RPC code in ErrorInfo, in HTTP and in google.rpc.Status."""
+
+    reason: str
+    http: int
+    status: str
+
+
+KINDS: Final = {
+    TASK_NOT_FOUND: Kind("TASK_NOT_FOUND", 404, "NOT_FOUND"),
+    TASK_NOT_CANCELABLE: Kind("TASK_NOT_CANCELABLE", 400, "FAILED_PRECONDITION"),
+    PUSH_NOT_SUPPORTED: Kind("PUSH_NOTIFICATION_NOT_SUPPORTED", 400, "FAILED_PRECONDITION"),
+    UNSUPPORTED_OPERATION: Kind("UNSUPPORTED_OPERATION", 400, "FAILED_PRECONDITION"),
+    CONTENT_TYPE_NOT_SUPPORTED: Kind("CONTENT_TYPE_NOT_SUPPORTED", 400, "INVALID_ARGUMENT"),
+    INVALID_AGENT_RESPONSE: Kind("INVALID_AGENT_RESPONSE", 500, "INTERNAL"),
+    EXTENDED_CARD_NOT_CONFIGURED: Kind("EXTENDED_AGENT_CARD_NOT_CONFIGURED", 400, "FAILED_PRECONDITION"),
+    EXTENSION_SUPPORT_REQUIRED: Kind("EXTENSION_SUPPORT_REQUIRED", 400, "FAILED_PRECONDITION"),
+    VERSION_NOT_SUPPORTED: Kind("VERSION_NOT_SUPPORTED", 400, "FAILED_PRECONDITION"),
+    INVALID_PARAMS: Kind("INVALID_PARAMS", 400, "INVALID_ARGUMENT"),
+    INVALID_REQUEST: Kind("INVALID_REQUEST", 400, "INVALID_ARGUMENT"),
+    METHOD_NOT_FOUND: Kind("METHOD_NOT_FOUND", 404, "NOT_FOUND"),
+    INTERNAL_ERROR: Kind("INTERNAL_ERROR", 500, "INTERNAL"),
+    PARSE_ERROR: Kind("PARSE_ERROR", 400, "INVALID_ARGUMENT"),
 }
+
+_STATUS: Final = {
+    HTTPStatus.BAD_REQUEST: "FAILED_PRECONDITION",
+    HTTPStatus.UNAUTHORIZED: "UNAUTHENTICATED",
+    HTTPStatus.FORBIDDEN: "PERMISSION_DENIED",
+    HTTPStatus.NOT_FOUND: "NOT_FOUND",
+    HTTPStatus.CONFLICT: "ABORTED",
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "INVALID_ARGUMENT",
+    HTTPStatus.TOO_MANY_REQUESTS: "RESOURCE_EXHAUSTED",
+    HTTPStatus.INTERNAL_SERVER_ERROR: "INTERNAL",
+    HTTPStatus.SERVICE_UNAVAILABLE: "UNAVAILABLE",
+}
+"""google.rpc.Code of our own codes, by the HTTP status that they have everywhere."""
 
 _OF_OURS: Final = {
     "TASK_NOT_FOUND": TASK_NOT_FOUND,
@@ -66,7 +113,7 @@ _OF_OURS: Final = {
 
 class A2aError(Exception):
     """An error of A2A or JSON-RPC: `code`, a message for people, `metadata` of its ErrorInfo, and for parameters the
-    violations as `(field, description)`. `reason` is given for SERVER_ERROR only."""
+    violations as `(field, description)`. `reason` is one of our own codes, and given for SERVER_ERROR only."""
 
     def __init__(
         self,
@@ -84,10 +131,17 @@ class A2aError(Exception):
         self.metadata = metadata or {}
         self.violations = violations
 
+    @property
+    def http_status(self) -> int:
+        kind = KINDS.get(self.code)
+        return kind.http if kind else HTTP_STATUS.get(self.reason or "", 500)
 
-def invalid_params(field: str, description: str) -> A2aError:
-    """-32602 for one field."""
-    return A2aError(INVALID_PARAMS, f"{field}: {description}", violations=((field, description),))
+
+def invalid_params(field: str, description: str, *more: tuple[str, str]) -> A2aError:
+    """-32602 for one field, and for `more` as `(field, description)`."""
+    violations = ((field, description), *more)
+    message = "; ".join(f"{name}: {text}" for name, text in violations)
+    return A2aError(INVALID_PARAMS, message, violations=violations)
 
 
 def from_synapsed(error: SynapsedError) -> A2aError:
@@ -105,16 +159,33 @@ def from_synapsed(error: SynapsedError) -> A2aError:
 
 def rpc_error(error: A2aError) -> dict[str, Any]:
     """The `error` member of a JSON-RPC response; `data` is an array of details."""
-    known = _REASONS.get(error.code)
+    return {"code": error.code, "message": error.message, "data": _details(error)}
+
+
+def rpc_failure(request_id: str | int | float | None, error: A2aError) -> dict[str, Any]:
+    """A JSON-RPC response that refuses."""
+    return {"jsonrpc": "2.0", "id": request_id, "error": rpc_error(error)}
+
+
+def rest_error(error: A2aError, http_status: int | None = None) -> dict[str, Any]:
+    """The body of a refusal over HTTP: google.rpc.Status (11.6). `http_status` where it is not the error's own."""
+    code = http_status or error.http_status
+    kind = KINDS.get(error.code)
+    status = kind.status if kind else _STATUS.get(HTTPStatus(code), "UNKNOWN")
+    return {"error": {"code": code, "status": status, "message": error.message, "details": _details(error)}}
+
+
+def _details(error: A2aError) -> list[dict[str, Any]]:
+    kind = KINDS.get(error.code)
     details: list[dict[str, Any]] = [
         {
             "@type": _ERROR_INFO,
-            "reason": known or error.reason or "INTERNAL_ERROR",
-            "domain": DOMAIN if known else OWN_DOMAIN,
+            "reason": kind.reason if kind else error.reason or "INTERNAL_ERROR",
+            "domain": DOMAIN if kind else OWN_DOMAIN,
             "metadata": error.metadata,
         }
     ]
     if error.violations:
         violations = [{"field": field, "description": text} for field, text in error.violations]
         details.append({"@type": _BAD_REQUEST, "fieldViolations": violations})
-    return {"code": error.code, "message": error.message, "data": details}
+    return details

@@ -125,6 +125,14 @@ class Operations:
             raise A2aError(TASK_NOT_CANCELABLE, f"task {task.id} is {task.status}", metadata={"taskId": task.id})
         return task_dict(await self._control.cancel(task.id))
 
+    async def extended_card(
+        self, agent_id: str, caller: Caller, request: pb.GetExtendedAgentCardRequest
+    ) -> dict[str, Any]:
+        raise A2aError(UNSUPPORTED_OPERATION, "there is no extended card")
+
+    async def push_not_supported(self, agent_id: str, caller: Caller, request: Any) -> dict[str, Any]:
+        raise A2aError(PUSH_NOT_SUPPORTED, "push notifications are not offered")
+
     async def _wanted(self, agent_id: str, caller: Caller, request: pb.SendMessageRequest) -> SendRequest:
         if request.configuration.HasField("task_push_notification_config"):
             raise A2aError(PUSH_NOT_SUPPORTED, "push notifications are not offered")

@@ -1,7 +1,7 @@
-"""What the JSON-RPC endpoint gives back; apart from it, so that routes can name these without loading the SDK."""
+"""What the endpoints give back; apart from them, so that routes can name these without loading the SDK."""
 
 from collections.abc import AsyncGenerator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 __all__ = ["Reply", "Stream"]
@@ -9,14 +9,15 @@ __all__ = ["Reply", "Stream"]
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """One JSON-RPC response. `status` is HTTP's: 200 also for errors of the protocol."""
+    """One response. `status` is HTTP's: over JSON-RPC 200 also for errors of the protocol."""
 
     body: dict[str, Any]
     status: int = 200
+    headers: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """JSON-RPC responses, all with the request's id; what could be refused has been by now."""
+    """Responses one by one; what could be refused has been by now. One with `error` is the last."""
 
     bodies: AsyncGenerator[dict[str, Any]]

@@ -1,0 +1,18 @@
+"""Both bindings on one table of operations."""
+
+from synapsed.a2a.jsonrpc import JsonRpc
+from synapsed.a2a.methods import table
+from synapsed.a2a.operations import Operations
+from synapsed.a2a.rest import Rest
+from synapsed.interfaces import Control
+
+__all__ = ["Endpoints"]
+
+
+class Endpoints:
+    """`rpc` and `rest`, of all agents."""
+
+    def __init__(self, control: Control) -> None:
+        methods = table(Operations(control))
+        self.rpc = JsonRpc(methods)
+        self.rest = Rest(methods)

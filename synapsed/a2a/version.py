@@ -1,0 +1,35 @@
+"""Which version of A2A a request speaks (specification 3.6): `A2A-Version`, of which major and minor count."""
+
+import re
+from typing import Final
+
+from synapsed.a2a.errors import VERSION_NOT_SUPPORTED, A2aError
+
+__all__ = ["V03", "V10", "require_version", "said_version"]
+
+V10: Final = "1.0"
+V03: Final = "0.3"
+"""What nothing means: clients of 0.3 send no version."""
+_VERSION: Final = re.compile(r"(\d{1,4}\.\d{1,4})(\.\d{1,6})?")
+SHOWN: Final = 20
+"""Characters of an unknown version that are shown."""
+
+
+def said_version(said: str | None) -> str:
+    """Major and minor of what the client said; what is no version comes back as it is, and is served nowhere."""
+    text = (said or V03).strip()
+    match = _VERSION.fullmatch(text)
+    return match[1] if match else text
+
+
+def require_version(said: str | None, *served: str) -> str:
+    """The version to serve, one of `served`. Raises A2aError (-32009)."""
+    version = said_version(said)
+    if version not in served:
+        hint = "" if said else f" (none was sent, which means {V03})"
+        raise A2aError(
+            VERSION_NOT_SUPPORTED,
+            f"A2A-Version {version[:SHOWN]!r} is not served here{hint}; send 'A2A-Version: {served[0]}'",
+            metadata={"requestedVersion": version[:SHOWN], "supportedVersions": ", ".join(served)},
+        )
+    return version
