@@ -2,10 +2,11 @@
 
 - `card`: an agent's card, as data; needs no SDK. `host`: what the host says of all of them.
 - `convert`: the Task of `synapsed.model` to the SDK's types and back.
-- `errors`: A2A's errors, and which of ours they are.
-- `operations`: what the methods do, on `Control`.
-- `jsonrpc`: envelope, version, dispatch; `replies` is what it gives back.
+- `errors`: A2A's errors in both bindings' forms, and which of ours they are. `version`: what a request speaks.
+- `operations`: what the methods do, on `Control`; `methods` is the one table of them, `params` reads their requests.
+- `jsonrpc`, `rest`: the bindings, which dispatch by that table; `replies` is what they give back.
+- `endpoints`: all of it, wired.
 
-All but `card`, `host` and `replies` import the SDK, which takes its time: `synapsed.api.sdk` loads them when they are
-first asked for.
+All but `card`, `errors`, `host`, `replies` and `version` import the SDK, which takes its time: `synapsed.api.sdk`
+loads them when they are first asked for.
 """

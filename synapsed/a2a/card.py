@@ -13,13 +13,17 @@ CARD_PATH = "/.well-known/agent-card.json"
 TEXT = "text/plain"
 
 
-def agent_card(view: AgentView, *, rpc_url: str, version: str, serve_v03: bool = False) -> dict[str, Any]:
-    """The card of `view`, whose JSON-RPC endpoint the client reaches at `rpc_url`.
+def agent_card(view: AgentView, *, base: str, version: str, serve_v03: bool = False) -> dict[str, Any]:
+    """The card of `view`, whose routes the client reaches below `base`.
 
     With `serve_v03` the entries are added by which 0.3 clients find that the same URL speaks 0.3 (A2A.md): nothing
     that is not served is declared.
     """
-    interfaces = [{"url": rpc_url, "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}]
+    rpc_url = f"{base}/a2a"
+    interfaces = [
+        {"url": rpc_url, "protocolBinding": "JSONRPC", "protocolVersion": "1.0"},
+        {"url": f"{base}/a2a/rest", "protocolBinding": "HTTP+JSON", "protocolVersion": "1.0"},
+    ]
     legacy: dict[str, Any] = {}
     if serve_v03:
         interfaces.append({"url": rpc_url, "protocolBinding": "JSONRPC", "protocolVersion": "0.3"})

@@ -44,10 +44,7 @@ class JsonRpc:
             request_id = _request_id(body)
             name, params = _envelope(body)
             require_version(version, V10)
-            method = self._methods.get(name)
-            if method is None:
-                shown = name[:NAME_SHOWN]
-                raise A2aError(METHOD_NOT_FOUND, f"there is no method {shown!r}", metadata={"method": shown})
+            method = self._method(name)
             request = parse(params, method.request)
             if method.stream is not None:
                 return Stream(_envelopes(request_id, await method.stream(agent_id, caller, request)))
@@ -57,6 +54,12 @@ class JsonRpc:
             return _refusal(request_id, error)
         except Exception:  # noqa: BLE001 - the boundary of a protocol with a shape of its own for what nobody foresaw
             return Reply(_internal(request_id))
+
+    def _method(self, name: str) -> Method:
+        if (method := self._methods.get(name)) is not None:
+            return method
+        shown = name[:NAME_SHOWN]
+        raise A2aError(METHOD_NOT_FOUND, f"there is no method {shown!r}", metadata={"method": shown})
 
     @staticmethod
     def parse_error(message: str) -> Reply:

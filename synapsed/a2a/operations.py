@@ -15,7 +15,7 @@ from synapsed.a2a.errors import (
     invalid_params,
 )
 from synapsed.clock import iso
-from synapsed.errors import TaskNotFound
+from synapsed.errors import InvalidRequest, TaskNotFound
 from synapsed.interfaces import Control, SendRequest, TaskFilter, task_cursor
 from synapsed.model.events import Event, TaskArtifactAdded, TaskStatusChanged
 from synapsed.model.task import INTERRUPTED_STATES, TERMINAL_STATES, Task, TextPart
@@ -105,7 +105,10 @@ class Operations:
             limit=size + 1,
             before=request.page_token or None,
         )
-        tasks, total = await self._control.tasks(which)
+        try:
+            tasks, total = await self._control.tasks(which)
+        except InvalidRequest as error:
+            raise invalid_params("pageToken", error.message) from error
         page = tasks[:size]
         return {
             "tasks": [

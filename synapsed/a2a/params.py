@@ -1,11 +1,11 @@
-"""Requests from JSON and from queries, checked as far as the SDK's parser does not: with unknown fields ignored (5.7) it
+"""Requests from JSON and from queries, checked where the SDK's parser does not: told to ignore unknown fields (5.7), it
 takes an unknown enum value for none at all, and what is no object for an empty one."""
 
 import re
 from collections.abc import Iterable
 from functools import cache
 from itertools import islice
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from google.protobuf import json_format
 from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
@@ -29,7 +29,7 @@ TOLD: Final = 200
 
 def parse[T: ProtoMessage](params: dict[str, Any], kind: type[T]) -> T:
     """The request. Raises A2aError (-32602). Unknown fields are ignored, unknown values refused."""
-    _refuse(_violations(params, kind.DESCRIPTOR, ""))
+    _refuse(_violations(params, _described(kind), ""))
     message = kind()
     try:
         json_format.ParseDict(params, message, ignore_unknown_fields=True)
@@ -37,6 +37,11 @@ def parse[T: ProtoMessage](params: dict[str, Any], kind: type[T]) -> T:
         field = ".".join(_FAILED_FIELD.findall(str(error))) or "params"
         raise invalid_params(field, f"is not what it should be: {str(error)[-TOLD:]}") from error
     return message
+
+
+def _described(kind: type[ProtoMessage]) -> Descriptor:
+    """Its descriptor, which has this type in every implementation of protobuf's runtime."""
+    return cast("Descriptor", kind.DESCRIPTOR)
 
 
 def _refuse(violations: Iterable[tuple[str, str]]) -> None:
@@ -84,15 +89,14 @@ def _checked(kind: Descriptor) -> tuple[FieldDescriptor, ...]:
     return tuple(
         field
         for field in kind.fields
-        if field.enum_type is not None
-        or (field.message_type is not None and field.message_type.full_name not in _FREE)
+        if field.enum_type is not None or (field.message_type is not None and field.message_type.full_name not in _FREE)
     )
 
 
 def from_query[T: ProtoMessage](pairs: Iterable[tuple[str, str]], path: dict[str, str], kind: type[T]) -> T:
     """The request of a GET or DELETE: parameters in camelCase (11.5), the variables of its path, which win. Raises
     A2aError (-32602) with everything that is wrong."""
-    fields = {field.json_name: field for field in kind.DESCRIPTOR.fields}
+    fields = {field.json_name: field for field in _described(kind).fields}
     params: dict[str, Any] = {}
     wrong: list[tuple[str, str]] = []
     for name, text in pairs:
@@ -106,7 +110,7 @@ def from_query[T: ProtoMessage](pairs: Iterable[tuple[str, str]], path: dict[str
             params[name] = _scalar(text, field)
         except ValueError as error:
             wrong.append((name, str(error)))
-    _refuse([*wrong, *_violations(params, kind.DESCRIPTOR, "")])
+    _refuse([*wrong, *_violations(params, _described(kind), "")])
     return parse(params | path, kind)
 
 

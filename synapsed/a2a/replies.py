@@ -1,10 +1,20 @@
-"""What the endpoints give back; apart from them, so that routes can name these without loading the SDK."""
+"""What the endpoints are given and give; apart from them, so that routes can name these without loading the SDK."""
 
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Reply", "Stream"]
+__all__ = ["Reply", "RestRequest", "Stream"]
+
+
+@dataclass(frozen=True, slots=True)
+class RestRequest:
+    """A request over HTTP. `path` is what follows the binding's URL, decoded; `body` is a JSON value, {} for none."""
+
+    verb: str
+    path: str
+    query: list[tuple[str, str]]
+    body: Any
 
 
 @dataclass(frozen=True, slots=True)

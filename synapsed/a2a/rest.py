@@ -5,8 +5,7 @@ not found is refused in A2A's form then, and the table needs the SDK, which is l
 """
 
 import re
-from collections.abc import AsyncGenerator, Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, Iterable
 from typing import Any, Final
 
 import structlog
@@ -23,11 +22,11 @@ from synapsed.a2a.errors import (
 from synapsed.a2a.methods import Method
 from synapsed.a2a.operations import Caller
 from synapsed.a2a.params import from_query, parse
-from synapsed.a2a.replies import Reply, Stream
+from synapsed.a2a.replies import Reply, RestRequest, Stream
 from synapsed.a2a.version import V10, require_version
 from synapsed.errors import SynapsedError
 
-__all__ = ["Rest", "RestRequest"]
+__all__ = ["Rest"]
 
 METHOD_NOT_ALLOWED: Final = 405
 _VARIABLE: Final = re.compile(r"\{(\w+)\}")
@@ -37,17 +36,6 @@ PATH_SHOWN: Final = 100
 """Characters of an unknown path that are shown."""
 
 log = structlog.get_logger("synapsed.a2a")
-
-
-@dataclass(frozen=True, slots=True)
-class RestRequest:
-    """`path` is what follows the binding's URL, decoded; `body` gives the JSON value of the body, {} for none, and
-    raises SynapsedError for what is no JSON."""
-
-    verb: str
-    path: str
-    query: list[tuple[str, str]]
-    body: Callable[[], Any]
 
 
 class Rest:
@@ -76,6 +64,11 @@ class Rest:
         except Exception:  # noqa: BLE001 - the boundary of a protocol with a shape of its own for what nobody foresaw
             return _internal()
 
+    @staticmethod
+    def parse_error(message: str) -> Reply:
+        """The answer to a body that is no JSON."""
+        return _refusal(A2aError(PARSE_ERROR, message))
+
     def _find(self, path: str, verb: str) -> tuple[Method, dict[str, str]] | Reply:
         """The operation and its path's variables, or 405 with what the path does take. Raises A2aError (404)."""
         path = path.removesuffix("/")
@@ -101,16 +94,12 @@ def _pattern(path: str, tenant: str) -> re.Pattern[str]:
 def _params(request: RestRequest, method: Method, variables: dict[str, str]) -> Any:
     if request.verb not in _BODIES:
         return from_query(request.query, variables, method.request)
-    try:
-        body = request.body()
-    except SynapsedError as error:
-        raise A2aError(PARSE_ERROR, error.message) from error
-    if not isinstance(body, dict):
+    if not isinstance(request.body, dict):
         raise invalid_params("body", "must be a JSON object")
     # What the path says wins, under whichever of its two names the body has the field.
     fields = method.request.DESCRIPTOR.fields_by_name
     said = {key for name in variables for key in (name, fields[name].json_name)}
-    return parse({key: value for key, value in body.items() if key not in said} | variables, method.request)
+    return parse({key: value for key, value in request.body.items() if key not in said} | variables, method.request)
 
 
 async def _events(results: AsyncGenerator[dict[str, Any]]) -> AsyncGenerator[dict[str, Any]]:

@@ -1,4 +1,5 @@
-"""Errors become HTTP here and nowhere else: `{"error": {"code", "message", "details"}}` (DESIGN §6)."""
+"""Errors become HTTP here and nowhere else: `{"error": {"code", "message", "details"}}` (DESIGN §6), but for routes of
+protocols that have a form of their own (`refusing_as`)."""
 
 import json
 from collections.abc import Awaitable, Callable
@@ -8,11 +9,14 @@ from typing import Any
 import structlog
 from aiohttp import web
 
-from synapsed.errors import HTTP_STATUS, SynapsedError, UnknownAgent
+from synapsed.errors import HTTP_STATUS, SynapsedError, TooLarge, UnknownAgent
 
-__all__ = ["Handler", "body_of", "problem", "problems"]
+__all__ = ["Handler", "body_of", "problem", "problems", "refusing_as"]
 
 type Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+type Shape = Callable[[web.Request, SynapsedError, int], web.Response]
+"""Writes an error in another form than ours; it is given the HTTP status."""
+_SHAPE = "__synapsed_problem__"
 
 RETRY_AFTER = 5
 """Seconds told to a client of a full queue when the error names none."""
@@ -32,14 +36,37 @@ def body_of(error: SynapsedError) -> dict[str, Any]:
     return {"error": {"code": error.code, "message": error.message, "details": error.details}}
 
 
+def refusing_as(shape: Shape) -> Callable[[Handler], Handler]:
+    """Marks a route of a protocol that has a form of its own for errors."""
+
+    def mark(handler: Handler) -> Handler:
+        setattr(handler, _SHAPE, shape)
+        return handler
+
+    return mark
+
+
 def problem(error: SynapsedError) -> web.Response:
     """The response for an error of the tree."""
-    headers = {}
+    return _response(HTTP_STATUS.get(error.code, 500), body_of(error), _headers(error))
+
+
+def _headers(error: SynapsedError) -> dict[str, str]:
     if error.code == "QUEUE_FULL":
-        headers["Retry-After"] = str(error.details.get("retry_after", RETRY_AFTER))
-    elif error.code == "UNAUTHORIZED":
-        headers["WWW-Authenticate"] = 'Bearer realm="synapsed"'
-    return _response(HTTP_STATUS.get(error.code, 500), body_of(error), headers)
+        return {"Retry-After": str(error.details.get("retry_after", RETRY_AFTER))}
+    if error.code == "UNAUTHORIZED":
+        return {"WWW-Authenticate": 'Bearer realm="synapsed"'}
+    return {}
+
+
+def _shaped(request: web.Request, error: SynapsedError) -> web.Response:
+    """As the request's route tells errors."""
+    shape: Shape | None = getattr(request.match_info.handler, _SHAPE, None)
+    if shape is None:
+        return problem(error)
+    response = shape(request, error, HTTP_STATUS.get(error.code, 500))
+    response.headers.update(_headers(error))
+    return response
 
 
 def _response(status: int, body: dict[str, Any], headers: dict[str, str]) -> web.Response:
@@ -61,10 +88,12 @@ async def problems(request: web.Request, handler: Handler) -> web.StreamResponse
     try:
         return await handler(request)
     except SynapsedError as error:
-        response = problem(error)
+        response = _shaped(request, error)
         if isinstance(error, UnknownAgent) and "port" in error.details:
             response.force_close()  # the next connection to this port may find another agent, or a stranger
         return response
+    except web.HTTPRequestEntityTooLarge:
+        return _shaped(request, TooLarge(_HTTP_CODES[HTTPStatus.REQUEST_ENTITY_TOO_LARGE][1]))
     except web.HTTPException as error:
         if error.status < HTTPStatus.BAD_REQUEST:
             raise
@@ -79,4 +108,4 @@ async def problems(request: web.Request, handler: Handler) -> web.StreamResponse
 
 def _internal(request: web.Request) -> web.Response:
     log.exception("request failed", method=request.method, path=request.path)
-    return problem(SynapsedError("the daemon failed on this request; its log says why"))
+    return _shaped(request, SynapsedError("the daemon failed on this request; its log says why"))

@@ -28,9 +28,9 @@ async def test_it_is_what_the_sdk_wants(api: Api):
     assert (card.name, card.version) == ("claude", "1.2.3")
     assert card.capabilities.streaming
     assert not card.capabilities.push_notifications
-    (interface,) = card.supported_interfaces
-    assert (interface.protocol_binding, interface.protocol_version) == ("JSONRPC", "1.0")
-    assert interface.url == f"{api.url}/agents/claude/a2a"
+    told = [(each.protocol_binding, each.protocol_version, each.url) for each in card.supported_interfaces]
+    base = f"{api.url}/agents/claude/a2a"
+    assert told == [("JSONRPC", "1.0", base), ("HTTP+JSON", "1.0", f"{base}/rest")]
     assert all(skill.tags for skill in card.skills)
 
 
@@ -62,9 +62,9 @@ async def test_etag(api: Api):
 
 def test_0_3_is_declared_only_where_it_is_served():
     view = FakeControl().add("claude", "claude", 8100)
-    plain = agent_card(view, rpc_url="http://x/a2a", version="1")
-    hybrid = agent_card(view, rpc_url="http://x/a2a", version="1", serve_v03=True)
+    plain = agent_card(view, base="http://x", version="1")
+    hybrid = agent_card(view, base="http://x", version="1", serve_v03=True)
     assert "protocolVersion" not in plain
-    assert [entry["protocolVersion"] for entry in hybrid["supportedInterfaces"]] == ["1.0", "0.3"]
+    assert [entry["protocolVersion"] for entry in hybrid["supportedInterfaces"]] == ["1.0", "1.0", "0.3"]
     assert hybrid["preferredTransport"] == "JSONRPC"
-    assert len(parse_agent_card(hybrid).supported_interfaces) == 2
+    assert len(parse_agent_card(hybrid).supported_interfaces) == 3

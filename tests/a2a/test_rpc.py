@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from synapsed.a2a.jsonrpc import JsonRpc
+from synapsed.a2a.endpoints import Endpoints
 from synapsed.a2a.replies import Reply, Stream
 from synapsed.api.rights import Rights, Standing
 from synapsed.errors import StoreError
@@ -350,6 +350,7 @@ async def test_lists_that_are_refused(api: Api, params):
         ([{"jsonrpc": "2.0", "id": 1, "method": "GetTask"}], -32600),
         ({"id": 1, "method": "GetTask"}, -32600),
         ({"jsonrpc": "1.0", "id": 1, "method": "GetTask"}, -32600),
+        ({"jsonrpc": "2.0", "method": "GetTask"}, -32600),
         ({"jsonrpc": "2.0", "id": True, "method": "GetTask"}, -32600),
         ({"jsonrpc": "2.0", "id": {}, "method": "GetTask"}, -32600),
         ({"jsonrpc": "2.0", "id": 1}, -32600),
@@ -363,7 +364,7 @@ async def test_lists_that_are_refused(api: Api, params):
         ({"jsonrpc": "2.0", "id": 1, "method": "CreateTaskPushNotificationConfig"}, -32003),
         ({"jsonrpc": "2.0", "id": 1, "method": "ListTaskPushNotificationConfigs"}, -32003),
     ],
-    ids=range(23),
+    ids=range(24),
 )
 async def test_envelopes(api: Api, body, code):
     answer = await post(api, body)
@@ -564,7 +565,7 @@ def test_any_request_is_answered(body, version):
     async def run() -> None:
         control = FakeControl()
         control.add("claude", "claude", 8100)
-        answer = await JsonRpc(control).handle(AGENT, Anybody(control), body, version)
+        answer = await Endpoints(control).rpc.handle(AGENT, Anybody(control), body, version)
         bodies = [item async for item in answer.bodies] if isinstance(answer, Stream) else [answer.body]
         for item in bodies:
             assert item["jsonrpc"] == "2.0"

@@ -7,10 +7,12 @@ from aiohttp import hdrs, web
 
 from synapsed.a2a.card import CARD_PATH
 from synapsed.a2a.host import AI_CATALOG_TYPE, LINKSET_TYPE, ai_catalog, api_catalog, host_card
+from synapsed.api.asking import rpc_problem
 from synapsed.api.body import encode_json
 from synapsed.api.caching import document
 from synapsed.api.context import CONTEXT, rights_of
 from synapsed.api.describe import Answer, describe
+from synapsed.api.problems import refusing_as
 from synapsed.api.rights import Standing
 from synapsed.api.routes.a2a import CARD, answer
 from synapsed.api.security import base_url, public
@@ -56,6 +58,7 @@ async def apis_catalog(request: web.Request) -> web.Response:
     return document(request, body, LINKSET_TYPE, vary=VARY)
 
 
+@refusing_as(rpc_problem)
 async def rpc(request: web.Request) -> web.StreamResponse:
     """A2A 1.0: `params.tenant` is the agent's address, and may be left out where there is only one."""
     control = request.app[CONTEXT].control

@@ -1,0 +1,133 @@
+"""What both bindings of A2A do with a request over HTTP: who asks, how long is waited, in which form is answered."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Coroutine
+from dataclasses import dataclass
+from typing import Any, Final
+
+from aiohttp import hdrs, web
+
+from synapsed.a2a.errors import from_synapsed, rest_error, rpc_failure
+from synapsed.a2a.replies import Reply, Stream
+from synapsed.api.body import encode_json
+from synapsed.api.context import CONTEXT, ApiContext, rights_of
+from synapsed.api.rights import Rights
+from synapsed.api.security import JSON_TYPES
+from synapsed.api.sending import send
+from synapsed.api.sse import frame, serve
+from synapsed.errors import SynapsedError
+from synapsed.interfaces import SendRequest
+from synapsed.model.task import Task
+
+__all__ = [
+    "A2A_JSON",
+    "PLAIN_JSON",
+    "HttpCaller",
+    "accepted_type",
+    "answered",
+    "replied",
+    "rest_problem",
+    "rpc_problem",
+    "said_version",
+]
+
+A2A_JSON: Final = "application/a2a+json"
+PLAIN_JSON: Final = "application/json"
+
+
+@dataclass(frozen=True, slots=True)
+class HttpCaller:
+    """The request's rights, and its way into the agent's mailbox."""
+
+    request: web.Request
+    context: ApiContext
+    rights: Rights
+    agent_id: str
+
+    @classmethod
+    def of(cls, request: web.Request, agent_id: str) -> "HttpCaller":
+        return cls(request, request.app[CONTEXT], rights_of(request), agent_id)
+
+    def require_read(self, task: Task) -> None:
+        self.rights.require_read(task)
+
+    def require_cancel(self, task: Task) -> None:
+        self.rights.require_cancel(task)
+
+    def require_list(self) -> None:
+        self.rights.require_list()
+
+    def may_read(self, task: Task) -> bool:
+        return self.rights.may_read(task)
+
+    async def send(self, request: SendRequest) -> Task:
+        return await send(self.request, self.context.control, self.agent_id, request)
+
+
+def said_version(request: web.Request) -> str | None:
+    """`A2A-Version`, which a query may have in place of the header (3.6.1)."""
+    return request.headers.get("A2A-Version") or request.query.get("A2A-Version")
+
+
+def accepted_type(request: web.Request, otherwise: str) -> str:
+    """The media type of the answer: the one that the client sent, or without a body accepts."""
+    if request.content_type in JSON_TYPES and hdrs.CONTENT_TYPE in request.headers:
+        return request.content_type
+    accepts = request.headers.get(hdrs.ACCEPT, "")
+    others = JSON_TYPES - {otherwise}
+    return next((kind for kind in others if kind in accepts and otherwise not in accepts), otherwise)
+
+
+async def answered(
+    request: web.Request, handling: Coroutine[Any, Any, Reply | Stream], *, media_type: str
+) -> web.StreamResponse:
+    """What `handling` gives, as a response; streams as SSE without comments, an error that ends one as `error`."""
+    reply = await _while_connected(request, handling)
+    if isinstance(reply, Stream):
+        return await serve(request, _frames(reply.bodies), comments=False)
+    return replied(reply, media_type)
+
+
+def replied(reply: Reply, media_type: str) -> web.Response:
+    return web.Response(
+        body=encode_json(reply.body), status=reply.status, headers=reply.headers, content_type=media_type
+    )
+
+
+async def _while_connected[T](request: web.Request, answer: Coroutine[Any, Any, T]) -> T:
+    """A blocking call of hours must not outlive its client. The task that it waits for does."""
+    context = request.app[CONTEXT]
+    # Eager: what needs no waiting, as GetTask, is done at once.
+    task = asyncio.Task(answer, loop=asyncio.get_running_loop(), eager_start=True)
+    try:
+        while not task.done():
+            await asyncio.wait({task}, timeout=context.limits.keepalive)
+            if request.transport is None or request.transport.is_closing():
+                raise ConnectionResetError("the client has left")
+    finally:
+        if not task.done():
+            task.cancel()
+            await asyncio.wait({task})
+    return task.result()
+
+
+async def _frames(bodies: AsyncGenerator[dict[str, Any]]) -> AsyncGenerator[bytes]:
+    try:
+        async for body in bodies:
+            # Over JSON-RPC an error has its place in the envelope; a bare StreamResponse has none for it.
+            failed = "error" in body and "jsonrpc" not in body
+            yield frame(encode_json(body), event="error" if failed else None)
+    finally:
+        await bodies.aclose()
+
+
+def rpc_problem(request: web.Request, error: SynapsedError, status: int) -> web.Response:
+    """A refusal before the envelope was read."""
+    body = rpc_failure(None, from_synapsed(error))
+    return web.Response(body=encode_json(body), status=status, content_type=accepted_type(request, PLAIN_JSON))
+
+
+def rest_problem(request: web.Request, error: SynapsedError, status: int) -> web.Response:
+    """google.rpc.Status, with the HTTP status that the refusal has on all routes."""
+    body = rest_error(from_synapsed(error), status)
+    return web.Response(body=encode_json(body), status=status, content_type=accepted_type(request, A2A_JSON))

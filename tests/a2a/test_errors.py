@@ -1,0 +1,35 @@
+"""The table of errors is the SDK's, which is the specification's (5.4)."""
+
+from a2a.utils import errors as sdk
+
+from synapsed.a2a.errors import DOMAIN, KINDS, SERVER_ERROR, A2aError, Kind, from_synapsed, invalid_params, rest_error
+from synapsed.errors import HTTP_STATUS, QueueFull, TaskNotFound
+
+
+def test_the_table_is_the_sdks():
+    codes = sdk.JSON_RPC_ERROR_CODE_MAP
+    told = {
+        codes[kind]: Kind(row.reason, row.http_code, row.grpc_status) for kind, row in sdk.A2A_ERROR_MAPPING.items()
+    }
+    assert {code: kind for code, kind in KINDS.items() if code in told} == told
+    assert KINDS.keys() == set(codes.values())
+
+
+def test_every_code_of_ours_has_a_form_over_http():
+    for code, status in HTTP_STATUS.items():
+        body = rest_error(A2aError(SERVER_ERROR, "x", reason=code))["error"]
+        assert body["code"] == status
+        assert body["status"].isupper()
+        assert body["details"][0]["reason"] == code
+
+
+def test_forms():
+    told = rest_error(from_synapsed(TaskNotFound("no task t", task_id="t")))["error"]
+    assert (told["code"], told["status"], told["message"]) == (404, "NOT_FOUND", "no task t")
+    assert told["details"][0]["metadata"] == {"taskId": "t"}
+    assert told["details"][0]["domain"] == DOMAIN
+    told = rest_error(from_synapsed(QueueFull("full")))["error"]
+    assert (told["code"], told["status"], told["details"][0]["domain"]) == (429, "RESOURCE_EXHAUSTED", "synapsed")
+    both = invalid_params("a", "is bad", ("b", "too"))
+    assert both.message == "a: is bad; b: too"
+    assert [fault["field"] for fault in rest_error(both)["error"]["details"][1]["fieldViolations"]] == ["a", "b"]
