@@ -105,7 +105,7 @@ async def test_a_stream_that_fails_says_so(api: Api, capsys):
     real = api.control.events.follow
     api.control.events.follow = Broken().follow
     async with api.agent.post(f"{REST}/tasks/{task_id}:subscribe", headers=V1) as response:
-        task, failure = await sse_events(response)
+        _, failure = await sse_events(response)
     api.control.events.follow = real
     assert failure["event"] == "error"
     assert json.loads(failure["data"])["error"]["code"] == 500
