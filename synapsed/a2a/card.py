@@ -13,32 +13,22 @@ CARD_PATH = "/.well-known/agent-card.json"
 TEXT = "text/plain"
 
 
-def agent_card(view: AgentView, *, base: str, version: str, serve_v03: bool = False) -> dict[str, Any]:
+def agent_card(view: AgentView, *, base: str, version: str) -> dict[str, Any]:
     """The card of `view`, whose routes the client reaches below `base`.
 
-    With `serve_v03` the entries are added by which 0.3 clients find that the same URL speaks 0.3 (A2A.md): nothing
-    that is not served is declared.
+    It is one of 1.0 and one of 0.3 at once: each version ignores what it does not know of the other's.
     """
     rpc_url = f"{base}/a2a"
-    interfaces = [
-        {"url": rpc_url, "protocolBinding": "JSONRPC", "protocolVersion": "1.0"},
-        {"url": f"{base}/a2a/rest", "protocolBinding": "HTTP+JSON", "protocolVersion": "1.0"},
-    ]
-    legacy: dict[str, Any] = {}
-    if serve_v03:
-        interfaces.append({"url": rpc_url, "protocolBinding": "JSONRPC", "protocolVersion": "0.3"})
-        legacy = {
-            "protocolVersion": "0.3.0",
-            "preferredTransport": "JSONRPC",
-            "additionalInterfaces": [{"url": rpc_url, "transport": "JSONRPC"}],
-        }
     return {
         "name": view.name,
         "description": f"{view.type} in a terminal, kept running and made reachable by synapsed",
-        "url": rpc_url,
         "version": version,
-        "supportedInterfaces": interfaces,
-        **legacy,
+        "supportedInterfaces": [
+            {"url": rpc_url, "protocolBinding": "JSONRPC", "protocolVersion": "1.0"},
+            {"url": f"{base}/a2a/rest", "protocolBinding": "HTTP+JSON", "protocolVersion": "1.0"},
+            {"url": rpc_url, "protocolBinding": "JSONRPC", "protocolVersion": "0.3"},
+        ],
+        **_legacy(rpc_url),
         "capabilities": capabilities(),
         "defaultInputModes": [TEXT],
         "defaultOutputModes": [TEXT],
@@ -64,6 +54,16 @@ def agent_card(view: AgentView, *, base: str, version: str, serve_v03: bool = Fa
                 "at_agent_syntax": True,
             }
         },
+    }
+
+
+def _legacy(rpc_url: str) -> dict[str, Any]:
+    """What a client of 0.3 finds the endpoint by (its section 5.5); HTTP+JSON of 0.3 is not served."""
+    return {
+        "protocolVersion": "0.3.0",
+        "url": rpc_url,
+        "preferredTransport": "JSONRPC",
+        "additionalInterfaces": [{"url": rpc_url, "transport": "JSONRPC"}],
     }
 
 

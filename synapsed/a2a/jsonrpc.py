@@ -1,4 +1,7 @@
-"""A2A 1.0 over JSON-RPC 2.0 (specification 9): envelope, version, dispatch. Knows nothing of HTTP but a status."""
+"""A2A over JSON-RPC 2.0 (specification 9): envelope, version, dispatch. Knows nothing of HTTP but a status.
+
+Whether a request speaks 1.0 or 0.3, `A2A-Version` says and nothing else (3.6.2): a method of one is none of the other.
+"""
 
 from collections.abc import AsyncGenerator, Iterable
 from typing import Any, Final
@@ -19,7 +22,8 @@ from synapsed.a2a.methods import Method
 from synapsed.a2a.operations import Caller
 from synapsed.a2a.params import parse
 from synapsed.a2a.replies import Reply, Stream
-from synapsed.a2a.version import V10, require_version
+from synapsed.a2a.v03 import METHODS_03, Dialect03
+from synapsed.a2a.version import V03, V10, require_version
 from synapsed.errors import HTTP_STATUS, Forbidden, SynapsedError, Unauthorized
 
 __all__ = ["JsonRpc"]
@@ -36,6 +40,7 @@ class JsonRpc:
 
     def __init__(self, methods: Iterable[Method]) -> None:
         self._methods = {method.name: method for method in methods}
+        self._v03 = Dialect03(self._methods.values())
 
     async def handle(self, agent_id: str, caller: Caller, body: Any, version: str | None) -> Reply | Stream:
         """Answer one request, which is any JSON value. `version` is what the client said (3.6): none means 0.3."""
@@ -43,23 +48,30 @@ class JsonRpc:
         try:
             request_id = _request_id(body)
             name, params = _envelope(body)
-            require_version(version, V10)
-            method = self._method(name)
-            request = parse(params, method.request)
-            if method.stream is not None:
-                return Stream(_envelopes(request_id, await method.stream(agent_id, caller, request)))
-            assert method.call is not None
-            return Reply(_result(request_id, await method.call(agent_id, caller, request)))
+            if require_version(version, V10, V03) == V03:
+                answer = await self._v03.answer(agent_id, caller, name, params)
+            else:
+                _require_id(body)  # the kit of 0.3 sends requests without one
+                answer = await self._answer(agent_id, caller, name, params)
+            if isinstance(answer, AsyncGenerator):
+                return Stream(_envelopes(request_id, answer))
+            return Reply(_result(request_id, answer))
         except (A2aError, SynapsedError) as error:
             return _refusal(request_id, error)
         except Exception:  # noqa: BLE001 - the boundary of a protocol with a shape of its own for what nobody foresaw
             return Reply(_internal(request_id))
 
-    def _method(self, name: str) -> Method:
-        if (method := self._methods.get(name)) is not None:
-            return method
-        shown = name[:NAME_SHOWN]
-        raise A2aError(METHOD_NOT_FOUND, f"there is no method {shown!r}", metadata={"method": shown})
+    async def _answer(self, agent_id: str, caller: Caller, name: str, params: dict[str, Any]) -> Any:
+        method = self._methods.get(name)
+        if method is None:
+            shown = name[:NAME_SHOWN]
+            hint = "; it is one of 0.3: send 'A2A-Version: 0.3'" if name in METHODS_03 else ""
+            raise A2aError(METHOD_NOT_FOUND, f"there is no method {shown!r}{hint}", metadata={"method": shown})
+        request = parse(params, method.request)
+        if method.stream is not None:
+            return await method.stream(agent_id, caller, request)
+        assert method.call is not None
+        return await method.call(agent_id, caller, request)
 
     @staticmethod
     def parse_error(message: str) -> Reply:
@@ -84,9 +96,7 @@ def _envelope(body: Any) -> tuple[str, dict[str, Any]]:
         raise A2aError(INVALID_REQUEST, what)
     if body.get("jsonrpc") != "2.0":
         raise A2aError(INVALID_REQUEST, "jsonrpc: must be exactly '2.0'")
-    if "id" not in body:
-        raise A2aError(INVALID_REQUEST, "id: is required; A2A has no notifications")
-    if isinstance(body["id"], bool | dict | list):
+    if isinstance(body.get("id"), bool | dict | list):
         raise A2aError(INVALID_REQUEST, "id: must be a string, a number or null")
     method = body.get("method")
     if not isinstance(method, str) or not method:
@@ -95,6 +105,11 @@ def _envelope(body: Any) -> tuple[str, dict[str, Any]]:
     if not isinstance(params, dict):
         raise invalid_params("params", "must be an object")
     return method, params
+
+
+def _require_id(body: dict[str, Any]) -> None:
+    if "id" not in body:
+        raise A2aError(INVALID_REQUEST, "id: is required; A2A has no notifications")
 
 
 async def _envelopes(request_id: RequestId, results: AsyncGenerator[dict[str, Any]]) -> AsyncGenerator[dict[str, Any]]:
@@ -109,7 +124,7 @@ async def _envelopes(request_id: RequestId, results: AsyncGenerator[dict[str, An
         await results.aclose()
 
 
-def _result(request_id: RequestId, result: dict[str, Any]) -> dict[str, Any]:
+def _result(request_id: RequestId, result: Any) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "id": request_id, "result": result}
 
 

@@ -39,7 +39,6 @@ def build_context(
     paths: Paths,
     version: str,
     limits: Limits | None = None,
-    serve_v03: bool = False,
 ) -> ApiContext:
     """What both applications share. Call it in the running event loop."""
     limits = limits or Limits()
@@ -53,7 +52,6 @@ def build_context(
         version=version,
         paths=paths,
         started=clock.monotonic(),
-        serve_v03=serve_v03,
         pid=os.getpid(),
     )
 

@@ -142,8 +142,6 @@ class ApiContext:
     paths: Paths
     started: float
     """`clock.monotonic()` when the daemon began."""
-    serve_v03: bool = False
-    """A2A 0.3 is served on the JSON-RPC URL, and the card says so."""
     pid: int = field(default=0)
     listening: list[str] = field(default_factory=list)
     """`host:port` of the main listeners, once they listen."""

@@ -1,9 +1,8 @@
 """The card: what the SDK makes of it, where it points, and how it is cached."""
 
-import json
-
 import pytest
 from a2a.client.card_resolver import parse_agent_card
+from a2a.compat.v0_3 import types as v03
 
 from synapsed.a2a.card import agent_card
 from tests.api.serving import Api
@@ -23,14 +22,13 @@ async def test_it_is_what_the_sdk_wants(api: Api):
         "at_agent_syntax": True,
     }
     assert document["capabilities"]["multiTurn"] is True
-    assert "0.3" not in json.dumps([entry["protocolVersion"] for entry in document["supportedInterfaces"]])
     card = parse_agent_card(document)
     assert (card.name, card.version) == ("claude", "1.2.3")
     assert card.capabilities.streaming
     assert not card.capabilities.push_notifications
     told = [(each.protocol_binding, each.protocol_version, each.url) for each in card.supported_interfaces]
     base = f"{api.url}/agents/claude/a2a"
-    assert told == [("JSONRPC", "1.0", base), ("HTTP+JSON", "1.0", f"{base}/rest")]
+    assert told == [("JSONRPC", "1.0", base), ("HTTP+JSON", "1.0", f"{base}/rest"), ("JSONRPC", "0.3", base)]
     assert all(skill.tags for skill in card.skills)
 
 
@@ -60,11 +58,9 @@ async def test_etag(api: Api):
             assert await response.read() == (b"" if status == 304 else body)
 
 
-def test_0_3_is_declared_only_where_it_is_served():
-    view = FakeControl().add("claude", "claude", 8100)
-    plain = agent_card(view, base="http://x", version="1")
-    hybrid = agent_card(view, base="http://x", version="1", serve_v03=True)
-    assert "protocolVersion" not in plain
-    assert [entry["protocolVersion"] for entry in hybrid["supportedInterfaces"]] == ["1.0", "1.0", "0.3"]
-    assert hybrid["preferredTransport"] == "JSONRPC"
-    assert len(parse_agent_card(hybrid).supported_interfaces) == 3
+def test_it_is_a_card_of_0_3_too():
+    document = agent_card(FakeControl().add("claude", "claude", 8100), base="http://x", version="1")
+    card = v03.AgentCard.model_validate(document)
+    assert (card.protocol_version, card.url, card.preferred_transport) == ("0.3.0", "http://x/a2a", "JSONRPC")
+    # Of what 0.3 may choose from nothing is there that speaks only 1.0.
+    assert [(each.transport, each.url) for each in card.additional_interfaces or ()] == [("JSONRPC", "http://x/a2a")]

@@ -383,26 +383,34 @@ async def test_ids_come_back(api: Api, request_id):
 
 
 @pytest.mark.parametrize(
-    ("headers", "query", "served"),
+    ("headers", "query", "code"),
     [
-        ({"A2A-Version": "1.0"}, "", True),
-        ({"a2a-version": "1.0.1"}, "", True),
-        ({}, "?A2A-Version=1.0", True),
-        ({}, "", False),
-        ({"A2A-Version": ""}, "", False),
-        ({"A2A-Version": "0.3"}, "", False),
-        ({"A2A-Version": "1.1"}, "", False),
-        ({"A2A-Version": "2.0"}, "", False),
-        ({"A2A-Version": "one"}, "", False),
-        ({"A2A-Version": "1"}, "", False),
+        ({"A2A-Version": "1.0"}, "", None),
+        ({"a2a-version": "1.0.1"}, "", None),
+        ({}, "?A2A-Version=1.0", None),
+        ({}, "", -32601),  # 0.3 then, which has no such method
+        ({"A2A-Version": ""}, "", -32601),
+        ({"A2A-Version": "0.3"}, "", -32601),
+        ({"A2A-Version": "0.3.0"}, "", -32601),
+        ({"A2A-Version": "0.2"}, "", -32009),
+        ({"A2A-Version": "1.1"}, "", -32009),
+        ({"A2A-Version": "2.0"}, "", -32009),
+        ({"A2A-Version": "one"}, "", -32009),
+        ({"A2A-Version": "1"}, "", -32009),
     ],
 )
-async def test_versions(api: Api, headers, query, served):
+async def test_versions(api: Api, headers, query, code):
     answer = await post(api, {"jsonrpc": "2.0", "id": 1, "method": "ListTasks"}, headers, f"/a2a{query}")
-    assert ("result" in answer) is served
-    if not served:
+    assert ("result" in answer) is (code is None)
+    if code is not None:
         check_error(answer["error"])
-        assert answer["error"]["code"] == -32009
+        assert answer["error"]["code"] == code
+        assert "send 'A2A-Version: 1.0'" in answer["error"]["message"]
+
+
+async def test_a_method_of_0_3_is_none_of_1_0(api: Api):
+    bad = await error(api, "message/send", message=MESSAGE)
+    assert (bad["code"], "send 'A2A-Version: 0.3'" in bad["message"]) == (-32601, True)
 
 
 @pytest.mark.parametrize(

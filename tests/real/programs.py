@@ -10,8 +10,6 @@ is the business of its profiles and is not here.
 """
 
 import argparse
-import fcntl
-import hashlib
 import json
 import os
 import shutil
@@ -21,10 +19,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.support.npm import MissingProgramsError, NpmCache, cache_root
+
 __all__ = ["PROGRAMS", "MissingProgramsError", "Prepared", "cache_dir", "install", "missing", "prepare", "version"]
 
 _LOCKED = Path(__file__).with_name("npm")
-_STAMP = ".installed"  # holds the lock file's hash; written last, so that a broken install is no install
 
 PROGRAMS: Mapping[str, str] = {
     "claude": "@anthropic-ai/claude-code",
@@ -36,15 +35,7 @@ PROGRAMS: Mapping[str, str] = {
 # Install scripts that matter, run by hand: npm may be configured to run none. The others are optional.
 _INSTALL_SCRIPTS = {"@anthropic-ai/claude-code": "install.cjs", "opencode-ai": "postinstall.mjs"}
 
-# Not `npm ci`: that demands entries for every platform's optional binaries, and not every registry carries all of them.
-# What the lock file has is installed at its version and checked against its hash all the same.
-_NPM = ["npm", "install", "--no-save", "--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline"]
-
 API_KEY = "sk-scripted-model-key-000000000000000000"  # claude wants 28 characters and more
-
-
-class MissingProgramsError(RuntimeError):
-    """The cache lacks programs, or has other versions of them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,21 +56,17 @@ def version(cli: str) -> str:
 
 
 def cache_dir() -> Path:
-    if chosen := os.environ.get("SYNAPSED_CLI_CACHE"):
-        return Path(chosen)
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "synapsed" / "cli"
+    return Path(os.environ.get("SYNAPSED_CLI_CACHE") or cache_root() / "cli")
+
+
+def _cache() -> NpmCache:
+    command = "python -m tests.real.programs install"
+    return NpmCache(locked=_LOCKED, folder=cache_dir(), what="agent programs", command=command)
 
 
 def missing() -> str | None:
     """Why the programs cannot be run from the cache, in a sentence, or None if they can."""
-    cache = cache_dir()
-    stamp = cache / _STAMP
-    if not stamp.is_file():
-        return f"no agent programs in {cache} (python -m tests.real.programs install)"
-    if stamp.read_text() != _fingerprint():
-        return f"the agent programs in {cache} are of other versions (python -m tests.real.programs install)"
-    return None
+    return _cache().missing()
 
 
 def install() -> Path:
@@ -87,22 +74,12 @@ def install() -> Path:
 
     subprocess.CalledProcessError where npm fails; MissingProgramsError where there is no npm.
     """
-    cache = cache_dir()
-    if shutil.which("npm") is None:
-        raise MissingProgramsError("npm is not on PATH")
-    cache.mkdir(parents=True, exist_ok=True)
-    with (cache / ".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if missing() is None:
-            return cache
-        (cache / _STAMP).unlink(missing_ok=True)
-        for name in ("package.json", "package-lock.json"):
-            shutil.copyfile(_LOCKED / name, cache / name)
-        subprocess.run(_NPM, cwd=cache, check=True)
-        for package, script in _INSTALL_SCRIPTS.items():
-            subprocess.run(["node", script], cwd=cache / "node_modules" / package, check=True)
-        (cache / _STAMP).write_text(_fingerprint())
-    return cache
+    return _cache().install(_run_install_scripts)
+
+
+def _run_install_scripts(cache: Path) -> None:
+    for package, script in _INSTALL_SCRIPTS.items():
+        subprocess.run(["node", script], cwd=cache / "node_modules" / package, check=True)
 
 
 def prepare(cli: str, home: Path, project: Path, model_url: str) -> Prepared:
@@ -219,10 +196,6 @@ _CONFIGURERS: Mapping[str, Callable[[Path, Path, str], dict[str, str]]] = {
     "gemini": _gemini,
     "opencode": _opencode,
 }
-
-
-def _fingerprint() -> str:
-    return hashlib.sha256((_LOCKED / "package-lock.json").read_bytes()).hexdigest()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -48,9 +48,7 @@ async def card(request: web.Request) -> web.Response:
     context = request.app[CONTEXT]
     view = agent_of(request)
     base = _base_url(request, view.endpoint)
-    return document(
-        request, encode_json(agent_card(view, base=base, version=context.version, serve_v03=context.serve_v03))
-    )
+    return document(request, encode_json(agent_card(view, base=base, version=context.version)))
 
 
 def _base_url(request: web.Request, endpoint: str) -> str:
