@@ -22,8 +22,8 @@ KILLS = int(os.environ.get("FAULT_KILLS", "50"))
 SWAPS = int(os.environ.get("FAULT_SWAPS", "20"))
 """The figures of `make test-faults`; more, or less, by the environment."""
 
-BLOCKS = 64
-"""4 MiB a task."""
+BLOCKS = 192
+"""12 MiB a task."""
 
 MakeHouse = Callable[..., House]
 rng = random.Random(os.environ.get("FAULT_SEED", "1"))
@@ -193,7 +193,7 @@ def test_8_daemons_come_and_go(house: MakeHouse) -> None:
     daemon.start("--keep-agents")
     names += here.start_agents(5, "new")
     pids = here.pids()
-    with Load(here, names, blocks=BLOCKS // 2) as load:
+    with Load(here, names, blocks=BLOCKS // 4) as load:
         for number in range(SWAPS):
             time.sleep(rng.uniform(0.0, 1.0))  # the moment of the swap
             daemon.module = "synapsed" if number % 2 else "tests.faults.older"

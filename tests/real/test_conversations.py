@@ -1,7 +1,9 @@
 """Conversations survive their programs: judged by what the model is sent of earlier messages."""
 
+import shutil
 from pathlib import Path
 
+import psutil
 import pytest
 
 from tests.real.agents import EVERY, MAIN, RealAgent, StartAgent, nonce
@@ -22,6 +24,33 @@ def test_a_restart_and_a_kill_go_on_with_the_conversation(cli: str, start_agent:
     assert agent.daemon.ctl("kill", agent.name).code == 0
     eventually(lambda: agent.daemon.agent(agent.name)["pid"] not in (None, pid), "a new process")
     _asked_with_all_before(agent, words)
+    _asked_with_all_before(agent, words)
+
+
+@pytest.mark.parametrize("cli", EVERY)
+def test_a_shutdown_and_a_reboot_go_on_with_the_conversation(cli: str, start_agent: StartAgent) -> None:
+    agent = start_agent(cli)
+    daemon = agent.daemon
+    words = [nonce()]
+    agent.ask_exactly(f"First {words[0]}.")
+    assert daemon.ctl("shutdown").code == 0
+    if daemon.process is not None:
+        daemon.process.wait()
+    daemon.start()
+    daemon.ready(agent.name)
+    _asked_with_all_before(agent, words)
+    eventually(lambda: _on_disk(agent, words[-1]), "the program has written what was said: a kill loses the rest")
+    program = psutil.Process(agent.pid)
+    everything = [program, program.parent(), *program.children(recursive=True), psutil.Process(daemon.pid)]
+    for process in everything:
+        if process is not None:
+            process.kill()
+    if daemon.process is not None:
+        daemon.process.wait()
+    shutil.rmtree(daemon.home / "run")
+    daemon.start()
+    daemon.ready(agent.name)
+    assert daemon.agent(agent.name)["conversation"]["resumed"] is True
     _asked_with_all_before(agent, words)
 
 
