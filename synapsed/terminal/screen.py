@@ -246,10 +246,12 @@ class Screen:
                 self._note(stop)
                 continue
             modes = stop["set"].split(b";")
-            if b"1049" in modes and not self._alternate():
+            if b"1049" in modes:
+                # Fed up to here first: the screen may have been left in this very piece.
                 self._terminal.feed(data[done : stop.start()])
                 done = stop.start()
-                self._main_cursor = self._position()
+                if not self._alternate():
+                    self._main_cursor = self._position()
             if b"40" in modes:
                 self._terminal.feed(data[done : stop.end()])
                 done = stop.end()

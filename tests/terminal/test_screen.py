@@ -102,6 +102,19 @@ def test_the_main_screen_is_redrawn_under_the_alternate_one() -> None:
     assert copy.row_cells(1)[0].fg == 1
 
 
+@pytest.mark.parametrize("piece", [1, 7, 1000])
+def test_where_the_main_screen_goes_on_is_kept_whatever_the_pieces(piece: int) -> None:
+    """It is left and entered again in one piece where output is read that nobody has followed."""
+    screen = fed(b"one\x1b[?1049h\x1b[Halternate")
+    data = b"\x1b[?1049l\r\ntwo\r\nthree\x1b[?1049h\x1b[Hagain"
+    for start in range(0, len(data), piece):
+        screen.feed(data[start : start + piece])
+    copy = fed(screen.redraw(scrollback=True))
+    for both in (screen, copy):
+        both.feed(b"\x1b[?1049l\r\nfour")
+        assert both.snapshot().lines == ("one", "two", "three", "four")
+
+
 def test_cells_tell_typed_text_from_a_placeholder() -> None:
     screen = fed("> \x1b[2mTry \x1b[0;7m漢\x1b[0;4:3;38;5;99m!".encode(), cols=8)
     cells = screen.row_cells(0)
