@@ -1,9 +1,12 @@
 """The tables, and how a database of an older program becomes one of this program.
 
 `PRAGMA user_version` counts the migrations that a database has had; each runs in one transaction with the new count, so
-that a kill leaves the old form or the new one. A migration that was released is never edited. Whoever changes a model
-that is kept as JSON adds a migration too (an empty string will do where old rows still parse), because an older
-program must refuse the newer rows instead of tripping over one of them.
+that a kill leaves the old form or the new one. A migration that was released is never edited.
+
+An upgrade can be taken back: the program of the version before works on the database as it is, as long as migrations
+only add (a table, a column with a default, a field with a default of a model that is kept as JSON: older models pass
+over what they do not know, and lose it where they write the row anew). A change that an older program would trip over
+raises `OLDEST` in the migration that makes it (an empty one, where rows still parse): older programs then refuse.
 
 What the tables owe to later needs: `events.id` and `tasks.seq` are AUTOINCREMENT, so that deleting the newest row never
 gives its number away again, and the file is in incremental auto-vacuum, so that space is returned in small steps.
@@ -13,7 +16,7 @@ import sqlite3
 
 from synapsed.errors import StoreError
 
-__all__ = ["APPLICATION_ID", "MIGRATIONS", "migrate"]
+__all__ = ["APPLICATION_ID", "MIGRATIONS", "OLDEST", "migrate"]
 
 APPLICATION_ID = 0x73796E64
 """`synd` in SQLite's application id (32 bits of the header): tells our files from other programs'."""
@@ -65,28 +68,38 @@ CREATE TABLE checkpoints (
 """
 
 MIGRATIONS = (_FIRST,)
-"""In order; the n-th brings a database from `user_version` n-1 to n."""
+"""In order; the n-th brings a database from schema n-1 to n."""
+
+OLDEST = 1
+"""The schema that a program must know at least to work on a database of this form."""
+
+_OLDEST_BIT = 16
+"""`user_version` is the schema and, from this bit on, one less than its `OLDEST`."""
 
 
 def migrate(connection: sqlite3.Connection) -> None:
-    """Bring the database to the newest form. Raises StoreError for another program's or a newer program's file."""
-    (version,) = connection.execute("PRAGMA user_version").fetchone()
-    _check_ours(connection, version)
+    """Bring the database to the newest form. Raises StoreError for another program's file, and for a newer program's
+    that this one cannot work on."""
+    (mark,) = connection.execute("PRAGMA user_version").fetchone()
+    version, oldest = mark & ((1 << _OLDEST_BIT) - 1), (mark >> _OLDEST_BIT) + 1
+    _check_ours(connection, version, oldest)
     for number, script in enumerate(MIGRATIONS[version:], start=version + 1):
         # One transaction with its number. PRAGMA takes no parameters; both values are integers of ours.
-        marks = f"PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {number}"
+        mark = number | (min(OLDEST, number) - 1) << _OLDEST_BIT
+        marks = f"PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {mark}"
         connection.executescript(f"BEGIN IMMEDIATE; {script}; {marks}; COMMIT;")
 
 
-def _check_ours(connection: sqlite3.Connection, version: int) -> None:
+def _check_ours(connection: sqlite3.Connection, version: int, oldest: int) -> None:
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (tables,) = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
     if application != APPLICATION_ID and (application or version or tables):
         raise StoreError("this database belongs to another program", reason="foreign", application_id=application)
-    if version > len(MIGRATIONS):
+    if version > len(MIGRATIONS) and oldest > len(MIGRATIONS):
         raise StoreError(
-            f"this database has schema {version}, made by a newer synapsed; this one knows schemas up to "
-            f"{len(MIGRATIONS)}: run the newer version, or move the database away",
+            f"this database has schema {version}, made by a newer synapsed, and wants a program that knows schema "
+            f"{oldest}; this one knows schemas up to {len(MIGRATIONS)}: run the newer version, or move the database "
+            "away",
             reason="newer",
             schema=version,
             known=len(MIGRATIONS),

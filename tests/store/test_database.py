@@ -66,11 +66,37 @@ async def test_the_settings_that_durability_and_retention_rest_on(open_store: Op
 
 async def test_a_newer_schema_is_refused_and_left_alone(open_store: OpenStore, path: Path) -> None:
     await (await open_store(path)).close()
-    on(path, "PRAGMA user_version = 99")
-    with pytest.raises(StoreError, match="newer synapsed") as caught:
+    mark = 99 | (97 << 16)
+    on(path, f"PRAGMA user_version = {mark}")
+    with pytest.raises(StoreError, match="newer synapsed, and wants a program that knows schema 98") as caught:
         await open_store(path)
     assert caught.value.details == {"reason": "newer", "schema": 99, "known": len(MIGRATIONS), "path": str(path)}
-    assert on(path, "PRAGMA user_version") == [(99,)]
+    assert on(path, "PRAGMA user_version") == [(mark,)]
+
+
+async def test_an_older_program_works_on_what_a_newer_one_only_added_to(
+    open_store: OpenStore, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as newer:
+        newer.setattr("synapsed.store.schema.MIGRATIONS", (*MIGRATIONS, "CREATE TABLE added (x)"))
+        await (await open_store(path)).close()
+    store = await open_store(path)
+    await store.commit(tasks=[a_task(1)])
+    await store.close()
+    assert on(path, "PRAGMA user_version", "SELECT count(*) FROM added") == [(len(MIGRATIONS) + 1,), (0,)]
+
+
+async def test_what_an_older_program_would_trip_over_is_refused_by_it(
+    open_store: OpenStore, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await (await open_store(path)).close()
+    with monkeypatch.context() as newer:
+        newer.setattr("synapsed.store.schema.MIGRATIONS", (*MIGRATIONS, ""))
+        newer.setattr("synapsed.store.schema.OLDEST", len(MIGRATIONS) + 1)
+        await (await open_store(path)).close()
+        await (await open_store(path)).close()
+    with pytest.raises(StoreError, match="newer synapsed"):
+        await open_store(path)
 
 
 async def test_another_programs_database_is_refused(open_store: OpenStore, path: Path) -> None:
