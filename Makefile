@@ -4,7 +4,7 @@ PY := .venv/bin/python
 STAMP := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run demo test check lint test-real test-faults clis record bench lock clean
+.PHONY: help setup run demo test check lint test-real soak test-faults clis record bench lock clean
 
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -37,6 +37,9 @@ clis: $(STAMP) ## install the pinned agent programs from npm into the cache
 
 test-real: $(STAMP) clis ## everything on the real agent programs
 	@$(PY) -m tests.real.run
+
+soak: $(STAMP) clis ## one hour of real agents, people, dialogs, interrupts and kills; MINUTES=60 SEED=N
+	@$(PY) -m tests.real.soak --minutes $(or $(MINUTES),60) $(if $(SEED),--seed $(SEED))
 
 test-faults: $(STAMP) ## the fault suite: kills, full disks, reboots, counted
 	@$(PY) -m pytest -q -m faults tests/faults

@@ -1,0 +1,156 @@
+"""A long run's judge finds each fault, and is not fooled by what only looks like one."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.real.agents import nonce
+from tests.real.judgement import Happening, Journal, Letter, judge, letters_of
+from tests.real.model import Request
+from tests.support.daemon import Daemon
+
+AGENT = "synapse-claude-8100"
+WORD, OTHER, PERSON = (f"nonce-{digit * 12}" for digit in "abc")
+
+
+def letter(text: str = f"Say {WORD}.", **fields: Any) -> Letter:
+    """One that was sent at 100, typed at 101 and answered at 103."""
+    usual = {"task_id": "1234abcd-0", "agent": AGENT, "status": "completed", "answer": f"Answer to {WORD}."}
+    return Letter(**{**usual, "text": text, "sent": 100.0, "begun": 101.0, "ended": 103.0, **fields})
+
+
+def request(*users: str, at: float = 101.5, reply: str = "text", outcome: str = "sent") -> Request:
+    return Request(
+        n=1,
+        at=at,
+        api="messages",
+        path="/",
+        model="scripted",
+        stream=True,
+        side=None,
+        user=users[-1],
+        users=users,
+        notes=(),
+        results=(),
+        all_results=(),
+        tools=(),
+        reply=reply,
+        status=200,
+        outcome=outcome,
+        ended_at=at + 1,
+    )
+
+
+ARRIVED = request(f"Say {WORD}.")
+
+
+def did(what: str, since: float = 101.0, until: float = 102.0, **fields: str) -> Happening:
+    return Happening(what=what, since=since, until=until, **{"agent": AGENT, **fields})
+
+
+def faults(
+    letters: Sequence[Letter], requests: Sequence[Request] = (ARRIVED,), happenings: Sequence[Happening] = ()
+) -> set[str]:
+    return set(judge(letters, requests, happenings).faults)
+
+
+def test_a_message_that_was_answered_is_no_fault() -> None:
+    verdict = judge([letter()], [ARRIVED], [])
+    assert not verdict.faults
+    assert verdict.outcomes == {"completed": 1}
+    assert verdict.figures["longest delivery, s"] == 0.5
+
+
+@pytest.mark.parametrize(
+    ("told", "requests", "kind"),
+    [
+        (letter(ended=None, status="working"), [ARRIVED], "stranded"),
+        (letter(), [request(f"Say {WORD}.", f"Say {WORD}.")], "doubled"),
+        (letter(), [ARRIVED, ARRIVED], "doubled"),
+        (letter(), [request(f"Say {WORD}.Say {OTHER}.")], "concatenated"),
+        (letter(), [request(f"draft 1234 Say {WORD}.")], "draft submitted"),
+        (letter(), [], "completed without a submission"),
+        (letter(answer=f"Answer to {OTHER}."), [ARRIVED], "misattributed"),
+        (letter(answer="Answer to"), [ARRIVED], "wrong answer"),
+        (letter(answer=None), [ARRIVED], "wrong answer"),
+        (letter(status="failed", code="MODEL_ERROR"), [ARRIVED], "failed"),
+        (letter(status="failed", code="UNDELIVERED"), [ARRIVED], "told as undelivered, but it arrived"),
+        (letter(status="failed", code="UNDELIVERED", ended=112.0), [], "late"),
+        (letter(), [request(f"Say {WORD}.", at=111.5)], "late"),
+        (letter(sent=80.0, idle=((85.0, 101.0),)), [ARRIVED], "late"),
+        (letter(status="canceled", reason="canceled"), [ARRIVED], "canceled by nobody"),
+        (letter(status="canceled", reason="person"), [ARRIVED], "canceled by nobody"),
+    ],
+)
+def test_every_fault_is_found(told: Letter, requests: list[Request], kind: str) -> None:
+    ended = letter(ended=120.0) if kind == "late" and requests and told.sent == 100.0 else told
+    assert faults([ended], requests) == {kind}
+
+
+@pytest.mark.parametrize("what", ["draft", "prompt", "esc", "kill", "no"])
+def test_nothing_that_people_do_excuses_what_is_doubled_or_wrong(what: str) -> None:
+    happenings = [did(what, 0.0, 1000.0, word=PERSON)]
+    assert faults([letter(answer=f"Answer to {OTHER}.")], happenings=happenings) == {"misattributed"}
+    assert faults([letter()], [ARRIVED, ARRIVED], happenings) == {"doubled"}
+
+
+def test_what_is_canceled_needs_its_cause_there_and_then() -> None:
+    stopped = letter(status="canceled", reason="person")
+    assert not faults([stopped], happenings=[did("esc")])
+    for elsewhere in (did("esc", 10.0, 11.0), did("esc", 110.0, 111.0), did("esc", agent="another"), did("draft")):
+        assert faults([stopped], happenings=[elsewhere]) == {"canceled by nobody"}
+
+
+def test_a_refused_tool_is_answered_as_the_note_is() -> None:
+    note = request(f"Say {WORD}.", "[A2A:1234abcd:synapse-system] Refused nonce-dddddddddddd.")
+    told = letter(f"{WORD} [[tool:shell:touch x]] say: After.", answer="Answer to nonce-dddddddddddd.")
+    assert not faults([told], [ARRIVED, note])
+    assert faults([told], [ARRIVED]) == {"misattributed"}
+
+
+def test_a_person_who_steers_a_running_turn_ends_it_with_their_answer() -> None:
+    steered = letter(answer=f"Answer to {PERSON}.")
+    requests = [ARRIVED, request(f"Say {WORD}.", f"person {PERSON}", at=102.0)]
+    assert not faults([steered], requests, [did("prompt", word=PERSON)])
+    assert faults([steered], requests) == {"misattributed"}
+    before = [ARRIVED, request(f"person {PERSON}", at=50.0)]
+    assert faults([steered], before, [did("prompt", word=PERSON)]) == {"misattributed"}
+
+
+@pytest.mark.parametrize("what", ["draft", "kill", "prompt"])
+def test_waiting_for_a_person_or_a_daemon_is_not_late(what: str) -> None:
+    late = [request(f"Say {WORD}.", at=120.0)]
+    assert faults([letter(ended=121.0)], late) == {"late"}
+    assert not faults([letter(ended=121.0)], late, [did(what, 101.0, 117.0)])
+    assert faults([letter(ended=121.0)], late, [did(what, 101.0, 102.0)]) == {"late"}
+    assert not faults([letter(ended=121.0, asked=((102.0, 119.0),))], late)
+
+
+def test_a_journal_is_read_as_it_was_written(tmp_path: Path) -> None:
+    happenings = [did("draft"), did("prompt", word=PERSON)]
+    journal = Journal(tmp_path / "journal.jsonl")
+    for happening in happenings:
+        journal.note(happening)
+    assert Journal.read(tmp_path / "journal.jsonl") == happenings
+
+
+def test_letters_are_read_from_a_daemons_store(tmp_path: Path) -> None:
+    daemon = Daemon(tmp_path / "synapsed").start()
+    try:
+        daemon.start_agent()
+        word = nonce()
+        task_id = daemon.send(f"echo {word}")
+        daemon.ended(task_id)
+        now = 4e9
+        (told,) = letters_of(daemon.home / "state" / "synapsed.db", now)
+    finally:
+        daemon.end()
+    assert (told.task_id, told.word, told.status) == (task_id, word, "completed")
+    assert told.answer is not None
+    assert told.begun is not None
+    assert told.ended is not None
+    assert told.sent <= told.begun <= told.ended
+    assert told.idle[-1][1] == now
+    assert all(end <= told.begun or start >= told.ended for start, end in told.idle)
