@@ -213,6 +213,8 @@ class Interrupt(_Section):
     gap_ms: int = Field(default=150, ge=0, le=5000)
     screen: Pattern | None = None
     """What the screen then says."""
+    status: Literal["idle"] | None = None
+    """The status record that it then leaves, where a turn that ended leaves another."""
     confirm_ms: int = Field(default=3000, ge=100, le=60_000)
 
 

@@ -6,7 +6,6 @@ from collections.abc import Awaitable, Callable
 
 from synapsed.interfaces import LinkExited
 from synapsed.profiles import Profile
-from synapsed.terminal.delivery import clean
 from synapsed.terminal.observer import Look
 
 __all__ = ["Keyboard"]
@@ -22,9 +21,6 @@ INTERRUPT_TRIES = 2
 
 RETURNED_WAIT_S = 0.4
 """How long a program takes to give an interrupted message back into its composer."""
-
-SAME_CHARS = 20
-"""A composer that begins with so many characters of a message holds that message."""
 
 
 class Keyboard:
@@ -71,10 +67,11 @@ class Keyboard:
             await self._until(lambda look, text=before.composer.text: look.composer.text != text, CLEAR_WAIT_S)  # type: ignore[misc]  # mypy cannot infer a lambda with a default
         return self._look().composer.state != "draft"
 
-    async def clear_if(self, text: str) -> None:
-        """Empty the composer if it holds the message `text`, which a program may give back after an interruption."""
-        start = clean(text).split("\n")[0].strip()[:SAME_CHARS]
-        if start and await self._until(lambda look: start in look.composer.text, RETURNED_WAIT_S):
+    async def clear_if(self, holds: Callable[[str], bool]) -> None:
+        """Empty the composer if it `holds` a message, which a program may give back after an interruption."""
+        if await self._until(
+            lambda look: look.composer.state == "draft" and holds(look.composer.text), RETURNED_WAIT_S
+        ):
             await self.clear()
 
     async def leave(self, exited: "asyncio.Future[LinkExited]") -> None:

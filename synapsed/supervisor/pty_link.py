@@ -383,6 +383,8 @@ class PtyLink:
                 error=error,
                 interrupted=interrupted,
                 echoed=taken,
+                text=look.composer.text,
+                stopped=self._observer.stopped,
             )
             self._runner.add(turn.seen(seen))
             self._runner.speech.seen(look, now)
@@ -491,7 +493,7 @@ class PtyLink:
         )
         if confirmed and turn is not None:
             # Some programs give an interrupted message back for editing; only that is removed.
-            await self._keyboard.clear_if(turn.text)
+            await self._keyboard.clear_if(turn.holds)
         return confirmed
 
     async def answer(self, text: str, prompt_id: str | None) -> None:

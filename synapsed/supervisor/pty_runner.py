@@ -37,8 +37,11 @@ from synapsed.terminal.observer import Look, TerminalObserver
 
 __all__ = ["TurnRunner"]
 
-HALF_TYPED = frozenset({turns.Phase.PASTING, turns.Phase.SETTLING, turns.Phase.SUBMITTING, turns.Phase.SUBMITTED})
-"""Until the program took the message: a second submit key must not find a person's words."""
+HALF_TYPED = frozenset(
+    {turns.Phase.PASTING, turns.Phase.SETTLING, turns.Phase.SUBMITTING, turns.Phase.SUBMITTED, turns.Phase.OVER}
+)
+"""Until the program took the message: a second submit key must not find a person's words. A turn that is over and still
+here is being cleared away: the keys that empty the composer must not find them either."""
 
 ANSWER_BYTES_MAX = 8 << 20
 """Output of one turn that is read back for an answer; of more the end is kept."""
@@ -158,7 +161,7 @@ class TurnRunner:
             case turns.Clear(certain=True):
                 await self._keyboard.take_back()
             case turns.Clear():
-                await self._keyboard.clear_if(turn.text)
+                await self._keyboard.clear_if(turn.holds)
             case turns.FindAnswer():
                 return turn.found(await self._find_answer(turn, command))
             case _:

@@ -18,6 +18,7 @@ And one makes its end certain: a turn ends by evidence of this turn only. A side
 younger than the submission; the screen's being ready counts when the program was seen to take the message first.
 """
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -27,6 +28,7 @@ from pydantic import BaseModel, ConfigDict
 from synapsed.model.agent import Activity
 from synapsed.model.facts import AssistantSaid, ChannelFact, PromptAccepted, TurnEnded, TurnFailed, TurnInterrupted
 from synapsed.profiles import Profile
+from synapsed.terminal.answer import anchor_of
 from synapsed.terminal.delivery import Typed
 from synapsed.terminal.verdict import Verdict
 
@@ -103,6 +105,8 @@ class TurnState(BaseModel):
     turn: str | None = None
     leg: int = 0
     """How many notes were typed after the message."""
+    shown: str = ""
+    """The composer's row when the submit key was pressed, as `_masked` makes it."""
     note: str | None = None
     """What is typed if the program stops after a refusal; in a later leg, what is being typed."""
 
@@ -112,9 +116,10 @@ class TurnState(BaseModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """The screen was judged. `composer` is its state's word; `offset` the spool offset it shows; `echoed`: the message
-    stands above the composer; `error` and `interrupted` are what the chrome of a program that is ready says below the
-    turn's message; times are monotonic seconds."""
+    """The screen was judged. `composer` is its state's word, `text` what it holds; `offset` the spool offset it shows;
+    `echoed`: the message stands above the composer; `error` and `interrupted` are what the chrome of a program that is
+    ready says below the turn's message; `stopped`: its status record is that of a turn that was stopped; times are
+    monotonic seconds."""
 
     verdict: Verdict
     composer: str
@@ -124,6 +129,8 @@ class Seen:
     error: tuple[str, str] | None = None
     interrupted: bool = False
     echoed: bool = False
+    text: str = ""
+    stopped: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,18 +351,19 @@ class PtyTurn:
         unseen = seen.composer == "absent" and not self._profile.composer.needed
         took = (seen.composer == "draft" or unseen) and seen.offset > self._pasted_at_offset
         if took and (seen.now >= quiet_at or seen.now >= latest):
-            return self._submit(seen.now)
+            return self._submit(seen)
         if seen.now >= latest:
             if self._profile.composer.line is None or self._line_oriented:
-                return self._submit(seen.now)  # a program that does not echo
+                return self._submit(seen)  # a program that does not echo
             return self._undelivered("the program did not take the text into its composer")
         self.deadline = min(max(quiet_at, seen.now + LOOK_AGAIN_S), latest)
         return []
 
-    def _submit(self, now: float) -> list[Command]:
-        self._go(Phase.SUBMITTING, now)
+    def _submit(self, seen: Seen) -> list[Command]:
+        self._go(Phase.SUBMITTING, seen.now)
         self.state.submitted = True
-        self.state.submit_ns = int(now * 1e9)
+        self.state.submit_ns = int(seen.now * 1e9)
+        self.state.shown = _masked(seen.text)
         return [Save()]
 
     def _submitted(self, seen: Seen) -> list[Command]:
@@ -398,6 +406,8 @@ class PtyTurn:
             return []
         if self.state.interrupting or (seen.interrupted and self._fresh(seen)):
             return self._stopped(seen.verdict.evidence, seen.now)
+        if self._given_back(seen):
+            return [Clear(certain=False), *self._stopped("composer: the message was given back", seen.now)]
         if self._ready_since is None:
             self._ready_since = seen.now
         due = self._ready_since + self._patience()
@@ -406,10 +416,25 @@ class PtyTurn:
             return []
         if self.state.refused:
             return self._stopped_by_refusal(seen.verdict.evidence, seen.now)
+        if seen.stopped and self.state.busy_seen:
+            return self._stopped(seen.verdict.evidence, seen.now)
         if seen.error is not None:
             return self._over(Failed(*seen.error, seen.verdict.evidence))
         self._go(Phase.READING, seen.now)
         return [FindAnswer(self.state.submit_ns, seen.verdict.evidence)]
+
+    def _given_back(self, seen: Seen) -> bool:
+        """The program worked, rests, and the message stands in its composer again: it does so where it is stopped
+        before it said anything. The message is not a person's draft, and would keep the next ones waiting."""
+        rests = self.state.busy_seen and seen.verdict.settled and seen.composer == "draft"
+        return rests and bool(self.state.shown) and self.holds(seen.text)
+
+    def holds(self, composer: str) -> bool:
+        """Whether a composer with this text in its row holds the message that this turn typed, and nothing else."""
+        if self.state.shown:
+            return _masked(composer) == self.state.shown
+        start = anchor_of(self._typed.text)
+        return bool(start) and composer.startswith(start)
 
     def _fresh(self, seen: Seen) -> bool:
         """What the chrome says is of this turn: the program has drawn since the submission."""
@@ -430,7 +455,7 @@ class PtyTurn:
         self.text = self.state.note
         self._typed = self._compose(self.text)
         self.state = self.state.model_copy(
-            update={"leg": 1, "refused": False, "turn": None, "busy_seen": False, "resubmitted": False}
+            update={"leg": 1, "refused": False, "turn": None, "busy_seen": False, "resubmitted": False, "shown": ""}
         )
         return [Save()]
 
@@ -523,3 +548,8 @@ class PtyTurn:
         if self.state.leg == 0:
             self.state.note = note
         return [Save()]
+
+
+def _masked(text: str) -> str:
+    """A long paste is shown as a placeholder with a number, which differs when it comes back."""
+    return re.sub(r"\d+", "#", text)

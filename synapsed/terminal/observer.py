@@ -243,6 +243,12 @@ class TerminalObserver:
         return error, pattern is not None and re.search(pattern, text, re.MULTILINE) is not None
 
     @property
+    def stopped(self) -> bool:
+        """Whether the program's status record is that of a turn that was stopped."""
+        status = self._profile.interrupt.status
+        return status is not None and self._records.root == status
+
+    @property
     def _bright(self) -> Callable[[int], str]:
         """A row's text with faint cells blanked, character for character."""
 

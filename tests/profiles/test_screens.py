@@ -65,6 +65,9 @@ def moment(request: pytest.FixtureRequest) -> Moment:
 
 @pytest.mark.parametrize("moment", _moments(*RESTING), indirect=True)
 def test_program_at_rest_asks_nothing_and_takes_a_message(moment: Moment) -> None:
+    if (moment.profile.name, moment.scenario, moment.label) == ("gemini", "limit", "after error"):
+        assert moment.asked is not None  # whether to try on: it does not rest
+        return
     assert moment.asked is None
     assert shows(moment.profile.waiting, moment.screen) is None
     assert shows(moment.profile.busy, moment.screen) is None

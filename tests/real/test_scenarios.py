@@ -12,6 +12,7 @@ from tests.real.agents import EVERY, MAIN, RealAgent, StartAgent, nonce
 from tests.real.model import Model
 from tests.real.programs import Prepared
 from tests.real.script import expected_answer
+from tests.real.terminal import Terminal
 from tests.support.daemon import Daemon, eventually
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(900)]
@@ -36,6 +37,14 @@ def test_48_kilobytes_in_many_lines_arrive_whole(start_agent: StartAgent) -> Non
         digest = hashlib.sha256(received(agent, word).strip().encode()).hexdigest()
         assert digest == hashlib.sha256(message.encode()).hexdigest()
         assert agent.model.submissions(word) == 1
+
+
+def press_esc(person: Terminal, cli: str) -> None:
+    """What stops a turn; opencode wants it twice, soon after each other."""
+    person.send("\x1b")
+    if cli == "opencode":
+        person.wait_screen("esc again to interrupt")
+        person.send("\x1b")
 
 
 HOSTILE = (
@@ -118,13 +127,34 @@ def test_a_person_who_stops_a_turn_in_the_terminal(cli: str, start_agent: StartA
     agent.daemon.task_in(task_id, "working")
     with agent.attached() as person:
         person.wait_screen("Line 00")
-        for _ in range(2 if cli == "opencode" else 1):
-            person.send("\x1b")
-            person.settle(0.2)
+        press_esc(person, cli)
         done = agent.daemon.task_in(task_id, "completed", "failed", "canceled")
         assert (done["status"], done["metadata"].get("reason")) == ("canceled", "person"), done
     assert agent.pid == pid
     agent.ask_exactly(f"Next, {nonce()}.")
+
+
+EARLY = (
+    "{word} [[hold:never-{word}]]",
+    "{word} [[hold:never-{word}]] long\n" + "\n".join(f"line {n}" for n in range(90)),
+)
+
+
+@pytest.mark.parametrize("cli", EVERY)
+def test_a_person_who_stops_a_turn_before_the_model_said_anything(cli: str, start_agent: StartAgent) -> None:
+    """claude gives the message back into its composer: it is neither an answer nor anybody's draft."""
+    agent = start_agent(cli)
+    for message in EARLY:
+        word, after = nonce(), nonce()
+        task_id = agent.send(message.format(word=word))
+        agent.model.wait_for_turn(word)
+        agent.daemon.task_in(task_id, "working")
+        with agent.attached() as person:
+            press_esc(person, cli)
+            done = agent.daemon.ended(task_id)
+            assert (done["status"], done["metadata"].get("reason")) == ("canceled", "person"), done
+        agent.ask_exactly(f"Next, {after}.")
+        assert [text for text in agent.model.turns(after)[-1].users if after in text] == [f"Next, {after}."]
 
 
 def test_esc_with_a_queued_message_of_a_person(start_agent: StartAgent) -> None:

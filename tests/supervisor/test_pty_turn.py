@@ -56,6 +56,8 @@ def seen(
     error: tuple[str, str] | None = None,
     interrupted: bool = False,
     echoed: bool = False,
+    text: str = "",
+    stopped: bool = False,
 ) -> Seen:
     receives = activity is Activity.READY and composer == "empty" if can_receive is None else can_receive
     verdict = Verdict(
@@ -70,18 +72,20 @@ def seen(
         error=error,
         interrupted=interrupted,
         echoed=echoed,
+        text=text,
+        stopped=stopped,
     )
 
 
-def submitted(profile: Profile = TUI, *, channels: bool = True) -> PtyTurn:
-    """A turn whose submit key was written at 1.0 s, at offset 20."""
+def submitted(profile: Profile = TUI, *, channels: bool = True, shown: str = "") -> PtyTurn:
+    """A turn whose submit key was written at 1.0 s, at offset 20; its message stood in the composer as `shown`."""
     machine = turn(profile, channels=channels)
     assert machine.begin(0.0) == []
     assert machine.seen(seen(0.0)) == [Save()]
     assert machine.saved() == [Type("paste", b"hello")]
     assert machine.typed("paste", 10, 0.1) == []
     assert machine.seen(seen(0.15, composer="draft", offset=15, changed_at=0.12)) == []
-    assert machine.seen(seen(1.0, composer="draft", offset=15, changed_at=0.12)) == [Save()]
+    assert machine.seen(seen(1.0, composer="draft", offset=15, changed_at=0.12, text=shown)) == [Save()]
     assert machine.state.submitted
     assert machine.saved() == [Type("submit", b"\r")]
     assert machine.typed("submit", 20, 1.0) == [Save()]
@@ -288,6 +292,40 @@ def test_a_person_who_stops_the_turn_in_the_terminal(by_report: bool) -> None:
         (command,) = machine.seen(seen(2.0, offset=50, interrupted=True))
     assert isinstance(command, Interrupted)
     assert command.reason == "person"
+
+
+@pytest.mark.parametrize(("shown", "back"), [("hello", "hello"), ("[Pasted #1 +9 lines]", "[Pasted #2 +9 lines]")])
+def test_a_message_that_the_program_gives_back_was_stopped_and_is_cleared(shown: str, back: str) -> None:
+    machine = submitted(shown=shown)
+    machine.seen(seen(1.2, activity=Activity.BUSY, offset=30))
+    assert machine.seen(seen(1.3, composer="draft", text=back, offset=40, settled=False)) == []
+    assert machine.seen(seen(1.6, composer="draft", text=back, offset=40)) == [
+        Clear(certain=False),
+        Interrupted("person", "composer: the message was given back"),
+    ]
+    assert machine.holds(back)
+    assert not machine.holds(f"{back} and a person's words")
+
+
+def test_a_persons_draft_after_a_turn_is_not_the_message_given_back() -> None:
+    machine = submitted(shown="hello")
+    machine.seen(seen(1.2, activity=Activity.BUSY, offset=30))
+    assert machine.seen(seen(2.0, composer="draft", text="my own", offset=40)) == []
+    assert machine.told(ended(2.5), 2.5) == [Ended("answer", True, "hooks: turn ended")]
+
+
+def test_a_message_that_was_never_seen_to_leave_the_composer_is_not_given_back() -> None:
+    machine = submitted(shown="hello")
+    machine.told(PromptAccepted(channel="hooks", at_ns=ns(1.1)), 1.1)
+    assert machine.seen(seen(1.2, composer="draft", text="hello", offset=21)) == []
+    assert machine.phase is Phase.WORKING
+
+
+def test_a_status_record_of_a_stopped_turn_ends_it_as_stopped() -> None:
+    machine = submitted()
+    machine.seen(seen(1.2, activity=Activity.BUSY, offset=30))
+    assert machine.seen(seen(1.4, offset=40, stopped=True)) == []
+    assert machine.seen(seen(3.5, offset=40, stopped=True)) == [Interrupted("person", "test")]
 
 
 def test_a_refused_permission_that_stops_the_turn_is_no_answer() -> None:
