@@ -11,7 +11,7 @@ from aiohttp import web
 
 from synapsed.errors import InvalidRequest
 
-__all__ = ["CURSOR", "INPUT_SHOWN", "Choice", "Flag", "Integer", "Parameter", "Text", "Words"]
+__all__ = ["CURSOR", "INPUT_SHOWN", "Choice", "Flag", "Integer", "Parameter", "Text", "Words", "check_names"]
 
 INPUT_SHOWN = 100
 """Characters of a wrong value that are shown."""
@@ -24,6 +24,20 @@ class Parameter(Protocol):
     def described(self) -> list[dict[str, Any]]:
         """Parameter objects of OpenAPI 3.1."""
         ...
+
+
+def check_names(request: web.Request, known: Sequence[Parameter]) -> None:
+    """Raises InvalidRequest for a parameter that the route does not take, since a misspelt one must not be ignored
+    silently, and for one that came twice."""
+    if not request.query_string:
+        return
+    names = [one["name"] for parameter in known for one in parameter.described() if one["in"] == "query"]
+    for name in request.query:
+        if name not in names:
+            takes = f"it takes {', '.join(names)}" if names else "it takes none"
+            raise InvalidRequest(f"{name[:INPUT_SHOWN]}: this path has no such parameter; {takes}", offered=names)
+        if len(request.query.getall(name)) > 1:
+            raise InvalidRequest(f"{name}: came more than once", field=name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
 from synapsed.interfaces import SendRequest, StartRequest
 from synapsed.model.task import DataPart, FilePart, Message, TextPart
@@ -11,10 +11,21 @@ __all__ = ["InputBody", "MessageBody", "SendBody", "ShutdownBody", "StartBody", 
 
 COLS_MAX = 1000
 ROWS_MAX = 1000
-_Priority = Annotated[int, Field(ge=1, le=5)]
+
+
+def _whole(value: Any) -> Any:
+    """2.0 is an integer in JSON."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+_Whole = BeforeValidator(_whole)
+_Priority = Annotated[int, Field(ge=1, le=5), _Whole]
 _Id = Annotated[str, StringConstraints(min_length=1, max_length=256)]
 _NoNul = Annotated[str, StringConstraints(pattern=r"^[^\x00]*$")]
 _EnvName = Annotated[str, StringConstraints(pattern=r"^[^\x00=]+$")]
+
+
+_Env = Annotated[dict[_EnvName, _NoNul], Field(json_schema_extra={"additionalProperties": False})]
 
 
 class _Body(BaseModel):
@@ -30,7 +41,9 @@ class MessageIn(_Body):
     metadata: dict[str, Any] | None = None
 
     def message(self) -> Message:
-        given = self.model_dump(exclude_none=True, by_alias=True)
+        given = {"role": self.role, "parts": self.parts, "metadata": self.metadata}
+        if self.message_id is not None:
+            given["message_id"] = self.message_id
         return Message.model_validate(given)
 
 
@@ -74,13 +87,13 @@ class StartBody(_Body):
 
     profile: _Id
     name: _Id | None = None
-    port: Annotated[int, Field(ge=1, le=65535)] | None = None
+    port: Annotated[int, Field(ge=1, le=65535), _Whole] | None = None
     cwd: _NoNul | None = None
     args: list[_NoNul] = []
-    env: dict[_EnvName, _NoNul] | None = None
-    extra_env: dict[_EnvName, _NoNul] = {}
-    cols: Annotated[int, Field(ge=1, le=COLS_MAX)] = 120
-    rows: Annotated[int, Field(ge=1, le=ROWS_MAX)] = 40
+    env: _Env | None = None
+    extra_env: _Env = {}
+    cols: Annotated[int, Field(ge=1, le=COLS_MAX), _Whole] = 120
+    rows: Annotated[int, Field(ge=1, le=ROWS_MAX), _Whole] = 40
     save: bool = False
     conversation: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$")] | None = None
 

@@ -12,8 +12,10 @@ from weakref import WeakKeyDictionary
 from aiohttp import hdrs, web
 
 from synapsed.api.context import CONTEXT, RIGHTS
+from synapsed.api.describe import description_of
 from synapsed.api.peers import PeerLookup
 from synapsed.api.problems import Handler
+from synapsed.api.query import check_names
 from synapsed.api.rights import Peer, Rights, Standing, Token, TokenKind, decide
 from synapsed.errors import Forbidden, InvalidRequest, TooLarge, Unauthorized, UnsupportedMedia
 from synapsed.interfaces import Control
@@ -57,14 +59,16 @@ class Security:
         self._known: WeakKeyDictionary[Any, Peer] = WeakKeyDictionary()
 
     def check_form(self, request: web.Request) -> None:
-        """`Host`, `Origin`, doubled headers, content type and length. Raises Forbidden, InvalidRequest, TooLarge,
-        UnsupportedMedia."""
+        """`Host`, `Origin`, doubled headers, names of parameters, content type and length. Raises Forbidden,
+        InvalidRequest, TooLarge, UnsupportedMedia."""
         for name in _SINGLE_HEADERS:
             if len(request.headers.getall(name, ())) > 1:
                 raise InvalidRequest(f"the header {name} came more than once", field=name)
         if not on_unix(request):
             self._check_host(request)
         self._check_origin(request)
+        if (described := description_of(request.match_info.handler)) is not None:
+            check_names(request, described.query)
         if request.method in _BODY_METHODS and request.body_exists:
             self._check_body(request)
 

@@ -65,7 +65,16 @@ TERMINAL_STATES = frozenset({TaskState.COMPLETED, TaskState.FAILED, TaskState.CA
 INTERRUPTED_STATES = frozenset({TaskState.INPUT_REQUIRED, TaskState.AUTH_REQUIRED})
 
 
-class TextPart(_Model):
+def _type_is_required(schema: dict[str, Any]) -> None:
+    """Parts are told apart by it; the default is for those who write one in Python."""
+    schema["required"] = ["type", *schema.get("required", [])]
+
+
+class _Part(_Model):
+    model_config = ConfigDict(json_schema_extra=_type_is_required)
+
+
+class TextPart(_Part):
     type: Literal["text"] = "text"
     text: str
     metadata: dict[str, Any] | None = None
@@ -82,13 +91,13 @@ class FileContent(BaseModel):
     uri: str | None = None
 
 
-class FilePart(_Model):
+class FilePart(_Part):
     type: Literal["file"] = "file"
     file: FileContent
     metadata: dict[str, Any] | None = None
 
 
-class DataPart(_Model):
+class DataPart(_Part):
     type: Literal["data"] = "data"
     data: Any
     metadata: dict[str, Any] | None = None

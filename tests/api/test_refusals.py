@@ -298,3 +298,33 @@ async def test_another_user_on_the_unix_socket(api: Api):
             place.chmod(0o777)
     answer = await asyncio.to_thread(run)
     assert "refused" in answer or "403 Forbidden" in answer
+
+
+@pytest.mark.parametrize(
+    ("query", "told"),
+    [
+        ("limt=3", "limt: this path has no such parameter; it takes status, context_id, limit"),
+        ("limit=3&limit=4", "limit: came more than once"),
+        ("context_id=%00", "context_id: must be at most 4096 characters, none of them NUL, not '\\x00'"),
+        ("limit=3.0", "limit: must be an integer from 1 to 500, not '3.0'"),
+        ("status=done", "status: must be of submitted, working"),
+    ],
+)
+async def test_parameters_that_are_not_taken(api: Api, query, told):
+    status, answer = await api.json(api.http, "GET", f"/agents/claude/tasks?{query}")
+    assert (status, answer["error"]["code"]) == (400, "INVALID_REQUEST")
+    assert answer["error"]["message"].startswith(told)
+
+
+@pytest.mark.parametrize("query", ["detail=maybe", "detail=2", "explain=on"])
+async def test_flags_are_one_or_zero(api: Api, query):
+    status, answer = await api.json(api.http, "GET", f"/agents/claude/status?{query}")
+    assert (status, answer["error"]["details"]["expected"]) == (400, "1 or 0")
+
+
+async def test_data_may_be_null_and_whole_numbers_written_with_a_point(api: Api):
+    body = {"message": {"parts": [{"type": "data", "data": None}]}, "priority": 2.0}
+    status, answer = await api.json(api.http, "POST", "/agents/claude/tasks/send", json=body)
+    assert status == 200
+    assert answer["task"]["message"]["parts"] == [{"type": "data", "data": None, "metadata": None}]
+    assert answer["task"]["priority"] == 2

@@ -1,0 +1,120 @@
+"""A running daemon held against its own OpenAPI document by schemathesis: whatever is sent, the answer is one that the
+document promises. The examples are the same in every run."""
+
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, Phase, settings
+from schemathesis import Case, GenerationMode, Response
+from schemathesis.core.parameters import ParameterLocation
+from schemathesis.specs.openapi.checks import (
+    allow_header_conformance,
+    missing_required_header,
+    positive_data_acceptance,
+)
+
+from synapsed.api.app import build_context, build_main_app
+from synapsed.api.openapi import document
+from synapsed.api.security import Security
+from synapsed.clock import SystemClock
+from synapsed.paths import Paths
+from tests.fakes.control import FakeControl
+from tests.support.daemon import ANY_PORTS, PATIENCE_S, Daemon
+
+EXAMPLES = 12
+"""For each route; `SYNAPSED_FUZZ` takes more."""
+
+STREAMS = frozenset({"/events", "/agents/{agent}/events", "/agents/{agent}/terminal"})
+"""They never end; tests/api/test_streams.py has them."""
+FOLLOWING = ("/subscribe", "/wait", "/sendSubscribe")
+ENDS_THE_DAEMON = "/control/shutdown"
+LIFE = ("/stop", "/kill", "/restart")
+"""Of an agent: these are sent to none that there is, since the other routes want it alive."""
+SITUATIONS = frozenset({"NOT_WAITING", "INVALID_CHOICE", "PROGRAM_NOT_FOUND", "CONFIG_ERROR"})
+UNFIT = [
+    allow_header_conformance,  # `tasks/send` is a `{task}` too: GET is allowed there, and says that there is none
+    missing_required_header,  # wants 401 of `/control/…` without a token; it is FORBIDDEN by way of TCP
+]
+
+
+def _document() -> dict:
+    home = {"SYNAPSED_HOME": tempfile.gettempdir(), "HOME": tempfile.gettempdir()}
+    control = FakeControl()
+    context = build_context(
+        control=control,
+        security=Security(control=control, token="x"),
+        clock=SystemClock(),
+        paths=Paths.from_environ(home),
+        version="1",
+    )
+    return document(build_main_app(context), version="1", server="http://localhost")
+
+
+def _tried(path: str) -> bool:
+    return path not in STREAMS and path != ENDS_THE_DAEMON and not path.endswith(FOLLOWING)
+
+
+schema = schemathesis.openapi.from_dict(_document()).include(func=lambda context: _tried(context.operation.path))
+
+
+@pytest.fixture(scope="module")
+def daemon() -> Iterator[Daemon]:
+    with tempfile.TemporaryDirectory() as home:
+        running = Daemon(Path(home), config=ANY_PORTS).start()
+        try:
+            running.start_agent()
+            yield running
+        finally:
+            running.end()
+
+
+@pytest.fixture(scope="module")
+def task(daemon: Daemon) -> str:
+    """One that is there, and over."""
+    task_id = daemon.send("hello")
+    daemon.ended(task_id)
+    return task_id
+
+
+@pytest.fixture(scope="module")
+def where(daemon: Daemon) -> tuple[str, dict[str, str]]:
+    token = (daemon.home / "state" / "token").read_text().strip()
+    return f"http://127.0.0.1:{daemon.port}", {"Authorization": f"Bearer {token}"}
+
+
+@schema.parametrize()
+@settings(
+    max_examples=int(os.environ.get("SYNAPSED_FUZZ", EXAMPLES)),
+    derandomize=True,
+    database=None,
+    deadline=None,
+    phases=[Phase.explicit, Phase.generate],
+    suppress_health_check=list(HealthCheck),
+)
+def test_answers_are_as_promised(case: Case, daemon: Daemon, task: str, where):
+    base, headers = where
+    _aim(case, {"agent": "dummy", "task": task})
+    response = case.call(base_url=base, headers=headers, timeout=PATIENCE_S)
+    unfit = [*UNFIT, positive_data_acceptance] if _has_no_use_for_it(response) else UNFIT
+    case.validate_response(response, headers=headers, excluded_checks=unfit)
+
+
+def _aim(case: Case, at: dict[str, str]) -> None:
+    """Names in the path that would do, but name nothing, are made to name what there is; nothing is waited for."""
+    place = case.meta.components.get(ParameterLocation.PATH)
+    if place is not None and place.mode is GenerationMode.POSITIVE and not case.path.endswith(LIFE):
+        case.path_parameters = {name: at.get(name, value) for name, value in case.path_parameters.items()}
+    if isinstance(case.query.get("wait"), int) and 0 <= case.query["wait"] <= 30:
+        case.query["wait"] = 0
+
+
+def _has_no_use_for_it(response: Response) -> bool:
+    """Whether a request of the right form was refused for what it asks now: no schema can tell that."""
+    if response.status_code != 400:
+        return False
+    error = response.json()["error"]
+    return error["code"] in SITUATIONS or error["details"].get("field", "").startswith("message.parts")
