@@ -28,6 +28,7 @@ __all__ = [
     "AgentConfig",
     "ApiConfig",
     "ApprovalConfig",
+    "AttachConfig",
     "Config",
     "Limits",
     "RestartPolicy",
@@ -78,6 +79,13 @@ class ApiConfig(_Section):
     @property
     def port(self) -> int:
         return int(self.listen.rpartition(":")[2])
+
+
+class AttachConfig(_Section):
+    """`[attach]`: what holds in attached terminals."""
+
+    mentions: bool = True
+    """`@agent message` and Enter goes to that agent."""
 
 
 class RestartPolicy(_Section):
@@ -174,6 +182,7 @@ class Config(_Section):
     """`config.toml` and `agents.d/`."""
 
     api: ApiConfig = ApiConfig()
+    attach: AttachConfig = AttachConfig()
     agents: dict[str, AgentConfig] = {}
 
 

@@ -350,6 +350,20 @@ class Attachment(Protocol):
         """The viewer's window changed; the agent's follows the viewer that typed last."""
         ...
 
+    def composes(self) -> bool:
+        """Whether something may stand in the program's composer: it is shown, or a key was pressed just now."""
+        ...
+
+    async def take_line(self, line: str) -> bool:
+        """Remove what a person has written from the program's composer, if that is `line` and nothing else; whether
+        it is gone. Nothing is touched otherwise."""
+        ...
+
+    def notice(self, text: str, *, stays: bool) -> None:
+        """Show `text` over the screen of this viewer alone, for a moment, or (`stays`) until a key is pressed; what is
+        beneath comes back unchanged."""
+        ...
+
     async def close(self) -> None: ...
 
 

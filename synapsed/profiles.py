@@ -148,6 +148,8 @@ class Delivery(_Section):
     """What a line break within a message is typed as."""
     clear: str = "\x15"
     """Keys that empty the composer; used only on text that synapsed itself put there."""
+    erase: str = "\x15"
+    """Keys that take a row of a person's draft back, in mid-turn too; used on a line that is for another agent."""
     max_bytes: int = Field(default=49 << 10, ge=1)
     """What is longer (48 KiB and the mark of a sender) is written into the agent's inbox, and `long_text` is typed."""
     long_text: FileWording = (

@@ -67,6 +67,17 @@ class Keyboard:
             await self._until(lambda look, text=before.composer.text: look.composer.text != text, CLEAR_WAIT_S)  # type: ignore[misc]  # mypy cannot infer a lambda with a default
         return self._look().composer.state != "draft"
 
+    async def erase(self) -> bool:
+        """Take back what a person has written, a row at a time; whether the composer is empty."""
+        for _ in range(CLEAR_TRIES):
+            before = self._look()
+            if before.composer.state != "draft":
+                return True
+            shown = _from_composer(before)
+            await self._write(self._profile.delivery.erase.encode())
+            await self._until(lambda look, shown=shown: _from_composer(look) != shown, CLEAR_WAIT_S)  # type: ignore[misc]  # mypy cannot infer a lambda with a default
+        return self._look().composer.state != "draft"
+
     async def clear_if(self, holds: Callable[[str], bool]) -> None:
         """Empty the composer if it `holds` a message, which a program may give back after an interruption."""
         if await self._until(
@@ -84,3 +95,8 @@ class Keyboard:
                 return
         if spec.keys:
             await asyncio.wait({exited}, timeout=spec.grace_ms / 1000)
+
+
+def _from_composer(look: Look) -> tuple[str, ...]:
+    """The screen from the composer's first row down."""
+    return look.screen.lines[look.composer.row or 0 :]

@@ -55,6 +55,7 @@ from synapsed.supervisor.agent import Agent
 from synapsed.supervisor.ancestry import Root, owner_of
 from synapsed.supervisor.envfile import with_env_file
 from synapsed.supervisor.links import LaunchPlan, LinkFactory, Timer, Timers
+from synapsed.supervisor.mentions import LocalDirectory, MentioningAttachment
 from synapsed.supervisor.order import StartOrder, each
 from synapsed.supervisor.ports import announceable
 from synapsed.supervisor.program import LIVE_STATES
@@ -394,7 +395,10 @@ class Manager:
         return self.view(agent_id)
 
     async def attach(self, agent_id: str, *, cols: int, rows: int, read_only: bool) -> Attachment:
-        return await self._agent(agent_id).attach(cols=cols, rows=rows, read_only=read_only)
+        attachment = await self._agent(agent_id).attach(cols=cols, rows=rows, read_only=read_only)
+        if read_only or not self._roster.config.attach.mentions:
+            return attachment
+        return MentioningAttachment(attachment, agent_id, LocalDirectory(self))
 
     async def shutdown(self, *, keep_agents: bool) -> None:
         self._on_shutdown(keep_agents)

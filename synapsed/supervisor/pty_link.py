@@ -49,7 +49,8 @@ from synapsed.supervisor.launchers import sweep_launch
 from synapsed.supervisor.pty_runner import TurnRunner
 from synapsed.supervisor.pty_turn import TurnState
 from synapsed.supervisor.times import OutputTimes
-from synapsed.supervisor.viewers import Viewers
+from synapsed.supervisor.viewers import REPORTS, Viewers
+from synapsed.terminal.composer import shows_line
 from synapsed.terminal.observer import Look, TerminalObserver
 from synapsed.terminal.prompts import keys_for
 from synapsed.terminal.verdict import QUIET_UNKNOWN_S, STALE_S
@@ -80,6 +81,9 @@ SETTLE_AFTER_S = 30.0
 HANDS_OFF_S = 1.0
 """Nothing is typed for a message so soon after a person's key: what they write may not be on the screen yet."""
 
+ECHO_S = 1.0
+"""How long a program may take to show what a person typed."""
+
 NUDGE_S = 0.2
 """How long a window keeps the other size: two at once would be one that changed nothing."""
 
@@ -88,9 +92,6 @@ NUDGE_EVERY_S = 30.0
 
 CATCH_UP_S = 20.0
 """How long the output that was missed may take to read; then the program is judged as it stands."""
-
-REPORTS = (b"\x1b[<", b"\x1b[M", b"\x1b[I", b"\x1b[O")
-"""Mouse and focus reports of a viewer's terminal: no keys."""
 
 log = structlog.get_logger(__name__)
 
@@ -141,7 +142,13 @@ class PtyLink:
             look=self._fresh_look,
             look_soon=self._evaluate_soon,
         )
-        self._viewers = Viewers(draw=self._draw, write=self._type_person, resize=self._resize)
+        self._viewers = Viewers(
+            draw=self._draw,
+            write=self._type_person,
+            resize=self._resize,
+            composes=self._composes,
+            take_line=self._take_line,
+        )
         self._told: LinkObserved | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._looked_at = 0.0
@@ -574,8 +581,19 @@ class PtyLink:
     async def attach(self, *, cols: int, rows: int, read_only: bool) -> Attachment:
         return await self._viewers.join(cols=cols, rows=rows, read_only=read_only)
 
-    def _draw(self) -> tuple[bytes, bytes]:
-        return self._observer.screen.redraw(), self._observer.screen.pending
+    def _draw(self, notice: Sequence[str]) -> tuple[bytes, bytes]:
+        return self._observer.screen.redraw(notice=notice), self._observer.screen.pending
+
+    def _composes(self) -> bool:
+        recently = self._clock.monotonic() - self._hands_at < HANDS_OFF_S
+        return recently or self._fresh_look().composer.state != "empty"
+
+    async def _take_line(self, line: str) -> bool:
+        """What was typed may not be on the screen yet; a line that never comes to stand there is another one."""
+        if not await self._until(lambda look: shows_line(look.composer, look.screen, line), ECHO_S):
+            return False
+        self._hands_at = self._clock.monotonic()
+        return await self._keyboard.erase()
 
     async def _resize(self, cols: int, rows: int) -> None:
         await self._keeper().resize(cols, rows)

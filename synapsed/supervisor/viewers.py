@@ -2,18 +2,31 @@
 
 A viewer that does not keep up loses nothing it needs: when its buffer is full what waits is dropped, and it is sent the
 screen anew once it reads again, as tmux does. The agent and the other viewers never wait.
+
+A notice is drawn over the last rows of one viewer's screen. While it stands that viewer gets its screen drawn anew
+instead of the stream, so that nothing of the program's is disturbed; then the stream goes on.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
 from synapsed.errors import Forbidden
+from synapsed.terminal.notice import notice_rows
 from synapsed.terminal.scanner import ViewerFilter
 
-__all__ = ["BUFFER_MAX", "Viewer", "Viewers"]
+__all__ = ["BUFFER_MAX", "REPORTS", "Viewer", "Viewers"]
 
 BUFFER_MAX = 1 << 20
 """Bytes that wait for one viewer at the most."""
+
+REPORTS = (b"\x1b[<", b"\x1b[M", b"\x1b[I", b"\x1b[O")
+"""Mouse and focus reports of a viewer's terminal: no keys."""
+
+NOTICE_S = 3.0
+"""How long a notice stands that does not wait for a key."""
+
+NOTICE_EVERY_S = 0.1
+"""How often the screen is drawn anew beneath a notice while the program writes."""
 
 
 class Viewer:
@@ -28,6 +41,8 @@ class Viewer:
         self._behind = False
         self._ended = False
         self._wake = asyncio.Event()
+        self._notice = ""
+        self._notice_over: asyncio.TimerHandle | None = None
         self.cols = cols
         self.rows = rows
 
@@ -36,7 +51,8 @@ class Viewer:
         self._waiting.clear()
         self._size = 0
         self._behind = False
-        drawn, pending = self._group.draw()
+        rows = notice_rows(self._notice, self.cols, self.rows // 2) if self._notice else ()
+        drawn, pending = self._group.draw(rows)
         self._filter = ViewerFilter()
         return drawn + self._filter.feed(pending)
 
@@ -46,6 +62,8 @@ class Viewer:
             self._wake.clear()
             if self._behind:
                 yield self.redraw()
+                if self._notice:
+                    await asyncio.sleep(NOTICE_EVERY_S)
             elif self._waiting:
                 data = b"".join(self._waiting)
                 self._waiting.clear()
@@ -57,17 +75,43 @@ class Viewer:
     async def write(self, data: bytes) -> None:
         if self._read_only:
             raise Forbidden("this terminal is attached read-only")
+        if self._notice and not data.startswith(REPORTS):
+            self._dismiss()
         await self._group.typed(self, data)
 
     async def resize(self, cols: int, rows: int) -> None:
         self.cols, self.rows = cols, rows
         await self._group.resized(self)
 
+    def composes(self) -> bool:
+        return self._group.composes()
+
+    async def take_line(self, line: str) -> bool:
+        return await self._group.take_line(line)
+
+    def notice(self, text: str, *, stays: bool) -> None:
+        self._dismiss()
+        self._notice = text
+        if not stays:
+            self._notice_over = asyncio.get_running_loop().call_later(NOTICE_S, self._dismiss)
+
+    def _dismiss(self) -> None:
+        """No notice from now on; the screen is drawn anew."""
+        if self._notice_over is not None:
+            self._notice_over.cancel()
+        self._notice = ""
+        self._behind = True
+        self._wake.set()
+
     async def close(self) -> None:
+        if self._notice_over is not None:
+            self._notice_over.cancel()
         self._group.leave(self)
 
     def push(self, data: bytes) -> None:
         """Output of the program."""
+        if self._notice:
+            self._behind = True
         if not self._behind:
             data = self._filter.feed(data)
             self._waiting.append(data)
@@ -90,19 +134,24 @@ class Viewers:
     def __init__(
         self,
         *,
-        draw: Callable[[], tuple[bytes, bytes]],
+        draw: Callable[[Sequence[str]], tuple[bytes, bytes]],
         write: Callable[[bytes], Awaitable[None]],
         resize: Callable[[int, int], Awaitable[None]],
+        composes: Callable[[], bool],
+        take_line: Callable[[str], Awaitable[bool]],
     ) -> None:
+        self.composes = composes
+        self.take_line = take_line
         self._draw = draw
         self._write = write
         self._resize = resize
         self._viewers: list[Viewer] = []
         self._last: Viewer | None = None
 
-    def draw(self) -> tuple[bytes, bytes]:
-        """The redraw and what of the stream is not on the screen yet (an unfinished sequence)."""
-        return self._draw()
+    def draw(self, notice: Sequence[str] = ()) -> tuple[bytes, bytes]:
+        """The redraw, `notice` over its last rows, and what of the stream is not on the screen yet (an unfinished
+        sequence)."""
+        return self._draw(notice)
 
     async def join(self, *, cols: int, rows: int, read_only: bool) -> Viewer:
         """A new viewer; unless it only looks, the window takes its size."""

@@ -9,7 +9,7 @@ from typing import Literal
 from synapsed.profiles import Composer
 from synapsed.terminal.screen import ScreenSnapshot
 
-__all__ = ["ComposerState", "cursor_line", "read_composer"]
+__all__ = ["ComposerState", "cursor_line", "read_composer", "shows_line"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,3 +79,19 @@ def _stands(pattern: str | None, screen: ScreenSnapshot, row: int) -> bool:
     above = [""] * max(0, AROUND_ROWS - row)
     text = "\n".join([*above, *screen.lines[max(0, row - AROUND_ROWS) : row + AROUND_ROWS + 1]])
     return re.search(pattern, text) is not None
+
+
+_BORDERS = re.compile(r"[\s│┃║|]+")
+
+
+def shows_line(composer: ComposerState, screen: ScreenSnapshot, line: str) -> bool:
+    """Whether `line` is the draft in the composer, which may go on in the rows below its first. Where it ends nothing
+    else may stand. How a program wraps is its own: spaces and the sides of a box do not count."""
+    if composer.state != "draft" or composer.row is None:
+        return False
+    wanted, seen = _BORDERS.sub("", line), _BORDERS.sub("", composer.text)
+    for row in range(composer.row + 1, len(screen.lines)):
+        if seen == wanted or not wanted.startswith(seen):
+            break
+        seen += _BORDERS.sub("", screen.lines[row])
+    return bool(seen) and seen == wanted

@@ -14,6 +14,7 @@ contract suite in ``tests/emulator`` (docs/adr/0001-terminal-emulator.md). What 
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import evp
@@ -21,6 +22,7 @@ import evp
 from synapsed.terminal import redraw
 from synapsed.terminal.grid import Cell, Color, Grid, Replies, format_screen
 from synapsed.terminal.modes import ALTERNATE, ANSI, DEC, Modes
+from synapsed.terminal.notice import draw_notice
 from synapsed.terminal.redraw import Extras
 from synapsed.terminal.sequences import MAX_SEQUENCE, cleaned, incomplete_character, incomplete_sequence
 
@@ -171,13 +173,13 @@ class Screen:
         self.snapshot()
         return self._grid.cells(row)
 
-    def redraw(self, *, scrollback: bool = False) -> bytes:
+    def redraw(self, *, scrollback: bool = False, notice: Sequence[str] = ()) -> bytes:
         """The bytes that bring a terminal of this size to what this one shows.
 
         Cells with their attributes and palette indexes, wrapped rows, cursor, pen, modes, title, colours the program
         set, scrolling region, tab stops, character sets and keyboard flags; under an alternate screen the main one too.
-        With ``scrollback`` the rows above as well, for a checkpoint. Not kept: hyperlinks, images, protected cells and
-        what DECSC saved.
+        With ``scrollback`` the rows above as well, for a checkpoint; ``notice`` is drawn over the last rows. Not kept:
+        hyperlinks, images, protected cells and what DECSC saved.
         """
         snapshot = self.snapshot()
         parts = [redraw.RESET, b"\x1b[?2027%c" % ord("h" if 2027 in snapshot.modes.dec else "l")]
@@ -187,7 +189,7 @@ class Screen:
         content, extras = redraw.read_terminal(self._terminal, self._cols)
         if scrollback and not snapshot.alternate:
             parts.append(self._redraw_scrollback(content))
-        parts += [self._grid.paint(), self._redraw_state(snapshot, extras)]
+        parts += [self._grid.paint(), draw_notice(notice, self._rows, self._cols), self._redraw_state(snapshot, extras)]
         return b"".join(parts)
 
     def _redraw_main(self, *, scrollback: bool) -> bytes:

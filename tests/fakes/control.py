@@ -84,6 +84,15 @@ class FakeAttachment:
         self.size = (cols, rows)
         self.changed.set()
 
+    def composes(self) -> bool:
+        return False
+
+    async def take_line(self, line: str) -> bool:
+        return False
+
+    def notice(self, text: str, *, stays: bool) -> None:
+        self.show(text.encode())
+
     async def close(self) -> None:
         self.closed = True
 

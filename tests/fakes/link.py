@@ -170,6 +170,15 @@ class _Attachment:
     async def resize(self, cols: int, rows: int) -> None:
         return None
 
+    def composes(self) -> bool:
+        return False
+
+    async def take_line(self, line: str) -> bool:
+        return False
+
+    def notice(self, text: str, *, stays: bool) -> None:
+        return None
+
     async def close(self) -> None:
         return None
 

@@ -3,7 +3,7 @@
 import pytest
 
 from synapsed.profiles import Composer
-from synapsed.terminal.composer import ComposerState, cursor_line, read_composer
+from synapsed.terminal.composer import ComposerState, cursor_line, read_composer, shows_line
 from synapsed.terminal.screen import Screen
 
 LINES = Composer(line=r"^\$ (?P<text>.*)$", at_cursor=True)
@@ -92,3 +92,32 @@ def test_composer_of_a_program_that_hides_its_cursor_elsewhere() -> None:
     assert read_composer(spec, screen.snapshot()).state == "absent"
     screen.feed(b"\x1b[?25h")
     assert read_composer(spec, screen.snapshot()).state == "draft"
+
+
+@pytest.mark.parametrize(
+    ("drawn", "shown"),
+    [
+        ("> @codex hi there\r\n-----", True),
+        ("> @codex hi\r\n  there\r\n-----", True),
+        ("> @codex hi there", True),
+        ("> @codex hi\r\n-----", False),
+        ("> @codex hi there you", False),
+        ("> @codex hi\r\n  there you", False),
+        ("> hi there", False),
+        ("> ", False),
+        ("nothing", False),
+    ],
+)
+def test_a_line_is_the_draft_or_not(drawn: str, shown: bool) -> None:
+    screen = Screen(30, 5)
+    screen.feed(drawn.encode())
+    snapshot = screen.snapshot()
+    assert shows_line(read_composer(TUI, snapshot), snapshot, "@codex hi there") is shown
+
+
+def test_a_line_in_a_box() -> None:
+    screen = Screen(30, 6)
+    screen.feed("│ > @codex hi │\r\n│   there     │\r\n│ Build       │".encode())
+    snapshot = screen.snapshot()
+    boxed = Composer(line=r"^│ > (?P<text>.*?)\s*│?$")
+    assert shows_line(read_composer(boxed, snapshot), snapshot, "@codex hi there")

@@ -1,0 +1,177 @@
+"""`@agent message` in an attached terminal: the shell around `terminal.mentions`.
+
+An Enter that would submit a line for another agent is held until the program's composer shows just that line; the line
+is removed there, and only then does the message go. Where anything is in doubt the Enter goes to the program, as if
+there were no router.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Final, Literal, Protocol
+
+import structlog
+
+from synapsed.errors import AmbiguousAddress, SynapsedError, UnknownAgent
+from synapsed.interfaces import Attachment, Control, SendRequest
+from synapsed.model.events import TaskStatusChanged
+from synapsed.model.task import INTERRUPTED_STATES, TERMINAL_STATES, Message, Task, TaskState
+from synapsed.terminal.mentions import Enter, KeyLine, parse_mention
+
+__all__ = ["Addressee", "Directory", "LocalDirectory", "MentioningAttachment"]
+
+ANSWERS_MAX: Final = 8
+"""Answers that one attached terminal waits for at a time; of further ones only the sending is shown."""
+
+_SETTLED: Final = TERMINAL_STATES | INTERRUPTED_STATES
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Addressee:
+    """Whom a name means."""
+
+    id: str
+    name: str
+    kind: Literal["local", "external"]
+
+
+class Directory(Protocol):
+    """Who can be written to."""
+
+    def find(self, name: str) -> Addressee | None:
+        """Local agents first, then external ones; None for nobody. Raises AmbiguousAddress."""
+        ...
+
+    async def send(self, to: Addressee, text: str) -> Task: ...
+
+    async def settled(self, task: Task) -> Task:
+        """The task when it is over or waits for a person."""
+        ...
+
+
+class LocalDirectory:
+    """The agents of this daemon."""
+
+    def __init__(self, control: Control) -> None:
+        self._control = control
+
+    def find(self, name: str) -> Addressee | None:
+        try:
+            view = self._control.view(self._control.resolve(name))
+        except UnknownAgent:
+            return None
+        return Addressee(view.id, view.name, "local")
+
+    async def send(self, to: Addressee, text: str) -> Task:
+        return await self._control.send(to.id, SendRequest(message=Message.of(text)))
+
+    async def settled(self, task: Task) -> Task:
+        events = self._control.events
+        cursor = events.last_id
+        now = await self._control.task(task.id)
+        if now.status in _SETTLED:
+            return now
+        async with contextlib.aclosing(events.follow(cursor, task_id=task.id)) as news:
+            async for event in news:
+                if isinstance(event.data, TaskStatusChanged) and event.data.state in _SETTLED:
+                    break
+        return await self._control.task(task.id)
+
+
+class MentioningAttachment:
+    """An attachment (`interfaces.Attachment`) to agent `own` whose person may write to other agents too."""
+
+    def __init__(self, inner: Attachment, own: str, directory: Directory) -> None:
+        self._inner = inner
+        self._own = own
+        self._directory = directory
+        self._line = KeyLine()
+        self._answers: set[asyncio.Task[None]] = set()
+
+    def redraw(self) -> bytes:
+        return self._inner.redraw()
+
+    def output(self) -> AsyncIterator[bytes]:
+        return self._inner.output()
+
+    async def resize(self, cols: int, rows: int) -> None:
+        await self._inner.resize(cols, rows)
+
+    def composes(self) -> bool:
+        return self._inner.composes()
+
+    async def take_line(self, line: str) -> bool:
+        return await self._inner.take_line(line)
+
+    def notice(self, text: str, *, stays: bool) -> None:
+        self._inner.notice(text, stays=stays)
+
+    async def write(self, data: bytes) -> None:
+        if not self._line.sure and not self._inner.composes():
+            self._line.clear()
+        for part in self._line.feed(data):
+            if isinstance(part, Enter) and part.line is not None and await self._routed(part.line):
+                continue
+            await self._inner.write(part.data)
+
+    async def close(self) -> None:
+        for waiting in self._answers:
+            waiting.cancel()
+        await asyncio.gather(*self._answers, return_exceptions=True)
+        await self._inner.close()
+
+    async def _routed(self, line: str) -> bool:
+        """Whether the line was for another agent, and is dealt with."""
+        mention = parse_mention(line)
+        if mention is None:
+            return False
+        try:
+            to = self._directory.find(mention.name)
+        except AmbiguousAddress as error:
+            self._inner.notice(f"[→ {mention.name}: {error.message}]", stays=False)
+            return True
+        if to is None or to.id == self._own or not await self._inner.take_line(line):
+            return False
+        try:
+            task = await self._directory.send(to, mention.text)
+        except SynapsedError as error:
+            await self._give_back(line)
+            self._inner.notice(f"[→ {to.name}: not sent: {error.message}]", stays=True)
+            return True
+        log.info("sent from a terminal", agent_id=self._own, to=to.id, task_id=task.id)
+        self._inner.notice(f"[→ {to.name} ({to.kind})]", stays=False)
+        if mention.response:
+            self._await_answer(to, task)
+        return True
+
+    async def _give_back(self, line: str) -> None:
+        """Put a line that could not be sent back where it was, if it can be typed without submitting anything."""
+        if line.isprintable():
+            for part in self._line.feed(line.encode()):
+                await self._inner.write(part.data)
+
+    def _await_answer(self, to: Addressee, task: Task) -> None:
+        if len(self._answers) >= ANSWERS_MAX:
+            self._inner.notice(
+                f"[→ {to.name}: too many answers are awaited here: synapsectl task {task.id}]", stays=True
+            )
+            return
+        waiting = asyncio.create_task(self._show_answer(to, task))
+        self._answers.add(waiting)
+        waiting.add_done_callback(self._answers.discard)
+
+    async def _show_answer(self, to: Addressee, task: Task) -> None:
+        with contextlib.suppress(SynapsedError):
+            self._inner.notice(f"[← {to.name}] {_said(await self._directory.settled(task))}", stays=True)
+
+
+def _said(task: Task) -> str:
+    """What a person is told of a task that is over."""
+    if task.status is TaskState.COMPLETED:
+        return task.answer or "(nothing)"
+    if task.error is not None:
+        return f"({task.status}: {task.error.message})"
+    return f"({task.status}: synapsectl task {task.id})"
