@@ -11,7 +11,7 @@ import os
 import tempfile
 import tomllib
 from graphlib import CycleError, TopologicalSorter
-from ipaddress import ip_address
+from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -25,12 +25,15 @@ from synapsed.paths import Paths
 from synapsed.validation import describe_validation
 
 __all__ = [
+    "LOOPBACK",
+    "A2aConfig",
     "AgentConfig",
     "ApiConfig",
     "ApprovalConfig",
     "AttachConfig",
     "Config",
     "Limits",
+    "PushPolicy",
     "RestartPolicy",
     "UsageLimitPolicy",
     "load_config",
@@ -86,6 +89,52 @@ class AttachConfig(_Section):
 
     mentions: bool = True
     """`@agent message` and Enter goes to that agent."""
+
+
+LOOPBACK = "loopback"
+"""In `allow`: 127.0.0.0/8 and ::1."""
+
+
+def _networks(value: list[str]) -> list[str]:
+    for text in value:
+        if text != LOOPBACK:
+            try:
+                ip_network(text)
+            except ValueError as error:
+                raise ValueError(f"{text!r} is neither {LOOPBACK!r} nor a network like 10.1.0.0/16 ({error})") from None
+    return value
+
+
+class PushPolicy(_Section):
+    """`[a2a.push]`: notifications to clients' webhooks. Times are seconds."""
+
+    enabled: bool = True
+    allow: Annotated[list[str], AfterValidator(_networks)] = []
+    """Networks that may be notified although they are not public ones."""
+    timeout: float = Field(default=10.0, gt=0, le=120)
+    """For one attempt, from the look-up of the name to the answer's head."""
+    initial: float = Field(default=1.0, gt=0, le=3600)
+    """Pause after the first failure; each further one is `factor` times as long, up to `maximum`."""
+    factor: float = Field(default=2.0, ge=1, le=10)
+    maximum: float = Field(default=300.0, gt=0, le=86_400)
+    jitter: float = Field(default=0.5, ge=0, le=1)
+    """Each pause is shortened by up to this share."""
+    attempts: int = Field(default=1000, ge=1, le=1_000_000)
+    """Failures in a row after which a receiver is given up."""
+    give_up: float = Field(default=86_400.0, gt=0, le=30 * 86_400)
+    """Time without one success after which it is."""
+
+    @model_validator(mode="after")
+    def _ordered(self) -> "PushPolicy":
+        if self.maximum < self.initial:
+            raise ValueError("maximum must not be below initial")
+        return self
+
+
+class A2aConfig(_Section):
+    """`[a2a]`."""
+
+    push: PushPolicy = PushPolicy()
 
 
 class RestartPolicy(_Section):
@@ -183,6 +232,8 @@ class Config(_Section):
 
     api: ApiConfig = ApiConfig()
     attach: AttachConfig = AttachConfig()
+
+    a2a: A2aConfig = A2aConfig()
     agents: dict[str, AgentConfig] = {}
 
 

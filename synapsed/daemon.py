@@ -23,7 +23,13 @@ from pathlib import Path
 import structlog
 
 from synapsed import __version__
+from synapsed.a2a.push.lanes import Lanes
+from synapsed.a2a.push.poster import HttpPoster
+from synapsed.a2a.push.screening import Screen
+from synapsed.a2a.push.sender import PushSender
+from synapsed.a2a.push.telling import Means
 from synapsed.api.app import build_context
+from synapsed.api.peers import PeerLookup
 from synapsed.api.security import Security
 from synapsed.api.servers import ApiServers
 from synapsed.api.token import load_or_create
@@ -179,11 +185,44 @@ class Daemon:
         # Only matters where something fails on the way up: else the manager is closed before the listeners.
         up.push_async_callback(manager.close, keep_agents=True)
         await manager.restore()
-        security = Security(control=manager, token=token, allowed_hosts=config.api.allowed_hosts)
-        context = build_context(control=manager, security=security, clock=self._clock, paths=paths, version=__version__)
+        security = Security(
+            control=manager,
+            token=token,
+            allowed_hosts=config.api.allowed_hosts,
+            peers=PeerLookup(manager.process_of, own_pid=os.getpid()),
+        )
+        context = build_context(
+            control=manager,
+            security=security,
+            clock=self._clock,
+            paths=paths,
+            version=__version__,
+            pushes=await self._pushes(up, config, store),
+        )
         servers = ApiServers(context)
         up.push_async_callback(servers.close)
         return manager, servers
+
+    async def _pushes(self, up: AsyncExitStack, config: Config, store: SqliteStore) -> PushSender | None:
+        policy = config.a2a.push
+        if not policy.enabled:
+            return None
+        sender = PushSender(
+            Means(
+                book=store.pushes,
+                store=store,
+                poster=HttpPoster(Screen(policy.allow), timeout=policy.timeout),
+                policy=policy,
+                lanes=Lanes(),
+                clock=self._clock,
+                timers=asyncio.get_running_loop(),
+                rng=random.random,
+                user_agent=f"synapsed/{__version__}",
+            )
+        )
+        up.push_async_callback(sender.close)
+        await sender.start()
+        return sender
 
     def _shut_down(self, stop: _Stop, keep_agents: bool) -> None:
         if keep_agents and self._agent_units:

@@ -13,7 +13,7 @@ CARD_PATH = "/.well-known/agent-card.json"
 TEXT = "text/plain"
 
 
-def agent_card(view: AgentView, *, base: str, version: str) -> dict[str, Any]:
+def agent_card(view: AgentView, *, base: str, version: str, pushes: bool = False) -> dict[str, Any]:
     """The card of `view`, whose routes the client reaches below `base`.
 
     It is one of 1.0 and one of 0.3 at once: each version ignores what it does not know of the other's.
@@ -29,7 +29,7 @@ def agent_card(view: AgentView, *, base: str, version: str) -> dict[str, Any]:
             {"url": rpc_url, "protocolBinding": "JSONRPC", "protocolVersion": "0.3"},
         ],
         **_legacy(rpc_url),
-        "capabilities": capabilities(),
+        "capabilities": capabilities(pushes=pushes),
         "defaultInputModes": [TEXT],
         "defaultOutputModes": [TEXT],
         "skills": [
@@ -67,6 +67,6 @@ def _legacy(rpc_url: str) -> dict[str, Any]:
     }
 
 
-def capabilities() -> dict[str, Any]:
+def capabilities(*, pushes: bool) -> dict[str, Any]:
     """What all agents can; `multiTurn` is the seeds'."""
-    return {"streaming": True, "pushNotifications": False, "extendedAgentCard": False, "multiTurn": True}
+    return {"streaming": True, "pushNotifications": pushes, "extendedAgentCard": False, "multiTurn": True}

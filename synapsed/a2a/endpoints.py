@@ -3,6 +3,7 @@
 from synapsed.a2a.jsonrpc import JsonRpc
 from synapsed.a2a.methods import table
 from synapsed.a2a.operations import Operations
+from synapsed.a2a.push.sender import PushSender
 from synapsed.a2a.rest import Rest
 from synapsed.interfaces import Control
 
@@ -12,7 +13,7 @@ __all__ = ["Endpoints"]
 class Endpoints:
     """`rpc` and `rest`, of all agents."""
 
-    def __init__(self, control: Control) -> None:
-        methods = table(Operations(control))
-        self.rpc = JsonRpc(methods)
+    def __init__(self, control: Control, pushes: PushSender | None = None) -> None:
+        methods = table(Operations(control, pushes))
+        self.rpc = JsonRpc(methods, table(Operations(control, pushes, dialect="0.3")))
         self.rest = Rest(methods)

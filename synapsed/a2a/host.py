@@ -27,7 +27,7 @@ LINKSET_TYPE = 'application/linkset+json; profile="https://www.rfc-editor.org/in
 OPENAPI_TYPE = "application/vnd.oai.openapi+json;version=3.1"
 
 
-def host_card(agents: Sequence[AgentView], *, base: str, version: str) -> dict[str, Any]:
+def host_card(agents: Sequence[AgentView], *, base: str, version: str, pushes: bool = False) -> dict[str, Any]:
     """The card of the host at `base` (`http://host:port`). Without agents it is still whole: one interface, which then
     refuses what comes."""
     rpc = {"url": f"{base}/a2a", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}
@@ -43,7 +43,7 @@ def host_card(agents: Sequence[AgentView], *, base: str, version: str) -> dict[s
         "version": version,
         "url": rpc["url"],
         "supportedInterfaces": [{**rpc, "tenant": agent.name} for agent in agents] or [rpc],
-        "capabilities": capabilities(),
+        "capabilities": capabilities(pushes=pushes),
         "defaultInputModes": [TEXT],
         "defaultOutputModes": [TEXT],
         "skills": [listed, *map(_skill, agents)],

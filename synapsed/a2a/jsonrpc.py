@@ -36,11 +36,11 @@ log = structlog.get_logger("synapsed.a2a")
 
 
 class JsonRpc:
-    """The endpoint of every agent."""
+    """The endpoint of every agent. `methods03` are the operations for those who ask in 0.3."""
 
-    def __init__(self, methods: Iterable[Method]) -> None:
+    def __init__(self, methods: Iterable[Method], methods03: Iterable[Method]) -> None:
         self._methods = {method.name: method for method in methods}
-        self._v03 = Dialect03(self._methods.values())
+        self._v03 = Dialect03(methods03)
 
     async def handle(self, agent_id: str, caller: Caller, body: Any, version: str | None) -> Reply | Stream:
         """Answer one request, which is any JSON value. `version` is what the client said (3.6): none means 0.3."""

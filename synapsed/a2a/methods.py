@@ -53,28 +53,28 @@ def table(do: Operations) -> tuple[Method, ...]:
             ("POST",),
             configs,
             pb.TaskPushNotificationConfig,
-            do.push_not_supported,
+            do.push.create,
         ),
         Method(
             "GetTaskPushNotificationConfig",
             ("GET",),
             f"{configs}/{{id}}",
             pb.GetTaskPushNotificationConfigRequest,
-            do.push_not_supported,
+            do.push.get,
         ),
         Method(
             "ListTaskPushNotificationConfigs",
             ("GET",),
             configs,
             pb.ListTaskPushNotificationConfigsRequest,
-            do.push_not_supported,
+            do.push.list,
         ),
         Method(
             "DeleteTaskPushNotificationConfig",
             ("DELETE",),
             f"{configs}/{{id}}",
             pb.DeleteTaskPushNotificationConfigRequest,
-            do.push_not_supported,
+            do.push.delete,
         ),
         Method(
             "GetExtendedAgentCard", ("GET",), "/extendedAgentCard", pb.GetExtendedAgentCardRequest, do.extended_card

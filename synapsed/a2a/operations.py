@@ -1,19 +1,21 @@
 """What A2A's methods do (specification 3.1), on `Control`. Streams and blocking waits are views of the event log."""
 
+import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any, Final, Protocol
+from typing import Any, Final, Literal, Protocol
 
 from a2a.types import a2a_pb2 as pb
 
 from synapsed.a2a.convert import STATES, artifact_update, message_from, status_update, struct_dict, task_dict
 from synapsed.a2a.errors import (
-    PUSH_NOT_SUPPORTED,
     TASK_NOT_CANCELABLE,
     UNSUPPORTED_OPERATION,
     A2aError,
     invalid_params,
 )
+from synapsed.a2a.push.operations import PushOperations
+from synapsed.a2a.push.sender import PushSender
 from synapsed.clock import iso
 from synapsed.errors import InvalidRequest, TaskNotFound
 from synapsed.interfaces import Control, SendRequest, TaskFilter, task_cursor
@@ -37,6 +39,8 @@ class Caller(Protocol):
 
     def require_cancel(self, task: Task) -> None: ...
 
+    def require_notify(self, task: Task) -> None: ...
+
     def require_list(self) -> None: ...
 
     def may_read(self, task: Task) -> bool: ...
@@ -47,15 +51,18 @@ class Caller(Protocol):
 class Operations:
     """One for all agents; every method names the agent and the caller."""
 
-    def __init__(self, control: Control) -> None:
+    def __init__(
+        self, control: Control, pushes: PushSender | None = None, *, dialect: Literal["1.0", "0.3"] = "1.0"
+    ) -> None:
         self._control = control
+        self.push = PushOperations(self._task, control.events, pushes, dialect=dialect)
 
     async def send_message(self, agent_id: str, caller: Caller, request: pb.SendMessageRequest) -> dict[str, Any]:
         """Blocks until the task is over or waits for input, unless `returnImmediately` (3.2.2)."""
         history = _history(request.configuration)
         wanted = await self._wanted(agent_id, caller, request)
         cursor = self._control.events.last_id
-        task = await caller.send(wanted)
+        task = await self._send(caller, wanted, request, cursor)
         if not request.configuration.return_immediately:
             task = await self._settled(task, cursor)
         return {"task": task_dict(task, history_length=history)}
@@ -67,7 +74,7 @@ class Operations:
         history = _history(request.configuration)
         wanted = await self._wanted(agent_id, caller, request)
         cursor = self._control.events.last_id
-        task = await caller.send(wanted)
+        task = await self._send(caller, wanted, request, cursor)
         if wanted.task_id is None:
             task, cursor = await self._snapshot(agent_id, task.id)
         over = task.status in (_SETTLED if wanted.task_id is None else TERMINAL_STATES)
@@ -133,12 +140,7 @@ class Operations:
     ) -> dict[str, Any]:
         raise A2aError(UNSUPPORTED_OPERATION, "there is no extended card")
 
-    async def push_not_supported(self, agent_id: str, caller: Caller, request: Any) -> dict[str, Any]:
-        raise A2aError(PUSH_NOT_SUPPORTED, "push notifications are not offered")
-
     async def _wanted(self, agent_id: str, caller: Caller, request: pb.SendMessageRequest) -> SendRequest:
-        if request.configuration.HasField("task_push_notification_config"):
-            raise A2aError(PUSH_NOT_SUPPORTED, "push notifications are not offered")
         message = message_from(request.message)
         metadata = {**(message.metadata or {}), **struct_dict(request.metadata)}
         context_id = request.message.context_id or None
@@ -154,6 +156,20 @@ class Operations:
             task_id=task_id,
             metadata=metadata,
         )
+
+    async def _send(self, caller: Caller, wanted: SendRequest, request: pb.SendMessageRequest, cursor: int) -> Task:
+        """Hand the message over; a config that came with it is durable before anybody is told of the task."""
+        receiver = await self.push.inline(request)
+        if receiver is None:
+            return await caller.send(wanted)
+
+        async def whole() -> Task:
+            task = await caller.send(wanted)
+            await self.push.begin(receiver, task, cursor)
+            return task
+
+        # A client that leaves in the middle still gets its notifications: they may be why it leaves.
+        return await asyncio.shield(whole())
 
     async def _task(self, agent_id: str, caller: Caller, task_id: str) -> Task:
         """By its whole id: a prefix, which `Control` takes from people, is nothing to A2A."""

@@ -4,6 +4,7 @@ import os
 
 from aiohttp import web
 
+from synapsed.a2a.push.sender import PushSender
 from synapsed.api.context import CONTEXT, ApiContext, Limits, Streams
 from synapsed.api.problems import problems
 from synapsed.api.routes import (
@@ -39,6 +40,7 @@ def build_context(
     paths: Paths,
     version: str,
     limits: Limits | None = None,
+    pushes: PushSender | None = None,
 ) -> ApiContext:
     """What both applications share. Call it in the running event loop."""
     limits = limits or Limits()
@@ -47,7 +49,7 @@ def build_context(
         security=security,
         clock=clock,
         streams=Streams(limits.streams),
-        sdk=A2aSdk(control),
+        sdk=A2aSdk(control, pushes),
         limits=limits,
         version=version,
         paths=paths,

@@ -54,6 +54,9 @@ class HttpCaller:
     def require_cancel(self, task: Task) -> None:
         self.rights.require_cancel(task)
 
+    def require_notify(self, task: Task) -> None:
+        self.rights.require_notify(task)
+
     def require_list(self) -> None:
         self.rights.require_list()
 

@@ -78,11 +78,19 @@ def _bsd_credentials(sock: Any) -> tuple[int | None, int | None]:
 
 
 class PeerLookup:
-    """Looks connections up. `process_of` is `Control.process_of`; `proc` is /proc, or a test's copy of it."""
+    """Looks connections up. `process_of` is `Control.process_of`; `proc` is /proc, or a test's copy of it; `own_pid` is
+    the daemon's."""
 
-    def __init__(self, process_of: Callable[[int], Awaitable[str | None]], *, proc: Path = Path("/proc")) -> None:
+    def __init__(
+        self,
+        process_of: Callable[[int], Awaitable[str | None]],
+        *,
+        proc: Path = Path("/proc"),
+        own_pid: int | None = None,
+    ) -> None:
         self._process_of = process_of
         self._proc = proc
+        self._own_pid = own_pid
         self._recent: deque[int] = deque(maxlen=RECENT_PIDS)
 
     async def unix(self, sock: Any) -> Peer:
@@ -101,7 +109,8 @@ class PeerLookup:
             return Peer(transport="tcp", can_look_up=False)
         uid, pid = await asyncio.to_thread(self._find, remote, local, own_uid)
         settled, agent_id = await self._agent_of(pid)
-        return Peer(transport="tcp", uid=uid, settled=settled, agent_id=agent_id)
+        own = pid is not None and pid == self._own_pid
+        return Peer(transport="tcp", uid=uid, settled=settled, agent_id=agent_id, own=own)
 
     async def _agent_of(self, pid: int | None) -> tuple[bool, str | None]:
         """Whether it could be settled, and which agent it is. A process that is gone by now proves nothing."""

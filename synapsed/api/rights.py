@@ -43,7 +43,8 @@ class Peer:
     """What the machine says of the other end of a connection.
 
     `uid` is None where it was not found; `can_look_up` is False where the system has no way to tell. `settled` is True
-    when the peer's process was found and looked for among the agents' processes; `agent_id` is what came of it.
+    when the peer's process was found and looked for among the agents' processes; `agent_id` is what came of it. `own`:
+    it is this very daemon.
     """
 
     transport: Literal["unix", "tcp"]
@@ -52,6 +53,7 @@ class Peer:
     uid: int | None = None
     settled: bool = False
     agent_id: str | None = None
+    own: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,16 +107,25 @@ class Rights:
         if not self.person and (self.agent_id is None or sender_id_of(task) != self.agent_id):
             raise Forbidden("an agent may cancel only tasks that it has sent", task_id=task.id)
 
+    def require_notify(self, task: Task) -> None:
+        """An agent may have what becomes of a task sent elsewhere only where it has sent the task itself."""
+        if not self.person and (self.agent_id is None or sender_id_of(task) != self.agent_id):
+            raise Forbidden("an agent may have notifications only of tasks that it has sent", task_id=task.id)
+
 
 def decide(peer: Peer, token: Token, own_uid: int) -> Rights:
     """The rights of a request. Raises Unauthorized for a token nobody has, Forbidden for another user and for another
     agent's token.
 
-    A process that is known to be an agent's is that agent, whatever it carries: a token that it found raises nothing.
-    Else a token counts for more than the process it comes from; the Unix socket is closed to other users.
+    This daemon connects to itself only where somebody had it do so (a notification): that is nobody in particular,
+    whatever it carries. A process that is known to be an agent's is that agent, whatever it carries: a token that it
+    found raises nothing. Else a token counts for more than the process it comes from; the Unix socket is closed to
+    other users.
     """
     if peer.transport == "unix" and peer.uid != own_uid:
         raise Forbidden("this socket serves its own user only", uid=peer.uid)
+    if peer.own:
+        return Rights(Standing.AGENT)
     if token.kind is TokenKind.UNKNOWN:
         raise Unauthorized("this token is not known: the control token is in the daemon's state directory")
     if peer.settled and peer.agent_id is not None and peer.uid == own_uid:

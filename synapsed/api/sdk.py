@@ -4,6 +4,7 @@ import asyncio
 import importlib
 from typing import TYPE_CHECKING
 
+from synapsed.a2a.push.sender import PushSender
 from synapsed.interfaces import Control
 
 if TYPE_CHECKING:
@@ -15,8 +16,9 @@ __all__ = ["A2aSdk"]
 class A2aSdk:
     """Gives the endpoints, once their modules are there."""
 
-    def __init__(self, control: Control) -> None:
+    def __init__(self, control: Control, pushes: PushSender | None = None) -> None:
         self._control = control
+        self._pushes = pushes
         self._endpoints: Endpoints | None = None
         self._lock = asyncio.Lock()
 
@@ -25,5 +27,10 @@ class A2aSdk:
             async with self._lock:
                 if self._endpoints is None:
                     module = await asyncio.to_thread(importlib.import_module, "synapsed.a2a.endpoints")
-                    self._endpoints = module.Endpoints(self._control)
+                    self._endpoints = module.Endpoints(self._control, self._pushes)
         return self._endpoints
+
+    @property
+    def pushes(self) -> bool:
+        """Whether push notifications are offered."""
+        return self._pushes is not None

@@ -67,7 +67,19 @@ CREATE TABLE checkpoints (
 );
 """
 
-MIGRATIONS = (_FIRST,)
+_PUSHES = """
+CREATE TABLE pushes (
+  seq INTEGER PRIMARY KEY,        -- order of creation
+  task_id TEXT NOT NULL REFERENCES tasks (id) ON DELETE CASCADE,
+  id TEXT NOT NULL,
+  active INTEGER NOT NULL,        -- 0 once there is nothing more to tell
+  data TEXT NOT NULL,             -- JSON of PushRecord, credentials included
+  UNIQUE (task_id, id)
+);
+CREATE INDEX pushes_active ON pushes (seq) WHERE active = 1;
+"""
+
+MIGRATIONS = (_FIRST, _PUSHES)
 """In order; the n-th brings a database from schema n-1 to n."""
 
 OLDEST = 1

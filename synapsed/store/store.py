@@ -23,6 +23,7 @@ from synapsed.model.records import AgentRecord, Checkpoint, TurnRecord
 from synapsed.model.task import Task
 from synapsed.store.database import Database
 from synapsed.store.log import RECENT_EVENTS, EventRow, SqliteEventLog, append_events, last_event_id
+from synapsed.store.pushes import PushTable
 from synapsed.store.tasks import RecentTasks, TaskRow, find_ids, put_tasks, select_open, select_page, select_task
 
 __all__ = ["SqliteStore"]
@@ -70,6 +71,7 @@ class SqliteStore:
         self._log = log
         self._clock = clock
         self._recent = RecentTasks(RECENT_TASKS_SIZE)
+        self._pushes = PushTable(database)
 
     @classmethod
     async def open(cls, path: Path, *, clock: Clock, recent_events: int = RECENT_EVENTS) -> Self:
@@ -93,6 +95,10 @@ class SqliteStore:
     @property
     def events(self) -> SqliteEventLog:
         return self._log
+
+    @property
+    def pushes(self) -> PushTable:
+        return self._pushes
 
     async def commit(
         self,

@@ -37,7 +37,10 @@ def differences(
     """What is to be done so that `agents` (each with whether it lives) are what `new` says; `before` and `after` give
     the profiles. In the order of the names."""
     known = {record.name: (record, live) for record, live in agents}
-    found = [_api(old, new)]
+    found: list[ConfigChange | None] = [
+        _of_daemon("[api]", old.api, new.api),
+        _of_daemon("[a2a.push]", old.a2a.push, new.a2a.push),
+    ]
     for name, (record, live) in known.items():
         config = new.agents.get(name)
         if config is None and record.from_config:
@@ -56,11 +59,11 @@ def differences(
     return sorted((change for change in found if change is not None), key=lambda change: change.agent or "")
 
 
-def _api(old: Config, new: Config) -> ConfigChange | None:
-    keys = _changed(old.api, new.api)
-    return (
-        ConfigChange(None, "daemon", f"[api] {', '.join(keys)} count after a restart of the daemon") if keys else None
-    )
+def _of_daemon(section: str, old: BaseModel, new: BaseModel) -> ConfigChange | None:
+    """What is read once in a daemon's life."""
+    keys = _changed(old, new)
+    reason = f"{section} {', '.join(keys)} count after a restart of the daemon"
+    return ConfigChange(None, "daemon", reason) if keys else None
 
 
 def _of_one(

@@ -117,5 +117,8 @@ async def test_a_real_connection():
         with accepted:
             lookup = PeerLookup(process_of)
             peer = await lookup.tcp(peername, accepted.getsockname(), own_uid=os.getuid())
+            itself = PeerLookup(process_of, own_pid=os.getpid())
+            assert (await itself.tcp(peername, accepted.getsockname(), own_uid=os.getuid())).own
+        assert not peer.own
         assert client is not None
     assert (peer.uid, peer.agent_id) == (os.getuid(), f"agent of {os.getpid()}")

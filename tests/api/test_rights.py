@@ -24,6 +24,8 @@ def tcp(uid: int | None = ME, settled: bool = True, agent_id: str | None = None)
 ELSEWHERE = Peer(transport="tcp", can_look_up=False)
 REMOTE = Peer(transport="tcp", loopback=False, can_look_up=False)
 
+ITSELF = Peer(transport="tcp", uid=ME, settled=True, own=True)
+
 TABLE = [
     # peer, token, rights or error
     (unix(), ABSENT, PERSON),
@@ -57,6 +59,9 @@ TABLE = [
     (REMOTE, CONTROL, Rights(Standing.PERSON, remote=True)),
     (REMOTE, OF_CODEX, CODEX),
     (REMOTE, UNKNOWN, Unauthorized),
+    (ITSELF, ABSENT, SOME_AGENT),
+    (ITSELF, CONTROL, SOME_AGENT),
+    (ITSELF, OF_CODEX, SOME_AGENT),
 ]
 
 

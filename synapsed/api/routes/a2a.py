@@ -48,7 +48,8 @@ async def card(request: web.Request) -> web.Response:
     context = request.app[CONTEXT]
     view = agent_of(request)
     base = _base_url(request, view.endpoint)
-    return document(request, encode_json(agent_card(view, base=base, version=context.version)))
+    told = agent_card(view, base=base, version=context.version, pushes=context.sdk.pushes)
+    return document(request, encode_json(told))
 
 
 def _base_url(request: web.Request, endpoint: str) -> str:

@@ -42,8 +42,9 @@ def routes() -> list[web.RouteDef]:
 async def card(request: web.Request) -> web.Response:
     """Who has no token, and needs one, is not told which agents there are."""
     agents = [] if rights_of(request).standing is Standing.NONE else _agents(request)
-    version = request.app[CONTEXT].version
-    return document(request, encode_json(host_card(agents, base=base_url(request), version=version)), vary=VARY)
+    context = request.app[CONTEXT]
+    told = host_card(agents, base=base_url(request), version=context.version, pushes=context.sdk.pushes)
+    return document(request, encode_json(told), vary=VARY)
 
 
 @describe("The agents as an AI Catalog", Answer("a catalog", dict[str, Any], media=(AI_CATALOG_TYPE,), headers=_ETAG))

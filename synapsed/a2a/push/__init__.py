@@ -1,0 +1,11 @@
+"""Push notifications (specification 3.1.7-10, 4.3, 13.2): who is told of a task, durably, at least once, in order.
+
+- `screening` *(pure)*: which addresses may be notified at all.
+- `schedule` *(pure)*: when to try again, when to give up.
+- `configs`: what a client may ask for, and what it is shown of it.
+- `poster`: one POST, to an address that was screened.
+- `lanes`: how many at a time.
+- `sender`: the loop for each config: events, one in flight, cursor.
+
+Nothing here imports the SDK when it is loaded: the sender does when there is something to tell.
+"""

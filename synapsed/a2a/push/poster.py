@@ -1,0 +1,144 @@
+"""One notification to one receiver: a POST over a connection whose address was screened.
+
+The screening is in the socket factory, which is given the very address that is connected to next: whatever a name meant
+when the config was made, or a moment ago, nothing is connected to that may not be. No redirect is followed, no proxy
+and no cookie used, and of the answer nothing but the status and `Retry-After` is read.
+"""
+
+import asyncio
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass
+from ipaddress import ip_address
+from typing import Any, Protocol
+
+import aiohttp
+from aiohttp.abc import AbstractResolver
+
+from synapsed.a2a.push.resolver import ThreadedResolver
+from synapsed.a2a.push.screening import Screen, checked_url, literal_address
+from synapsed.errors import InvalidRequest
+
+__all__ = ["HttpPoster", "Poster", "Receipt"]
+
+CHECK_S = 2.0
+"""For looking up the name of a new config. One that is not known by then may be later."""
+
+GONE = 410
+"""HTTP's word for: do not come again."""
+
+type _AddressInfo = tuple[Any, Any, int, str, tuple[Any, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What became of an attempt. `gone`: the receiver wants nothing more. `problem` is for people and has no secret."""
+
+    accepted: bool
+    gone: bool = False
+    retry_after: str | None = None
+    problem: str = ""
+
+
+class Poster(Protocol):
+    async def check(self, url: str) -> None:
+        """Raises InvalidRequest for a URL that can never be notified."""
+        ...
+
+    async def post(self, url: str, body: bytes, headers: Mapping[str, str]) -> Receipt: ...
+
+    async def close(self) -> None: ...
+
+
+class _RefusedAddress(OSError):
+    """The screen does not permit it."""
+
+
+class HttpPoster:
+    """The `Poster` over the network. `timeout`: seconds for one attempt."""
+
+    def __init__(self, screen: Screen, *, timeout: float, resolver: AbstractResolver | None = None) -> None:
+        self._screen = screen
+        self._timeout = aiohttp.ClientTimeout(total=timeout)
+        self._resolver = resolver or ThreadedResolver()
+        self._session: aiohttp.ClientSession | None = None
+
+    async def check(self, url: str) -> None:
+        target = checked_url(url)
+        literal = literal_address(target)
+        if literal is not None:
+            addresses = [literal]
+        else:
+            try:
+                async with asyncio.timeout(CHECK_S):
+                    found = await self._resolver.resolve(target.raw_host or "", target.port or 0)
+            except (OSError, TimeoutError):
+                return
+            addresses = [ip_address(item["host"]) for item in found]
+        if addresses and not any(self._screen.permits(address) for address in addresses):
+            raise InvalidRequest(
+                "url: is in a network that is not notified; [a2a.push] allow = [...] in the configuration allows it",
+                field="url",
+            )
+
+    async def post(self, url: str, body: bytes, headers: Mapping[str, str]) -> Receipt:
+        try:
+            target = checked_url(url)  # by the rules of this daemon, which may be stricter than of the one that took it
+            literal = literal_address(target)
+            if literal is not None and not self._screen.permits(literal):
+                raise _RefusedAddress("the address is not allowed")
+            async with self._client().post(target, data=body, headers=headers, allow_redirects=False) as response:
+                if 200 <= response.status < 300:
+                    return Receipt(accepted=True)
+                return Receipt(
+                    accepted=False,
+                    gone=response.status == GONE,
+                    retry_after=response.headers.get("Retry-After"),
+                    problem=f"it answered {response.status}",
+                )
+        except (aiohttp.ClientError, InvalidRequest, OSError, ValueError) as error:
+            return Receipt(accepted=False, problem=self._words(error))
+
+    async def close(self) -> None:
+        if self._session is not None:
+            await self._session.close()
+        await self._resolver.close()
+
+    def _client(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(
+                    resolver=self._resolver, use_dns_cache=False, limit=0, socket_factory=self._socket
+                ),
+                timeout=self._timeout,
+                cookie_jar=aiohttp.DummyCookieJar(),
+                auto_decompress=False,
+            )
+        return self._session
+
+    def _socket(self, info: _AddressInfo) -> socket.socket:
+        """A socket for a connection to that address, which is made next."""
+        family, kind, protocol, _, address = info
+        if not self._screen.permits(ip_address(address[0])):
+            raise _RefusedAddress("the address is not allowed")
+        return socket.socket(family, kind, protocol)
+
+    def _words(self, error: Exception) -> str:
+        """Never the library's own, which may quote the URL."""
+        match error:
+            case TimeoutError():
+                return f"no answer within {self._timeout.total:g} s"
+            case aiohttp.ClientConnectorCertificateError() | aiohttp.ClientSSLError():
+                return "its certificate cannot be verified, or TLS failed"
+            case aiohttp.ClientConnectorDNSError():
+                return "its name cannot be resolved"
+            case aiohttp.ClientConnectorError():
+                return f"it cannot be connected to: {error.os_error.strerror or error.os_error}"
+            case aiohttp.ServerDisconnectedError() | aiohttp.ClientOSError():
+                return "it dropped the connection"
+            case InvalidRequest():
+                return error.message
+            case _RefusedAddress():
+                return str(error)
+            case _:
+                return f"the attempt failed ({type(error).__name__})"

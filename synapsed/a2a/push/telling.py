@@ -1,0 +1,196 @@
+"""Tells one receiver of its task: a view of the event log, with a cursor that is durable.
+
+Take the next event of the task, POST it until the receiver has taken it, make the cursor durable, go on. So
+notifications arrive in order, one is on its way at a time, and a daemon that is killed anywhere in between sends at
+most the last one twice (`metadata.synapsed.eventId` tells). A failure is made durable too, so that a restart does not
+shorten a pause; nothing of a notification is kept in memory during one. With the task's end the config is done.
+
+What is told are changes of status and artifacts that are whole; text that is still being written is for streams. A
+receiver that came when the task was over is told the task, once. One that asked in A2A 0.3 is told the task as 0.3 has
+it, at the same moments.
+"""
+
+import asyncio
+import importlib
+import json
+from collections.abc import Callable
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+import structlog
+
+from synapsed.a2a.push import schedule
+from synapsed.a2a.push.lanes import Lanes
+from synapsed.a2a.push.poster import Poster, Receipt
+from synapsed.a2a.push.screening import checked_url, origin_of
+from synapsed.clock import Clock
+from synapsed.config import PushPolicy
+from synapsed.errors import InvalidRequest, StoreError
+from synapsed.interfaces import NewEvent, Store
+from synapsed.model.events import AgentAlert, Event, TaskStatusChanged
+from synapsed.model.push import PushRecord
+from synapsed.model.task import TERMINAL_STATES
+from synapsed.supervisor.links import Timers
+
+__all__ = ["GIVEN_UP", "Means", "PushBook", "Telling"]
+
+STORE_RETRY_S = 5.0
+"""Pause where the store refused."""
+
+GIVEN_UP: Final = "PUSH_GIVEN_UP"
+"""Code of the alert."""
+
+_MEDIA_TYPES: Final = {"1.0": "application/a2a+json", "0.3": "application/json"}
+
+log = structlog.stdlib.get_logger("synapsed.push")
+
+
+class PushBook(Protocol):
+    """Where configs are kept; `synapsed.store.pushes` says what each does."""
+
+    async def put(self, record: PushRecord) -> None: ...
+
+    async def update(self, record: PushRecord) -> bool: ...
+
+    async def delete(self, task_id: str, push_id: str) -> None: ...
+
+    async def of_task(self, task_id: str) -> list[PushRecord]: ...
+
+    async def active(self) -> list[PushRecord]: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Means:
+    """What all receivers are told with. `rng` gives numbers in [0, 1)."""
+
+    book: PushBook
+    store: Store
+    poster: Poster
+    policy: PushPolicy
+    lanes: Lanes
+    clock: Clock
+    timers: Timers
+    rng: Callable[[], float]
+    user_agent: str
+
+
+class Telling:
+    """One receiver. `run` returns when there is nothing more to tell it; cancel it to end it earlier."""
+
+    def __init__(self, record: PushRecord, means: Means) -> None:
+        self._record = record
+        self._means = means
+        self._origin = _origin(record)
+
+    async def run(self) -> None:
+        while self._record.state == "active":
+            try:
+                await self._pause(schedule.waiting(self._record, self._means.policy, now=self._means.clock.wall()))
+                if not await self._tell():
+                    return
+            except StoreError as error:
+                if error.details.get("reason") == "closed":
+                    return
+                log.warning("the store refused", task=self._record.task_id, error=error.message)
+                await self._pause(STORE_RETRY_S)
+
+    async def _tell(self) -> bool:
+        """Tell what there is, and what comes, until that fails; whether there is more to tell."""
+        # The SDK, for the documents: in a thread, and only when there is something to tell.
+        await asyncio.to_thread(importlib.import_module, "synapsed.a2a.push.payload")
+        from synapsed.a2a.push import payload as documents
+
+        store, record = self._means.store, self._record
+        task = await store.task(record.task_id)
+        if task is None:
+            return False
+        if task.terminal and not await store.events.read(record.cursor, task_id=task.id, limit=1):
+            return await self._deliver(record.cursor, documents.whole(task, record.dialect), last=True)
+        async with aclosing(store.events.follow(record.cursor, task_id=record.task_id)) as events:
+            async for event in events:
+                if not documents.is_told(event):
+                    continue
+                if record.dialect == "0.3":
+                    task = await store.task(record.task_id) or task
+                document = documents.notification(event, task, record.dialect)
+                if not await self._deliver(event.id, document, last=_is_end(event)):
+                    return False
+                if self._record.attempt:
+                    return True
+        return False
+
+    async def _deliver(self, cursor: int, document: dict[str, Any], *, last: bool) -> bool:
+        """One attempt, and what follows from it; whether there is more to tell."""
+        means, record = self._means, self._record
+        async with means.lanes.place(self._origin, retry=record.attempt > 0):
+            body = json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
+            receipt = await means.poster.post(record.url, body, self._headers())
+        if receipt.accepted:
+            return await self._keep(schedule.accepted(record, cursor, last=last)) and not last
+        now = means.clock.wall()
+        asked = schedule.retry_after(receipt.retry_after, now=now)
+        after = schedule.failed(record, means.policy, now=now, asked=asked, roll=means.rng())
+        if receipt.gone:
+            after = after.model_copy(update={"state": "given_up"})
+        log.info(
+            "notification failed", task=record.task_id, to=self._origin, attempt=after.attempt, why=receipt.problem
+        )
+        if not await self._keep(after):
+            return False
+        if after.state == "given_up":
+            await self._give_up(after, receipt)
+        return after.state == "active"
+
+    async def _keep(self, record: PushRecord) -> bool:
+        """Make it durable, however long that takes: otherwise a receiver would be told the same again and again.
+        False where the config is gone."""
+        self._record = record
+        while True:
+            try:
+                return await self._means.book.update(record)
+            except StoreError as error:
+                if error.details.get("reason") == "closed":
+                    raise
+            await self._pause(STORE_RETRY_S)
+
+    async def _give_up(self, record: PushRecord, receipt: Receipt) -> None:
+        message = f"{self._origin} is not notified of task {record.task_id} any more: {receipt.problem}"
+        log.warning("receiver given up", task=record.task_id, to=self._origin, attempts=record.attempt)
+        details = {"state": "happened", "task_id": record.task_id, "config": record.id, "attempts": record.attempt}
+        alert = AgentAlert(code=GIVEN_UP, message=message, details=details)
+        await self._means.store.commit(events=[NewEvent(record.agent_id, alert)])
+
+    def _headers(self) -> dict[str, str]:
+        record = self._record
+        headers = {
+            "Content-Type": _MEDIA_TYPES[record.dialect],
+            "A2A-Version": record.dialect,
+            "User-Agent": self._means.user_agent,
+        }
+        if record.scheme and record.credentials:
+            headers["Authorization"] = f"{record.scheme} {record.credentials}"
+        if record.token:
+            headers["X-A2A-Notification-Token"] = record.token
+        return headers
+
+    async def _pause(self, seconds: float) -> None:
+        if seconds <= 0:
+            return
+        over = asyncio.Event()
+        timer = self._means.timers.call_later(seconds, over.set)
+        try:
+            await over.wait()
+        finally:
+            timer.cancel()
+
+
+def _is_end(event: Event) -> bool:
+    return isinstance(event.data, TaskStatusChanged) and event.data.state in TERMINAL_STATES
+
+
+def _origin(record: PushRecord) -> str:
+    try:
+        return origin_of(checked_url(record.url))
+    except InvalidRequest:  # an older daemon took it; each attempt will say so
+        return "an address that is not allowed"

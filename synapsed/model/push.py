@@ -1,0 +1,34 @@
+"""A push notification config and how far its receiver has been told, as the store keeps them."""
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+__all__ = ["PushRecord"]
+
+
+class PushRecord(BaseModel):
+    """Whom to notify of a task. `token` and `credentials` are secrets: they are sent to the receiver and nowhere else.
+
+    Times are Unix seconds. What a receiver accepted last is the event `cursor`; `attempt` counts its refusals since
+    then, `failing_since` and `retry_at` are None while there are none.
+    """
+
+    model_config = ConfigDict(extra="ignore")
+
+    task_id: str
+    id: str
+    agent_id: str
+    url: str = Field(repr=False)
+    """It may carry a secret in its query."""
+    token: str | None = Field(default=None, repr=False)
+    scheme: str | None = None
+    credentials: str | None = Field(default=None, repr=False)
+    dialect: Literal["1.0", "0.3"] = "1.0"
+    """The version of A2A in which it was asked for, and is told."""
+    state: Literal["active", "done", "given_up"] = "active"
+    """done: the task's end was told."""
+    cursor: int
+    attempt: int = 0
+    failing_since: float | None = None
+    retry_at: float | None = None

@@ -1,0 +1,65 @@
+"""Push notification configs: rows that go with their task. The file they are in is 0600: they hold credentials."""
+
+import sqlite3
+
+from synapsed.model.push import PushRecord
+from synapsed.store.database import Database
+
+__all__ = ["PushTable"]
+
+
+class PushTable:
+    """Every method may raise StoreError; what was begun completes though the caller is cancelled."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def put(self, record: PushRecord) -> None:
+        """Add it, or replace the one with its id. The task must be known."""
+        data, active = record.model_dump_json(), record.state == "active"
+
+        def write(connection: sqlite3.Connection) -> None:
+            connection.execute(
+                "INSERT INTO pushes (task_id, id, active, data) VALUES (?, ?, ?, ?) "
+                "ON CONFLICT (task_id, id) DO UPDATE SET active = excluded.active, data = excluded.data",
+                (record.task_id, record.id, active, data),
+            )
+
+        await self._database.write(write)
+
+    async def update(self, record: PushRecord) -> bool:
+        """Replace it; False where it is not there any more."""
+        data, active = record.model_dump_json(), record.state == "active"
+
+        def write(connection: sqlite3.Connection) -> bool:
+            done = connection.execute(
+                "UPDATE pushes SET active = ?, data = ? WHERE task_id = ? AND id = ?",
+                (active, data, record.task_id, record.id),
+            )
+            return done.rowcount > 0
+
+        return await self._database.write(write)
+
+    async def delete(self, task_id: str, push_id: str) -> None:
+        """Nothing happens where there is none."""
+
+        def write(connection: sqlite3.Connection) -> None:
+            connection.execute("DELETE FROM pushes WHERE task_id = ? AND id = ?", (task_id, push_id))
+
+        await self._database.write(write)
+
+    async def of_task(self, task_id: str) -> list[PushRecord]:
+        """In the order in which they were first put."""
+        return await self._select("WHERE task_id = ? ORDER BY seq", task_id)
+
+    async def active(self) -> list[PushRecord]:
+        """Those whose receivers are not told everything yet."""
+        return await self._select("WHERE active = 1 ORDER BY seq")
+
+    async def _select(self, where: str, *values: str) -> list[PushRecord]:
+        return await self._database.read(
+            lambda connection: [
+                PushRecord.model_validate_json(data)
+                for (data,) in connection.execute(f"SELECT data FROM pushes {where}", values)  # noqa: S608 - constants
+            ]
+        )
