@@ -11,7 +11,7 @@ from synapsed.model.agent import Activity, AgentDetail, AgentView, Testimony
 from synapsed.model.events import Event, EventData
 from synapsed.model.facts import ChannelFact, PermissionAsked
 from synapsed.model.records import AgentRecord, Checkpoint, LaunchRecord, TurnRecord
-from synapsed.model.task import Message, Prompt, Task, TaskState
+from synapsed.model.task import Artifact, Message, Prompt, Task, TaskState
 
 __all__ = [
     "AgentLink",
@@ -568,6 +568,11 @@ class Control(Protocol):
     async def cancel(self, task_id: str) -> Task: ...
 
     async def provide_input(self, task_id: str, text: str, prompt_id: str | None = None) -> Task: ...
+
+    async def hand_over(self, task_id: str, artifact: Artifact, *, append: bool, last_chunk: bool) -> Task:
+        """What the agent made in the turn that runs: a new artifact, one in place of another of its id, or with
+        `append` further parts of it. Raises NotWaiting where the agent does not work on the task."""
+        ...
 
     async def answer_agent(self, agent_id: str, text: str, prompt_id: str | None = None) -> None:
         """Answer a prompt outside any task."""

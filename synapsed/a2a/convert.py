@@ -53,8 +53,9 @@ def task_dict(task: Task, *, history_length: int | None = None, artifacts: bool 
     }
     if artifacts and (shown := [artifact for artifact in task.artifacts if not artifact.is_block]):
         document["artifacts"] = [_artifact(artifact) for artifact in shown]
-    if history_length is None or history_length > 0:
-        document["history"] = [_message(task)]
+    if history_length != 0:
+        said = [task.message, *task.exchange]
+        document["history"] = [_message(task, message) for message in said[-(history_length or len(said)) :]]
     own: dict[str, Any] = {"priority": task.priority, **_problem(task.error), **_prompt(task.prompt)}
     if task.exact is not None:
         own["exact"] = task.exact
@@ -117,9 +118,7 @@ def _status(
     return status
 
 
-def _message(task: Task) -> dict[str, Any]:
-    """The message that the task was made of."""
-    message = task.message
+def _message(task: Task, message: Message) -> dict[str, Any]:
     document: dict[str, Any] = {
         "messageId": message.message_id,
         "contextId": task.context_id,

@@ -102,6 +102,11 @@ class Rights:
                 rights=self.standing.value,
             )
 
+    def require_work_on(self, task: Task) -> None:
+        """What is made in a task comes from the agent that works on it."""
+        if not self.person and (self.agent_id is None or self.agent_id != task.agent_id):
+            raise Forbidden("an agent may add only to tasks that it works on", task_id=task.id)
+
     def require_cancel(self, task: Task) -> None:
         """An agent may cancel what it has sent itself."""
         if not self.person and (self.agent_id is None or sender_id_of(task) != self.agent_id):

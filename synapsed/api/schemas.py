@@ -5,9 +5,9 @@ from typing import Annotated, Any
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
 from synapsed.interfaces import SendRequest, StartRequest
-from synapsed.model.task import DataPart, FilePart, Message, TextPart
+from synapsed.model.task import Artifact, DataPart, FilePart, Message, Part, TextPart, new_id
 
-__all__ = ["InputBody", "MessageBody", "SendBody", "ShutdownBody", "StartBody", "StopBody"]
+__all__ = ["ArtifactBody", "InputBody", "MessageBody", "SendBody", "ShutdownBody", "StartBody", "StopBody"]
 
 COLS_MAX = 1000
 ROWS_MAX = 1000
@@ -73,6 +73,29 @@ class MessageBody(_Body):
 
     content: Annotated[str, StringConstraints(min_length=1)]
     priority: _Priority = 1
+
+
+class ArtifactBody(_Body):
+    """What an agent made: `parts` as in a message. With `append` they go behind those of the artifact of this id; not
+    `last_chunk` where more will follow."""
+
+    parts: Annotated[list[Part], Field(min_length=1)]
+    artifact_id: _Id | None = None
+    name: Annotated[str, StringConstraints(min_length=1, max_length=256)] = "output"
+    append: bool = False
+    last_chunk: bool = True
+    metadata: dict[str, Any] | None = None
+
+    def artifact(self) -> Artifact:
+        kinds = {part.type for part in self.parts}
+        kind = kinds.pop() if len(kinds) == 1 else "text"
+        return Artifact(
+            artifact_id=self.artifact_id or new_id(),
+            type=kind,
+            name=self.name,
+            parts=self.parts,
+            metadata=self.metadata,
+        )
 
 
 class InputBody(_Body):

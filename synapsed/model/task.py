@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 __all__ = [
     "ANSWER_ID",
+    "HISTORY_KEPT",
     "INTERRUPTED_STATES",
     "PROGRESS",
     "TERMINAL_STATES",
@@ -42,6 +43,10 @@ PROGRESS = "progress"
 def new_id() -> str:
     """A fresh task, context or message id."""
     return str(uuid4())
+
+
+HISTORY_KEPT = 100
+"""Messages of a task that are kept besides its first: a program may ask in a loop."""
 
 
 class _Model(BaseModel):
@@ -187,7 +192,8 @@ class Task(_Model):
     """A message to an agent and what became of it.
 
     `exact` is None until there is an answer, then False where the answer was read off the screen. Times are RFC 3339
-    in UTC. `priority` is 1 to 5, 4 before 1 in the mailbox; 5 interrupts.
+    in UTC. `priority` is 1 to 5, 4 before 1 in the mailbox; 5 interrupts. `exchange` is what was said after `message`:
+    the program's questions and what they were answered with, the last HISTORY_KEPT of it; a password is not in it.
     """
 
     id: str = Field(default_factory=new_id)
@@ -203,6 +209,7 @@ class Task(_Model):
     error: TaskError | None = None
     exact: bool | None = None
     prompt: Prompt | None = None
+    exchange: list[Message] = []
 
     @property
     def terminal(self) -> bool:

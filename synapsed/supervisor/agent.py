@@ -31,7 +31,7 @@ from synapsed.model.approval import Policy
 from synapsed.model.events import ActivityChanged
 from synapsed.model.facts import PermissionAsked
 from synapsed.model.records import AgentRecord, TurnRecord
-from synapsed.model.task import Prompt, Task, TaskState
+from synapsed.model.task import Artifact, Message, Prompt, Task, TaskState
 from synapsed.profiles import Profile
 from synapsed.supervisor import letters
 from synapsed.supervisor.alerts import Alerts
@@ -291,13 +291,19 @@ class Agent:
         confirmed = await asyncio.shield(outcome)
         return await self._shell.call(lambda: self._canceled(task_id, confirmed))
 
-    async def provide_input(self, task_id: str, text: str, prompt_id: str | None) -> Task:
-        """Raises NotWaiting, PromptChanged, InvalidChoice."""
+    async def hand_over(self, task_id: str, artifact: Artifact, *, append: bool, last_chunk: bool) -> Task:
+        """Raises NotWaiting where the program does not work on the task."""
+        return await self._shell.call(
+            lambda: self.desk.hand_over(task_id, artifact, append=append, last_chunk=last_chunk)
+        )
+
+    async def provide_input(self, task_id: str, answer: Message, text: str, prompt_id: str | None) -> Task:
+        """`text` is what of `answer` is typed. Raises NotWaiting, PromptChanged, InvalidChoice."""
         async with self._answering:
             prompt = await self._shell.call(_sync(lambda: self.desk.asked(task_id)))
             wanted = prompt_id or prompt.prompt_id
             await self._require_link().answer(text, wanted)
-            task = await self._shell.call(lambda: self.desk.answered(task_id, prompt, wanted, text))
+            task = await self._shell.call(lambda: self.desk.answered(task_id, prompt, wanted, answer))
         return task if task is not None else await self._stored(task_id)
 
     async def answer(self, text: str, prompt_id: str | None) -> None:
@@ -311,7 +317,7 @@ class Agent:
             await link.answer(text, wanted)
             task = self.desk.current
             task_id = task.id if task is not None else None
-            await self._shell.call(lambda: self.desk.answered(task_id, prompt, wanted, text))
+            await self._shell.call(lambda: self.desk.answered(task_id, prompt, wanted, Message.of(text)))
 
     async def decide(self, event: str, told: dict[str, Any]) -> dict[str, Any] | None:
         """What the approval policy answers to the program's question; None leaves it to a person."""

@@ -41,7 +41,7 @@ from synapsed.interfaces import (
 from synapsed.model.agent import Activity
 from synapsed.model.events import InputProvided
 from synapsed.model.records import TurnRecord
-from synapsed.model.task import INTERRUPTED_STATES, Artifact, Prompt, Task, TaskState
+from synapsed.model.task import INTERRUPTED_STATES, Artifact, Message, Prompt, Task, TaskState
 from synapsed.profiles import Delivery as DeliverySpec
 from synapsed.profiles import Parsers
 from synapsed.supervisor import letters, turns
@@ -231,15 +231,33 @@ class Desk:
             raise NotWaiting(f"task {task_id} does not wait for input", task=task_id)
         return task.prompt
 
-    async def answered(self, task_id: str | None, prompt: Prompt | None, prompt_id: str, text: str) -> Task | None:
+    async def hand_over(self, task_id: str, artifact: Artifact, *, append: bool, last_chunk: bool) -> Task:
+        """The program made something in this turn. Raises NotWaiting where it does not work on the task."""
+        if (task := self.current) is None or task.id != task_id:
+            raise NotWaiting(f"task {task_id} is not being worked on", task=task_id)
+        commit = turns.handed_over(
+            task, artifact=artifact, append=append, last_chunk=last_chunk, now=self._clock.wall()
+        )
+        return (await self._commit(commit)).task
+
+    async def answered(
+        self, task_id: str | None, prompt: Prompt | None, prompt_id: str, answer: Message
+    ) -> Task | None:
         """An answer was typed: tell so, and go on with the task unless the prompt is still there."""
         secret = prompt is not None and prompt.type == "password"
+        text = answer.text
         told = InputProvided(prompt_id=prompt_id, answer=None if secret else text)
-        task = self.current
         event = NewEvent(self._agent_id, told, task_id)
-        if task is None or task.id != task_id or task.status not in INTERRUPTED_STATES or self._still_asked(prompt_id):
-            await self._store.commit(events=[event])
-            return task if task is not None and task.id == task_id else None
+        task = self.current if self.current is not None and self.current.id == task_id else None
+        if task is None and task_id is not None:
+            task = await self._store.task(task_id)  # its turn ended before the answer was told of
+        if task is not None and prompt is not None and not secret:
+            task = turns.answered(task, prompt=prompt, answer=answer)
+        if task is None or task.status not in INTERRUPTED_STATES or self._still_asked(prompt_id):
+            await self._store.commit(events=[event], tasks=[task] if task is not None else [])
+            if task is not None:
+                self.believe(Commit(task=task))
+            return task
         return (await self._commit(turns.working_again(task, now=self._clock.wall()), event)).task
 
     # --- what the link reports ---

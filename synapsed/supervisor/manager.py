@@ -47,7 +47,7 @@ from synapsed.interfaces import (
 from synapsed.model.agent import AgentDetail, AgentView, ProcessState, Testimony, resolve
 from synapsed.model.events import AgentRemoved
 from synapsed.model.records import AgentRecord, TurnRecord
-from synapsed.model.task import Task, new_id
+from synapsed.model.task import Artifact, Message, Task, new_id
 from synapsed.paths import Paths
 from synapsed.profiles import Profile, ProfileLibrary
 from synapsed.supervisor import environment, letters, turns, views
@@ -420,7 +420,9 @@ class Manager:
     async def send(self, agent_id: str, request: SendRequest) -> Task:
         agent = self._agent(agent_id)
         if request.task_id is not None:
-            return await self._continue(agent, request.task_id, request)
+            task = await self.task(request.task_id, agent.id)  # it waits, and this is the answer to its prompt
+            text = turns.text_of(request.message)
+            return await self._worker(task).provide_input(task.id, request.message, text, None)
         if agent.state in (ProcessState.STOPPED, ProcessState.STOPPING, ProcessState.EXITED):
             name = agent.record.name
             raise NotReady(f"{name} is {agent.state.value}: 'synapsectl restart {name}' starts it", agent=name)
@@ -464,17 +466,17 @@ class Manager:
 
     async def cancel(self, task_id: str) -> Task:
         task = await self.task(task_id)
-        agent = self._agents.get(task.agent_id)
-        if task.terminal or agent is None:
+        if task.terminal or (agent := self._agents.get(task.agent_id)) is None:
             raise TaskNotCancelable(f"task {task.id} is {task.status.value} already", task=task.id)
         return await agent.cancel(task.id)
 
     async def provide_input(self, task_id: str, text: str, prompt_id: str | None = None) -> Task:
         task = await self.task(task_id)
-        agent = self._agents.get(task.agent_id)
-        if task.terminal or agent is None:
-            raise NotWaiting(f"task {task.id} is {task.status.value}, it does not wait for input", task=task.id)
-        return await agent.provide_input(task.id, text, prompt_id)
+        return await self._worker(task).provide_input(task.id, Message.of(text), text, prompt_id)
+
+    async def hand_over(self, task_id: str, artifact: Artifact, *, append: bool, last_chunk: bool) -> Task:
+        task = await self.task(task_id)
+        return await self._worker(task).hand_over(task.id, artifact, append=append, last_chunk=last_chunk)
 
     async def answer_agent(self, agent_id: str, text: str, prompt_id: str | None = None) -> None:
         await self._agent(agent_id).answer(text, prompt_id)
@@ -490,12 +492,11 @@ class Manager:
             raise UnknownAgent(f"no agent {agent_id[:128]!r}", agent=agent_id[:128])
         return agent
 
-    async def _continue(self, agent: Agent, task_id: str, request: SendRequest) -> Task:
-        """A message for a task that waits is the answer to its prompt."""
-        task = await self.task(task_id, agent.id)
-        if task.terminal:
+    def _worker(self, task: Task) -> Agent:
+        """The agent that works on the task, or may. Raises NotWaiting."""
+        if task.terminal or (agent := self._agents.get(task.agent_id)) is None:
             raise NotWaiting(f"task {task.id} is {task.status.value}: send without a task id", task=task.id)
-        return await agent.provide_input(task.id, turns.text_of(request.message), None)
+        return agent
 
     def _add(self, record: AgentRecord, profile: Profile) -> Agent:
         policy = self._roster.config_of(record).restart

@@ -18,6 +18,7 @@ from synapsed.model.events import TaskArtifactAdded, TaskStatusChanged
 from synapsed.model.records import TurnRecord
 from synapsed.model.task import (
     ANSWER_ID,
+    HISTORY_KEPT,
     PROGRESS,
     Artifact,
     DataPart,
@@ -123,6 +124,23 @@ def waiting(task: Task, *, prompt: Prompt, now: float) -> Commit:
     state = TaskState.AUTH_REQUIRED if prompt.type == "login" else TaskState.INPUT_REQUIRED
     task = _changed(task, now, status=state, prompt=prompt)
     return Commit(task=task, events=(_status(task, prompt=prompt),))
+
+
+def answered(task: Task, *, prompt: Prompt, answer: Message) -> Task:
+    """The task with what was asked and answered; neither is told by an event of its own."""
+    question = Message(role="agent", parts=[TextPart(text=prompt.prompt)], message_id=f"{task.id}.{prompt.prompt_id}")
+    return task.model_copy(update={"exchange": [*task.exchange, question, answer][-HISTORY_KEPT:]})
+
+
+def handed_over(task: Task, *, artifact: Artifact, append: bool, last_chunk: bool, now: float) -> Commit:
+    """The program's own word on what it made: a new artifact, one in place of another, or further parts of one."""
+    known = next((each for each in task.artifacts if each.artifact_id == artifact.artifact_id), None)
+    whole = artifact
+    if append and known is not None:
+        whole = known.model_copy(update={"parts": [*known.parts, *artifact.parts]})
+    task = _changed(task, now, artifacts=_with(task.artifacts, whole))
+    told = TaskArtifactAdded(artifact=artifact, append=append and known is not None, last_chunk=last_chunk)
+    return Commit(task=task, events=(_event(task, told),))
 
 
 def working_again(task: Task, *, now: float) -> Commit:

@@ -98,6 +98,11 @@ def test_tasks(rights, agent_id, sender, read, cancel):
     assert _allowed(rights.require_cancel, task) is cancel
 
 
+@pytest.mark.parametrize(("rights", "allowed"), [(PERSON, True), (CLAUDE, True), (CODEX, False), (SOME_AGENT, False)])
+def test_who_adds_to_a_task(rights, allowed):
+    assert _allowed(rights.require_work_on, a_task("claude", "codex")) is allowed
+
+
 @pytest.mark.parametrize(("rights", "allowed"), [(PERSON, True), (CLAUDE, False), (SOME_AGENT, False), (NOBODY, False)])
 def test_a_persons_verbs(rights, allowed):
     assert _allowed(rights.require_person, "stop agents") is allowed

@@ -189,3 +189,26 @@ async def test_a_port_that_is_closed(api: Api):
     api.control.ports.clear()
     async with api.agent.get("/status") as response:  # by the connection that was open
         assert (response.status, response.headers["Connection"]) == (404, "close")
+
+
+async def test_what_an_agent_made_is_handed_over(api: Api):
+    api.control.script = hold
+    api.control.tokens |= {"claude-token": "synapse-claude-8100", "codex-token": "synapse-codex-8120"}
+    _, sent = await api.json(
+        api.agent, "POST", "/tasks/send", json={"message": {"parts": [{"type": "text", "text": "hi"}]}}
+    )
+    path = f"/tasks/{sent['task']['id']}/artifacts"
+    body = {"parts": [{"type": "data", "data": {"a": 1}}], "name": "numbers", "artifact_id": "n"}
+
+    async def give(token: str, given: dict) -> tuple[int, dict]:
+        return await api.json(api.agent, "POST", path, json=given, headers={"Authorization": f"Bearer {token}"})
+
+    status, answer = await give("claude-token", body)
+    assert (status, answer["task"]["artifacts"][0]["name"]) == (200, "numbers")
+    made = api.control.calls[-1][2]
+    assert (made.type, made.artifact_id) == ("data", "n")
+    assert (await give("codex-token", body))[0] == 403
+    for wrong in ({"artifact_id": "answer"}, {"artifact_id": "answer.1"}, {"parts": []}, {"name": ""}):
+        assert (await give("claude-token", body | wrong))[0] == 400
+    await api.control.complete(sent["task"]["id"], "done")
+    assert (await give("claude-token", body))[1]["error"]["code"] == "NOT_WAITING"

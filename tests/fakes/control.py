@@ -33,7 +33,8 @@ from synapsed.model.events import (
     TaskArtifactAdded,
     TaskStatusChanged,
 )
-from synapsed.model.task import Artifact, Prompt, Task, TaskError, TaskState
+from synapsed.model.task import Artifact, Message, Prompt, Task, TaskError, TaskState
+from synapsed.supervisor import turns
 from tests.fakes.store import MemoryEventLog, MemoryStore
 
 __all__ = ["FakeAttachment", "FakeControl", "echo", "hold"]
@@ -284,7 +285,7 @@ class FakeControl:
         self.calls.append(("send", agent_id_, request))
         view = self.view(agent_id_)
         if request.task_id is not None:
-            return await self.provide_input(request.task_id, request.message.text)
+            return await self.provide_input(request.task_id, request.message.text, said=request.message)
         if view.queue >= self.queue_max:
             raise QueueFull(f"{view.name} has {view.queue} messages waiting", retry_after=7)
         self._time += 0.25
@@ -322,7 +323,17 @@ class FakeControl:
             raise TaskNotCancelable(f"task {task.id} is {task.status}", task_id=task.id)
         return await self.change(task.id, TaskState.CANCELED, "canceled")
 
-    async def provide_input(self, task_id: str, text: str, prompt_id: str | None = None) -> Task:
+    async def hand_over(self, task_id: str, artifact: Artifact, *, append: bool, last_chunk: bool) -> Task:
+        task = await self.task(task_id)
+        self.calls.append(("hand_over", task.id, artifact, append, last_chunk))
+        if task.terminal:
+            raise NotWaiting(f"task {task.id} is {task.status}", task_id=task.id)
+        task = task.model_copy(update={"artifacts": [*task.artifacts, artifact]})
+        return await self._put(task, None, [TaskArtifactAdded(artifact=artifact)])
+
+    async def provide_input(
+        self, task_id: str, text: str, prompt_id: str | None = None, said: Message | None = None
+    ) -> Task:
         task = await self.task(task_id)
         self.calls.append(("input", task.id, text, prompt_id))
         if task.status is not TaskState.INPUT_REQUIRED or task.prompt is None:
@@ -331,6 +342,8 @@ class FakeControl:
             raise PromptChanged("another prompt is on the screen", prompt_id=task.prompt.prompt_id)
         data = InputProvided(prompt_id=task.prompt.prompt_id, answer=text)
         await self.tell(task.agent_id, data, task.id)
+        task = turns.answered(task, prompt=task.prompt, answer=said or Message.of(text))
+        await self.store.commit(tasks=[task])
         if self.after_input is not None:
             await self.after_input(self, task)
             return await self.task(task.id)

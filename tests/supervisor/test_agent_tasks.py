@@ -27,8 +27,8 @@ from synapsed.interfaces import (
 from synapsed.model.agent import Activity
 from synapsed.model.events import InputProvided, TaskArtifactAdded, TaskStatusChanged
 from synapsed.model.records import TurnRecord
-from synapsed.model.task import FileContent, FilePart, Message, TaskState, TextPart
-from synapsed.supervisor import letters
+from synapsed.model.task import HISTORY_KEPT, Artifact, FileContent, FilePart, Message, Task, TaskState, TextPart
+from synapsed.supervisor import letters, turns
 from tests.fakes.clock import until
 from tests.supervisor.world import PERMISSION, World
 
@@ -534,6 +534,67 @@ async def test_a_prompt_that_stays_on_the_screen_is_still_asked(world: World) ->
     assert task.status is TaskState.INPUT_REQUIRED
 
 
+async def test_what_was_asked_and_answered_is_kept_in_its_order(world: World) -> None:
+    task = await asking(world)
+
+    async def answer(text: str, prompt_id: str | None) -> None:
+        world.link.observe_as(Activity.BUSY)
+
+    world.link.answer = answer
+    await world.send(AGENT, "1", task_id=task.id)
+    world.link.observe_as(Activity.WAITING, prompt=PERMISSION.model_copy(update={"prompt_id": "p2"}))
+    await world.task_is(task.id, TaskState.INPUT_REQUIRED)
+
+    async def answer_and_end(text: str, prompt_id: str | None) -> None:
+        world.link.observe_as(Activity.BUSY)
+        world.link.end("done")
+        await world.task_is(task.id, TaskState.COMPLETED)
+
+    world.link.answer = answer_and_end
+    await world.manager.provide_input(task.id, "2")
+    done = await world.store.task(task.id)
+    assert [(said.role, said.text) for said in done.exchange] == [
+        ("agent", PERMISSION.prompt),
+        ("user", "1"),
+        ("agent", PERMISSION.prompt),
+        ("user", "2"),
+    ]
+    assert done.status is TaskState.COMPLETED
+
+
+async def test_the_exchange_of_a_task_is_bounded() -> None:
+    task = Task(agent_id="a", message=Message.of("hi"), created_at="t", updated_at="t")
+    for number in range(HISTORY_KEPT):
+        task = turns.answered(task, prompt=PERMISSION, answer=Message.of(str(number)))
+    assert len(task.exchange) == HISTORY_KEPT
+    assert task.exchange[-1].text == str(HISTORY_KEPT - 1)
+
+
+async def test_what_an_agent_hands_over_stands_beside_its_answer(world: World) -> None:
+    await world.start()
+    task = await world.send(AGENT)
+    other = await world.send(AGENT)
+    await world.delivered()
+    world.link.submit()
+
+    async def made(text: str, *, append: bool) -> Task:
+        part = Artifact(artifact_id="file", parts=[TextPart(text=text)])
+        return await world.manager.hand_over(task.id, part, append=append, last_chunk=append)
+
+    await made("a", append=True)
+    await made("b", append=False)
+    await made("c", append=True)
+    with pytest.raises(NotWaiting):
+        await world.manager.hand_over(other.id, Artifact.answer("x"), append=False, last_chunk=True)
+    world.link.end("done")
+    done = await world.task_is(task.id, TaskState.COMPLETED)
+    assert [(each.artifact_id, each.text) for each in done.artifacts] == [("file", "bc"), ("answer", "done")]
+    told = world.told(TaskArtifactAdded, lambda d: (d.artifact.artifact_id, d.artifact.text, d.append, d.last_chunk))
+    assert told[:3] == [("file", "a", False, True), ("file", "b", False, False), ("file", "c", True, True)]
+    with pytest.raises(NotWaiting):
+        await made("d", append=False)
+
+
 async def test_a_person_answers_in_the_terminal(world: World) -> None:
     task = await asking(world)
     world.link.observe_as(Activity.BUSY)
@@ -580,6 +641,7 @@ async def test_a_login_needs_authentication_and_a_password_is_not_kept(world: Wo
     await world.task_is(task.id, TaskState.INPUT_REQUIRED)
     await world.manager.provide_input(task.id, "hunter2")
     assert world.told(InputProvided, lambda d: d.answer) == [None]
+    assert (await world.store.task(task.id)).exchange == []
 
 
 async def test_a_prompt_outside_any_task(world: World) -> None:

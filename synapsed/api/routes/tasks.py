@@ -9,14 +9,22 @@ from synapsed.api.context import CONTEXT, agent_id_of, rights_of, task_of
 from synapsed.api.describe import Answer, Streamed, describe
 from synapsed.api.query import CURSOR, Integer, Text, Words
 from synapsed.api.rights import Rights
-from synapsed.api.schemas import InputBody, SendBody
+from synapsed.api.schemas import ArtifactBody, InputBody, SendBody
 from synapsed.api.sending import SEND_ERRORS, send
 from synapsed.api.sse import cursor_of, serve
 from synapsed.api.taskstream import frames_until_end
-from synapsed.errors import InvalidChoice, NotReady, NotWaiting, PromptChanged, QueueFull, TaskNotCancelable
+from synapsed.errors import (
+    InvalidChoice,
+    InvalidRequest,
+    NotReady,
+    NotWaiting,
+    PromptChanged,
+    QueueFull,
+    TaskNotCancelable,
+)
 from synapsed.interfaces import Control, TaskFilter
 from synapsed.model.sender import sender_id_of
-from synapsed.model.task import Task, TaskState
+from synapsed.model.task import ANSWER_ID, Task, TaskState
 
 __all__ = ["FILTERS", "TASK", "list_tasks", "provide_input", "routes", "task_response"]
 
@@ -41,6 +49,7 @@ def routes(prefix: str) -> list[web.RouteDef]:
         web.get(f"{prefix}/tasks/{{task}}/subscribe", subscribe),
         web.post(f"{prefix}/tasks/{{task}}/cancel", cancel),
         web.post(f"{prefix}/tasks/{{task}}/input", provide_input),
+        web.post(f"{prefix}/tasks/{{task}}/artifacts", hand_over),
     ]
 
 
@@ -121,6 +130,19 @@ async def cancel(request: web.Request) -> web.Response:
     task = await task_of(request)
     rights_of(request).require_cancel(task)
     return task_response(await request.app[CONTEXT].control.cancel(task.id))
+
+
+@describe("Hand over what was made in a task", TASK, body=ArtifactBody, errors=(NotWaiting,))
+async def hand_over(request: web.Request) -> web.Response:
+    """For the agent that works on the task: it is an artifact beside the answer."""
+    body = await read_model(request, ArtifactBody)
+    task = await task_of(request)
+    rights_of(request).require_work_on(task)
+    made = body.artifact()
+    if made.artifact_id == ANSWER_ID or made.is_block:
+        raise InvalidRequest(f"artifact_id: {made.artifact_id!r} is the answer's", field="artifact_id")
+    control = request.app[CONTEXT].control
+    return task_response(await control.hand_over(task.id, made, append=body.append, last_chunk=body.last_chunk))
 
 
 @describe(

@@ -1,0 +1,25 @@
+"""A daemon with the scripted agent, at a port of its own."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.support.daemon import ANY_PORTS, Daemon
+
+__all__ = ["kit_agent"]
+
+HERE = Path(__file__).parent
+
+
+@contextmanager
+def kit_agent(home: Path, *, config: str = ANY_PORTS) -> Iterator[tuple[Daemon, str]]:
+    """The daemon and the agent's endpoint, once it is ready."""
+    daemon = Daemon(home, config=config)
+    profiles = daemon.config_file.parent / "profiles"
+    profiles.mkdir(exist_ok=True)
+    (profiles / "kit.toml").write_text((HERE / "kit.toml").read_text().replace("SCRIPT", str(HERE / "agent.py")))
+    daemon.start()
+    try:
+        yield daemon, str(daemon.start_agent(profile="kit")["endpoint"])
+    finally:
+        daemon.end()

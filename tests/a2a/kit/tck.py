@@ -1,0 +1,92 @@
+"""Runs A2A's compatibility kit, from a checkout of it, against a daemon with the scripted agent; tells what came of it.
+
+    python -m tests.a2a.kit.tck PATH [--python PYTHON] [pytest arguments]
+
+`PATH` is a checkout of a2aproject/a2a-tck, branch 1.0-dev; `PYTHON` an interpreter that has what the kit needs (see its
+pyproject.toml), default this one. Exits 1 if a test failed that is not in CONTRADICTIONS.
+"""
+
+import argparse
+import subprocess
+import sys
+import tempfile
+import xml.etree.ElementTree as ET
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.a2a.kit.house import kit_agent
+
+CONTRADICTIONS = {
+    "test_agent_card_validates_against_schema": "5.7: unrecognized fields are to be ignored; the card has the seeds' "
+    "`extensions` and the fields of 0.3 (A.2.2) besides those of 1.0",
+    "test_returns_message_with_text_part": "3.1.1: an agent may return a Message, or a Task; these return tasks",
+    "test_error_uses_aip193_format": "11.1, 11.6: application/a2a+json is what answers should have, errors too",
+    "test_error_content_type": "11.1, 11.6: application/a2a+json is what answers should have, errors too",
+}
+"""Tests that want what the specification (1.0.1) does not, by a part of their name, and its section."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    name: str
+    outcome: str
+    """passed, failed, skipped or xfailed."""
+    why: str = ""
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("path", type=Path)
+    parser.add_argument("--python", default=sys.executable)
+    known, more = parser.parse_known_args()
+    with tempfile.TemporaryDirectory(prefix="tck-") as home:
+        report = Path(home) / "junit.xml"
+        with kit_agent(Path(home) / "synapsed") as (_, endpoint):
+            command = [known.python, "-m", "pytest", "tests/compatibility/", f"--sut-host={endpoint}", "-q"]
+            command += [
+                "--tb=short",
+                "-p",
+                "no:cacheprovider",
+                "-o",
+                f"cache_dir={home}",
+                f"--junitxml={report}",
+                *more,
+            ]
+            subprocess.run(command, cwd=known.path, check=False)
+        cases = list(read(report))
+    return tell(cases)
+
+
+def read(report: Path) -> Iterator[Case]:
+    for case in ET.parse(report).iter("testcase"):
+        name = f"{case.get('classname', '').rpartition('.')[2]}::{case.get('name')}"
+        skipped, failed = case.find("skipped"), case.find("failure")
+        failed = case.find("error") if failed is None else failed
+        if failed is not None:
+            yield Case(name, "failed", failed.get("message", ""))
+        elif skipped is not None:
+            expected = skipped.get("type") == "pytest.xfail"
+            yield Case(name, "xfailed" if expected else "skipped", skipped.get("message", ""))
+        else:
+            yield Case(name, "passed")
+
+
+def tell(cases: list[Case]) -> int:
+    counts = Counter(case.outcome for case in cases)
+    print(f"\n{len(cases)} tests: {', '.join(f'{number} {outcome}' for outcome, number in sorted(counts.items()))}")
+    unexplained = 0
+    for case in cases:
+        if case.outcome in ("failed", "xfailed"):
+            section = next((text for part, text in CONTRADICTIONS.items() if part in case.name), None)
+            unexplained += section is None and case.outcome == "failed"
+            print(f"{case.outcome}: {case.name}: {section or case.why[:300]}")
+    reasons = Counter(case.why.partition("\n")[0] for case in cases if case.outcome == "skipped")
+    for reason, number in reasons.most_common():
+        print(f"{number} skipped: {reason[:200]}")
+    return 1 if unexplained else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
