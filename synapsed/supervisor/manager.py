@@ -22,14 +22,12 @@ from synapsed.channels.past import find_conversations
 from synapsed.clock import Clock, iso
 from synapsed.config import AgentConfig, Config, load_config, save_agent
 from synapsed.errors import (
-    AmbiguousAddress,
     ConversationTaken,
     InvalidRequest,
     NotReady,
     NotWaiting,
     SynapsedError,
     TaskNotCancelable,
-    TaskNotFound,
     UnknownAgent,
     UnknownProfile,
 )
@@ -55,6 +53,7 @@ from synapsed.supervisor.agent import Agent
 from synapsed.supervisor.ancestry import Root, owner_of
 from synapsed.supervisor.envfile import with_env_file
 from synapsed.supervisor.links import LaunchPlan, LinkFactory, Timer, Timers
+from synapsed.supervisor.lookup import find_task
 from synapsed.supervisor.mentions import LocalDirectory, MentioningAttachment
 from synapsed.supervisor.order import StartOrder, each
 from synapsed.supervisor.ports import announceable
@@ -73,9 +72,6 @@ REGISTRY_SWEEP_S = 5.0
 """Least pause between two looks for stale registry entries."""
 
 LINUX = sys.platform == "linux"
-
-TASK_PREFIX_MIN = 8
-"""Characters of a task's id that are enough to name it."""
 
 log = structlog.stdlib.get_logger("synapsed.manager")
 
@@ -421,8 +417,8 @@ class Manager:
         agent = self._agent(agent_id)
         if request.task_id is not None:
             task = await self.task(request.task_id, agent.id)  # it waits, and this is the answer to its prompt
-            text = turns.text_of(request.message)
-            return await self._worker(task).provide_input(task.id, request.message, text, None)
+            worker = self._worker(task)
+            return await worker.provide_input(task.id, request.message, turns.text_of(request.message), None)
         if agent.state in (ProcessState.STOPPED, ProcessState.STOPPING, ProcessState.EXITED):
             name = agent.record.name
             raise NotReady(f"{name} is {agent.state.value}: 'synapsectl restart {name}' starts it", agent=name)
@@ -452,14 +448,7 @@ class Manager:
         return await self._agent(agent_id).interrupt()
 
     async def task(self, task_id: str, agent_id: str | None = None) -> Task:
-        if (task := await self._store.task(task_id)) is None and len(task_id) >= TASK_PREFIX_MIN:
-            found = await self._store.find_tasks(task_id, 10)
-            if len(found) > 1:
-                raise AmbiguousAddress(f"{task_id!r} could be {', '.join(found)}", candidates=found)
-            task = await self._store.task(found[0]) if found else None
-        if task is None or agent_id not in (None, task.agent_id):
-            raise TaskNotFound(f"no task {task_id[:64]!r}; 'synapsectl tasks' lists them", task=task_id[:64])
-        return task
+        return await find_task(self._store, task_id, agent_id)
 
     async def tasks(self, which: TaskFilter) -> tuple[list[Task], int]:
         return await self._store.tasks(which)
