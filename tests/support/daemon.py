@@ -86,8 +86,8 @@ class Daemon:
     environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
     config: str = NO_PORTS
     process: subprocess.Popen[bytes] | None = None
-    module: str = "synapsed"
-    """What is run as the daemon."""
+    source: Path | None = None
+    """The folder with the package that is run as the daemon; None: that of the tests."""
 
     def __post_init__(self) -> None:
         self.config_file.parent.mkdir(parents=True, exist_ok=True)
@@ -99,7 +99,9 @@ class Daemon:
 
     @property
     def env(self) -> dict[str, str]:
-        base = {k: v for k, v in self.environ.items() if not k.startswith(("SYNAPSE", "XDG_"))}
+        # Compiled modules are kept, as an installed package has them: half of a daemon's start otherwise.
+        kept_out = ("SYNAPSE", "XDG_", "PYTHONDONTWRITEBYTECODE")
+        base = {k: v for k, v in self.environ.items() if not k.startswith(kept_out)}
         return {**base, "SYNAPSED_HOME": str(self.home), "SYNAPSED_A2A_HOME": str(self.home / "a2a")}
 
     @property
@@ -123,8 +125,9 @@ class Daemon:
         """`synapsed run`, which may be refused; it writes to the log."""
         with (self.home / "daemon.log").open("ab") as log:
             return subprocess.Popen(
-                [sys.executable, "-m", self.module, "run", *arguments],
+                [sys.executable, "-m", "synapsed", "run", *arguments],
                 env=self.env,
+                cwd=self.source,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
