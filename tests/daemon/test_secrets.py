@@ -1,12 +1,15 @@
-"""A password that a person gives to an agent's program is nowhere but in the program."""
+"""Secrets in environments, configuration, dialogs and tokens: nothing that is written or told has one."""
 
 import contextlib
 import json
+import os
+import sqlite3
 from collections.abc import Iterator
 from http.client import HTTPException
 from pathlib import Path
 from threading import Thread
 
+import psutil
 import pytest
 
 from tests.support.daemon import ANY_PORTS, Daemon, eventually
@@ -52,3 +55,90 @@ def test_a_password_is_neither_kept_nor_told(daemon: Daemon, way: str) -> None:
     written = [path for path in daemon.home.rglob("*") if path.is_file()]
     assert any(path.name == "synapsed.db" for path in written)
     assert not [str(path) for path in written if SECRET.encode() in path.read_bytes()]
+
+
+def test_no_secret_is_in_anything_that_is_written(tmp_path: Path) -> None:
+    """A life with all that is logged in it: starts, turns, a crash, a refusal, reloads, a kill of the daemon."""
+    secrets = {name: f"hush-{name}-4711" for name in ("daemon", "shell", "option", "configured", "file", "changed")}
+    config = (
+        f'{ANY_PORTS}[agents.dummy]\nautostart = true\nenv_file = "secrets.env"\n'
+        'restart = {policy = "always", initial = 0.05}\nenv = {MY_PIN = "%s"}\n'
+    )
+    daemon = Daemon(
+        tmp_path, environ={**os.environ, "OWN_KEY": secrets["daemon"]}, config=config % secrets["configured"]
+    )
+    (tmp_path / "config" / "secrets.env").write_text(f"FILE_KEY={secrets['file']}\n")
+    told: list[str] = []
+    daemon.start("--log-level", "debug", "--log-file")
+    try:
+        first = daemon.ready()
+        shell = {"SHELL_KEY": secrets["shell"]}
+        for command in (
+            ("start", "dummy", "--name", "second", "--cwd", "/", "--env", f"OPTION_KEY={secrets['option']}"),
+            ("start", "generic", "--name", "absent", "--cwd", "/", "--", "no-such-program"),
+            ("send", "second", "--wait", "hello"),
+            ("kill", "dummy"),
+        ):
+            done = daemon.ctl(*command, env=shell)
+            told += [done.out, done.err]
+        environ = Path(f"/proc/{daemon.agent('second')['pid']}/environ").read_text()
+        assert all(secrets[name] in environ for name in ("shell", "option")), "the program has them"
+        secrets["agent token"] = environ.partition("SYNAPSE_AGENT_TOKEN=")[2].partition("\0")[0]
+        secrets["token"] = (tmp_path / "state" / "token").read_text().strip()
+        assert all(secrets.values())
+        again = eventually(lambda: (new := daemon.ready()["pid"]) != first["pid"] and new, "it was started again")
+        assert secrets["file"] in Path(f"/proc/{again}/environ").read_text()
+        _ask_a_password(daemon, "second")
+        secrets["password"] = SECRET
+        daemon.kill9()
+        daemon.start("--log-level", "debug", "--log-file")
+        daemon.ready("second")
+        daemon.config_file.write_text(config % secrets["changed"])
+        told += [daemon.ctl("reload", "--dry-run").out, daemon.ctl("reload").out]
+        daemon.config_file.write_text(config % secrets["changed"] + 'env = "hush-daemon-4711"\n')
+        told.append(daemon.ctl("reload").err)
+        for command in (
+            ("list", "--json"),
+            ("status", "second", "--json"),
+            ("doctor",),
+            ("logs", "second"),
+            ("tasks",),
+        ):
+            done = daemon.ctl(*command, env=shell)
+            told += [done.out, done.err]
+        told += [daemon.get(path).body.decode() for path in ("/control/status", "/agents/second/status?detail=1")]
+        keepers = [psutil.Process(agent["pid"]).ppid() for agent in daemon.get("/agents").json if agent["pid"]]
+        told += [" ".join(psutil.Process(pid).cmdline()) for pid in (daemon.pid, *keepers)]
+    finally:
+        daemon.end()
+    assert not [(name, text) for text in told for name, secret in secrets.items() if secret in text]
+    logs = [tmp_path / "state" / "logs" / "synapsed.log", *tmp_path.glob("state/agents/*/agent.log")]
+    assert len(logs) > 2
+    assert all(b"process" in path.read_bytes() for path in logs), "the logs have something in them"
+    # What belongs to the person, the token's own file, and the one place that a program is started anew from.
+    kept = {daemon.config_file, tmp_path / "config" / "secrets.env", tmp_path / "state" / "token"}
+    database = tmp_path / "state" / "synapsed.db"
+    for path in (path for path in tmp_path.rglob("*") if path.is_file() and path not in kept):
+        found = [name for name, secret in secrets.items() if secret.encode() in path.read_bytes()]
+        assert found == [] or path == database, (path, found)
+    environments = {("agents", name) for name in secrets if name not in ("password", "token", "agent token")}
+    assert _in_database(database, secrets) <= environments
+    assert all(path.stat().st_mode & 0o077 == 0 for path in (database, tmp_path / "state" / "token"))
+
+
+def _ask_a_password(daemon: Daemon, agent: str) -> None:
+    task = daemon.send("ask password", agent)
+    assert daemon.task_in(task, "input_required", "completed", "failed")["prompt"]["type"] == "password"
+    assert daemon.ctl("input", task, "-", stdin=SECRET + "\n").code == 0
+    assert daemon.ended(task)["status"] == "completed"
+
+
+def _in_database(path: Path, secrets: dict[str, str]) -> set[tuple[str, str]]:
+    """(table, which secret) of every row that has one."""
+    connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
+    try:
+        tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")]
+        rows = [(table, repr(row)) for table in tables for row in connection.execute(f"SELECT * FROM {table}")]
+    finally:
+        connection.close()
+    return {(table, name) for table, row in rows for name, secret in secrets.items() if secret in row}

@@ -8,6 +8,7 @@ is due, in order. So no test sleeps, and an hour of backoff takes no time. Callb
 import asyncio
 import heapq
 import itertools
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +16,12 @@ __all__ = ["FakeClock", "FakeTimer", "until"]
 
 TURNS = 2000
 """Turns of the event loop that anything without real I/O is done in, many times over."""
+
+PATIENCE_S = 60.0
+"""For what is done in a thread: files, a subprocess. Far more than it takes on a busy machine."""
+
+POLL_S = 0.002
+"""Between two looks at that: the loop has nothing else to do."""
 
 
 class FakeTimer:
@@ -69,9 +76,14 @@ class FakeClock:
 
 
 async def until(condition: Callable[[], Any], what: str = "") -> None:
-    """Let the other tasks run until `condition()`; fails when they have come to rest without it."""
+    """Let the other tasks, and threads, run until `condition()`; fails when they have come to rest without it."""
     for _ in range(TURNS):
         if condition():
             return
         await asyncio.sleep(0)
+    deadline = time.monotonic() + PATIENCE_S
+    while time.monotonic() < deadline:
+        if condition():
+            return
+        await asyncio.sleep(POLL_S)
     raise AssertionError(f"never came true: {what or condition}")

@@ -372,6 +372,8 @@ async def test_a_large_paste_into_a_program_that_does_not_read_is_bounded(lab: L
         await paste
     assert caught.value.reason == "discarded"
     assert 0 < caught.value.details["written"] < 3_000_000
+    outcomes = await asyncio.gather(*others, return_exceptions=True)
+    assert {outcome.reason for outcome in outcomes if isinstance(outcome, KeeperRefused)} == {"busy", "discarded"}
 
 
 async def test_a_large_paste_arrives_whole(lab: Lab) -> None:
