@@ -1,4 +1,4 @@
-"""Logging: one line of JSON per event on standard error or in a rotating file, secrets masked.
+"""Logging: one line of JSON per event on standard error or in a rotating file, or the journal's fields; secrets masked.
 
 Everything goes through the standard library's loggers, so that what libraries say comes out in the same form. On a
 terminal the lines are for people.
@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import structlog
+
+from synapsed.journal import JournalHandler, is_journal
 
 __all__ = ["MASK", "configure", "mask", "masked"]
 
@@ -48,14 +50,17 @@ _TEXT_MAX = 10_000
 
 
 def configure(level: str = "info", *, file: Path | None = None, agents: Path | None = None) -> None:
-    """Send all logging to `file` (0600, rotated), or to standard error where that is None; and what concerns one agent
-    (`agent_id`) also to `agent.log` in its directory below `agents`, if that is there."""
+    """Send all logging to `file` (0600, rotated), or where that is None to standard error, to the journal directly if
+    that is what it is; and what concerns one agent (`agent_id`) also to `agent.log` in its directory below `agents`, if
+    that is there."""
     handler: logging.Handler
-    if file is None:
-        handler = logging.StreamHandler(sys.stderr)
-    else:
+    if file is not None:
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         handler = _PrivateFile(file, maxBytes=FILE_BYTES, backupCount=FILES, encoding="utf-8")
+    elif is_journal(os.environ):
+        handler = JournalHandler()
+    else:
+        handler = logging.StreamHandler(sys.stderr)
     shared: list[structlog.typing.Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_logger_name,

@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from tests.service.house import AGENT, House
-from tests.support.daemon import eventually
+from tests.support.daemon import PATIENCE_S, eventually
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -151,21 +151,33 @@ def test_who_needs_a_daemon_starts_the_service(house: House) -> None:
 
 
 class Knocker(threading.Thread):
-    """Asks for the health of the daemon, over and over, on a connection of its own each time."""
+    """Asks for the health of the daemon, over and over, on a connection of its own each time: through the control
+    socket, or through `port`."""
 
-    def __init__(self, house: House) -> None:
+    def __init__(self, house: House, port: int | None = None) -> None:
         super().__init__()
         self.house = house
+        self.port = port
         self.done = threading.Event()
         self.answered = 0
         self.cut = 0
         """Connections that died with the daemon that had accepted them."""
         self.refused: list[OSError] = []
 
+    def ask(self) -> int:
+        if self.port is None:
+            return self.house.daemon.get("/healthz").status
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_S)
+        try:
+            connection.request("GET", "/healthz")
+            return connection.getresponse().status
+        finally:
+            connection.close()
+
     def run(self) -> None:
         while not self.done.is_set():
             try:
-                assert self.house.daemon.get("/healthz").status == 200
+                assert self.ask() == 200
                 self.answered += 1
             except (ConnectionRefusedError, FileNotFoundError) as error:
                 self.refused.append(error)
@@ -173,17 +185,28 @@ class Knocker(threading.Thread):
                 self.cut += 1
 
 
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        return int(probe.getsockname()[1])
+
+
 def test_ten_kills_refuse_no_connection(house: House) -> None:
+    port = free_port()
+    house.daemon.config_file.write_text(f'[api]\nlisten = "127.0.0.1:{port}"\nagent_ports = false\n')
     house.up()
     pid = house.daemon.start_agent()["pid"]
-    knockers = [Knocker(house) for _ in range(2)]
+    knockers = [Knocker(house, where) for where in (None, None, port)]
     for knocker in knockers:
         knocker.start()
+
+    def answer_after(before: list[int]) -> bool:
+        return all(knocker.answered > count + 1 for knocker, count in zip(knockers, before, strict=True))
+
     try:
         for _ in range(10):
-            answered = knockers[0].answered
+            answered = [knocker.answered for knocker in knockers]
             house.kill9()
-            eventually(lambda before=answered: knockers[0].answered > before + 1, "answers go on")
+            eventually(lambda before=answered: answer_after(before), "answers go on")
     finally:
         for knocker in knockers:
             knocker.done.set()
@@ -299,8 +322,7 @@ def test_install_again_changes_nothing_and_uninstall_leaves_nothing(house: House
 
 def test_a_changed_configuration_changes_the_units(house: House) -> None:
     before = house.up()
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        listen = f"127.0.0.1:{probe.getsockname()[1]}"
+    listen = f"127.0.0.1:{free_port()}"
     house.daemon.config_file.write_text(f'[api]\nlisten = "{listen}"\nagent_ports = false\n')
     done = house.install()
     assert f"+ListenStream={listen}" in done.out
