@@ -32,8 +32,9 @@ lint: $(STAMP) ## format, lint, types, import contracts
 	$(PY) -m mypy
 	.venv/bin/lint-imports --no-cache
 
-clis: $(STAMP) ## install the pinned agent programs from npm into the cache
+clis: $(STAMP) ## install the pinned agent programs and A2A clients from npm into the cache
 	@$(PY) -m tests.real.programs install
+	@$(PY) -m tests.clients.programs install
 
 test-real: $(STAMP) clis ## everything on the real agent programs
 	@$(PY) -m tests.real.run

@@ -4,6 +4,7 @@ Whether a request speaks 1.0 or 0.3, `A2A-Version` says and nothing else (3.6.2)
 """
 
 from collections.abc import AsyncGenerator, Iterable
+from http import HTTPStatus
 from typing import Any, Final
 
 import structlog
@@ -22,7 +23,7 @@ from synapsed.a2a.methods import Method
 from synapsed.a2a.operations import Caller
 from synapsed.a2a.params import parse
 from synapsed.a2a.replies import Reply, Stream
-from synapsed.a2a.v03 import METHODS_03, Dialect03
+from synapsed.a2a.v03 import METHODS_03, STREAMING_03, Dialect03
 from synapsed.a2a.version import V03, V10, require_version
 from synapsed.errors import HTTP_STATUS, Forbidden, SynapsedError, Unauthorized
 
@@ -45,19 +46,23 @@ class JsonRpc:
     async def handle(self, agent_id: str, caller: Caller, body: Any, version: str | None) -> Reply | Stream:
         """Answer one request, which is any JSON value. `version` is what the client said (3.6): none means 0.3."""
         request_id: RequestId = None
+        streams = False
         try:
             request_id = _request_id(body)
             name, params = _envelope(body)
             if require_version(version, V10, V03) == V03:
+                streams = name in STREAMING_03
                 answer = await self._v03.answer(agent_id, caller, name, params)
             else:
-                _require_id(body)  # the kit of 0.3 sends requests without one
+                _require_10(body)
                 answer = await self._answer(agent_id, caller, name, params)
             if isinstance(answer, AsyncGenerator):
                 return Stream(_envelopes(request_id, answer))
             return Reply(_result(request_id, answer))
         except (A2aError, SynapsedError) as error:
-            return _refusal(request_id, error)
+            reply = _refusal(request_id, error)
+            # A client of 0.3 that asked for a stream takes nothing else, a refusal neither.
+            return Stream(_only(reply.body)) if streams and reply.status == HTTPStatus.OK else reply
         except Exception:  # noqa: BLE001 - the boundary of a protocol with a shape of its own for what nobody foresaw
             return Reply(_internal(request_id))
 
@@ -91,6 +96,7 @@ def _request_id(body: Any) -> RequestId:
 
 
 def _envelope(body: Any) -> tuple[str, dict[str, Any]]:
+    """Method and parameters; the method is empty where it is no string."""
     if not isinstance(body, dict):
         what = "batches are not part of A2A" if isinstance(body, list) else "a request is a JSON object"
         raise A2aError(INVALID_REQUEST, what)
@@ -99,17 +105,25 @@ def _envelope(body: Any) -> tuple[str, dict[str, Any]]:
     if isinstance(body.get("id"), bool | dict | list):
         raise A2aError(INVALID_REQUEST, "id: must be a string, a number or null")
     method = body.get("method")
-    if not isinstance(method, str) or not method:
-        raise A2aError(INVALID_REQUEST, "method: must be a string")
+    if not method:
+        raise A2aError(INVALID_REQUEST, "method: is required")
     params = body.get("params", {})
     if not isinstance(params, dict):
         raise invalid_params("params", "must be an object")
-    return method, params
+    return method if isinstance(method, str) else "", params
 
 
-def _require_id(body: dict[str, Any]) -> None:
+def _require_10(body: dict[str, Any]) -> None:
+    """What JSON-RPC wants, and the kit of 0.3 does not: it sends requests without an id, and objects as methods, and
+    looks for what else is wrong with them."""
     if "id" not in body:
         raise A2aError(INVALID_REQUEST, "id: is required; A2A has no notifications")
+    if not isinstance(body["method"], str):
+        raise A2aError(INVALID_REQUEST, "method: must be a string")
+
+
+async def _only(body: dict[str, Any]) -> AsyncGenerator[dict[str, Any]]:
+    yield body
 
 
 async def _envelopes(request_id: RequestId, results: AsyncGenerator[dict[str, Any]]) -> AsyncGenerator[dict[str, Any]]:

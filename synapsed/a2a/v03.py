@@ -24,7 +24,7 @@ from synapsed.a2a.errors import METHOD_NOT_FOUND, TASK_NOT_FOUND, A2aError, inva
 from synapsed.a2a.methods import Method
 from synapsed.a2a.operations import Caller
 
-__all__ = ["METHODS_03", "Dialect03"]
+__all__ = ["METHODS_03", "STREAMING_03", "Dialect03"]
 
 type Json = dict[str, Any]
 
@@ -95,6 +95,7 @@ _ROWS: Final = {
     ),
 }
 METHODS_03: Final = frozenset(_ROWS)
+STREAMING_03: Final = frozenset({"message/stream", "tasks/resubscribe"})
 
 
 class Dialect03:

@@ -126,7 +126,11 @@ _CONFIRM = (
     (re.compile(r"\b(?:continue|proceed)\s*[?？]\s*$", re.IGNORECASE), ("y", "n")),
 )
 _SELECT = re.compile(r"\[(?P<choices>\w{1,16}(?:/\w{1,16})+)\]\s*[:?？]?\s*$")
-_PASSWORD = re.compile(r"(?:pass(?:word|phrase|code)|パスワード|暗証番号)[^:：]{0,60}[:：]\s*$", re.IGNORECASE)
+_PASSWORD = re.compile(
+    r"(?:pass(?:word|phrase|code)|\b(?:secret|token|api[ _-]?key)|パスワード|暗証番号)[^:：]{0,60}[:：]\s*$",
+    re.IGNORECASE,
+)
+_TEXT = re.compile(r"(?:\benter\s+[\w\s'-]{1,60}|\b(?:input|name|value))[:：]\s*$", re.IGNORECASE)
 _MENU = re.compile(r"^\s*[\(\[]?(?P<key>\d{1,2})[\)\].:]\s+(?P<label>\S.*)$")
 _MENU_ASK = re.compile(r"(?:choice|choose|select|option|number|選択|番号)[^\n]{0,40}[:：?？>]\s*$", re.IGNORECASE)
 MENU_ROWS_MAX = 20
@@ -149,7 +153,7 @@ def _generic(screen: ScreenSnapshot) -> Asked | None:
         return _asked("password", line, [], None)
     if _MENU_ASK.search(line) and len(menu := _menu(screen, row)) > 1:
         return _asked("selection", line, menu, None)
-    return None
+    return _asked("text", line, [], None) if _TEXT.search(line) else None
 
 
 def _menu(screen: ScreenSnapshot, row: int) -> list[PromptOption]:

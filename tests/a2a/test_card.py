@@ -8,7 +8,7 @@ from synapsed.a2a.card import agent_card
 from tests.api.serving import Api
 from tests.fakes.control import FakeControl
 
-WELL_KNOWN = ("/.well-known/agent-card.json", "/.well-known/agent.json")
+WELL_KNOWN = ("/.well-known/agent-card.json", "/.well-known/agent.json", "/a2a")
 
 
 async def test_it_is_what_the_sdk_wants(api: Api):

@@ -32,9 +32,15 @@ VERSIONS = pytest.mark.parametrize("headers", [{}, {"A2A-Version": "0.3"}], ids=
 
 async def call(api: Api, method: str, headers: dict[str, str] | None = None, **params) -> dict:
     body = {"jsonrpc": "2.0", "id": 7, "method": method, "params": params}
+    streams = method in {"message/stream", "tasks/resubscribe"}
     async with api.agent.post("/a2a", json=body, headers=headers or {}) as response:
-        assert (response.status, response.content_type) == (200, "application/json")
-        answer = await response.json()
+        assert response.status == 200
+        assert response.content_type == ("text/event-stream" if streams else "application/json")
+        if streams:
+            (event,) = await sse_events(response)
+            answer = json.loads(event["data"])
+        else:
+            answer = await response.json()
     assert (answer["jsonrpc"], answer["id"]) == ("2.0", 7)
     return answer
 
@@ -152,8 +158,8 @@ async def test_a_task_that_is_over(api: Api):
     assert (await call(api, "tasks/resubscribe", id=task["id"]))["error"]["code"] == -32004
 
 
-async def test_requests_without_an_id_are_answered(api: Api):
-    for method, code in (("message/ssend", -32601), ("message/send", -32602)):
+async def test_what_only_json_rpc_forbids_is_looked_over(api: Api):
+    for method, code in (("message/ssend", -32601), ("message/send", -32602), ({"jsonrpc": "2.0"}, -32601)):
         async with api.agent.post("/a2a", json={"jsonrpc": "2.0", "method": method, "params": {}}) as response:
             answer = await response.json()
         assert (answer["id"], answer["error"]["code"]) == (None, code)

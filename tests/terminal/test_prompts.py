@@ -53,6 +53,11 @@ def asked(spec: Prompts, text: str) -> Asked:
         ("Pick one [1/2/3]: ", "selection", ["1", "2", "3"], None),
         ("Password: ", "password", [], None),
         ("パスワード: ", "password", [], None),
+        ("API key: ", "password", [], None),
+        ("Token: ", "password", [], None),
+        ("Enter your name: ", "text", [], None),
+        ("Input: ", "text", [], None),
+        ("Value: ", "text", [], None),
         ("1) red\r\n2) blue\r\nYour choice: ", "selection", ["1", "2"], None),
     ],
 )

@@ -28,6 +28,7 @@ from synapsed.errors import InvalidRequest, SynapsedError
 
 __all__ = ["CARD", "answer", "routes"]
 
+RPC_PATH = "/a2a"
 CARD = Answer("an A2A agent card", dict[str, Any], headers={"ETag": "of the document"})
 
 
@@ -35,8 +36,9 @@ def routes(prefix: str) -> list[web.RouteDef]:
     return [
         web.get(f"{prefix}{CARD_PATH}", card),
         web.get(f"{prefix}/.well-known/agent.json", card),
-        web.post(f"{prefix}/a2a", rpc),
-        web.post(f"{prefix}/a2a/", rpc),
+        web.get(f"{prefix}{RPC_PATH}", card),
+        web.post(f"{prefix}{RPC_PATH}", rpc),
+        web.post(f"{prefix}{RPC_PATH}/", rpc),
         web.route("*", f"{prefix}/a2a/rest/{{path:.*}}", rest),
     ]
 
@@ -44,7 +46,9 @@ def routes(prefix: str) -> list[web.RouteDef]:
 @public
 @describe("The agent's A2A card", CARD)
 async def card(request: web.Request) -> web.Response:
-    """With ETag; `If-None-Match` is answered 304. URLs follow the address that the client used."""
+    """With ETag; `If-None-Match` is answered 304. URLs follow the address that the client used.
+
+    A GET on the JSON-RPC endpoint gives it too: the compatibility kit of 0.3 looks for it there."""
     context = request.app[CONTEXT]
     view = agent_of(request)
     base = _base_url(request, view.endpoint)
@@ -56,7 +60,8 @@ def _base_url(request: web.Request, endpoint: str) -> str:
     """What stands before the agent's routes: on the Unix socket, which has no URL, the agent's own port."""
     if on_unix(request):
         return endpoint
-    return f"{request.scheme}://{request.host}{request.rel_url.raw_path.partition('/.well-known/')[0]}"
+    path = request.rel_url.raw_path.partition("/.well-known/")[0].removesuffix(RPC_PATH)
+    return f"{request.scheme}://{request.host}{path}"
 
 
 @refusing_as(rpc_problem)
