@@ -16,6 +16,7 @@ VERBS = {
     "adopt": Verb("adopt", "start an agent on an earlier conversation of its program"),
     "stop": Verb("stop", "stop agents and everything they started"),
     "restart": Verb("restart", "stop agents and start them again in their conversation"),
+    "park": Verb("park", "end idle agents' programs until the next message"),
     "kill": Verb("kill", "kill agents' programs; their restart policy applies"),
     "list": Verb("list_", "the agents and what they are doing"),
     "status": Verb("status", "one agent closely, or the daemon"),

@@ -104,7 +104,7 @@ def _profile(args: argparse.Namespace) -> int:
 
 
 def _check_config(*, as_json: bool) -> int:
-    from synapsed.config import load_config
+    from synapsed.config import check_parking, load_config
     from synapsed.errors import ConfigError, SynapsedError, UnknownProfile
     from synapsed.paths import Paths
     from synapsed.profiles import ProfileLibrary
@@ -120,6 +120,7 @@ def _check_config(*, as_json: bool) -> int:
                 saved = paths.agents_d / f"{name}.toml"
                 place = saved if saved.exists() else f"{paths.config_file}: agents.{name}"
                 raise ConfigError(f"{place}: {error.message}") from None
+        check_parking(config, profiles, paths)
         agents = [_agent_facts(name, agent, profiles) for name, agent in config.agents.items()]
     except SynapsedError as error:
         return _refuse(error)

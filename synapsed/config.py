@@ -22,6 +22,7 @@ from synapsed.errors import ConfigError, InvalidRequest
 from synapsed.model.agent import validate_name
 from synapsed.model.approval import Policy, Rule
 from synapsed.paths import Paths
+from synapsed.profiles import ProfileLibrary
 from synapsed.validation import describe_validation
 
 __all__ = [
@@ -33,9 +34,11 @@ __all__ = [
     "AttachConfig",
     "Config",
     "Limits",
+    "ParkPolicy",
     "PushPolicy",
     "RestartPolicy",
     "UsageLimitPolicy",
+    "check_parking",
     "load_config",
     "save_agent",
 ]
@@ -193,15 +196,33 @@ class UsageLimitPolicy(_Section):
     """How often one task may meet it."""
 
 
+SIZE = r"^([1-9][0-9]*[KMGT]?|[1-9][0-9]?%|100%)$"
+"""Bytes (`"2G"`), or a share of the machine's memory (`"25%"`)."""
+
+
 class Limits(_Section):
     """`limits = {...}`: what one agent, with all that it starts, may use; where agents are units of systemd."""
 
-    memory: Annotated[str, Field(pattern=r"^([1-9][0-9]*[KMGT]?|[1-9][0-9]?%|100%)$")] | None = None
+    memory: Annotated[str, Field(pattern=SIZE)] | None = None
     """Bytes (`"2G"`), or a share of the machine's memory (`"25%"`)."""
     cpu: Annotated[str, Field(pattern=r"^[1-9][0-9]*%$")] | None = None
     """Share of one processor: `"150%"` is one and a half."""
     tasks: int | None = Field(default=None, ge=1)
     """Processes and threads."""
+
+
+class ParkPolicy(_Section):
+    """`park = {...}`: when the program of an idle agent is ended until the next message. What idle means is said in
+    `supervisor/parking.py`; without either key it is never."""
+
+    idle_timeout: float | None = Field(default=None, ge=1, le=31_536_000)
+    """Seconds of idleness."""
+    memory_below: Annotated[str, Field(pattern=SIZE)] | None = None
+    """When so little memory is left on the machine (`"2G"`, or `"10%"` of it): the agent that is idle longest first."""
+
+    @property
+    def on(self) -> bool:
+        return self.idle_timeout is not None or self.memory_below is not None
 
 
 class AgentConfig(_Section):
@@ -225,6 +246,7 @@ class AgentConfig(_Section):
     approval: ApprovalConfig = ApprovalConfig()
     usage_limit: UsageLimitPolicy = UsageLimitPolicy()
     limits: Limits = Limits()
+    park: ParkPolicy = ParkPolicy()
 
 
 class Config(_Section):
@@ -257,6 +279,19 @@ def load_config(paths: Paths) -> Config:
     _check_ports(agents, origin)
     _check_dependencies(agents, origin)
     return config.model_copy(update={"agents": agents})
+
+
+def check_parking(config: Config, profiles: ProfileLibrary, paths: Paths) -> None:
+    """Raises ConfigError where an agent is to be parked whose program cannot go on with a conversation."""
+    for name, agent in config.agents.items():
+        profile = profiles.find(agent.profile or name)
+        if agent.park.on and profile is not None and not profile.resume.args:
+            saved = paths.agents_d / f"{name}.toml"
+            place = f"{saved}: park" if saved.exists() else f"{paths.config_file}: agents.{name}.park"
+            raise ConfigError(
+                f"{place}: profile {profile.name!r} knows no way to go on with a conversation, which parking would "
+                f"lose; remove it, or give the profile [resume] args"
+            )
 
 
 def save_agent(paths: Paths, name: str, agent: AgentConfig) -> Path:

@@ -34,7 +34,7 @@ from synapsed.api.security import Security
 from synapsed.api.servers import ApiServers
 from synapsed.api.token import load_or_create
 from synapsed.clock import Clock, SystemClock
-from synapsed.config import Config, load_config
+from synapsed.config import Config, check_parking, load_config
 from synapsed.errors import AlreadyRunning, InvalidRequest, SynapsedError
 from synapsed.paths import Paths
 from synapsed.profiles import ProfileLibrary
@@ -166,6 +166,7 @@ class Daemon:
     async def _build(self, up: AsyncExitStack, config: Config, stop: _Stop) -> tuple[Manager, ApiServers]:
         paths = self._paths
         profiles = await asyncio.to_thread(ProfileLibrary.standard, paths.user_profiles)
+        check_parking(config, profiles, paths)
         token = await asyncio.to_thread(load_or_create, paths.token)
         store = await SqliteStore.open(paths.database, clock=self._clock)
         up.push_async_callback(store.close)

@@ -373,6 +373,11 @@ class AgentLink(Protocol):
     @property
     def launch(self) -> LaunchRecord: ...
 
+    @property
+    def attached(self) -> int:
+        """How many terminals are attached."""
+        ...
+
     async def open(self, emit: Callable[[LinkEvent], None]) -> None:
         """Connect (to a fresh or an adopted program) and begin to report. `emit` is called in the event loop and
         never blocks."""
@@ -424,6 +429,10 @@ class AgentLink(Protocol):
         ...
 
     def screen_as(self, fmt: Literal["text", "ansi", "json"]) -> str | bytes | dict[str, Any]: ...
+
+    async def keep_screen(self) -> None:
+        """Make what is on the screen durable: it can then be shown while no program runs (`Store.checkpoint`)."""
+        ...
 
     async def attach(self, *, cols: int, rows: int, read_only: bool) -> Attachment: ...
 
@@ -511,7 +520,9 @@ class Control(Protocol):
         its link tells."""
         ...
 
-    def screen(self, agent_id: str, fmt: Literal["text", "ansi", "json"]) -> str | bytes | dict[str, Any]: ...
+    async def screen(self, agent_id: str, fmt: Literal["text", "ansi", "json"]) -> str | bytes | dict[str, Any]:
+        """What the agent shows; of a parked one, what it showed last."""
+        ...
 
     def context(self, agent_id: str, limit: int = 2000) -> str:
         """The last `limit` characters of what the agent shows."""
@@ -542,6 +553,11 @@ class Control(Protocol):
     async def restart(self, agent_id: str, *, when_idle: bool = False) -> AgentView:
         """`when_idle`: not now, but when no turn runs and nothing is being typed; this returns at once, and a restart
         of the daemon does not forget it."""
+        ...
+
+    async def park(self, agent_id: str) -> AgentView:
+        """End its program until the next message, terminal or start; returns when it is parked. Raises NotReady where
+        it is not idle, InvalidRequest where its conversation would be lost."""
         ...
 
     async def reload(self, *, dry_run: bool = False) -> list[ConfigChange]:

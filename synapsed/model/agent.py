@@ -40,6 +40,8 @@ class ProcessState(StrEnum):
     STARTING = "starting"
     RUNNING = "running"
     STOPPING = "stopping"
+    PARKED = "parked"
+    """Ended because it was idle; the next message starts it in its conversation."""
     EXITED = "exited"
     BACKOFF = "backoff"
     FAILED = "failed"
@@ -61,6 +63,7 @@ SEED_STATUS = {
     ProcessState.STOPPED: "STOPPED",
     ProcessState.STARTING: "STARTING",
     ProcessState.STOPPING: "STOPPED",
+    ProcessState.PARKED: "IDLE",
     ProcessState.EXITED: "EXITED",
     ProcessState.BACKOFF: "EXITED",
     ProcessState.FAILED: "FAILED",

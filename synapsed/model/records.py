@@ -60,6 +60,8 @@ class AgentRecord(_Record):
     from_config: bool = False
     restart_pending: bool = False
     """It is to be restarted when it is idle."""
+    parking: bool = False
+    """It is parked, or being stopped for that."""
     cols: int = 120
     rows: int = 40
     restarts: int = 0

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from synapsed.clock import Clock
-from synapsed.config import UsageLimitPolicy
+from synapsed.config import ParkPolicy, UsageLimitPolicy
 from synapsed.errors import NotReady, NotWaiting, StoreError, SynapsedError, TaskNotCancelable
 from synapsed.interfaces import (
     AgentLink,
@@ -39,6 +39,7 @@ from synapsed.supervisor.approvals import Answer, Approvals, Wait
 from synapsed.supervisor.desk import Desk
 from synapsed.supervisor.inbox import Fact
 from synapsed.supervisor.links import LaunchPlan, LinkFactory, Timers
+from synapsed.supervisor.parking import Parking
 from synapsed.supervisor.program import LIVE_STATES, Program
 from synapsed.supervisor.restart import RestartState
 from synapsed.supervisor.shell import Shell
@@ -46,6 +47,7 @@ from synapsed.supervisor.times import TIMES_FILE, OutputTimes
 from synapsed.supervisor.turns import Commit
 from synapsed.supervisor.usage import Usage
 from synapsed.terminal.cast import asciicast
+from synapsed.terminal.shown import kept, shown
 
 __all__ = ["Agent"]
 
@@ -74,6 +76,7 @@ class Agent:
         inbox: Path,
         policy: Callable[[], Policy],
         limits: Callable[[], UsageLimitPolicy],
+        parking: Callable[[], ParkPolicy],
         changed: Callable[["Agent"], None],
     ) -> None:
         self._store = store
@@ -115,6 +118,15 @@ class Agent:
             inbox=inbox,
             usage=self.usage,
             limit_note=profile.prompts.limit_note,
+        )
+        self.parking = Parking(
+            self.program,
+            self.desk,
+            policy=parking,
+            seen=lambda: self._seen,
+            limited=lambda: self.usage.in_force is not None,
+            clock=clock,
+            shell=self._shell,
         )
         self._approvals = Approvals(
             record.id, name=record.name, profile=lambda: self.profile, policy=policy, store=store
@@ -164,10 +176,12 @@ class Agent:
             return link.screen_text(limit)
         return self._last_screen[-limit:] if limit else self._last_screen
 
-    def screen_as(self, fmt: Literal["text", "ansi", "json"]) -> str | bytes | dict[str, Any]:
-        """Raises NotReady for anything but text of a program that does not run."""
+    async def screen(self, fmt: Literal["text", "ansi", "json"]) -> str | bytes | dict[str, Any]:
+        """See `Control.screen`. Raises NotReady for anything but text of a program that ended."""
         if (link := self.program.link) is not None:
             return link.screen_as(fmt)
+        if self.state is ProcessState.PARKED and (was := await self._store.checkpoint(self.id)) is not None:
+            return shown(kept(was), fmt)
         if fmt == "text" and self._last_screen:
             return self._last_screen
         raise self._not_running()
@@ -208,7 +222,8 @@ class Agent:
 
     def sweep(self) -> None:
         """Look whether a waiting task can be delivered, or a turn's reports have come, should an event ever have been
-        missed."""
+        missed; and whether it is to be parked."""
+        self.parking.sweep()
         if (link := self.program.link) is None:
             return
         if self.desk.current is not None:
@@ -249,9 +264,16 @@ class Agent:
         await self.adopt()
         await (await self._shell.call(self.program.suspend))
 
+    async def park(self, why: str) -> None:
+        """Returns when it is parked; see `Parking.park`."""
+        await self.adopt()
+        await (await self._shell.call(lambda: self.parking.park(why)))
+
     async def restart(self, *, when_idle: bool = False) -> None:
         """Returns when it runs anew; `when_idle`: when it is durable that it will be restarted."""
         await self.adopt()
+        if when_idle and self.parking.away:
+            return  # its next program is a new one
         if when_idle and self.state in LIVE_STATES:
             await self._shell.call(self._restart_later)
             return
@@ -268,16 +290,19 @@ class Agent:
 
     async def send(self, task: Task) -> Task:
         task = await self._shell.call(lambda: self.desk.accept(task))
+        self.parking.sweep()
         self._changed(self)
         return task
 
     async def interrupt(self) -> bool:
         """Stop what runs, a person's own turn too; False when nothing ran or the program did not confirm."""
+        if self.parking.away:
+            return False
         self._require_link()
-        parked = self.usage.in_force is not None
+        limited = self.usage.in_force is not None
         await self._shell.call(lambda: self.usage.forget("a person does not wait"))
         pending = await self._shell.call(_sync(self._begin_interrupt))
-        if pending is None and parked:
+        if pending is None and limited:
             await self._shell.call(self._limit_over)
             return True
         return pending is not None and await asyncio.shield(pending)
@@ -309,9 +334,9 @@ class Agent:
     async def answer(self, text: str, prompt_id: str | None) -> None:
         """Answer whatever prompt is on the screen, in a task or not."""
         async with self._answering:
-            link = self._require_link()
-            prompt = link.observe().prompt
-            if prompt is None:
+            link = self.program.link if self.parking.away else self._require_link()
+            prompt = link.observe().prompt if link is not None else None
+            if link is None or prompt is None:
                 raise NotWaiting(f"{self.record.name} does not ask anything", agent=self.record.name)
             wanted = prompt_id or prompt.prompt_id
             await link.answer(text, wanted)
@@ -327,7 +352,10 @@ class Agent:
     # --- its terminal and side channels ---
 
     async def attach(self, *, cols: int, rows: int, read_only: bool) -> Attachment:
-        return await self._require_link().attach(cols=cols, rows=rows, read_only=read_only)
+        with self.parking.attaching():
+            if self.parking.away or self.state is ProcessState.STARTING:
+                await self.start()
+            return await self._require_link().attach(cols=cols, rows=rows, read_only=read_only)
 
     async def poke(self) -> None:
         if (link := self.program.link) is not None:
@@ -336,7 +364,7 @@ class Agent:
     # --- ProgramOwner ---
 
     def settle(self, exited: LinkExited, *, interrupted: bool) -> Commit | None:
-        if (link := self.program.last_link) is not None:
+        if (link := self.program.last_link) is not None and not self.record.parking:
             self._last_screen = link.screen_text(SCREEN_KEPT)
         return self.desk.settle(exited, code="INTERRUPTED" if interrupted else "AGENT_EXITED")
 
@@ -363,6 +391,9 @@ class Agent:
             self._seen = None
             self.alerts.clear()
             self.desk.program_gone()
+        if self.state is ProcessState.STOPPING and self.record.parking and self.program.last_link is not None:
+            self._last_screen = self.program.last_link.screen_text(SCREEN_KEPT)  # before it leaves the screen
+        self.parking.sweep()
         self._changed(self)
 
     async def _restart_later(self) -> None:
@@ -379,13 +410,20 @@ class Agent:
             await self.program.stop(again=True)
 
     async def _adopt(self) -> None:
+        if self.state is ProcessState.PARKED and (was := await self._store.checkpoint(self.id)) is not None:
+            self._last_screen = kept(was).text(scrollback=True)[-SCREEN_KEPT:]
         await (await self._shell.call(_sync(self.program.adopt)))
+        self.parking.sweep()
 
     # --- facts ---
 
     async def _handle(self, fact: Fact) -> None:
         if not self.program.owns(fact.link):
             return
+        await self._take(fact)
+        self.parking.note()
+
+    async def _take(self, fact: Fact) -> None:
         match fact.event:
             case LinkObserved() as seen:
                 await self._observed(seen)

@@ -5,6 +5,7 @@ told its id, and something was said in it. Where a conversation with content is 
 and so it is told: by an alert, in the log, and in `status`. `record.context_id` is the conversation's name to clients.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,7 +14,7 @@ from synapsed.model.records import AgentRecord
 from synapsed.model.task import new_id
 from synapsed.profiles import Profile
 
-__all__ = ["LOST", "Change", "asked_anew", "began", "refused", "replaced", "said", "told"]
+__all__ = ["LOST", "Change", "asked_anew", "began", "obstacle", "refused", "replaced", "said", "taken", "told"]
 
 LOST = "CONVERSATION_LOST"
 """Code of the alert."""
@@ -31,15 +32,28 @@ class Change:
         return [self.alert] if self.alert is not None else []
 
 
+def obstacle(record: AgentRecord, profile: Profile) -> str | None:
+    """Why the next program could not go on with the conversation; None where it can, or has nothing to go on with."""
+    if not record.said:
+        return None
+    if not profile.resume.args:
+        return "its profile knows no way to resume one"
+    return "the program never told its id" if record.conversation is None else None
+
+
+def taken(records: Iterable[AgentRecord]) -> dict[tuple[str, str], str]:
+    """The names of the agents by the conversation that each is in: its profile and the program's own id."""
+    return {(record.profile, record.conversation): record.name for record in records if record.conversation}
+
+
 def began(record: AgentRecord, profile: Profile, *, resumed: bool) -> Change:
     """A program was started, with the conversation on record or without."""
     if record.context_id is None:
         return Change(fields={"context_id": new_id()})
     if resumed:
         return Change(fields={"conversation_note": f"goes on with {record.conversation}"})
-    if record.said:
-        can = "its profile knows no way to resume one" if not profile.resume.args else "the program never told its id"
-        return _lost(record, f"the earlier conversation could not be resumed: {can}")
+    if (why := obstacle(record, profile)) is not None:
+        return _lost(record, f"the earlier conversation could not be resumed: {why}")
     if record.conversation_note is None:
         return Change(fields={"conversation_note": "new: nothing had been said in the one before"})
     return Change()

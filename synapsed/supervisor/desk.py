@@ -135,6 +135,11 @@ class Desk:
         return self._turn.task if self._turn else None
 
     @property
+    def at_rest(self) -> bool:
+        """No task waits, is worked on, or is being interrupted."""
+        return not self._mailbox and self._turn is None and self._interruption is None
+
+    @property
     def open_tasks(self) -> list[str]:
         """Ids of the tasks that wait or are worked on."""
         return [task.id for task in self._mailbox] + ([self._turn.task.id] if self._turn else [])
@@ -413,7 +418,7 @@ class Desk:
         until = iso(record.resume_at)
         if self._usage.continues(record):
             reason = f"usage limit: it goes on at {until}"
-            commit = turns.parked(turn.task, turn.record, reason=reason, now=self._clock.wall())
+            commit = turns.put_off(turn.task, turn.record, reason=reason, now=self._clock.wall())
         else:
             details = {"until": iso(limit.until)} if limit.until is not None else {}
             commit = turns.failed(

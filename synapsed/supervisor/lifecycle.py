@@ -22,6 +22,8 @@ have a name here (`ProcessEvent`) move it:
 - `failed` is not the end: after a long pause it is tried again (DUE), and a person may start it at any time.
 - STOP during `starting` takes effect when the launch is done: the program that then runs is ended, so `stopping` is
   the one state in which LAUNCHED changes nothing.
+- `parked` is a stop of an idle program that the next message ends: `stopping` leads there by PARKED in place of GONE,
+  START leads on to `starting`, and STOP to `stopped`.
 - ADOPTED is LAUNCHED for a program that was found alive by a new daemon.
 
 An event that the table does not have for the present state is a mistake of the caller: `IllegalEvent`, and the state
@@ -48,6 +50,7 @@ class ProcessEvent(StrEnum):
     DUE = "due"
     STOP = "stop"
     GONE = "gone"
+    PARKED = "parked"
 
 
 class IllegalEvent(Exception):
@@ -66,7 +69,13 @@ TABLE: dict[ProcessState, dict[ProcessEvent, ProcessState]] = {
         _E.STOP: _S.STOPPING,
     },
     _S.RUNNING: {_E.ADOPTED: _S.RUNNING, _E.EXITED: _S.EXITED, _E.STOP: _S.STOPPING},
-    _S.STOPPING: {_E.LAUNCHED: _S.STOPPING, _E.ADOPTED: _S.STOPPING, _E.GONE: _S.STOPPED},
+    _S.STOPPING: {
+        _E.LAUNCHED: _S.STOPPING,
+        _E.ADOPTED: _S.STOPPING,
+        _E.GONE: _S.STOPPED,
+        _E.PARKED: _S.PARKED,
+    },
+    _S.PARKED: {_E.START: _S.STARTING, _E.STOP: _S.STOPPED},
     _S.EXITED: {_E.START: _S.STARTING, _E.RETRY: _S.BACKOFF, _E.GIVE_UP: _S.FAILED, _E.STOP: _S.STOPPED},
     _S.BACKOFF: {_E.START: _S.STARTING, _E.DUE: _S.STARTING, _E.STOP: _S.STOPPED},
     _S.FAILED: {_E.START: _S.STARTING, _E.DUE: _S.STARTING, _E.STOP: _S.STOPPED},

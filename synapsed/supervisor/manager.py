@@ -20,7 +20,7 @@ import structlog
 
 from synapsed.channels.past import find_conversations
 from synapsed.clock import Clock, iso
-from synapsed.config import AgentConfig, Config, load_config, save_agent
+from synapsed.config import Config, check_parking, load_config, save_agent
 from synapsed.errors import (
     ConversationTaken,
     InvalidRequest,
@@ -51,17 +51,20 @@ from synapsed.profiles import Profile, ProfileLibrary
 from synapsed.supervisor import environment, letters, turns, views
 from synapsed.supervisor.agent import Agent
 from synapsed.supervisor.ancestry import Root, owner_of
+from synapsed.supervisor.conversations import taken
 from synapsed.supervisor.envfile import with_env_file
 from synapsed.supervisor.links import LaunchPlan, LinkFactory, Timer, Timers
 from synapsed.supervisor.lookup import find_task
 from synapsed.supervisor.mentions import LocalDirectory, MentioningAttachment
 from synapsed.supervisor.order import StartOrder, each
+from synapsed.supervisor.parking import Memory, machine_memory
 from synapsed.supervisor.ports import announceable
+from synapsed.supervisor.pressure import MemoryWatch
 from synapsed.supervisor.program import LIVE_STATES
 from synapsed.supervisor.registry import Registry
 from synapsed.supervisor.reload import differences
 from synapsed.supervisor.restart import RestartState
-from synapsed.supervisor.roster import Roster
+from synapsed.supervisor.roster import Roster, saved_as
 
 __all__ = ["Manager", "ManagerSettings", "PortServer"]
 
@@ -72,6 +75,7 @@ REGISTRY_SWEEP_S = 5.0
 """Least pause between two looks for stale registry entries."""
 
 LINUX = sys.platform == "linux"
+GONE = (ProcessState.STOPPED, ProcessState.STOPPING, ProcessState.EXITED)
 
 log = structlog.stdlib.get_logger("synapsed.manager")
 
@@ -111,6 +115,7 @@ class Manager:
         timers: Timers,
         rng: Callable[[], float],
         on_shutdown: Callable[[bool], None],
+        memory: Callable[[], Memory] = machine_memory,
     ) -> None:
         self._settings = settings
         self._store = store
@@ -133,6 +138,7 @@ class Manager:
         self._reloading = asyncio.Lock()
         self._order = StartOrder(clock=clock, timers=timers)
         self._registry_due = clock.monotonic()
+        self._memory = MemoryWatch(agents=self._agents.values, memory=memory, clock=clock, spawn=self._spawn)
 
     # --- from one daemon to the next ---
 
@@ -179,7 +185,7 @@ class Manager:
             agent
             for agent in self._agents.values()
             if agent.program.wanted
-            or (agent.state not in LIVE_STATES and self._roster.config_of(agent.record).autostart)
+            or (not views.is_reachable(agent) and self._roster.config_of(agent.record).autostart)
         ]
         await self._order.start(wanted, self._roster.config, self._agents.values)
 
@@ -187,10 +193,10 @@ class Manager:
         async with self._reloading:
             config = await asyncio.to_thread(load_config, self._settings.paths)
             library = await asyncio.to_thread(self._library.again)
-            for name, agent in config.agents.items():
-                library.get(agent.profile or name)
+            _ = [library.get(agent.profile or name) for name, agent in config.agents.items()]
+            check_parking(config, library, self._settings.paths)
             changes = differences(
-                [(agent.record, agent.state in LIVE_STATES) for agent in self._agents.values()],
+                [(agent.record, views.is_reachable(agent)) for agent in self._agents.values()],
                 self._roster.config,
                 config,
                 self._library.find,
@@ -287,8 +293,8 @@ class Manager:
     def explain(self, agent_id: str) -> list[Testimony]:
         return views.explanation_of(self._agent(agent_id))
 
-    def screen(self, agent_id: str, fmt: Literal["text", "ansi", "json"]) -> str | bytes | dict[str, Any]:
-        return self._agent(agent_id).screen_as(fmt)
+    async def screen(self, agent_id: str, fmt: Literal["text", "ansi", "json"]) -> str | bytes | dict[str, Any]:
+        return await self._agent(agent_id).screen(fmt)
 
     def context(self, agent_id: str, limit: int = 2000) -> str:
         return self._agent(agent_id).screen_text(limit)
@@ -350,16 +356,7 @@ class Manager:
         return self.view(record.id)
 
     async def _save(self, record: AgentRecord, request: StartRequest) -> None:
-        """Into `agents.d`; the environment of the caller's shell stays out of it, `--env` is what was asked for."""
-        saved = AgentConfig(
-            profile=record.profile,
-            cwd=record.cwd,
-            args=list(request.args),
-            env=dict(request.extra_env),
-            port=record.port,
-            autostart=True,
-        )
-        path = await asyncio.to_thread(save_agent, self._settings.paths, record.name, saved)
+        path = await asyncio.to_thread(save_agent, self._settings.paths, record.name, saved_as(record, request))
         log.info("agent saved", agent=record.name, file=str(path))
 
     def _check_free(self, conversation: str, profile: Profile) -> None:
@@ -370,8 +367,7 @@ class Manager:
             raise ConversationTaken(f"agent {name!r} is in that conversation", agent=name)
 
     def _names_in_conversations(self) -> dict[tuple[str, str], str]:
-        records = [agent.record for agent in self._agents.values()]
-        return {(record.profile, record.conversation): record.name for record in records if record.conversation}
+        return taken(agent.record for agent in self._agents.values())
 
     async def stop(self, agent_id: str, *, remove: bool = False) -> AgentView:
         agent = self._agent(agent_id)
@@ -384,6 +380,10 @@ class Manager:
 
     async def restart(self, agent_id: str, *, when_idle: bool = False) -> AgentView:
         await self._agent(agent_id).restart(when_idle=when_idle)
+        return self.view(agent_id)
+
+    async def park(self, agent_id: str) -> AgentView:
+        await self._agent(agent_id).park("as asked")
         return self.view(agent_id)
 
     async def kill(self, agent_id: str) -> AgentView:
@@ -419,7 +419,7 @@ class Manager:
             task = await self.task(request.task_id, agent.id)  # it waits, and this is the answer to its prompt
             worker = self._worker(task)
             return await worker.provide_input(task.id, request.message, turns.text_of(request.message), None)
-        if agent.state in (ProcessState.STOPPED, ProcessState.STOPPING, ProcessState.EXITED):
+        if agent.state in GONE and not agent.parking.away:
             name = agent.record.name
             raise NotReady(f"{name} is {agent.state.value}: 'synapsectl restart {name}' starts it", agent=name)
         if not 1 <= request.priority <= 5:
@@ -503,6 +503,7 @@ class Manager:
             inbox=self._settings.paths.inbox(record.id),
             policy=lambda: self._roster.config_of(agent.record).approval.policy,
             limits=lambda: self._roster.config_of(agent.record).usage_limit,
+            parking=lambda: self._roster.config_of(agent.record).park,
             changed=self._publish,
         )
         self._agents[record.id] = agent
@@ -561,7 +562,7 @@ class Manager:
 
     def _publish(self, agent: Agent) -> None:
         self._order.changed()
-        if views.is_live(agent):
+        if views.is_reachable(agent):
             self._registry.publish(views.entry_of(agent, self._endpoint(agent.record)))
         else:
             self._registry.withdraw(agent.id)
@@ -574,12 +575,13 @@ class Manager:
             self._spawn(self._sweep_registry())
 
     async def _sweep_registry(self) -> None:
-        live = frozenset(agent.id for agent in self._agents.values() if views.is_live(agent))
+        live = frozenset(agent.id for agent in self._agents.values() if views.is_reachable(agent))
         await self._registry.sweep(live, frozenset(self._agents))
 
     def _sweep_again(self) -> None:
         for agent in self._agents.values():
             agent.sweep()
+        self._memory.look()
         self._sweeper = self._timers.call_later(SWEEP_S, self._sweep_again)
 
     def _tidy_again(self) -> None:

@@ -92,6 +92,7 @@ class Program:
         self._start_again = False
         self._suspending = False
         """The daemon ends, and the program with it."""
+        self._parked_why = "it was idle"
         self._waiters: list[asyncio.Future[None]] = []
         self.reason = record.failure or ""
         """Why the process is in its state, for people."""
@@ -112,7 +113,7 @@ class Program:
 
     @property
     def last_link(self) -> AgentLink | None:
-        """The link of the present or the last launch; what it showed can still be read."""
+        """The link of the present launch; when it has ended what it showed can be read until that is on record."""
         return self._link
 
     @property
@@ -140,6 +141,8 @@ class Program:
     async def start(self) -> asyncio.Future[None]:
         """Start it, unless it runs. The future raises AgentError when the launch fails."""
         state = self.state
+        if self._suspending:
+            raise NotReady("the daemon is shutting down")
         if state is ProcessState.RUNNING and self._open:
             return _done()
         if state is ProcessState.STOPPING:
@@ -156,11 +159,30 @@ class Program:
         await self._move(ProcessEvent.STOP, reason="a new conversation was asked for", desired="running", **fields)
         self._end()
 
+    async def park(self, why: str) -> asyncio.Future[None]:
+        """End it until `start`, in its conversation. The caller has seen that the running program is idle."""
+        self._parked_why, self._start_again = why, False
+        await self._move(ProcessEvent.STOP, reason=f"being parked: {why}", parking=True)
+        self._end()
+        return self._waiter()
+
+    def parked(self) -> asyncio.Future[None]:
+        """The future is done when the parking that is under way is."""
+        return _done() if self.state is ProcessState.PARKED else self._waiter()
+
+    async def wake(self) -> None:
+        """Start it if it is parked; the next daemon does where this one ends."""
+        if self.state is ProcessState.PARKED and not self._suspending:
+            await self.start()
+
     async def suspend(self) -> asyncio.Future[None]:
-        """End it and all it started with the daemon, to be started again with the next one."""
-        if self.state in (ProcessState.STOPPED, ProcessState.EXITED):
-            return _done()
+        """End it and all it started with the daemon, to be started again with the next one; what is parked stays so."""
         self._suspending = self.record.desired == "running"
+        if self.state in (ProcessState.STOPPED, ProcessState.EXITED, ProcessState.PARKED):
+            return _done()
+        if self.record.parking:
+            self._start_again = False
+            return self._waiter()
         return await self.stop(desired=self.record.desired)
 
     async def stop(
@@ -182,10 +204,11 @@ class Program:
                 if self._open:
                     self._end()
             case ProcessState.STOPPING:
-                pass
+                if self.record.parking:
+                    await self.amend(parking=False, desired=desired)
             case _:
                 self._cancel_timer()
-                await self._move(ProcessEvent.STOP, reason="stopped", desired=desired)
+                await self._move(ProcessEvent.STOP, reason="stopped", desired=desired, parking=False)
                 return await self.start() if again else _done()
         return self._waiter()
 
@@ -268,7 +291,7 @@ class Program:
         self._cancel_timer()
         restarts = self.record.restarts + (event is ProcessEvent.DUE)
         changes: dict[str, Any] = {"launch": None, "restarts": restarts, "failure": None, "restart_pending": False}
-        await self._move(event, reason="starting", desired="running", **changes)
+        await self._move(event, reason="starting", desired="running", parking=False, **changes)
         self._shell.spawn(self._launching())
 
     async def _launching(self) -> None:
@@ -387,8 +410,10 @@ class Program:
     ) -> None:
         now = self._clock.monotonic()
         uptime = now - self._launched_at if event is ProcessEvent.EXITED else 0.0
-        if found_dead is not None and found_dead.taken_down:
-            decision: Decision = Retry(0.0)  # it did not end, it was ended: that is nothing for the policy
+        if found_dead is not None and (found_dead.taken_down or self.record.launch is None):
+            decision: Decision = Retry(
+                0.0
+            )  # it did not end, it was ended, or never begun: that is nothing for the policy
         else:
             decision = self._restart.exited(exited.exit_code, now=now, uptime=uptime)
         how = describe_exit(exited)
@@ -436,10 +461,12 @@ class Program:
         if exited.exit_code is None:
             self._sweep()
         settled = self._owner.settle(exited, interrupted=self._suspending)
+        parked = self.record.parking and not self._start_again
+        reason = f"parked: {self._parked_why}" if parked else f"stopped ({describe_exit(exited)})"
         await self._shell.persist(
             lambda: self._move(
-                ProcessEvent.GONE,
-                reason=f"stopped ({describe_exit(exited)})",
+                ProcessEvent.PARKED if parked else ProcessEvent.GONE,
+                reason=reason,
                 exit_code=exited.exit_code,
                 settled=settled,
                 last_exit=exited.exit_code,
@@ -494,9 +521,10 @@ class Program:
 
     async def _close_link(self) -> None:
         self._open = False
-        if self._link is not None:
+        link, self._link = self._link, None  # with its screen, which is most of an agent's memory
+        if link is not None:
             with contextlib.suppress(SynapsedError):
-                await self._link.close()
+                await link.close()
 
     def _schedule(self, delay: float) -> None:
         self._cancel_timer()

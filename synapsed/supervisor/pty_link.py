@@ -53,6 +53,7 @@ from synapsed.supervisor.viewers import REPORTS, Viewers
 from synapsed.terminal.composer import shows_line
 from synapsed.terminal.observer import Look, TerminalObserver
 from synapsed.terminal.prompts import keys_for
+from synapsed.terminal.shown import shown
 from synapsed.terminal.verdict import QUIET_UNKNOWN_S, STALE_S
 
 __all__ = ["PtyLink"]
@@ -172,6 +173,10 @@ class PtyLink:
     @property
     def launch(self) -> LaunchRecord:
         return self._launch
+
+    @property
+    def attached(self) -> int:
+        return len(self._viewers)
 
     async def open(self, emit: Callable[[LinkEvent], None]) -> None:
         self._emit = emit
@@ -564,19 +569,10 @@ class PtyLink:
         return text if limit is None else text[-limit:]
 
     def screen_as(self, fmt: Literal["text", "ansi", "json"]) -> str | bytes | dict[str, Any]:
-        screen = self._observer.screen.snapshot()
-        if fmt == "text":
-            return screen.text()
-        if fmt == "ansi":
-            return self._observer.screen.redraw()
-        return {
-            "cols": screen.cols,
-            "rows": screen.rows,
-            "lines": list(screen.lines),
-            "cursor": {"row": screen.cursor[0], "col": screen.cursor[1], "visible": screen.cursor_visible},
-            "title": screen.title,
-            "alternate": screen.alternate,
-        }
+        return shown(self._observer.screen, fmt)
+
+    async def keep_screen(self) -> None:
+        await self._save_checkpoint()
 
     async def attach(self, *, cols: int, rows: int, read_only: bool) -> Attachment:
         return await self._viewers.join(cols=cols, rows=rows, read_only=read_only)

@@ -16,7 +16,9 @@ from synapsed.model.task import new_id
 from synapsed.profiles import Profile, ProfileLibrary
 from synapsed.supervisor.ports import Ports
 
-__all__ = ["Roster"]
+__all__ = ["Roster", "saved_as"]
+
+DEFAULTS = AgentConfig()
 
 log = structlog.stdlib.get_logger("synapsed.roster")
 
@@ -34,7 +36,7 @@ class Roster:
     def config_of(self, record: AgentRecord) -> AgentConfig:
         """What is configured for the agent; the defaults for one that was started by hand."""
         found = self._config.agents.get(record.name) if record.from_config else None
-        return found or AgentConfig()
+        return found or DEFAULTS
 
     def restore(self, known: list[AgentRecord]) -> list[AgentRecord]:
         """The agents of the last daemon, brought up to date with the configuration, and the newly configured ones,
@@ -142,6 +144,19 @@ class Roster:
             desired="stopped",
             created_at=self._clock.wall(),
         )
+
+
+def saved_as(record: AgentRecord, request: StartRequest) -> AgentConfig:
+    """A started agent for `agents.d`; the environment of the caller's shell stays out of it, `--env` is what was asked
+    for."""
+    return AgentConfig(
+        profile=record.profile,
+        cwd=record.cwd,
+        args=list(request.args),
+        env=dict(request.extra_env),
+        port=record.port,
+        autostart=True,
+    )
 
 
 def _adopted(request: StartRequest) -> dict[str, Any]:

@@ -42,8 +42,8 @@ __all__ = [
     "exit_details",
     "failed",
     "is_submitted",
-    "parked",
     "progressed",
+    "put_off",
     "returned",
     "said",
     "submitted",
@@ -155,7 +155,7 @@ def returned(task: Task, record: TurnRecord, *, reason: str, now: float) -> Comm
     return Commit(task=task, events=(_status(task, reason=reason),), turn=turn)
 
 
-def parked(task: Task, record: TurnRecord, *, reason: str, now: float) -> Commit:
+def put_off(task: Task, record: TurnRecord, *, reason: str, now: float) -> Commit:
     """The program has the message and could not work on it: the task waits, and is then told to go on."""
     task = _changed(task, now, status=TaskState.SUBMITTED, prompt=None)
     changes = {"attempt": record.attempt + 1, "link": {}, "continued": record.launch_id}

@@ -148,6 +148,9 @@ class Viewers:
         self._viewers: list[Viewer] = []
         self._last: Viewer | None = None
 
+    def __len__(self) -> int:
+        return len(self._viewers)
+
     def draw(self, notice: Sequence[str] = ()) -> tuple[bytes, bytes]:
         """The redraw, `notice` over its last rows, and what of the stream is not on the screen yet (an unfinished
         sequence)."""

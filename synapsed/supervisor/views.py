@@ -29,6 +29,7 @@ __all__ = [
     "entry_of",
     "explanation_of",
     "is_live",
+    "is_reachable",
     "profile_rows",
     "ref_of",
     "summary_of",
@@ -94,14 +95,17 @@ def explanation_of(agent: Agent) -> list[Testimony]:
 
 def ref_of(agent: Agent) -> AgentRef:
     record = agent.record
-    return AgentRef(
-        name=record.name, id=record.id, type=record.profile, port=record.port, running=agent.state in LIVE_STATES
-    )
+    return AgentRef(name=record.name, id=record.id, type=record.profile, port=record.port, running=is_reachable(agent))
 
 
 def is_live(agent: Agent) -> bool:
     """Whether there is a program to be found."""
     return agent.program.pid is not None
+
+
+def is_reachable(agent: Agent) -> bool:
+    """Whether its address is good for messages: there is a program, there soon will be, or a message starts it."""
+    return agent.state in LIVE_STATES or agent.state is ProcessState.PARKED
 
 
 def entry_of(agent: Agent, endpoint: str) -> Entry:

@@ -19,6 +19,7 @@ PERSONS = [
     ("POST", "/control/start", {"profile": "dummy"}),
     ("POST", "/control/agents/codex/stop", None),
     ("POST", "/control/agents/codex/restart", None),
+    ("POST", "/control/agents/codex/park", None),
     ("POST", "/control/agents/codex/kill", None),
     ("POST", "/control/agents/codex/interrupt", None),
     ("POST", "/control/agents/codex/input", {"input": "1"}),

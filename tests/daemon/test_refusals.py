@@ -149,6 +149,10 @@ def test_a_second_daemon(daemon: Daemon) -> None:
         ),
         ("[api]\nlisten = '0.0.0.0:80'\n", r"config.toml:2: api.listen: only loopback addresses are served"),
         ("[api\n", r"config.toml: .*line 1"),
+        (
+            "[agents.x]\nprofile = 'dummy'\npark = { idle_timeout = 60 }\n",
+            r"config.toml: agents.x.park: profile 'dummy' knows no way to go on with a conversation.*\[resume\] args",
+        ),
         ("[agents.x]\nprofile = 'dumy'\n", r"config.toml: agents.x: no profile 'dumy': did you mean 'dummy'\?"),
     ],
 )

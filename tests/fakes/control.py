@@ -218,7 +218,7 @@ class FakeControl:
             Testimony(channel="composer", says="empty", since=None, decides=True),
         ]
 
-    def screen(self, agent_id_: str, fmt: Literal["text", "ansi", "json"]) -> str | bytes | dict[str, Any]:
+    async def screen(self, agent_id_: str, fmt: Literal["text", "ansi", "json"]) -> str | bytes | dict[str, Any]:
         self.view(agent_id_)
         shown: dict[str, str | bytes | dict[str, Any]] = {
             "text": "the screen", "ansi": b"\x1b[1mthe screen", "json": {"lines": ["the screen"]},
@@ -274,6 +274,11 @@ class FakeControl:
     async def restart(self, agent_id_: str, *, when_idle: bool = False) -> AgentView:
         self.calls.append(("restart", agent_id_, "idle") if when_idle else ("restart", agent_id_))
         self.views[agent_id_] = self.view(agent_id_).model_copy(update={"state": ProcessState.RUNNING, "pid": 4243})
+        return self.views[agent_id_]
+
+    async def park(self, agent_id_: str) -> AgentView:
+        self.calls.append(("park", agent_id_))
+        self.views[agent_id_] = self.view(agent_id_).model_copy(update={"state": ProcessState.PARKED, "pid": None})
         return self.views[agent_id_]
 
     async def kill(self, agent_id_: str) -> AgentView:

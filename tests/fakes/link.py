@@ -49,6 +49,8 @@ class FakeLink:
         self.closed = False
         self.exit: LinkExited | None = None
         self.screen = "fake screen"
+        self.attached = 0
+        self.screens_kept = 0
 
     # --- what the test does ---
 
@@ -145,6 +147,9 @@ class FakeLink:
 
     def screen_as(self, fmt: Literal["text", "ansi", "json"]) -> str | bytes | dict[str, Any]:
         return self.screen
+
+    async def keep_screen(self) -> None:
+        self.screens_kept += 1
 
     async def attach(self, *, cols: int, rows: int, read_only: bool) -> Attachment:
         return _Attachment()

@@ -23,6 +23,14 @@ from synapsed.supervisor.lifecycle import ProcessEvent as E
         [(E.START, S.STARTING), (E.LAUNCH_FAILED, S.EXITED), (E.GIVE_UP, S.FAILED), (E.DUE, S.STARTING)],
         [(E.START, S.STARTING), (E.STOP, S.STOPPING), (E.LAUNCHED, S.STOPPING), (E.GONE, S.STOPPED)],
         [(E.ADOPTED, S.RUNNING), (E.EXITED, S.EXITED), (E.STOP, S.STOPPED)],
+        [
+            (E.ADOPTED, S.RUNNING),
+            (E.STOP, S.STOPPING),
+            (E.PARKED, S.PARKED),
+            (E.START, S.STARTING),
+            (E.LAUNCHED, S.RUNNING),
+        ],
+        [(E.ADOPTED, S.RUNNING), (E.STOP, S.STOPPING), (E.PARKED, S.PARKED), (E.STOP, S.STOPPED)],
         [(E.START, S.STARTING), (E.LAUNCH_FAILED, S.EXITED), (E.RETRY, S.BACKOFF), (E.STOP, S.STOPPED)],
     ],
 )

@@ -265,7 +265,7 @@ async def test_profiles(world: World) -> None:
 
 async def test_output_and_terminal_of_a_running_agent(world: World) -> None:
     await world.start()
-    assert world.manager.screen(AGENT, "text") == "fake screen"
+    assert await world.manager.screen(AGENT, "text") == "fake screen"
     assert await world.manager.attach(AGENT, cols=80, rows=24, read_only=True)
     spool = world.paths.agent(AGENT) / "spool"
     spool.mkdir(parents=True)

@@ -13,6 +13,7 @@ from synapsed.model.task import Message, Prompt, PromptOption, Task, TaskState
 from synapsed.paths import Paths
 from synapsed.profiles import ProfileLibrary
 from synapsed.supervisor.manager import Manager, ManagerSettings
+from synapsed.supervisor.parking import Memory
 from synapsed.supervisor.registry import Registry, RegistryFiles
 from tests.fakes.clock import FakeClock, until
 from tests.fakes.link import FakeLink, FakeLinkFactory
@@ -66,6 +67,7 @@ class World:
         self.factory = FakeLinkFactory()
         self.agents: dict[str, AgentConfig] = {}
         self.agent_ports = False
+        self.memory = Memory(total=100, available=100)
         self.shutdowns: list[bool] = []
         self.managers: list[Manager] = []
         self.manager: Manager
@@ -88,6 +90,7 @@ class World:
             timers=self.clock,
             rng=lambda: 0.5,
             on_shutdown=self.shutdowns.append,
+            memory=lambda: self.memory,
         )
         self.managers.append(self.manager)
         await self.manager.restore()

@@ -255,7 +255,7 @@ class FakeDaemon:
                 web.post("/control/tasks/{id}/input", self._input),
                 web.post("/control/agents/{agent}/interrupt", self._interrupt),
                 web.post("/control/agents/{agent}/input", self._agent_input),
-                web.post("/control/agents/{agent}/{verb:stop|restart|kill}", self._verb),
+                web.post("/control/agents/{agent}/{verb:stop|restart|park|kill}", self._verb),
                 web.get("/control/agents/{agent}/history", self._history),
             ]
         )

@@ -85,6 +85,7 @@ def test_stop_all_leaves_out_what_is_stopped(daemon: FakeDaemon, ctl: Ctl) -> No
 def test_restart_and_kill(daemon: FakeDaemon, ctl: Ctl) -> None:
     assert ctl("restart", "claude").out == "claude restarted\n"
     assert ctl("kill", "claude", "codex").out == "claude killed\ncodex killed\n"
+    assert ctl("park", "claude").out == "claude parked\n"
     assert [row["name"] for row in json.loads(ctl("kill", "--all", "--json").out)] == ["claude", "codex"]
 
 

@@ -28,6 +28,7 @@ from synapsed.errors import (
     ConfigError,
     ConversationTaken,
     InvalidChoice,
+    InvalidRequest,
     LaunchError,
     NameTaken,
     NotReady,
@@ -81,6 +82,7 @@ def routes() -> list[web.RouteDef]:
         web.post("/control/start", start),
         web.post(f"{agent}/stop", stop),
         web.post(f"{agent}/restart", restart),
+        web.post(f"{agent}/park", park),
         web.post(f"{agent}/kill", kill),
         web.post(f"{agent}/interrupt", interrupt),
         web.post(f"{agent}/input", answer_agent),
@@ -133,6 +135,12 @@ async def reload(request: web.Request) -> web.Response:
     body = await read_model(request, ReloadBody)
     changes = await to_the_end(request.app[CONTEXT].control.reload(dry_run=body.dry_run))
     return json_response({"dry_run": body.dry_run, "changes": [asdict(change) for change in changes]})
+
+
+@describe("End the idle agent's program until the next message", AGENT, errors=(NotReady, InvalidRequest))
+async def park(request: web.Request) -> web.Response:
+    rights_of(request).require_person("park agents")
+    return model_response(_VIEW, await to_the_end(request.app[CONTEXT].control.park(agent_id_of(request))))
 
 
 @describe("Kill the agent's program; its restart policy applies", AGENT, errors=(NotReady,))

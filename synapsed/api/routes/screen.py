@@ -29,7 +29,7 @@ def routes(prefix: str) -> list[web.RouteDef]:
 async def screen(request: web.Request) -> web.Response:
     agent_id = agent_id_of(request)
     rights_of(request).require_sight_of(agent_id, "other agents' screens")
-    shown = request.app[CONTEXT].control.screen(agent_id, cast("Format", FORMAT.of(request)))
+    shown = await request.app[CONTEXT].control.screen(agent_id, cast("Format", FORMAT.of(request)))
     if isinstance(shown, dict):
         return json_response(shown)
     body = shown.encode("utf-8", "replace") if isinstance(shown, str) else shown

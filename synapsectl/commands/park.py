@@ -1,0 +1,16 @@
+"""`synapsectl park AGENT… | --all`."""
+
+import argparse
+
+from synapsectl.context import Context
+from synapsectl.targets import add_agents, each_agent
+
+__all__ = ["configure", "run"]
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    add_agents(parser)
+
+
+def run(args: argparse.Namespace, ctx: Context) -> int:
+    return each_agent(args, ctx, "park", among=lambda agent: agent["state"] == "running", done="parked")
