@@ -179,6 +179,16 @@ class House:
         assert high - low + 1 == count, f"the event log has holes: {low}…{high}, {count} rows"
         return int(high)
 
+    def audit(self, pids: dict[str, int]) -> None:
+        """Nothing happened to anybody: the same programs, all tasks done, every byte, every event."""
+        self.audit_tasks()
+        assert self.pids() == pids
+        for name, pid in pids.items():
+            self.daemon.ready(name)
+            self.audit_bytes(name, pid)
+        self.audit_events()
+        assert all(agent["restarts"] == 0 for agent in self.daemon.get("/agents").json)
+
     # --- processes ---
 
     def left_over(self) -> list[psutil.Process]:

@@ -31,16 +31,6 @@ MakeHouse = Callable[..., House]
 rng = random.Random(os.environ.get("FAULT_SEED", "1"))
 
 
-def _audit(house: House, pids: dict[str, int]) -> None:
-    house.audit_tasks()
-    assert house.pids() == pids
-    for name, pid in pids.items():
-        house.daemon.ready(name)
-        house.audit_bytes(name, pid)
-    house.audit_events()
-    assert all(agent["restarts"] == 0 for agent in house.daemon.get("/agents").json)
-
-
 def _all_adopted(house: House, count: int) -> bool:
     return (
         sum(
@@ -66,7 +56,7 @@ def test_1_fifty_kills_under_full_output(house: MakeHouse) -> None:
             daemon.start()
             eventually(lambda: _all_adopted(here, AGENTS), "all are adopted", patience=PATIENT_S)
             took.append(time.monotonic() - began)
-    _audit(here, pids)
+    here.audit(pids)
     assert load.problems == []
     took.sort()
     here.row.figures["until all agents were back"] = f"p50 {took[len(took) // 2]:.2f} s, most {took[-1]:.2f} s"
@@ -179,7 +169,7 @@ def test_5_a_daemon_that_stands_still(house: MakeHouse) -> None:
     eventually(through, "all printed everything to nobody", patience=PATIENT_S)
     os.kill(daemon.pid, signal.SIGCONT)
     assert len(tasks) == len(here.sent)
-    _audit(here, pids)
+    here.audit(pids)
 
 
 def test_8_upgrades_and_back(house: MakeHouse, tmp_path: Path) -> None:
@@ -205,7 +195,7 @@ def test_8_upgrades_and_back(house: MakeHouse, tmp_path: Path) -> None:
             assert daemon.signal(signal.SIGTERM) == 0
             here.fault()
             daemon.start("--keep-agents")
-    _audit(here, pids)
+    here.audit(pids)
     assert load.problems == []
     here.row.figures["events followed by one subscriber"] = f"{len(load.ids)}, no gap, none twice"
     daemon.kill9()
@@ -227,4 +217,4 @@ def test_10_ten_crashes_in_ten_seconds(house: MakeHouse) -> None:
         daemon.kill9()
         here.fault()
     daemon.start()
-    _audit(here, pids)
+    here.audit(pids)

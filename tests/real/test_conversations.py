@@ -1,5 +1,6 @@
 """Conversations survive their programs: judged by what the model is sent of earlier messages."""
 
+import contextlib
 import shutil
 from pathlib import Path
 
@@ -41,10 +42,11 @@ def test_a_shutdown_and_a_reboot_go_on_with_the_conversation(cli: str, start_age
     _asked_with_all_before(agent, words)
     eventually(lambda: _on_disk(agent, words[-1]), "the program has written what was said: a kill loses the rest")
     program = psutil.Process(agent.pid)
-    everything = [program, program.parent(), *program.children(recursive=True), psutil.Process(daemon.pid)]
+    everything = [psutil.Process(daemon.pid), program.parent(), program, *program.children(recursive=True)]
     for process in everything:
         if process is not None:
-            process.kill()
+            with contextlib.suppress(psutil.NoSuchProcess):  # one that the death of another has ended
+                process.kill()
     if daemon.process is not None:
         daemon.process.wait()
     shutil.rmtree(daemon.home / "run")
