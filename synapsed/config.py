@@ -33,10 +33,12 @@ __all__ = [
     "ApprovalConfig",
     "AttachConfig",
     "Config",
+    "Keep",
     "Limits",
     "ParkPolicy",
     "PushPolicy",
     "RestartPolicy",
+    "StoreConfig",
     "UsageLimitPolicy",
     "check_parking",
     "load_config",
@@ -138,6 +140,19 @@ class A2aConfig(_Section):
     """`[a2a]`."""
 
     push: PushPolicy = PushPolicy()
+
+
+class Keep(_Section):
+    """`keep = {...}`: how many finished tasks are kept, and how long; 0 is for ever."""
+
+    tasks: int = Field(default=100_000, ge=0)
+    days: float = Field(default=90.0, ge=0, le=36_500)
+
+
+class StoreConfig(_Section):
+    """`[store]`."""
+
+    keep: Keep = Keep()
 
 
 class RestartPolicy(_Section):
@@ -256,6 +271,7 @@ class Config(_Section):
     attach: AttachConfig = AttachConfig()
 
     a2a: A2aConfig = A2aConfig()
+    store: StoreConfig = StoreConfig()
     agents: dict[str, AgentConfig] = {}
 
 

@@ -15,10 +15,11 @@ import shutil
 import signal
 import socket
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import structlog
 
@@ -45,6 +46,7 @@ from synapsed.supervisor.manager import Manager, ManagerSettings
 from synapsed.supervisor.pty_factory import PtyLinkFactory
 from synapsed.supervisor.questions import answering
 from synapsed.supervisor.registry import Registry, RegistryFiles
+from synapsed.supervisor.retention import Retention
 from synapsed.supervisor.systemd_launcher import SystemdLauncher
 
 __all__ = ["Daemon", "lock_home", "prepare_directories"]
@@ -170,6 +172,14 @@ class Daemon:
         token = await asyncio.to_thread(load_or_create, paths.token)
         store = await SqliteStore.open(paths.database, clock=self._clock)
         up.push_async_callback(store.close)
+        retention = Retention(
+            store,
+            config.store.keep,
+            inbox=paths.inbox,
+            clock=self._clock,
+            timers=asyncio.get_running_loop(),
+        )
+        await up.enter_async_context(_beside(retention.run()))
         manager = Manager(
             ManagerSettings(
                 paths=paths, config=config, control_token=token, environ=self._environ, tool_dir=_tool_directory()
@@ -323,6 +333,23 @@ async def _hooks(path: Path, manager: Manager) -> AsyncIterator[None]:
         transport.close()
         await protocol.end()
         path.unlink(missing_ok=True)
+
+
+@asynccontextmanager
+async def _beside(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
+    """Have `work` done meanwhile; the daemon is worth more than it, should it fail."""
+
+    def ended(task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("work beside has failed", exc_info=error)
+
+    task = asyncio.get_running_loop().create_task(work)
+    task.add_done_callback(ended)
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
 
 
 class _Pokes(asyncio.DatagramProtocol):

@@ -89,6 +89,10 @@ class EventLog(Protocol):
         """At most `limit` events with an id greater than `after`, oldest first."""
         ...
 
+    def gap(self, after: int, *, agent_id: str | None = None) -> int | None:
+        """The id up to which events after `after` are not kept any more, None where they all are."""
+        ...
+
     def follow(self, after: int, *, task_id: str | None = None, agent_id: str | None = None) -> AsyncGenerator[Event]:
         """Every such event with an id greater than `after`, until the store is closed. A pull view: a slow reader costs
         nothing but its cursor. Leave it by `aclosing`."""

@@ -8,7 +8,7 @@ it: a follower that slept through ten thousand events of others goes on at that 
 
 import asyncio
 import sqlite3
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -120,11 +120,18 @@ class SqliteEventLog:
     """The `EventLog` of a database; `publish` is for the store that writes it."""
 
     def __init__(
-        self, database: Database, last_id: int, *, recent: int = RECENT_EVENTS, recent_size: int = RECENT_SIZE
+        self,
+        database: Database,
+        last_id: int,
+        *,
+        removed: Mapping[str, int] | None = None,
+        recent: int = RECENT_EVENTS,
+        recent_size: int = RECENT_SIZE,
     ) -> None:
         self._database = database
         self._ring = _Ring(last_id, recent, recent_size)
         self._waiting: dict[str | None, set[asyncio.Future[int]]] = {}
+        self._removed = dict(removed or {})
         self._closed = False
 
     @property
@@ -135,6 +142,12 @@ class SqliteEventLog:
         self, after: int, *, task_id: str | None = None, agent_id: str | None = None, limit: int = 500
     ) -> list[Event]:
         return await self._read(after, self.last_id, _Which(task_id, agent_id), limit)
+
+    def gap(self, after: int, *, agent_id: str | None = None) -> int | None:
+        if self._ring.covers(after):
+            return None
+        upto = max(self._removed.values(), default=0) if agent_id is None else self._removed.get(agent_id, 0)
+        return upto if upto > after else None
 
     async def follow(
         self, after: int, *, task_id: str | None = None, agent_id: str | None = None
@@ -166,6 +179,11 @@ class SqliteEventLog:
             self._wake(f"agent {row.agent_id}", event_id - 1)
             if row.task_id is not None:
                 self._wake(f"task {row.task_id}", event_id - 1)
+
+    def forget(self, upto: Mapping[str, int]) -> None:
+        """By agent, the newest event that is not kept any more."""
+        for agent_id, event_id in upto.items():
+            self._removed[agent_id] = max(event_id, self._removed.get(agent_id, 0))
 
     def close(self) -> None:
         """End every follower when it has had what is in memory. The database may be closed from now on."""

@@ -79,7 +79,15 @@ CREATE TABLE pushes (
 CREATE INDEX pushes_active ON pushes (seq) WHERE active = 1;
 """
 
-MIGRATIONS = (_FIRST, _PUSHES)
+_RETENTION = """
+CREATE INDEX events_outside ON events (id) WHERE task_id IS NULL;
+CREATE TABLE removed (
+  agent_id TEXT PRIMARY KEY,
+  upto INTEGER NOT NULL           -- id of the agent's newest event that was removed
+) WITHOUT ROWID;
+"""
+
+MIGRATIONS = (_FIRST, _PUSHES, _RETENTION)
 """In order; the n-th brings a database from schema n-1 to n."""
 
 OLDEST = 1

@@ -24,6 +24,7 @@ from synapsed.model.task import Task
 from synapsed.store.database import Database
 from synapsed.store.log import RECENT_EVENTS, EventRow, SqliteEventLog, append_events, last_event_id
 from synapsed.store.pushes import PushTable
+from synapsed.store.retention import Cut, Pruned, find_cut, prune, removed_ids, shrink
 from synapsed.store.tasks import RecentTasks, TaskRow, find_ids, put_tasks, select_open, select_page, select_task
 
 __all__ = ["SqliteStore"]
@@ -80,10 +81,12 @@ class SqliteStore:
         database = await Database.open(path)
         try:
             last_id = await database.read(last_event_id)
+            removed = await database.read(removed_ids)
         except BaseException:
             await database.close()
             raise
-        return cls(database, SqliteEventLog(database, last_id, recent=recent_events), clock)
+        log = SqliteEventLog(database, last_id, removed=removed, recent=recent_events)
+        return cls(database, log, clock)
 
     async def close(self) -> None:
         """Finish the commits that were begun, let the followers have them and end, close the file. May be called
@@ -155,6 +158,26 @@ class SqliteStore:
                 for (data,) in connection.execute("SELECT data FROM turns ORDER BY rowid")
             ]
         )
+
+    async def find_cut(self, *, keep: int, oldest: str | None, newest: str) -> Cut | None:
+        """Which tasks are too many or too old; `store.retention` says how it is meant."""
+        return await self._database.read(
+            lambda connection: find_cut(connection, keep=keep, oldest=oldest, newest=newest)
+        )
+
+    async def prune(self, cut: Cut) -> Pruned:
+        """One small step of removing what is to go."""
+
+        def forget(pruned: Pruned) -> None:
+            for task_id, _ in pruned.tasks:
+                self._recent.drop(task_id)
+            self._log.forget(pruned.upto)
+
+        return await self._database.write(lambda connection: prune(connection, cut), forget)
+
+    async def shrink(self, pages: int) -> bool:
+        """Give up to `pages` free pages back to the disk; whether there are more to give."""
+        return await self._database.write(lambda connection: shrink(connection, pages))
 
     async def save_checkpoint(self, agent_id: str, checkpoint: Checkpoint) -> None:
         with _encoding():

@@ -57,6 +57,9 @@ class RecentTasks:
         while self._size > self._size_max:
             self._size -= len(self._texts.pop(next(iter(self._texts))))
 
+    def drop(self, task_id: str) -> None:
+        self._size -= len(self._texts.pop(task_id, ""))
+
     def get(self, task_id: str) -> Task | None:
         text = self._texts.get(task_id)
         return None if text is None else Task.model_validate_json(text)

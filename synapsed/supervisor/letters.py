@@ -27,11 +27,13 @@ from synapsed.supervisor.turns import COMMAND
 __all__ = [
     "FINISHED_KEPT_S",
     "INBOX_MAX",
+    "SHORT_ID",
     "TEXT_MAX",
     "TIDY_EVERY_S",
     "Enclosure",
     "Letter",
     "compose",
+    "forget",
     "put",
     "safe_name",
     "tidy",
@@ -184,6 +186,14 @@ def put(inbox: Path, enclosures: Iterable[Enclosure]) -> None:
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(inbox / enclosure.name)
+
+
+def forget(inbox: Path, tasks: Collection[str]) -> None:
+    """Remove the files that came with `tasks`. OSError where that cannot be done."""
+    gone = {task[:SHORT_ID] for task in tasks}
+    for entry in os.scandir(inbox) if inbox.is_dir() else ():
+        if entry.name.lstrip(".").partition("-")[0] in gone and entry.is_file(follow_symlinks=False):
+            Path(entry.path).unlink(missing_ok=True)
 
 
 def tidy(inbox: Path, open_tasks: Collection[str], *, now: float) -> int:

@@ -289,3 +289,22 @@ def test_opened_counts():
             pass
         assert streams.open == 1
     assert streams.open == 0
+
+
+@pytest.mark.parametrize("path", ["/events", "/agents/codex/events"])
+async def test_who_resumes_where_events_are_gone_is_told(api: Api, path: str):
+    """And goes on with what there is."""
+    for evidence in ("a", "b", "c"):
+        await api.control.tell("synapse-codex-8120", ActivityChanged(activity=Activity.READY, evidence=evidence))
+    api.control.events.removed = 2
+    async with api.http.get(f"{path}?after=1&stream=sse") as response:
+        gap, *rest = await sse_events(response, 3)
+    assert gap["event"] == "truncated"
+    assert "id" not in gap
+    assert json.loads(gap["data"])["data"] == {"type": "truncated", "after": 1, "until": 2}
+    assert [int(event["id"]) for event in rest] == [2, 3]
+    async with api.http.ws_connect(f"{path}?after=0") as socket:
+        assert (await socket.receive_json())["data"] == {"type": "truncated", "after": 0, "until": 2}
+        assert (await socket.receive_json())["id"] == 1
+    async with api.http.get(f"{path}?after=2&stream=sse") as response:
+        assert [event["id"] for event in await sse_events(response, 1)] == ["3"]

@@ -19,6 +19,8 @@ class MemoryEventLog:
 
     def __init__(self) -> None:
         self.all: list[Event] = []
+        self.removed = 0
+        """Id up to which events are said not to be kept any more."""
         self._changed = asyncio.Event()
         self._closed = False
 
@@ -35,6 +37,9 @@ class MemoryEventLog:
             if task_id in (None, event.task_id) and agent_id in (None, event.agent_id)
         )
         return list(itertools.islice(found, max(limit, 0)))
+
+    def gap(self, after: int, *, agent_id: str | None = None) -> int | None:
+        return self.removed if self.removed > after else None
 
     async def follow(
         self, after: int, *, task_id: str | None = None, agent_id: str | None = None

@@ -1,13 +1,15 @@
 """`/events` and `…/events`: the typed events of the log, as SSE by `Accept` or `?stream=sse`, else over a WebSocket.
 
 Both resume after `Last-Event-ID` (header, `?lastEventId=` or `?after=`); without it they begin with what comes next.
-A frame is the event as the log has it: `{id, at, agent_id, task_id, data: {type, …}}`.
+A frame is the event as the log has it: `{id, at, agent_id, task_id, data: {type, …}}`. Where some of what comes after
+the cursor is not kept any more, the first frame says so (`truncated`).
 """
 
 from collections.abc import AsyncGenerator
 
 from aiohttp import hdrs, web
 
+from synapsed.api.body import encode_json
 from synapsed.api.context import CONTEXT, agent_id_of, rights_of
 from synapsed.api.describe import Streamed, describe
 from synapsed.api.query import CURSOR, Choice
@@ -18,6 +20,7 @@ from synapsed.interfaces import EventLog
 
 __all__ = ["routes"]
 
+TRUNCATED = "truncated"
 STREAM = Choice("stream", "`sse` has the same effect as `Accept: text/event-stream`", ("", "sse"))
 EVENTS = Streamed("typed events, from now on or after the cursor", websocket=True)
 
@@ -47,18 +50,37 @@ async def _events(request: web.Request, agent_id: str | None) -> web.StreamRespo
     log = request.app[CONTEXT].control.events
     after = cursor_of(request, log, log.last_id)
     accepts_sse = "text/event-stream" in request.headers.get(hdrs.ACCEPT, "")
+    truncated = _truncated(request, log, after, agent_id)
     if accepts_sse or STREAM.of(request) == "sse":
-        return await serve(request, _frames(log, after, agent_id))
+        return await serve(request, _frames(log, after, agent_id, truncated))
     if not is_upgrade(request):
         raise InvalidRequest("ask for text/event-stream (Accept, or ?stream=sse) or upgrade to a WebSocket")
-    return await push(request, _texts(log, after, agent_id))
+    return await push(request, _texts(log, after, agent_id, truncated))
 
 
-async def _frames(log: EventLog, after: int, agent_id: str | None) -> AsyncGenerator[bytes]:
+def _truncated(request: web.Request, log: EventLog, after: int, agent_id: str | None) -> bytes | None:
+    """What is told first to a reader that resumes where events are not kept any more."""
+    if (until := log.gap(after, agent_id=agent_id)) is None:
+        return None
+    told = {
+        "id": after,
+        "at": request.app[CONTEXT].clock.wall(),
+        "agent_id": agent_id or "",
+        "task_id": None,
+        "data": {"type": TRUNCATED, "after": after, "until": until},
+    }
+    return encode_json(told)
+
+
+async def _frames(log: EventLog, after: int, agent_id: str | None, truncated: bytes | None) -> AsyncGenerator[bytes]:
+    if truncated is not None:
+        yield frame(truncated, event=TRUNCATED)
     async for event in log.follow(after, agent_id=agent_id):
         yield frame(event.model_dump_json(by_alias=True).encode(), event=event.data.type, event_id=event.id)
 
 
-async def _texts(log: EventLog, after: int, agent_id: str | None) -> AsyncGenerator[str]:
+async def _texts(log: EventLog, after: int, agent_id: str | None, truncated: bytes | None) -> AsyncGenerator[str]:
+    if truncated is not None:
+        yield truncated.decode()
     async for event in log.follow(after, agent_id=agent_id):
         yield event.model_dump_json(by_alias=True)

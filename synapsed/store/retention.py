@@ -1,0 +1,141 @@
+"""Finished tasks go when they are too many or too old, in steps so small that no commit waits for one noticeably.
+
+A task goes with its events, and by its foreign keys with everything else that is its own. What the log has of agents
+outside of tasks goes back as far as the tasks do. Of what is removed the log keeps, for each agent, the last id: by it
+a reader that resumes further back learns that there is a gap.
+"""
+
+import sqlite3
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from synapsed.model.task import TERMINAL_STATES
+
+__all__ = ["Cut", "Pruned", "find_cut", "prune", "removed_ids", "shrink"]
+
+STEP_ROWS = 500
+"""Rows at most that one step removes."""
+
+STEP_S = 0.005
+"""Seconds after which a step begins no further row: long rows cost more than many short ones."""
+
+SPARE_PAGES = 1024
+"""Free pages (of 4 KiB) that stay in the file: what is written next needs them."""
+
+_FINISHED = ", ".join(f"'{state.value}'" for state in sorted(TERMINAL_STATES))
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """The last task that goes; those that sort before it, by (`updated_at`, `id`), go too."""
+
+    updated_at: str
+    task_id: str = ""
+
+
+@dataclass(slots=True)
+class Pruned:
+    """What a step removed. `tasks`: id and agent of those of which nothing is left."""
+
+    rows: int = 0
+    tasks: list[tuple[str, str]] = field(default_factory=list)
+    upto: dict[str, int] = field(default_factory=dict)
+    """By agent, the newest event that was removed."""
+
+
+def find_cut(connection: sqlite3.Connection, *, keep: int, oldest: str | None, newest: str) -> Cut | None:
+    """Where to cut so that at most `keep` finished tasks stay (0: any number), and none from before `oldest`; but none
+    goes that was updated since `newest`. None where nothing is to go."""
+    cuts = [] if oldest is None else [(oldest, "")]
+    if keep:
+        row = connection.execute(
+            f"SELECT updated_at, id FROM tasks WHERE status IN ({_FINISHED}) "  # noqa: S608 - constants
+            "ORDER BY updated_at DESC, id DESC LIMIT 1 OFFSET ?",
+            (keep,),
+        ).fetchone()
+        if row is not None:
+            cuts.append((row[0], row[1]))
+    return Cut(*min(max(cuts), (newest, ""))) if cuts else None
+
+
+def prune(connection: sqlite3.Connection, cut: Cut) -> Pruned:
+    """One step, in the transaction that is open. `rows` is 0 when everything is done."""
+    step = _Step(connection)
+    while step.more():
+        if (victim := _victim(connection, cut)) is None:
+            step.remove_events(_outside_of_tasks(connection, cut))
+            break
+        task_id, agent_id = victim
+        events = connection.execute("SELECT id FROM events WHERE task_id = ? ORDER BY id LIMIT ?", (task_id, STEP_ROWS))
+        step.remove_events([(event_id, agent_id) for (event_id,) in events.fetchall()])
+        if step.more():
+            connection.execute("DELETE FROM tasks WHERE id = ?", (task_id,))
+            step.pruned.tasks.append(victim)
+            step.pruned.rows += 1
+    connection.executemany(
+        "INSERT INTO removed (agent_id, upto) VALUES (?, ?) "
+        "ON CONFLICT (agent_id) DO UPDATE SET upto = max(upto, excluded.upto)",
+        list(step.pruned.upto.items()),
+    )
+    return step.pruned
+
+
+def shrink(connection: sqlite3.Connection, pages: int) -> bool:
+    """Give up to `pages` free pages back to the disk; whether there are more to give."""
+    (free,) = connection.execute("PRAGMA freelist_count").fetchone()
+    surplus = free - SPARE_PAGES
+    if surplus > 0:
+        connection.execute(f"PRAGMA incremental_vacuum({min(pages, surplus)})").fetchall()
+    return bool(surplus > pages)
+
+
+def removed_ids(connection: sqlite3.Connection) -> dict[str, int]:
+    """By agent, the newest event that was ever removed."""
+    return dict(connection.execute("SELECT agent_id, upto FROM removed"))
+
+
+class _Step:
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self.pruned = Pruned()
+        self._connection = connection
+        self._until = time.monotonic() + STEP_S
+
+    def more(self) -> bool:
+        """Whether there is room for one more row; always for a first."""
+        return self.pruned.rows == 0 or (self.pruned.rows < STEP_ROWS and time.monotonic() < self._until)
+
+    def remove_events(self, events: Iterable[tuple[int, str]]) -> None:
+        """Ids and agents, in the order of the ids; as many as there is room for, and then there is none for more."""
+        for event_id, agent_id in events:
+            if not self.more():
+                return
+            self._connection.execute("DELETE FROM events WHERE id = ?", (event_id,))
+            self.pruned.upto[agent_id] = max(event_id, self.pruned.upto.get(agent_id, 0))
+            self.pruned.rows += 1
+
+
+def _victim(connection: sqlite3.Connection, cut: Cut) -> tuple[str, str] | None:
+    """The oldest task that is to go, its id and agent. Not one whose receivers are not told all of it yet."""
+    row: tuple[str, str] | None = connection.execute(
+        "SELECT id, agent_id FROM tasks "  # noqa: S608 - constants
+        f"WHERE (updated_at, id) <= (?, ?) AND status IN ({_FINISHED}) "
+        "AND NOT EXISTS (SELECT 1 FROM pushes WHERE pushes.task_id = tasks.id AND active = 1) "
+        "ORDER BY updated_at, id LIMIT 1",
+        (cut.updated_at, cut.task_id),
+    ).fetchone()
+    return row
+
+
+def _outside_of_tasks(connection: sqlite3.Connection, cut: Cut) -> list[tuple[int, str]]:
+    horizon = datetime.fromisoformat(cut.updated_at).timestamp()
+    rows = connection.execute(
+        "SELECT id, agent_id, at FROM events WHERE task_id IS NULL ORDER BY id LIMIT ?", (STEP_ROWS,)
+    )
+    found = []
+    for event_id, agent_id, at in rows:
+        if at >= horizon:
+            break
+        found.append((event_id, agent_id))
+    return found
