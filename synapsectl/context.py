@@ -41,6 +41,11 @@ class Context:
         return bool(told) and (not self.environ.get("SYNAPSED_HOME") or told == os.fspath(self.paths.control_socket))
 
     @cached_property
+    def own_agent(self) -> str | None:
+        """The id of the agent in whose shell this is, None in a person's."""
+        return (self.environ.get("SYNAPSE_AGENT_ID") or None) if self.inside_agent else None
+
+    @cached_property
     def client(self) -> Client:
         if self.inside_agent:
             return Client(self.environ["SYNAPSE_CONTROL_SOCKET"], token=self.environ.get("SYNAPSE_AGENT_TOKEN"))

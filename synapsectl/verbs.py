@@ -22,6 +22,7 @@ VERBS = {
     "status": Verb("status", "one agent closely, or the daemon"),
     "attach": Verb("attach", "put this terminal on an agent"),
     "send": Verb("send", "send a message to agents, and wait for the answers"),
+    "reply": Verb("reply", "reply to what this agent was asked"),
     "tasks": Verb("tasks", "the messages and what became of them"),
     "task": Verb("task", "one task, with its answer"),
     "input": Verb("input_", "answer what an agent asks"),

@@ -9,7 +9,7 @@ from synapsectl.errors import ApiError, NoDaemon, TimedOut
 from synapsectl.output import short_id
 from synapsectl.sse import SseEvent
 
-__all__ = ["INTERRUPTED", "RECONNECT", "TERMINAL", "Waiter", "answer_of"]
+__all__ = ["INTERRUPTED", "RECONNECT", "RETRY", "TERMINAL", "Waiter", "answer_of"]
 
 TERMINAL = frozenset({"completed", "failed", "canceled", "rejected"})
 INTERRUPTED = frozenset({"input_required", "auth_required"})

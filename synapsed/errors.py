@@ -16,6 +16,7 @@
     │   ├── PromptChanged            PROMPT_CHANGED
     │   ├── TaskNotCancelable        TASK_NOT_CANCELABLE
     │   ├── WouldDeadlock            WOULD_DEADLOCK
+    │   ├── HopLimit                 HOP_LIMIT
     │   ├── Unauthorized             UNAUTHORIZED
     │   ├── Forbidden                FORBIDDEN
     │   ├── TooLarge                 TOO_LARGE
@@ -46,6 +47,7 @@ __all__ = [
     "ConfigError",
     "ConversationTaken",
     "Forbidden",
+    "HopLimit",
     "InvalidChoice",
     "InvalidRequest",
     "KeeperLost",
@@ -134,6 +136,10 @@ class WouldDeadlock(RequestError):
     code = "WOULD_DEADLOCK"
 
 
+class HopLimit(RequestError):
+    code = "HOP_LIMIT"
+
+
 class Unauthorized(RequestError):
     code = "UNAUTHORIZED"
 
@@ -209,6 +215,7 @@ HTTP_STATUS: dict[str, int] = {
     "PROMPT_CHANGED": 409,
     "TASK_NOT_CANCELABLE": 409,
     "WOULD_DEADLOCK": 409,
+    "HOP_LIMIT": 409,
     "UNAUTHORIZED": 401,
     "FORBIDDEN": 403,
     "TOO_LARGE": 413,

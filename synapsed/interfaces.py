@@ -4,13 +4,14 @@ Each has one real implementation and one fake under `tests/fakes`; the same cont
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from synapsed.model.agent import Activity, AgentDetail, AgentView, Testimony
 from synapsed.model.events import Event, EventData
 from synapsed.model.facts import ChannelFact, PermissionAsked
-from synapsed.model.records import AgentRecord, Checkpoint, LaunchRecord, TurnRecord
+from synapsed.model.records import AgentRecord, Checkpoint, LaunchRecord, ReplyRecord, TurnRecord
 from synapsed.model.task import Artifact, Message, Prompt, Task, TaskState
 
 __all__ = [
@@ -118,10 +119,13 @@ class Store(Protocol):
         turn: TurnRecord | None = None,
         turn_ended: str | None = None,
         agents: Sequence[AgentRecord] = (),
+        reply: ReplyRecord | None = None,
+        reply_over: str | None = None,
     ) -> list[Event]:
-        """One transaction: tasks and agents are put whole, `turn` is put, the turn of task `turn_ended` is removed,
-        events are appended. Returns the events with their ids, after they are durable against kill -9. Commits are
-        done in the order of the calls. The task of `turn` must be known."""
+        """One transaction: tasks and agents are put whole, `turn` and `reply` are put, the turn of task `turn_ended`
+        and the reply of task `reply_over` are removed, events are appended. Returns the events with their ids, after
+        they are durable against kill -9. Commits are done in the order of the calls. The tasks of `turn` and `reply`
+        must be known."""
         ...
 
     async def agents(self) -> list[AgentRecord]: ...
@@ -146,6 +150,8 @@ class Store(Protocol):
         ...
 
     async def turns(self) -> list[TurnRecord]: ...
+
+    async def replies(self) -> list[ReplyRecord]: ...
 
     async def save_checkpoint(self, agent_id: str, checkpoint: Checkpoint) -> None:
         """Replaces the one before; dropped where the agent is not (or no longer) known."""
@@ -500,6 +506,8 @@ class SendRequest:
     task_id: str | None = None
     metadata: dict[str, Any] = field(default_factory=dict)
     command: bool = False
+    wait: bool = False
+    """The sender does nothing else until there is an answer."""
 
 
 class Control(Protocol):
@@ -574,6 +582,22 @@ class Control(Protocol):
         ...
 
     async def send(self, agent_id: str, request: SendRequest) -> Task: ...
+
+    async def expect_reply(self, agent_id: str, request: SendRequest, limit: float | None) -> Task:
+        """A task of the agent's own that a reply will complete, within `limit` seconds of the question."""
+        ...
+
+    async def reply(self, agent_id: str, request: SendRequest) -> Task:
+        """The agent replies: to `metadata.in_reply_to`, else to what it was asked last."""
+        ...
+
+    async def collected(self, task_id: str) -> None:
+        """The caller that waited for the reply has it."""
+        ...
+
+    def waiting(self, waiter: str | None, task: Task) -> AbstractContextManager[None]:
+        """While agent `waiter` does nothing but wait for the task. Raises WouldDeadlock."""
+        ...
 
     async def interrupt(self, agent_id: str) -> bool:
         """Stop the turn that runs, a person's own too; a task that ran ends `canceled`."""

@@ -1,28 +1,20 @@
 """`synapsectl send AGENT[,AGENT…] MESSAGE`."""
 
 import argparse
-import json
 import sys
 import time
 from typing import Any
 
-from synapsectl.client import agent_path
 from synapsectl.context import Context
-from synapsectl.errors import DONE, NOT_FOUND, ApiError, CtlError, UsageError
+from synapsectl.errors import NOT_FOUND, CtlError, UsageError
 from synapsectl.interrupts import interrupt
 from synapsectl.messages import build_parts, read_text
-from synapsectl.outcomes import outcome
-from synapsectl.output import short_id
-from synapsectl.sse import SseEvent
-from synapsectl.waiting import Waiter, answer_of
+from synapsectl.sending import Sending, Wanted
 
 __all__ = ["TAKES_REST", "configure", "run"]
 
 TAKES_REST = True
 INTERRUPT_PRIORITY = 5
-ANSWER = "answer"
-BLOCKS = f"{ANSWER}."
-"""Ids of the artifacts that the answer, which is printed whole, is made of."""
 NEVER_SENT_TO = frozenset({"stopped", "stopping", "exited", "failed"})
 """States of agents that `--all` and `--type` leave out."""
 
@@ -50,8 +42,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--timeout",
         type=float,
         metavar="S",
-        help="seconds after which the waiting ends (exit code 5); the task goes on",
+        help="seconds after which the waiting ends (exit code 5), not the task; else the time for the reply",
     )
+    parser.add_argument(
+        "--response",
+        action="store_true",
+        help="a reply is wanted: it comes to this agent as a message; with --wait, and for a person, as output",
+    )
+    parser.add_argument("--reply-to", metavar="TASK", help="this is the reply to that task; nothing is typed")
     parser.add_argument("--from", dest="sender", metavar="AGENT", help="say that this agent is the sender")
     parser.add_argument("--context", metavar="ID", help="a label of the task, such as other messages have")
     parser.add_argument(
@@ -76,12 +74,27 @@ def run(args: argparse.Namespace, ctx: Context) -> int:
         body = None
     else:
         body = _body(args, ctx, " ".join(words))
+    if args.reply_to and (args.response or addresses is None or len(addresses) != 1):
+        raise UsageError("--reply-to goes to the one agent that asked, and wants no response itself")
     ctx.ensure_daemon(spawn=not args.no_spawn_daemon)
     agents = addresses if addresses is not None else _running(args, ctx)
     if body is None:
         return max(interrupt(ctx, agent, as_json=args.json) for agent in agents)
-    deadline = None if args.timeout is None else time.monotonic() + args.timeout
-    return _Sending(args, ctx, deadline).run(agents, body)
+    return Sending(_wanted(args, ctx), ctx).run(agents, body, named=addresses is not None)
+
+
+def _wanted(args: argparse.Namespace, ctx: Context) -> Wanted:
+    sender = args.sender or ctx.own_agent
+    own = ctx.own_agent is not None
+    return Wanted(
+        wait=args.wait or args.follow or (args.response and not own),
+        follow=args.follow,
+        response=args.response,
+        sender=sender,
+        timeout=args.timeout,
+        deadline=None if args.timeout is None else time.monotonic() + args.timeout,
+        json=args.json,
+    )
 
 
 def _addresses(args: argparse.Namespace, words: list[str]) -> list[str] | None:
@@ -97,7 +110,7 @@ def _addresses(args: argparse.Namespace, words: list[str]) -> list[str] | None:
 
 
 def _running(args: argparse.Namespace, ctx: Context) -> list[str]:
-    own = ctx.environ.get("SYNAPSE_AGENT_ID") if ctx.inside_agent else None
+    own = ctx.own_agent
     names = [
         agent["name"]
         for agent in ctx.client.get("/agents")
@@ -117,12 +130,15 @@ def _body(args: argparse.Namespace, ctx: Context, given: str) -> dict[str, Any]:
     }
     if args.sender:
         body["metadata"]["sender"] = {"sender_id": args.sender}
-    elif ctx.inside_agent and (own := ctx.environ.get("SYNAPSE_AGENT_ID")):
+    elif (own := ctx.own_agent) is not None:
         body["metadata"]["sender"] = {
             "sender_id": own,
             "sender_type": ctx.environ.get("SYNAPSE_AGENT_TYPE", ""),
             "sender_endpoint": ctx.environ.get("SYNAPSE_ENDPOINT", ""),
         }
+    if args.reply_to:
+        body["message"]["role"] = "agent"
+        body["metadata"]["in_reply_to"] = args.reply_to
     if args.context:
         body["context_id"] = args.context
     if args.new_conversation:
@@ -130,95 +146,3 @@ def _body(args: argparse.Namespace, ctx: Context, given: str) -> dict[str, Any]:
     if args.command:
         body["command"] = True
     return body
-
-
-class _Sending:
-    """One message to some agents, and what comes back."""
-
-    def __init__(self, args: argparse.Namespace, ctx: Context, deadline: float | None) -> None:
-        self._args = args
-        self._ctx = ctx
-        self._deadline = deadline
-        self._told: dict[str, str] = {}
-        """What the daemon has told of each artifact."""
-        self._said: dict[str, str] = {}
-        """What of it is printed."""
-
-    def run(self, agents: list[str], body: dict[str, Any]) -> int:
-        if len(agents) > 1 and not (self._args.all or self._args.type):
-            # An address that is wrong stops everything before anything is sent.
-            for agent in agents:
-                self._ctx.client.get(agent_path(agent, "status"), {"detail": 1})
-        code = DONE
-        results: list[dict[str, Any]] = []
-        sent: list[tuple[str, dict[str, Any]]] = []
-        for agent in agents:
-            try:
-                sent.append((agent, self._ctx.client.post(agent_path(agent, "tasks/send"), body)["task"]))
-            except ApiError as error:
-                if len(agents) == 1:
-                    raise
-                self._ctx.out.note(f"{agent}: {error}")
-                results.append({"agent": agent} | error.document())
-                code = code or error.exit_code
-        for agent, task in sent:
-            outcome, settled = self._settle(agent, task, alone=len(agents) == 1)
-            results.append({"agent": agent, "task": settled})
-            code = code or outcome
-        if self._args.json:
-            self._ctx.out.document({"task": results[0]["task"]} if len(agents) == 1 else {"tasks": results})
-        return code
-
-    def _settle(self, agent: str, task: dict[str, Any], *, alone: bool) -> tuple[int, dict[str, Any]]:
-        """Print what is to be printed of one task; returns its exit code and the task as it is then."""
-        args, out = self._args, self._ctx.out
-        if not (args.wait or args.follow):
-            if not args.json:
-                out.table((), [[task["id"]] if alone else [task["id"], agent]])
-            return DONE, task
-        if not alone:
-            out.remark(f"--- {agent} ({short_id(task['id'])})")
-        self._told.clear()
-        self._said.clear()
-        waiter = Waiter(self._ctx.client, deadline=self._deadline, note=out.note, on_event=self._on_event)
-        try:
-            task = waiter.wait(task)
-        except KeyboardInterrupt:
-            out.note(
-                f"no longer waiting for task {task['id']}, which goes on; 'synapsectl cancel {short_id(task['id'])}'"
-            )
-            raise
-        return self._outcome(agent, task), task
-
-    def _outcome(self, agent: str, task: dict[str, Any]) -> int:
-        streamed = self._args.follow and self._said
-        if streamed:
-            self._ctx.out.line()
-        code = outcome(self._ctx, agent, task)
-        if code == DONE and not streamed and not self._args.json:
-            self._ctx.out.text(answer_of(task) or "")
-        return code
-
-    def _on_event(self, event: SseEvent) -> None:
-        """With `--follow`: print what an artifact has beyond what was printed of it. Where that was not quite so (text
-        off a screen), what takes its place is printed once it is known to be right."""
-        if not self._args.follow or event.event != "artifact":
-            return
-        data = json.loads(event.data)
-        artifact = data["artifact"]
-        key = str(artifact.get("artifact_id") or artifact.get("artifactId") or artifact.get("name"))
-        text = "".join(part.get("text", "") for part in artifact.get("parts") or [])
-        if key.startswith(BLOCKS):
-            return
-        told, printed = self._told.get(key, ""), self._said.get(key)
-        whole = self._told[key] = told + text if data.get("append") else text
-        if printed is None and ANSWER in self._said and whole.startswith(self._said[ANSWER]):
-            printed = self._said.pop(ANSWER)  # it was not the answer yet
-        if printed is not None and whole.startswith(printed):
-            piece = whole[len(printed) :]
-        elif printed is None or data.get("lastChunk", True):
-            piece = "\n" + whole if self._said else whole
-        else:
-            return
-        self._said[key] = whole
-        self._ctx.out.piece(piece)

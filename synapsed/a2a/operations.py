@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any, Final, Literal, Protocol
 
 from a2a.types import a2a_pb2 as pb
@@ -60,10 +61,11 @@ class Operations:
     async def send_message(self, agent_id: str, caller: Caller, request: pb.SendMessageRequest) -> dict[str, Any]:
         """Blocks until the task is over or waits for input, unless `returnImmediately` (3.2.2)."""
         history = _history(request.configuration)
-        wanted = await self._wanted(agent_id, caller, request)
+        wait = not request.configuration.return_immediately
+        wanted = replace(await self._wanted(agent_id, caller, request), wait=wait)
         cursor = self._control.events.last_id
         task = await self._send(caller, wanted, request, cursor)
-        if not request.configuration.return_immediately:
+        if wait:
             task = await self._settled(task, cursor)
         return {"task": task_dict(task, history_length=history)}
 

@@ -7,10 +7,22 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstr
 from synapsed.interfaces import SendRequest, StartRequest
 from synapsed.model.task import Artifact, DataPart, FilePart, Message, Part, TextPart, new_id
 
-__all__ = ["ArtifactBody", "InputBody", "MessageBody", "SendBody", "ShutdownBody", "StartBody", "StopBody"]
+__all__ = [
+    "ArtifactBody",
+    "CreateBody",
+    "InputBody",
+    "MessageBody",
+    "ReplyBody",
+    "SendBody",
+    "ShutdownBody",
+    "StartBody",
+    "StopBody",
+]
 
 COLS_MAX = 1000
 ROWS_MAX = 1000
+LIMIT_MAX = 7 * 24 * 3600.0
+"""Seconds that somebody may wait for a reply."""
 
 
 def _whole(value: Any) -> Any:
@@ -56,6 +68,7 @@ class SendBody(_Body):
     context_id: _Id | None = None
     task_id: _Id | None = None
     command: bool = False
+    wait: bool = False
 
     def request(self, *, priority: int | None = None) -> SendRequest:
         return SendRequest(
@@ -65,7 +78,33 @@ class SendBody(_Body):
             task_id=self.task_id,
             metadata=self.metadata or {},
             command=self.command,
+            wait=self.wait,
         )
+
+
+class CreateBody(_Body):
+    """`tasks/create`; `limit`: seconds that the reply may take, `wait`: a caller waits for it."""
+
+    message: MessageIn
+    metadata: dict[str, Any] | None = None
+    context_id: _Id | None = None
+    wait: bool = False
+    limit: Annotated[float, Field(gt=0, le=LIMIT_MAX)] | None = None
+
+    def request(self) -> SendRequest:
+        return SendRequest(
+            message=self.message.message(), metadata=self.metadata or {}, context_id=self.context_id, wait=self.wait
+        )
+
+
+class ReplyBody(_Body):
+    """`tasks/reply`."""
+
+    message: MessageIn
+    metadata: dict[str, Any] | None = None
+
+    def request(self) -> SendRequest:
+        return SendRequest(message=self.message.message(), metadata=self.metadata or {})
 
 
 class MessageBody(_Body):

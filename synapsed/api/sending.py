@@ -6,17 +6,39 @@ from aiohttp import web
 
 from synapsed.api.context import rights_of, to_the_end
 from synapsed.api.rights import Rights
-from synapsed.errors import InvalidRequest, NotReady, NotWaiting, QueueFull, SynapsedError, TaskNotFound
+from synapsed.errors import (
+    AmbiguousAddress,
+    Forbidden,
+    HopLimit,
+    InvalidRequest,
+    NotReady,
+    NotWaiting,
+    QueueFull,
+    SynapsedError,
+    TaskNotFound,
+    WouldDeadlock,
+)
 from synapsed.interfaces import Control, SendRequest
 from synapsed.model.agent import AgentView
 from synapsed.model.sender import KEY
 from synapsed.model.task import Task
 from synapsed.supervisor.senders import Caller, settle_sender
 
-__all__ = ["SEND_ERRORS", "send", "signed"]
+__all__ = ["REPLY_ERRORS", "SEND_ERRORS", "expect_reply", "reply", "send", "signed"]
 
-SEND_ERRORS: tuple[type[SynapsedError], ...] = (TaskNotFound, NotWaiting, QueueFull, NotReady)
+SEND_ERRORS: tuple[type[SynapsedError], ...] = (
+    TaskNotFound,
+    NotWaiting,
+    QueueFull,
+    NotReady,
+    WouldDeadlock,
+    HopLimit,
+)
 """What may come of a send besides what is wrong in the request itself."""
+
+
+REPLY_ERRORS: tuple[type[SynapsedError], ...] = (TaskNotFound, NotWaiting, AmbiguousAddress)
+"""The same of a reply."""
 
 
 def signed(request: SendRequest, rights: Rights, control: Control) -> SendRequest:
@@ -45,3 +67,28 @@ async def send(request: web.Request, control: Control, agent_id: str, wanted: Se
         rights.require_person("answer prompts")
     # A client that leaves in the middle must not leave a message half accepted.
     return await to_the_end(control.send(agent_id, signed(wanted, rights, control)))
+
+
+async def expect_reply(
+    request: web.Request, control: Control, agent_id: str, wanted: SendRequest, limit: float | None
+) -> Task:
+    """Make a task of the agent's own that a reply will complete. Raises Forbidden where another agent would."""
+    rights = rights_of(request)
+    if wanted.message.blank:
+        raise InvalidRequest("message.parts: the message is blank", field="message.parts")
+    if rights.agent_id not in (None, agent_id):
+        raise Forbidden("an agent may not make tasks of other agents", agent=agent_id)
+    return await to_the_end(control.expect_reply(agent_id, _as(agent_id, wanted, rights, control), limit))
+
+
+async def reply(request: web.Request, control: Control, agent_id: str, wanted: SendRequest) -> Task:
+    """The agent of the path replies. Raises Forbidden where another one would."""
+    rights = rights_of(request)
+    if wanted.message.blank:
+        raise InvalidRequest("message.parts: the message is blank", field="message.parts")
+    return await to_the_end(control.reply(agent_id, _as(agent_id, wanted, rights, control)))
+
+
+def _as(agent_id: str, wanted: SendRequest, rights: Rights, control: Control) -> SendRequest:
+    """The request as one of the agent's, by evidence or by claim."""
+    return signed(replace(wanted, metadata={**wanted.metadata, KEY: agent_id}), rights, control)

@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-__all__ = ["AgentRecord", "Checkpoint", "LaunchRecord", "LimitRecord", "TurnRecord"]
+__all__ = ["AgentRecord", "Checkpoint", "LaunchRecord", "LimitRecord", "ReplyRecord", "TurnRecord"]
 
 
 class _Record(BaseModel):
@@ -91,6 +91,29 @@ class TurnRecord(_Record):
     continued: str | None = None
     """The launch that has the message already: this turn only tells it to go on."""
     link: dict[str, Any] = {}
+
+
+class ReplyRecord(_Record):
+    """A reply that is awaited (S20), or that has come and of which its agent has not been told. `state` is that of
+    `supervisor.replies`; times are Unix seconds."""
+
+    task_id: str
+    """The task that the reply completes, an agent's own: it has made it for that."""
+    asker: str
+    """The agent that wants the reply."""
+    state: Literal["open", "asked", "over"] = "open"
+    asked: str | None = None
+    """The agent that was asked."""
+    request: str | None = None
+    """The task with which it was asked."""
+    wait: bool = False
+    """A caller waits for the reply, so that the agent need not be told."""
+    limit: float
+    """Seconds that the reply may take once somebody is asked."""
+    due: float
+    """When it is too late for the reply; once it is over, when the agent is told unless the caller has it by then."""
+    hops: int = 0
+    """Through how many agents the request had gone."""
 
 
 class Checkpoint(_Record):

@@ -87,7 +87,14 @@ CREATE TABLE removed (
 ) WITHOUT ROWID;
 """
 
-MIGRATIONS = (_FIRST, _PUSHES, _RETENTION)
+_REPLIES = """
+CREATE TABLE replies (
+  task_id TEXT PRIMARY KEY REFERENCES tasks (id) ON DELETE CASCADE,
+  data TEXT NOT NULL              -- JSON of ReplyRecord
+);
+"""
+
+MIGRATIONS = (_FIRST, _PUSHES, _RETENTION, _REPLIES)
 """In order; the n-th brings a database from schema n-1 to n."""
 
 OLDEST = 1

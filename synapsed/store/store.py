@@ -19,7 +19,7 @@ from synapsed.clock import Clock
 from synapsed.errors import StoreError
 from synapsed.interfaces import NewEvent, TaskFilter
 from synapsed.model.events import Event
-from synapsed.model.records import AgentRecord, Checkpoint, TurnRecord
+from synapsed.model.records import AgentRecord, Checkpoint, ReplyRecord, TurnRecord
 from synapsed.model.task import Task
 from synapsed.store.database import Database
 from synapsed.store.log import RECENT_EVENTS, EventRow, SqliteEventLog, append_events, last_event_id
@@ -43,6 +43,8 @@ class _Change:
     turn_ended: str | None = None
     agents: Sequence[tuple[str, str]] = ()
     agent_gone: str | None = None
+    reply: tuple[str, str] | None = None
+    reply_over: str | None = None
 
     def apply(self, connection: sqlite3.Connection) -> list[int]:
         """Do it in the open transaction; the ids of the events."""
@@ -60,6 +62,14 @@ class _Change:
                 "INSERT INTO turns (task_id, data) VALUES (?, ?) "
                 "ON CONFLICT (task_id) DO UPDATE SET data = excluded.data",
                 self.turn,
+            )
+        if self.reply_over is not None:
+            connection.execute("DELETE FROM replies WHERE task_id = ?", (self.reply_over,))
+        if self.reply is not None:
+            connection.execute(
+                "INSERT INTO replies (task_id, data) VALUES (?, ?) "
+                "ON CONFLICT (task_id) DO UPDATE SET data = excluded.data",
+                self.reply,
             )
         return append_events(connection, self.events)
 
@@ -111,6 +121,8 @@ class SqliteStore:
         turn: TurnRecord | None = None,
         turn_ended: str | None = None,
         agents: Sequence[AgentRecord] = (),
+        reply: ReplyRecord | None = None,
+        reply_over: str | None = None,
     ) -> list[Event]:
         with _encoding():
             change = _Change(
@@ -119,6 +131,8 @@ class SqliteStore:
                 turn=None if turn is None else (turn.task_id, turn.model_dump_json()),
                 turn_ended=turn_ended,
                 agents=[(agent.id, agent.model_dump_json()) for agent in agents],
+                reply=None if reply is None else (reply.task_id, reply.model_dump_json()),
+                reply_over=reply_over,
             )
         return await self._write(change, events)
 
@@ -178,6 +192,15 @@ class SqliteStore:
     async def shrink(self, pages: int) -> bool:
         """Give up to `pages` free pages back to the disk; whether there are more to give."""
         return await self._database.write(lambda connection: shrink(connection, pages))
+
+    async def replies(self) -> list[ReplyRecord]:
+        """In the order in which they were first put."""
+        return await self._database.read(
+            lambda connection: [
+                ReplyRecord.model_validate_json(data)
+                for (data,) in connection.execute("SELECT data FROM replies ORDER BY rowid")
+            ]
+        )
 
     async def save_checkpoint(self, agent_id: str, checkpoint: Checkpoint) -> None:
         with _encoding():

@@ -30,7 +30,7 @@ from synapsed.model.agent import Activity, ProcessState
 from synapsed.model.approval import Policy
 from synapsed.model.events import ActivityChanged
 from synapsed.model.facts import PermissionAsked
-from synapsed.model.records import AgentRecord, TurnRecord
+from synapsed.model.records import AgentRecord, ReplyRecord, TurnRecord
 from synapsed.model.task import Artifact, Message, Prompt, Task, TaskState
 from synapsed.profiles import Profile
 from synapsed.supervisor import letters
@@ -78,6 +78,7 @@ class Agent:
         limits: Callable[[], UsageLimitPolicy],
         parking: Callable[[], ParkPolicy],
         changed: Callable[["Agent"], None],
+        ended: Callable[[Task], None],
     ) -> None:
         self._store = store
         self._clock = clock
@@ -118,6 +119,7 @@ class Agent:
             inbox=inbox,
             usage=self.usage,
             limit_note=profile.prompts.limit_note,
+            ended=ended,
         )
         self.parking = Parking(
             self.program,
@@ -288,11 +290,22 @@ class Agent:
 
     # --- tasks ---
 
-    async def send(self, task: Task) -> Task:
-        task = await self._shell.call(lambda: self.desk.accept(task))
+    async def send(self, task: Task, reply: ReplyRecord | None = None) -> Task:
+        """`reply` becomes durable with it."""
+        task = await self._shell.call(lambda: self.desk.accept(task, reply))
         self.parking.sweep()
         self._changed(self)
         return task
+
+    def enter(self, task: Task) -> None:
+        """A durable task for its mailbox; where the shell is not there to take it, the next one finds it."""
+
+        async def enter() -> None:
+            await self.desk.enter(task)
+            self.parking.sweep()
+            self._changed(self)
+
+        self._shell.post(enter)
 
     async def interrupt(self) -> bool:
         """Stop what runs, a person's own turn too; False when nothing ran or the program did not confirm."""

@@ -40,7 +40,7 @@ from synapsed.interfaces import (
 )
 from synapsed.model.agent import Activity
 from synapsed.model.events import InputProvided
-from synapsed.model.records import TurnRecord
+from synapsed.model.records import ReplyRecord, TurnRecord
 from synapsed.model.task import INTERRUPTED_STATES, Artifact, Message, Prompt, Task, TaskState
 from synapsed.profiles import Delivery as DeliverySpec
 from synapsed.profiles import Parsers
@@ -102,7 +102,9 @@ class Desk:
         inbox: Path,
         usage: Usage,
         limit_note: str,
+        ended: Callable[[Task], None],
     ) -> None:
+        self._ended = ended
         self._usage = usage
         self._limit_note = limit_note
         self._renew = renew
@@ -175,14 +177,14 @@ class Desk:
 
     # --- what callers ask ---
 
-    async def accept(self, task: Task) -> Task:
-        """Take a new task; it is durable when this returns. Raises QueueFull, StoreError."""
+    async def accept(self, task: Task, reply: ReplyRecord | None = None) -> Task:
+        """Take a new task; it is durable when this returns, together with `reply`. Raises QueueFull, StoreError."""
         self._mailbox.check_room()
-        commit = turns.submitted(task)
+        commit = turns.submitted(task, reply)
         if task.priority >= INTERRUPT_PRIORITY:
             await self._usage.forget("a person does not wait")
         if not self._mailbox and not _wants_new_conversation(task) and (link := self._receiver()) is not None:
-            return await self._begin(link, task, *commit.events)
+            return await self._begin(link, task, *commit.events, reply=reply)
         await self._commit(commit)
         self._mailbox.push(task)
         if task.priority >= INTERRUPT_PRIORITY and self.runs_something():
@@ -190,6 +192,12 @@ class Desk:
         await self.pump()
         turn = self._turn
         return turn.task if turn is not None and turn.task.id == task.id else task
+
+    async def enter(self, task: Task) -> None:
+        """A task that is durable already waits from now on."""
+        if task.id not in self.open_tasks:
+            self._mailbox.restore([task])
+            await self.pump()
 
     def runs_something(self) -> bool:
         """Whether a turn runs, a person's own included."""
@@ -286,8 +294,8 @@ class Desk:
             return None
         return link if link.observe().can_receive else None
 
-    async def _begin(self, link: AgentLink, task: Task, *before: NewEvent) -> Task:
-        """Work on `task`; `before` is told first."""
+    async def _begin(self, link: AgentLink, task: Task, *before: NewEvent, reply: ReplyRecord | None = None) -> Task:
+        """Work on `task`; `before` is told first, `reply` durable with it."""
         returned = self._attempts.get(task.id)
         attempt = returned.attempt if returned else 1
         commit = turns.begun(task, launch_id=link.launch.launch_id, attempt=attempt, now=self._clock.wall())
@@ -295,7 +303,7 @@ class Desk:
         same = returned is not None and (returned.continued == link.launch.launch_id or link.launch.resumed)
         continued = link.launch.launch_id if returned is not None and returned.continued is not None and same else None
         record = link.prepare(commit.turn.model_copy(update={"continued": continued}))
-        await self._commit(replace(commit, events=(*before, *commit.events), turn=record))
+        await self._commit(replace(commit, events=(*before, *commit.events), turn=record, reply=reply))
         self._mailbox.remove(task.id)
         self._attempts.pop(task.id, None)
         self._turn = _Turn(commit.task, record)
@@ -342,6 +350,8 @@ class Desk:
 
     def believe(self, commit: Commit) -> None:
         """`commit` is durable: the desk is what it says."""
+        if commit.task.terminal:
+            self._ended(commit.task)
         if (turn := self._turn) is None or turn.task.id != commit.task.id:
             return
         turn.task = commit.task
@@ -525,7 +535,11 @@ class Desk:
 
     async def _commit(self, commit: Commit, *more: NewEvent) -> Commit:
         await self._store.commit(
-            events=[*commit.events, *more], tasks=[commit.task], turn=commit.turn, turn_ended=commit.turn_ended
+            events=[*commit.events, *more],
+            tasks=[commit.task],
+            turn=commit.turn,
+            turn_ended=commit.turn_ended,
+            reply=commit.reply,
         )
         self.believe(commit)
         return commit

@@ -6,7 +6,7 @@ from synapsed.errors import AmbiguousAddress, TaskNotFound
 from synapsed.interfaces import Store
 from synapsed.model.task import Task
 
-__all__ = ["find_task"]
+__all__ = ["TASK_PREFIX_MIN", "find_task"]
 
 TASK_PREFIX_MIN: Final = 8
 """Characters of a task's id that are enough to name it."""

@@ -19,15 +19,12 @@ from typing import Any, Literal, Protocol
 import structlog
 
 from synapsed.channels.past import find_conversations
-from synapsed.clock import Clock, iso
+from synapsed.clock import Clock
 from synapsed.config import Config, check_parking, load_config, save_agent
 from synapsed.errors import (
     ConversationTaken,
     InvalidRequest,
-    NotReady,
-    NotWaiting,
     SynapsedError,
-    TaskNotCancelable,
     UnknownAgent,
     UnknownProfile,
 )
@@ -42,10 +39,10 @@ from synapsed.interfaces import (
     Store,
     TaskFilter,
 )
-from synapsed.model.agent import AgentDetail, AgentView, ProcessState, Testimony, resolve
+from synapsed.model.agent import AgentDetail, AgentView, Testimony, resolve
 from synapsed.model.events import AgentRemoved
 from synapsed.model.records import AgentRecord, TurnRecord
-from synapsed.model.task import Artifact, Message, Task, new_id
+from synapsed.model.task import Artifact, Task
 from synapsed.paths import Paths
 from synapsed.profiles import Profile, ProfileLibrary
 from synapsed.supervisor import environment, letters, turns, views
@@ -53,12 +50,13 @@ from synapsed.supervisor.agent import Agent
 from synapsed.supervisor.ancestry import Root, owner_of
 from synapsed.supervisor.conversations import taken
 from synapsed.supervisor.envfile import with_env_file
+from synapsed.supervisor.exchange import Exchange
 from synapsed.supervisor.links import LaunchPlan, LinkFactory, Timer, Timers
-from synapsed.supervisor.lookup import find_task
 from synapsed.supervisor.mentions import LocalDirectory, MentioningAttachment
 from synapsed.supervisor.order import StartOrder, each
 from synapsed.supervisor.parking import Memory, machine_memory
 from synapsed.supervisor.ports import announceable
+from synapsed.supervisor.post import Post
 from synapsed.supervisor.pressure import MemoryWatch
 from synapsed.supervisor.program import LIVE_STATES
 from synapsed.supervisor.registry import Registry
@@ -75,7 +73,6 @@ REGISTRY_SWEEP_S = 5.0
 """Least pause between two looks for stale registry entries."""
 
 LINUX = sys.platform == "linux"
-GONE = (ProcessState.STOPPED, ProcessState.STOPPING, ProcessState.EXITED)
 
 log = structlog.stdlib.get_logger("synapsed.manager")
 
@@ -130,6 +127,10 @@ class Manager:
         self._server: PortServer | None = None
         self._listen = settings.config.api.listen
         self._agents: dict[str, Agent] = {}
+        self._exchange = Exchange(
+            store=store, clock=clock, find=self._view_of, enter=self._enter, current=self._working_on
+        )
+        self._post = Post(store=store, clock=clock, agents=self._agents, exchange=self._exchange)
         self._tokens: dict[str, str] = {}
         self._sweeper: Timer | None = None
         self._tidier: Timer | None = None
@@ -145,7 +146,8 @@ class Manager:
     async def restore(self) -> None:
         """Make the agents that the store and the configuration know. Nothing is started or adopted yet."""
         records = self._roster.restore(await self._store.agents())
-        tasks = await self._store.open_tasks()
+        self._exchange.restore(await self._store.replies())
+        tasks = await self._open_tasks()
         turn_records = await self._store.turns()
         for record in records:
             await self._restore(self._add(record, self._profile_of(record)), tasks, turn_records)
@@ -175,6 +177,7 @@ class Manager:
     async def adopt(self) -> None:
         """Take up every program that lives; apply the restart policy to those that ended meanwhile."""
         await each(lambda agent: agent.adopt(), self._agents.values())
+        await self._exchange.reconcile()
         await self._sweep_registry()
         self._tidy_again()
 
@@ -239,7 +242,7 @@ class Manager:
         if name not in self._roster.config.agents:
             record = record.model_copy(update={"from_config": False})
         agent = self._add(record, self._profile_of(record))
-        await self._restore(agent, await self._store.open_tasks(), await self._store.turns())
+        await self._restore(agent, await self._open_tasks(), await self._store.turns())
         await self._store.commit(agents=[record])
         if old is None:
             await self._announce(record.port)
@@ -257,6 +260,7 @@ class Manager:
         if not keep_agents:
             await each(lambda agent: agent.suspend(), self._agents.values())
         await each(lambda agent: agent.close(), self._agents.values())
+        await self._exchange.close()
         for task in list(self._background):
             await asyncio.wait([task])
         await self._registry.flush()
@@ -375,6 +379,7 @@ class Manager:
         view = self.view(agent_id)
         if remove:
             await agent.cancel_waiting("removed")
+            await self._exchange.forget(agent_id)
             await self._forget(agent.record)
         return view
 
@@ -414,58 +419,38 @@ class Manager:
     # --- Control: tasks ---
 
     async def send(self, agent_id: str, request: SendRequest) -> Task:
-        agent = self._agent(agent_id)
-        if request.task_id is not None:
-            task = await self.task(request.task_id, agent.id)  # it waits, and this is the answer to its prompt
-            worker = self._worker(task)
-            return await worker.provide_input(task.id, request.message, turns.text_of(request.message), None)
-        if agent.state in GONE and not agent.parking.away:
-            name = agent.record.name
-            raise NotReady(f"{name} is {agent.state.value}: 'synapsectl restart {name}' starts it", agent=name)
-        if not 1 <= request.priority <= 5:
-            raise InvalidRequest(f"priority must be 1 to 5, not {request.priority}", priority=request.priority)
         self._sweep_registry_soon()
-        now = iso(self._clock.wall())
-        metadata = {**request.metadata, **({turns.COMMAND: True} if request.command else {})}
-        task = Task(
-            agent_id=agent_id,
-            context_id=request.context_id or self._context_for(agent, metadata),
-            message=request.message,
-            metadata=metadata,
-            created_at=now,
-            updated_at=now,
-            priority=request.priority,
-        )
-        agent.desk.compose(task)  # what cannot be delivered is refused now
-        return await agent.send(task)
+        return await self._post.send(agent_id, request)
 
-    def _context_for(self, agent: Agent, metadata: Mapping[str, Any]) -> str:
-        """Of a message that names none: that of the agent's conversation, or a new one's."""
-        current = None if metadata.get(turns.NEW_CONVERSATION) is True else agent.record.context_id
-        return current or new_id()
+    async def expect_reply(self, agent_id: str, request: SendRequest, limit: float | None) -> Task:
+        return await self._post.expect_reply(agent_id, request, limit)
+
+    async def reply(self, agent_id: str, request: SendRequest) -> Task:
+        return await self._post.reply(agent_id, request)
+
+    async def collected(self, task_id: str) -> None:
+        await self._post.collected(task_id)
+
+    def waiting(self, waiter: str | None, task: Task) -> contextlib.AbstractContextManager[None]:
+        return self._post.waiting(waiter, task)
 
     async def interrupt(self, agent_id: str) -> bool:
         return await self._agent(agent_id).interrupt()
 
     async def task(self, task_id: str, agent_id: str | None = None) -> Task:
-        return await find_task(self._store, task_id, agent_id)
+        return await self._post.find(task_id, agent_id)
 
     async def tasks(self, which: TaskFilter) -> tuple[list[Task], int]:
         return await self._store.tasks(which)
 
     async def cancel(self, task_id: str) -> Task:
-        task = await self.task(task_id)
-        if task.terminal or (agent := self._agents.get(task.agent_id)) is None:
-            raise TaskNotCancelable(f"task {task.id} is {task.status.value} already", task=task.id)
-        return await agent.cancel(task.id)
+        return await self._post.cancel(task_id)
 
     async def provide_input(self, task_id: str, text: str, prompt_id: str | None = None) -> Task:
-        task = await self.task(task_id)
-        return await self._worker(task).provide_input(task.id, Message.of(text), text, prompt_id)
+        return await self._post.provide_input(task_id, text, prompt_id)
 
     async def hand_over(self, task_id: str, artifact: Artifact, *, append: bool, last_chunk: bool) -> Task:
-        task = await self.task(task_id)
-        return await self._worker(task).hand_over(task.id, artifact, append=append, last_chunk=last_chunk)
+        return await self._post.hand_over(task_id, artifact, append=append, last_chunk=last_chunk)
 
     async def answer_agent(self, agent_id: str, text: str, prompt_id: str | None = None) -> None:
         await self._agent(agent_id).answer(text, prompt_id)
@@ -475,16 +460,15 @@ class Manager:
     async def _end(self, commit: turns.Commit) -> None:
         """End a task that is nobody's."""
         await self._store.commit(events=commit.events, tasks=[commit.task], turn_ended=commit.turn_ended)
+        self._post.ended(commit.task)
+
+    async def _open_tasks(self) -> list[Task]:
+        """Those that agents work on: the tasks that replies complete are none."""
+        return [task for task in await self._store.open_tasks() if not self._exchange.owns(task.id)]
 
     def _agent(self, agent_id: str) -> Agent:
         if (agent := self._agents.get(agent_id)) is None:
             raise UnknownAgent(f"no agent {agent_id[:128]!r}", agent=agent_id[:128])
-        return agent
-
-    def _worker(self, task: Task) -> Agent:
-        """The agent that works on the task, or may. Raises NotWaiting."""
-        if task.terminal or (agent := self._agents.get(task.agent_id)) is None:
-            raise NotWaiting(f"task {task.id} is {task.status.value}: send without a task id", task=task.id)
         return agent
 
     def _add(self, record: AgentRecord, profile: Profile) -> Agent:
@@ -505,6 +489,7 @@ class Manager:
             limits=lambda: self._roster.config_of(agent.record).usage_limit,
             parking=lambda: self._roster.config_of(agent.record).park,
             changed=self._publish,
+            ended=self._post.ended,
         )
         self._agents[record.id] = agent
         self._tokens[environment.agent_token(self._settings.control_token, record.id)] = record.id
@@ -542,6 +527,16 @@ class Manager:
         program = environment.find_program(command, cwd=record.cwd, env=env, profile=profile.name)
         plan = environment.launch_plan(record, profile, program=program, env=env)
         return replace(plan, limits=config.limits)
+
+    def _view_of(self, agent_id: str) -> AgentView | None:
+        return self.view(agent_id) if agent_id in self._agents else None
+
+    def _enter(self, task: Task) -> None:
+        if (agent := self._agents.get(task.agent_id)) is not None:
+            agent.enter(task)
+
+    def _working_on(self, agent_id: str) -> Task | None:
+        return agent.desk.current if (agent := self._agents.get(agent_id)) is not None else None
 
     def _profile_of(self, record: AgentRecord) -> Profile:
         try:
@@ -582,6 +577,7 @@ class Manager:
         for agent in self._agents.values():
             agent.sweep()
         self._memory.look()
+        self._exchange.sweep()
         self._sweeper = self._timers.call_later(SWEEP_S, self._sweep_again)
 
     def _tidy_again(self) -> None:

@@ -15,7 +15,7 @@ from synapsed.clock import iso
 from synapsed.errors import InvalidRequest, UnsupportedMedia
 from synapsed.interfaces import LinkExited, NewEvent
 from synapsed.model.events import TaskArtifactAdded, TaskStatusChanged
-from synapsed.model.records import TurnRecord
+from synapsed.model.records import ReplyRecord, TurnRecord
 from synapsed.model.task import (
     ANSWER_ID,
     HISTORY_KEPT,
@@ -67,10 +67,12 @@ class Commit:
     events: tuple[NewEvent, ...] = ()
     turn: TurnRecord | None = None
     turn_ended: str | None = None
+    reply: ReplyRecord | None = None
 
 
-def submitted(task: Task) -> Commit:
-    return Commit(task=task, events=(_status(task),))
+def submitted(task: Task, reply: ReplyRecord | None = None) -> Commit:
+    """`reply` says that an agent waits for the answer."""
+    return Commit(task=task, events=(_status(task),), reply=reply)
 
 
 def begun(task: Task, *, launch_id: str, attempt: int, now: float) -> Commit:

@@ -14,6 +14,7 @@ from tests.fakes.control import FakeControl, hold
 
 CLAUDE = "synapse-claude-8100"
 PROMPT = Prompt(prompt_id="p1", type="trust", prompt="Trust this folder?")
+OWN = {"message": {"parts": [{"type": "text", "text": "x"}]}}
 SEND = {"message": {"role": "user", "parts": [{"type": "text", "text": "hi"}]}}
 PERSONS = [
     ("POST", "/control/start", {"profile": "dummy"}),
@@ -256,6 +257,23 @@ async def test_what_an_agent_may(control: FakeControl, tmp_path):
             assert (status, body["error"]["code"]) == (403, "FORBIDDEN")
         status, body = await api.json(api.http, "POST", f"{path}/cancel")
         assert (status, body["task"]["status"]) == (200, "canceled")
+
+
+async def test_an_agent_asks_and_replies_as_itself(control: FakeControl, tmp_path):
+    control.processes[os.getpid()] = CLAUDE
+    async with serving(control, tmp_path) as api:
+        for path in ("create", "reply"):
+            status, body = await api.json(api.http, "POST", f"/agents/codex/tasks/{path}", json=OWN)
+            assert (status, body["error"]["code"]) == (403, "FORBIDDEN")
+        assert control.calls == []
+        status, made = await api.json(api.http, "POST", "/agents/claude/tasks/create", json=OWN)
+        assert (status, made["task"]["metadata"]["sender"]["verified"]) == (200, True)
+        status, _ = await api.json(api.unix, "GET", f"/control/tasks/{made['task']['id']}")
+        assert status == 200
+        await control.complete(made["task"]["id"], "done")
+        async with api.unix.get(f"/control/tasks/{made['task']['id']}/wait") as response:
+            await response.read()
+        assert control.calls[-1] == ("waiting", CLAUDE, made["task"]["id"])
 
 
 async def test_who_cannot_be_settled(control: FakeControl, tmp_path, monkeypatch):

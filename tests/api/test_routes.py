@@ -212,3 +212,30 @@ async def test_what_an_agent_made_is_handed_over(api: Api):
         assert (await give("claude-token", body | wrong))[0] == 400
     await api.control.complete(sent["task"]["id"], "done")
     assert (await give("claude-token", body))[1]["error"]["code"] == "NOT_WAITING"
+
+
+async def test_a_reply_is_asked_for_and_given(api: Api):
+    """S20, in the shapes of the seeds."""
+    own = {"message": {"role": "user", "parts": [{"type": "text", "text": "分析して"}]}, "metadata": {"k": 1}}
+    status, made = await api.json(api.http, "POST", "/agents/claude/tasks/create", json=own)
+    assert (status, made["task"]["status"], made["task"]["agent_id"]) == (200, "working", "synapse-claude-8100")
+    assert made["task"]["metadata"]["sender"]["sender_id"] == "synapse-claude-8100"
+    verb, agent, request, limit = api.control.calls[-1]
+    assert (verb, agent, request.wait, limit) == ("expect", "synapse-claude-8100", False, None)
+    await api.json(api.http, "POST", "/agents/claude/tasks/create", json=own | {"wait": True, "limit": 9.5})
+    assert (api.control.calls[-1][2].wait, api.control.calls[-1][3]) == (True, 9.5)
+    for wrong in ({"limit": 0}, {"limit": 1e9}, {"wait": 1}, {"priority": 1}, {"message": {"parts": []}}):
+        status, body = await api.json(api.http, "POST", "/agents/claude/tasks/create", json=own | wrong)
+        assert (status, body["error"]["code"]) == (400, "INVALID_REQUEST")
+    blank = {"message": {"parts": [{"type": "text", "text": " "}]}}
+    for path in ("create", "reply"):
+        assert (await api.json(api.http, "POST", f"/agents/claude/tasks/{path}", json=blank))[0] == 400
+    reply = {"message": {"role": "agent", "parts": [{"type": "text", "text": "結果です"}]}}
+    named = reply | {"metadata": {"in_reply_to": made["task"]["id"]}}
+    status, done = await api.json(api.http, "POST", "/agents/codex/tasks/reply", json=named)
+    assert (status, done["task"]["status"]) == (200, "completed")
+    assert api.control.calls[-1][2].metadata["sender"]["sender_id"] == "synapse-codex-8120"
+    status, body = await api.json(api.http, "POST", "/agents/codex/tasks/reply", json=reply)
+    assert (status, body["error"]["code"]) == (400, "NOT_WAITING")
+    status, _ = await api.json(api.unix, "POST", f"/control/tasks/{made['task']['id']}/collected")
+    assert (status, api.control.calls[-1]) == (200, ("collected", made["task"]["id"]))

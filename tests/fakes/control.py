@@ -6,6 +6,7 @@ something is written to `calls` as `(verb, agent or task, …)`.
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Literal
 
 from synapsed.clock import iso
@@ -302,6 +303,30 @@ class FakeControl:
         await self._put(task, TaskState.SUBMITTED, [])
         await self.script(self, task)
         return await self.task(task.id)
+
+    async def expect_reply(self, agent_id_: str, request: SendRequest, limit: float | None) -> Task:
+        self.calls.append(("expect", agent_id_, request, limit))
+        self.view(agent_id_)
+        self._time += 0.25
+        task = Task(
+            agent_id=agent_id_, message=request.message, metadata=request.metadata,
+            created_at=iso(self._time), updated_at=iso(self._time),
+        )  # fmt: skip
+        return await self._put(task, TaskState.WORKING, [])
+
+    async def reply(self, agent_id_: str, request: SendRequest) -> Task:
+        self.calls.append(("reply", agent_id_, request))
+        named = request.metadata.get("in_reply_to")
+        if named is None:
+            raise NotWaiting(f"nobody waits for a reply of {agent_id_}")
+        return await self.complete((await self.task(named)).id, request.message.text)
+
+    async def collected(self, task_id: str) -> None:
+        self.calls.append(("collected", task_id))
+
+    def waiting(self, waiter: str | None, task: Task) -> AbstractContextManager[None]:
+        self.calls.append(("waiting", waiter, task.id))
+        return nullcontext()
 
     async def interrupt(self, agent_id_: str) -> bool:
         self.calls.append(("interrupt", agent_id_))

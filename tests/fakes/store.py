@@ -8,7 +8,7 @@ from synapsed.clock import Clock, SystemClock
 from synapsed.errors import InvalidRequest, StoreError
 from synapsed.interfaces import NewEvent, TaskFilter, task_cursor
 from synapsed.model.events import Event, parse_event
-from synapsed.model.records import AgentRecord, Checkpoint, TurnRecord
+from synapsed.model.records import AgentRecord, Checkpoint, ReplyRecord, TurnRecord
 from synapsed.model.task import Task
 
 __all__ = ["MemoryEventLog", "MemoryStore"]
@@ -76,6 +76,7 @@ class MemoryStore:
         self._tasks: dict[str, Task] = {}
         self._turns: dict[str, TurnRecord] = {}
         self._agents: dict[str, AgentRecord] = {}
+        self._replies: dict[str, ReplyRecord] = {}
         self._checkpoints: dict[str, Checkpoint] = {}
         self._closed = False
 
@@ -95,10 +96,13 @@ class MemoryStore:
         turn: TurnRecord | None = None,
         turn_ended: str | None = None,
         agents: Sequence[AgentRecord] = (),
+        reply: ReplyRecord | None = None,
+        reply_over: str | None = None,
     ) -> list[Event]:
         await self._write()
-        if turn is not None and turn.task_id not in self._tasks and turn.task_id not in {task.id for task in tasks}:
-            raise StoreError(f"no task {turn.task_id!r} for this turn", reason="constraint")
+        known = {*self._tasks, *(task.id for task in tasks)}
+        if any(record is not None and record.task_id not in known for record in (turn, reply)):
+            raise StoreError("no such task for this turn or reply", reason="constraint")
         for task in tasks:
             self._tasks[task.id] = _copy(task)
         for agent in agents:
@@ -107,6 +111,10 @@ class MemoryStore:
             self._turns.pop(turn_ended, None)
         if turn is not None:
             self._turns[turn.task_id] = _copy(turn)
+        if reply_over is not None:
+            self._replies.pop(reply_over, None)
+        if reply is not None:
+            self._replies[reply.task_id] = _copy(reply)
         return self._append(events)
 
     async def agents(self) -> list[AgentRecord]:
@@ -145,6 +153,10 @@ class MemoryStore:
         self._check_open()
         return [_copy(turn) for turn in self._turns.values()]
 
+    async def replies(self) -> list[ReplyRecord]:
+        self._check_open()
+        return [_copy(reply) for reply in self._replies.values()]
+
     async def save_checkpoint(self, agent_id: str, checkpoint: Checkpoint) -> None:
         await self._write()
         if agent_id in self._agents:
@@ -180,7 +192,7 @@ class MemoryStore:
             raise StoreError("the store is closed", reason="closed")
 
 
-def _copy[M: (Task, TurnRecord, AgentRecord)](model: M) -> M:
+def _copy[M: (Task, TurnRecord, AgentRecord, ReplyRecord)](model: M) -> M:
     """By way of JSON, as a database would."""
     return type(model).model_validate_json(model.model_dump_json())
 

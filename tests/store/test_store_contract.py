@@ -12,7 +12,7 @@ from synapsed.clock import iso
 from synapsed.errors import InvalidRequest, StoreError
 from synapsed.interfaces import NewEvent, Store, TaskFilter, task_cursor
 from synapsed.model.events import AgentRemoved, TaskArtifactAdded
-from synapsed.model.records import Checkpoint, LaunchRecord, TurnRecord
+from synapsed.model.records import Checkpoint, LaunchRecord, ReplyRecord, TurnRecord
 from synapsed.model.task import Artifact, FileContent, FilePart, TaskError, TaskState, TextPart
 from synapsed.store import SqliteStore
 from tests.fakes.store import MemoryStore
@@ -194,6 +194,20 @@ async def test_turns_are_put_and_removed(store: AnyStore) -> None:
     await store.commit(tasks=[two], turn=following, turn_ended=one.id)
     assert await store.turns() == [following]
     await store.commit(turn_ended="never there")
+
+
+async def test_replies_are_put_and_removed(store: AnyStore) -> None:
+    one, two = a_task(1), a_task(2)
+    first = ReplyRecord(task_id=one.id, asker="a", limit=60.0, due=1.5)
+    await store.commit(tasks=[one], reply=first)
+    later = first.model_copy(update={"state": "asked", "asked": "b", "request": two.id, "hops": 2})
+    await store.commit(tasks=[two], reply=later)
+    assert await store.replies() == [later]
+    await store.commit(reply=ReplyRecord(task_id=two.id, asker="a", limit=1.0, due=1.0, wait=True), reply_over=one.id)
+    assert [(reply.task_id, reply.wait) for reply in await store.replies()] == [(two.id, True)]
+    await store.commit(reply_over="never there")
+    with pytest.raises(StoreError):
+        await store.commit(reply=first.model_copy(update={"task_id": "nope"}))
 
 
 async def test_a_turn_of_an_unknown_task_is_refused_with_all_that_came_with_it(store: AnyStore) -> None:

@@ -112,11 +112,20 @@ def test_wait_prints_the_answer_and_nothing_else(daemon: FakeDaemon, ctl: Ctl) -
     assert result == (0, "the **answer**\n```\ncode\n```\n", "")
 
 
-def test_wait_for_several_keeps_names_off_stdout(daemon: FakeDaemon, ctl: Ctl) -> None:
-    daemon.script = answers("yes")
+def test_wait_for_several_gathers_one_table(daemon: FakeDaemon, ctl: Ctl) -> None:
+    daemon.script = answers("yes\nand no")
     result = ctl("send", "--all", "hello", "--wait")
-    assert result.out == "yes\nyes\n"
-    assert "claude" in result.err
+    assert result.code == 0
+    rows = [line.split("\t") for line in result.out.splitlines()]
+    assert [(agent, status, answer) for agent, _, status, answer in rows] == [
+        ("claude", "completed", "yes and no"),
+        ("codex", "completed", "yes and no"),
+    ]
+    gathered = json.loads(ctl("send", "claude,codex", "hello", "--wait", "--json").out)["tasks"]
+    assert [(one["agent"], one["task"]["status"]) for one in gathered] == [
+        ("claude", "completed"),
+        ("codex", "completed"),
+    ]
 
 
 def test_an_answer_off_the_screen_is_marked(daemon: FakeDaemon, ctl: Ctl) -> None:

@@ -40,6 +40,7 @@ from synapsed.errors import (
     SynapsedError,
     UnknownAgent,
     UnknownProfile,
+    WouldDeadlock,
 )
 from synapsed.model.agent import AgentView
 from synapsed.model.task import Task
@@ -95,6 +96,7 @@ def routes() -> list[web.RouteDef]:
         web.post(f"{task}/cancel", cancel),
         web.post(f"{task}/input", provide_input),
         web.get(f"{task}/wait", wait),
+        web.post(f"{task}/collected", collected),
         web.get("/control/status", status),
         web.post("/control/reload", reload),
         web.post("/control/shutdown", shutdown),
@@ -242,12 +244,22 @@ async def get_task(request: web.Request) -> web.Response:
     "Follow a task until it is over or waits for a person",
     Streamed("the task's events"),
     query=(CURSOR,),
-    errors=(QueueFull,),
+    errors=(QueueFull, WouldDeadlock),
 )
 async def wait(request: web.Request) -> web.StreamResponse:
+    """An agent that asks for this does nothing else meanwhile."""
     control = request.app[CONTEXT].control
     task = await task_of(request)
-    return await serve(request, frames_until_settled(control, task, cursor_of(request, control.events, 0)))
+    with control.waiting(rights_of(request).agent_id, task):
+        return await serve(request, frames_until_settled(control, task, cursor_of(request, control.events, 0)))
+
+
+@describe("The caller that waited has the reply", TASK)
+async def collected(request: web.Request) -> web.Response:
+    """So that the agent that asked need not be told of it."""
+    task = await task_of(request)
+    await to_the_end(request.app[CONTEXT].control.collected(task.id))
+    return task_response(task)
 
 
 @describe("The daemon itself", Answer("its status", DaemonStatus))

@@ -9,11 +9,12 @@ from synapsed.api.context import CONTEXT, agent_id_of, rights_of, task_of
 from synapsed.api.describe import Answer, Streamed, describe
 from synapsed.api.query import CURSOR, Integer, Text, Words
 from synapsed.api.rights import Rights
-from synapsed.api.schemas import ArtifactBody, InputBody, SendBody
-from synapsed.api.sending import SEND_ERRORS, send
+from synapsed.api.schemas import ArtifactBody, CreateBody, InputBody, ReplyBody, SendBody
+from synapsed.api.sending import REPLY_ERRORS, SEND_ERRORS, expect_reply, reply, send
 from synapsed.api.sse import cursor_of, serve
 from synapsed.api.taskstream import frames_until_end
 from synapsed.errors import (
+    HopLimit,
     InvalidChoice,
     InvalidRequest,
     NotReady,
@@ -44,6 +45,8 @@ def routes(prefix: str) -> list[web.RouteDef]:
         web.post(f"{prefix}/tasks/send", send_task),
         web.post(f"{prefix}/tasks/send-priority", send_priority),
         web.post(f"{prefix}/tasks/sendSubscribe", send_subscribe),
+        web.post(f"{prefix}/tasks/create", create_task),
+        web.post(f"{prefix}/tasks/reply", reply_task),
         web.get(f"{prefix}/tasks", get_tasks),
         web.get(f"{prefix}/tasks/{{task}}", get_task),
         web.get(f"{prefix}/tasks/{{task}}/subscribe", subscribe),
@@ -62,6 +65,25 @@ async def send_task(request: web.Request) -> web.Response:
     agent_id = agent_id_of(request)
     body = await read_model(request, SendBody)
     return task_response(await send(request, request.app[CONTEXT].control, agent_id, body.request()))
+
+
+@describe(
+    "Make a task of the agent's own, for a reply to complete", TASK, body=CreateBody, errors=(QueueFull, HopLimit)
+)
+async def create_task(request: web.Request) -> web.Response:
+    """Nothing is typed. Its id goes with the message that asks, as `metadata.sender_task_id` (S20)."""
+    agent_id = agent_id_of(request)
+    body = await read_model(request, CreateBody)
+    control = request.app[CONTEXT].control
+    return task_response(await expect_reply(request, control, agent_id, body.request(), body.limit))
+
+
+@describe("Reply as the agent, to what it was asked last", TASK, body=ReplyBody, errors=REPLY_ERRORS)
+async def reply_task(request: web.Request) -> web.Response:
+    """Or to `metadata.in_reply_to`. The answer is the task of whoever asked."""
+    agent_id = agent_id_of(request)
+    body = await read_model(request, ReplyBody)
+    return task_response(await reply(request, request.app[CONTEXT].control, agent_id, body.request()))
 
 
 @describe("Send a message with a priority", TASK, body=SendBody, query=(PRIORITY,), errors=SEND_ERRORS)

@@ -1,0 +1,42 @@
+"""`synapsectl reply TEXT`: what an agent says to whoever asked it."""
+
+import argparse
+import sys
+from typing import Any
+
+from synapsectl.client import agent_path
+from synapsectl.context import Context
+from synapsectl.errors import DONE, UsageError
+from synapsectl.messages import build_parts, read_text
+
+__all__ = ["TAKES_REST", "configure", "run"]
+
+TAKES_REST = True
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.usage = f"{parser.prog} [options] [--] [TEXT | -]"
+    parser.add_argument("words", nargs="*", metavar="TEXT", help="the reply; - reads it from stdin")
+    parser.add_argument("--to", metavar="TASK", help="the task to reply to, otherwise what was asked last")
+    parser.add_argument("--from", dest="sender", metavar="AGENT", help="who replies, otherwise the agent of this shell")
+    parser.add_argument("--file", action="append", default=[], metavar="FILE", help="a file to go with it; repeatable")
+    parser.add_argument("--json", action="store_true", help="print the task that is replied to as a JSON document")
+
+
+def run(args: argparse.Namespace, ctx: Context) -> int:
+    given = " ".join([*args.words, *(args.rest or [])])
+    sender = args.sender or ctx.own_agent
+    if not given and not args.file:
+        raise UsageError("there is no text: synapsectl reply TEXT")
+    if sender is None:
+        raise UsageError("this is no agent's shell: say with --from which agent replies")
+    parts = build_parts(read_text(given, sys.stdin.buffer) if given else "", args.file)
+    body: dict[str, Any] = {"message": {"role": "agent", "parts": parts}}
+    if args.to:
+        body["metadata"] = {"in_reply_to": args.to}
+    task = ctx.client.post(agent_path(sender, "tasks/reply"), body)["task"]
+    if args.json:
+        ctx.out.document({"task": task})
+    else:
+        ctx.out.table((), [[task["id"]]])
+    return DONE

@@ -1,0 +1,51 @@
+"""Text as it is said: what an artifact has beyond what was printed of it."""
+
+import json
+
+from synapsectl.output import Output
+from synapsectl.sse import SseEvent
+
+__all__ = ["Follower"]
+
+ANSWER = "answer"
+BLOCKS = f"{ANSWER}."
+"""Ids of the artifacts that the answer, which is printed whole, is made of."""
+
+
+class Follower:
+    """Prints one task's events. Where what was told was not quite so (text off a screen), what takes its place is
+    printed once it is known to be right."""
+
+    def __init__(self, out: Output) -> None:
+        self._out = out
+        self._told: dict[str, str] = {}
+        """What the daemon has told of each artifact."""
+        self._said: dict[str, str] = {}
+        """What of it is printed."""
+
+    @property
+    def said(self) -> bool:
+        """Whether anything is printed."""
+        return bool(self._said)
+
+    def event(self, event: SseEvent) -> None:
+        if event.event != "artifact":
+            return
+        data = json.loads(event.data)
+        artifact = data["artifact"]
+        key = str(artifact.get("artifact_id") or artifact.get("artifactId") or artifact.get("name"))
+        text = "".join(part.get("text", "") for part in artifact.get("parts") or [])
+        if key.startswith(BLOCKS):
+            return
+        told, printed = self._told.get(key, ""), self._said.get(key)
+        whole = self._told[key] = told + text if data.get("append") else text
+        if printed is None and ANSWER in self._said and whole.startswith(self._said[ANSWER]):
+            printed = self._said.pop(ANSWER)  # it was not the answer yet
+        if printed is not None and whole.startswith(printed):
+            piece = whole[len(printed) :]
+        elif printed is None or data.get("lastChunk", True):
+            piece = "\n" + whole if self._said else whole
+        else:
+            return
+        self._said[key] = whole
+        self._out.piece(piece)

@@ -1,0 +1,177 @@
+"""One message to some agents, and what comes back."""
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from synapsectl.client import agent_path, task_path
+from synapsectl.context import Context
+from synapsectl.errors import DONE, TIMED_OUT, ApiError, NoDaemon, TimedOut
+from synapsectl.following import Follower
+from synapsectl.outcomes import outcome
+from synapsectl.output import short_id
+from synapsectl.waiting import RECONNECT, RETRY, Waiter, answer_of
+
+__all__ = ["Sending", "Wanted"]
+
+HEADINGS = ("AGENT", "TASK", "STATUS", "ANSWER")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What is wanted of the agents. `sender` is the agent that asks, as an address; `timeout` is in seconds, `deadline`
+    on the monotonic clock."""
+
+    wait: bool
+    follow: bool
+    response: bool
+    sender: str | None
+    timeout: float | None
+    deadline: float | None
+    json: bool
+
+
+@dataclass(slots=True)
+class _Sent:
+    """`task` is what the agent was given, `awaited` the task to wait for: it, or the sender's own."""
+
+    agent: str
+    task: dict[str, Any]
+    awaited: dict[str, Any]
+
+
+class Sending:
+    def __init__(self, wanted: Wanted, ctx: Context) -> None:
+        self._wanted = wanted
+        self._ctx = ctx
+        self._client = ctx.client
+        self._out = ctx.out
+
+    def run(self, agents: list[str], body: dict[str, Any], *, named: bool) -> int:
+        """`named`: a person named them, so that an address that is wrong stops all before anything is sent."""
+        alone = len(agents) == 1
+        if named and not alone:
+            for agent in agents:
+                self._client.get(agent_path(agent, "status"), {"detail": 1})
+        code, results, sent = DONE, [], []
+        for agent in agents:
+            try:
+                sent.append(self._send(agent, body))
+            except ApiError as error:
+                if alone:
+                    raise
+                self._out.note(f"{agent}: {error}")
+                results.append({"agent": agent} | error.document())
+                code = code or error.exit_code
+        for one in sent:
+            ended, task = self._settle(one, alone=alone)
+            results.append({"agent": one.agent, "task": task})
+            code = code or ended
+        self._show(results, alone=alone)
+        return code
+
+    # --- sending ---
+
+    def _send(self, agent: str, body: dict[str, Any]) -> _Sent:
+        own = self._make_own(body) if self._wanted.response and self._wanted.sender else None
+        if own is not None:
+            asked = {"sender_task_id": own["id"], "response_expected": True}
+            body = body | {"metadata": body["metadata"] | asked}
+        elif self._wanted.wait and self._wanted.sender:
+            body = body | {"wait": True}
+        try:
+            task = self._client.post(agent_path(agent, "tasks/send"), body)["task"]
+        except ApiError:
+            if own is not None:
+                self._client.post(task_path(own["id"], "cancel"))
+            raise
+        if own is not None and not self._wanted.wait:
+            mark = f"[A2A:reply:{short_id(own['id'])}:"
+            self._out.note(f"{agent} was asked; the reply will come as a message that begins with {mark}")
+        return _Sent(agent, task, own or task)
+
+    def _make_own(self, body: dict[str, Any]) -> dict[str, Any] | None:
+        """The sender's own task, which the reply completes; None where the sender is no agent here."""
+        given = {"message": body["message"], "wait": self._wanted.wait}
+        if self._wanted.timeout is not None and not self._wanted.wait:
+            given["limit"] = self._wanted.timeout
+        try:
+            path = agent_path(self._wanted.sender or "", "tasks/create")
+            task: dict[str, Any] = self._client.post(path, given)["task"]
+        except ApiError as error:
+            if error.code != "UNKNOWN_AGENT":
+                raise
+            return None
+        return task
+
+    # --- what comes back ---
+
+    def _settle(self, sent: _Sent, *, alone: bool) -> tuple[int, dict[str, Any]]:
+        """The exit code of one task, and the task as it is then; of one alone, and where text is followed, it is
+        printed."""
+        if not self._wanted.wait:
+            return DONE, sent.task
+        if self._wanted.follow and not alone:
+            self._out.remark(f"--- {sent.agent} ({short_id(sent.task['id'])})")
+        follower = Follower(self._out)
+        on_event = follower.event if self._wanted.follow else None
+        waiter = Waiter(self._client, deadline=self._wanted.deadline, note=self._out.note, on_event=on_event)
+        try:
+            task = waiter.wait(sent.awaited)
+        except KeyboardInterrupt:
+            task_id = sent.task["id"]
+            self._out.note(
+                f"no longer waiting for task {task_id}, which goes on; 'synapsectl cancel {short_id(task_id)}'"
+            )
+            raise
+        except TimedOut as error:
+            if alone:
+                raise
+            self._out.note(str(error))
+            return TIMED_OUT, self._client.get(task_path(sent.awaited["id"]))["task"]
+        if follower.said:
+            self._out.line()
+        code = outcome(self._ctx, sent.agent, task)
+        if alone and code == DONE and not follower.said and not self._wanted.json:
+            self._out.text(answer_of(task) or "")
+        if sent.awaited is not sent.task:
+            self._collect(task)
+        return code, task
+
+    def _collect(self, task: dict[str, Any]) -> None:
+        """Say that the reply is here, so that the agent is not told of it once more."""
+        give_up = time.monotonic() + RECONNECT
+        while True:
+            try:
+                self._client.post(task_path(task["id"], "collected"))
+            except NoDaemon as error:
+                if time.monotonic() < give_up:
+                    time.sleep(RETRY)
+                    continue
+                self._out.note(f"the agent may be told of this reply once more: {error}")
+            except (ApiError, TimedOut) as error:
+                self._out.note(f"the agent may be told of this reply once more: {error}")
+            return
+
+    def _show(self, results: list[dict[str, Any]], *, alone: bool) -> None:
+        """One document, or one table; nothing where the texts are printed."""
+        out, wanted = self._out, self._wanted
+        if wanted.json:
+            out.document({"task": results[0]["task"]} if alone else {"tasks": results})
+        elif not wanted.wait:
+            for result in results:
+                if "task" in result:
+                    task_id = result["task"]["id"]
+                    out.table((), [[task_id] if alone else [task_id, result["agent"]]])
+        elif not alone and not wanted.follow:
+            out.table(HEADINGS, [_row(result) for result in results], grows="ANSWER")
+
+
+def _row(result: dict[str, Any]) -> list[str]:
+    if "error" in result:
+        return [result["agent"], "", "refused", str(result["error"]["message"])]
+    task = result["task"]
+    told = answer_of(task) or ""
+    if task.get("error"):
+        told = f"{task['error'].get('code')}: {task['error'].get('message')}"
+    return [result["agent"], short_id(task["id"]), task["status"], told]

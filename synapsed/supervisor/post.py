@@ -1,0 +1,245 @@
+"""The one place where "send this from X to Y" becomes tasks: a mailbox's, or those of a reply.
+
+Who X is has been settled before (`metadata.sender`, by `senders.settle_sender`): HTTP, A2A and whatever else takes
+messages for agents comes through here.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import structlog
+
+from synapsed.clock import Clock, iso
+from synapsed.errors import (
+    HopLimit,
+    InvalidRequest,
+    NotReady,
+    NotWaiting,
+    SynapsedError,
+    TaskNotCancelable,
+    UnknownAgent,
+)
+from synapsed.interfaces import SendRequest, Store
+from synapsed.model.agent import ProcessState
+from synapsed.model.sender import Sender
+from synapsed.model.task import Artifact, Message, Task, new_id
+from synapsed.supervisor import turns
+from synapsed.supervisor.agent import Agent
+from synapsed.supervisor.exchange import Exchange
+from synapsed.supervisor.frame import REPLY_TO, RESPONSE_EXPECTED
+from synapsed.supervisor.lookup import find_task
+from synapsed.supervisor.replies import DIRECTION, HOPS, IN_REPLY_TO, REPLY, awaits
+
+__all__ = ["HOPS_MAX", "Post"]
+
+GONE = (ProcessState.STOPPED, ProcessState.STOPPING, ProcessState.EXITED)
+"""States in which nobody takes messages."""
+
+HOPS_MAX = 8
+"""Through how many agents a message may go: a loop between agents ends there."""
+
+OURS = frozenset({DIRECTION, REPLY_TO, REPLY, IN_REPLY_TO})
+"""Keys of metadata that mean something to synapsed and that no client sets."""
+
+
+log = structlog.stdlib.get_logger("synapsed.post")
+
+
+class Post:
+    """`agents` are all there are, by id."""
+
+    def __init__(self, *, store: Store, clock: Clock, agents: Mapping[str, Agent], exchange: Exchange) -> None:
+        self._store = store
+        self._clock = clock
+        self._agents = agents
+        self._exchange = exchange
+        self._blocked: dict[str, tuple[str, str]] = {}
+        """Agents that do nothing but wait for a task, by its id: who waits, and for whom."""
+
+    # --- messages ---
+
+    async def send(self, agent_id: str, request: SendRequest) -> Task:
+        """See `Control.send`."""
+        agent = self._agent(agent_id)
+        if request.task_id is not None:
+            task = await self.find(request.task_id, agent.id)  # it waits, and this is the answer to its prompt
+            worker = self._worker(task)
+            return await worker.provide_input(task.id, request.message, turns.text_of(request.message), None)
+        if (named := request.metadata.get(IN_REPLY_TO)) is not None:
+            return await self._complete(agent_id, named, request)
+        if agent.state in GONE and not agent.parking.away:
+            name = agent.record.name
+            raise NotReady(f"{name} is {agent.state.value}: 'synapsectl restart {name}' starts it", agent=name)
+        if not 1 <= request.priority <= 5:
+            raise InvalidRequest(f"priority must be 1 to 5, not {request.priority}", priority=request.priority)
+        task = self._task_of(agent, request)
+        agent.desk.compose(task)  # what cannot be delivered is refused now
+        return await self._accept(agent, task, wait=request.wait)
+
+    async def _accept(self, agent: Agent, task: Task, *, wait: bool) -> Task:
+        sender = Sender.of(task.metadata)
+        record = self._exchange.asked(task)
+        try:
+            if record is not None:
+                task.metadata[RESPONSE_EXPECTED] = True
+                self._check_wait(record.asker, agent.id)
+            elif wait and sender is not None:
+                self._check_wait(sender.id, agent.id)
+                self._blocked[task.id] = sender.id, agent.id
+            return await agent.send(task, record)
+        except BaseException:
+            self._blocked.pop(task.id, None)
+            if record is not None:
+                self._exchange.not_asked(record)
+            raise
+
+    def _task_of(self, agent: Agent, request: SendRequest) -> Task:
+        now = iso(self._clock.wall())
+        metadata = {key: value for key, value in request.metadata.items() if key not in OURS}
+        metadata |= {turns.COMMAND: True} if request.command else {}
+        if (hops := self._hops(metadata)) > 0:
+            metadata[HOPS] = hops
+        return Task(
+            agent_id=agent.id,
+            context_id=request.context_id or self._context_for(agent, metadata),
+            message=request.message,
+            metadata=metadata,
+            created_at=now,
+            updated_at=now,
+            priority=request.priority,
+        )
+
+    def _hops(self, metadata: Mapping[str, Any]) -> int:
+        """Through how many agents the message has gone: one more than what its sender works on. Raises HopLimit."""
+        given = metadata.get(HOPS, 0)
+        if not isinstance(given, int) or isinstance(given, bool) or given < 0:
+            raise InvalidRequest(f"metadata.{HOPS}: must be a whole number from 0", field=f"metadata.{HOPS}")
+        sender = Sender.of(metadata)
+        agent = self._agents.get(sender.id) if sender is not None else None
+        worked_on = agent.desk.current if agent is not None else None
+        before = worked_on.metadata.get(HOPS, 0) if worked_on is not None else 0
+        hops = max(given, before + 1 if agent is not None else 0)
+        if hops > HOPS_MAX:
+            raise HopLimit(
+                f"this message would be the {hops}th from agent to agent without a person in between, {HOPS_MAX} are "
+                "allowed: say what you have to say in your answer",
+                hops=hops,
+                limit=HOPS_MAX,
+            )
+        return hops
+
+    def _context_for(self, agent: Agent, metadata: Mapping[str, Any]) -> str:
+        """Of a message that names none: that of the agent's conversation, or a new one's."""
+        current = None if metadata.get(turns.NEW_CONVERSATION) is True else agent.record.context_id
+        return current or new_id()
+
+    # --- replies ---
+
+    async def expect_reply(self, agent_id: str, request: SendRequest, limit: float | None) -> Task:
+        """See `Control.expect_reply`."""
+        task = self._task_of(self._agent(agent_id), request)
+        return await self._exchange.expect(task, wait=request.wait, limit=limit)
+
+    async def reply(self, agent_id: str, request: SendRequest) -> Task:
+        """See `Control.reply`."""
+        self._agent(agent_id)
+        named = request.metadata.get(IN_REPLY_TO)
+        sender = Sender.of(request.metadata)
+        return await self._exchange.reply(_name(named), request.message, sender, by=agent_id)
+
+    async def _complete(self, agent_id: str, named: Any, request: SendRequest) -> Task:
+        """`tasks/send` with `in_reply_to`: the task must be the agent's own."""
+        sender = Sender.of(request.metadata)
+        return await self._exchange.reply(_name(named), request.message, sender, by=None, owner=agent_id)
+
+    async def collected(self, task_id: str) -> None:
+        """See `Control.collected`."""
+        await self._exchange.collected(task_id)
+
+    # --- waits ---
+
+    @contextmanager
+    def waiting(self, waiter: str | None, task: Task) -> Iterator[None]:
+        """See `Control.waiting`."""
+        if self._exchange.owns(task.id):
+            with self._exchange.caller(task.id):
+                yield
+            return
+        if waiter is None or task.terminal:
+            yield
+            return
+        known = task.id in self._blocked
+        if not known:
+            self._check_wait(waiter, task.agent_id)
+            self._blocked[task.id] = waiter, task.agent_id
+        try:
+            yield
+        finally:
+            self._blocked.pop(task.id, None)
+
+    def _check_wait(self, waiter: str, waited: str) -> None:
+        self._exchange.check(waiter, waited, self._blocked.values())
+
+    def ended(self, task: Task) -> None:
+        """A task is at its end, durably."""
+        self._blocked.pop(task.id, None)
+        self._exchange.ended(task)
+
+    # --- tasks ---
+
+    async def find(self, task_id: str, agent_id: str | None = None) -> Task:
+        """See `Control.task`."""
+        return await find_task(self._store, task_id, agent_id)
+
+    async def cancel(self, task_id: str) -> Task:
+        """See `Control.cancel`. With a task that a reply was to complete goes the request."""
+        task = await self.find(task_id)
+        agent = self._agents.get(task.agent_id)
+        if task.terminal or agent is None:
+            raise TaskNotCancelable(f"task {task.id} is {task.status.value} already", task=task.id)
+        if not awaits(task):
+            return await agent.cancel(task.id)
+        request = self._exchange.request_of(task.id)
+        canceled = await self._exchange.cancel(task.id)
+        if canceled is None:
+            raise TaskNotCancelable(f"task {task.id} is over already", task=task.id)
+        if request is not None:
+            await self._cancel_request(request)
+        return canceled
+
+    async def _cancel_request(self, request: str) -> None:
+        try:
+            await self.cancel(request)
+        except SynapsedError as error:
+            log.info("the request goes on although nobody wants its reply", task=request, why=error.message)
+
+    async def provide_input(self, task_id: str, text: str, prompt_id: str | None = None) -> Task:
+        """See `Control.provide_input`."""
+        task = await self.find(task_id)
+        return await self._worker(task).provide_input(task.id, Message.of(text), text, prompt_id)
+
+    async def hand_over(self, task_id: str, artifact: Artifact, *, append: bool, last_chunk: bool) -> Task:
+        """See `Control.hand_over`."""
+        task = await self.find(task_id)
+        return await self._worker(task).hand_over(task.id, artifact, append=append, last_chunk=last_chunk)
+
+    def _worker(self, task: Task) -> Agent:
+        """The agent that works on the task, or may. Raises NotWaiting."""
+        agent = self._agents.get(task.agent_id)
+        if task.terminal or agent is None or awaits(task):
+            raise NotWaiting(f"task {task.id} is {task.status.value}: send without a task id", task=task.id)
+        return agent
+
+    def _agent(self, agent_id: str) -> Agent:
+        if (agent := self._agents.get(agent_id)) is None:
+            raise UnknownAgent(f"no agent {agent_id[:128]!r}", agent=agent_id[:128])
+        return agent
+
+
+def _name(named: Any) -> str | None:
+    if named is None:
+        return None
+    if not isinstance(named, str) or not named:
+        raise InvalidRequest(f"metadata.{IN_REPLY_TO}: must be a task's id", field=f"metadata.{IN_REPLY_TO}")
+    return named
