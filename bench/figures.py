@@ -4,7 +4,7 @@ import contextlib
 import os
 import statistics
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from tests.support.daemon import Daemon
@@ -13,10 +13,15 @@ __all__ = ["daemon", "environment", "milliseconds", "percentile", "pss", "report
 
 
 @contextlib.contextmanager
-def daemon(config: str = "") -> Iterator[Daemon]:
-    """A real daemon in a temporary home; it and its agents are gone afterwards."""
+def daemon(config: str = "", *, profiles: Mapping[str, str] | None = None) -> Iterator[Daemon]:
+    """A real daemon in a temporary home, with these profiles of the user's; it and its agents are gone afterwards."""
     with tempfile.TemporaryDirectory(prefix="synapsed-bench-") as folder:
-        running = Daemon(Path(folder), environ=environment(), config=config).start()
+        running = Daemon(Path(folder), environ=environment(), config=config)
+        for name, text in (profiles or {}).items():
+            path = running.config_file.parent / "profiles" / f"{name}.toml"
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(text)
+        running.start()
         try:
             yield running
         finally:
