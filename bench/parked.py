@@ -49,7 +49,7 @@ def main() -> None:
 
 def size(running: Daemon) -> tuple[int, int]:
     """PSS and USS of the daemon, bytes, once it has nothing to do."""
-    time.sleep(2)
+    time.sleep(3)
     assert running.process is not None
     pid = running.process.pid
     return pss(pid), psutil.Process(pid).memory_full_info().uss

@@ -1,5 +1,6 @@
 """Memory pressure: while memory is short, idle agents are parked one after the other, the one idle longest first."""
 
+import gc
 from collections.abc import Callable, Coroutine, Iterable
 from typing import Any
 
@@ -7,6 +8,7 @@ import structlog
 
 from synapsed.clock import Clock
 from synapsed.errors import SynapsedError
+from synapsed.model.agent import ProcessState
 from synapsed.supervisor.agent import Agent
 from synapsed.supervisor.parking import Memory, first_to_park
 
@@ -28,15 +30,20 @@ class MemoryWatch:
         memory: Callable[[], Memory],
         clock: Clock,
         spawn: Callable[[Coroutine[Any, Any, None]], None],
+        collect: Callable[[], object] = gc.collect,
     ) -> None:
         self._agents = agents
         self._memory = memory
         self._clock = clock
         self._spawn = spawn
+        self._collect = collect
         self._due = clock.monotonic()
         self._parking = False
+        self._parked = 0
+        self._freeing = False
 
     def look(self) -> None:
+        self._free()
         now = self._clock.monotonic()
         if self._parking or now < self._due:
             return
@@ -52,6 +59,14 @@ class MemoryWatch:
         if (agent := first_to_park(idle, memory)) is not None:
             self._parking = True
             self._spawn(self._park(agent, memory))
+
+    def _free(self) -> None:
+        """Give back the memory of links that were let go of. A link with its screen is a knot of callbacks: only the
+        collector finds it, and in a daemon that has little to do it may not look for hours."""
+        if self._freeing:
+            self._collect()
+        before, self._parked = self._parked, sum(agent.state is ProcessState.PARKED for agent in self._agents())
+        self._freeing = self._parked > before  # the next time: they are just being let go of
 
     async def _park(self, agent: Agent, memory: Memory) -> None:
         try:

@@ -1,6 +1,7 @@
 """Parking: what is idle, that an idle agent's program ends and comes back, and that nothing is lost over any of it."""
 
 import asyncio
+import weakref
 from dataclasses import replace
 
 import pytest
@@ -461,3 +462,16 @@ async def test_the_one_that_is_idle_longest_makes_room(quiet_world: World) -> No
     world.memory = Memory(total=100, available=11)
     world.clock.advance(20)
     assert [view.state for view in world.manager.agents()].count(ProcessState.RUNNING) == 2, "that was enough"
+
+
+async def test_what_a_parked_agent_held_is_freed(quiet_world: World) -> None:
+    world = quiet_world
+    await begin(world)
+    link = weakref.ref(world.link)
+    world.link.itself = world.link  # type: ignore[attr-defined]  # only the collector finds it
+    await parked(world)
+    world.factory.links.clear()
+    world.clock.advance(1)
+    await until(lambda: world.manager._agents[A].program.last_link is None)
+    world.clock.advance(1)
+    assert link() is None
