@@ -469,9 +469,8 @@ async def test_what_a_parked_agent_held_is_freed(quiet_world: World) -> None:
     await begin(world)
     link = weakref.ref(world.link)
     world.link.itself = world.link  # type: ignore[attr-defined]  # only the collector finds it
-    await parked(world)
+    await world.manager.park(A)
+    await until(lambda: not world.manager._agents[A]._shell._operations)
     world.factory.links.clear()
-    world.clock.advance(1)
-    await until(lambda: world.manager._agents[A].program.last_link is None)
-    world.clock.advance(1)
+    world.clock.advance(2)
     assert link() is None
