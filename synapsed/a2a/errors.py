@@ -149,12 +149,14 @@ def from_synapsed(error: SynapsedError) -> A2aError:
     code = _OF_OURS.get(error.code, SERVER_ERROR)
     metadata = {key: str(value) for key, value in error.details.items() if isinstance(value, str | int)}
     violations: tuple[tuple[str, str], ...] = ()
+    message = error.message
     if isinstance(error, TaskNotFound):
+        message = f"Task not found: {message}"  # A2A's own words (5.4), which some clients look for
         metadata["taskId"] = metadata.pop("task_id", "") or metadata.pop("task", "")
     if isinstance(error, InvalidRequest) and "field" in error.details:
         violations = ((str(error.details["field"]), error.message),)
     reason = error.code if code == SERVER_ERROR else None
-    return A2aError(code, error.message, reason=reason, metadata=metadata, violations=violations)
+    return A2aError(code, message, reason=reason, metadata=metadata, violations=violations)
 
 
 def rpc_error(error: A2aError) -> dict[str, Any]:

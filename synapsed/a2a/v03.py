@@ -20,7 +20,7 @@ from google.protobuf import json_format
 from pydantic import BaseModel, ValidationError
 
 from synapsed.a2a.convert03 import push_config03, stream_event03, task03
-from synapsed.a2a.errors import METHOD_NOT_FOUND, TASK_NOT_FOUND, A2aError, invalid_params
+from synapsed.a2a.errors import METHOD_NOT_FOUND, A2aError, invalid_params
 from synapsed.a2a.methods import Method
 from synapsed.a2a.operations import Caller
 
@@ -95,6 +95,8 @@ _ROWS: Final = {
     ),
 }
 METHODS_03: Final = frozenset(_ROWS)
+_ANY_CONFIG: Final = frozenset({"", "default"})
+"""Ids by which 0.3 asks for the configuration of a task that was given none of its own."""
 STREAMING_03: Final = frozenset({"message/stream", "tasks/resubscribe"})
 
 
@@ -110,23 +112,20 @@ class Dialect03:
         if row is None:
             raise self._no_method(name)
         request = _request(row, name, params)
-        if isinstance(request, pb.GetTaskPushNotificationConfigRequest) and not request.id:
-            return await self._first_push_config(agent_id, caller, request.task_id)
+        if isinstance(request, pb.GetTaskPushNotificationConfigRequest) and request.id in _ANY_CONFIG:
+            request.id = await self._first_config(agent_id, caller, request.task_id) or request.id
         method = self._methods[row.method]
         if method.stream is not None:
             return _results(await method.stream(agent_id, caller, request), row)
         assert method.call is not None
         return row.result(await method.call(agent_id, caller, request))
 
-    async def _first_push_config(self, agent_id: str, caller: Caller, task_id: str) -> Json:
-        """0.3 may ask for a task's configuration without saying which."""
+    async def _first_config(self, agent_id: str, caller: Caller, task_id: str) -> str:
+        """The id of the task's first push notification configuration, empty where it has none."""
         listing = self._methods["ListTaskPushNotificationConfigs"].call
         assert listing is not None
         found = await listing(agent_id, caller, pb.ListTaskPushNotificationConfigsRequest(task_id=task_id))
-        configs = found.get("configs", ())
-        if not configs:
-            raise A2aError(TASK_NOT_FOUND, f"task {task_id} has no push notification configuration")
-        return push_config03(configs[0])
+        return next((str(config["id"]) for config in found.get("configs", ())), "")
 
     def _no_method(self, name: str) -> A2aError:
         shown = name[:60]

@@ -32,11 +32,13 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Streamed:
-    """Server-sent events; `websocket`: a WebSocket can be had instead, and `sse` whether these can be had at all."""
+    """Server-sent events; `websocket`: a WebSocket can be had instead, and `sse` whether these can be had at all.
+    `ends`: who resumes where nothing will follow gets 204."""
 
     about: str
     websocket: bool = False
     sse: bool = True
+    ends: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

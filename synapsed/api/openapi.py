@@ -177,6 +177,8 @@ def _success(answer: Answer | Streamed, schemas: _Schemas) -> dict[str, Any]:
         if answer.sse:
             content = {"text/event-stream": {"schema": {"type": "string"}}}
             responses["200"] = {"description": f"server-sent events: {answer.about}", "content": content}
+        if answer.ends:
+            responses["204"] = {"description": "there is nothing after the cursor, and nothing will follow"}
         return responses
     schema: dict[str, Any] | None = None if answer.model is None else schemas.of(answer.model, "serialization")
     told: dict[str, Any] = {

@@ -33,6 +33,7 @@ def _whole(value: Any) -> Any:
 _Whole = BeforeValidator(_whole)
 _Priority = Annotated[int, Field(ge=1, le=5), _Whole]
 _Id = Annotated[str, StringConstraints(min_length=1, max_length=256)]
+_SomeText = Annotated[str, StringConstraints(min_length=1)]
 _NoNul = Annotated[str, StringConstraints(pattern=r"^[^\x00]*$")]
 _EnvName = Annotated[str, StringConstraints(pattern=r"^[^\x00=]+$")]
 
@@ -59,10 +60,15 @@ class MessageIn(_Body):
         return Message.model_validate(given)
 
 
+def _message(value: Any) -> Any:
+    return {"parts": [{"type": "text", "text": value}]} if isinstance(value, str) and value else value
+
+
 class SendBody(_Body):
     """`tasks/send`, `tasks/send-priority`, `tasks/sendSubscribe`."""
 
-    message: MessageIn
+    message: Annotated[MessageIn, BeforeValidator(_message, json_schema_input_type=MessageIn | _SomeText)]
+    """A text alone is a message of a user."""
     metadata: dict[str, Any] | None = None
     priority: _Priority = 1
     context_id: _Id | None = None
@@ -110,7 +116,7 @@ class ReplyBody(_Body):
 class MessageBody(_Body):
     """`message`."""
 
-    content: Annotated[str, StringConstraints(min_length=1)]
+    content: _SomeText
     priority: _Priority = 1
 
 

@@ -18,10 +18,12 @@ __all__ = ["SSE_HEADERS", "cursor_of", "frame", "serve"]
 
 SSE_HEADERS = {
     "Content-Type": "text/event-stream; charset=utf-8",
-    "Cache-Control": "no-store",
+    "Cache-Control": "no-cache, no-store",
     "X-Accel-Buffering": "no",
 }
 KEEPALIVE = b": keepalive\n\n"
+TRUNCATED = b'event: truncated\ndata: {"reason": "read too slowly; go on after the last id"}\n\n'
+"""The last that a client is told which did not read for too long. It has no id: the one before it is where to go on."""
 
 
 def frame(data: bytes, *, event: str | None = None, event_id: int | None = None) -> bytes:
@@ -51,7 +53,10 @@ def cursor_of(request: web.Request, log: EventLog, default: int) -> int:
 async def serve(request: web.Request, frames: AsyncIterator[bytes], *, comments: bool = True) -> web.StreamResponse:
     """Write `frames` until they end, the client leaves or stalls, or the daemon goes.
 
-    Without `comments` nothing but events is written (some old A2A clients stumble over comments).
+    What a client has not read yet is bounded by its connection's buffers. One that lets them stand full for
+    `Limits.write_stall` is told `truncated`, and gets as long again to read that; the log has what it missed.
+
+    Without `comments` nothing but events of A2A is written (some old clients of it stumble over comments).
     """
     context = request.app[CONTEXT]
     limits = context.limits
@@ -69,7 +74,7 @@ async def serve(request: web.Request, frames: AsyncIterator[bytes], *, comments:
                     async with asyncio.timeout(limits.write_stall):
                         await response.write(KEEPALIVE if item is None else item)
         except TimeoutError:
-            _abort(request)
+            await _truncate(request, response, limits.write_stall if comments else 0)
         except ConnectionError:
             pass  # the client has left; its task goes on
         finally:
@@ -77,7 +82,17 @@ async def serve(request: web.Request, frames: AsyncIterator[bytes], *, comments:
         return response
 
 
-def _abort(request: web.Request) -> None:
-    """A stalled client gets no orderly end: it would have to be waited for again."""
+async def _truncate(request: web.Request, response: web.StreamResponse, patience: float) -> None:
+    """End the stream of a client that stalled. An end that it does not read either would be waited for for ever."""
+    try:
+        async with asyncio.timeout(patience):
+            if patience:
+                await response.write(TRUNCATED)
+                await response.write_eof()
+                return
+    except ConnectionError:
+        return
+    except TimeoutError:
+        pass
     if request.transport is not None:
         request.transport.abort()

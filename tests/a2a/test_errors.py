@@ -25,7 +25,7 @@ def test_every_code_of_ours_has_a_form_over_http():
 
 def test_forms():
     told = rest_error(from_synapsed(TaskNotFound("no task t", task_id="t")))["error"]
-    assert (told["code"], told["status"], told["message"]) == (404, "NOT_FOUND", "no task t")
+    assert (told["code"], told["status"], told["message"]) == (404, "NOT_FOUND", "Task not found: no task t")
     assert told["details"][0]["metadata"] == {"taskId": "t"}
     assert told["details"][0]["domain"] == DOMAIN
     told = rest_error(from_synapsed(QueueFull("full")))["error"]

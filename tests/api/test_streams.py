@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import re
+import socket
 from contextlib import aclosing, asynccontextmanager
 
 import pytest
@@ -38,7 +40,7 @@ async def test_send_subscribe(api: Api):
     async with api.agent.post("/tasks/sendSubscribe", json=SEND) as response:
         assert response.headers["Content-Type"].startswith("text/event-stream")
         assert response.headers["X-Accel-Buffering"] == "no"
-        assert response.headers["Cache-Control"] == "no-store"
+        assert response.headers["Cache-Control"] == "no-cache, no-store"
         events = await sse_events(response)
     assert [event["event"] for event in events] == ["status", "status", "artifact", "status"]
     assert [int(event["id"]) for event in events] == [1, 2, 3, 4]
@@ -83,6 +85,7 @@ async def test_resuming_at_every_event(api: Api, way):
         options = {"headers": {"Last-Event-ID": cursor}} if way == "header" else {}
         query = {"header": "", "query": f"?lastEventId={cursor}", "after": f"?after={cursor}"}[way]
         async with api.agent.get(path + query, **options) as response:
+            assert response.status == (204 if index == len(events) - 1 else 200)
             assert seen(await sse_events(response)) == whole[index + 1 :]
 
 
@@ -231,13 +234,47 @@ async def test_streams_end_when_the_daemon_goes(api: Api):
     assert (message.type, message.data) == (WSMsgType.CLOSE, 1001)
 
 
-async def test_a_client_that_does_not_read(control, tmp_path):
-    """Its stream is ended after the stall, others go on, and it resumes by its cursor."""
+async def stalled(api: Api, path: str, headers: str = ""):
+    """A client that has read the head of the response, and nothing of what follows."""
+    sock = socket.socket()
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    sock.setblocking(False)
+    await asyncio.get_running_loop().sock_connect(sock, ("127.0.0.1", api.agent_port))
+    reader, writer = await asyncio.open_connection(sock=sock, limit=1024)
+    writer.write(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n{headers}\r\n".encode())
+    await reader.readuntil(b"\r\n\r\n")
+    return reader, writer
+
+
+async def test_a_client_that_reads_too_slowly_is_told_and_goes_on_by_its_cursor(control, tmp_path):
+    async with serving(control, tmp_path, write_stall=1.0) as api:
+        task_id = await sent(api)
+        path = f"/tasks/{task_id}/subscribe"
+        async with api.agent.get(path) as quick:
+            reader, writer = await stalled(api, path)
+            for number in range(100):
+                await api.control.progress(task_id, f"{number} " + "x" * 200_000)
+                await sse_events(quick, 1)  # the other one is not kept waiting
+            async with asyncio.timeout(60):
+                raw = await reader.read(-1)
+            await api.control.complete(task_id, "done")
+            writer.close()
+        text = raw.decode()
+        assert text.rstrip("0\r\n").endswith('data: {"reason": "read too slowly; go on after the last id"}')
+        assert "event: truncated" in text
+        last = int(re.findall(r"^id: (\d+)", text, re.MULTILINE)[-1])
+        had = set(map(int, re.findall(r"^id: (\d+)", text, re.MULTILINE)))
+        assert 0 < len(had) < 101
+        async with api.agent.get(path, headers={"Last-Event-ID": str(last)}) as response:
+            rest = [int(event["id"]) for event in await sse_events(response)]
+        assert had | set(rest) == set(range(1, api.control.events.last_id + 1))
+        assert not had & set(rest)
+
+
+async def test_a_client_that_never_reads_again_is_cut_off(control, tmp_path):
     async with serving(control, tmp_path, write_stall=0.2) as api:
         task_id = await sent(api)
-        reader, writer = await asyncio.open_connection("127.0.0.1", api.agent_port, limit=1024)
-        writer.write(f"GET /tasks/{task_id}/subscribe HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
-        await reader.readuntil(b"\r\n\r\n")
+        _, writer = await stalled(api, f"/tasks/{task_id}/subscribe")
         for _ in range(20):
             await api.control.progress(task_id, "x" * 1_000_000)
         async with asyncio.timeout(30):

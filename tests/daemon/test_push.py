@@ -153,6 +153,7 @@ def test_03(daemon: Daemon, hook: Webhook):
     assert hook.taken[-1]["artifacts"][0]["parts"][0]["text"] == "hello"
     assert hook.requests[0][1]["Authorization"] == f"Bearer {SECRETS[1]}"
     kept = call("tasks/pushNotificationConfig/get", id=task)
+    assert kept == call("tasks/pushNotificationConfig/get", id=task, pushNotificationConfigId="default")
     assert kept["taskId"] == task
     assert (kept["pushNotificationConfig"]["id"], kept["pushNotificationConfig"]["url"]) == (task, hook.url)
     assert SECRETS[0] not in json.dumps(kept)

@@ -211,14 +211,24 @@ class Daemon:
         return self.request("POST", path, body)
 
     @contextlib.contextmanager
-    def sse(self, path: str, *, last_id: int | None = None) -> Iterator[Iterator[dict[str, Any]]]:
+    def sse(
+        self,
+        path: str,
+        *,
+        last_id: int | None = None,
+        method: str = "GET",
+        body: Any = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Iterator[Iterator[dict[str, Any]]]:
         """The events of a stream: `id`, `event`, `data`."""
         connection = _UnixConnection(self.socket)
-        headers = {"Accept": "text/event-stream"}
+        head = {"Accept": "text/event-stream", **(headers or {})}
         if last_id is not None:
-            headers["Last-Event-ID"] = str(last_id)
+            head["Last-Event-ID"] = str(last_id)
+        if body is not None:
+            head["Content-Type"] = "application/json"
         try:
-            connection.request("GET", path, headers=headers)
+            connection.request(method, path, None if body is None else json.dumps(body), headers=head)
             yield _events(connection.getresponse())
         finally:
             connection.close()

@@ -1,5 +1,8 @@
 """The seeds' task routes: send, read, list, follow, cancel, answer (S1, S5, S10, S13, S15)."""
 
+from dataclasses import replace
+from http import HTTPStatus
+
 from aiohttp import web
 from pydantic import TypeAdapter
 
@@ -105,12 +108,16 @@ async def send_subscribe(request: web.Request) -> web.StreamResponse:
     return await serve(request, frames_until_end(control, task, before))
 
 
-@describe("Follow a task", STREAM, query=(CURSOR,), errors=(QueueFull,))
+@describe("Follow a task", replace(STREAM, ends=True), query=(CURSOR,), errors=(QueueFull,))
 async def subscribe(request: web.Request) -> web.StreamResponse:
-    """From the task's first event, or after `Last-Event-ID`."""
+    """From the task's first event, or after `Last-Event-ID`. Where that was the last, 204: a browser's EventSource
+    takes the end of a stream for a broken one and would come again for ever."""
     control = request.app[CONTEXT].control
     task = await task_of(request)
-    return await serve(request, frames_until_end(control, task, cursor_of(request, control.events, 0)))
+    cursor = cursor_of(request, control.events, 0)
+    if task.terminal and not await control.events.read(cursor, task_id=task.id, limit=1):
+        return web.Response(status=HTTPStatus.NO_CONTENT)
+    return await serve(request, frames_until_end(control, task, cursor))
 
 
 @describe("A task", Answer("the task", Task))

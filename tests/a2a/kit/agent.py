@@ -1,4 +1,4 @@
-"""A scripted agent for A2A's compatibility kit, whose scenarios are told apart by the id of the message.
+"""A scripted agent for A2A's compatibility kits, whose scenarios are told apart by the id of the message.
 
     python -S -E -I tests/a2a/kit/agent.py
 
@@ -111,11 +111,8 @@ class Kit:
             self.play(task, task["message"]["message_id"])
 
     def play(self, task: dict[str, Any], message_id: str) -> None:
-        act = next((act for prefix, act in SCENARIOS if message_id.startswith(prefix)), None)
-        if act is None:
-            self.say("Hello from TCK")
-        else:
-            act(self, task)
+        act = next(act for prefix, act in SCENARIOS if message_id.startswith(prefix))
+        act(self, task)
 
     def say(self, text: str) -> None:
         self.terminal.write(text + "\n")
@@ -190,6 +187,8 @@ SCENARIOS: tuple[tuple[str, Act], ...] = (
     ("tck-stream-artifact-file", making(BYTES)),
     ("tck-stream-artifact-chunked", making(*CHUNKS)),
     ("test-resubscribe-message-id", Kit.work),
+    ("tck-", saying("Hello from TCK")),
+    ("", Kit.ask_on),  # the kit of 0.3, which goes on with every task or cancels it
 )
 """By the beginning of the message's id; the first that fits."""
 
