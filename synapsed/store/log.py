@@ -7,12 +7,15 @@ it: a follower that slept through ten thousand events of others goes on at that 
 """
 
 import asyncio
+import json
 import sqlite3
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from synapsed.model.events import Event, parse_event
+from pydantic import ValidationError
+
+from synapsed.model.events import AgentAlert, Event, EventData, parse_event
 from synapsed.store.database import Database
 
 __all__ = ["RECENT_EVENTS", "RECENT_SIZE", "EventRow", "SqliteEventLog", "append_events", "last_event_id"]
@@ -254,4 +257,14 @@ def _select(connection: sqlite3.Connection, after: int, upto: int, which: _Which
 
 
 def _event(event_id: int, at: float, agent_id: str, task_id: str | None, data: str) -> Event:
-    return Event(id=event_id, at=at, agent_id=agent_id, task_id=task_id, data=parse_event(data))
+    return Event(id=event_id, at=at, agent_id=agent_id, task_id=task_id, data=_parsed(data))
+
+
+def _parsed(data: str) -> EventData:
+    """What the event tells; one of a kind that only a newer version knows is told as that: no cursor may stop at it."""
+    try:
+        return parse_event(data)
+    except ValidationError:
+        told = json.loads(data)
+        message = f"a newer version of synapsed told of {told.get('type')!r}"
+        return AgentAlert(code="NEWER_EVENT", message=message, details=told)

@@ -4,9 +4,10 @@
 that a kill leaves the old form or the new one. A migration that was released is never edited.
 
 An upgrade can be taken back: the program of the version before works on the database as it is, as long as migrations
-only add (a table, a column with a default, a field with a default of a model that is kept as JSON: older models pass
-over what they do not know, and lose it where they write the row anew). A change that an older program would trip over
-raises `OLDEST` in the migration that makes it (an empty one, where rows still parse): older programs then refuse.
+only add: a table, a column with a default; for models that are kept as JSON a field with a default (older ones pass it
+over, and lose it where they write the row anew), a kind of event (told as an alert), a state of an agent in which no
+program lives (taken for stopped). A change that an older program would trip over raises `OLDEST` in the migration that
+makes it (an empty one, where rows still parse): older programs then refuse.
 
 What the tables owe to later needs: `events.id` and `tasks.seq` are AUTOINCREMENT, so that deleting the newest row never
 gives its number away again, and the file is in incremental auto-vacuum, so that space is returned in small steps.

@@ -62,7 +62,12 @@ class RecentTasks:
 
     def get(self, task_id: str) -> Task | None:
         text = self._texts.get(task_id)
-        return None if text is None else Task.model_validate_json(text)
+        return None if text is None else parse_task(text)
+
+
+def parse_task(text: str) -> Task:
+    """The task of a row. What a newer version has added to it is passed over; clients may add nothing."""
+    return Task.model_validate_json(text, extra="ignore")
 
 
 def put_tasks(connection: sqlite3.Connection, rows: Sequence[TaskRow]) -> None:
@@ -77,13 +82,13 @@ def put_tasks(connection: sqlite3.Connection, rows: Sequence[TaskRow]) -> None:
 
 def select_task(connection: sqlite3.Connection, task_id: str) -> Task | None:
     row = connection.execute("SELECT data FROM tasks WHERE id = ?", (task_id,)).fetchone()
-    return None if row is None else Task.model_validate_json(row[0])
+    return None if row is None else parse_task(row[0])
 
 
 def select_open(connection: sqlite3.Connection) -> list[Task]:
     """In order of arrival."""
     rows = connection.execute("SELECT data FROM tasks WHERE open = 1 ORDER BY seq")
-    return [Task.model_validate_json(data) for (data,) in rows]
+    return [parse_task(data) for (data,) in rows]
 
 
 def find_ids(connection: sqlite3.Connection, prefix: str, limit: int) -> list[str]:
@@ -107,7 +112,7 @@ def select_page(connection: sqlite3.Connection, which: TaskFilter) -> tuple[list
         f"SELECT data FROM tasks WHERE {page_where} ORDER BY updated_at DESC, id DESC LIMIT ?",  # noqa: S608
         (*values, max(which.limit, 0)),
     )
-    return [Task.model_validate_json(data) for (data,) in rows], total
+    return [parse_task(data) for (data,) in rows], total
 
 
 def _conditions(which: TaskFilter) -> tuple[list[str], list[str]]:

@@ -76,7 +76,7 @@ class Program:
         self._store = store
         self._clock = clock
         self._shell = shell
-        self._lifecycle = Lifecycle(ProcessState(record.state))
+        self._lifecycle = Lifecycle(_state_of(record))
         self._link: AgentLink | None = None
         self._open = False
         self._ready_seen = False
@@ -561,6 +561,14 @@ class Program:
         for waiter in waiters:
             if not waiter.done():
                 waiter.set_result(None)
+
+
+def _state_of(record: AgentRecord) -> ProcessState:
+    """One that only a newer version knows is none in which a program lives (`store.schema`)."""
+    try:
+        return ProcessState(record.state)
+    except ValueError:
+        return ProcessState.STOPPED
 
 
 def _look(waiter: asyncio.Future[None]) -> None:

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from synapsed.errors import StoreError
-from synapsed.interfaces import TaskFilter
+from synapsed.interfaces import NewEvent, TaskFilter
+from synapsed.model.events import AgentAlert, AgentRemoved
 from synapsed.model.task import TaskState
 from synapsed.store import SqliteStore, database
 from synapsed.store.schema import MIGRATIONS
@@ -84,6 +85,22 @@ async def test_an_older_program_works_on_what_a_newer_one_only_added_to(
     await store.commit(tasks=[a_task(1)])
     await store.close()
     assert on(path, "PRAGMA user_version", "SELECT count(*) FROM added") == [(len(MIGRATIONS) + 1,), (0,)]
+
+
+async def test_what_only_a_newer_program_knows_is_passed_over(open_store: OpenStore, path: Path) -> None:
+    store = await open_store(path)
+    task = a_task(1)
+    await store.commit(tasks=[task], events=[NewEvent("synapse-a-1", AgentRemoved())])
+    await store.close()
+    on(path, "UPDATE tasks SET data = json_set(data, '$.added', 1, '$.message.added', json('[2]'))")
+    on(path, 'UPDATE events SET type = \'new\', data = \'{"type": "new", "x": 1}\'')
+    store = await open_store(path)
+    assert await store.open_tasks() == [task] == (await store.tasks(TaskFilter()))[0]
+    assert await store.task(task.id) == task
+    (event,) = await store.events.read(0)
+    assert event.data == AgentAlert(
+        code="NEWER_EVENT", message="a newer version of synapsed told of 'new'", details={"type": "new", "x": 1}
+    )
 
 
 async def test_what_an_older_program_would_trip_over_is_refused_by_it(

@@ -37,6 +37,18 @@ async def test_a_program_that_had_ended_by_itself_is_left_be(world: World) -> No
     assert world.manager.view(AGENT).state == "exited"
 
 
+async def test_a_state_that_only_a_newer_version_knows_is_none_of_a_living_program(world: World) -> None:
+    await world.start()
+    await world.manager.stop(AGENT)
+    await closed(world)
+    (record,) = await world.store.agents()
+    await world.store.commit(agents=[record.model_copy(update={"state": "hibernating"})])
+    await world.daemon()
+    assert world.manager.view(AGENT).state == "stopped"
+    await world.manager.restart(AGENT)
+    assert world.manager.view(AGENT).state == "running"
+
+
 async def test_mailboxes_stay_and_what_was_worked_on_is_marked(world: World) -> None:
     await world.start()
     worked_on = await world.send(AGENT, "first")
