@@ -6,6 +6,7 @@ import pytest
 
 from tests.real.agents import MAIN, RealAgent, StartAgent, nonce
 from tests.real.script import expected_answer
+from tests.support.streams import hand_over, until
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(600)]
 
@@ -52,3 +53,35 @@ def _one_kill(agent: RealAgent, moment: float | None, *, finish_while_dead: bool
         whole = list(stream)
     assert [first, *rest] == whole, "the stream resumes without gap or double"
     assert whole[-1]["data"]["state"] == "completed"
+
+
+def test_a_stream_whose_subscriber_was_away_for_a_thousand_events(start_agent: StartAgent) -> None:
+    """In the middle of a real turn, of which the daemon is killed too: the rest comes after `Last-Event-ID`, once."""
+    agent = start_agent("claude")
+    daemon, word = agent.daemon, nonce()
+    message = f"[[hold-mid:{word}]] {word} [[answer:lines200]]"
+    task_id = agent.send(message)
+    path = f"/agents/{agent.name}/tasks/{task_id}/subscribe"
+    seen = until(daemon, path, None, 2)
+    agent.model.wait_for_turn(word)
+    hand_over(daemon, task_id, agent.name, range(500))
+    daemon.kill9()
+    daemon.start()
+    daemon.task_in(task_id, "working")
+    hand_over(daemon, task_id, agent.name, range(500, 1000))
+    agent.model.release(word)
+    seen += until(daemon, path, seen[-1]["id"], None)
+    ids = [event["id"] for event in seen]
+    assert ids == sorted(set(ids))
+    artifacts = [event["data"]["artifact"] for event in seen if event["event"] == "artifact"]
+    made = [int(each["artifact_id"].removeprefix("made-")) for each in artifacts if "made-" in each["artifact_id"]]
+    assert made == list(range(1000))
+    assert [event["data"]["state"] for event in seen if event["event"] == "status"] == [
+        "submitted",
+        "working",
+        "completed",
+    ]
+    (answer,) = [each for each in artifacts if each["artifact_id"] == "answer"][-1]["parts"]
+    assert answer["text"] == expected_answer(message)
+    assert agent.model.submissions(word) == 1
+    assert daemon.request("GET", path, headers={"Last-Event-ID": str(ids[-1])}).status == 204
