@@ -34,6 +34,8 @@ SERVERS = ("reference", "synapsed", "synapsed+store")
 async def serve_synapsed(home: Path, durable: bool) -> None:
     from contextlib import AsyncExitStack
 
+    from synapsed.a2a.addressbook import AddressBook
+    from synapsed.a2a.externals import Externals
     from synapsed.api.app import build_context
     from synapsed.api.security import Security
     from synapsed.api.servers import ApiServers
@@ -98,6 +100,7 @@ async def serve_synapsed(home: Path, durable: bool) -> None:
         paths = Paths.from_environ({"SYNAPSED_HOME": str(home), "HOME": str(home)})
         context = build_context(
             control=control,
+            externals=Externals(store=store, book=AddressBook(paths.external), clock=SystemClock()),
             security=Security(control=control, token="bench"),
             clock=SystemClock(),
             paths=paths,

@@ -91,6 +91,10 @@ class Client:
         """The JSON that answers `body`. Raises ApiError, NoDaemon, TimedOut."""
         return document_of(self.request("POST", path, None, body=body or {}, timeout=timeout))
 
+    def delete(self, path: str) -> Any:
+        """The JSON that answers. Raises ApiError, NoDaemon, TimedOut."""
+        return document_of(self.request("DELETE", path, None))
+
     def get_bytes(self, path: str, query: Mapping[str, object] | None = None) -> bytes:
         """The raw body at `path`. Raises ApiError, NoDaemon, TimedOut."""
         reply = self.request("GET", path, query, timeout=REQUEST_TIMEOUT)

@@ -32,6 +32,7 @@ VERBS = {
     "logs": Verb("logs", "what an agent printed"),
     "events": Verb("events", "what happens, as it happens"),
     "screen": Verb("screen", "an agent's screen now"),
+    "external": Verb("external", "A2A agents elsewhere, under a name of yours"),
     "profiles": Verb("profiles", "the kinds of agents that can be started"),
     "reload": Verb("reload", "read the configuration again and do what changed"),
     "shutdown": Verb("shutdown", "stop the daemon"),

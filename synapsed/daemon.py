@@ -19,16 +19,19 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mappin
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import structlog
 
 from synapsed import __version__
+from synapsed.a2a.addressbook import AddressBook
+from synapsed.a2a.externals import Externals
 from synapsed.a2a.push.lanes import Lanes
 from synapsed.a2a.push.poster import HttpPoster
 from synapsed.a2a.push.screening import Screen
 from synapsed.a2a.push.sender import PushSender
 from synapsed.a2a.push.telling import Means
+from synapsed.a2a.switchboard import Switchboard
 from synapsed.api.app import build_context
 from synapsed.api.peers import PeerLookup
 from synapsed.api.security import Security
@@ -37,6 +40,7 @@ from synapsed.api.token import load_or_create
 from synapsed.clock import Clock, SystemClock
 from synapsed.config import Config, check_parking, load_config
 from synapsed.errors import AlreadyRunning, InvalidRequest, SynapsedError
+from synapsed.interfaces import Control
 from synapsed.paths import Paths
 from synapsed.profiles import ProfileLibrary
 from synapsed.service import ServiceManager, inherited_sockets
@@ -108,7 +112,7 @@ class Daemon:
             up.callback(self._service.close)
             await up.enter_async_context(self._service.beating())
             config = await asyncio.to_thread(load_config, self._paths)
-            manager, servers = await self._build(up, config, stop)
+            manager, externals, servers = await self._build(up, config, stop)
             listen = await self._listen(servers, config)
             await manager.serve_ports(servers, listen=listen)
             await up.enter_async_context(_hooks(self._paths.hooks_socket, manager))
@@ -116,7 +120,7 @@ class Daemon:
             up.enter_context(self._signals(stop, manager))
             async with asyncio.TaskGroup() as group:
                 background = [
-                    group.create_task(self._come_up(manager)),
+                    group.create_task(self._come_up(manager, externals)),
                     group.create_task(_watch_loop(self._clock)),
                 ]
                 self._service.ready(manager.summary)
@@ -165,7 +169,7 @@ class Daemon:
             log.error("there is no systemd-run: the agents will end when the service is restarted")
         return ProcessLauncher()
 
-    async def _build(self, up: AsyncExitStack, config: Config, stop: _Stop) -> tuple[Manager, ApiServers]:
+    async def _build(self, up: AsyncExitStack, config: Config, stop: _Stop) -> tuple[Manager, Externals, ApiServers]:
         paths = self._paths
         profiles = await asyncio.to_thread(ProfileLibrary.standard, paths.user_profiles)
         check_parking(config, profiles, paths)
@@ -196,6 +200,9 @@ class Daemon:
         # Only matters where something fails on the way up: else the manager is closed before the listeners.
         up.push_async_callback(manager.close, keep_agents=True)
         await manager.restore()
+        externals = Externals(store=store, book=AddressBook(paths.external), clock=self._clock)
+        up.push_async_callback(externals.close)
+        await externals.restore()
         security = Security(
             control=manager,
             token=token,
@@ -203,7 +210,8 @@ class Daemon:
             peers=PeerLookup(manager.process_of, own_pid=os.getpid()),
         )
         context = build_context(
-            control=manager,
+            control=cast("Control", Switchboard(manager, externals)),
+            externals=externals,
             security=security,
             clock=self._clock,
             paths=paths,
@@ -212,7 +220,7 @@ class Daemon:
         )
         servers = ApiServers(context)
         up.push_async_callback(servers.close)
-        return manager, servers
+        return manager, externals, servers
 
     async def _pushes(self, up: AsyncExitStack, config: Config, store: SqliteStore) -> PushSender | None:
         policy = config.a2a.push
@@ -243,10 +251,11 @@ class Daemon:
             )
         stop.ask(keep_agents)
 
-    async def _come_up(self, manager: Manager) -> None:
+    async def _come_up(self, manager: Manager, externals: Externals) -> None:
         try:
             await manager.adopt()
             await manager.autostart()
+            await externals.resume()
         except Exception:  # the agents that did come up, and the API, are worth more than a clean end
             log.exception("not every agent came up")
 

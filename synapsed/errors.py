@@ -29,6 +29,11 @@
     │   ├── PortsExhausted           PORTS_EXHAUSTED
     │   ├── LaunchError              LAUNCH_FAILED
     │   └── KeeperLost               KEEPER_LOST
+    ├── ExternalError                an agent elsewhere, or the way to it, failed
+    │   ├── Unreachable              UNREACHABLE
+    │   ├── CardInvalid              CARD_INVALID
+    │   ├── CardChanged              CARD_CHANGED
+    │   └── RemoteRefused            REMOTE_REFUSED
     ├── AlreadyRunning               a second daemon for the same home
     └── StoreError                   the database refused: disk full, corrupt, too new
 
@@ -44,8 +49,11 @@ __all__ = [
     "AgentError",
     "AlreadyRunning",
     "AmbiguousAddress",
+    "CardChanged",
+    "CardInvalid",
     "ConfigError",
     "ConversationTaken",
+    "ExternalError",
     "Forbidden",
     "HopLimit",
     "InvalidChoice",
@@ -59,6 +67,7 @@ __all__ = [
     "ProgramNotFound",
     "PromptChanged",
     "QueueFull",
+    "RemoteRefused",
     "RequestError",
     "StoreError",
     "SynapsedError",
@@ -68,6 +77,7 @@ __all__ = [
     "Unauthorized",
     "UnknownAgent",
     "UnknownProfile",
+    "Unreachable",
     "UnsupportedMedia",
     "WouldDeadlock",
 ]
@@ -190,6 +200,34 @@ class KeeperLost(AgentError):
     code = "KEEPER_LOST"
 
 
+class ExternalError(SynapsedError):
+    """An agent elsewhere, or the way to it, failed."""
+
+    code = "REMOTE_REFUSED"
+
+
+class Unreachable(ExternalError):
+    """`details["sent"]`: whether the request may have arrived all the same."""
+
+    code = "UNREACHABLE"
+
+
+class CardInvalid(ExternalError):
+    code = "CARD_INVALID"
+
+
+class CardChanged(ExternalError):
+    """It is another agent than the one that a person has added."""
+
+    code = "CARD_CHANGED"
+
+
+class RemoteRefused(ExternalError):
+    """It has answered, and will not."""
+
+    code = "REMOTE_REFUSED"
+
+
 class AlreadyRunning(SynapsedError):
     """Another daemon holds the lock of this home."""
 
@@ -227,6 +265,10 @@ HTTP_STATUS: dict[str, int] = {
     "PORTS_EXHAUSTED": 409,
     "LAUNCH_FAILED": 500,
     "KEEPER_LOST": 503,
+    "UNREACHABLE": 502,
+    "CARD_INVALID": 502,
+    "CARD_CHANGED": 409,
+    "REMOTE_REFUSED": 502,
     "ALREADY_RUNNING": 409,
     "STORE_ERROR": 503,
     "INTERNAL": 500,

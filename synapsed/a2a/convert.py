@@ -10,6 +10,7 @@ clients join the text of all the artifacts that there are.
 
 import base64
 import binascii
+from collections.abc import Iterable
 from typing import Any, Final
 
 from a2a.types import a2a_pb2 as pb
@@ -33,7 +34,16 @@ from synapsed.model.task import (
     TextPart,
 )
 
-__all__ = ["STATES", "artifact_update", "message_from", "status_update", "struct_dict", "task_dict"]
+__all__ = [
+    "STATES",
+    "artifact_update",
+    "message_from",
+    "outgoing",
+    "parts_from",
+    "status_update",
+    "struct_dict",
+    "task_dict",
+]
 
 STATES: Final = {state: f"TASK_STATE_{state.value.upper()}" for state in TaskState}
 _ROLES: Final = {"user": "ROLE_USER", "agent": "ROLE_AGENT"}
@@ -200,6 +210,24 @@ def _whole(value: Any) -> Any:
     if isinstance(value, list):
         return [_whole(item) for item in value]
     return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def parts_from(parts: Iterable[pb.Part]) -> list[Part]:
+    """Those of them that have a content. Raises A2aError."""
+    return [_part_from(part, index) for index, part in enumerate(parts) if part.WhichOneof("content")]
+
+
+def outgoing(message: Message, *, task_id: str = "", context_id: str = "", metadata: dict[str, Any]) -> pb.Message:
+    """Our message for an agent elsewhere; ids are those over there."""
+    document = {
+        "messageId": message.message_id,
+        "role": "ROLE_USER",
+        "parts": [_part(part) for part in message.parts],
+        "metadata": {**(message.metadata or {}), **metadata},
+        "taskId": task_id,
+        "contextId": context_id,
+    }
+    return json_format.ParseDict(document, pb.Message())
 
 
 def message_from(message: pb.Message) -> Message:

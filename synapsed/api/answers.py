@@ -13,6 +13,7 @@ __all__ = [
     "ConversationAnswer",
     "DaemonStatus",
     "ErrorAnswer",
+    "ExternalRemoved",
     "Health",
     "InputProvided",
     "Interrupted",
@@ -27,6 +28,11 @@ __all__ = [
 
 class _Answer(BaseModel):
     model_config = ConfigDict(extra="forbid")
+
+
+class ExternalRemoved(_Answer):
+    status: Literal["removed"]
+    alias: str
 
 
 class ErrorTold(_Answer):

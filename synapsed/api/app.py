@@ -4,6 +4,7 @@ import os
 
 from aiohttp import web
 
+from synapsed.a2a.externals import Externals
 from synapsed.a2a.push.sender import PushSender
 from synapsed.api.context import CONTEXT, ApiContext, Limits, Streams
 from synapsed.api.problems import problems
@@ -12,6 +13,7 @@ from synapsed.api.routes import (
     agents,
     control,
     events,
+    external,
     health,
     host,
     messages,
@@ -35,6 +37,7 @@ _AGENT_ROUTES = (a2a, status, messages, tasks, screen, terminal, events)
 def build_context(
     *,
     control: Control,
+    externals: Externals,
     security: Security,
     clock: Clock,
     paths: Paths,
@@ -46,6 +49,7 @@ def build_context(
     limits = limits or Limits()
     return ApiContext(
         control=control,
+        externals=externals,
         security=security,
         clock=clock,
         streams=Streams(limits.streams),
@@ -63,7 +67,7 @@ def build_main_app(context: ApiContext) -> web.Application:
     app = _application(context)
     for resource in _AGENT_ROUTES:
         app.add_routes(resource.routes("/agents/{agent}"))
-    for resource in (health, host, openapi, agents, control):
+    for resource in (health, host, openapi, agents, external, control):
         app.add_routes(resource.routes())
     app.add_routes(events.global_routes())
     return app

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from aiohttp import web
 
+from synapsed.a2a.externals import Externals
 from synapsed.api.rights import Rights
 from synapsed.clock import Clock
 from synapsed.errors import QueueFull, TaskNotFound, UnknownAgent
@@ -133,6 +134,7 @@ class ApiContext:
     """Made once by the composition root, shared by both applications."""
 
     control: Control
+    externals: Externals
     security: "Security"
     clock: Clock
     streams: Streams

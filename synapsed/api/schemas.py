@@ -10,6 +10,7 @@ from synapsed.model.task import Artifact, DataPart, FilePart, Message, Part, Tex
 __all__ = [
     "ArtifactBody",
     "CreateBody",
+    "DiscoverBody",
     "InputBody",
     "MessageBody",
     "ReplyBody",
@@ -148,6 +149,28 @@ class InputBody(_Body):
 
     input: str
     prompt_id: _Id | None = None
+
+
+_Header = Annotated[str, StringConstraints(pattern=r"^[!-~]([ -~]{0,8190}[!-~])?$")]
+_HeaderName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9-]{1,64}$")]
+_Headers = Annotated[
+    dict[_HeaderName, _Header], Field(max_length=16, json_schema_extra={"additionalProperties": False})
+]
+
+
+class DiscoverBody(_Body):
+    """`external/discover`: `token` goes as `Authorization: Bearer`, `headers` as they are; null keeps what there is."""
+
+    url: Annotated[str, StringConstraints(min_length=1, max_length=2048)]
+    alias: _Id
+    token: _Header | None = None
+    headers: _Headers | None = None
+    other_host: bool = False
+
+    def credentials(self) -> dict[str, str] | None:
+        if self.token is None:
+            return self.headers
+        return {**(self.headers or {}), "Authorization": f"Bearer {self.token}"}
 
 
 class StartBody(_Body):

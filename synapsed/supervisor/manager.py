@@ -41,6 +41,7 @@ from synapsed.interfaces import (
 )
 from synapsed.model.agent import AgentDetail, AgentView, Testimony, resolve
 from synapsed.model.events import AgentRemoved
+from synapsed.model.external import alias_of
 from synapsed.model.records import AgentRecord, TurnRecord
 from synapsed.model.task import Artifact, Task
 from synapsed.paths import Paths
@@ -153,7 +154,7 @@ class Manager:
             await self._restore(self._add(record, self._profile_of(record)), tasks, turn_records)
         await self._store.commit(agents=records)
         for task in tasks:
-            if task.agent_id not in self._agents:
+            if task.agent_id not in self._agents and alias_of(task) is None:
                 await self._end(turns.canceled(task, reason="removed", now=self._clock.wall()))
         self._sweep_again()
 

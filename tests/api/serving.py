@@ -5,15 +5,19 @@ from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from aiohttp import ClientSession, TCPConnector, UnixConnector
 
+from synapsed.a2a.addressbook import AddressBook
+from synapsed.a2a.externals import Externals
+from synapsed.a2a.switchboard import Switchboard
 from synapsed.api.app import build_context
 from synapsed.api.context import Limits
 from synapsed.api.security import Security
 from synapsed.api.servers import ApiServers
 from synapsed.clock import SystemClock
+from synapsed.interfaces import Control
 from synapsed.paths import Paths
 from tests.fakes.control import FakeControl
 
@@ -45,16 +49,20 @@ class Api:
 async def serving(control: FakeControl, home: Path, **limits: Any) -> AsyncGenerator[Api]:
     """`limits` are those of `Limits`; an agent's port is opened for the first agent."""
     security = limits.pop("security", None) or Security(control=control, token=TOKEN)
+    paths = Paths.from_environ({"SYNAPSED_HOME": str(home), "SYNAPSED_A2A_HOME": str(home / "a2a"), "HOME": str(home)})
+    externals = Externals(store=control.store, book=AddressBook(paths.external), clock=SystemClock())
     context = build_context(
-        control=control,
+        control=cast("Control", Switchboard(control, externals)),
+        externals=externals,
         security=security,
         clock=SystemClock(),
-        paths=Paths.from_environ({"SYNAPSED_HOME": str(home), "HOME": str(home)}),
+        paths=paths,
         version="1.2.3",
         limits=Limits(**limits),
     )
     servers = ApiServers(context)
     async with AsyncExitStack() as stack:
+        stack.push_async_callback(externals.close)
         stack.push_async_callback(servers.close)
         port = int((await servers.start_main("127.0.0.1", 0)).rpartition(":")[2])
         path = home / "run" / "control.sock"

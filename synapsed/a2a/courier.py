@@ -1,0 +1,311 @@
+"""One task's way to an external agent and back, from whatever step it has come to (`synapsed.a2a.externals`)."""
+
+import asyncio
+import hashlib
+from typing import TYPE_CHECKING, Any, Final
+
+import structlog
+
+from synapsed.a2a.remote import Remote, Said, Snapshot
+from synapsed.clock import Clock, iso
+from synapsed.errors import (
+    ExternalError,
+    NotReady,
+    NotWaiting,
+    PromptChanged,
+    RemoteRefused,
+    SynapsedError,
+    TaskNotCancelable,
+    Unreachable,
+)
+from synapsed.interfaces import NewEvent, Store
+from synapsed.model.events import TaskStatusChanged
+from synapsed.model.external import KEY, alias_of
+from synapsed.model.sender import KEY as SENDER
+from synapsed.model.task import (
+    ANSWER_ID,
+    INTERRUPTED_STATES,
+    TERMINAL_STATES,
+    Artifact,
+    Message,
+    Prompt,
+    Task,
+    TaskState,
+    TextPart,
+)
+from synapsed.supervisor import turns
+
+if TYPE_CHECKING:
+    from synapsed.a2a.externals import Externals
+
+__all__ = ["Courier"]
+
+CONNECT_TRIES: Final = 4
+FIRST_PAUSE_S: Final = 0.5
+LAST_PAUSE_S: Final = 30.0
+FOLLOWED_FOR_S: Final = 24 * 3600.0
+"""Without a word from the agent: then the task has failed."""
+
+_SETTLED: Final = TERMINAL_STATES | INTERRUPTED_STATES
+
+log = structlog.stdlib.get_logger("synapsed.external")
+
+
+class Courier:
+    """`task` is as the store has it."""
+
+    def __init__(self, task: Task, externals: "Externals", store: Store, clock: Clock) -> None:
+        self.task = task
+        self._externals = externals
+        self._store = store
+        self._clock = clock
+        self._alias = alias_of(task) or ""
+        self._wake = asyncio.Event()
+        self._pause = FIRST_PAUSE_S
+        self._speaking: str | None = None
+        self._turn = asyncio.Lock()
+        """What is learned is written in one place at a time."""
+
+    async def run(self) -> None:
+        """To the task's end; never raises what the agent or the way to it is to blame for."""
+        try:
+            remote = await self._externals.remote(self._alias)
+            if not self._there.get("task_id"):
+                await self._hand_over(remote)
+            await self._follow(remote)
+        except SynapsedError as error:
+            if not self.task.terminal:
+                await self._commit(
+                    turns.failed(self.task, code=_code(error), message=error.message, now=self._clock.wall())
+                )
+
+    # --- there ---
+
+    @property
+    def _there(self) -> dict[str, Any]:
+        found = self.task.metadata.get(KEY)
+        return found if isinstance(found, dict) else {}
+
+    async def _hand_over(self, remote: Remote) -> None:
+        if self._there.get("sending"):
+            found = await self._look_for_it(remote)
+            if found is not None:
+                return await self._apply(found)
+        else:
+            await self._note(alias=self._alias, endpoint=self._externals.view(self._alias).endpoint, sending=True)
+        for attempt in range(CONNECT_TRIES):
+            try:
+                answer = await remote.send(self.task.message, metadata=self._metadata())
+            except Unreachable as error:
+                if error.details["sent"]:
+                    found = await self._look_for_it(remote)
+                    if found is not None:
+                        return await self._apply(found)
+                if attempt == CONNECT_TRIES - 1:
+                    raise
+                await self._rest()
+            else:
+                await self._externals.seen(self._alias)
+                return await self._apply(answer)
+        return None
+
+    async def _look_for_it(self, remote: Remote) -> Snapshot | None:
+        """The task that was made of our message, None where there is certainly none. Raises RemoteRefused where
+        nobody can tell."""
+        while True:
+            try:
+                return await remote.find(self.task.message.message_id)
+            except Unreachable:
+                await self._rest()
+            except RemoteRefused as error:
+                raise RemoteRefused(
+                    f"it was cut off while the message was on its way to {self._alias}, and there is no telling "
+                    f"whether it arrived ({error.message}); it is not sent again",
+                    remote="LOST",
+                ) from error
+
+    async def _follow(self, remote: Remote) -> None:
+        last_word = self._clock.monotonic()
+        while True:
+            if self.task.terminal:
+                return
+            task_id = str(self._there.get("task_id"))
+            try:
+                await self._apply(await remote.get(task_id))
+                await self._externals.seen(self._alias)
+                if remote.streaming and self.task.status not in _SETTLED:
+                    await self._listen(remote, task_id)
+                last_word = self._clock.monotonic()
+            except Unreachable as error:
+                if self._clock.monotonic() - last_word > FOLLOWED_FOR_S:
+                    raise
+                log.info("an external agent cannot be reached", alias=self._alias, why=error.message)
+            await self._rest()
+
+    async def _listen(self, remote: Remote, task_id: str) -> None:
+        """While it works: tell what is said. A stream that cannot be had, or ends, is no end of anything: the task
+        itself is asked for next."""
+        try:
+            async for told in remote.follow(task_id):
+                self._pause = FIRST_PAUSE_S / 10
+                if isinstance(told, Said):
+                    await self._say(told)
+                elif told in _SETTLED:
+                    return
+                elif told is TaskState.WORKING:
+                    await self._work()
+        except RemoteRefused as error:
+            log.debug("no stream of an external task", alias=self._alias, why=error.message)
+
+    async def _rest(self) -> None:
+        """Longer from time to time; an answer to its question ends it."""
+        try:
+            async with asyncio.timeout(self._pause):
+                await self._wake.wait()
+        except TimeoutError:
+            self._pause = min(self._pause * 2, LAST_PAUSE_S)
+        else:
+            self._pause = FIRST_PAUSE_S
+        self._wake.clear()
+
+    def _metadata(self) -> dict[str, Any]:
+        """What the agent there is told besides the message; where we listen is nobody's business."""
+        told = {key: value for key, value in self.task.metadata.items() if key != KEY}
+        if isinstance(sender := told.get(SENDER), dict):
+            told[SENDER] = {key: sender[key] for key in ("sender_id", "sender_type") if key in sender}
+        return {**told, "synapsed": {"priority": self.task.priority}}
+
+    # --- asked for by a caller ---
+
+    async def cancel(self) -> Task:
+        if self.task.terminal:
+            raise TaskNotCancelable(f"task {self.task.id} is {self.task.status.value} already", task=self.task.id)
+        there = self._there
+        if there.get("sending") and not there.get("task_id"):
+            raise NotReady("the message is on its way: try again in a moment", task=self.task.id)
+        if not there.get("task_id"):
+            await self._commit(turns.canceled(self.task, reason="canceled", now=self._clock.wall()))
+            return self.task
+        remote = await self._externals.remote(self._alias)
+        await self._apply(await remote.cancel(str(there["task_id"])))
+        self._wake.set()
+        return self.task
+
+    async def answer(self, message: Message, prompt_id: str | None) -> Task:
+        task, there = self.task, self._there
+        if task.status not in INTERRUPTED_STATES or not there.get("task_id"):
+            raise NotWaiting(f"task {task.id} is {task.status.value}, it does not wait for input", task=task.id)
+        if prompt_id is not None and task.prompt is not None and prompt_id != task.prompt.prompt_id:
+            raise PromptChanged("it asks something else now", prompt_id=task.prompt.prompt_id)
+        remote = await self._externals.remote(self._alias)
+        ids = {"task_id": str(there["task_id"]), "context_id": str(there.get("context_id") or "")}
+        await self._apply(await remote.send(message, metadata={}, **ids), answered=True)
+        self._wake.set()
+        return self.task
+
+    # --- what is learned ---
+
+    async def _apply(self, there: Snapshot, *, answered: bool = False) -> None:
+        async with self._turn:
+            if self.task.terminal:
+                return
+            known = self._there
+            if there.id != known.get("task_id") or there.context_id != known.get("context_id"):
+                await self._note(sending=True, task_id=there.id, context_id=there.context_id)
+            if (commit := self._change(there, answered=answered)) is not None:
+                await self._commit(commit)
+
+    def _change(self, there: Snapshot, *, answered: bool) -> turns.Commit | None:
+        now, task = self._clock.wall(), self.task
+        match there.state:
+            case TaskState.COMPLETED:
+                answer, blocks = _answer(there)
+                exact = there.own.get("exact") is not False
+                return turns.completed(task, answer=answer, exact=exact, blocks=blocks, now=now)
+            case TaskState.FAILED | TaskState.REJECTED:
+                return self._refusal(there, now)
+            case TaskState.CANCELED:
+                return turns.canceled(task, reason=f"canceled by {self._alias}", now=now)
+            case TaskState.INPUT_REQUIRED | TaskState.AUTH_REQUIRED:
+                prompt = _prompt(there)
+                return turns.waiting(task, prompt=prompt, now=now) if prompt != task.prompt else None
+            case TaskState.WORKING if task.status is TaskState.SUBMITTED:
+                return turns.working_again(task, now=now)
+        if task.status in INTERRUPTED_STATES and (answered or there.state is TaskState.WORKING):
+            return turns.working_again(task, now=now)
+        return None
+
+    def _refusal(self, there: Snapshot, now: float) -> turns.Commit:
+        told = there.own.get("error")
+        code = told.get("code") if isinstance(told, dict) else None
+        failed = turns.failed(
+            self.task,
+            code=code if isinstance(code, str) else "MODEL_ERROR",
+            message=there.said or f"{self._alias} says no more than that it is {there.state.value}",
+            now=now,
+        )
+        if there.state is TaskState.FAILED:
+            return failed
+        task = failed.task.model_copy(update={"status": TaskState.REJECTED})
+        event = NewEvent(task.agent_id, TaskStatusChanged(state=TaskState.REJECTED, error=task.error), task.id)
+        return turns.Commit(task=task, events=(event,), turn_ended=task.id)
+
+    async def _work(self) -> None:
+        async with self._turn:
+            if self.task.status is TaskState.SUBMITTED:
+                await self._commit(turns.working_again(self.task, now=self._clock.wall()))
+
+    async def _say(self, told: Said) -> None:
+        append = told.append and self._speaking == told.artifact_id
+        self._speaking = told.artifact_id
+        await self._store.commit(events=[turns.said(self.task, text=told.text, append=append)])
+
+    async def _note(self, **learned: Any) -> None:
+        metadata = {**self.task.metadata, KEY: {**self._there, **learned}}
+        task = self.task.model_copy(update={"metadata": metadata, "updated_at": iso(self._clock.wall())})
+        await self._store.commit(tasks=[task])
+        self.task = task
+
+    async def _commit(self, commit: turns.Commit) -> None:
+        await self._store.commit(events=commit.events, tasks=[commit.task], turn_ended=commit.turn_ended)
+        self.task = commit.task
+
+
+def _answer(there: Snapshot) -> tuple[str, list[Artifact]]:
+    """The answer's text, whole; and where it is made of more than one text, its artifacts as blocks."""
+    exact = next((artifact for artifact in there.artifacts if artifact.artifact_id == ANSWER_ID), None)
+    shown = [exact] if exact is not None else there.artifacts
+    text = "\n\n".join(artifact.text for artifact in shown if artifact.text) or there.said
+    plain = len(shown) == 1 and all(isinstance(part, TextPart) for part in shown[0].parts)
+    blocks = [artifact for artifact in there.artifacts if artifact is not exact and artifact.parts]
+    if plain and exact is None:
+        return text, []
+    return text, [
+        Artifact.block(number, type=artifact.type, name=artifact.name, parts=artifact.parts, metadata=artifact.metadata)
+        for number, artifact in enumerate(blocks, 1)
+    ]
+
+
+def _prompt(there: Snapshot) -> Prompt:
+    """As another synapsed tells it, else what the agent says as a question of its own."""
+    told = there.own.get("prompt")
+    if isinstance(told, dict):
+        try:
+            return Prompt.model_validate(told)
+        except ValueError:
+            pass  # of another version: the words are enough
+    kind = "login" if there.state is TaskState.AUTH_REQUIRED else "question"
+    text = there.said or "The agent waits for input."
+    mark = hashlib.sha256(text.encode()).hexdigest()[:16]
+    return Prompt.model_validate({"prompt_id": f"{there.id}:{mark}", "type": kind, "prompt": text})
+
+
+def _code(error: SynapsedError) -> str:
+    """A failed task's code."""
+    if isinstance(error, RemoteRefused):
+        remote = str(error.details.get("remote", ""))
+        if remote in ("HTTP_401", "HTTP_403"):
+            return "AUTH_REQUIRED"
+        if remote == "TASK_NOT_FOUND":
+            return "AGENT_EXITED"
+    return "UNDELIVERED" if isinstance(error, ExternalError) else error.code

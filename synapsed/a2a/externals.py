@@ -1,0 +1,282 @@
+"""External agents as the API sees them: the address book, and a courier for every task that was sent to one.
+
+Such a task is a task like any other, in the same store and log; `agent_id` is `external:<alias>`, and
+`metadata.external` says how far the courier has come. What is known is durable before the next step, so that a daemon
+that was killed goes on:
+
+::
+
+    nothing            it was never sent: it is sent now
+    sending            it may have arrived: it is looked for there; where that cannot be found out it has failed, since
+                       nothing is ever sent twice
+    task_id            it is followed
+
+The SDK is loaded, in a thread, when the first agent is spoken to.
+"""
+
+import asyncio
+import importlib
+from contextlib import suppress
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+import structlog
+
+from synapsed.a2a.addressbook import AddressBook
+from synapsed.clock import Clock, iso
+from synapsed.errors import InvalidRequest, NameTaken, QueueFull, TaskNotFound, UnknownAgent
+from synapsed.interfaces import SendRequest, Store
+from synapsed.model.agent import validate_name
+from synapsed.model.external import ExternalAgent, alias_of, external_id
+from synapsed.model.task import Message, Task, new_id
+from synapsed.supervisor import turns
+
+if TYPE_CHECKING:
+    from synapsed.a2a.courier import Courier
+    from synapsed.a2a.remote import Remote
+
+__all__ = ["Externals"]
+
+AGENTS_MAX = 200
+OPEN_MAX = 100
+"""Tasks under way to one agent."""
+CARD_FRESH_S = 60.0
+"""For so long a card that was looked at is believed."""
+
+log = structlog.stdlib.get_logger("synapsed.external")
+
+
+class Externals:
+    """Errors are those of `synapsed.errors`; `restore` it once, then `resume`, and `close` it before the store."""
+
+    def __init__(self, *, store: Store, book: AddressBook, clock: Clock) -> None:
+        self._store = store
+        self._book = book
+        self._clock = clock
+        self._agents: dict[str, ExternalAgent] = {}
+        self._remotes: dict[str, Remote] = {}
+        self._checked: dict[str, float] = {}
+        self._couriers: dict[str, Courier] = {}
+        self._under_way: dict[str, asyncio.Task[None]] = {}
+        self._changing = asyncio.Lock()
+
+    # --- from one daemon to the next ---
+
+    async def restore(self) -> None:
+        """Read the address book."""
+        self._agents = {agent.alias: agent for agent in await asyncio.to_thread(self._book.load)}
+
+    async def resume(self) -> None:
+        """Go on with what was under way."""
+        for task in await self._store.open_tasks():
+            if (alias := alias_of(task)) is None:
+                continue
+            if alias in self._agents:
+                await self._carry(task)
+            else:
+                await self._end(turns.canceled(task, reason="removed", now=self._clock.wall()))
+
+    async def close(self) -> None:
+        """Let go of what is under way: the next daemon goes on."""
+        for running in self._under_way.values():
+            running.cancel()
+        await asyncio.gather(*self._under_way.values(), return_exceptions=True)
+        for remote in self._remotes.values():
+            await remote.close()
+        self._remotes.clear()
+
+    # --- the address book ---
+
+    def agents(self) -> list[ExternalAgent]:
+        return [self._agents[alias] for alias in sorted(self._agents)]
+
+    def knows(self, alias: str) -> bool:
+        return alias in self._agents
+
+    def find(self, address: str) -> str | None:
+        """The id of the external agent that `address` means: its alias, or the id itself; a leading `@` is allowed."""
+        alias = alias_of(address) or address.removeprefix("@")
+        return external_id(alias) if alias in self._agents else None
+
+    def view(self, alias: str) -> ExternalAgent:
+        if (agent := self._agents.get(alias.removeprefix("@"))) is None:
+            known = ", ".join(sorted(self._agents)) or "none; 'synapsectl external add URL --as NAME' adds one"
+            raise UnknownAgent(f"no external agent {alias[:64]!r}: there are {known}", alias=alias[:64])
+        return agent
+
+    async def discover(
+        self, url: str, alias: str, *, headers: dict[str, str] | None, other_host: bool = False
+    ) -> ExternalAgent:
+        """Look at the card and remember the agent. One that is known is looked at anew; without `headers` it keeps
+        those that it has, unless its address is another."""
+        validate_name(alias)
+        async with self._changing:
+            before = self._agents.get(alias)
+            if before is None and len(self._agents) >= AGENTS_MAX:
+                raise QueueFull(f"there are {AGENTS_MAX} external agents; remove some", limit=AGENTS_MAX)
+            if before is not None and before.url != url and self._open(alias):
+                raise NameTaken(f"{alias} is {before.url}, and tasks are under way to it", name=alias)
+            if headers is None:
+                known = before is not None and before.url == url
+                headers = await asyncio.to_thread(self._book.secret, alias) if known else {}
+            module = await _load("synapsed.a2a.remote")
+            found = await module.look_up(url, headers, other_host=other_host)
+            now = iso(self._clock.wall())
+            agent = ExternalAgent(
+                alias=alias,
+                name=found.name,
+                description=found.description,
+                url=url,
+                card_url=found.card_url,
+                endpoint=found.endpoint,
+                binding=found.binding,
+                protocol_version=found.protocol_version,
+                tenant=found.tenant,
+                streaming=found.streaming,
+                skills=found.skills,
+                authenticated=bool(headers),
+                other_host=other_host,
+                added_at=before.added_at if before else now,
+                last_seen=now,
+            )
+            await asyncio.to_thread(self._book.save_secret, alias, headers)
+            await asyncio.to_thread(self._book.save, agent)
+            self._agents[alias] = agent
+            await self._disconnect(alias)
+            log.info("external agent added", alias=alias, url=url, endpoint=agent.endpoint)
+            return agent
+
+    async def remove(self, alias: str) -> ExternalAgent:
+        """Forget it; what is under way to it ends `canceled` here, whatever becomes of it there."""
+        async with self._changing:
+            agent = self.view(alias)
+            del self._agents[agent.alias]
+            for task_id in self._open(agent.alias):
+                self._under_way[task_id].cancel()
+                with suppress(asyncio.CancelledError):
+                    await self._under_way[task_id]
+                task = await self._store.task(task_id)
+                if task is not None and not task.terminal:
+                    await self._end(turns.canceled(task, reason="removed", now=self._clock.wall()))
+            await asyncio.to_thread(self._book.remove, agent.alias)
+            await self._disconnect(agent.alias)
+            return agent
+
+    async def seen(self, alias: str) -> None:
+        """The agent has answered."""
+        agent = self._agents.get(alias)
+        now = self._clock.monotonic()
+        if agent is None or now - self._checked.get(alias, -CARD_FRESH_S) < CARD_FRESH_S:
+            return
+        self._checked[alias] = now
+        agent = agent.model_copy(update={"last_seen": iso(self._clock.wall())})
+        self._agents[alias] = agent
+        try:
+            await asyncio.to_thread(self._book.save, agent)
+        except OSError as error:
+            log.warning("an external agent's file cannot be written", alias=alias, error=str(error))
+
+    # --- messages ---
+
+    async def send(self, alias: str, request: SendRequest) -> Task:
+        """A new task under way to the agent; with `task_id` an answer to what a task there waits for. Raises
+        Unreachable, CardChanged and CardInvalid before there is a task."""
+        agent = self.view(alias)
+        if request.task_id is not None:
+            task = await self.task(agent.alias, request.task_id)
+            return await self.answer(task, request.message)
+        if request.command:
+            raise InvalidRequest("command: an agent elsewhere has no commands here", field="command")
+        if len(self._open(agent.alias)) >= OPEN_MAX:
+            raise QueueFull(f"{OPEN_MAX} tasks are under way to {agent.alias}", limit=OPEN_MAX)
+        await self._check(agent.alias)
+        now = iso(self._clock.wall())
+        task = Task(
+            agent_id=external_id(agent.alias),
+            context_id=request.context_id or new_id(),
+            message=request.message,
+            metadata=request.metadata,
+            priority=request.priority,
+            created_at=now,
+            updated_at=now,
+        )
+        commit = turns.submitted(task)
+        await self._store.commit(events=commit.events, tasks=[task])
+        await self._carry(task)
+        return task
+
+    async def task(self, alias: str, task_id: str) -> Task:
+        """By its whole id, or the beginning of it."""
+        found = [task_id] if len(task_id) >= 36 else await self._store.find_tasks(task_id, 2)
+        task = await self._store.task(found[0]) if len(found) == 1 and len(task_id) >= 8 else None
+        if task is None or alias_of(task) != alias.removeprefix("@"):
+            raise TaskNotFound(f"{alias} has no task {task_id[:64]!r}", task_id=task_id[:64])
+        return task
+
+    async def cancel(self, task: Task) -> Task:
+        """Raises TaskNotCancelable, Unreachable, RemoteRefused."""
+        return await (await self._courier(task)).cancel()
+
+    async def answer(self, task: Task, message: Message, prompt_id: str | None = None) -> Task:
+        """Raises NotWaiting, PromptChanged, Unreachable, RemoteRefused."""
+        return await (await self._courier(task)).answer(message, prompt_id)
+
+    async def remote(self, alias: str) -> "Remote":
+        """The connection to the agent."""
+        agent = self.view(alias)
+        if (known := self._remotes.get(alias)) is None:
+            module = await _load("synapsed.a2a.remote")
+            headers = await asyncio.to_thread(self._book.secret, alias)
+            known = self._remotes.setdefault(alias, module.Remote(agent, headers))
+        return known
+
+    async def _check(self, alias: str) -> None:
+        if self._clock.monotonic() - self._checked.get(alias, -CARD_FRESH_S) < CARD_FRESH_S:
+            return
+        await (await self.remote(alias)).check_card()
+        await self.seen(alias)
+
+    async def _courier(self, task: Task) -> "Courier":
+        if (known := self._couriers.get(task.id)) is not None:
+            return known
+        module = await _load("synapsed.a2a.courier")
+        courier: Courier = module.Courier(task, self, self._store, self._clock)
+        return courier
+
+    async def _carry(self, task: Task) -> None:
+        courier = self._couriers[task.id] = await self._courier(task)
+        running = self._under_way[task.id] = asyncio.create_task(self._run(courier), name=f"external {task.id}")
+        running.add_done_callback(lambda _: self._forget(task.id))
+
+    async def _run(self, courier: "Courier") -> None:
+        try:
+            await courier.run()
+        except Exception:  # a bug in one task's way must not leave it open for ever, nor take the others along
+            log.exception("a task to an external agent was lost", task=courier.task.id)
+            await self._end(
+                turns.failed(
+                    courier.task,
+                    code="UNDELIVERED",
+                    message="the daemon failed on the way; its log says why",
+                    now=self._clock.wall(),
+                )
+            )
+
+    def _forget(self, task_id: str) -> None:
+        self._couriers.pop(task_id, None)
+        self._under_way.pop(task_id, None)
+
+    def _open(self, alias: str) -> list[str]:
+        return [task_id for task_id, courier in self._couriers.items() if alias_of(courier.task) == alias]
+
+    async def _disconnect(self, alias: str) -> None:
+        self._checked.pop(alias, None)
+        if (remote := self._remotes.pop(alias, None)) is not None:
+            await remote.close()
+
+    async def _end(self, commit: turns.Commit) -> None:
+        await self._store.commit(events=commit.events, tasks=[commit.task], turn_ended=commit.turn_ended)
+
+
+async def _load(name: str) -> ModuleType:
+    return await asyncio.to_thread(importlib.import_module, name)

@@ -1,0 +1,47 @@
+"""`Control` with the external agents in it: an alias is an address, after all that is local; their tasks are tasks."""
+
+from typing import Any
+
+from synapsed.a2a.externals import Externals
+from synapsed.errors import UnknownAgent
+from synapsed.interfaces import Control, SendRequest
+from synapsed.model.external import alias_of
+from synapsed.model.task import Message, Task
+
+__all__ = ["Switchboard"]
+
+
+class Switchboard:
+    """Everything that is not about sending is the supervisor's, and refused by it for agents that are not its own."""
+
+    def __init__(self, control: Control, externals: Externals) -> None:
+        self._control = control
+        self._externals = externals
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._control, name)
+
+    def resolve(self, address: str) -> str:
+        try:
+            return self._control.resolve(address)
+        except UnknownAgent:
+            if (found := self._externals.find(address)) is not None:
+                return found
+            raise
+
+    async def send(self, agent_id: str, request: SendRequest) -> Task:
+        if (alias := alias_of(agent_id)) is not None:
+            return await self._externals.send(alias, request)
+        return await self._control.send(agent_id, request)
+
+    async def cancel(self, task_id: str) -> Task:
+        task = await self._control.task(task_id)
+        if alias_of(task) is not None:
+            return await self._externals.cancel(task)
+        return await self._control.cancel(task.id)
+
+    async def provide_input(self, task_id: str, text: str, prompt_id: str | None = None) -> Task:
+        task = await self._control.task(task_id)
+        if alias_of(task) is not None:
+            return await self._externals.answer(task, Message.of(text), prompt_id)
+        return await self._control.provide_input(task.id, text, prompt_id)

@@ -1,0 +1,149 @@
+"""`/external/…`: A2A agents elsewhere, under an alias (S11). A person adds and removes them; agents may write to them.
+
+What is sent to one is a task like any other: `/control/tasks/{task}` has it, and its streams.
+"""
+
+import asyncio
+
+from aiohttp import web
+from pydantic import TypeAdapter
+
+from synapsed.api.answers import ExternalRemoved, TaskAnswer
+from synapsed.api.body import json_response, model_response, read_model
+from synapsed.api.context import CONTEXT, ApiContext, rights_of, to_the_end
+from synapsed.api.describe import Answer, Streamed, describe
+from synapsed.api.query import CURSOR, Integer
+from synapsed.api.routes.tasks import task_response
+from synapsed.api.schemas import DiscoverBody, SendBody
+from synapsed.api.sending import SEND_ERRORS, send
+from synapsed.api.sse import cursor_of, serve
+from synapsed.api.taskstream import frames_until_end, frames_until_settled
+from synapsed.errors import (
+    CardChanged,
+    CardInvalid,
+    NameTaken,
+    NotReady,
+    QueueFull,
+    RemoteRefused,
+    TaskNotCancelable,
+    TaskNotFound,
+    UnknownAgent,
+    Unreachable,
+)
+from synapsed.model.external import ExternalAgent, external_id
+from synapsed.model.task import Task
+
+__all__ = ["routes"]
+
+WAIT = Integer("wait", "seconds to wait for the task's end, or its question to a person", 0, 0, 3600)
+AGENT = Answer("the agent", ExternalAgent)
+TASK = Answer("the task", TaskAnswer)
+_AGENT = TypeAdapter(ExternalAgent)
+_AGENTS = TypeAdapter(list[ExternalAgent])
+
+
+def routes() -> list[web.RouteDef]:
+    agent = "/external/agents/{alias}"
+    return [
+        web.post("/external/discover", discover),
+        web.get("/external/agents", list_agents),
+        web.get(agent, get_agent),
+        web.delete(agent, remove),
+        web.post(f"{agent}/send", send_task),
+        web.get(f"{agent}/tasks/{{task}}", get_task),
+        web.get(f"{agent}/tasks/{{task}}/subscribe", subscribe),
+        web.post(f"{agent}/tasks/{{task}}/cancel", cancel),
+    ]
+
+
+@describe("Add an agent elsewhere", AGENT, body=DiscoverBody, errors=(CardInvalid, Unreachable, NameTaken, QueueFull))
+async def discover(request: web.Request) -> web.Response:
+    """Looks at its card. Again for a known alias: the card is looked at anew."""
+    rights_of(request).require_person("add agents of elsewhere")
+    body = await read_model(request, DiscoverBody)
+    context = request.app[CONTEXT]
+    if any(view.name == body.alias for view in context.control.agents()):
+        raise NameTaken(f"an agent here is named {body.alias}; choose another alias", name=body.alias)
+    act = context.externals.discover(body.url, body.alias, headers=body.credentials(), other_host=body.other_host)
+    return model_response(_AGENT, await to_the_end(act))
+
+
+@describe("The agents elsewhere", Answer("agents", list[ExternalAgent]))
+async def list_agents(request: web.Request) -> web.Response:
+    return model_response(_AGENTS, request.app[CONTEXT].externals.agents())
+
+
+@describe("An agent elsewhere", AGENT, errors=(UnknownAgent,))
+async def get_agent(request: web.Request) -> web.Response:
+    return model_response(_AGENT, request.app[CONTEXT].externals.view(request.match_info["alias"]))
+
+
+@describe("Forget an agent elsewhere", Answer("it is forgotten", ExternalRemoved), errors=(UnknownAgent,))
+async def remove(request: web.Request) -> web.Response:
+    rights_of(request).require_person("remove agents of elsewhere")
+    agent = await to_the_end(request.app[CONTEXT].externals.remove(request.match_info["alias"]))
+    return json_response({"status": "removed", "alias": agent.alias})
+
+
+@describe(
+    "Send a message to an agent elsewhere",
+    TASK,
+    body=SendBody,
+    query=(WAIT,),
+    errors=(UnknownAgent, *SEND_ERRORS, Unreachable, CardChanged, CardInvalid),
+)
+async def send_task(request: web.Request) -> web.Response:
+    context = request.app[CONTEXT]
+    body = await read_model(request, SendBody)
+    patience = WAIT.of(request)
+    agent = context.externals.view(request.match_info["alias"])
+    before = context.control.events.last_id
+    task = await send(request, context.control, external_id(agent.alias), body.request())
+    if patience:
+        task = await _settled(context, task, before, patience)
+    return task_response(task)
+
+
+async def _settled(context: ApiContext, task: Task, after: int, patience: int) -> Task:
+    """The task at its end or its question, or as it is when the patience is at its end."""
+    try:
+        async with asyncio.timeout(patience):
+            async for _ in frames_until_settled(context.control, task, after):
+                pass
+    except TimeoutError:
+        pass
+    return await context.control.task(task.id)
+
+
+@describe("A task of an agent elsewhere", TASK, errors=(UnknownAgent,))
+async def get_task(request: web.Request) -> web.Response:
+    return task_response(await _task(request))
+
+
+@describe("Follow a task of an agent elsewhere", Streamed("the task's events"), query=(CURSOR,), errors=(QueueFull,))
+async def subscribe(request: web.Request) -> web.StreamResponse:
+    control = request.app[CONTEXT].control
+    task = await _task(request)
+    return await serve(request, frames_until_end(control, task, cursor_of(request, control.events, 0)))
+
+
+@describe(
+    "Cancel a task of an agent elsewhere",
+    TASK,
+    errors=(UnknownAgent, TaskNotCancelable, NotReady, Unreachable, RemoteRefused),
+)
+async def cancel(request: web.Request) -> web.Response:
+    task = await _task(request)
+    rights_of(request).require_cancel(task)
+    return task_response(await to_the_end(request.app[CONTEXT].control.cancel(task.id)))
+
+
+async def _task(request: web.Request) -> Task:
+    """A task stays when its agent is removed."""
+    control = request.app[CONTEXT].control
+    alias, task_id = request.match_info["alias"].removeprefix("@"), request.match_info["task"]
+    task = await control.task(task_id)
+    if task.agent_id != external_id(alias):
+        raise TaskNotFound(f"{alias[:64]} has no task {task_id[:64]}", task_id=task_id[:64], agent=alias[:64])
+    rights_of(request).require_read(task)
+    return task

@@ -1,0 +1,47 @@
+"""Agents elsewhere that a person has added under an alias (S11), and how their tasks are told from those of our own."""
+
+from pydantic import BaseModel, ConfigDict
+
+from synapsed.model.task import Task
+
+__all__ = ["KEY", "ExternalAgent", "alias_of", "external_id"]
+
+KEY = "external"
+"""Of a task's metadata: `alias`, `sending` once the message may be there, `task_id` and `context_id` over there."""
+_PREFIX = "external:"
+"""No agent's name or id has a colon."""
+
+
+def external_id(alias: str) -> str:
+    """What stands as `agent_id` in a task for the external agent."""
+    return f"{_PREFIX}{alias}"
+
+
+def alias_of(agent: str | Task) -> str | None:
+    """The alias in an agent's id, or in a task's; None for agents of this host."""
+    agent_id = agent if isinstance(agent, str) else agent.agent_id
+    return agent_id.removeprefix(_PREFIX) if agent_id.startswith(_PREFIX) else None
+
+
+class ExternalAgent(BaseModel):
+    """What is known and shown of one. `url` is what the person gave, `endpoint` where its card says it listens; times
+    are RFC 3339. What it takes to be let in is kept apart and not in here."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    alias: str
+    name: str
+    description: str
+    url: str
+    card_url: str
+    endpoint: str
+    binding: str
+    protocol_version: str
+    tenant: str = ""
+    streaming: bool
+    skills: list[str]
+    authenticated: bool
+    other_host: bool = False
+    """Whether a person has agreed to its listening on another host than its card's."""
+    added_at: str
+    last_seen: str

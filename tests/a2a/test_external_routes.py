@@ -1,0 +1,115 @@
+"""`/external/…`: shapes, rights, waiting, streams."""
+
+import pytest
+
+from tests.a2a.elsewhere import card_10, elsewhere
+from tests.api.serving import TOKEN, Api, sse_events
+from tests.fakes.control import hold
+
+SECRET = "s3cr3t-of-the-tests"
+BODY = {"message": {"parts": [{"type": "text", "text": "hi"}]}}
+
+
+@pytest.fixture
+async def far(api: Api):
+    """`api` as an agent elsewhere of itself."""
+    async with elsewhere(card_10(f"http://127.0.0.1:{api.agent_port}/a2a")) as place:
+        yield place
+
+
+async def add(api: Api, far, **more):
+    body = {"url": far.url, "alias": "far", **more}
+    status, answer = await api.json(api.http, "POST", "/external/discover", json=body)
+    assert status == 200, answer
+    return answer
+
+
+async def test_added_listed_removed(api: Api, far):
+    added = await add(api, far, token=SECRET)
+    assert far.seen[-1]["Authorization"] == f"Bearer {SECRET}"
+    assert (added["alias"], added["name"], added["authenticated"], added["skills"]) == ("far", "far", True, ["Chat"])
+    assert await api.json(api.http, "GET", "/external/agents") == (200, [added])
+    assert await api.json(api.http, "GET", "/external/agents/far") == (200, added)
+    async with api.http.get("/external/agents") as response:
+        assert SECRET not in await response.text()
+    status, answer = await api.json(api.http, "DELETE", "/external/agents/far")
+    assert (status, answer) == (200, {"status": "removed", "alias": "far"})
+    status, answer = await api.json(api.http, "DELETE", "/external/agents/far")
+    assert (status, answer["error"]["code"]) == (404, "UNKNOWN_AGENT")
+
+
+async def test_send_and_wait(api: Api, far):
+    await add(api, far)
+    status, answer = await api.json(api.http, "POST", "/external/agents/far/send?wait=30", json=BODY)
+    task = answer["task"]
+    assert (status, task["status"], task["agent_id"]) == (200, "completed", "external:far")
+    assert task["artifacts"][0]["parts"][0]["text"] == "echo: hi"
+    assert await api.json(api.http, "GET", f"/external/agents/far/tasks/{task['id']}") == (200, {"task": task})
+    status, answer = await api.json(api.http, "GET", f"/external/agents/other/tasks/{task['id']}")
+    assert (status, answer["error"]["code"]) == (404, "TASK_NOT_FOUND")
+    async with api.http.get(f"/external/agents/far/tasks/{task['id']}/subscribe") as response:
+        events = await sse_events(response)
+    assert events[-1]["event"] == "status"
+    assert '"completed"' in events[-1]["data"]
+
+
+async def test_an_alias_is_an_address_after_what_is_local(api: Api, far):
+    await add(api, far)
+    for address in ("far", "@far", "external:far"):
+        status, answer = await api.json(api.http, "POST", f"/agents/{address}/tasks/send", json=BODY)
+        assert (status, answer["task"]["agent_id"]) == (200, "external:far")
+    api.control.add("far", "claude", 8105)
+    status, answer = await api.json(api.http, "POST", "/agents/far/tasks/send", json=BODY)
+    assert answer["task"]["agent_id"] == "synapse-claude-8105"
+
+
+async def test_what_it_has_not_is_refused(api: Api, far):
+    await add(api, far)
+    for path in ("screen", "status"):
+        status, answer = await api.json(api.http, "GET", f"/agents/far/{path}")
+        assert (status, answer["error"]["code"]) == (404, "UNKNOWN_AGENT")
+    status, answer = await api.json(api.http, "POST", "/external/agents/far/send", json={**BODY, "command": True})
+    assert (status, answer["error"]["details"]["field"]) == (400, "command")
+
+
+async def test_cancel(api: Api, far):
+    await add(api, far)
+    api.control.script = hold
+    _, answer = await api.json(api.http, "POST", "/external/agents/far/send", json=BODY)
+    path = f"/external/agents/far/tasks/{answer['task']['id']}"
+    while "task_id" not in answer["task"]["metadata"].get("external", {}):
+        _, answer = await api.json(api.http, "GET", path)
+    status, answer = await api.json(api.http, "POST", f"{path}/cancel")
+    assert (status, answer["task"]["status"]) == (200, "canceled")
+    status, answer = await api.json(api.http, "POST", f"/control{path[path.index('/tasks') :]}/cancel", **as_person())
+    assert (status, answer["error"]["code"]) == (409, "TASK_NOT_CANCELABLE")
+
+
+async def test_an_agent_may_write_but_neither_add_nor_remove(api: Api, far):
+    await add(api, far)
+    api.control.tokens["token-of-codex"] = "synapse-codex-8120"
+    agent = {"headers": {"Authorization": "Bearer token-of-codex"}}
+    for method, path, body in (
+        ("POST", "/external/discover", {"url": far.url, "alias": "x"}),
+        ("DELETE", "/external/agents/far", None),
+    ):
+        status, answer = await api.json(api.http, method, path, json=body, **agent)
+        assert (status, answer["error"]["code"]) == (403, "FORBIDDEN")
+    status, answer = await api.json(api.http, "POST", "/external/agents/far/send?wait=30", json=BODY, **agent)
+    assert (status, answer["task"]["metadata"]["sender"]["sender_id"]) == (200, "synapse-codex-8120")
+
+
+async def test_refusals(api: Api, far):
+    for body, code, status in (
+        ({"url": far.url, "alias": "claude"}, "NAME_TAKEN", 409),
+        ({"url": "http://127.0.0.1:1", "alias": "far"}, "UNREACHABLE", 502),
+        ({"url": far.url + "/nothing", "alias": "far"}, "CARD_INVALID", 502),
+        ({"url": far.url, "alias": "far", "headers": {"X-A": "a\nb"}}, "INVALID_REQUEST", 400),
+        ({"url": far.url, "alias": "far", "headers": {"X A": "b"}}, "INVALID_REQUEST", 400),
+    ):
+        found = await api.json(api.http, "POST", "/external/discover", json=body)
+        assert (found[0], found[1]["error"]["code"]) == (status, code)
+
+
+def as_person() -> dict:
+    return {"headers": {"Authorization": f"Bearer {TOKEN}"}}
