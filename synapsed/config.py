@@ -39,6 +39,7 @@ __all__ = [
     "PushPolicy",
     "RestartPolicy",
     "StoreConfig",
+    "TeamConfig",
     "UsageLimitPolicy",
     "check_parking",
     "load_config",
@@ -264,6 +265,13 @@ class AgentConfig(_Section):
     park: ParkPolicy = ParkPolicy()
 
 
+class TeamConfig(_Section):
+    """`[teams.<name>]`: agents that are started and addressed together."""
+
+    members: list[str] = Field(min_length=1, max_length=64)
+    """Names of agents, or of profiles, of which an agent of that name is started."""
+
+
 class Config(_Section):
     """`config.toml` and `agents.d/`."""
 
@@ -273,6 +281,7 @@ class Config(_Section):
     a2a: A2aConfig = A2aConfig()
     store: StoreConfig = StoreConfig()
     agents: dict[str, AgentConfig] = {}
+    teams: dict[str, TeamConfig] = {}
 
 
 def load_config(paths: Paths) -> Config:
@@ -294,6 +303,7 @@ def load_config(paths: Paths) -> Config:
             raise ConfigError(f"{origin[name]}: {error.message}", file=str(origin[name])) from None
     _check_ports(agents, origin)
     _check_dependencies(agents, origin)
+    _check_teams(config.teams, agents, paths.config_file)
     return config.model_copy(update={"agents": agents})
 
 
@@ -365,6 +375,24 @@ def _check_dependencies(agents: dict[str, AgentConfig], origin: dict[str, Path])
             f"{origin[around[0]]}: agents depend on each other: {' on '.join(reversed(around))}",
             file=str(origin[around[0]]),
         ) from None
+
+
+def _check_teams(teams: dict[str, TeamConfig], agents: dict[str, AgentConfig], file: Path) -> None:
+    for name, team in teams.items():
+        wrong = None
+        try:
+            for one in (name, *team.members):
+                validate_name(one)
+        except InvalidRequest as error:
+            wrong = error.message
+        if name in agents:
+            wrong = f"there is an agent {name!r} already"
+        elif nested := [member for member in team.members if member in teams]:
+            wrong = f"{nested[0]!r} is a team itself: name its members"
+        elif len(set(team.members)) < len(team.members):
+            wrong = "a member stands there twice"
+        if wrong is not None:
+            raise ConfigError(f"{file}: teams.{name}: {wrong}", file=str(file))
 
 
 def _check_ports(agents: dict[str, AgentConfig], origin: dict[str, Path]) -> None:

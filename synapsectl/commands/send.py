@@ -6,10 +6,11 @@ import time
 from typing import Any
 
 from synapsectl.context import Context
-from synapsectl.errors import NOT_FOUND, CtlError, UsageError
+from synapsectl.errors import NOT_FOUND, ApiError, CtlError, UsageError
 from synapsectl.interrupts import interrupt
 from synapsectl.messages import build_parts, read_text
 from synapsectl.sending import Sending, Wanted
+from synapsectl.teams import with_members
 
 __all__ = ["TAKES_REST", "configure", "run"]
 
@@ -26,7 +27,9 @@ class NoAgents(CtlError):
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.usage = f"{parser.prog} (AGENT[,AGENT…] | --all | --type TYPE) [options] [--] [MESSAGE | -]"
-    parser.add_argument("words", nargs="*", metavar="AGENT MESSAGE", help="to whom, and what; - reads it from stdin")
+    parser.add_argument(
+        "words", nargs="*", metavar="AGENT MESSAGE", help="agents or teams, and what; - reads it from stdin"
+    )
     parser.add_argument("--all", action="store_true", help="to every agent that runs")
     parser.add_argument("--type", metavar="TYPE", help="to every agent of this profile that runs")
     parser.add_argument(
@@ -80,7 +83,14 @@ def run(args: argparse.Namespace, ctx: Context) -> int:
     agents = addresses if addresses is not None else _running(args, ctx)
     if body is None:
         return max(interrupt(ctx, agent, as_json=args.json) for agent in agents)
-    return Sending(_wanted(args, ctx), ctx).run(agents, body, named=addresses is not None)
+    sending = Sending(_wanted(args, ctx), ctx)
+    try:
+        return sending.run(agents, body, named=addresses is not None)
+    except ApiError as error:
+        # Nothing is sent yet: one address alone was refused, of several each is looked up first.
+        if addresses is None or error.code != NoAgents.code or (members := with_members(ctx, agents)) == agents:
+            raise
+    return sending.run(members, body, named=True)
 
 
 def _wanted(args: argparse.Namespace, ctx: Context) -> Wanted:

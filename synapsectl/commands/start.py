@@ -1,10 +1,12 @@
-"""`synapsectl start PROFILE`."""
+"""`synapsectl start PROFILE`, or a team."""
 
 import argparse
 
+from synapsectl.client import SLOW_TIMEOUT, agent_path
 from synapsectl.context import Context
-from synapsectl.errors import DONE
+from synapsectl.errors import DONE, ApiError, UsageError
 from synapsectl.launching import add_profile, add_start_options, show_started, start_agent
+from synapsectl.teams import members_of
 
 __all__ = ["TAKES_REST", "configure", "run"]
 
@@ -18,5 +20,36 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, ctx: Context) -> int:
-    show_started(start_agent(args, ctx), ctx, as_json=args.json)
+    try:
+        show_started(start_agent(args, ctx), ctx, as_json=args.json)
+    except ApiError as error:
+        if error.code != "UNKNOWN_PROFILE" or (members := members_of(ctx, args.profile)) is None:
+            raise
+        return _start_team(members, args, ctx)
     return DONE
+
+
+def _start_team(members: list[str], args: argparse.Namespace, ctx: Context) -> int:
+    """Start those that do not run; one that cannot be started does not keep the others from it."""
+    if args.name or args.port or args.rest:
+        raise UsageError("a name, a port and arguments are one agent's: start the members by themselves")
+    known = {agent["name"]: agent for agent in ctx.client.get("/agents")}
+    code, started = DONE, []
+    for name in members:
+        try:
+            if name not in known:
+                agent = start_agent(argparse.Namespace(**{**vars(args), "profile": name, "name": name}), ctx)
+            elif known[name]["pid"] is None:
+                agent = ctx.client.post(agent_path(name, "restart", control=True), timeout=SLOW_TIMEOUT)
+            else:
+                agent = known[name]
+        except ApiError as error:
+            ctx.out.note(f"{name}: {error}")
+            code = code or error.exit_code
+            continue
+        started.append(agent)
+        if not args.json:
+            show_started(agent, ctx, as_json=False)
+    if args.json:
+        ctx.out.document(started)
+    return code

@@ -23,6 +23,7 @@ __all__ = [
     "ShuttingDown",
     "StatusDetail",
     "TaskAnswer",
+    "Team",
 ]
 
 
@@ -56,6 +57,13 @@ class Health(_Answer):
 
 class TaskAnswer(_Answer):
     task: Task
+
+
+class Team(_Answer):
+    """`members` are names of agents, whether they run or not."""
+
+    name: str
+    members: list[str]
 
 
 class MessageSent(_Answer):

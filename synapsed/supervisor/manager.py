@@ -284,6 +284,9 @@ class Manager:
     def resolve(self, address: str) -> str:
         return resolve(address, (views.ref_of(agent) for agent in self._agents.values())).id
 
+    def teams(self) -> dict[str, list[str]]:
+        return {name: list(team.members) for name, team in self._roster.config.teams.items()}
+
     def agent_on_port(self, port: int) -> str | None:
         return next((agent.id for agent in self._agents.values() if agent.record.port == port), None)
 

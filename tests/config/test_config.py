@@ -142,3 +142,28 @@ def test_approval_rules_are_read_when_the_configuration_is(paths: Paths) -> None
     write(paths, '[agents.claude]\napproval = {allow = ["Bash(git"]}\n')
     with pytest.raises(ConfigError, match="is no rule: write Tool"):
         load_config(paths)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("members = []", "members"),
+        ('members = ["a", "a"]', "twice"),
+        ('members = ["../a"]', "cannot name an agent"),
+        ('members = ["other"]', "is a team itself"),
+        ('members = ["a"]\nleader = "a"', "leader"),
+    ],
+)
+def test_a_team_that_is_wrong(paths: Paths, text: str, told: str) -> None:
+    paths.config.mkdir(parents=True, exist_ok=True)
+    paths.config_file.write_text(f'[teams.review]\n{text}\n[teams.other]\nmembers = ["b"]\n')
+    with pytest.raises(ConfigError) as caught:
+        load_config(paths)
+    assert told in caught.value.message
+
+
+def test_a_team_may_not_have_an_agents_name(paths: Paths) -> None:
+    paths.config.mkdir(parents=True, exist_ok=True)
+    paths.config_file.write_text('[agents.claude]\n[teams.claude]\nmembers = ["b"]\n')
+    with pytest.raises(ConfigError, match="an agent 'claude' already"):
+        load_config(paths)

@@ -199,6 +199,9 @@ class FakeControl:
         refs = [AgentRef(v.name, v.id, v.type, v.port, v.state is ProcessState.RUNNING) for v in self.views.values()]
         return resolve(address, refs).id
 
+    def teams(self) -> dict[str, list[str]]:
+        return {"review": [view.name for view in self.views.values()]}
+
     def agent_on_port(self, port: int) -> str | None:
         return self.ports.get(port)
 

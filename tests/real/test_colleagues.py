@@ -73,8 +73,10 @@ def test_one_waits_for_the_other(start_agent: StartAgent) -> None:
     answer = claude.ask(f"{mine} [[tool:shell:{command}]] say: I know.")
     assert answer.out == "I know.\n", answer.err
     assert f"Answer to {yours}." in results(claude.model, mine)
-    assert [task["status"] for task in claude.daemon.ctl("tasks", claude.name, "--json").json] == ["completed"] * 2
-    assert claude.model.submissions("[A2A:reply:") == 0
+    tasks = claude.daemon.ctl("tasks", claude.name, "--json").json
+    assert [task["status"] for task in tasks] == ["completed"] * 2
+    (own,) = (task for task in tasks if task["metadata"].get("direction") == "outgoing")
+    assert claude.model.submissions(f"[A2A:reply:{own['id'][:8]}") == 0
 
 
 def test_a_reply_of_its_own_words_and_a_forged_sender(start_agent: StartAgent) -> None:
@@ -174,9 +176,11 @@ def test_two_do_not_wait_for_each_other(start_agent: StartAgent) -> None:
     inner = f"synapsectl send --wait {claude.name} -- {back}; echo code=$?"
     script = claude.prepared.cwd / "ask"
     message = f"{word} [[tool:shell:{inner}]] say: Refused."
-    script.write_text(f"synapsectl send --wait {gemini.name} -- '{message}'\n")
-    answer = claude.ask(f"{nonce()} [[tool:shell:sh {script}]] say: Asked.")
+    script.write_text(f"synapsectl send --response --wait {gemini.name} -- '{message}'\n")
+    mine = nonce()
+    answer = claude.ask(f"{mine} [[tool:shell:sh {script}]] say: Asked.")
     assert answer.out == "Asked.\n", answer.err
-    assert "code=6" in results(claude.model, word)
-    assert "waits for" in results(claude.model, word)
+    refused = results(claude.model, word)
+    assert "code=6" in refused, f"{refused}\n{results(claude.model, mine)}\n{gemini.screen()}"
+    assert "waits for" in refused
     assert claude.model.submissions(back) == 1, "only as words of the call"

@@ -1,9 +1,10 @@
-"""`GET /agents`: as `list --json`."""
+"""`GET /agents`: as `list --json`; `GET /teams`."""
 
 from aiohttp import web
 from pydantic import TypeAdapter
 
-from synapsed.api.body import model_response
+from synapsed.api.answers import Team
+from synapsed.api.body import json_response, model_response
 from synapsed.api.context import CONTEXT
 from synapsed.api.describe import Answer, describe
 from synapsed.model.agent import AgentView
@@ -14,9 +15,15 @@ _AGENTS = TypeAdapter(list[AgentView])
 
 
 def routes() -> list[web.RouteDef]:
-    return [web.get("/agents", list_agents)]
+    return [web.get("/agents", list_agents), web.get("/teams", list_teams)]
 
 
 @describe("The agents", Answer("as `synapsectl list --json`", list[AgentView]))
 async def list_agents(request: web.Request) -> web.Response:
     return model_response(_AGENTS, request.app[CONTEXT].control.agents())
+
+
+@describe("The teams", Answer("each with its members", list[Team]))
+async def list_teams(request: web.Request) -> web.Response:
+    teams = request.app[CONTEXT].control.teams()
+    return json_response([{"name": name, "members": members} for name, members in teams.items()])
