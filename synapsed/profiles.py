@@ -190,6 +190,8 @@ class Dialog(_Section):
     """Typed after the option's key or the text."""
     refusal: list[str] = []
     """Options after which the program stops the turn by itself."""
+    leave: str | None = None
+    """What closes it where the keys that stop a turn or clear the composer have opened it: they found nothing to do."""
 
 
 class Prompts(_Section):

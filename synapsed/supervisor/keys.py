@@ -17,10 +17,19 @@ CLEAR_WAIT_S = 3.0
 """How long a program may take to show what the key did; it is not pressed again before: some programs take it for
 their end when the composer is empty already."""
 
+TAKE_BACK_S = 10.0
+"""How long a busy machine's program may take to show what was pasted. Without that it would be left to stand there."""
+
 INTERRUPT_TRIES = 2
 
 RETURNED_WAIT_S = 0.4
 """How long a program takes to give an interrupted message back into its composer."""
+
+
+def _leaving(look: Look) -> str | None:
+    """The keys that close the dialog on the screen, where it is one that keys of ours may have opened."""
+    asked = look.verdict.asked
+    return asked.dialog.leave if asked is not None and asked.dialog is not None else None
 
 
 class Keyboard:
@@ -49,12 +58,15 @@ class Keyboard:
                     break
                 await self._write((spec.keys or "").encode())
             if await self._until(stopped, spec.confirm_ms / 1000):
+                await self._leave_opened()
                 return True
         return False
 
     async def take_back(self) -> bool:
         """Empty the composer of what was just pasted, which may not be shown yet; whether it is empty."""
-        await self._until(lambda look: look.composer.state == "draft", self._profile.delivery.settle_max_ms / 1000)
+        if self._profile.composer.line is None:
+            return False
+        await self._until(lambda look: look.composer.state == "draft", TAKE_BACK_S)
         return await self.clear()
 
     async def clear(self) -> bool:
@@ -65,6 +77,7 @@ class Keyboard:
                 return True
             await self._write(self._profile.delivery.clear.encode())
             await self._until(lambda look, text=before.composer.text: look.composer.text != text, CLEAR_WAIT_S)  # type: ignore[misc]  # mypy cannot infer a lambda with a default
+            await self._leave_opened()
         return self._look().composer.state != "draft"
 
     async def erase(self) -> bool:
@@ -77,6 +90,12 @@ class Keyboard:
             await self._write(self._profile.delivery.erase.encode())
             await self._until(lambda look, shown=shown: _from_composer(look) != shown, CLEAR_WAIT_S)  # type: ignore[misc]  # mypy cannot infer a lambda with a default
         return self._look().composer.state != "draft"
+
+    async def _leave_opened(self) -> None:
+        """Close what these keys opened, for they found nothing to stop or to clear."""
+        if (keys := _leaving(self._look())) is not None:
+            await self._write(keys.encode())
+            await self._until(lambda look: _leaving(look) is None, CLEAR_WAIT_S)
 
     async def clear_if(self, holds: Callable[[str], bool]) -> None:
         """Empty the composer if it `holds` a message, which a program may give back after an interruption."""

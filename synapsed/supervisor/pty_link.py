@@ -85,6 +85,9 @@ HANDS_OFF_S = 1.0
 ECHO_S = 1.0
 """How long a program may take to show what a person typed."""
 
+INTERRUPT_TYPING_S = 20.0
+"""How long a message that is being typed may take until it is typed and can be taken back."""
+
 NUDGE_S = 0.2
 """How long a window keeps the other size: two at once would be one that changed nothing."""
 
@@ -495,8 +498,8 @@ class PtyLink:
         turn = self._runner.turn
         if turn is not None:
             self._runner.add(turn.interrupt())
-            if turn.over:
-                return True
+            if turn.over or turn.phase is turns.Phase.PASTING:
+                return await self._until(lambda _: turn.over, INTERRUPT_TYPING_S)
         elif self._fresh_look().verdict.activity is Activity.READY:
             return False
         confirmed = await self._keyboard.interrupt(

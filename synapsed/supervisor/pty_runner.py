@@ -146,7 +146,7 @@ class TurnRunner:
             case turns.Save():
                 await self._save(turn)
                 return turn.saved()
-            case turns.Type(part="paste") if not self._look().verdict.can_receive:
+            case turns.Type(part="paste") if turn.state.interrupting or not self._look().verdict.can_receive:
                 commands = turn.held(self._clock.monotonic())
                 self._look_soon()
                 return commands

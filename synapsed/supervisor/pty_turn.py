@@ -218,6 +218,8 @@ class Undelivered:
     reason: str
 
 
+UNTYPED = Interrupted("interrupted", "not yet typed")
+
 Command = Save | Type | Recall | Clear | Accepted | Progressed | FindAnswer | Ended | Failed | Interrupted | Undelivered
 
 
@@ -288,25 +290,26 @@ class PtyTurn:
         if offset is not None:
             return self.typed(part, offset, now)
         if part == "paste":
-            self._go(Phase.PREPARED, now)
-        else:
-            self.state.submitted = self.state.leg > 0
-            self._go(Phase.SETTLING, now)
-            self.deadline = now
+            return self.held(now)
+        self.state.submitted = self.state.leg > 0
+        self._go(Phase.SETTLING, now)
+        self.deadline = now
         return []
 
     def saved(self) -> list[Command]:
         """The record is durable."""
         if self.state.phase is Phase.PASTING:
-            return [Type("paste", self._typed.paste)]
+            return self._over(UNTYPED) if self.state.interrupting else [Type("paste", self._typed.paste)]
         if self.state.phase is Phase.SUBMITTING:
             return [Type("submit", self._typed.submit)]
         return []
 
     def held(self, now: float) -> list[Command]:
         """The program could not receive the paste after all (a person typed, a dialog came up): wait again."""
-        if self.over:  # interrupted meanwhile
+        if self.over:
             return []
+        if self.state.interrupting:
+            return self._over(UNTYPED)
         self._go(Phase.PREPARED, now)
         return []
 
@@ -315,6 +318,8 @@ class PtyTurn:
         if part == "paste" and self.state.phase is Phase.PASTING:
             self._go(Phase.SETTLING, now)
             self._pasted_at_offset = offset
+            if self.state.interrupting:
+                return self._over(Clear(), Interrupted("interrupted", "not yet submitted"))
             self.deadline = now + self._profile.delivery.settle_ms / 1000
         elif part == "submit" and self.state.phase is Phase.SUBMITTING:
             self._go(Phase.SUBMITTED, now)
@@ -407,7 +412,7 @@ class PtyTurn:
         if self.state.interrupting or (seen.interrupted and self._fresh(seen)):
             return self._stopped(seen.verdict.evidence, seen.now)
         if self._given_back(seen):
-            return [Clear(certain=False), *self._stopped("composer: the message was given back", seen.now)]
+            return self._stopped("composer: the message was given back", seen.now)
         if self._ready_since is None:
             self._ready_since = seen.now
         due = self._ready_since + self._patience()
@@ -444,7 +449,9 @@ class PtyTurn:
         """The program stopped the turn."""
         if self.state.refused and not self.state.interrupting:
             return self._stopped_by_refusal(evidence, now)
-        return self._over(Interrupted("interrupted" if self.state.interrupting else "person", evidence))
+        if self.state.interrupting:
+            return self._over(Interrupted("interrupted", evidence))
+        return self._over(Clear(certain=False), Interrupted("person", evidence))
 
     def _stopped_by_refusal(self, evidence: str, now: float) -> list[Command]:
         """Tell the model so, in another leg, where the profile has words for it."""
@@ -533,9 +540,10 @@ class PtyTurn:
     def interrupt(self) -> list[Command]:
         """Somebody stops the turn; what follows is told by `seen` or `told`."""
         if self.state.phase is Phase.PREPARED:
-            return self._over(Interrupted("interrupted", "not yet typed"))
-        if self.state.phase is Phase.PASTING:
-            return self._over(Clear(certain=False), Interrupted("interrupted", "not yet submitted"))
+            return self._over(UNTYPED)
+        if self.state.phase is Phase.PASTING:  # the keys are on their way, or were: what comes of them ends it
+            self.state.interrupting = True
+            return []
         if self.state.phase is Phase.SETTLING:
             return self._over(Clear(), Interrupted("interrupted", "not yet submitted"))
         self.state.interrupting = True

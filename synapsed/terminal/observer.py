@@ -85,7 +85,7 @@ class TerminalObserver:
         since would be missing; they tell again what still matters."""
         self = cls(profile, cols=checkpoint.cols, rows=checkpoint.rows, offset=checkpoint.offset)
         self.screen.feed(checkpoint.redraw)
-        self._records = StatusRecords.from_state(checkpoint.state.get("records"))
+        self._records = StatusRecords.from_state(checkpoint.state.get("records"), checkpoint.state.get("speaker"))
         self._activity = Activity(checkpoint.state.get("activity", Activity.STARTING))
         self._changed_at = now
         return self
@@ -100,6 +100,7 @@ class TerminalObserver:
         screen = self.screen.snapshot()
         state: dict[str, Any] = {
             "records": self._records.to_state(),
+            "speaker": self._records.speaker,
             "activity": self._activity.value,
         }
         return Checkpoint(

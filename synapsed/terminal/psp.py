@@ -17,6 +17,9 @@ title, msg  base64 of UTF-8, at most 192 and 2,048 bytes decoded
 A pair that is malformed or unknown is skipped, and the last of two with the same key counts; a report that breaks a
 limit, or whose text does not decode or holds control characters, is none. All of it is untrusted: whatever a program
 prints, a tool's output too, can contain a report.
+
+So a program that has told its rest is believed about its work: until it rests again, what another `app` reports is
+what one of its tools prints, and changes nothing. While it rests, another may be its successor in the same terminal.
 """
 
 import base64
@@ -58,6 +61,9 @@ class ProgramState(StrEnum):
     ERROR = "error"
 
 
+_ACTIVE = frozenset({ProgramState.WORKING, ProgramState.BLOCKED})
+
+
 class BlockedKind(StrEnum):
     """What a blocked program waits for."""
 
@@ -84,6 +90,7 @@ class Clear:
     """A report that removes the record of ``id`` and all below it; every record, if that is empty."""
 
     id: str
+    app: str | None = None
 
 
 class _Broken(Exception):
@@ -102,11 +109,12 @@ def parse_report(body: str) -> Record | Clear | None:
     except _Broken:
         return None
     state = pairs.get("state")
+    named = pairs.get("app", "")
+    app = named if _SEGMENT.fullmatch(named) else None
     if state == _CLEAR:
-        return Clear(record_id)
+        return Clear(record_id, app)
     if state is None or state not in ProgramState:
         return None
-    app = pairs.get("app", "")
     progress = pairs.get("progress", "")
     kind = pairs.get("kind", "")
     waits = state == ProgramState.BLOCKED
@@ -116,7 +124,7 @@ def parse_report(body: str) -> Record | Clear | None:
         id=record_id,
         kind=BlockedKind(kind) if waits and kind in BlockedKind else None,
         progress=int(progress) if active and _PROGRESS.fullmatch(progress) and int(progress) <= MAX_PROGRESS else None,
-        app=app if _SEGMENT.fullmatch(app) else None,
+        app=app,
         **texts,
     )
 
@@ -169,19 +177,21 @@ def _text(pairs: Mapping[str, str], key: str, max_encoded: int, max_decoded: int
 class StatusRecords:
     """The records of one terminal. Pure; bounded by `MAX_RECORDS`."""
 
-    def __init__(self, records: Sequence[Record] = ()) -> None:
+    def __init__(self, records: Sequence[Record] = (), speaker: str | None = None) -> None:
         self._records = {record.id: record for record in records[-MAX_RECORDS:]}
         """By id, the one updated longest ago first."""
+        self.speaker = speaker
+        """The `app` of the root record that rested last."""
 
     @classmethod
-    def from_state(cls, state: Sequence[Mapping[str, Any]] | None) -> "StatusRecords":
-        """The records as `to_state` gave them; none for None."""
+    def from_state(cls, state: Sequence[Mapping[str, Any]] | None, speaker: str | None = None) -> "StatusRecords":
+        """The records as `to_state` gave them, none for None, and `speaker` as it was."""
         records = []
         for fields in state or ():
             kind = fields.get("kind")
             known = {**fields, "state": ProgramState(fields["state"]), "kind": BlockedKind(kind) if kind else None}
             records.append(Record(**known))
-        return cls(records)
+        return cls(records, speaker)
 
     def to_state(self) -> list[dict[str, Any]]:
         """The records as JSON values, for a checkpoint."""
@@ -203,24 +213,33 @@ class StatusRecords:
     def report(self, body: str) -> bool:
         """Take in the body of one report; whether a record changed. What is not valid is ignored."""
         report = parse_report(body)
-        if report is None:
+        if report is None or self._foreign(report):
             return False
         if isinstance(report, Clear):
             return self._remove(report.id)
+        if not report.id and report.state not in _ACTIVE:
+            self.speaker = report.app
         changed = self._records.pop(report.id, None) != report
         self._records[report.id] = report
         if len(self._records) > MAX_RECORDS:
             del self._records[next(iter(self._records))]
         return changed
 
+    def _foreign(self, report: Record | Clear) -> bool:
+        """Whether a tool of the program that works printed it."""
+        root = self._records.get("")
+        if root is None or root.state not in _ACTIVE or root.app is None or root.app != self.speaker:
+            return False
+        return report.app not in (None, root.app)
+
     def clear(self) -> None:
         """Remove every record: the terminal was reset, or the program is another one."""
         self._records.clear()
+        self.speaker = None
 
     def ended(self) -> bool:
         """The program exited: what works or waits no longer does. Whether a record went."""
-        active = (ProgramState.WORKING, ProgramState.BLOCKED)
-        gone = [record.id for record in self._records.values() if record.state in active]
+        gone = [record.id for record in self._records.values() if record.state in _ACTIVE]
         for record_id in gone:
             del self._records[record_id]
         return bool(gone)

@@ -103,6 +103,7 @@ class Look:
     error: str
     retry: str
     leave: Sequence[str]
+    menu: str | None = None
 
 
 LOOKS: Mapping[str, Look] = {
@@ -120,6 +121,7 @@ LOOKS: Mapping[str, Look] = {
         error=r"API Error: 400",
         retry=r"attempt \d+/10",
         leave=["\x03", "\x03"],
+        menu=r"Enter to continue · Esc to cancel",
     ),
     "codex": Look(
         ready=r"› Ask Codex to do anything",

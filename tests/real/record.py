@@ -284,6 +284,21 @@ def interrupt_early(session: Session) -> None:
     session.settle("after interrupt")
 
 
+def menu(session: Session) -> None:
+    """What the keys that clear the composer open where it is empty."""
+    assert session.look.menu is not None
+    session.ready()
+    session.submit("Say nonce-before-menu.")
+    session.served("nonce-before-menu")
+    session.settle("answered")
+    for key in session.look.interrupt * 2:
+        session.terminal.send(key)
+    session.see(session.look.menu, "menu")
+    session.settle("menu settled")
+    session.terminal.send("\x1b")
+    session.settle("closed")
+
+
 def error(session: Session) -> None:
     session.ready()
     session.submit("[[status:400]] nonce-broken")
@@ -353,6 +368,7 @@ SCENARIOS: Mapping[str, Callable[[Session], None]] = {
     "trust": trust,
     "interrupt": interrupt,
     "interrupt-early": interrupt_early,
+    "menu": menu,
     "error-400": error,
     "retry-529": retry,
     "limit": limit,
@@ -463,6 +479,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def _possible(look: Look, scenario: str) -> bool:
     if scenario == "trust":
         return look.trust is not None
+    if scenario == "menu":
+        return look.menu is not None
     return scenario != "refuse-with-reason" or bool(look.refuse_with_reason)
 
 

@@ -33,6 +33,9 @@ from tests.support.daemon import Daemon
 DRAIN_S = 240.0
 """For everything that was sent to end."""
 
+TYPED_MAX = 40
+"""Characters that a person types at most."""
+
 LINES = "\n".join(f"line {n:04d} of a long message" for n in range(600))
 
 SHAPES = (
@@ -182,16 +185,31 @@ class Soak:
             agent = self.rng.choice(self.agents)
             if self.daemon.agent(agent.name)["prompt"]:
                 continue  # a person reads what is on the screen first
-            with agent.attached() as terminal:
-                terminal.settle(0.5, at_most=2)
-                what = self.rng.choice(("draft", "draft", "prompt", "esc"))
-                since, word = time.time(), nonce() if what == "prompt" else ""
-                try:
+            what = self.rng.choice(("draft", "draft", "prompt", "esc"))
+            since, word = time.time(), nonce() if what == "prompt" else ""
+            kills = self.counts["kill"]
+            try:
+                with agent.attached() as terminal:
+                    terminal.settle(0.5, at_most=2)
                     self._type(terminal, what, word)
-                finally:
-                    self._note(what, agent, since, word)
-                terminal.send("\x1d")
-                terminal.wait_exit()
+                    terminal.send("\x1d")
+                    terminal.wait_exit()
+                if not self.up.is_set() or self.counts["kill"] != kills:
+                    self._come_back(agent)
+            finally:
+                self._note(what, agent, since, word)
+
+    def _come_back(self, agent: RealAgent) -> None:
+        """The daemon was killed under a person's hands: what they had typed may stand there still."""
+        self.up.wait(60)
+        self._count("people cut off")
+        with agent.attached() as terminal:
+            terminal.settle(0.5, at_most=2)
+            if self.daemon.agent(agent.name)["held"] == "typing":
+                terminal.send("\x7f" * TYPED_MAX)
+                time.sleep(0.5)
+            terminal.send("\x1d")
+            terminal.wait_exit()
 
     def _type(self, terminal: Terminal, what: str, word: str) -> None:
         if what == "draft":

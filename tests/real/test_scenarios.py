@@ -3,6 +3,7 @@
 import hashlib
 import random
 import signal
+import time
 from collections.abc import Callable
 
 import psutil
@@ -154,6 +155,25 @@ def test_a_person_who_stops_a_turn_before_the_model_said_anything(cli: str, star
             done = agent.daemon.ended(task_id)
             assert (done["status"], done["metadata"].get("reason")) == ("canceled", "person"), done
         agent.ask_exactly(f"Next, {after}.")
+        assert [text for text in agent.model.turns(after)[-1].users if after in text] == [f"Next, {after}."]
+
+
+@pytest.mark.parametrize("cli", EVERY)
+def test_messages_canceled_while_they_are_typed_leave_nothing(cli: str, start_agent: StartAgent) -> None:
+    agent = start_agent(cli)
+    for turn in range(8):
+        after = nonce()
+        task_id = agent.send(
+            f"To be canceled, {nonce()}.\n\nIn several\nlines" if turn % 2 else f"Canceled, {nonce()}."
+        )
+        time.sleep(0.05 * turn)  # a moment of the typing, not a wait for anything
+        assert agent.daemon.post(f"/control/tasks/{task_id}/cancel", {}).status == 200
+        last = agent.send(f"Next, {after}.")
+        try:
+            done = agent.daemon.ended(last)
+        except AssertionError:
+            raise AssertionError(f"{turn} {agent.daemon.agent(agent.name)}\n{agent.screen()}") from None
+        assert done["artifacts"][0]["parts"][0]["text"] == f"Answer to {after}.", done
         assert [text for text in agent.model.turns(after)[-1].users if after in text] == [f"Next, {after}."]
 
 

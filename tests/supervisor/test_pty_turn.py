@@ -267,6 +267,30 @@ def test_interrupting_before_the_submission_takes_the_text_back() -> None:
     assert machine.interrupt() == [Clear(), Interrupted("interrupted", "not yet submitted")]
 
 
+@pytest.mark.parametrize("how", ["typed", "held", "saved", "recalled", "never written"])
+def test_interrupting_while_the_paste_is_on_its_way_waits_for_what_comes_of_it(how: str) -> None:
+    machine = turn()
+    machine.begin(0.0)
+    machine.seen(seen(0.0))
+    assert machine.interrupt() == []
+    assert not machine.over
+    match how:
+        case "typed":
+            end = machine.typed("paste", 10, 0.1)
+        case "held":
+            end = machine.held(0.1)
+        case "saved":
+            end = machine.saved()
+        case "recalled":
+            end = machine.recalled("paste", 10, 0.1)
+        case _:
+            end = machine.recalled("paste", None, 0.1)
+    written = how in ("typed", "recalled")
+    stopped = Interrupted("interrupted", "not yet submitted" if written else "not yet typed")
+    assert end == ([Clear(), stopped] if written else [stopped])
+    assert machine.over
+
+
 def test_interrupting_a_running_turn_ends_it_when_the_program_is_ready() -> None:
     machine = submitted()
     machine.seen(seen(1.2, activity=Activity.BUSY, offset=30))
@@ -287,9 +311,10 @@ def test_a_person_who_stops_the_turn_in_the_terminal(by_report: bool) -> None:
     machine = submitted()
     machine.seen(seen(1.2, activity=Activity.BUSY, offset=30))
     if by_report:
-        (command,) = machine.told(TurnInterrupted(channel="status", at_ns=ns(2.0)), 2.0)
+        clear, command = machine.told(TurnInterrupted(channel="status", at_ns=ns(2.0)), 2.0)
     else:
-        (command,) = machine.seen(seen(2.0, offset=50, interrupted=True))
+        clear, command = machine.seen(seen(2.0, offset=50, interrupted=True))
+    assert clear == Clear(certain=False)
     assert isinstance(command, Interrupted)
     assert command.reason == "person"
 
@@ -325,7 +350,7 @@ def test_a_status_record_of_a_stopped_turn_ends_it_as_stopped() -> None:
     machine = submitted()
     machine.seen(seen(1.2, activity=Activity.BUSY, offset=30))
     assert machine.seen(seen(1.4, offset=40, stopped=True)) == []
-    assert machine.seen(seen(3.5, offset=40, stopped=True)) == [Interrupted("person", "test")]
+    assert machine.seen(seen(3.5, offset=40, stopped=True)) == [Clear(certain=False), Interrupted("person", "test")]
 
 
 def test_a_refused_permission_that_stops_the_turn_is_no_answer() -> None:
@@ -376,6 +401,7 @@ def test_what_the_shell_finds_of_a_turn_that_was_interrupted_meanwhile_changes_n
     machine.seen(seen(0.0))
     machine.saved()
     machine.interrupt()
+    assert machine.held(0.1) == [Interrupted("interrupted", "not yet typed")]
     assert machine.held(0.1) == []
     assert machine.typed("paste", 1, 0.1) == []
     assert machine.recalled("paste", None, 0.1) == []

@@ -120,6 +120,44 @@ def test_the_end_of_the_program_keeps_its_result() -> None:
     assert records.get("step") is not None
 
 
+TOLD = ("state=idle:app=agent", "state=working:app=agent")
+
+
+@pytest.mark.parametrize("printed", ["state=idle:app=tool", "state=blocked:app=tool", "state=clear:app=tool"])
+def test_what_a_tool_reports_while_its_program_works_changes_nothing(printed: str) -> None:
+    records = StatusRecords()
+    for report in TOLD:
+        records.report(report)
+    restored = StatusRecords.from_state(json.loads(json.dumps(records.to_state())), records.speaker)
+    for watched in (records, restored):
+        assert not watched.report(printed)
+        assert watched.root == "working"
+        assert watched.report("state=done:app=agent")
+        assert watched.root == "done"
+
+
+def test_a_successor_in_the_same_terminal_is_believed() -> None:
+    records = StatusRecords()
+    for report in (*TOLD, "state=done:app=agent", "state=working:app=another"):
+        assert records.report(report)
+    assert records.root == "working"
+    assert records.report("state=idle:app=another")
+    assert records.speaker == "another"
+
+
+def test_a_report_that_was_printed_before_the_program_spoke_locks_nobody_out() -> None:
+    records = StatusRecords()
+    records.report("state=working:app=printed")
+    assert records.report("state=idle:app=agent")
+    assert records.root == "idle"
+
+
+def test_who_clears_its_record_lets_another_speak() -> None:
+    records = StatusRecords()
+    for report in (*TOLD, "state=clear:app=agent", "state=working:app=another"):
+        assert records.report(report)
+
+
 def test_records_are_bounded_and_the_oldest_goes() -> None:
     records = StatusRecords()
     for number in range(256):

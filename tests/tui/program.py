@@ -18,6 +18,7 @@ swallow         passes over so many Enters
 newline         takes so many Enters for line breaks
 deaf            takes nothing into its composer
 restore         gives an interrupted message back into the composer
+placeholder     shows a draft of several lines as one that names their number, and counts
 silent          shows no sign that it works
 noise           rings the bell and changes its title all the time
 status          reports its state by OSC 7501
@@ -59,6 +60,7 @@ class Program:
         self.ask_at = tricks.get("dialog")
         self.state = None
         self.noises = 0
+        self.pastes = 0
         self.ended = False
 
     def log(self, **what):
@@ -80,13 +82,20 @@ class Program:
         else:
             width, _ = shutil.get_terminal_size()
             rule = "─" * (width - 1)
-            typed = self.draft.split("\n")[-COMPOSER_ROWS:]
+            typed = self.shown()
             busy = self.work is not None and not self.tricks.get("silent")
             rows = [*self.history, "", " working (esc to stop)" if busy else ""]
             if not self.tricks.get("bare"):
                 rows += [rule, "> " + typed[0], *("  " + line for line in typed[1:]), rule]
         height = shutil.get_terminal_size().lines
         self.write("\x1b[?2026h\x1b[H\x1b[J" + "\r\n".join(rows[-height + 1 :]) + "\x1b[?2026l")
+
+    def shown(self):
+        """The draft's rows."""
+        lines = self.draft.split("\n")
+        if self.tricks.get("placeholder") and len(lines) > 1:
+            return ["[Pasted text #" + str(self.pastes) + " +" + str(len(lines)) + " lines]"]
+        return lines[-COMPOSER_ROWS:]
 
     def report(self):
         state = "blocked:kind=permission" if self.dialog else "working" if self.work else "idle"
@@ -114,6 +123,7 @@ class Program:
 
     def pasted(self, mark):
         self.pasting = mark == PASTE_BEGIN
+        self.pastes += self.pasting
         if not self.pasting and self.ask_at == "paste":
             self.ask_at, self.dialog = None, "paste"
 
@@ -159,6 +169,7 @@ class Program:
         self.history.append("[stopped]")
         if self.tricks.get("restore"):
             self.draft = text
+            self.pastes += 1
 
     def pieces(self, text):
         """(when, what is said, message) of each piece of the answer."""

@@ -115,16 +115,39 @@ def test_keys_of_a_person_and_a_message_at_the_same_moment_are_never_mixed(tui: 
     assert tui.submitted == expected
 
 
-def test_message_given_back_after_an_interrupt_is_not_mixed_with_the_next(tui: Tui) -> None:
-    tui.start(restore=True).ready()
-    task = tui.send("to be stopped delay=60")
+@pytest.mark.parametrize("by", ["cancel", "a person"])
+@pytest.mark.parametrize("message", ["to be stopped delay=60", "to be\nstopped\n\nsoon delay=60"])
+def test_message_given_back_after_an_interrupt_is_not_mixed_with_the_next(tui: Tui, message: str, by: str) -> None:
+    tui.start(restore=True, placeholder=True).ready()
+    task = tui.send(message)
     eventually(lambda: tui.submitted, "it is submitted")
     tui.becomes(activity="busy")
-    assert tui.daemon.ctl("cancel", task).code == 0
+    if by == "cancel":
+        assert tui.daemon.ctl("cancel", task).code == 0
+    else:
+        person = PtyTool("attach", tui.name, env=tui.daemon.env, rows=40, cols=120)
+        try:
+            person.until(b"scripted program")
+            person.type(b"\x1b")
+            tui.ended(task)
+        finally:
+            person.close()
+    ended = tui.ended(task)
+    assert (ended["status"], ended["metadata"]["reason"]) == ("canceled", "canceled" if by == "cancel" else "person")
+    assert tui.ask("the next one") == "You said: the next one"
+    assert tui.submitted == [message, "the next one"]
+    assert tui.logged("interrupted") == [message]
+
+
+@pytest.mark.parametrize("tricks", [{}, {"slow": 8}], ids=["quick", "slow"])
+def test_message_canceled_while_it_is_typed_does_not_stay(tui: Tui, tricks: dict[str, object]) -> None:
+    tui.start(placeholder=True, **tricks).ready()
+    message = "to be canceled" + "\nat once" * 60
+    task = tui.send(message)
+    assert tui.daemon.post(f"/control/tasks/{task}/cancel", {}).status == 200
     assert tui.ended(task)["status"] == "canceled"
     assert tui.ask("the next one") == "You said: the next one"
-    assert tui.submitted == ["to be stopped delay=60", "the next one"]
-    assert tui.logged("interrupted") == ["to be stopped delay=60"]
+    assert tui.submitted in (["the next one"], [message, "the next one"])
 
 
 def test_line_that_the_terminal_would_cut_is_refused(daemon: Daemon, tui: Tui) -> None:
