@@ -115,6 +115,17 @@ def test_what_a_person_does_to_a_parked_agent(daemon: Daemon) -> None:
     assert daemon.ctl("send", "dummy", "x").code == 6
 
 
+def test_an_a2a_message_wakes_it(daemon: Daemon) -> None:
+    park(daemon)
+    assert daemon.get("/agents/dummy/.well-known/agent-card.json").status == 200
+    message = {"messageId": "m1", "role": "ROLE_USER", "parts": [{"text": "by A2A"}]}
+    call = {"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": {"message": message}}
+    answer = daemon.request("POST", "/agents/dummy/a2a", call, {"A2A-Version": "1.0"}).json
+    task = answer["result"]["task"]
+    assert task["status"]["state"] == "TASK_STATE_COMPLETED", answer
+    assert task["artifacts"][0]["parts"][0]["text"] == "You said: by A2A"
+
+
 def test_a_terminal_wakes_it_and_keeps_it_awake(daemon: Daemon) -> None:
     park(daemon)
     tool = PtyTool("attach", "dummy", env=daemon.env)
