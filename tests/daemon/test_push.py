@@ -1,12 +1,17 @@
 """Push notifications of a real daemon to a real receiver: both bindings, misbehaving receivers, kills, secrets."""
 
+import asyncio
 import json
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
+from a2a.client import A2ACardResolver, ClientConfig, ClientFactory
+from a2a.types import a2a_pb2 as pb
+from google.protobuf import json_format
 
 from synapsed.supervisor.environment import agent_token
 from tests.support.daemon import ANY_PORTS, Answer, Daemon, eventually
@@ -129,6 +134,42 @@ def test_configs_that_are_refused(daemon: Daemon):
         assert refused["code"] == -32602, config
         assert refused["data"][1]["fieldViolations"][0]["field"].startswith("configuration.taskPushNotificationConfig.")
     assert rpc(daemon, "ListTasks")["result"]["totalSize"] == 1, "nothing was sent"
+
+
+@pytest.mark.parametrize("binding", ["JSONRPC", "HTTP+JSON"])
+def test_the_official_client(daemon: Daemon, hook: Webhook, binding: str):
+    base = f"http://127.0.0.1:{daemon.port}/agents/dummy"
+
+    async def use() -> str:
+        async with httpx.AsyncClient() as http:
+            card = await A2ACardResolver(http, base).get_agent_card()
+            config = ClientConfig(httpx_client=http, streaming=False, supported_protocol_bindings=[binding])
+            client = ClientFactory(config).create(card)
+            authentication = pb.AuthenticationInfo(scheme="Bearer", credentials=SECRETS[1])
+            wanted = pb.TaskPushNotificationConfig(id="one", url=hook.url, authentication=authentication)
+            configuration = pb.SendMessageConfiguration(return_immediately=True, task_push_notification_config=wanted)
+            message = pb.Message(message_id="m", role=pb.ROLE_USER, parts=[pb.Part(text="echo hello")])
+            sent = pb.SendMessageRequest(message=message, configuration=configuration)
+            (answer,) = [event async for event in client.send_message(sent)]
+            task = answer.task.id
+            two = pb.TaskPushNotificationConfig(id="two", task_id=task, url=hook.url, authentication=authentication)
+            made = await client.create_task_push_notification_config(two)
+            assert (made.id, made.task_id, made.url, made.authentication.scheme) == ("two", task, hook.url, "Bearer")
+            assert not made.authentication.credentials
+            asked = pb.GetTaskPushNotificationConfigRequest(task_id=task, id="two")
+            assert await client.get_task_push_notification_config(asked) == made
+            await client.delete_task_push_notification_config(
+                pb.DeleteTaskPushNotificationConfigRequest(task_id=task, id="two")
+            )
+            listing = pb.ListTaskPushNotificationConfigsRequest(task_id=task)
+            listed = await client.list_task_push_notification_configs(listing)
+            assert [config.id for config in listed.configs] == ["one"]
+            return str(task)
+
+    task = asyncio.run(use())
+    eventually(lambda: hook.states(task)[-1:] == ["COMPLETED"], "the end is told")
+    for _, _, body in hook.requests:
+        json_format.ParseDict(body, pb.StreamResponse())
 
 
 def test_03(daemon: Daemon, hook: Webhook):
