@@ -15,11 +15,11 @@ import shutil
 import signal
 import socket
 import sys
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import structlog
 
@@ -78,6 +78,16 @@ class _Stop:
             self.asked.set()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Parts:
+    """What `run` brings up once all of it is made."""
+
+    manager: Manager
+    externals: Externals
+    servers: ApiServers
+    retention: Retention
+
+
 class Daemon:
     """One daemon for one home. `run` returns when it has ended.
 
@@ -112,7 +122,8 @@ class Daemon:
             up.callback(self._service.close)
             await up.enter_async_context(self._service.beating())
             config = await asyncio.to_thread(load_config, self._paths)
-            manager, externals, servers = await self._build(up, config, stop)
+            parts = await self._build(up, config, stop)
+            manager, servers = parts.manager, parts.servers
             listen = await self._listen(servers, config)
             await manager.serve_ports(servers, listen=listen)
             await up.enter_async_context(_hooks(self._paths.hooks_socket, manager))
@@ -120,7 +131,7 @@ class Daemon:
             up.enter_context(self._signals(stop, manager))
             async with asyncio.TaskGroup() as group:
                 background = [
-                    group.create_task(self._come_up(manager, externals)),
+                    group.create_task(self._come_up(parts)),
                     group.create_task(_watch_loop(self._clock)),
                 ]
                 self._service.ready(manager.summary)
@@ -169,21 +180,13 @@ class Daemon:
             log.error("there is no systemd-run: the agents will end when the service is restarted")
         return ProcessLauncher()
 
-    async def _build(self, up: AsyncExitStack, config: Config, stop: _Stop) -> tuple[Manager, Externals, ApiServers]:
+    async def _build(self, up: AsyncExitStack, config: Config, stop: _Stop) -> _Parts:
         paths = self._paths
         profiles = await asyncio.to_thread(ProfileLibrary.standard, paths.user_profiles)
         check_parking(config, profiles, paths)
         token = await asyncio.to_thread(load_or_create, paths.token)
         store = await SqliteStore.open(paths.database, clock=self._clock)
         up.push_async_callback(store.close)
-        retention = Retention(
-            store,
-            config.store.keep,
-            inbox=paths.inbox,
-            clock=self._clock,
-            timers=asyncio.get_running_loop(),
-        )
-        await up.enter_async_context(_beside(retention.run()))
         manager = Manager(
             ManagerSettings(
                 paths=paths, config=config, control_token=token, environ=self._environ, tool_dir=_tool_directory()
@@ -220,7 +223,14 @@ class Daemon:
         )
         servers = ApiServers(context)
         up.push_async_callback(servers.close)
-        return manager, externals, servers
+        retention = Retention(
+            store,
+            config.store.keep,
+            inbox=paths.inbox,
+            clock=self._clock,
+            timers=asyncio.get_running_loop(),
+        )
+        return _Parts(manager=manager, externals=externals, servers=servers, retention=retention)
 
     async def _pushes(self, up: AsyncExitStack, config: Config, store: SqliteStore) -> PushSender | None:
         policy = config.a2a.push
@@ -251,13 +261,17 @@ class Daemon:
             )
         stop.ask(keep_agents)
 
-    async def _come_up(self, manager: Manager, externals: Externals) -> None:
+    async def _come_up(self, parts: _Parts) -> None:
         try:
-            await manager.adopt()
-            await manager.autostart()
-            await externals.resume()
+            await parts.manager.adopt()
+            await parts.manager.autostart()
+            await parts.externals.resume()
         except Exception:  # the agents that did come up, and the API, are worth more than a clean end
             log.exception("not every agent came up")
+        try:
+            await parts.retention.run()
+        except Exception:  # as above; a store that refuses for a while is waited for
+            log.exception("nothing old is removed until the daemon is restarted")
 
     @contextlib.contextmanager
     def _signals(self, stop: _Stop, manager: Manager) -> Iterator[None]:
@@ -342,23 +356,6 @@ async def _hooks(path: Path, manager: Manager) -> AsyncIterator[None]:
         transport.close()
         await protocol.end()
         path.unlink(missing_ok=True)
-
-
-@asynccontextmanager
-async def _beside(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
-    """Have `work` done meanwhile; the daemon is worth more than it, should it fail."""
-
-    def ended(task: asyncio.Task[None]) -> None:
-        if not task.cancelled() and (error := task.exception()) is not None:
-            log.error("work beside has failed", exc_info=error)
-
-    task = asyncio.get_running_loop().create_task(work)
-    task.add_done_callback(ended)
-    try:
-        yield
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
 
 
 class _Pokes(asyncio.DatagramProtocol):

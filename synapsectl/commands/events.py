@@ -25,16 +25,25 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, ctx: Context) -> int:
     path = agent_path(args.agent, "events") if args.agent else "/events"
     query = {} if args.after is None else {"after": args.after}
+    while after := _follow(args, ctx, path, query):
+        query = {"after": after}
+    raise NoDaemon("the daemon ended the stream")
+
+
+def _follow(args: argparse.Namespace, ctx: Context, path: str, query: dict[str, Any]) -> str:
+    """Show events until the stream ends; the id after which to go on where that was because it was read too slowly."""
     with ctx.client.stream(path, query) as stream:
         for event in stream.events():
             if event is None:
                 continue
+            if event.event == "truncated" and "data" not in json.loads(event.data):
+                return event.id
             if args.json:
                 ctx.out.piece(event.data + "\n")
             else:
                 ctx.out.line(_line(json.loads(event.data)))
                 ctx.out.stdout.flush()
-    raise NoDaemon("the daemon ended the stream")
+    return ""
 
 
 def _line(event: dict[str, Any]) -> str:

@@ -95,7 +95,12 @@ CREATE TABLE replies (
 );
 """
 
-MIGRATIONS = (_FIRST, _PUSHES, _RETENTION, _REPLIES)
+_STATES = """
+-- For pages and counts of one state: the few failed among many are not looked for one by one.
+CREATE INDEX tasks_agent_status ON tasks (agent_id, status, updated_at, id);
+"""
+
+MIGRATIONS = (_FIRST, _PUSHES, _RETENTION, _REPLIES, _STATES)
 """In order; the n-th brings a database from schema n-1 to n."""
 
 OLDEST = 1

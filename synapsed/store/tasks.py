@@ -126,8 +126,9 @@ def _conditions(which: TaskFilter) -> tuple[list[str], list[str]]:
         where.append("agent_id = ?" if which.context_id is None else "+agent_id = ?")
         values.append(which.agent_id)
     if which.states is not None:
-        # The plus again: the status is looked at in the index that gives the order.
-        where.append(f"+status IN ({', '.join('?' * len(which.states))})")
+        # The plus again: of several, or without an agent, the status is looked at in the index that gives the order.
+        one_of_an_agent = len(which.states) == 1 and which.agent_id is not None and which.context_id is None
+        where.append("status = ?" if one_of_an_agent else f"+status IN ({', '.join('?' * len(which.states))})")
         values.extend(sorted(which.states))
     if which.updated_since is not None:
         where.append("updated_at >= ?")

@@ -304,7 +304,12 @@ async def test_a_full_disk_is_told_and_survived(open_store: OpenStore, path: Pat
         (TaskFilter(), "tasks_recent"),
         (TaskFilter(before="2020~x", states=frozenset({TaskState.WORKING})), "tasks_recent"),
         (TaskFilter(agent_id="a", before="2020~x"), "tasks_agent"),
-        (TaskFilter(agent_id="a", states=frozenset({TaskState.WORKING}), updated_since="2020"), "tasks_agent"),
+        (TaskFilter(agent_id="a", states=frozenset({TaskState.WORKING})), "tasks_agent_status"),
+        (
+            TaskFilter(agent_id="a", states=frozenset({TaskState.WORKING}), updated_since="2020", before="2021~x"),
+            "tasks_agent_status",
+        ),
+        (TaskFilter(agent_id="a", states=frozenset({TaskState.WORKING, TaskState.FAILED})), "tasks_agent "),
         (TaskFilter(context_id="c", agent_id="a", before="2020~x"), "tasks_context"),
     ],
 )

@@ -115,6 +115,8 @@ class FakeDaemon:
         self.streamed = 0
         """How many events of a task its newest stream has written."""
         self.down = threading.Event()
+        self.cut_off = False
+        """The next stream of all events ends as one that was read too slowly."""
         self._events: dict[str, list[tuple[str, dict[str, Any]]]] = {}
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
@@ -410,6 +412,10 @@ class FakeDaemon:
         event = {"id": 7, "at": 1767323045.0, "agent_id": "synapse-claude-8100", "task_id": None}
         event["data"] = {"type": "agentActivity", "activity": "busy", "evidence": "title", "prompt": None}
         await response.write(f"id: 7\nevent: agentActivity\ndata: {json.dumps(event)}\n\n".encode())
+        if self.cut_off:
+            self.cut_off = False
+            await response.write(b'event: truncated\ndata: {"reason": "read too slowly"}\n\n')
+            return response
         await asyncio.get_running_loop().create_future()
         return response
 

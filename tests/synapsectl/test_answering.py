@@ -164,6 +164,19 @@ def test_events(daemon: FakeDaemon) -> None:
             assert line.endswith("synapse-claude-8100 agentActivity activity=busy evidence=title\n")
 
 
+def test_events_that_are_read_too_slowly_go_on(daemon: FakeDaemon) -> None:
+    daemon.cut_off = True
+    process = subprocess.Popen([sys.executable, "-m", "synapsectl", "events", "--json"], stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    lines = [process.stdout.readline() for _ in range(2)]
+    process.send_signal(signal.SIGINT)
+    process.stdout.close()
+    assert process.wait(20) == 130
+    assert [json.loads(line)["id"] for line in lines] == [7, 7]
+    asked = [path for _, path, _ in daemon.requests if path.startswith("/events")]
+    assert [path.partition("?")[2] for path in asked] == ["", "after=7"]
+
+
 def test_a_followed_log_ends_with_its_program(daemon: FakeDaemon, ctl: Ctl) -> None:
     def end() -> None:
         daemon.until(lambda: any("/history" in path for _, path, _ in daemon.requests))
