@@ -105,6 +105,7 @@ class FakeDaemon:
         self.script: Script = answers("the **answer**\n```\ncode\n```")
         self.requests: list[tuple[str, str, Any]] = []
         self.conversations: list[dict[str, Any]] = []
+        self.teams: list[dict[str, Any]] = []
         self.authorization: list[str | None] = []
         self.errors: dict[tuple[str, str], SynapsedError] = {}
         self.terminals: list[Terminal] = []
@@ -238,6 +239,7 @@ class FakeDaemon:
         app.add_routes(
             [
                 web.get("/agents", self._list),
+                web.get("/teams", self._teams),
                 web.get("/agents/{agent}/status", self._status),
                 web.post("/agents/{agent}/tasks/send", self._send),
                 web.get("/agents/{agent}/screen", self._screen),
@@ -297,6 +299,9 @@ class FakeDaemon:
 
     async def _list(self, request: web.Request) -> web.Response:
         return web.json_response([self._view(detail) for detail in self.agents.values()])
+
+    async def _teams(self, request: web.Request) -> web.Response:
+        return web.json_response(self.teams)
 
     async def _status(self, request: web.Request) -> web.Response:
         assert request.query.get("detail") == "1"

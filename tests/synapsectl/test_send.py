@@ -98,6 +98,12 @@ def test_several_targets(daemon: FakeDaemon, ctl: Ctl) -> None:
     assert sent(daemon) == [], "an unknown name stops the whole"
 
 
+def test_a_team_is_its_members(daemon: FakeDaemon, ctl: Ctl) -> None:
+    daemon.teams = [{"name": "both", "members": ["claude", "codex"]}]
+    result = ctl("send", "@both,codex", "hi")
+    assert [line.split("\t")[1] for line in result.out.splitlines()] == ["claude", "codex"]
+
+
 def test_all_and_type(daemon: FakeDaemon, ctl: Ctl) -> None:
     daemon.agents["old"] = agent("old", kind="codex", port=8121, state="stopped")
     assert json.loads(ctl("send", "--all", "hi", "--json").out)["tasks"][1]["agent"] == "codex"
