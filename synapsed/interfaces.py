@@ -595,6 +595,11 @@ class Control(Protocol):
         """The agent replies: to `metadata.in_reply_to`, else to what it was asked last."""
         ...
 
+    def asking(self, task: Task, *, wait: bool) -> AbstractContextManager[ReplyRecord | None]:
+        """Around making a message's `task` durable, for whoever it is: counts how far it has gone; gives the reply that
+        is awaited for it, to be durable with it. Raises WouldDeadlock, HopLimit, InvalidRequest, Forbidden."""
+        ...
+
     async def collected(self, task_id: str) -> None:
         """The caller that waited for the reply has it."""
         ...

@@ -16,9 +16,9 @@ The SDK is loaded, in a thread, when the first agent is spoken to.
 
 import asyncio
 import importlib
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import structlog
 
@@ -28,6 +28,7 @@ from synapsed.errors import InvalidRequest, NameTaken, QueueFull, TaskNotFound, 
 from synapsed.interfaces import SendRequest, Store
 from synapsed.model.agent import validate_name
 from synapsed.model.external import ExternalAgent, alias_of, external_id
+from synapsed.model.records import ReplyRecord
 from synapsed.model.task import Message, Task, new_id
 from synapsed.supervisor import turns
 
@@ -44,6 +45,16 @@ CARD_FRESH_S = 60.0
 """For so long a card that was looked at is believed."""
 
 log = structlog.stdlib.get_logger("synapsed.external")
+
+
+class Asking(Protocol):
+    """`Control.asking`."""
+
+    def __call__(self, task: Task, *, wait: bool) -> AbstractContextManager[ReplyRecord | None]: ...
+
+
+def _asked_by_nobody(task: Task, *, wait: bool) -> AbstractContextManager[ReplyRecord | None]:
+    return nullcontext()
 
 
 class Externals:
@@ -178,7 +189,7 @@ class Externals:
 
     # --- messages ---
 
-    async def send(self, alias: str, request: SendRequest) -> Task:
+    async def send(self, alias: str, request: SendRequest, asking: Asking = _asked_by_nobody) -> Task:
         """A new task under way to the agent; with `task_id` an answer to what a task there waits for. Raises
         Unreachable, CardChanged and CardInvalid before there is a task."""
         agent = self.view(alias)
@@ -200,8 +211,9 @@ class Externals:
             created_at=now,
             updated_at=now,
         )
-        commit = turns.submitted(task)
-        await self._store.commit(events=commit.events, tasks=[task])
+        with asking(task, wait=request.wait) as reply:
+            commit = turns.submitted(task)
+            await self._store.commit(events=commit.events, tasks=[task], reply=reply)
         await self._carry(task)
         return task
 

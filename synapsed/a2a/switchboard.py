@@ -31,7 +31,7 @@ class Switchboard:
 
     async def send(self, agent_id: str, request: SendRequest) -> Task:
         if (alias := alias_of(agent_id)) is not None:
-            return await self._externals.send(alias, request)
+            return await self._externals.send(alias, request, self._control.asking)
         return await self._control.send(agent_id, request)
 
     async def cancel(self, task_id: str) -> Task:

@@ -20,6 +20,7 @@ from synapsed.clock import Clock
 from synapsed.errors import AmbiguousAddress, Forbidden, InvalidRequest, NotWaiting, QueueFull, StoreError, TaskNotFound
 from synapsed.interfaces import Store, TaskFilter
 from synapsed.model.agent import AgentView
+from synapsed.model.external import alias_of
 from synapsed.model.records import ReplyRecord
 from synapsed.model.sender import Sender, Tier, sender_of
 from synapsed.model.task import Message, Task, TaskState
@@ -87,17 +88,15 @@ class Exchange:
                 self._drop(record.task_id)
             elif self._find(record.asker) is None:
                 await self.cancel(record.task_id, reason="removed")
-            elif record.request is not None and record.state == "asked":
-                request = await self._store.task(record.request)
-                if request is not None and request.terminal:
-                    self._ended[record.task_id] = request
+            elif record.state == "asked":
+                await self._look_at(record)
         self._begun = True
         await self._settle_all()
 
     def sweep(self) -> None:
         """Look for what is due; called every now and then."""
         now = self._clock.wall()
-        if self._ended or any(self._is_due(record, now) for record in self._records.values()):
+        if self._ended or any(self._is_due(one, now) or _is_elsewhere(one) for one in self._records.values()):
             self._spawn()
 
     async def close(self) -> None:
@@ -272,6 +271,8 @@ class Exchange:
 
     async def _settle_all(self) -> None:
         try:
+            for record in [record for record in self._records.values() if _is_elsewhere(record)]:
+                await self._look_at(record)
             while self._ended:
                 await self._settle_ended()
             now = self._clock.wall()
@@ -279,6 +280,12 @@ class Exchange:
                 await self._settle_due(record.task_id)
         except StoreError as error:
             log.warning("the database refused a reply; it will be tried again", error=error.message)
+
+    async def _look_at(self, record: ReplyRecord) -> None:
+        """Whether the request is at its end, of which nobody has told."""
+        request = await self._store.task(record.request or "")
+        if request is not None and request.terminal:
+            self._ended[record.task_id] = request
 
     async def _settle_ended(self) -> None:
         for task_id, request in list(self._ended.items()):
@@ -343,11 +350,18 @@ class Exchange:
         return sender
 
     def _sender(self, agent_id: str) -> Sender:
-        """An agent of ours, of which the daemon itself knows what it said."""
+        """An agent of ours, of which the daemon itself knows what it said, or one elsewhere."""
+        if (alias := alias_of(agent_id)) is not None:
+            return Sender(id=alias, tier=Tier.EXTERNAL)
         view = self._find(agent_id)
         if view is None:
             return Sender(id=agent_id, tier=Tier.AGENT)
         return Sender(id=agent_id, tier=Tier.AGENT, type=view.type, endpoint=view.endpoint)
+
+
+def _is_elsewhere(record: ReplyRecord) -> bool:
+    """Asked was an agent that does not tell when a request ends."""
+    return record.state == "asked" and record.asked is not None and alias_of(record.asked) is not None
 
 
 def _told_sender(task: Task) -> Sender | None:

@@ -42,7 +42,7 @@ from synapsed.interfaces import (
 from synapsed.model.agent import AgentDetail, AgentView, Testimony, resolve
 from synapsed.model.events import AgentRemoved
 from synapsed.model.external import alias_of
-from synapsed.model.records import AgentRecord, TurnRecord
+from synapsed.model.records import AgentRecord, ReplyRecord, TurnRecord
 from synapsed.model.task import Artifact, Task
 from synapsed.paths import Paths
 from synapsed.profiles import Profile, ProfileLibrary
@@ -431,6 +431,9 @@ class Manager:
 
     async def reply(self, agent_id: str, request: SendRequest) -> Task:
         return await self._post.reply(agent_id, request)
+
+    def asking(self, task: Task, *, wait: bool) -> contextlib.AbstractContextManager[ReplyRecord | None]:
+        return self._post.asking(task, wait=wait)
 
     async def collected(self, task_id: str) -> None:
         await self._post.collected(task_id)

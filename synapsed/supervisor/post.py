@@ -22,6 +22,7 @@ from synapsed.errors import (
 )
 from synapsed.interfaces import SendRequest, Store
 from synapsed.model.agent import ProcessState
+from synapsed.model.records import ReplyRecord
 from synapsed.model.sender import Sender
 from synapsed.model.task import Artifact, Message, Task, new_id
 from synapsed.supervisor import turns
@@ -75,19 +76,26 @@ class Post:
             raise InvalidRequest(f"priority must be 1 to 5, not {request.priority}", priority=request.priority)
         task = self._task_of(agent, request)
         agent.desk.compose(task)  # what cannot be delivered is refused now
-        return await self._accept(agent, task, wait=request.wait)
+        with self.asking(task, wait=request.wait) as record:
+            return await agent.send(task, record)
 
-    async def _accept(self, agent: Agent, task: Task, *, wait: bool) -> Task:
+    @contextmanager
+    def asking(self, task: Task, *, wait: bool) -> Iterator[ReplyRecord | None]:
+        """See `Control.asking`."""
+        hops = self._hops(task.metadata)
         sender = Sender.of(task.metadata)
         record = self._exchange.asked(task)
         try:
+            if hops > 0:
+                task.metadata[HOPS] = hops
             if record is not None:
+                record.hops = hops
                 task.metadata[RESPONSE_EXPECTED] = True
-                self._check_wait(record.asker, agent.id)
-            elif wait and sender is not None:
-                self._check_wait(sender.id, agent.id)
-                self._blocked[task.id] = sender.id, agent.id
-            return await agent.send(task, record)
+                self._check_wait(record.asker, task.agent_id)
+            elif wait and sender is not None and task.agent_id in self._agents:
+                self._check_wait(sender.id, task.agent_id)
+                self._blocked[task.id] = sender.id, task.agent_id
+            yield record
         except BaseException:
             self._blocked.pop(task.id, None)
             if record is not None:
@@ -98,8 +106,6 @@ class Post:
         now = iso(self._clock.wall())
         metadata = {key: value for key, value in request.metadata.items() if key not in OURS}
         metadata |= {turns.COMMAND: True} if request.command else {}
-        if (hops := self._hops(metadata)) > 0:
-            metadata[HOPS] = hops
         return Task(
             agent_id=agent.id,
             context_id=request.context_id or self._context_for(agent, metadata),

@@ -324,6 +324,9 @@ class FakeControl:
             raise NotWaiting(f"nobody waits for a reply of {agent_id_}")
         return await self.complete((await self.task(named)).id, request.message.text)
 
+    def asking(self, task: Task, *, wait: bool) -> AbstractContextManager[None]:
+        return nullcontext()
+
     async def collected(self, task_id: str) -> None:
         self.calls.append(("collected", task_id))
 

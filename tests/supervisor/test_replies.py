@@ -20,7 +20,7 @@ from synapsed.interfaces import LinkTurnFailed, SendRequest
 from synapsed.model.records import ReplyRecord
 from synapsed.model.sender import Sender, Tier
 from synapsed.model.task import Message, Task, TaskState
-from synapsed.supervisor import replies
+from synapsed.supervisor import replies, turns
 from synapsed.supervisor.exchange import AWAITED_MAX
 from synapsed.supervisor.waits import circle
 from tests.fakes.clock import until
@@ -424,6 +424,25 @@ async def test_a_reply_keeps_the_count(world: World, pair: Pair) -> None:
     await pair.turn(B, 1, "so")
     await world.delivered(1, pair.link(A))
     assert (await world.send(B, "again", metadata=of(A))).metadata["hops"] == 7
+
+
+async def test_one_elsewhere_is_asked(world: World, pair: Pair) -> None:
+    """Its task is not in any mailbox here: what becomes of it is looked for."""
+    own = await pair.own()
+    given = {**of(A), "sender_task_id": own.id}
+    task = Task(agent_id="external:far", message=Message.of("?"), metadata=given, created_at="2026", updated_at="2026")
+    with world.manager.asking(task, wait=False) as reply:
+        assert (task.metadata["hops"], task.metadata["response_expected"]) == (1, True)
+        await world.store.commit(tasks=[task], reply=reply)
+    world.clock.advance(5.0)
+    await until(lambda: not world.manager._exchange._work)
+    assert pair.typed(A) == []
+    await world.store.commit(tasks=[turns.completed(task, answer="from afar", exact=True, now=1.0).task])
+    world.clock.advance(2.0)
+    await world.delivered(1, pair.link(A))
+    assert pair.typed(A) == [f"[A2A:reply:{own.id[:8]}:far] from afar"]
+    done = await world.task_is(own.id, TaskState.COMPLETED)
+    assert done.metadata["reply"]["sender"] == {"sender_id": "far", "verified": False, "tier": "external"}
 
 
 # --- kills -----------------------------------------------------------------------------------------------------------
