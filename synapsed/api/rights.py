@@ -72,9 +72,7 @@ class Rights:
     def require_person(self, act: str) -> None:
         """Raise Forbidden unless a person asks; `act` completes "an agent may not …"."""
         if not self.person:
-            raise Forbidden(
-                f"an agent may not {act}; ask a person, or use the control token", rights=self.standing.value
-            )
+            raise Forbidden(f"an agent may not {act}: ask a person", rights=self.standing.value)
 
     def may_see_agent(self, agent_id: str) -> bool:
         """Whether this caller may read the screen and the events of the agent."""
