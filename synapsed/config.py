@@ -66,6 +66,14 @@ def _listen_address(value: str) -> str:
     return value
 
 
+def _network(text: str) -> str:
+    try:
+        ip_network(text)
+    except ValueError as error:
+        raise ValueError(f"must be an address or a network, as 10.0.0.0/8: {error}") from error
+    return text
+
+
 class ApiConfig(_Section):
     """`[api]`."""
 
@@ -75,6 +83,8 @@ class ApiConfig(_Section):
     """Serve each agent's routes at the root of its own port."""
     allowed_hosts: list[str] = []
     """Names accepted in `Host` besides localhost and the loopback addresses."""
+    trusted_proxies: list[Annotated[str, AfterValidator(_network)]] = []
+    """Addresses and networks of reverse proxies whose `X-Forwarded-*` is believed."""
 
     @property
     def host(self) -> str:

@@ -210,6 +210,7 @@ class Daemon:
             control=manager,
             token=token,
             allowed_hosts=config.api.allowed_hosts,
+            trusted_proxies=config.api.trusted_proxies,
             peers=PeerLookup(manager.process_of, own_pid=os.getpid()),
         )
         context = build_context(

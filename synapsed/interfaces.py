@@ -61,7 +61,8 @@ class NewEvent:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskFilter:
     """Which tasks; None means any. `updated_since` is inclusive, in the form of `clock.iso`. `before` is the
-    `task_cursor` of the last task of a page: only tasks that sort after that one are given (newest first)."""
+    `task_cursor` of the last task of a page: only tasks that sort after that one are given (newest first).
+    `visible_to` is an agent: tasks that it does or has sent."""
 
     agent_id: str | None = None
     context_id: str | None = None
@@ -69,6 +70,7 @@ class TaskFilter:
     updated_since: str | None = None
     limit: int = 50
     before: str | None = None
+    visible_to: str | None = None
 
 
 def task_cursor(task: Task) -> str:
@@ -554,7 +556,7 @@ class Control(Protocol):
         ...
 
     def profiles(self) -> list[dict[str, Any]]:
-        """`name`, `description`, `command`, `ports`, `verified`, `source` of each profile."""
+        """`name`, `description`, `command`, `ports`, `verified`, `skills`, `source` of each profile."""
         ...
 
     async def conversations(self, home: str | None, *, profile: str | None, cwd: str | None) -> list[dict[str, Any]]:

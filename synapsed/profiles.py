@@ -429,6 +429,16 @@ class Channel(_Section):
     transcript: Transcript | None = None
 
 
+class Skill(_Section):
+    """What the program is good at, for the card that authenticated clients get (A2A's AgentSkill)."""
+
+    id: str = Field(pattern=r"^[A-Za-z0-9._-]{1,64}$")
+    name: str = Field(min_length=1)
+    description: str = Field(min_length=1)
+    tags: list[str] = Field(min_length=1)
+    examples: list[str] = []
+
+
 class Profile(_Section):
     """What is known of one program. `source` is where it was read."""
 
@@ -465,6 +475,7 @@ class Profile(_Section):
     instructions: dict[str, Any] = {}
     parsers: Parsers = Parsers()
     rights: list[str] = []
+    skills: list[Skill] = []
     source: str = ""
 
     def argv(self, python: str) -> list[str]:

@@ -3,14 +3,20 @@
 It is a visiting card: who this is and how to talk to it, never its instructions.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
+from synapsed.a2a.extensions import declared
 from synapsed.model.agent import AgentView
 
-__all__ = ["CARD_PATH", "TEXT", "agent_card", "capabilities"]
+__all__ = ["CARD_PATH", "TEXT", "agent_card", "capabilities", "extended_card"]
 
 CARD_PATH = "/.well-known/agent-card.json"
 TEXT = "text/plain"
+INPUT = [TEXT, "application/json", "application/octet-stream"]
+"""Text is typed, data as JSON, a file given to the program by its path."""
+_TOKEN = {"httpAuthSecurityScheme": {"scheme": "Bearer", "description": "on loopback for the extended card only"}}
+"""In the form of 1.0; that of 0.3 goes beside it."""
 
 
 def agent_card(view: AgentView, *, base: str, version: str, pushes: bool = False) -> dict[str, Any]:
@@ -30,7 +36,8 @@ def agent_card(view: AgentView, *, base: str, version: str, pushes: bool = False
         ],
         **_legacy(rpc_url),
         "capabilities": capabilities(pushes=pushes),
-        "defaultInputModes": [TEXT],
+        "securitySchemes": {"token": {**_TOKEN, "type": "http", "scheme": "bearer"}},
+        "defaultInputModes": INPUT,
         "defaultOutputModes": [TEXT],
         "skills": [
             {
@@ -69,4 +76,30 @@ def _legacy(rpc_url: str) -> dict[str, Any]:
 
 def capabilities(*, pushes: bool) -> dict[str, Any]:
     """What all agents can; `multiTurn` is the seeds'."""
-    return {"streaming": True, "pushNotifications": pushes, "extendedAgentCard": False, "multiTurn": True}
+    return {
+        "streaming": True,
+        "pushNotifications": pushes,
+        "extendedAgentCard": True,
+        "multiTurn": True,
+        "extensions": declared(),
+    }
+
+
+def extended_card(
+    view: AgentView, profile: Mapping[str, Any], *, base: str, version: str, pushes: bool, rights: str
+) -> dict[str, Any]:
+    """The card for those who authenticate: with the skills of the program's profile, and who and where it is now.
+    `profile` is a row of `Control.profiles`, `rights` what the caller has."""
+    card = agent_card(view, base=base, version=version, pushes=pushes)
+    known = {key: profile[key] for key in ("name", "description", "command", "verified") if key in profile}
+    card["skills"] = [*card["skills"], *profile.get("skills", ())]
+    card["extensions"]["synapse"] |= {
+        "profile": known,
+        "cwd": view.cwd,
+        "endpoint": view.endpoint,
+        "state": view.state.value,
+        "activity": view.activity.value,
+        "queue": view.queue,
+        "rights": rights,
+    }
+    return card

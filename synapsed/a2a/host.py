@@ -31,6 +31,7 @@ def host_card(agents: Sequence[AgentView], *, base: str, version: str, pushes: b
     """The card of the host at `base` (`http://host:port`). Without agents it is still whole: one interface, which then
     refuses what comes."""
     rpc = {"url": f"{base}/a2a", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}
+    rest = {"url": f"{base}/a2a/rest", "protocolBinding": "HTTP+JSON", "protocolVersion": "1.0"}
     listed = {
         "id": "list-agents",
         "name": "Agents of this host",
@@ -42,7 +43,7 @@ def host_card(agents: Sequence[AgentView], *, base: str, version: str, pushes: b
         "description": "Command-line agents in terminals, kept running and made reachable by synapsed",
         "version": version,
         "url": rpc["url"],
-        "supportedInterfaces": [{**rpc, "tenant": agent.name} for agent in agents] or [rpc],
+        "supportedInterfaces": [{**each, "tenant": agent.name} for agent in agents for each in (rpc, rest)] or [rpc],
         "capabilities": capabilities(pushes=pushes),
         "defaultInputModes": [TEXT],
         "defaultOutputModes": [TEXT],

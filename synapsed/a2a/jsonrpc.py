@@ -19,6 +19,7 @@ from synapsed.a2a.errors import (
     invalid_params,
     rpc_failure,
 )
+from synapsed.a2a.extensions import activated
 from synapsed.a2a.methods import Method
 from synapsed.a2a.operations import Caller
 from synapsed.a2a.params import parse
@@ -50,6 +51,7 @@ class JsonRpc:
         try:
             request_id = _request_id(body)
             name, params = _envelope(body)
+            activated(caller.extensions)
             if require_version(version, V10, V03) == V03:
                 streams = name in STREAMING_03
                 answer = await self._v03.answer(agent_id, caller, name, params)

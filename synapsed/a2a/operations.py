@@ -1,24 +1,27 @@
 """What A2A's methods do (specification 3.1), on `Control`. Streams and blocking waits are views of the event log."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from typing import Any, Final, Literal, Protocol
 
 from a2a.types import a2a_pb2 as pb
 
+from synapsed.a2a.card import TEXT
 from synapsed.a2a.convert import STATES, artifact_update, message_from, status_update, struct_dict, task_dict
 from synapsed.a2a.errors import (
+    CONTENT_TYPE_NOT_SUPPORTED,
     TASK_NOT_CANCELABLE,
     UNSUPPORTED_OPERATION,
     A2aError,
     invalid_params,
 )
+from synapsed.a2a.extensions import taken
 from synapsed.a2a.push.operations import PushOperations
 from synapsed.a2a.push.sender import PushSender
 from synapsed.clock import iso
-from synapsed.errors import InvalidRequest, TaskNotFound
+from synapsed.errors import AmbiguousAddress, InvalidRequest, TaskNotFound
 from synapsed.interfaces import Control, SendRequest, TaskFilter, task_cursor
 from synapsed.model.events import Event, TaskArtifactAdded, TaskStatusChanged
 from synapsed.model.task import INTERRUPTED_STATES, TERMINAL_STATES, Task, TextPart
@@ -27,6 +30,7 @@ __all__ = ["Caller", "Operations"]
 
 _SETTLED: Final = TERMINAL_STATES | INTERRUPTED_STATES
 _OUR_STATES: Final = {pb.TaskState.Value(name): state for state, name in STATES.items()}
+_TEXTS: Final = frozenset({TEXT, "text", "text/*", "*/*", "*"})
 PAGE_DEFAULT: Final = 50
 PAGE_MAX: Final = 100
 SNAPSHOT_TRIES: Final = 5
@@ -36,8 +40,6 @@ SNAPSHOT_TRIES: Final = 5
 class Caller(Protocol):
     """Who asks, and his way into the mailbox of the agent that is asked for. Refusals are Forbidden."""
 
-    def require_read(self, task: Task) -> None: ...
-
     def require_cancel(self, task: Task) -> None: ...
 
     def require_notify(self, task: Task) -> None: ...
@@ -45,6 +47,20 @@ class Caller(Protocol):
     def require_list(self) -> None: ...
 
     def may_read(self, task: Task) -> bool: ...
+
+    @property
+    def scope(self) -> str | None:
+        """The agent whose own tasks are all that this caller may see; None: any."""
+        ...
+
+    @property
+    def extensions(self) -> frozenset[str]:
+        """URIs of the extensions that the client asked for."""
+        ...
+
+    def extended_card(self) -> dict[str, Any]:
+        """The agent's card for those who authenticate. Raises Unauthorized."""
+        ...
 
     async def send(self, request: SendRequest) -> Task: ...
 
@@ -98,7 +114,7 @@ class Operations:
         return task_dict(await self._task(agent_id, caller, request.id), history_length=history)
 
     async def list_tasks(self, agent_id: str, caller: Caller, request: pb.ListTasksRequest) -> dict[str, Any]:
-        """Newest first, in pages (3.1.4). A caller who may not read all gets what of the page he may read."""
+        """Newest first, in pages (3.1.4), of what the caller may see (13.1)."""
         caller.require_list()
         history = _history(request)
         size = request.page_size if request.HasField("page_size") else PAGE_DEFAULT
@@ -113,6 +129,7 @@ class Operations:
             updated_since=None if since is None else iso(since.ToNanoseconds() / 1e9),
             limit=size + 1,
             before=request.page_token or None,
+            visible_to=caller.scope,
         )
         try:
             tasks, total = await self._control.tasks(which)
@@ -120,11 +137,7 @@ class Operations:
             raise invalid_params("pageToken", error.message) from error
         page = tasks[:size]
         return {
-            "tasks": [
-                task_dict(task, history_length=history, artifacts=request.include_artifacts)
-                for task in page
-                if caller.may_read(task)
-            ],
+            "tasks": [task_dict(task, history_length=history, artifacts=request.include_artifacts) for task in page],
             "nextPageToken": task_cursor(page[-1]) if len(tasks) > size else "",
             "pageSize": size,
             "totalSize": total,
@@ -140,11 +153,12 @@ class Operations:
     async def extended_card(
         self, agent_id: str, caller: Caller, request: pb.GetExtendedAgentCardRequest
     ) -> dict[str, Any]:
-        raise A2aError(UNSUPPORTED_OPERATION, "there is no extended card")
+        return caller.extended_card()
 
     async def _wanted(self, agent_id: str, caller: Caller, request: pb.SendMessageRequest) -> SendRequest:
         message = message_from(request.message)
-        metadata = {**(message.metadata or {}), **struct_dict(request.metadata)}
+        _check_output(request.configuration.accepted_output_modes)
+        priority, metadata = taken({**(message.metadata or {}), **struct_dict(request.metadata)})
         context_id = request.message.context_id or None
         task_id = request.message.task_id or None
         if task_id is not None:
@@ -153,7 +167,7 @@ class Operations:
             context_id = task.context_id
         return SendRequest(
             message=message,
-            priority=_priority(metadata.pop("synapsed", None)),
+            priority=priority,
             context_id=context_id,
             task_id=task_id,
             metadata=metadata,
@@ -174,13 +188,15 @@ class Operations:
         return await asyncio.shield(whole())
 
     async def _task(self, agent_id: str, caller: Caller, task_id: str) -> Task:
-        """By its whole id: a prefix, which `Control` takes from people, is nothing to A2A."""
+        """By its whole id: a prefix, which `Control` takes from people, is nothing to A2A. What the caller may not see
+        is not there (3.3.2)."""
         if not task_id:
             raise invalid_params("id", "is required")
-        task = await self._control.task(task_id, agent_id)
-        if task.id != task_id or task.agent_id != agent_id:
-            raise TaskNotFound(f"no task {task_id[:64]}", task_id=task_id[:64])
-        caller.require_read(task)
+        task = None
+        with suppress(TaskNotFound, AmbiguousAddress):
+            task = await self._control.task(task_id, agent_id)
+        if task is None or task.id != task_id or task.agent_id != agent_id or not caller.may_read(task):
+            raise TaskNotFound(f"no task {task_id[:64]!r} of this agent", task_id=task_id[:64])
         return task
 
     async def _settled(self, task: Task, cursor: int) -> Task:
@@ -278,9 +294,12 @@ def _check_continues(task: Task, context_id: str | None) -> None:
         )
 
 
-def _priority(own: Any) -> int:
-    """`metadata.synapsed.priority`, 1 where it is not given."""
-    priority = own.get("priority", 1) if isinstance(own, dict) else 1
-    if not isinstance(priority, int) or isinstance(priority, bool) or not 1 <= priority <= 5:
-        raise invalid_params("metadata.synapsed.priority", "must be an integer from 1 to 5")
-    return priority
+def _check_output(modes: Iterable[str]) -> None:
+    """An answer is text: who takes none is told so before anything is typed. Raises A2aError (-32005)."""
+    wanted = [mode.partition(";")[0].strip().lower() for mode in modes]
+    if wanted and not _TEXTS.intersection(wanted):
+        raise A2aError(
+            CONTENT_TYPE_NOT_SUPPORTED,
+            f"answers are {TEXT}, which acceptedOutputModes does not have",
+            metadata={"supported": TEXT},
+        )

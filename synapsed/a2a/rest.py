@@ -19,6 +19,7 @@ from synapsed.a2a.errors import (
     invalid_params,
     rest_error,
 )
+from synapsed.a2a.extensions import activated
 from synapsed.a2a.methods import Method
 from synapsed.a2a.operations import Caller
 from synapsed.a2a.params import from_query, parse
@@ -53,6 +54,7 @@ class Rest:
             if isinstance(found, Reply):
                 return found
             require_version(version, V10)
+            activated(caller.extensions)
             method, variables = found
             params = _params(request, method, variables)
             if method.stream is not None:

@@ -111,6 +111,7 @@ class ProfileAnswer(_Answer):
     command: str
     ports: list[int]
     verified: str | None
+    skills: list[dict[str, Any]]
     source: str
 
 

@@ -6,6 +6,7 @@ from aiohttp import web
 
 from synapsed.a2a.externals import Externals
 from synapsed.a2a.push.sender import PushSender
+from synapsed.api.caching import Changes
 from synapsed.api.context import CONTEXT, ApiContext, Limits, Streams
 from synapsed.api.problems import problems
 from synapsed.api.routes import (
@@ -54,6 +55,7 @@ def build_context(
         clock=clock,
         streams=Streams(limits.streams),
         sdk=A2aSdk(control, pushes),
+        changes=Changes(clock),
         limits=limits,
         version=version,
         paths=paths,

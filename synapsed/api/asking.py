@@ -1,22 +1,27 @@
 """What both bindings of A2A do with a request over HTTP: who asks, how long is waited, in which form is answered."""
 
 import asyncio
+import re
 from collections.abc import AsyncGenerator, Coroutine
 from dataclasses import dataclass
 from typing import Any, Final
+from urllib.parse import quote
 
 from aiohttp import hdrs, web
 
+from synapsed.a2a.card import extended_card
 from synapsed.a2a.errors import from_synapsed, rest_error, rpc_failure
+from synapsed.a2a.extensions import EXTENSIONS, asked_for
 from synapsed.a2a.replies import Reply, Stream
 from synapsed.api.body import encode_json
 from synapsed.api.context import CONTEXT, ApiContext, rights_of
 from synapsed.api.rights import Rights
-from synapsed.api.security import JSON_TYPES
+from synapsed.api.security import JSON_TYPES, base_url, on_unix
 from synapsed.api.sending import send
 from synapsed.api.sse import frame, serve
-from synapsed.errors import SynapsedError
+from synapsed.errors import SynapsedError, Unauthorized
 from synapsed.interfaces import SendRequest
+from synapsed.model.agent import AgentView
 from synapsed.model.task import Task
 
 __all__ = [
@@ -24,6 +29,7 @@ __all__ = [
     "PLAIN_JSON",
     "HttpCaller",
     "accepted_type",
+    "agent_base",
     "answered",
     "replied",
     "rest_problem",
@@ -33,6 +39,10 @@ __all__ = [
 
 A2A_JSON: Final = "application/a2a+json"
 PLAIN_JSON: Final = "application/json"
+EXTENSIONS_HEADER: Final = "A2A-Extensions"
+"""Asked for in requests, and in responses those of them that are active."""
+_MARK: Final = re.compile(r"/a2a(?:/|$)|/\.well-known/")
+"""Where in a path A2A's part of it begins."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +58,6 @@ class HttpCaller:
     def of(cls, request: web.Request, agent_id: str) -> "HttpCaller":
         return cls(request, request.app[CONTEXT], rights_of(request), agent_id)
 
-    def require_read(self, task: Task) -> None:
-        self.rights.require_read(task)
-
     def require_cancel(self, task: Task) -> None:
         self.rights.require_cancel(task)
 
@@ -63,8 +70,47 @@ class HttpCaller:
     def may_read(self, task: Task) -> bool:
         return self.rights.may_read(task)
 
+    @property
+    def scope(self) -> str | None:
+        return None if self.rights.person else self.rights.agent_id
+
+    @property
+    def extensions(self) -> frozenset[str]:
+        return asked_for(self.request.headers.getall(EXTENSIONS_HEADER, ()))
+
+    def extended_card(self) -> dict[str, Any]:
+        """For whom a token vouches, or the Unix socket."""
+        if hdrs.AUTHORIZATION not in self.request.headers and not on_unix(self.request):
+            raise Unauthorized("the extended card is for those who authenticate: send 'Authorization: Bearer <token>'")
+        control = self.context.control
+        view = control.view(self.agent_id)
+        profile = next((row for row in control.profiles() if row["name"] == view.type), {})
+        return extended_card(
+            view,
+            profile,
+            base=agent_base(self.request, view),
+            version=self.context.version,
+            pushes=self.context.sdk.pushes,
+            rights=self.rights.standing.value,
+        )
+
     async def send(self, request: SendRequest) -> Task:
         return await send(self.request, self.context.control, self.agent_id, request)
+
+
+def agent_base(request: web.Request, view: AgentView) -> str:
+    """What stands before the agent's routes, as the client has it: on the Unix socket, which has no URL, the agent's
+    own port."""
+    if on_unix(request):
+        return view.endpoint
+    if "agent" not in request.match_info and request.app[CONTEXT].control.agent_on_port(_port(request)) != view.id:
+        return f"{base_url(request)}/agents/{quote(view.name)}"  # found by the tenant of the host's endpoint
+    return base_url(request) + _MARK.split(request.rel_url.raw_path, maxsplit=1)[0]
+
+
+def _port(request: web.Request) -> int:
+    sockname = request.transport.get_extra_info("sockname") if request.transport else None
+    return int(sockname[1]) if sockname else 0
 
 
 def said_version(request: web.Request) -> str | None:
@@ -86,9 +132,14 @@ async def answered(
 ) -> web.StreamResponse:
     """What `handling` gives, as a response; streams as SSE without comments, an error that ends one as `error`."""
     reply = await _while_connected(request, handling)
+    asked = asked_for(request.headers.getall(EXTENSIONS_HEADER, ()))
+    active = [each.uri for each in EXTENSIONS if each.uri in asked]
+    headers = {EXTENSIONS_HEADER: ", ".join(active)} if active else {}
     if isinstance(reply, Stream):
-        return await serve(request, _frames(reply.bodies), comments=False)
-    return replied(reply, media_type)
+        return await serve(request, _frames(reply.bodies), comments=False, headers=headers)
+    response = replied(reply, media_type)
+    response.headers.update(headers)
+    return response
 
 
 def replied(reply: Reply, media_type: str) -> web.Response:

@@ -1,20 +1,60 @@
-"""Documents that clients keep: with an ETag of their bytes; `If-None-Match` is answered 304."""
+"""Documents that clients keep: with an ETag of their bytes, and when they last became what they are.
+
+`If-None-Match` is answered 304, and `If-Modified-Since` where that did not come.
+"""
 
 import hashlib
+from collections import OrderedDict
+from datetime import UTC, datetime
+from typing import Final
 
 from aiohttp import hdrs, web
 
-__all__ = ["MAX_AGE", "document"]
+from synapsed.clock import Clock
+
+__all__ = ["MAX_AGE", "Changes", "document"]
 
 MAX_AGE = 60
 """Seconds for which a client may keep one."""
+KEPT: Final = 256
+"""Documents whose last change is remembered; one that was forgotten has changed, as far as anybody can tell."""
+
+
+class Changes:
+    """When the documents of this daemon changed."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._known: OrderedDict[str, tuple[str, datetime]] = OrderedDict()
+
+    def since(self, url: str, etag: str) -> datetime:
+        """Since when the document at `url` has been the one of this `etag`; whole seconds, as HTTP has them."""
+        known = self._known.pop(url, None)
+        if known is None or known[0] != etag:
+            known = (etag, datetime.fromtimestamp(int(self._clock.wall()), UTC))
+        self._known[url] = known
+        if len(self._known) > KEPT:
+            self._known.popitem(last=False)
+        return known[1]
 
 
 def document(
-    request: web.Request, body: bytes, content_type: str = "application/json", *, vary: str = hdrs.HOST
+    request: web.Request,
+    changes: Changes,
+    body: bytes,
+    content_type: str = "application/json",
+    *,
+    vary: str = hdrs.HOST,
 ) -> web.Response:
     etag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
-    headers = {"ETag": etag, "Cache-Control": f"max-age={MAX_AGE}", "Vary": vary}
-    if any(tag.value in ("*", etag.strip('"')) for tag in request.if_none_match or ()):
-        return web.Response(status=304, headers=headers)
-    return web.Response(body=body, headers={**headers, hdrs.CONTENT_TYPE: content_type})
+    since = changes.since(str(request.url), etag)
+    if request.if_none_match is not None:
+        fresh = any(tag.value in ("*", etag.strip('"')) for tag in request.if_none_match)
+    else:
+        fresh = request.if_modified_since is not None and request.if_modified_since >= since
+    response = web.Response(status=304) if fresh else web.Response(body=body)
+    response.headers.update({"ETag": etag, "Cache-Control": f"max-age={MAX_AGE}", "Vary": vary})
+    response.last_modified = since
+    if not fresh:
+        response.headers[hdrs.CONTENT_TYPE] = content_type
+    return response

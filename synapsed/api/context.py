@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from aiohttp import web
 
 from synapsed.a2a.externals import Externals
+from synapsed.api.caching import Changes
 from synapsed.api.rights import Rights
 from synapsed.clock import Clock
 from synapsed.errors import QueueFull, TaskNotFound, UnknownAgent
@@ -139,6 +140,7 @@ class ApiContext:
     clock: Clock
     streams: Streams
     sdk: "A2aSdk"
+    changes: Changes
     limits: Limits
     version: str
     paths: Paths

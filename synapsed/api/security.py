@@ -13,6 +13,7 @@ from aiohttp import hdrs, web
 
 from synapsed.api.context import CONTEXT, RIGHTS
 from synapsed.api.describe import description_of
+from synapsed.api.forwarding import Proxies
 from synapsed.api.peers import PeerLookup
 from synapsed.api.problems import Handler
 from synapsed.api.query import check_names
@@ -50,11 +51,13 @@ class Security:
         peers: PeerLookup | None = None,
         allowed_hosts: Iterable[str] = (),
         own_uid: int | None = None,
+        trusted_proxies: Iterable[str] = (),
     ) -> None:
         self._token = token.encode()
         self._token_owner = control.token_owner
         self._peers = peers or PeerLookup(control.process_of)
         self._hosts = LOCAL_HOSTS | {host.lower().strip("[]") for host in allowed_hosts}
+        self._proxies = Proxies(trusted_proxies)
         self._own_uid = os.getuid() if own_uid is None else own_uid
         self._known: WeakKeyDictionary[Any, Peer] = WeakKeyDictionary()
 
@@ -72,8 +75,20 @@ class Security:
         if request.method in _BODY_METHODS and request.body_exists:
             self._check_body(request)
 
+    def host(self, request: web.Request) -> str:
+        """The address that the client used, without scheme: `Host`, or what a trusted proxy says that it was."""
+        forwarded = self._proxies.forwarded(request)
+        said: str = request.headers.get(hdrs.HOST, "")
+        return said if forwarded is None or forwarded.host is None else forwarded.host
+
+    def origin(self, request: web.Request) -> str:
+        """`scheme://host[:port][/prefix]` as the client has it."""
+        forwarded = self._proxies.forwarded(request)
+        scheme, prefix = (forwarded.scheme, forwarded.prefix) if forwarded is not None else (request.scheme, "")
+        return f"{scheme}://{self.host(request)}{prefix}"
+
     def _check_host(self, request: web.Request) -> None:
-        name = _hostname(request.headers.get(hdrs.HOST, ""))
+        name = _hostname(self.host(request))
         if name not in self._hosts:
             raise Forbidden(
                 f"this server is not addressed as {name[:100]!r}; names are allowed under [api] allowed_hosts",
@@ -85,7 +100,7 @@ class Security:
         origin = request.headers.get(hdrs.ORIGIN)
         if origin is None:
             return
-        host = request.headers.get(hdrs.HOST, "")
+        host = self.host(request)
         if origin.lower() not in (f"http://{host}".lower(), f"https://{host}".lower()) or not host:
             raise Forbidden("requests of foreign web pages are refused", origin=origin[:200])
 
@@ -107,6 +122,8 @@ class Security:
         transport = request.transport
         if transport is None:
             raise Forbidden("the connection is gone")
+        if self._proxies.forwarded(request) is not None:
+            return Peer(transport="tcp", loopback=False)  # somebody's behind the proxy, whoever runs that
         if (peer := self._known.get(transport)) is None:
             if on_unix(request):
                 peer = await self._peers.unix(transport.get_extra_info("socket"))
@@ -159,7 +176,7 @@ def base_url(request: web.Request) -> str:
     if on_unix(request):
         listening = request.app[CONTEXT].listening
         return f"http://{listening[0]}" if listening else "http://localhost"
-    return f"{request.scheme}://{request.host}"
+    return request.app[CONTEXT].security.origin(request)
 
 
 @lru_cache(maxsize=256)

@@ -5,7 +5,7 @@ the log, so that `Last-Event-ID` resumes without a gap or a double, over restart
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 
 from aiohttp import web
 
@@ -50,7 +50,13 @@ def cursor_of(request: web.Request, log: EventLog, default: int) -> int:
     return int(text)
 
 
-async def serve(request: web.Request, frames: AsyncIterator[bytes], *, comments: bool = True) -> web.StreamResponse:
+async def serve(
+    request: web.Request,
+    frames: AsyncIterator[bytes],
+    *,
+    comments: bool = True,
+    headers: Mapping[str, str] | None = None,
+) -> web.StreamResponse:
     """Write `frames` until they end, the client leaves or stalls, or the daemon goes.
 
     What a client has not read yet is bounded by its connection's buffers. One that lets them stand full for
@@ -61,7 +67,7 @@ async def serve(request: web.Request, frames: AsyncIterator[bytes], *, comments:
     context = request.app[CONTEXT]
     limits = context.limits
     with context.streams.opened():
-        response = web.StreamResponse(headers=SSE_HEADERS)
+        response = web.StreamResponse(headers={**SSE_HEADERS, **(headers or {})})
         await response.prepare(request)
         if comments:
             await response.write(KEEPALIVE)  # sends the head now: an idle stream must be seen to be open

@@ -133,6 +133,9 @@ def _conditions(which: TaskFilter) -> tuple[list[str], list[str]]:
     if which.updated_since is not None:
         where.append("updated_at >= ?")
         values.append(which.updated_since)
+    if which.visible_to is not None and which.visible_to != which.agent_id:
+        where.append("(+agent_id = ? OR json_extract(data, '$.metadata.sender.sender_id') = ?)")
+        values.extend((which.visible_to, which.visible_to))
     return where, values
 
 

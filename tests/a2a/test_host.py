@@ -47,8 +47,7 @@ async def test_the_card_lists_the_agents(api: Api):
     document = await get(api.http, CARD)
     card = parse_agent_card(document)
     assert [(entry.tenant, entry.url) for entry in card.supported_interfaces] == [
-        ("claude", f"{api.url}/a2a"),
-        ("codex", f"{api.url}/a2a"),
+        (name, f"{api.url}/a2a{path}") for name in ("claude", "codex") for path in ("", "/rest")
     ]
     assert [skill.id for skill in card.skills] == ["list-agents", "synapse-claude-8100", "synapse-codex-8120"]
     listed = document["extensions"]["synapse"]["agents"]
@@ -106,7 +105,9 @@ async def test_the_sdks_client_reaches_each_agent_by_the_hosts_card(api: Api):
         for interface in list(card.supported_interfaces):
             del card.supported_interfaces[:]
             card.supported_interfaces.append(interface)
-            client = ClientFactory(ClientConfig(httpx_client=http, streaming=False)).create(card)
+            bindings = [interface.protocol_binding]
+            config = ClientConfig(httpx_client=http, streaming=False, supported_protocol_bindings=bindings)
+            client = ClientFactory(config).create(card)
             message = Message(message_id="m1", role=Role.ROLE_USER, parts=[Part(text="hi")])
             (answer,) = [event async for event in client.send_message(SendMessageRequest(message=message))]
             task = await api.control.task(answer.task.id)
@@ -135,3 +136,21 @@ async def test_the_only_agent_need_not_be_named(tmp_path):
         control.add("claude", "claude", 8100)
         async with api.http.post("/a2a/", json=body, headers=V1) as response:
             assert (await response.json())["result"]["task"]["status"]["state"] == "TASK_STATE_COMPLETED"
+
+
+async def test_over_http_the_agent_stands_before_the_path(api: Api):
+    body = {"message": MESSAGE}
+    for path, status in (("claude/message:send", 200), ("nobody/message:send", 404), ("message:send", 404)):
+        async with api.http.post(f"/a2a/rest/{path}", json=body, headers=V1) as response:
+            answer = await response.json()
+            assert response.status == status
+    assert answer["error"]["details"][0]["reason"] == "UNKNOWN_AGENT"
+
+
+async def test_over_http_the_only_agent_need_not_be_named(tmp_path):
+    control = FakeControl()
+    control.add("claude", "claude", 8100)
+    async with serving(control, tmp_path) as api:
+        options = {"json": {"message": MESSAGE}, "headers": V1}
+        status, _ = await api.json(api.http, "POST", "/a2a/rest/message:send", **options)
+        assert status == 200

@@ -112,6 +112,8 @@ class FakeControl:
         self.ports: dict[int, str] = {}
         self.processes: dict[int, str] = {}
         self.tokens: dict[str, str] = {}
+        self.skills: list[dict[str, Any]] = []
+        """Of the profile `dummy`."""
         self.prompts: dict[str, Prompt] = {}
         self.attachments: list[FakeAttachment] = []
         self.raises: SynapsedError | Exception | None = None
@@ -246,7 +248,7 @@ class FakeControl:
     def profiles(self) -> list[dict[str, Any]]:
         return [
             {"name": "dummy", "description": "", "command": "dummy", "ports": [8190, 8199], "verified": None,
-             "source": "built-in"},
+             "skills": self.skills, "source": "built-in"},
         ]  # fmt: skip
 
     async def conversations(self, home: str | None, *, profile: str | None, cwd: str | None) -> list[dict[str, Any]]:

@@ -9,6 +9,7 @@ from synapsed.errors import InvalidRequest, StoreError
 from synapsed.interfaces import NewEvent, TaskFilter, task_cursor
 from synapsed.model.events import Event, parse_event
 from synapsed.model.records import AgentRecord, Checkpoint, ReplyRecord, TurnRecord
+from synapsed.model.sender import sender_id_of
 from synapsed.model.task import Task
 
 __all__ = ["MemoryEventLog", "MemoryStore"]
@@ -207,4 +208,5 @@ def _selected(task: Task, which: TaskFilter) -> bool:
         and which.context_id in (None, task.context_id)
         and (which.states is None or task.status in which.states)
         and (which.updated_since is None or task.updated_at >= which.updated_since)
+        and (which.visible_to is None or which.visible_to in (task.agent_id, sender_id_of(task)))
     )

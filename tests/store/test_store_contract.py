@@ -133,6 +133,10 @@ async def test_a_page_goes_on_where_the_last_ended_though_tasks_change_meanwhile
         (TaskFilter(limit=0), []),
         (TaskFilter(limit=-1), []),
         (TaskFilter(before=f"{iso(2)}~"), [1, 0]),
+        (TaskFilter(visible_to="a"), [5, 3, 2, 1]),
+        (TaskFilter(agent_id="b", visible_to="a"), [2]),
+        (TaskFilter(agent_id="a", visible_to="a"), [5, 3, 1]),
+        (TaskFilter(visible_to="nobody"), []),
     ],
 )
 async def test_filters(store: AnyStore, which: TaskFilter, expected: list[int]) -> None:
@@ -142,6 +146,7 @@ async def test_filters(store: AnyStore, which: TaskFilter, expected: list[int]) 
             agent_id="a" if number % 2 else "b",
             context_id=f"c{number % 3}",
             status=TaskState.COMPLETED if number % 2 else TaskState.WORKING,
+            metadata={"sender": {"sender_id": "a"}} if number == 2 else {},
         )
         for number in range(6)
     ]

@@ -12,6 +12,7 @@ from synapsed.api.asking import (
     PLAIN_JSON,
     HttpCaller,
     accepted_type,
+    agent_base,
     answered,
     replied,
     rest_problem,
@@ -23,10 +24,10 @@ from synapsed.api.caching import document
 from synapsed.api.context import CONTEXT, agent_id_of, agent_of
 from synapsed.api.describe import Answer, describe
 from synapsed.api.problems import refusing_as
-from synapsed.api.security import on_unix, public
+from synapsed.api.security import public
 from synapsed.errors import InvalidRequest, SynapsedError
 
-__all__ = ["CARD", "answer", "routes"]
+__all__ = ["CARD", "answer", "answer_rest", "routes"]
 
 RPC_PATH = "/a2a"
 CARD = Answer("an A2A agent card", dict[str, Any], headers={"ETag": "of the document"})
@@ -51,17 +52,9 @@ async def card(request: web.Request) -> web.Response:
     A GET on the JSON-RPC endpoint gives it too: the compatibility kit of 0.3 looks for it there."""
     context = request.app[CONTEXT]
     view = agent_of(request)
-    base = _base_url(request, view.endpoint)
+    base = agent_base(request, view)
     told = agent_card(view, base=base, version=context.version, pushes=context.sdk.pushes)
-    return document(request, encode_json(told))
-
-
-def _base_url(request: web.Request, endpoint: str) -> str:
-    """What stands before the agent's routes: on the Unix socket, which has no URL, the agent's own port."""
-    if on_unix(request):
-        return endpoint
-    path = request.rel_url.raw_path.partition("/.well-known/")[0].removesuffix(RPC_PATH)
-    return f"{request.scheme}://{request.host}{path}"
+    return document(request, request.app[CONTEXT].changes, encode_json(told))
 
 
 @refusing_as(rpc_problem)

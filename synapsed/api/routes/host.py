@@ -7,14 +7,14 @@ from aiohttp import hdrs, web
 
 from synapsed.a2a.card import CARD_PATH
 from synapsed.a2a.host import AI_CATALOG_TYPE, LINKSET_TYPE, ai_catalog, api_catalog, host_card
-from synapsed.api.asking import rpc_problem
+from synapsed.api.asking import rest_problem, rpc_problem
 from synapsed.api.body import encode_json
 from synapsed.api.caching import document
 from synapsed.api.context import CONTEXT, rights_of
 from synapsed.api.describe import Answer, describe
 from synapsed.api.problems import refusing_as
 from synapsed.api.rights import Standing
-from synapsed.api.routes.a2a import CARD, answer
+from synapsed.api.routes.a2a import CARD, answer, answer_rest
 from synapsed.api.security import base_url, public
 from synapsed.errors import AmbiguousAddress, UnknownAgent
 from synapsed.interfaces import Control
@@ -34,6 +34,7 @@ def routes() -> list[web.RouteDef]:
         web.get("/.well-known/api-catalog", apis_catalog),
         web.post("/a2a", rpc),
         web.post("/a2a/", rpc),
+        web.route("*", "/a2a/rest/{path:.*}", rest),
     ]
 
 
@@ -44,19 +45,19 @@ async def card(request: web.Request) -> web.Response:
     agents = [] if rights_of(request).standing is Standing.NONE else _agents(request)
     context = request.app[CONTEXT]
     told = host_card(agents, base=base_url(request), version=context.version, pushes=context.sdk.pushes)
-    return document(request, encode_json(told), vary=VARY)
+    return document(request, request.app[CONTEXT].changes, encode_json(told), vary=VARY)
 
 
 @describe("The agents as an AI Catalog", Answer("a catalog", dict[str, Any], media=(AI_CATALOG_TYPE,), headers=_ETAG))
 async def agents_catalog(request: web.Request) -> web.Response:
     body = encode_json(ai_catalog(_agents(request), base=base_url(request)))
-    return document(request, body, AI_CATALOG_TYPE, vary=VARY)
+    return document(request, request.app[CONTEXT].changes, body, AI_CATALOG_TYPE, vary=VARY)
 
 
 @describe("The APIs of this host (RFC 9727)", Answer("a linkset", dict[str, Any], media=(LINKSET_TYPE,), headers=_ETAG))
 async def apis_catalog(request: web.Request) -> web.Response:
     body = encode_json(api_catalog(_agents(request), base=base_url(request)))
-    return document(request, body, LINKSET_TYPE, vary=VARY)
+    return document(request, request.app[CONTEXT].changes, body, LINKSET_TYPE, vary=VARY)
 
 
 @refusing_as(rpc_problem)
@@ -64,6 +65,18 @@ async def rpc(request: web.Request) -> web.StreamResponse:
     """A2A 1.0: `params.tenant` is the agent's address, and may be left out where there is only one."""
     control = request.app[CONTEXT].control
     return await answer(request, lambda body: _addressed(control, body))
+
+
+@refusing_as(rest_problem)
+async def rest(request: web.Request) -> web.StreamResponse:
+    """A2A 1.0 over HTTP+JSON, the agent's address before the path: `/a2a/rest/{tenant}/message:send`."""
+    control = request.app[CONTEXT].control
+    path = f"/{request.match_info['path']}"
+    tenant = path.split("/", 2)[1]
+    agents = control.agents()
+    if tenant.split(":")[0] in ("message", "tasks", "extendedAgentCard") and len(agents) == 1:
+        return await answer_rest(request, agents[0].id, path)
+    return await answer_rest(request, control.resolve(tenant), path)
 
 
 def _addressed(control: Control, body: Any) -> str:

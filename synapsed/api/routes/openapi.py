@@ -21,5 +21,6 @@ def routes() -> list[web.RouteDef]:
 @public
 @describe("This document", Answer("OpenAPI 3.1", dict[str, Any], headers={"ETag": "of the document"}))
 async def openapi(request: web.Request) -> web.Response:
-    version = request.app[CONTEXT].version
-    return cached(request, encode_json(document(request.app, version=version, server=base_url(request))))
+    context = request.app[CONTEXT]
+    told = document(request.app, version=context.version, server=base_url(request))
+    return cached(request, context.changes, encode_json(told))

@@ -1,0 +1,78 @@
+"""Our extensions of A2A (specification 4.6): what the card declares, what a request activates, what its metadata means.
+Pure, without the SDK. docs/a2a.md describes each; a breaking change gets a new URI.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from synapsed.a2a.errors import EXTENSION_SUPPORT_REQUIRED, A2aError, invalid_params
+
+__all__ = ["EXTENSIONS", "INTERRUPT", "PRIORITY", "SENDER", "Extension", "activated", "asked_for", "declared", "taken"]
+
+PRIORITY: Final = "urn:synapsed:a2a:priority:v1"
+INTERRUPT: Final = "urn:synapsed:a2a:interrupt:v1"
+SENDER: Final = "urn:synapsed:a2a:sender:v1"
+INTERRUPTS: Final = 5
+"""The priority that interrupts."""
+ASKED_MAX: Final = 32
+"""URIs of one request that are looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Extension:
+    uri: str
+    description: str
+    required: bool = False
+
+
+EXTENSIONS: Final = (
+    Extension(PRIORITY, "metadata[uri] = {priority: 1…5}: which message comes first; 4 before 1, 5 interrupts"),
+    Extension(INTERRUPT, "metadata[uri] = {interrupt: true}: stop the turn that runs and take this message first"),
+    Extension(SENDER, "metadata[uri] = {sender_id}: who says this; metadata.sender of the task has the verdict on it"),
+)
+
+
+def declared(extensions: Sequence[Extension] = EXTENSIONS) -> list[dict[str, Any]]:
+    """`capabilities.extensions` of a card."""
+    return [{"uri": each.uri, "description": each.description, "required": each.required} for each in extensions]
+
+
+def asked_for(headers: Iterable[str]) -> frozenset[str]:
+    """The URIs of `A2A-Extensions` headers, which separate them by commas (3.2.6)."""
+    uris = [uri.strip() for header in headers for uri in header.split(",")]
+    return frozenset([uri for uri in uris if uri][:ASKED_MAX])
+
+
+def activated(asked: frozenset[str], extensions: Sequence[Extension] = EXTENSIONS) -> list[str]:
+    """Those of ours that the client asked for; others are passed over (4.6.3). Raises A2aError (-32008) where it did
+    not ask for a required one."""
+    if missing := [each.uri for each in extensions if each.required and each.uri not in asked]:
+        raise A2aError(
+            EXTENSION_SUPPORT_REQUIRED,
+            f"this agent wants the extension {missing[0]}: send it in A2A-Extensions",
+            metadata={"extension": missing[0]},
+        )
+    return [each.uri for each in extensions if each.uri in asked]
+
+
+def taken(metadata: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+    """The priority that a request's metadata asks for, and the metadata as the daemon keeps it: `sender` in its place,
+    nothing of ours left. `synapsed.priority` is the short way. Raises A2aError (-32602)."""
+    rest = dict(metadata)
+    short, own, stop, sender = (rest.pop(key, None) for key in ("synapsed", PRIORITY, INTERRUPT, SENDER))
+    priority = 1
+    for name, value in (("synapsed", short), (PRIORITY, own)):
+        if isinstance(value, dict) and "priority" in value:
+            priority = _priority(f"metadata.{name}.priority", value["priority"])
+    if isinstance(stop, dict) and stop.get("interrupt", True) is True:
+        priority = INTERRUPTS
+    if isinstance(sender, dict):
+        rest["sender"] = sender
+    return priority, rest
+
+
+def _priority(field: str, value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= INTERRUPTS:
+        raise invalid_params(field, f"must be an integer from 1 to {INTERRUPTS}")
+    return value
