@@ -36,6 +36,8 @@ def agent_card(view: AgentView, *, base: str, version: str, pushes: bool = False
         ],
         **_legacy(rpc_url),
         "capabilities": capabilities(pushes=pushes),
+        "securityRequirements": [{"schemes": {}}, {"schemes": {"token": {"list": []}}}],
+        "security": [{}, {"token": []}],
         "securitySchemes": {"token": {**_TOKEN, "type": "http", "scheme": "bearer"}},
         "defaultInputModes": INPUT,
         "defaultOutputModes": [TEXT],

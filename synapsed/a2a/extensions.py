@@ -8,11 +8,24 @@ from typing import Any, Final
 
 from synapsed.a2a.errors import EXTENSION_SUPPORT_REQUIRED, A2aError, invalid_params
 
-__all__ = ["EXTENSIONS", "INTERRUPT", "PRIORITY", "SENDER", "Extension", "activated", "asked_for", "declared", "taken"]
+__all__ = [
+    "EXTENSIONS",
+    "INTERRUPT",
+    "PRIORITY",
+    "REPLY",
+    "SENDER",
+    "Extension",
+    "activated",
+    "asked_for",
+    "declared",
+    "taken",
+]
 
 PRIORITY: Final = "urn:synapsed:a2a:priority:v1"
 INTERRUPT: Final = "urn:synapsed:a2a:interrupt:v1"
 SENDER: Final = "urn:synapsed:a2a:sender:v1"
+REPLY: Final = "urn:synapsed:a2a:reply:v1"
+_REPLY_KEYS: Final = ("in_reply_to", "response_expected", "sender_task_id")
 INTERRUPTS: Final = 5
 """The priority that interrupts."""
 ASKED_MAX: Final = 32
@@ -30,6 +43,11 @@ EXTENSIONS: Final = (
     Extension(PRIORITY, "metadata[uri] = {priority: 1…5}: which message comes first; 4 before 1, 5 interrupts"),
     Extension(INTERRUPT, "metadata[uri] = {interrupt: true}: stop the turn that runs and take this message first"),
     Extension(SENDER, "metadata[uri] = {sender_id}: who says this; metadata.sender of the task has the verdict on it"),
+    Extension(
+        REPLY,
+        "metadata[uri] = {response_expected, sender_task_id}: the answer completes that task of the sender's own; "
+        "{in_reply_to}: this is such an answer",
+    ),
 )
 
 
@@ -57,10 +75,11 @@ def activated(asked: frozenset[str], extensions: Sequence[Extension] = EXTENSION
 
 
 def taken(metadata: dict[str, Any]) -> tuple[int, dict[str, Any]]:
-    """The priority that a request's metadata asks for, and the metadata as the daemon keeps it: `sender` in its place,
-    nothing of ours left. `synapsed.priority` is the short way. Raises A2aError (-32602)."""
+    """The priority that a request's metadata asks for, and the metadata as the daemon keeps it: sender and reply in
+    their places, nothing else of ours left. `synapsed.priority` is the short way. Raises A2aError (-32602)."""
     rest = dict(metadata)
-    short, own, stop, sender = (rest.pop(key, None) for key in ("synapsed", PRIORITY, INTERRUPT, SENDER))
+    short, own, stop = (rest.pop(key, None) for key in ("synapsed", PRIORITY, INTERRUPT))
+    sender, reply = rest.pop(SENDER, None), rest.pop(REPLY, None)
     priority = 1
     for name, value in (("synapsed", short), (PRIORITY, own)):
         if isinstance(value, dict) and "priority" in value:
@@ -69,6 +88,8 @@ def taken(metadata: dict[str, Any]) -> tuple[int, dict[str, Any]]:
         priority = INTERRUPTS
     if isinstance(sender, dict):
         rest["sender"] = sender
+    if isinstance(reply, dict):
+        rest |= {key: reply[key] for key in _REPLY_KEYS if key in reply}
     return priority, rest
 
 

@@ -8,6 +8,7 @@ from synapsed.a2a.extensions import (
     EXTENSIONS,
     INTERRUPT,
     PRIORITY,
+    REPLY,
     SENDER,
     Extension,
     activated,
@@ -52,7 +53,8 @@ def test_a_required_one_must_be_asked_for():
         ({INTERRUPT: {}}, 5, {}),
         ({INTERRUPT: {"interrupt": False}, PRIORITY: {"priority": 2}}, 2, {}),
         ({SENDER: {"sender_id": "ann"}, "b": []}, 1, {"sender": {"sender_id": "ann"}, "b": []}),
-        ({"synapsed": 5, PRIORITY: 5, INTERRUPT: 5, SENDER: 5}, 1, {}),
+        ({REPLY: {"in_reply_to": "t", "other": 1}}, 1, {"in_reply_to": "t"}),
+        ({"synapsed": 5, PRIORITY: 5, INTERRUPT: 5, SENDER: 5, REPLY: 5}, 1, {}),
     ],
 )
 def test_metadata(metadata, priority, kept):
@@ -86,7 +88,7 @@ async def test_active_ones_are_told_and_do_what_they_say(api: Api, path):
 
 async def test_the_card_declares_them(api: Api):
     _, card = await api.json(api.agent, "GET", "/.well-known/agent-card.json")
-    assert [each["uri"] for each in card["capabilities"]["extensions"]] == [PRIORITY, INTERRUPT, SENDER]
+    assert [each["uri"] for each in card["capabilities"]["extensions"]] == [PRIORITY, INTERRUPT, SENDER, REPLY]
 
 
 # --- what else a request may say -------------------------------------------------------------------------------------

@@ -9,10 +9,12 @@ from tests.support.daemon import ANY_PORTS, Daemon
 __all__ = ["kit_agent"]
 
 HERE = Path(__file__).parent
+CONFIG = f'{ANY_PORTS}\n[a2a.push]\nallow = ["loopback"]\n'
+"""The kit's receiver of notifications is on this machine."""
 
 
 @contextmanager
-def kit_agent(home: Path, *, config: str = ANY_PORTS) -> Iterator[tuple[Daemon, str]]:
+def kit_agent(home: Path, *, config: str = CONFIG) -> Iterator[tuple[Daemon, str]]:
     """The daemon and the agent's endpoint, once it is ready."""
     daemon = Daemon(home, config=config)
     profiles = daemon.config_file.parent / "profiles"
