@@ -15,7 +15,7 @@ CARD_PATH = "/.well-known/agent-card.json"
 TEXT = "text/plain"
 INPUT = [TEXT, "application/json", "application/octet-stream"]
 """Text is typed, data as JSON, a file given to the program by its path."""
-_TOKEN = {"httpAuthSecurityScheme": {"scheme": "Bearer", "description": "on loopback for the extended card only"}}
+_TOKEN = {"httpAuthSecurityScheme": {"scheme": "Bearer", "description": "not needed on the same machine"}}
 """In the form of 1.0; that of 0.3 goes beside it."""
 
 

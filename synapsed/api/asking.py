@@ -79,9 +79,9 @@ class HttpCaller:
         return asked_for(self.request.headers.getall(EXTENSIONS_HEADER, ()))
 
     def extended_card(self) -> dict[str, Any]:
-        """For whom a token vouches, or the Unix socket."""
-        if hdrs.AUTHORIZATION not in self.request.headers and not on_unix(self.request):
-            raise Unauthorized("the extended card is for those who authenticate: send 'Authorization: Bearer <token>'")
+        """For callers of whom it is known who they are: by a token, or on this machine by the connection's process."""
+        if not self.rights.person and self.rights.agent_id is None:
+            raise Unauthorized("it is not known who asks for the extended card: send 'Authorization: Bearer <token>'")
         control = self.context.control
         view = control.view(self.agent_id)
         profile = next((row for row in control.profiles() if row["name"] == view.type), {})

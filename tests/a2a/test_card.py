@@ -9,6 +9,8 @@ from a2a.compat.v0_3 import types as v03
 
 from synapsed.a2a.card import agent_card
 from synapsed.api.caching import KEPT, Changes
+from synapsed.api.peers import PeerLookup
+from synapsed.api.rights import Peer
 from synapsed.api.security import Security
 from tests.api.serving import TOKEN, Api, serving
 from tests.fakes.clock import FakeClock
@@ -104,8 +106,7 @@ async def extended(api: Api, client=None, path: str = "/a2a/rest/extendedAgentCa
 
 
 async def test_the_extended_card_is_for_those_who_authenticate(api: Api):
-    status, body = await extended(api)
-    assert (status, body["error"]["status"]) == (401, "UNAUTHENTICATED")
+    assert (await extended(api))[1]["extensions"]["synapse"]["rights"] == "person"  # whose process this is, is known
     api.control.tokens["codex-token"] = "synapse-codex-8120"
     api.control.skills = [{"id": "tea", "name": "Tea", "description": "Makes tea", "tags": ["tea"], "examples": []}]
     api.control.add("dummy", "dummy", 8190)
@@ -119,6 +120,18 @@ async def test_the_extended_card_is_for_those_who_authenticate(api: Api):
         assert parse_agent_card(card).capabilities.extended_agent_card
     public = await api.json(api.agent, "GET", WELL_KNOWN[0])
     assert "cwd" not in json.dumps(public[1])
+
+
+async def test_the_extended_card_is_not_for_who_may_be_anybody(control, tmp_path):
+    class NobodyFound(PeerLookup):
+        async def tcp(self, *args, **options) -> Peer:
+            return Peer(transport="tcp", can_look_up=False)
+
+    security = Security(control=control, token=TOKEN, peers=NobodyFound(control.process_of))
+    async with serving(control, tmp_path, security=security) as api:
+        status, body = await extended(api)
+        assert (status, body["error"]["status"]) == (401, "UNAUTHENTICATED")
+        assert (await extended(api, Authorization=f"Bearer {TOKEN}"))[0] == 200
 
 
 async def test_the_extended_cards_urls_follow_the_address_used(api: Api):

@@ -27,7 +27,6 @@ CONTRADICTIONS = {
     "test_agent_card_validates_against_schema": "5.7: unrecognized fields are to be ignored; the card has the seeds' "
     "`extensions` and the fields of 0.3 (A.2.2) besides those of 1.0",
     "test_returns_message_with_text_part": "3.1.1: an agent may return a Message, or a Task; these return tasks",
-    "CARD-EXT-00": "3.1.11, 13.3: the extended card must require authentication; the kit asks for it with none",
     "test_error_uses_aip193_format": "11.1, 11.6: application/a2a+json is what answers should have, errors too",
     "test_error_content_type": "11.1, 11.6: application/a2a+json is what answers should have, errors too",
 }
