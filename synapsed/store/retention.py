@@ -15,10 +15,10 @@ from synapsed.model.task import TERMINAL_STATES
 
 __all__ = ["Cut", "Pruned", "find_cut", "prune", "removed_ids", "shrink"]
 
-STEP_ROWS = 500
+STEP_ROWS = 200
 """Rows at most that one step removes."""
 
-STEP_S = 0.005
+STEP_S = 0.002
 """Seconds after which a step begins no further row: long rows cost more than many short ones."""
 
 SPARE_PAGES = 1024

@@ -20,14 +20,14 @@ EVERY_S = 600.0
 """Pause between two looks."""
 
 STEP_PAUSE_S = 0.02
-"""Pause between two steps: four times what a step takes, so that the writer is the others' most of the time."""
+"""Pause between two steps: ten times what a step takes, so that the writer is the others' most of the time."""
 
 LEAST_AGE_S = 3600.0
 """A task that ended within this time stays, however many there are: its client may be about to ask for it."""
 
 DAY_S = 86_400.0
 
-VACUUM_PAGES = 64
+VACUUM_PAGES = 32
 """Pages given back in one step."""
 
 log = structlog.stdlib.get_logger("synapsed.retention")
