@@ -4,7 +4,7 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from synapsectl.client import agent_path, task_path
+from synapsectl.client import Client, agent_path, task_path
 from synapsectl.context import Context
 from synapsectl.errors import DONE, TIMED_OUT, ApiError, NoDaemon, TimedOut
 from synapsectl.following import Follower
@@ -12,7 +12,7 @@ from synapsectl.outcomes import outcome
 from synapsectl.output import short_id
 from synapsectl.waiting import RECONNECT, RETRY, Waiter, answer_of
 
-__all__ = ["Sending", "Wanted"]
+__all__ = ["Sending", "Sent", "Wanted", "ask"]
 
 HEADINGS = ("AGENT", "TASK", "STATUS", "ANSWER")
 
@@ -32,12 +32,54 @@ class Wanted:
 
 
 @dataclass(slots=True)
-class _Sent:
+class Sent:
     """`task` is what the agent was given, `awaited` the task to wait for: it, or the sender's own."""
 
     agent: str
     task: dict[str, Any]
     awaited: dict[str, Any]
+
+
+def ask(
+    client: Client,
+    agent: str,
+    body: dict[str, Any],
+    *,
+    sender: str | None,
+    response: bool,
+    wait: bool,
+    limit: float | None = None,
+) -> Sent:
+    """Send `body` to `agent`. Where `sender` is an agent here and wants a response, a task of its own is made first,
+    which the reply completes within `limit` seconds, counted only where nobody waits. Raises ApiError."""
+    own = _make_own(client, sender, body, wait=wait, limit=limit) if response and sender else None
+    if own is not None:
+        body = body | {"metadata": body["metadata"] | {"sender_task_id": own["id"], "response_expected": True}}
+    elif wait and sender:
+        body = body | {"wait": True}
+    try:
+        task = client.post(agent_path(agent, "tasks/send"), body)["task"]
+    except ApiError:
+        if own is not None:
+            client.post(task_path(own["id"], "cancel"))
+        raise
+    return Sent(agent, task, own or task)
+
+
+def _make_own(
+    client: Client, sender: str, body: dict[str, Any], *, wait: bool, limit: float | None
+) -> dict[str, Any] | None:
+    """The sender's own task; None where the sender is no agent here."""
+    given = {"message": body["message"], "wait": wait}
+    if limit is not None and not wait:
+        given["limit"] = limit
+    try:
+        task: dict[str, Any] = client.post(agent_path(sender, "tasks/create"), given)["task"]
+    except ApiError as error:
+        if error.code != "UNKNOWN_AGENT":
+            raise
+        return None
+    return task
 
 
 class Sending:
@@ -72,41 +114,25 @@ class Sending:
 
     # --- sending ---
 
-    def _send(self, agent: str, body: dict[str, Any]) -> _Sent:
-        own = self._make_own(body) if self._wanted.response and self._wanted.sender else None
-        if own is not None:
-            asked = {"sender_task_id": own["id"], "response_expected": True}
-            body = body | {"metadata": body["metadata"] | asked}
-        elif self._wanted.wait and self._wanted.sender:
-            body = body | {"wait": True}
-        try:
-            task = self._client.post(agent_path(agent, "tasks/send"), body)["task"]
-        except ApiError:
-            if own is not None:
-                self._client.post(task_path(own["id"], "cancel"))
-            raise
-        if own is not None and not self._wanted.wait:
-            mark = f"[A2A:reply:{short_id(own['id'])}:"
+    def _send(self, agent: str, body: dict[str, Any]) -> Sent:
+        wanted = self._wanted
+        sent = ask(
+            self._client,
+            agent,
+            body,
+            sender=wanted.sender,
+            response=wanted.response,
+            wait=wanted.wait,
+            limit=wanted.timeout,
+        )
+        if sent.awaited is not sent.task and not wanted.wait:
+            mark = f"[A2A:reply:{short_id(sent.awaited['id'])}:"
             self._out.note(f"{agent} was asked; the reply will come as a message that begins with {mark}")
-        return _Sent(agent, task, own or task)
-
-    def _make_own(self, body: dict[str, Any]) -> dict[str, Any] | None:
-        """The sender's own task, which the reply completes; None where the sender is no agent here."""
-        given = {"message": body["message"], "wait": self._wanted.wait}
-        if self._wanted.timeout is not None and not self._wanted.wait:
-            given["limit"] = self._wanted.timeout
-        try:
-            path = agent_path(self._wanted.sender or "", "tasks/create")
-            task: dict[str, Any] = self._client.post(path, given)["task"]
-        except ApiError as error:
-            if error.code != "UNKNOWN_AGENT":
-                raise
-            return None
-        return task
+        return sent
 
     # --- what comes back ---
 
-    def _settle(self, sent: _Sent, *, alone: bool) -> tuple[int, dict[str, Any]]:
+    def _settle(self, sent: Sent, *, alone: bool) -> tuple[int, dict[str, Any]]:
         """The exit code of one task, and the task as it is then; of one alone, and where text is followed, it is
         printed."""
         if not self._wanted.wait:

@@ -273,6 +273,8 @@ class AgentConfig(_Section):
     usage_limit: UsageLimitPolicy = UsageLimitPolicy()
     limits: Limits = Limits()
     park: ParkPolicy = ParkPolicy()
+    mcp: bool = True
+    """Tell its program of `synapsectl mcp`, where the profile knows how."""
 
 
 class TeamConfig(_Section):

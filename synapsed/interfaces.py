@@ -639,6 +639,14 @@ class Control(Protocol):
         """The agent whose program is `pid` or an ancestor of it, by pid and start time; None for none of them."""
         ...
 
+    def granted(self, agent_id: str) -> frozenset[str]:
+        """What the agent's profile grants it beyond an agent's rights; nothing for one that is gone."""
+        ...
+
+    async def report(self, agent_id: str, kind: str, message: str) -> None:
+        """Put into the log what an agent says of itself."""
+        ...
+
     def token_owner(self, token: str) -> str | None:
         """The agent that was given this SYNAPSE_AGENT_TOKEN."""
         ...

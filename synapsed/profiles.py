@@ -32,12 +32,14 @@ __all__ = [
     "LimitPattern",
     "Line",
     "Listing",
+    "McpInjection",
     "Parsers",
     "Profile",
     "ProfileLibrary",
     "Prompts",
     "Ready",
     "Resume",
+    "Right",
     "Signs",
     "Stream",
     "Transcript",
@@ -79,6 +81,10 @@ def _names_path(wording: str) -> str:
 
 FileWording = Annotated[str, AfterValidator(_names_path)]
 """Words about a file: `{path}` and `{bytes}` are replaced."""
+
+
+type Right = Literal["answer_prompts", "read_screens", "stop_agents"]
+"""Answer what other agents ask a person; read others' screens and events; stop, kill, restart and interrupt others."""
 
 
 class _Section(BaseModel):
@@ -439,6 +445,16 @@ class Skill(_Section):
     examples: list[str] = []
 
 
+class McpInjection(_Section):
+    """How the program is told of `synapsectl mcp` at a launch. In all values `{python}` is the interpreter,
+    `{packages}` where its packages are, `{control_socket}` the daemon's, besides what `Channel` knows; a file that a
+    channel writes too becomes one with both contents."""
+
+    args: list[str] = []
+    env: dict[str, str] = {}
+    files: dict[str, dict[str, Any]] = {}
+
+
 class Profile(_Section):
     """What is known of one program. `source` is where it was read."""
 
@@ -472,9 +488,11 @@ class Profile(_Section):
     prompts: Prompts = Prompts()
     resume: Resume = Resume()
     channels: dict[str, Channel] = {}
+    mcp: McpInjection = McpInjection()
     instructions: dict[str, Any] = {}
     parsers: Parsers = Parsers()
-    rights: list[str] = []
+    rights: list[Right] = []
+    """What its agents may do beyond an agent's rights, to others and never to themselves."""
     skills: list[Skill] = []
     source: str = ""
 

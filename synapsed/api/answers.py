@@ -19,11 +19,13 @@ __all__ = [
     "Interrupted",
     "MessageSent",
     "ProfileAnswer",
+    "Reported",
     "SeedStatus",
     "ShuttingDown",
     "StatusDetail",
     "TaskAnswer",
     "Team",
+    "WhoAnswer",
 ]
 
 
@@ -53,6 +55,18 @@ class ErrorAnswer(_Answer):
 class Health(_Answer):
     status: Literal["ok"]
     version: str
+
+
+class Reported(_Answer):
+    status: Literal["reported"]
+
+
+class WhoAnswer(_Answer):
+    """`agent`: the id of the agent whose process asks, null for a person; `rights`: what its profile grants it."""
+
+    standing: Literal["person", "agent"]
+    agent: str | None
+    rights: list[str]
 
 
 class TaskAnswer(_Answer):

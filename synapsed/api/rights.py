@@ -64,6 +64,8 @@ class Rights:
     agent_id: str | None = None
     remote: bool = False
     """It came from another machine."""
+    granted: frozenset[str] = frozenset()
+    """What the agent's profile grants it beyond an agent's rights (`profiles.Right`)."""
 
     @property
     def person(self) -> bool:
@@ -74,9 +76,15 @@ class Rights:
         if not self.person:
             raise Forbidden(f"an agent may not {act}: ask a person", rights=self.standing.value)
 
+    def require(self, right: str, act: str, *, of: str) -> None:
+        """Raise Forbidden unless a person asks, or an agent that was granted `right` and is not `of` itself."""
+        if right not in self.granted or self.agent_id in (None, of):
+            self.require_person(act)
+
     def may_see_agent(self, agent_id: str) -> bool:
         """Whether this caller may read the screen and the events of the agent."""
-        return self.person or (self.agent_id is not None and self.agent_id == agent_id)
+        own = self.agent_id is not None and self.agent_id == agent_id
+        return self.person or own or (self.agent_id is not None and "read_screens" in self.granted)
 
     def require_sight_of(self, agent_id: str, what: str) -> None:
         if not self.may_see_agent(agent_id):

@@ -14,6 +14,7 @@ __all__ = [
     "InputBody",
     "MessageBody",
     "ReplyBody",
+    "ReportBody",
     "SendBody",
     "ShutdownBody",
     "StartBody",
@@ -142,6 +143,13 @@ class ArtifactBody(_Body):
             parts=self.parts,
             metadata=self.metadata,
         )
+
+
+class ReportBody(_Body):
+    """`events`."""
+
+    kind: Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_.-]{0,63}$")]
+    message: Annotated[str, StringConstraints(min_length=1, max_length=4000)]
 
 
 class InputBody(_Body):

@@ -4,6 +4,7 @@ import hmac
 import os
 import socket
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -160,6 +161,8 @@ async def gate(request: web.Request, handler: Handler) -> web.StreamResponse:
         raise Unauthorized("connections from other machines need a token")
     if request.path.startswith("/control/") and not (on_unix(request) or security.has_control_token(request)):
         raise Forbidden("control answers on the Unix socket, or with the control token")
+    if rights.agent_id is not None:
+        rights = replace(rights, granted=request.app[CONTEXT].control.granted(rights.agent_id))
     request[RIGHTS] = rights
     return await handler(request)
 

@@ -64,7 +64,7 @@ async def send(request: web.Request, control: Control, agent_id: str, wanted: Se
     if wanted.command:
         rights.require_person("give a program its own commands")
     if wanted.task_id is not None:
-        rights.require_person("answer prompts")
+        rights.require("answer_prompts", "answer prompts", of=agent_id)
     # A client that leaves in the middle must not leave a message half accepted.
     return await to_the_end(control.send(agent_id, signed(wanted, rights, control)))
 

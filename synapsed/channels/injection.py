@@ -10,14 +10,14 @@ import shlex
 import shutil
 import socket
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
 from synapsed.errors import ConfigError
-from synapsed.profiles import Channel, Profile
+from synapsed.profiles import Channel, McpInjection, Profile
 
 __all__ = [
     "HOOK_CLIENT",
@@ -31,9 +31,11 @@ __all__ = [
 ]
 
 HOOK_CLIENT = Path(__file__).parent.parent / "hookclient.py"
+PACKAGES = Path(__file__).parent.parent.parent
+"""Where `synapsed` and `synapsectl` are."""
 _CONTEXT_FILE = "context.json"
 _PLACEHOLDER = re.compile(
-    r"\{(?:(hook|hook_json|decide|decide_json|file):([\w.-]+)|(port|agent_dir|inbox|conversation))\}"
+    r"\{(?:(hook|hook_json|decide|decide_json|file):([\w.-]+)|(port|agent_dir|inbox|conversation|python|packages|control_socket))\}"
 )
 
 
@@ -67,6 +69,11 @@ class LaunchContext:
     def decide_socket(self) -> Path:
         """`Paths.decide_socket`, which is beside `hooks_socket`."""
         return self.hooks_socket.with_name("decide.sock")
+
+    @property
+    def control_socket(self) -> Path:
+        """`Paths.control_socket`, which is beside `hooks_socket`."""
+        return self.hooks_socket.with_name("control.sock")
 
     @property
     def launch_dir(self) -> Path:
@@ -124,31 +131,44 @@ def without_nesting(environ: Mapping[str, str], patterns: Iterable[str]) -> dict
     return {name: value for name, value in environ.items() if not any(fnmatchcase(name, p) for p in patterns)}
 
 
-def plan(profile: Profile, context: LaunchContext, *, resume: bool, args: Iterable[str] = ()) -> LaunchPlan:
+def plan(
+    profile: Profile,
+    context: LaunchContext,
+    *,
+    resume: bool,
+    args: Iterable[str] = (),
+    mcp: bool = True,
+    taken: Collection[str] = (),
+) -> LaunchPlan:
     """The command line is: command, arguments that resume (or begin) a conversation, the inbox's, the profile's, the
-    channels' in order of rank, and `args`, the person's own.
+    channels' in order of rank, those for the MCP server (with `mcp`), and `args`, the person's own. A variable that is
+    `taken` in the person's environment is not set for the MCP server: it may name a configuration of the person's.
 
     `resume` goes on with `context.conversation` where the profile knows how. ConfigError names the profile's file
     where a placeholder leads nowhere.
     """
     command, *fixed = profile.argv(context.python)
     channels = sorted(profile.channels.values(), key=lambda channel: channel.rank)
-    names = {name: context.launch_dir / name for channel in channels for name in channel.files}
+    injections: list[Channel | McpInjection] = [*channels, *([profile.mcp] if mcp else [])]
+    names = {name: context.launch_dir / name for injection in injections for name in injection.files}
     expand = _expander(profile, context, names)
     conversation = profile.resume.args if resume else profile.resume.fresh_args
     inbox = profile.delivery.inbox_args
-    injected = [text for channel in channels for text in channel.args]
+    injected = [text for injection in injections for text in injection.args]
     env = dict(profile.env)
-    files: dict[Path, bytes] = {}
-    for channel in channels:
-        env |= {name: expand(value) for name, value in channel.env.items()}
-        for name, content in channel.files.items():
-            files[names[name]] = json.dumps(_expanded(content, expand), ensure_ascii=False, indent=1).encode()
+    files: dict[str, dict[str, Any]] = {}
+    for injection in injections:
+        given = taken if injection is profile.mcp else ()
+        env |= {name: expand(value) for name, value in injection.env.items() if name not in given}
+        for name, content in injection.files.items():
+            files[name] = files.get(name, {}) | _expanded(content, expand)
     return LaunchPlan(
         argv=(command, *map(expand, conversation), *map(expand, inbox), *fixed, *map(expand, injected), *args),
         env=env,
         unset_env=tuple(profile.unset_env),
-        files=files,
+        files={
+            names[name]: json.dumps(content, ensure_ascii=False, indent=1).encode() for name, content in files.items()
+        },
     )
 
 
@@ -185,6 +205,9 @@ def _expander(profile: Profile, context: LaunchContext, files: Mapping[str, Path
         "agent_dir": context.agent_dir,
         "inbox": context.inbox,
         "conversation": context.conversation,
+        "python": context.python,
+        "packages": PACKAGES,
+        "control_socket": context.control_socket,
     }
 
     def replacement(match: re.Match[str]) -> str:

@@ -15,6 +15,7 @@ __all__ = [
     "ActivityChanged",
     "AgentAlert",
     "AgentRemoved",
+    "AgentReported",
     "Event",
     "EventData",
     "InputProvided",
@@ -101,6 +102,14 @@ class AgentAlert(_Event):
     details: dict[str, Any] = {}
 
 
+class AgentReported(_Event):
+    """What an agent wants the person who watches to know."""
+
+    type: Literal["agentReported"] = "agentReported"
+    kind: str
+    message: str
+
+
 EventData = Annotated[
     TaskStatusChanged
     | TaskArtifactAdded
@@ -109,7 +118,8 @@ EventData = Annotated[
     | ProcessChanged
     | ActivityChanged
     | AgentRemoved
-    | AgentAlert,
+    | AgentAlert
+    | AgentReported,
     Field(discriminator="type"),
 ]
 _ADAPTER: TypeAdapter[EventData] = TypeAdapter(EventData)

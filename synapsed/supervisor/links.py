@@ -22,6 +22,8 @@ class LaunchPlan:
     conversation: str | None = None
     resumed: bool = False
     limits: Limits = field(default_factory=Limits)
+    mcp: bool = True
+    """Whether the program is told of the MCP server."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,7 +40,7 @@ from synapsed.interfaces import (
     TaskFilter,
 )
 from synapsed.model.agent import AgentDetail, AgentView, Testimony, resolve
-from synapsed.model.events import AgentRemoved
+from synapsed.model.events import AgentRemoved, AgentReported
 from synapsed.model.external import alias_of
 from synapsed.model.records import AgentRecord, ReplyRecord, TurnRecord
 from synapsed.model.task import Artifact, Task
@@ -332,6 +332,14 @@ class Manager:
             return owner_of(pid, roots, self._tokens)
         return await asyncio.to_thread(owner_of, pid, roots) if roots else None
 
+    def granted(self, agent_id: str) -> frozenset[str]:
+        agent = self._agents.get(agent_id)
+        return frozenset() if agent is None else frozenset(agent.profile.rights)
+
+    async def report(self, agent_id: str, kind: str, message: str) -> None:
+        agent = self._agent(agent_id)
+        await self._store.commit(events=[NewEvent(agent.id, AgentReported(kind=kind, message=message))])
+
     def token_owner(self, token: str) -> str | None:
         given = token.encode()
         return next(
@@ -533,7 +541,7 @@ class Manager:
         command = config.command or profile.argv(sys.executable)[0]
         program = environment.find_program(command, cwd=record.cwd, env=env, profile=profile.name)
         plan = environment.launch_plan(record, profile, program=program, env=env)
-        return replace(plan, limits=config.limits)
+        return replace(plan, limits=config.limits, mcp=config.mcp)
 
     def _view_of(self, agent_id: str) -> AgentView | None:
         return self.view(agent_id) if agent_id in self._agents else None

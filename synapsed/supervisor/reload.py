@@ -18,10 +18,10 @@ from synapsed.profiles import Profile
 
 __all__ = ["LAUNCH_CONFIG", "LAUNCH_PROFILE", "differences", "in_layers"]
 
-LAUNCH_CONFIG = frozenset({"command", "cwd", "args", "env", "env_file", "limits"})
+LAUNCH_CONFIG = frozenset({"command", "cwd", "args", "env", "env_file", "limits", "mcp"})
 """Keys of an agent's configuration that its program was launched with."""
 
-LAUNCH_PROFILE = frozenset({"command", "args", "env", "unset_env", "transport", "channels", "instructions"})
+LAUNCH_PROFILE = frozenset({"command", "args", "env", "unset_env", "transport", "channels", "mcp", "instructions"})
 """Keys of a profile that its programs were launched with."""
 
 UNSEEN = frozenset({"name", "source", "description", "verified", "ports"})

@@ -116,6 +116,7 @@ class FakeControl:
         """Of the profile `dummy`."""
         self.prompts: dict[str, Prompt] = {}
         self.attachments: list[FakeAttachment] = []
+        self.rights: dict[str, frozenset[str]] = {}
         self.raises: SynapsedError | Exception | None = None
         """Raised by `agents` while it is set."""
         self.queue_max = 100
@@ -402,6 +403,12 @@ class FakeControl:
 
     async def process_of(self, pid: int) -> str | None:
         return self.processes.get(pid)
+
+    def granted(self, agent_id: str) -> frozenset[str]:
+        return self.rights.get(agent_id, frozenset())
+
+    async def report(self, agent_id: str, kind: str, message: str) -> None:
+        self.calls.append(("report", agent_id, kind, message))
 
     def token_owner(self, token: str) -> str | None:
         return self.tokens.get(token)

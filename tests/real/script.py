@@ -22,7 +22,7 @@ Tools
                               follows. Repeated, they are called one after another, one a request
     ``[[tool:shell-ask:CMD]]``  the same, asking to run it outside the program's sandbox where it has one, which makes
                               codex ask the person; the others ask before any such command
-    ``[[tool:NAME:{JSON}]]``  calls the tool NAME with these arguments
+    ``[[tool:NAME:{JSON}]]``  calls the tool NAME, of the program or of synapsed's MCP server, with these arguments
     ``[[before:<text>]]``     text said together with the first tool call (an earlier message of the same turn)
 
 Failures

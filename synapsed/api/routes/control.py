@@ -117,7 +117,7 @@ async def start(request: web.Request) -> web.Response:
 
 @describe("Stop an agent", AGENT, body=StopBody, errors=(NotReady,))
 async def stop(request: web.Request) -> web.Response:
-    rights_of(request).require_person("stop agents")
+    rights_of(request).require("stop_agents", "stop agents", of=agent_id_of(request))
     body = await read_model(request, StopBody)
     control = request.app[CONTEXT].control
     return model_response(_VIEW, await to_the_end(control.stop(agent_id_of(request), remove=body.remove)))
@@ -125,7 +125,7 @@ async def stop(request: web.Request) -> web.Response:
 
 @describe("Restart an agent", AGENT, body=RestartBody, errors=LAUNCHING)
 async def restart(request: web.Request) -> web.Response:
-    rights_of(request).require_person("restart agents")
+    rights_of(request).require("stop_agents", "restart agents", of=agent_id_of(request))
     body = await read_model(request, RestartBody)
     control = request.app[CONTEXT].control
     return model_response(_VIEW, await to_the_end(control.restart(agent_id_of(request), when_idle=body.when_idle)))
@@ -147,13 +147,13 @@ async def park(request: web.Request) -> web.Response:
 
 @describe("Kill the agent's program; its restart policy applies", AGENT, errors=(NotReady,))
 async def kill(request: web.Request) -> web.Response:
-    rights_of(request).require_person("kill agents")
+    rights_of(request).require("stop_agents", "kill agents", of=agent_id_of(request))
     return model_response(_VIEW, await to_the_end(request.app[CONTEXT].control.kill(agent_id_of(request))))
 
 
 @describe("Interrupt the turn that runs", Answer("whether there was one", Interrupted), errors=(NotReady,))
 async def interrupt(request: web.Request) -> web.Response:
-    rights_of(request).require_person("interrupt agents")
+    rights_of(request).require("stop_agents", "interrupt agents", of=agent_id_of(request))
     done = await to_the_end(request.app[CONTEXT].control.interrupt(agent_id_of(request)))
     return json_response({"interrupted": done})
 
@@ -166,7 +166,7 @@ async def interrupt(request: web.Request) -> web.Response:
 )
 async def answer_agent(request: web.Request) -> web.Response:
     """A prompt outside any task."""
-    rights_of(request).require_person("answer prompts")
+    rights_of(request).require("answer_prompts", "answer prompts", of=agent_id_of(request))
     body = await read_model(request, InputBody)
     control = request.app[CONTEXT].control
     await to_the_end(control.answer_agent(agent_id_of(request), body.input, body.prompt_id))

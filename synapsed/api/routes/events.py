@@ -9,10 +9,12 @@ from collections.abc import AsyncGenerator
 
 from aiohttp import hdrs, web
 
-from synapsed.api.body import encode_json
-from synapsed.api.context import CONTEXT, agent_id_of, rights_of
-from synapsed.api.describe import Streamed, describe
+from synapsed.api.answers import Reported
+from synapsed.api.body import encode_json, json_response, read_model
+from synapsed.api.context import CONTEXT, agent_id_of, rights_of, to_the_end
+from synapsed.api.describe import Answer, Streamed, describe
 from synapsed.api.query import CURSOR, Choice
+from synapsed.api.schemas import ReportBody
 from synapsed.api.sse import cursor_of, frame, serve
 from synapsed.api.websocket import is_upgrade, push
 from synapsed.errors import InvalidRequest, QueueFull
@@ -26,7 +28,7 @@ EVENTS = Streamed("typed events, from now on or after the cursor", websocket=Tru
 
 
 def routes(prefix: str) -> list[web.RouteDef]:
-    return [web.get(f"{prefix}/events", agent_events)]
+    return [web.get(f"{prefix}/events", agent_events), web.post(f"{prefix}/events", report)]
 
 
 def global_routes() -> list[web.RouteDef]:
@@ -44,6 +46,17 @@ async def agent_events(request: web.Request) -> web.StreamResponse:
     agent_id = agent_id_of(request)
     rights_of(request).require_sight_of(agent_id, "other agents' events")
     return await _events(request, agent_id)
+
+
+@describe("Report an event of the agent's own", Answer("it is in the log", Reported), body=ReportBody)
+async def report(request: web.Request) -> web.Response:
+    agent_id = agent_id_of(request)
+    rights = rights_of(request)
+    if rights.agent_id != agent_id:
+        rights.require_person("report events of another agent")
+    body = await read_model(request, ReportBody)
+    await to_the_end(request.app[CONTEXT].control.report(agent_id, body.kind, body.message))
+    return json_response({"status": "reported"})
 
 
 async def _events(request: web.Request, agent_id: str | None) -> web.StreamResponse:

@@ -1,12 +1,12 @@
-"""`/healthz` and `/metrics`."""
+"""`/healthz`, `/metrics`, and `/whoami`."""
 
 from collections.abc import Sequence
 
 from aiohttp import web
 
-from synapsed.api.answers import Health
+from synapsed.api.answers import Health, WhoAnswer
 from synapsed.api.body import json_response
-from synapsed.api.context import CONTEXT, ApiContext
+from synapsed.api.context import CONTEXT, ApiContext, rights_of
 from synapsed.api.describe import Answer, describe
 from synapsed.api.security import public
 from synapsed.model.agent import ProcessState
@@ -17,7 +17,7 @@ METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 def routes() -> list[web.RouteDef]:
-    return [web.get("/healthz", healthz), web.get("/metrics", metrics)]
+    return [web.get("/healthz", healthz), web.get("/metrics", metrics), web.get("/whoami", whoami)]
 
 
 @public
@@ -30,6 +30,13 @@ async def healthz(request: web.Request) -> web.Response:
 async def metrics(request: web.Request) -> web.Response:
     text = "\n".join(_metrics(request.app[CONTEXT])) + "\n"
     return web.Response(body=text.encode(), headers={"Content-Type": METRICS_TYPE})
+
+
+@describe("Whom the daemon takes the caller for", Answer("a person, or which agent", WhoAnswer))
+async def whoami(request: web.Request) -> web.Response:
+    rights = rights_of(request)
+    standing = "person" if rights.person else "agent"
+    return json_response({"standing": standing, "agent": rights.agent_id, "rights": sorted(rights.granted)})
 
 
 def _metrics(context: ApiContext) -> list[str]:

@@ -182,7 +182,7 @@ async def hand_over(request: web.Request) -> web.Response:
 )
 async def provide_input(request: web.Request) -> web.Response:
     body = await read_model(request, InputBody)
-    rights_of(request).require_person("answer prompts")
     task = await task_of(request)
+    rights_of(request).require("answer_prompts", "answer prompts", of=task.agent_id)
     await request.app[CONTEXT].control.provide_input(task.id, body.input, body.prompt_id)
     return json_response({"status": "input_provided", "task_id": task.id})

@@ -148,7 +148,9 @@ _ESCALATED: Json = {"sandbox_permissions": "require_escalated", "justification":
 def resolved(tool: ToolCall, offered: tuple[str, ...]) -> tuple[str, Json]:
     """Name and arguments of a call, in terms of the tools that the program offered."""
     if tool.arguments is not None:
-        return tool.name, tool.arguments
+        # Programs put a server's name before the tools of MCP, each in its own way.
+        ours = [name for name in offered if re.search(rf"synapsed_+{re.escape(tool.name)}$", name)]
+        return (ours or [tool.name])[0], tool.arguments
     for name, template in _SHELLS.items():
         if name in offered:
             filled = {key: _filled(value, tool.command) for key, value in template.items()}

@@ -3,13 +3,16 @@
 import itertools
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import ClassVar
 
 from tests.real.apis.base import Call, Conversation, Encoder, Json, blocks, flat, resolved, sse
 from tests.real.script import Refusal, ToolCall
 
 __all__ = ["Chat", "Responses"]
+
+
+NAMESPACE = "__"
 
 
 class Responses:
@@ -27,7 +30,7 @@ class Responses:
                 for block in blocks(item.get("content")):
                     if "text" in block:
                         talk.said(block["text"])
-        tools = tuple(tool.get("name") or tool.get("type", "") for tool in body.get("tools", []))
+        tools = tuple(name for tool in body.get("tools", []) for name in _names(tool))
         side = None if tools else "title" if "title" in json.dumps(body) else "other"
         return talk.call(model=body.get("model", ""), stream=bool(body.get("stream")), tools=tools, side=side)
 
@@ -45,6 +48,14 @@ class Responses:
 
     def refused(self, refusal: Refusal) -> tuple[int, Json, dict[str, str]]:
         return _refused(refusal, self.error)
+
+
+def _names(tool: Json) -> Iterable[str]:
+    """Tools of a namespace have both names, with NAMESPACE between."""
+    own = tool.get("name") or tool.get("type", "")
+    if tool.get("type") != "namespace":
+        return (own,)
+    return (f"{own}{NAMESPACE}{inner['name']}" for inner in tool.get("tools", []))
 
 
 def _refused(refusal: Refusal, error: Callable[[int, str], Json]) -> tuple[int, Json, dict[str, str]]:
@@ -143,11 +154,12 @@ class _ResponsesEncoder:
 
     def _call_item(self, tool: ToolCall) -> Json:
         name, arguments = resolved(tool, self._call.tools)
+        space, _, own = name.rpartition(NAMESPACE)
         return {
             "type": "function_call",
             "id": f"fc_{self._number:06d}",
             "call_id": f"call_{self._number:06d}",
-            "name": name,
+            **({"name": own, "namespace": space} if space else {"name": name}),
             "arguments": json.dumps(arguments),
             "status": "completed",
         }

@@ -1,0 +1,21 @@
+"""`synapsectl mcp`: an MCP server for the program of an agent (`synapsectl.mcp`)."""
+
+import argparse
+
+from synapsectl.context import Context
+from synapsectl.errors import DONE
+
+__all__ = ["configure", "run"]
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = "Speaks MCP on stdin and stdout; an agent's program starts it, not a person."
+
+
+def run(args: argparse.Namespace, ctx: Context) -> int:
+    import anyio
+
+    from synapsectl.mcp import serve  # the SDK takes half a second: for this verb only
+
+    anyio.run(serve, ctx.client)
+    return DONE
