@@ -190,7 +190,7 @@ class Parking:
         if link is None or reason is not None or (seen is not None and not seen.can_receive):
             raise NotReady(f"{name} is not parked: {reason or 'its screen has not come to rest'}", agent=name)
         if (obstacle := self._obstacle()) is not None:
-            raise InvalidRequest(f"{name} is not parked: {obstacle}", agent=name)
+            raise InvalidRequest(f"{name} is not parked: {obstacle}", agent=name, field="agent.profile")
         self._leaving = True  # who comes now has it started again
         try:
             await link.keep_screen()

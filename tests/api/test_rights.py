@@ -1,5 +1,8 @@
 """Who may what: the decision as a table, and each right."""
 
+from dataclasses import replace
+from functools import partial
+
 import pytest
 
 from synapsed.api.rights import Peer, Rights, Standing, Token, TokenKind, decide
@@ -123,3 +126,14 @@ def _allowed(require, *args) -> bool:
     except Forbidden:
         return False
     return True
+
+
+def test_what_a_profile_grants_is_for_others_only():
+    chief = replace(CLAUDE, granted=frozenset({"answer_prompts", "read_screens"}))
+    assert _allowed(partial(chief.require, of="codex"), "answer_prompts", "answer prompts")
+    assert not _allowed(partial(chief.require, of="claude"), "answer_prompts", "answer prompts")
+    assert not _allowed(partial(chief.require, of="codex"), "stop_agents", "stop agents")
+    assert chief.may_see_agent("codex")
+    nameless = replace(SOME_AGENT, granted=frozenset({"answer_prompts", "read_screens"}))
+    assert not _allowed(partial(nameless.require, of="codex"), "answer_prompts", "answer prompts")
+    assert not nameless.may_see_agent("codex")

@@ -121,4 +121,4 @@ def _has_no_use_for_it(response: Response) -> bool:
     if response.status_code != 400:
         return False
     error = response.json()["error"]
-    return error["code"] in SITUATIONS or error["details"].get("field", "").startswith("message.parts")
+    return error["code"] in SITUATIONS or error["details"].get("field", "").startswith(("message.parts", "agent."))

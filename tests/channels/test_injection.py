@@ -21,7 +21,7 @@ def hook(context: LaunchContext, event: str) -> list[str]:
 
 
 def test_claude_gets_its_hooks_by_a_settings_file_and_a_conversation_of_our_choice(launch: Launch) -> None:
-    got = plan(launch.profile, launch.context, resume=False, args=["--model", "x"])
+    got = plan(launch.profile, launch.context, resume=False, args=["--model", "x"], mcp=False)
     file = launch.context.launch_dir / "claude-settings.json"
     assert got.argv == (
         *("claude", "--session-id", launch.context.conversation),
@@ -43,7 +43,7 @@ def test_codex_gets_its_hooks_as_toml_on_the_command_line(launch: Launch, tmp_pa
     got = plan(launch.profile, odd, resume=True)
     assert got.argv[:4] == ("codex", "resume", odd.conversation, "--no-daemon")
     settings = [got.argv[n + 1] for n, word in enumerate(got.argv) if word == "-c"]
-    told = {key: value for text in settings for key, value in tomllib.loads(text)["hooks"].items()}
+    told = {key: value for text in settings for key, value in tomllib.loads(text).get("hooks", {}).items()}
     assert set(told) == {"SessionStart", "UserPromptSubmit", "Stop", "Interrupt", "PermissionRequest"}
     assert shlex.split(told["Stop"][0]["hooks"][0]["command"]) == hook(odd, "Stop")
 
@@ -87,7 +87,7 @@ def test_hook_line_does_its_work_in_a_shell(launch: Launch, tmp_path: Path) -> N
 def test_prepare_forgets_the_launch_before(launch: Launch) -> None:
     launch.report("Stop", {"old": True})
     (launch.context.launch_dir / "left-over").write_text("x")
-    prepare(launch.context, plan(launch.profile, launch.context, resume=True))
+    prepare(launch.context, plan(launch.profile, launch.context, resume=True, mcp=False))
     assert launch.names("new") == []
     assert sorted(p.name for p in launch.context.launch_dir.iterdir()) == ["claude-settings.json", "context.json"]
     for folder in (launch.context.hooks, launch.context.launch_dir):
@@ -121,3 +121,30 @@ def test_placeholder_that_leads_nowhere_names_the_profile(launch: Launch) -> Non
 def test_only_what_makes_an_agent_think_it_is_nested_is_taken_out(library: ProfileLibrary) -> None:
     environ = {"PATH": "/bin", "CLAUDECODE": "1", "CLAUDE_CODE_SESSION_ID": "x", "CLAUDE_CONFIG_DIR": "/c"}
     assert without_nesting(environ, library.get("claude").unset_env) == {"PATH": "/bin", "CLAUDE_CONFIG_DIR": "/c"}
+
+
+@pytest.mark.parametrize("launch", ["claude"], indirect=True)
+def test_claude_is_told_of_the_mcp_server_by_a_file(launch: Launch) -> None:
+    got = plan(launch.profile, launch.context, resume=False)
+    told = got.argv[got.argv.index("--mcp-config") + 1]
+    server = json.loads(got.files[Path(told)])["mcpServers"]["synapsed"]
+    assert server["args"] == ["-m", "synapsectl", "mcp"]
+    assert server["env"]["SYNAPSE_CONTROL_SOCKET"] == str(launch.context.control_socket)
+    assert "TOKEN" not in json.dumps(server), "what it is started with may be seen by others"
+    without = plan(launch.profile, launch.context, resume=False, mcp=False)
+    assert "--mcp-config" not in without.argv
+    assert Path(told) not in without.files
+
+
+@pytest.mark.parametrize("launch", ["gemini"], indirect=True)
+def test_a_file_of_hooks_and_server_is_one(launch: Launch) -> None:
+    (content,) = plan(launch.profile, launch.context, resume=False).files.values()
+    assert {"hooksConfig", "hooks", "mcpServers"} == set(json.loads(content))
+    (content,) = plan(launch.profile, launch.context, resume=False, mcp=False).files.values()
+    assert {"hooksConfig", "hooks"} == set(json.loads(content))
+
+
+@pytest.mark.parametrize("launch", ["opencode"], indirect=True)
+def test_a_variable_of_the_persons_own_is_left_alone(launch: Launch) -> None:
+    assert "OPENCODE_CONFIG" in plan(launch.profile, launch.context, resume=False).env
+    assert "OPENCODE_CONFIG" not in plan(launch.profile, launch.context, resume=False, taken=["OPENCODE_CONFIG"]).env
