@@ -32,7 +32,7 @@ lint: $(STAMP) ## format, lint, types, import contracts
 	$(PY) -m mypy
 	.venv/bin/lint-imports --no-cache
 
-clis: $(STAMP) ## install the pinned agent programs and A2A clients from npm into the cache
+clis: $(STAMP) ## install the pinned agent programs, and A2A clients from npm and PyPI, into the cache
 	@$(PY) -m tests.real.programs install
 	@$(PY) -m tests.clients.programs install
 
@@ -55,6 +55,9 @@ lock: ## write requirements.lock anew from pyproject.toml
 	$(PY) -m pip install -q 'uv>=0.9,<1'
 	.venv/bin/uv pip compile --quiet --universal --python-version 3.13 --generate-hashes --extra dev --extra bench \
 	  --no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock' -o requirements.lock pyproject.toml
+	.venv/bin/uv pip compile --quiet --universal --python-version 3.13 --generate-hashes \
+	  --no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock' \
+	  -o tests/clients/pypi/requirements.lock tests/clients/pypi/requirements.in
 
 clean: ## remove what is built
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis dist

@@ -6,6 +6,7 @@ from a2a.client import A2ACardResolver, ClientConfig, ClientFactory
 from a2a.client.errors import A2AClientError
 from a2a.types import (
     CancelTaskRequest,
+    GetExtendedAgentCardRequest,
     GetTaskRequest,
     ListTasksRequest,
     Message,
@@ -22,12 +23,18 @@ from tests.api.serving import Api
 from tests.fakes.control import hold
 
 
-@pytest.fixture(params=["main", "agent's port"])
+@pytest.fixture(params=[(where, binding) for where in ("main", "agent's port") for binding in ("JSONRPC", "HTTP+JSON")])
 async def connect(request, api: Api):
-    base = f"{api.url}/agents/claude" if request.param == "main" else f"http://localhost:{api.agent_port}"
+    where, binding = request.param
+    base = f"{api.url}/agents/claude" if where == "main" else f"http://localhost:{api.agent_port}"
     async with httpx.AsyncClient() as http:
         card = await A2ACardResolver(http, base).get_agent_card()
-        yield lambda streaming: ClientFactory(ClientConfig(httpx_client=http, streaming=streaming)).create(card)
+
+        def client(streaming: bool):
+            config = ClientConfig(httpx_client=http, streaming=streaming, supported_protocol_bindings=[binding])
+            return ClientFactory(config).create(card)
+
+        yield client
 
 
 def request(text: str, **configuration) -> SendMessageRequest:
@@ -64,3 +71,21 @@ async def test_get_list_cancel_subscribe(connect, api: Api):
 async def test_errors_are_the_sdks(connect):
     with pytest.raises((A2AError, A2AClientError), match="no task"):
         await connect(False).get_task(GetTaskRequest(id="nope"))
+
+
+async def test_filters_and_history_reach_it(connect, api: Api):
+    client = connect(False)
+    tasks = [(await anext(client.send_message(request("hi")))).task for _ in range(3)]
+    page = await client.list_tasks(ListTasksRequest(page_size=2, include_artifacts=True, history_length=0))
+    assert [task.id for task in page.tasks] == [task.id for task in reversed(tasks)][:2]
+    assert page.tasks[0].artifacts
+    assert not page.tasks[0].history
+    rest = await client.list_tasks(ListTasksRequest(page_size=2, page_token=page.next_page_token))
+    assert ([task.id for task in rest.tasks], rest.total_size) == ([tasks[0].id], 3)
+    none = await client.list_tasks(ListTasksRequest(status=TaskState.TASK_STATE_FAILED))
+    assert not none.tasks
+
+
+async def test_it_fetches_the_extended_card(connect):
+    card = await connect(False).get_extended_agent_card(GetExtendedAgentCardRequest())
+    assert card.name == "claude"
