@@ -22,10 +22,12 @@ from tests.a2a.kit.house import kit_agent
 from tests.support.daemon import ANY_PORTS
 
 HOST_03 = "agent.local"
+CONFIG = f'{ANY_PORTS}allowed_hosts = ["{HOST_03}"]\n\n[a2a.push]\nallow = ["loopback"]\n'
 
 CONTRADICTIONS = {
     "test_agent_card_validates_against_schema": "5.7: unrecognized fields are to be ignored; the card has the seeds' "
     "`extensions` and the fields of 0.3 (A.2.2) besides those of 1.0",
+    "CARD-EXT-001": "5.7: unrecognized fields are to be ignored; the extended card has those of 0.3 and the seeds' too",
     "test_returns_message_with_text_part": "3.1.1: an agent may return a Message, or a Task; these return tasks",
     "test_error_uses_aip193_format": "11.1, 11.6: application/a2a+json is what answers should have, errors too",
     "test_error_content_type": "11.1, 11.6: application/a2a+json is what answers should have, errors too",
@@ -49,7 +51,7 @@ def main() -> int:
     known, more = parser.parse_known_args()
     with tempfile.TemporaryDirectory(prefix="tck-") as home:
         report = Path(home) / "junit.xml"
-        with kit_agent(Path(home) / "synapsed", config=f'{ANY_PORTS}allowed_hosts = ["{HOST_03}"]\n') as (_, endpoint):
+        with kit_agent(Path(home) / "synapsed", config=CONFIG) as (_, endpoint):
             command = [known.python, "-m", "pytest", "-q", "--tb=short", "-p", "no:cacheprovider"]
             command += ["-o", f"cache_dir={home}", f"--junitxml={report}"]
             command += _suite_10(endpoint) if known.kit == "1.0" else _suite_03(endpoint)
