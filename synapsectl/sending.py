@@ -143,7 +143,9 @@ class Sending:
         on_event = follower.event if self._wanted.follow else None
         waiter = Waiter(self._client, deadline=self._wanted.deadline, note=self._out.note, on_event=on_event)
         try:
-            task = waiter.wait(sent.awaited)
+            # An agent could not answer what is asked of a person, so it waits on.
+            person = sent.awaited is not sent.task and self._ctx.own_agent is None
+            task = waiter.wait(sent.awaited, sent.task if person else None)
         except KeyboardInterrupt:
             task_id = sent.task["id"]
             self._out.note(
@@ -160,7 +162,7 @@ class Sending:
         code = outcome(self._ctx, sent.agent, task)
         if alone and code == DONE and not follower.said and not self._wanted.json:
             self._out.text(answer_of(task) or "")
-        if sent.awaited is not sent.task:
+        if sent.awaited is not sent.task and task["id"] == sent.awaited["id"]:
             self._collect(task)
         return code, task
 

@@ -51,15 +51,17 @@ class Waiter:
         self._note = note or (lambda text: None)
         self._cursor = "0"
         self._noted = ""
+        self._request: dict[str, Any] | None = None
 
-    def wait(self, task: dict[str, Any]) -> dict[str, Any]:
+    def wait(self, task: dict[str, Any], request: dict[str, Any] | None = None) -> dict[str, Any]:
         """The task when it is at its end or waits for a person; a task of which nothing was heard yet waits for a
-        person too when its agent does (`prompt` is then the agent's).
+        person too when its agent does (`prompt` is then the agent's). Where the task stands for the reply to a
+        `request`, and that waits for a person, it is the request.
 
         Raises TimedOut at the deadline, NoDaemon when the daemon stays away. A daemon that comes back is gone on
         with where it was left.
         """
-        self._cursor, self._noted = "0", ""
+        self._cursor, self._noted, self._request = "0", "", request
         away_since: float | None = None
         while True:
             seen = self._cursor
@@ -79,6 +81,8 @@ class Waiter:
             away_since = None
             if current["status"] in TERMINAL | INTERRUPTED:
                 return current
+            if held is not None and self._request is not None:
+                return held
             if held is not None and current["status"] == "submitted":
                 return current | {"status": "input_required", "prompt": held}
             if self._cursor == seen:
@@ -117,7 +121,11 @@ class Waiter:
         return min(FIRST_LOOK, max(0.01, self._deadline - time.monotonic()))
 
     def _held(self, task: dict[str, Any]) -> dict[str, Any] | None:
-        """What the task's agent asks a person, where that is no task's question; says once what else holds it up."""
+        """What the task's agent asks a person, where that is no task's question; says once what else holds it up. Of a
+        task that stands for the reply to a request: the request, where that waits for a person."""
+        if self._request is not None:
+            asked: dict[str, Any] = self._client.get(task_path(self._request["id"]))["task"]
+            return asked if asked["status"] in INTERRUPTED else None
         try:
             agent = self._client.get(agent_path(task["agent_id"], "status"), {"detail": 1})
         except ApiError:

@@ -6,20 +6,23 @@ A Unix socket carries its peer's credentials. Of a loopback TCP connection Linux
 
 import asyncio
 import os
+import select
 import socket
 import struct
 import sys
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from pathlib import Path
 from typing import Any
 
 from synapsed.api.rights import Peer
 
-__all__ = ["PeerLookup", "parse_tcp_table", "unix_credentials"]
+__all__ = ["SO_PEERPIDFD", "PeerLookup", "parse_tcp_table", "unix_credentials"]
 
+SO_PEERPIDFD = 77
+"""Not in `socket` yet."""
 LINUX = sys.platform.startswith("linux")
 RECENT_PIDS = 16
 """Processes looked at first for a socket: a client opens more than one connection."""
@@ -77,6 +80,27 @@ def _bsd_credentials(sock: Any) -> tuple[int | None, int | None]:
     return pid, uid
 
 
+@contextmanager
+def _handle(sock: Any) -> Iterator[int | None]:
+    """A file descriptor that stands for the process that connected, whoever has its pid later; None where the kernel
+    (Linux before 6.5, other systems) gives none."""
+    handle: int | None = None
+    if LINUX:
+        with suppress(OSError):
+            handle = sock.getsockopt(socket.SOL_SOCKET, SO_PEERPIDFD)
+    try:
+        yield handle
+    finally:
+        if handle is not None:
+            os.close(handle)
+
+
+def _has_exited(handle: int) -> bool:
+    poll = select.poll()
+    poll.register(handle, select.POLLIN)
+    return bool(poll.poll(0))
+
+
 class PeerLookup:
     """Looks connections up. `process_of` is `Control.process_of`; `proc` is /proc, or a test's copy of it; `own_pid` is
     the daemon's."""
@@ -96,7 +120,10 @@ class PeerLookup:
     async def unix(self, sock: Any) -> Peer:
         """The peer of a Unix connection."""
         pid, uid = unix_credentials(sock)
-        settled, agent_id = await self._agent_of(pid)
+        with _handle(sock) as handle:
+            settled, agent_id = await self._agent_of(pid)
+            if agent_id is None and handle is not None and _has_exited(handle):
+                settled = False  # what was looked at under its pid was another process
         return Peer(transport="unix", uid=uid, settled=settled, agent_id=agent_id)
 
     async def tcp(self, peername: tuple[Any, ...], sockname: tuple[Any, ...], *, own_uid: int) -> Peer:

@@ -2,12 +2,13 @@
 
 import os
 import socket
+import subprocess
 import sys
 from ipaddress import ip_address
 
 import pytest
 
-from synapsed.api.peers import PeerLookup, parse_tcp_table, unix_credentials
+from synapsed.api.peers import SO_PEERPIDFD, PeerLookup, parse_tcp_table, unix_credentials
 
 linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="/proc is Linux'")
 
@@ -122,3 +123,26 @@ async def test_a_real_connection():
         assert not peer.own
         assert client is not None
     assert (peer.uid, peer.agent_id) == (os.getuid(), f"agent of {os.getpid()}")
+
+
+@linux
+async def test_a_pid_that_is_another_process_by_now(tmp_path):
+    """The one that connected has ended; what runs under its pid proves nothing."""
+    path = str(tmp_path / "s")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
+        listener.bind(path)
+        listener.listen()
+        connect = "import socket, sys; socket.socket(socket.AF_UNIX).connect(sys.argv[1])"
+        subprocess.run([sys.executable, "-c", connect, path], check=True)
+        connection, _ = listener.accept()
+
+    async def process_of(pid):
+        (tmp_path / str(pid)).mkdir(exist_ok=True)
+        return
+
+    with connection:
+        try:
+            os.close(connection.getsockopt(socket.SOL_SOCKET, SO_PEERPIDFD))
+        except OSError:
+            pytest.skip("the kernel gives no handles of peers")
+        assert not (await PeerLookup(process_of, proc=tmp_path).unix(connection)).settled

@@ -91,6 +91,9 @@ def test_who_waits_gets_the_reply(daemon: Daemon) -> None:
     assert daemon.ctl("reply", "--from", "ann", "--", "in my own words").code == 0
     out, err = waiting.communicate(timeout=60)
     assert (waiting.returncode, out) == (0, "in my own words\n"), err
+    asks = daemon.ctl("send", "ann", "--response", "--from", "bob", "--", "ask y/n")
+    assert (asks.code, "Proceed? (y/n)" in asks.err) == (7, True), "a person is needed"
+    assert daemon.ctl("approve", "ann").code == 0
     plain = daemon.ctl("send", "bob", "--response", "--", "echo a person's")
     assert (plain.code, plain.out) == (0, "a person's\n"), "outside of an agent it equals --wait"
     somebody = daemon.ctl("send", "bob", "--response", "--from", "nobody here", "--", "echo of whom it may be")

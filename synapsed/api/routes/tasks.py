@@ -17,7 +17,6 @@ from synapsed.api.sending import REPLY_ERRORS, SEND_ERRORS, expect_reply, reply,
 from synapsed.api.sse import cursor_of, serve
 from synapsed.api.taskstream import frames_until_end
 from synapsed.errors import (
-    HopLimit,
     InvalidChoice,
     InvalidRequest,
     NotReady,
@@ -70,9 +69,7 @@ async def send_task(request: web.Request) -> web.Response:
     return task_response(await send(request, request.app[CONTEXT].control, agent_id, body.request()))
 
 
-@describe(
-    "Make a task of the agent's own, for a reply to complete", TASK, body=CreateBody, errors=(QueueFull, HopLimit)
-)
+@describe("Make a task of the agent's own, for a reply to complete", TASK, body=CreateBody, errors=(QueueFull,))
 async def create_task(request: web.Request) -> web.Response:
     """Nothing is typed. Its id goes with the message that asks, as `metadata.sender_task_id` (S20)."""
     agent_id = agent_id_of(request)
