@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from synapsed.a2a.endpoints import Endpoints
 from synapsed.a2a.replies import RestRequest, Stream
+from synapsed.model.task import TaskState
 from tests.a2a.test_rpc import AGENT, MESSAGE, NOW, V1, Anybody, kinds
 from tests.api.serving import Api, sse_events
 from tests.fakes.control import FakeControl, hold
@@ -111,6 +112,22 @@ async def test_a_stream_that_fails_says_so(api: Api, capsys):
     assert json.loads(failure["data"])["error"]["code"] == 500
     assert "secret" not in failure["data"]
     capsys.readouterr()  # the log of it
+
+
+@pytest.mark.parametrize("state", [TaskState.AUTH_REQUIRED, TaskState.REJECTED])
+async def test_what_waits_for_a_login_or_is_rejected_ends_the_wait_and_the_stream(api: Api, state):
+    async def stop(control: FakeControl, task) -> None:
+        await control.change(task.id, state)
+
+    api.control.script = stop
+    told = f"TASK_STATE_{state.value.upper()}"
+    task = (await ask(api, "POST", "/message:send", json={"message": MESSAGE}))["task"]
+    assert task["status"]["state"] == told
+    async with api.agent.post(f"{REST}/message:stream", json={"message": MESSAGE}, headers=V1) as response:
+        events = [json.loads(event["data"]) for event in await sse_events(response)]
+    assert [event["task"]["status"]["state"] for event in events] == [told]
+    page = await ask(api, "GET", f"/tasks?status={told}")
+    assert page["totalSize"] == 2
 
 
 # --- what is refused -------------------------------------------------------------------------------------------------
