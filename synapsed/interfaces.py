@@ -376,7 +376,9 @@ class Attachment(Protocol):
         beneath comes back unchanged."""
         ...
 
-    async def close(self) -> None: ...
+    async def close(self) -> None:
+        """Let go of the agent; `output` ends."""
+        ...
 
 
 class AgentLink(Protocol):

@@ -73,6 +73,10 @@ class Streams:
         """Every stream ends after the item it is at; new ones end at once."""
         self._closing.set()
 
+    async def ended(self) -> None:
+        """Returns when every stream is to end."""
+        await self._closing.wait()
+
     @contextmanager
     def opened(self) -> Iterator[None]:
         """Raises QueueFull above the limit."""

@@ -603,7 +603,8 @@ class PtyLink:
         """A person's keys. They wait while a message is being typed, which is a moment: nothing is ever mixed."""
         spec = self._profile.delivery
         patience = (spec.settle_max_ms + 2 * spec.accept_ms) / 1000
-        await self._until(lambda look: not self._runner.typing(look), patience)
+        if self._runner.half_typed:  # else there is nothing to look for: a look for each key would be most of its way
+            await self._until(lambda look: not self._runner.typing(look), patience)
         if not data.startswith(REPORTS):
             self._hands_at = self._clock.monotonic()
         await self._type(data)

@@ -115,7 +115,12 @@ class TurnRunner:
     def typing(self, look: Look) -> bool:
         """Whether a message is half typed: pasted, or about to be, and not taken yet. A dialog in between is a
         person's to answer."""
-        return self.turn is not None and self.turn.phase in HALF_TYPED and look.verdict.asked is None
+        return self.half_typed and look.verdict.asked is None
+
+    @property
+    def half_typed(self) -> bool:
+        """The same but for the dialog, which takes a look at the screen to tell."""
+        return self.turn is not None and self.turn.phase in HALF_TYPED
 
     def recorded(self) -> None:
         """The record is durable."""

@@ -97,6 +97,7 @@ class FakeAttachment:
 
     async def close(self) -> None:
         self.closed = True
+        self.end()
 
 
 class FakeControl:

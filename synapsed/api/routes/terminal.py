@@ -82,14 +82,15 @@ class _Session:
     async def run(self) -> None:
         output = asyncio.create_task(self._output())
         keys = asyncio.create_task(self._keys())
+        ending = asyncio.create_task(self._end_with_the_daemon())
         try:
             await asyncio.wait({output, keys}, return_when=asyncio.FIRST_COMPLETED)
             if self._ending:
                 await asyncio.wait({output}, timeout=CLOSE_SECONDS)  # our own goodbye has ended `keys`
         finally:
-            for task in (output, keys):
+            for task in (output, keys, ending):
                 task.cancel()
-            results = await asyncio.gather(output, keys, return_exceptions=True)
+            results = await asyncio.gather(output, keys, ending, return_exceptions=True)
         for result in results:
             if isinstance(result, Exception) and not isinstance(result, ConnectionError):
                 raise result
@@ -98,13 +99,9 @@ class _Session:
         """Screen to viewer. A viewer that stops reading stops this loop alone; the attachment's buffer is bounded."""
         with suppress(ConnectionError):
             await self._socket.send_bytes(self._attachment.redraw())
-            items = self._context.streams.items(self._attachment.output(), self._context.limits.keepalive)
-            try:
-                async for data in items:
-                    if data:
-                        await self._socket.send_bytes(data)
-            finally:
-                await items.aclose()
+            async for data in self._attachment.output():
+                if data:
+                    await self._socket.send_bytes(data)
             self._ending = True
             code = None if self._context.streams.closing else await self._exit_code()
             if self._context.streams.closing and code is None:
@@ -112,6 +109,11 @@ class _Session:
                 return
             await self._say({"type": "exit", "exit_code": code})
             await self._socket.close()
+
+    async def _end_with_the_daemon(self) -> None:
+        """Ends the output; by itself, so that nothing stands between the output and its viewer."""
+        await self._context.streams.ended()
+        await self._attachment.close()
 
     async def _exit_code(self) -> int | None:
         """The code with which the program ended, from the log; None where nobody knows it."""
