@@ -1,12 +1,11 @@
 """`synapsectl VERB …`: finds the verb, imports its module only, turns errors into exit codes."""
 
-import argparse
 import os
 import sys
 from collections.abc import Sequence
-from functools import partial
 from importlib import import_module
-from typing import NoReturn, Protocol, TextIO, cast
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Protocol, TextIO, cast
 
 from synapsectl.context import Context
 from synapsectl.errors import CtlError
@@ -22,14 +21,19 @@ PIPE_CLOSED = 141
 """128 + SIGPIPE: whoever read our output has enough."""
 
 
+if TYPE_CHECKING:
+    import argparse
+
+
 class Command(Protocol):
-    """A module under `commands`. With `TAKES_REST = True` it has a use for what stands after `--`."""
+    """A module under `commands`. With `TAKES_REST = True` it has a use for what stands after `--`. `QUICK` has for some
+    command lines, what the parser would make of them: argparse is a tenth of a quick verb's time."""
 
     @staticmethod
-    def configure(parser: argparse.ArgumentParser) -> None: ...
+    def configure(parser: "argparse.ArgumentParser") -> None: ...
 
     @staticmethod
-    def run(args: argparse.Namespace, ctx: Context) -> int: ...
+    def run(args: "argparse.Namespace", ctx: Context) -> int: ...
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -69,7 +73,7 @@ def _dispatch(arguments: list[str], out: Output) -> int:
     if verb is None:
         return _unknown(name, out)
     command = cast("Command", import_module(f"synapsectl.commands.{verb.module}"))
-    args = _parse(name, verb, command, arguments[1:])
+    args = _arguments(name, verb, command, arguments[1:])
     as_json = bool(getattr(args, "json", False))
     try:
         code = command.run(args, Context(os.environ, out))
@@ -82,30 +86,14 @@ def _dispatch(arguments: list[str], out: Output) -> int:
     return code
 
 
-def _parse(name: str, verb: Verb, command: Command, arguments: list[str]) -> argparse.Namespace:
-    """`args.rest` is what stands after the first `--`: None without one. Nothing in there is taken for an option."""
-    parser = _Parser(
-        prog=f"{PROGRAM} {name}",
-        description=f"{verb.help[0].upper()}{verb.help[1:]}.",
-        allow_abbrev=False,
-        # Left to itself it asks shutil for the width with every option: 5 ms of imports.
-        formatter_class=partial(argparse.HelpFormatter, width=(_columns() or 80) - 2),
-    )
-    command.configure(parser)
-    rest = None
-    if "--" in arguments:
-        at = arguments.index("--")
-        arguments, rest = arguments[:at], arguments[at + 1 :]
-    args = parser.parse_intermixed_args(arguments)
-    args.rest = rest
-    if rest is not None and not getattr(command, "TAKES_REST", False):
-        parser.error(f"{name} takes nothing after --")
-    return args
+def _arguments(name: str, verb: Verb, command: Command, arguments: list[str]) -> "argparse.Namespace":
+    quick = getattr(command, "QUICK", {}).get(tuple(arguments))
+    if quick is not None:
+        return cast("argparse.Namespace", SimpleNamespace(**quick, rest=None))
+    from synapsectl.parsing import parse
 
-
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        self.exit(USAGE, f"{self.prog}: {message}\n{self.format_usage()}see '{self.prog} -h'\n")
+    takes_rest = bool(getattr(command, "TAKES_REST", False))
+    return parse(name, verb.help, command.configure, arguments, columns=_columns(), takes_rest=takes_rest)
 
 
 def _unknown(name: str, out: Output) -> int:

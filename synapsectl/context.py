@@ -1,13 +1,16 @@
 """What every verb is given: the environment, where to write, and the daemon."""
 
-import os
 from collections.abc import Mapping
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from synapsectl.client import Client
 from synapsectl.errors import NoDaemon
 from synapsectl.output import Output
-from synapsed.paths import Paths
+from synapsed.sockets import control_socket
+
+if TYPE_CHECKING:
+    from synapsed.paths import Paths
 
 __all__ = ["AGENT_VARIABLES", "Context"]
 
@@ -30,7 +33,9 @@ class Context:
         self.out = out
 
     @cached_property
-    def paths(self) -> Paths:
+    def paths(self) -> "Paths":
+        from synapsed.paths import Paths  # it takes pathlib, which the quick verbs do without
+
         return Paths.from_environ(self.environ)
 
     @cached_property
@@ -38,7 +43,7 @@ class Context:
         """True in a shell of an agent that talks to the daemon which keeps it. An explicit SYNAPSED_HOME means the
         daemon there, which may be another one."""
         told = self.environ.get("SYNAPSE_CONTROL_SOCKET")
-        return bool(told) and (not self.environ.get("SYNAPSED_HOME") or told == os.fspath(self.paths.control_socket))
+        return bool(told) and (not self.environ.get("SYNAPSED_HOME") or told == control_socket(self.environ))
 
     @cached_property
     def own_agent(self) -> str | None:
@@ -49,7 +54,7 @@ class Context:
     def client(self) -> Client:
         if self.inside_agent:
             return Client(self.environ["SYNAPSE_CONTROL_SOCKET"], token=self.environ.get("SYNAPSE_AGENT_TOKEN"))
-        return Client(os.fspath(self.paths.control_socket))
+        return Client(control_socket(self.environ))
 
     @property
     def own_environment(self) -> dict[str, str]:

@@ -6,7 +6,6 @@ with its control characters: they would be obeyed.
 
 import json
 import re
-import unicodedata
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, TextIO
@@ -29,6 +28,8 @@ def display_width(text: str) -> int:
 
 
 def _width(character: str) -> int:
+    import unicodedata  # most text has no use for it
+
     if unicodedata.category(character) in ("Mn", "Me", "Cf"):
         return 0
     return 2 if unicodedata.east_asian_width(character) in ("W", "F") else 1

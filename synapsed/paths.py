@@ -9,10 +9,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-__all__ = ["SOCKET_PATH_MAX", "Paths"]
+from synapsed.sockets import runtime_directory, socket_directory
 
-SOCKET_PATH_MAX = 103
-"""Bytes of a Unix socket's path that every supported system accepts (macOS 103, Linux 107)."""
+__all__ = ["Paths"]
 
 
 class Paths(NamedTuple):  # a dataclass would cost every call of the person's tool 10 ms
@@ -28,14 +27,12 @@ class Paths(NamedTuple):  # a dataclass would cost every call of the person's to
         """Locations by `environ`; nothing is created."""
         user_home = Path(environ.get("HOME") or Path.home())
         a2a = Path(environ.get("SYNAPSED_A2A_HOME") or user_home / ".a2a")
+        run = Path(runtime_directory(environ))
         if home := environ.get("SYNAPSED_HOME"):
             root = Path(home).absolute()
-            return cls(config=root / "config", state=root / "state", run=root / "run", a2a=a2a)
+            return cls(config=root / "config", state=root / "state", run=run, a2a=a2a)
         config = Path(environ.get("XDG_CONFIG_HOME") or user_home / ".config") / "synapsed"
         state = Path(environ.get("XDG_STATE_HOME") or user_home / ".local" / "state") / "synapsed"
-        runtime = environ.get("XDG_RUNTIME_DIR")
-        temporary = Path(environ.get("TMPDIR") or "/tmp")  # noqa: S108 - the directory's owner and mode are checked
-        run = Path(runtime) / "synapsed" if runtime else temporary / f"synapsed-{os.getuid()}"
         return cls(config=config, state=state, run=run, a2a=a2a)
 
     @property
@@ -85,11 +82,7 @@ class Paths(NamedTuple):  # a dataclass would cost every call of the person's to
     @property
     def sockets(self) -> Path:
         """The directory of all sockets: `run`, or a short stand-in derived from it (OS_FACTS: long paths fail)."""
-        longest = self.run / "keepers" / ("k" * 24 + ".sock")
-        if len(os.fsencode(longest)) <= SOCKET_PATH_MAX:
-            return self.run
-        tag = f"{abs(hash_path(self.run)):012x}"
-        return Path("/tmp") / f"synapsed-{os.getuid()}-{tag}"  # noqa: S108 - owner and mode are checked before use
+        return Path(socket_directory(os.fspath(self.run)))
 
     @property
     def keeper_sockets(self) -> Path:
@@ -110,11 +103,3 @@ class Paths(NamedTuple):  # a dataclass would cost every call of the person's to
     def agent(self, agent_id: str) -> Path:
         """The state directory of one agent: spool, journal, exit record, inbox, hooks."""
         return self.state / "agents" / agent_id
-
-
-def hash_path(path: Path) -> int:
-    """A stable 48-bit number for `path` (FNV-1a), the same in every process and run."""
-    value = 0xCBF29CE484222325
-    for byte in os.fsencode(path):
-        value = ((value ^ byte) * 0x100000001B3) & 0xFFFFFFFFFFFFFFFF
-    return value & 0xFFFFFFFFFFFF

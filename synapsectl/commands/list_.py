@@ -1,15 +1,20 @@
 """`synapsectl list`, `synapsectl ls`."""
 
-import argparse
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from synapsectl.ages import age
 from synapsectl.context import Context
 from synapsectl.errors import DONE, NoDaemon, UsageError
 from synapsectl.output import short_id
 
-__all__ = ["configure", "run", "state_of"]
+if TYPE_CHECKING:
+    import argparse
+
+__all__ = ["QUICK", "configure", "run", "state_of"]
+
+QUICK = {(): {"json": False, "watch": False}, ("--json",): {"json": True, "watch": False}}
+"""What argparse makes of these."""
 
 HEADINGS = ("NAME", "STATE", "FOR", "HELD", "QUEUE", "TASK", "RESTARTS", "PORT", "PID", "CWD")
 REFRESH = 1.0
@@ -17,12 +22,12 @@ REFRESH = 1.0
 CLEAR = "\x1b[H\x1b[2J"
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
+def configure(parser: "argparse.ArgumentParser") -> None:
     parser.add_argument("--json", action="store_true", help="print a JSON array of the agents")
     parser.add_argument("--watch", action="store_true", help="go on showing them as they change, until interrupted")
 
 
-def run(args: argparse.Namespace, ctx: Context) -> int:
+def run(args: "argparse.Namespace", ctx: Context) -> int:
     if args.watch:
         return _watch(args, ctx)
     agents = ctx.client.get("/agents")
@@ -65,7 +70,7 @@ def _shorter(path: str, home: str) -> str:
     return "~" + path[len(home) :] if home and (path + "/").startswith(home + "/") else path
 
 
-def _watch(args: argparse.Namespace, ctx: Context) -> int:
+def _watch(args: "argparse.Namespace", ctx: Context) -> int:
     if args.json or not ctx.out.on_terminal:
         raise UsageError("--watch is for a terminal: a script reads 'synapsectl events --json'")
     while True:

@@ -33,3 +33,35 @@ async def test_a_checkpoint_of_an_earlier_launch_is_not_this_launch_s_screen(
         clock=clock,
     )
     assert link.screen_text() == shown
+
+
+async def test_a_person_s_key_waits_for_no_look_at_the_screen(tmp_path: Path, monkeypatch) -> None:
+    """A look is most of what a key's way costs; it is needed only while a message is being typed."""
+    clock = FakeClock()
+    launch = LaunchRecord(
+        launch_id="l", socket="/none", keeper_pid=1, keeper_start=1, pid=2, pid_start=2, spool_start=0, started_at=0
+    )
+    link = PtyLink(
+        agent_id="a",
+        profile=Profile(name="a", command="a"),
+        launch=launch,
+        size=(80, 24),
+        checkpoint=None,
+        channels=[],
+        times=OutputTimes(tmp_path / "times"),
+        store=MemoryStore(clock),
+        clock=clock,
+    )
+    typed: list[bytes] = []
+
+    class Keeper:
+        async def write(self, data: bytes) -> None:
+            typed.append(data)
+
+    def look() -> None:
+        raise AssertionError("a key had to wait for a look")
+
+    monkeypatch.setattr(link, "_client", Keeper())
+    monkeypatch.setattr(link, "_fresh_look", look)
+    await link._type_person(b"x")
+    assert typed == [b"x"]

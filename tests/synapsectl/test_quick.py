@@ -1,0 +1,46 @@
+"""What the quick verbs do without, to be quick, is the same as what they would have had."""
+
+import subprocess
+import sys
+from importlib import import_module
+
+import pytest
+
+from synapsectl.parsing import parse
+from synapsectl.verbs import VERBS
+from synapsed.paths import Paths
+from synapsed.sockets import control_socket
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_quick_arguments_are_what_the_parser_makes_of_them(verb):
+    command = import_module(f"synapsectl.commands.{VERBS[verb].module}")
+    for arguments, values in getattr(command, "QUICK", {}).items():
+        args = parse(verb, "x", command.configure, list(arguments), columns=80, takes_rest=False)
+        assert vars(args) == {**values, "rest": None}
+
+
+@pytest.mark.parametrize(
+    "environ",
+    [
+        {"SYNAPSED_HOME": "/srv//home/./x/"},
+        {"SYNAPSED_HOME": "relative/home"},
+        {"SYNAPSED_HOME": "/a/../b"},
+        {"SYNAPSED_HOME": "/" + "long/" * 30},
+        {"XDG_RUNTIME_DIR": "/run/user/1000/"},
+        {"XDG_RUNTIME_DIR": "/run/" + "x" * 200},
+        {"TMPDIR": "/var//tmp"},
+        {},
+    ],
+)
+def test_the_socket_is_found_where_the_daemon_has_it(environ):
+    assert control_socket(environ) == str(Paths.from_environ({"HOME": "/home/me", **environ}).control_socket)
+
+
+def test_list_imports_no_more_than_it_needs():
+    heavy = ("argparse", "pathlib", "unicodedata", "dataclasses", "asyncio", "http.client", "urllib")
+    code = "import sys; from synapsectl.__main__ import main; code = main(['list', '--json']); print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-S", "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.split())
+    assert "synapsectl.commands.list_" in loaded
+    assert not loaded & set(heavy)
