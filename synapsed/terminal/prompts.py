@@ -25,7 +25,7 @@ _FRAME = re.compile(r"^[\s│┃|▌▎]+|[\s│┃|▌▎]+$")
 _MARKER = re.compile(r"^(?:[❯›>●•▶→*]\s+|\(\*\)\s+)")
 """The mark of the selected option, which moves without the question being another one."""
 BODY_ROWS_MAX = 24
-"""How far above a question its dialog may begin."""
+"""How far above a question its dialog may begin where the profile does not say by what it is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +61,13 @@ def _read_dialog(dialog: Dialog, text: str) -> Prompt:
     question = (last.groupdict().get("text") or last.group()).strip() if last else dialog.type
     at = text.count("\n", 0, last.start()) if last else 0
     lines = text.split("\n")
-    options = [PromptOption(key=o["key"], label=o["label"]) for o in dialog.options]
+    options: list[PromptOption] = []
     if dialog.option is not None:
         for match in _compiled(dialog.option).finditer("\n".join(lines[at:])):
             option = PromptOption(key=match["key"].strip(), label=match["label"].strip(" │┃"))
             if all(option.key != known.key for known in options):
                 options.append(option)
+    options += [PromptOption(key=o["key"], label=o["label"]) for o in dialog.options]
     above, below = _above(dialog, lines, at), _below(dialog, lines, at)
     prompt = "\n".join([*_inner(dialog, above), question, *_inner(dialog, below)])
     return Prompt(
@@ -81,7 +82,8 @@ def _read_dialog(dialog: Dialog, text: str) -> Prompt:
 def _above(dialog: Dialog, lines: list[str], at: int) -> list[str]:
     """The dialog's own rows above its question."""
     begins = _compiled(dialog.begins) if dialog.begins is not None else None
-    for start in range(at - 1, max(-1, at - 1 - BODY_ROWS_MAX), -1):
+    furthest = at - 1 - BODY_ROWS_MAX if begins is None else -1
+    for start in range(at - 1, max(-1, furthest), -1):
         if begins is not None and begins.search(lines[start]):
             return lines[start:at]
         if begins is None and _RULE.match(lines[start]):

@@ -12,8 +12,9 @@ DELAYED = [case for case in CASES if case.path.stem == "delayed" and case.status
 EVERY = [case for case in CASES if case.path.stem in ("turn", "quotes", "accept") and case.statuses()]
 
 
-def report(state: str) -> bytes:
-    return f"\x1b]7501;state={state}:app=tool\x1b\\".encode()
+def report(state: str, app: str = "") -> bytes:
+    """One that names no program may be of any."""
+    return f"\x1b]7501;state={state}{app}\x1b\\".encode()
 
 
 def mark(case: Case, label: str) -> int:
@@ -49,6 +50,18 @@ def test_end_of_a_turn_that_a_tool_printed_is_not_believed(case: Case, state: st
     watched.told(TurnEnded(channel="hooks", at_ns=10, answer="x"))
     assert watched.look(10.0).verdict.activity is Activity.READY
     assert watched.look(11.0).verdict.can_receive
+
+
+@pytest.mark.parametrize("state", ["idle", "done", "clear", "blocked:kind=permission"])
+@pytest.mark.parametrize("case", DELAYED, ids=lambda case: case.name)
+def test_what_a_tool_reports_under_its_own_name_while_the_program_works_changes_nothing(case: Case, state: str) -> None:
+    watched, at = observer(case), mark(case, "busy")
+    feed(watched, case.raw[:at], 1.0)
+    feed(watched, report(state, ":app=tool"), 2.0)
+    for now in (2.0, 9.0, 60.0):
+        verdict = watched.look(now).verdict
+        assert (verdict.activity, verdict.source) == (Activity.BUSY, "status record")
+        assert not verdict.can_receive
 
 
 @pytest.mark.parametrize("state", ["working", "blocked:kind=permission"])

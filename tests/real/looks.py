@@ -104,6 +104,7 @@ class Look:
     retry: str
     leave: Sequence[str]
     menu: str | None = None
+    sign_in: str = r"\A\Z"
 
 
 LOOKS: Mapping[str, Look] = {
@@ -121,6 +122,7 @@ LOOKS: Mapping[str, Look] = {
         error=r"API Error: 400",
         retry=r"attempt \d+/10",
         leave=["\x03", "\x03"],
+        sign_in=r"Select login method",
         menu=r"Enter to continue · Esc to cancel",
     ),
     "codex": Look(
@@ -132,6 +134,7 @@ LOOKS: Mapping[str, Look] = {
         interrupt=["\x1b"],
         interrupted=r"Conversation interrupted",
         trust=r"Trust this folder\?",
+        sign_in=r"Sign in with ChatGPT[\s\S]*Press enter to continue",
         error=r"scripted failure 400",
         retry=r"Reconnecting",
         leave=["\x03"],
@@ -145,6 +148,7 @@ LOOKS: Mapping[str, Look] = {
         interrupt=["\x1b"],
         interrupted=r"Request cancelled",
         trust=r"Do you trust",
+        sign_in=r"How would you like to authenticate[\s\S]*3\. ",
         error=r"scripted failure 400",
         retry=r"Attempt|Retrying|Trying",
         leave=["\x03", "\x03"],

@@ -32,7 +32,7 @@ from typing import Any, Self
 from aiohttp import web
 
 from tests.real.apis import APIS, Api, Call, Encoder, ToolResult
-from tests.real.script import Plan, ToolCall, plan_for
+from tests.real.script import Plan, ToolCall, plan_for, with_plan_file
 
 __all__ = ["Model", "Request", "read_log", "serve"]
 
@@ -187,6 +187,8 @@ class _Endpoint:
             body = await http.json()
             call = api.read(http.path, body)
             plan = _plan(call)
+            if any(tool.arguments for tool in plan.tools):
+                plan = with_plan_file(plan, json.dumps(body))
             status = self._status(api, call, plan)
             tool = _next_tool(call, plan)
             reply = "side" if call.side else "error" if status != 200 else "tool" if tool else "text"

@@ -139,6 +139,23 @@ def untrusted(prepared: Prepared) -> None:
         del prepared.env["GEMINI_CLI_TRUST_WORKSPACE"]  # type: ignore[attr-defined]
 
 
+def without_account(prepared: Prepared) -> None:
+    """Takes back what it signs in with."""
+    claude, codex = prepared.home / ".claude.json", prepared.home / ".codex" / "config.toml"
+    if claude.exists():
+        claude.write_text(json.dumps({**json.loads(claude.read_text()), "customApiKeyResponses": {}}))
+    if codex.exists():
+        lines = codex.read_text().splitlines()
+        codex.write_text("\n".join(line for line in lines if not line.startswith("model")) + "\n")
+    settings = prepared.home / ".gemini" / "settings.json"
+    if settings.exists():
+        config = json.loads(settings.read_text())
+        del config["security"]["auth"]
+        settings.write_text(json.dumps(config))
+    for name in ("ANTHROPIC_API_KEY", "GEMINI_API_KEY", "SCRIPTED_API_KEY"):
+        prepared.env.pop(name, None)  # type: ignore[attr-defined]
+
+
 def start(session: Session) -> None:
     session.ready()
     session.terminal.send("a draft that nobody has sent")
@@ -227,6 +244,73 @@ def reject(session: Session) -> None:
     session.submit("And now? nonce-after-rejection")
     session.served("nonce-after")
     session.settle("answered")
+
+
+QUESTIONS = {
+    "questions": [
+        {
+            "question": question,
+            "header": header,
+            "multiSelect": header == "Sizes",
+            "options": [{"label": label, "description": f"The {label.lower()} one"} for label in labels],
+        }
+        for question, header, labels in (
+            ("Which colour do you like?", "Colour", ("Red", "Blue")),
+            ("Which sizes do you need?", "Sizes", ("Small", "Large")),
+        )
+    ]
+}
+ONE_QUESTION = {"questions": QUESTIONS["questions"][:1]}
+ASK = f"[[tool:AskUserQuestion:{json.dumps(QUESTIONS)}]] say: Thank you."
+PLAN = {"file_path": "PLAN-FILE", "content": "# The plan\n\n1. Make the file\n2. Look at it\n"}
+PLANNED = f"[[tool:Write:{json.dumps(PLAN)}]] [[tool:ExitPlanMode:{{}}]] say: Thank you."
+
+
+def question(session: Session) -> None:
+    """Of the model to the person: one answer, several, and a page to look them over."""
+    session.ready()
+    session.submit(ASK)
+    session.see(r"Which colour do you like\?[\s\S]*Enter to select", "one of them")
+    session.settle("dialog settled")
+    for key, label in (("2", "several of them"), ("1", "chosen"), ("\x1b[C", "look over"), ("1", "answered")):
+        session.terminal.send(key)
+        session.settle(label)
+
+
+def plan(session: Session) -> None:
+    session.ready()
+    session.submit(PLANNED)
+    session.see(r"Would you like to proceed\?[\s\S]*3\. ", "dialog")
+    session.settle("dialog settled")
+    session.terminal.send("2")
+    session.served("PLAN-FILE", 3)
+    session.settle("answered")
+
+
+def always(session: Session) -> None:
+    """A permission for good, where the program asks twice."""
+    session.ready()
+    session.submit(_TOUCH)
+    session.see(session.look.dialog, "dialog")
+    session.settle("dialog settled")
+    session.terminal.send("\x1b[C")
+    session.terminal.settle(0.4, at_most=2)
+    session.terminal.send("\r")
+    session.settle("asked again")
+    session.terminal.send("\r")
+    session.served("has run", 2)
+    session.settle("answered")
+
+
+def sign_in(session: Session) -> None:
+    """Without an account. claude asks only when it is told to."""
+    if session.cli == "claude":
+        session.ready()
+        session.terminal.send("/login")
+        session.terminal.settle(0.6, at_most=3)
+        session.terminal.send("\r")
+    session.see(session.look.sign_in, "dialog", timeout=120)
+    session.settle("dialog settled")
 
 
 def refuse_with_reason(session: Session) -> None:
@@ -366,6 +450,10 @@ SCENARIOS: Mapping[str, Callable[[Session], None]] = {
     "reject": reject,
     "refuse-with-reason": refuse_with_reason,
     "trust": trust,
+    "question": question,
+    "plan": plan,
+    "always": always,
+    "sign-in": sign_in,
     "interrupt": interrupt,
     "interrupt-early": interrupt_early,
     "menu": menu,
@@ -447,8 +535,9 @@ def _reports(session: Session) -> Iterator[tuple[float, str, dict[str, Any]]]:
 def record(cli: str, scenario: str, into: Path, base: Path) -> None:
     """Runs one scenario and keeps what was seen, also when the scenario fails (which it then reports)."""
     shutil.rmtree(base, ignore_errors=True)
-    configure = untrusted if scenario == "trust" else None
-    with launched(cli, base, configure=configure) as session:
+    configure = {"trust": untrusted, "sign-in": without_account}.get(scenario)
+    extra = ("--permission-mode", "plan") if scenario == "plan" else ()
+    with launched(cli, base, configure=configure, extra=extra) as session:
         session.mark("started")
         try:
             SCENARIOS[scenario](session)
@@ -472,15 +561,26 @@ def main(arguments: Sequence[str] | None = None) -> None:
     netns.enter()
     for cli in options.cli or PROGRAMS:
         for scenario in options.only:
-            if _possible(LOOKS[cli], scenario):
+            if _possible(cli, scenario):
                 record(cli, scenario, options.into, options.base / cli)
 
 
-def _possible(look: Look, scenario: str) -> bool:
+SOME = {
+    "menu": ("claude",),
+    "question": ("claude",),
+    "plan": ("claude",),
+    "always": ("opencode",),
+    "sign-in": ("claude", "codex", "gemini"),
+}
+"""What only some can show."""
+
+
+def _possible(cli: str, scenario: str) -> bool:
+    look = LOOKS[cli]
     if scenario == "trust":
         return look.trust is not None
-    if scenario == "menu":
-        return look.menu is not None
+    if scenario in SOME:
+        return cli in SOME[scenario]
     return scenario != "refuse-with-reason" or bool(look.refuse_with_reason)
 
 

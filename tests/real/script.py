@@ -22,7 +22,8 @@ Tools
                               follows. Repeated, they are called one after another, one a request
     ``[[tool:shell-ask:CMD]]``  the same, asking to run it outside the program's sandbox where it has one, which makes
                               codex ask the person; the others ask before any such command
-    ``[[tool:NAME:{JSON}]]``  calls the tool NAME, of the program or of synapsed's MCP server, with these arguments
+    ``[[tool:NAME:{JSON}]]``  calls the tool NAME, of the program or of synapsed's MCP server, with these arguments;
+                              ``PLAN-FILE`` in them is the file that the request names for a plan
     ``[[before:<text>]]``     text said together with the first tool call (an earlier message of the same turn)
 
 Failures
@@ -39,14 +40,15 @@ Failures
 import hashlib
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
-__all__ = ["ANSWERS", "Plan", "Refusal", "ToolCall", "expected_answer", "plan_for", "unwrapped"]
+__all__ = ["ANSWERS", "Plan", "Refusal", "ToolCall", "expected_answer", "plan_for", "unwrapped", "with_plan_file"]
 
 _DIRECTIVE = re.compile(r"\[\[([a-z-]+)(?::(.*?))?\]\]", re.DOTALL)
 _SAY_LINE = re.compile(r"(?:^|[\s\]])say:[ \t]*([^\n]*)")
 _NONCE = re.compile(r"\bnonce-[A-Za-z0-9_-]*[A-Za-z0-9]")
+_PLAN_FILE = re.compile(r"/[\w./-]+/plans/[\w-]+\.md")
 _SENDER = re.compile(r"^\s*\[A2A:[^\]\n]*\]\s*")
 _LIMIT = re.compile(r"([\d.]+)(?:\s+until:([\d.]+))?")
 _STATUS = re.compile(r"(\d{3})(?:\s*x\s*(\d+))?")
@@ -139,6 +141,19 @@ def plan_for(message: str) -> Plan:
         refusal=_refusal(single),
         cut="cut" in single,
     )
+
+
+def with_plan_file(plan: Plan, request: str) -> Plan:
+    """The plan with the file that `request`, its JSON, names for a plan in its tools' arguments."""
+    found = _PLAN_FILE.search(request)
+    if found is None or not any("PLAN-FILE" in str(tool.arguments) for tool in plan.tools):
+        return plan
+    return replace(plan, tools=tuple(_located(tool, found[0]) for tool in plan.tools))
+
+
+def _located(tool: ToolCall, path: str) -> ToolCall:
+    given = (tool.arguments or {}).items()
+    return replace(tool, arguments={key: path if value == "PLAN-FILE" else value for key, value in given})
 
 
 def expected_answer(message: str) -> str:

@@ -1,6 +1,7 @@
 """Failed turns on the real programs: the code says why, told by side channels and chrome, never by words in prose."""
 
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,11 @@ pytestmark = [pytest.mark.real, pytest.mark.timeout(600)]
 
 FAILURES = {"[[status:400]]": "MODEL_ERROR", "[[status:401]]": "AUTH_REQUIRED", "[[overlong]]": "CONTEXT_FULL"}
 
-BY_ITSELF = {("claude", "[[status:401]]"), ("opencode", "[[overlong]]")}
-"""Tries a refused log-in ten times, over minutes; makes the conversation shorter and goes on."""
+BY_ITSELF = {("opencode", "[[overlong]]")}
+"""It makes the conversation shorter and goes on."""
+
+IMPATIENT = {"CLAUDE_CODE_MAX_RETRIES": "1"}
+"""claude tries a refused log-in ten times, over minutes."""
 
 PROSE = (
     "say: I cannot do that: timeout, rate limit, 401, API Error: 400, context window exceeded.",
@@ -26,8 +30,9 @@ PROSE = (
 
 
 @pytest.mark.parametrize("cli", EVERY)
-def test_the_code_says_why_it_failed(cli: str, start_agent: StartAgent) -> None:
-    agent = start_agent(cli)
+def test_the_code_says_why_it_failed(cli: str, daemon: Daemon, model: Model, cli_home: CliHome) -> None:
+    prepared = cli_home(cli)
+    agent = RealAgent.start(cli, daemon, model, replace(prepared, env={**prepared.env, **IMPATIENT}))
     for directive, code in FAILURES.items():
         if (cli, directive) in BY_ITSELF:
             continue

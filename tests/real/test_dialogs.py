@@ -1,0 +1,124 @@
+"""Dialogs of the real programs that are no permissions for a command: judged by what the model is told next."""
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.real.agents import RealAgent, StartAgent, nonce
+from tests.real.conftest import CliHome
+from tests.real.model import Model
+from tests.real.record import ASK, ONE_QUESTION, PLANNED, without_account
+from tests.support.daemon import Daemon, eventually
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(600)]
+
+ENDED = ("completed", "failed", "canceled")
+
+
+def asked(agent: RealAgent, task_id: str, text: str) -> dict[str, Any]:
+    """What is asked, once it holds `text`."""
+    task = eventually(
+        lambda: (t := agent.daemon.task(task_id))["status"] == "input_required" and text in str(t["prompt"]) and t,
+        f"it asks {text}",
+    )
+    prompt: dict[str, Any] = task["prompt"]
+    return prompt
+
+
+def answer(agent: RealAgent, task_id: str, text: str) -> None:
+    given = agent.daemon.ctl("input", task_id, text)
+    assert given.code == 0, f"{given.err}\n{agent.screen()}"
+
+
+def told(agent: RealAgent, word: str) -> str:
+    """The results that the model got in the turn."""
+    return "\n".join(result.text for request in agent.model.turns(word) for result in request.results)
+
+
+def test_questions_of_the_model_are_answered(start_agent: StartAgent) -> None:
+    agent, word = start_agent("claude"), nonce()
+    task_id = agent.send(f"{word} {ASK}")
+    first = asked(agent, task_id, "Which colour")
+    assert (first["type"], [o["label"] for o in first["options"]][:2]) == ("question", ["Red", "Blue"])
+    refused = agent.daemon.ctl("input", task_id, "Green")
+    assert (refused.code, "Red" in refused.err) == (6, True), refused.err
+    answer(agent, task_id, "Blue")
+    asked(agent, task_id, "Which sizes")
+    answer(agent, task_id, "2")
+    asked(agent, task_id, "[✔] Large")
+    answer(agent, task_id, "next")
+    asked(agent, task_id, "Review your answers")
+    answer(agent, task_id, "yes")
+    done = agent.daemon.task_in(task_id, *ENDED)
+    assert (done["status"], done["artifacts"][-1]["parts"][0]["text"]) == ("completed", "Thank you."), agent.screen()
+    assert '"Which colour do you like?"="Blue"' in told(agent, word)
+    assert '"Which sizes do you need?"="Large"' in told(agent, word)
+
+
+def test_a_question_is_declined(start_agent: StartAgent) -> None:
+    agent, word, after = start_agent("claude"), nonce(), nonce()
+    task_id = agent.send(f"{word} [[tool:AskUserQuestion:{json.dumps(ONE_QUESTION)}]] say: Thank you.")
+    asked(agent, task_id, "Which colour")
+    assert agent.daemon.ctl("deny", task_id).code == 0
+    done = agent.daemon.task_in(task_id, *ENDED)
+    assert done["status"] == "completed", done
+    users = agent.model.requests()[-1].user
+    assert "refused" in users, "the model hears of it in the same task"
+    agent.ask_exactly(f"And {after}?")
+
+
+@pytest.mark.parametrize("approved", [True, False])
+def test_a_plan_is_approved_or_not(approved: bool, daemon: Daemon, model: Model, cli_home: CliHome) -> None:
+    """Approved by hand: `yes` is not the auto mode that the dialog offers first."""
+    agent = RealAgent.start("claude", daemon, model, cli_home("claude"), "--", "--permission-mode", "plan")
+    word = nonce()
+    task_id = agent.send(f"{word} {PLANNED}")
+    prompt = asked(agent, task_id, "ready to execute")
+    assert prompt["type"] == "permission"
+    assert "1. Make the file" in prompt["prompt"]
+    before = len(model.requests())
+    assert daemon.ctl("approve" if approved else "deny", task_id).code == 0
+    done = daemon.task_in(task_id, *ENDED)
+    assert done["status"] == "completed", f"{done}\n{agent.screen()}"
+    if approved:
+        assert "approved your plan" in told(agent, word)
+        assert "manual mode" in agent.screen()
+    else:
+        assert "refused" in model.requests()[before].user
+        assert "approved" not in told(agent, word)
+
+
+def test_a_permission_for_good_is_confirmed(start_agent: StartAgent) -> None:
+    agent, first, second = start_agent("opencode"), nonce(), nonce()
+    task_id = agent.send(f"{first} [[tool:shell-ask:touch {first}]] say: Made.")
+    asked(agent, task_id, "Permission required")
+    answer(agent, task_id, "always")
+    asked(agent, task_id, "Always allow")
+    assert not agent.file(first).exists()
+    answer(agent, task_id, "confirm")
+    assert daemon_done(agent, task_id) == "completed"
+    assert agent.file(first).exists()
+    again = agent.ask(f"{second} [[tool:shell-ask:touch {second}]] say: Made.")
+    assert (again.code, again.out) == (0, "Made.\n"), f"{again.err}\n{agent.screen()}"
+    assert agent.file(second).exists()
+
+
+def daemon_done(agent: RealAgent, task_id: str) -> str:
+    return str(agent.daemon.task_in(task_id, *ENDED)["status"])
+
+
+@pytest.mark.parametrize("cli", ["codex", "gemini"])
+def test_without_an_account_it_asks_and_takes_no_message(
+    cli: str, daemon: Daemon, model: Model, cli_home: CliHome
+) -> None:
+    prepared = cli_home(cli)
+    without_account(prepared)
+    agent = RealAgent.start(cli, daemon, model, prepared, ready=False)
+    state = eventually(lambda: (a := daemon.agent(cli))["activity"] == "waiting" and a["prompt"] and a, "it asks")
+    assert (state["prompt"]["type"], len(state["prompt"]["options"])) == ("login", 3)
+    word = nonce()
+    task_id = agent.send(f"Hello {word}.")
+    assert daemon.ctl("input", cli, "no such way").code == 6
+    assert (daemon.task(task_id)["status"], model.submissions(word)) == ("submitted", 0)
+    assert daemon.agent(cli)["prompt"]["prompt_id"] == state["prompt"]["prompt_id"]
