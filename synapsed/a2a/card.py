@@ -4,22 +4,24 @@ It is a visiting card: who this is and how to talk to it, never its instructions
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 from synapsed.a2a.extensions import declared
 from synapsed.model.agent import AgentView
 
-__all__ = ["CARD_PATH", "TEXT", "agent_card", "capabilities", "extended_card"]
+__all__ = ["CARD_PATH", "TEXT", "Authentication", "agent_card", "capabilities", "extended_card"]
 
 CARD_PATH = "/.well-known/agent-card.json"
 TEXT = "text/plain"
 INPUT = [TEXT, "application/json", "application/octet-stream"]
 """Text is typed, data as JSON, a file given to the program by its path."""
-_TOKEN = {"httpAuthSecurityScheme": {"scheme": "Bearer", "description": "not needed on the same machine"}}
-"""In the form of 1.0; that of 0.3 goes beside it."""
+type Authentication = Literal["none", "optional", "required"]
+"""Whether a caller need prove who it is: not where the connection tells that already."""
 
 
-def agent_card(view: AgentView, *, base: str, version: str, pushes: bool = False) -> dict[str, Any]:
+def agent_card(
+    view: AgentView, *, base: str, version: str, pushes: bool = False, authentication: Authentication = "none"
+) -> dict[str, Any]:
     """The card of `view`, whose routes the client reaches below `base`.
 
     It is one of 1.0 and one of 0.3 at once: each version ignores what it does not know of the other's.
@@ -36,9 +38,7 @@ def agent_card(view: AgentView, *, base: str, version: str, pushes: bool = False
         ],
         **_legacy(rpc_url),
         "capabilities": capabilities(pushes=pushes),
-        "securityRequirements": [{"schemes": {}}, {"schemes": {"token": {"list": []}}}],
-        "security": [{}, {"token": []}],
-        "securitySchemes": {"token": {**_TOKEN, "type": "http", "scheme": "bearer"}},
+        **_security(authentication),
         "defaultInputModes": INPUT,
         "defaultOutputModes": [TEXT],
         "skills": [
@@ -76,6 +76,20 @@ def _legacy(rpc_url: str) -> dict[str, Any]:
     }
 
 
+def _security(authentication: Authentication) -> dict[str, Any]:
+    """In the forms of both versions. What is not asked for is not declared: 0.3 has declared schemes enforced."""
+    if authentication == "none":
+        return {}
+    free = authentication == "optional"
+    return {
+        "securitySchemes": {
+            "bearer": {"httpAuthSecurityScheme": {"scheme": "Bearer"}, "type": "http", "scheme": "bearer"}
+        },
+        "securityRequirements": [*([{"schemes": {}}] if free else []), {"schemes": {"bearer": {"list": []}}}],
+        "security": [*([{}] if free else []), {"bearer": []}],
+    }
+
+
 def capabilities(*, pushes: bool) -> dict[str, Any]:
     """What all agents can; `multiTurn` is the seeds'."""
     return {
@@ -88,11 +102,18 @@ def capabilities(*, pushes: bool) -> dict[str, Any]:
 
 
 def extended_card(
-    view: AgentView, profile: Mapping[str, Any], *, base: str, version: str, pushes: bool, rights: str
+    view: AgentView,
+    profile: Mapping[str, Any],
+    *,
+    base: str,
+    version: str,
+    pushes: bool,
+    rights: str,
+    authentication: Authentication = "none",
 ) -> dict[str, Any]:
     """The card for those who authenticate: with the skills of the program's profile, and who and where it is now.
     `profile` is a row of `Control.profiles`, `rights` what the caller has."""
-    card = agent_card(view, base=base, version=version, pushes=pushes)
+    card = agent_card(view, base=base, version=version, pushes=pushes, authentication=authentication)
     known = {key: profile[key] for key in ("name", "description", "command", "verified") if key in profile}
     card["skills"] = [*card["skills"], *profile.get("skills", ())]
     card["extensions"]["synapse"] |= {

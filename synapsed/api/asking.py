@@ -9,13 +9,13 @@ from urllib.parse import quote
 
 from aiohttp import hdrs, web
 
-from synapsed.a2a.card import extended_card
+from synapsed.a2a.card import Authentication, extended_card
 from synapsed.a2a.errors import from_synapsed, rest_error, rpc_failure
 from synapsed.a2a.extensions import EXTENSIONS, asked_for
 from synapsed.a2a.replies import Reply, Stream
 from synapsed.api.body import encode_json
 from synapsed.api.context import CONTEXT, ApiContext, rights_of
-from synapsed.api.rights import Rights
+from synapsed.api.rights import Rights, Standing
 from synapsed.api.security import JSON_TYPES, base_url, on_unix
 from synapsed.api.sending import send
 from synapsed.api.sse import frame, serve
@@ -31,6 +31,7 @@ __all__ = [
     "accepted_type",
     "agent_base",
     "answered",
+    "authentication_of",
     "replied",
     "rest_problem",
     "rpc_problem",
@@ -39,8 +40,8 @@ __all__ = [
 
 A2A_JSON: Final = "application/a2a+json"
 PLAIN_JSON: Final = "application/json"
-EXTENSIONS_HEADER: Final = "A2A-Extensions"
-"""Asked for in requests, and in responses those of them that are active."""
+EXTENSIONS_HEADERS: Final = ("A2A-Extensions", "X-A2A-Extensions")
+"""Asked for in requests, and in responses those of them that are active; the second is 0.3's name for it."""
 _MARK: Final = re.compile(r"/a2a(?:/|$)|/\.well-known/")
 """Where in a path A2A's part of it begins."""
 
@@ -76,7 +77,7 @@ class HttpCaller:
 
     @property
     def extensions(self) -> frozenset[str]:
-        return asked_for(self.request.headers.getall(EXTENSIONS_HEADER, ()))
+        return _extensions(self.request)
 
     def extended_card(self) -> dict[str, Any]:
         """For callers of whom it is known who they are: by a token, or on this machine by the connection's process."""
@@ -92,10 +93,19 @@ class HttpCaller:
             version=self.context.version,
             pushes=self.context.sdk.pushes,
             rights=self.rights.standing.value,
+            authentication=authentication_of(self.request),
         )
 
     async def send(self, request: SendRequest) -> Task:
         return await send(self.request, self.context.control, self.agent_id, request)
+
+
+def authentication_of(request: web.Request) -> Authentication:
+    """What the connection leaves to be proved: of a known process on this machine nothing."""
+    rights = rights_of(request)
+    if rights.remote or rights.standing is Standing.NONE:
+        return "required"
+    return "none" if rights.person or rights.agent_id is not None else "optional"
 
 
 def agent_base(request: web.Request, view: AgentView) -> str:
@@ -132,14 +142,19 @@ async def answered(
 ) -> web.StreamResponse:
     """What `handling` gives, as a response; streams as SSE without comments, an error that ends one as `error`."""
     reply = await _while_connected(request, handling)
-    asked = asked_for(request.headers.getall(EXTENSIONS_HEADER, ()))
+    asked = _extensions(request)
     active = [each.uri for each in EXTENSIONS if each.uri in asked]
-    headers = {EXTENSIONS_HEADER: ", ".join(active)} if active else {}
+    names = [name for name in EXTENSIONS_HEADERS if name in request.headers]
+    headers = dict.fromkeys(names, ", ".join(active)) if active else {}
     if isinstance(reply, Stream):
         return await serve(request, _frames(reply.bodies), comments=False, headers=headers)
     response = replied(reply, media_type)
     response.headers.update(headers)
     return response
+
+
+def _extensions(request: web.Request) -> frozenset[str]:
+    return asked_for([text for name in EXTENSIONS_HEADERS for text in request.headers.getall(name, ())])
 
 
 def replied(reply: Reply, media_type: str) -> web.Response:

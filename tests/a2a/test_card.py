@@ -118,8 +118,9 @@ async def test_the_extended_card_is_for_those_who_authenticate(api: Api):
         assert (own["rights"], own["cwd"], own["state"]) == (rights, "/tmp", "running")
         assert card["skills"][-1]["id"] == "tea"
         assert parse_agent_card(card).capabilities.extended_agent_card
-    public = await api.json(api.agent, "GET", WELL_KNOWN[0])
-    assert "cwd" not in json.dumps(public[1])
+    _, public = await api.json(api.agent, "GET", WELL_KNOWN[0])
+    assert "cwd" not in json.dumps(public)
+    assert "securitySchemes" not in public  # the connection tells who asks
 
 
 async def test_the_extended_card_is_not_for_who_may_be_anybody(control, tmp_path):
@@ -132,6 +133,11 @@ async def test_the_extended_card_is_not_for_who_may_be_anybody(control, tmp_path
         status, body = await extended(api)
         assert (status, body["error"]["status"]) == (401, "UNAUTHENTICATED")
         assert (await extended(api, Authorization=f"Bearer {TOKEN}"))[0] == 200
+        _, card = await api.json(api.agent, "GET", WELL_KNOWN[0])
+        assert card["security"] == [{}, {"bearer": []}]
+        scheme = v03.AgentCard.model_validate(card).security_schemes["bearer"].root
+        assert (scheme.type, scheme.scheme) == ("http", "bearer")
+        assert parse_agent_card(card).security_schemes["bearer"].http_auth_security_scheme.scheme.lower() == "bearer"
 
 
 async def test_the_extended_cards_urls_follow_the_address_used(api: Api):
@@ -161,7 +167,8 @@ async def test_urls_behind_a_trusted_proxy(control, tmp_path):
     async with serving(control, tmp_path, security=security) as api:
         path = f"/agents/claude{WELL_KNOWN[0]}"
         async with api.http.get(path, headers=FORWARDED) as response:
-            assert (await response.json())["url"] == "https://agents.example/lab/agents/claude/a2a"
+            card = await response.json()
+        assert (card["url"], card["security"]) == ("https://agents.example/lab/agents/claude/a2a", [{"bearer": []}])
         async with api.http.get("/agents/claude/a2a/rest/tasks", headers=V1 | FORWARDED) as response:
             assert response.status == 401  # it is the client's request, not the proxy's
         token = {"Authorization": f"Bearer {TOKEN}"}

@@ -566,6 +566,12 @@ class Anybody:
     async def send(self, request):
         return await self.control.send(AGENT, request)
 
+    def extended_card(self):
+        return {"name": "claude"}
+
+    def require_notify(self, task):
+        """A person may."""
+
 
 @settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(envelopes, st.none() | st.sampled_from(["1.0", "0.3"]) | st.text(max_size=10))

@@ -6,6 +6,7 @@ import httpx
 import pytest
 from a2a.client import ClientConfig, ClientFactory
 from a2a.client.card_resolver import parse_agent_card
+from a2a.compat.v0_3 import types as v03
 from a2a.types import (
     CancelTaskRequest,
     GetTaskRequest,
@@ -19,6 +20,7 @@ from a2a.types import (
 )
 from a2a.utils.errors import TaskNotCancelableError, TaskNotFoundError
 
+from synapsed.a2a.extensions import PRIORITY
 from synapsed.model.task import Prompt, PromptOption
 from tests.api.serving import Api, sse_events
 from tests.fakes.control import FakeControl, hold
@@ -163,6 +165,20 @@ async def test_what_only_json_rpc_forbids_is_looked_over(api: Api):
         async with api.agent.post("/a2a", json={"jsonrpc": "2.0", "method": method, "params": {}}) as response:
             answer = await response.json()
         assert (answer["id"], answer["error"]["code"]) == (None, code)
+
+
+async def test_extensions_by_their_old_name(api: Api):
+    body = {"jsonrpc": "2.0", "id": 1, "method": "message/send", "params": {"message": MESSAGE}}
+    headers = {"X-A2A-Extensions": f"urn:other, {PRIORITY}"}
+    async with api.agent.post("/a2a", json=body, headers=headers) as response:
+        assert response.headers["X-A2A-Extensions"] == PRIORITY
+        assert "A2A-Extensions" not in response.headers
+
+
+async def test_the_extended_card(api: Api):
+    card = (await call(api, "agent/getAuthenticatedExtendedCard"))["result"]
+    assert v03.AgentCard.model_validate(card).name == "claude"
+    assert card["extensions"]["synapse"]["cwd"] == "/tmp"
 
 
 # --- the SDK's client ------------------------------------------------------------------------------------------------

@@ -96,7 +96,7 @@ class PushOperations[C: PushCaller]:
 
     def _offered(self) -> PushSender:
         if self._pushes is None:
-            raise A2aError(PUSH_NOT_SUPPORTED, "push notifications are not offered")
+            raise A2aError(PUSH_NOT_SUPPORTED, "push notifications are not supported here")
         return self._pushes
 
     async def _task(self, agent_id: str, caller: C, task_id: str) -> Task:

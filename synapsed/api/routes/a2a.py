@@ -14,6 +14,7 @@ from synapsed.api.asking import (
     accepted_type,
     agent_base,
     answered,
+    authentication_of,
     replied,
     rest_problem,
     rpc_problem,
@@ -53,7 +54,10 @@ async def card(request: web.Request) -> web.Response:
     context = request.app[CONTEXT]
     view = agent_of(request)
     base = agent_base(request, view)
-    told = agent_card(view, base=base, version=context.version, pushes=context.sdk.pushes)
+    authentication = authentication_of(request)
+    told = agent_card(
+        view, base=base, version=context.version, pushes=context.sdk.pushes, authentication=authentication
+    )
     return document(request, request.app[CONTEXT].changes, encode_json(told))
 
 
