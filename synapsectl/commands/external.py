@@ -38,6 +38,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="send this header with the variable's value, such as X-API-Key=MY_KEY; repeatable",
     )
     adding.add_argument("--no-credentials", action="store_true", help="forget those that were given before")
+    adding.add_argument("--in-the-clear", action="store_true", help="its credentials may go there by http")
     adding.add_argument("--other-host", action="store_true", help="its card may name another host than its own")
 
 
@@ -61,6 +62,7 @@ def _add(args: argparse.Namespace, ctx: Context, url: str) -> int:
     if not args.alias:
         raise UsageError("external add: give it a name with --as ALIAS")
     body: dict[str, Any] = {"url": url, "alias": args.alias.removeprefix("@"), "other_host": args.other_host}
+    body["in_the_clear"] = args.in_the_clear
     body |= _credentials(args, ctx)
     agent = ctx.client.post("/external/discover", body, timeout=LOOK_TIMEOUT)
     if args.json:

@@ -116,7 +116,13 @@ class Externals:
         return agent
 
     async def discover(
-        self, url: str, alias: str, *, headers: dict[str, str] | None, other_host: bool = False
+        self,
+        url: str,
+        alias: str,
+        *,
+        headers: dict[str, str] | None,
+        other_host: bool = False,
+        in_the_clear: bool = False,
     ) -> ExternalAgent:
         """Look at the card and remember the agent. One that is known is looked at anew; without `headers` it keeps
         those that it has, unless its address is another."""
@@ -131,7 +137,7 @@ class Externals:
                 known = before is not None and before.url == url
                 headers = await asyncio.to_thread(self._book.secret, alias) if known else {}
             module = await _load("synapsed.a2a.remote")
-            found = await module.look_up(url, headers, other_host=other_host)
+            found = await module.look_up(url, headers, other_host=other_host, in_the_clear=in_the_clear)
             now = iso(self._clock.wall())
             agent = ExternalAgent(
                 alias=alias,
@@ -147,6 +153,7 @@ class Externals:
                 skills=found.skills,
                 authenticated=bool(headers),
                 other_host=other_host,
+                in_the_clear=in_the_clear,
                 added_at=before.added_at if before else now,
                 last_seen=now,
             )

@@ -90,20 +90,22 @@ class Found:
 # --- the card --------------------------------------------------------------------------------------------------------
 
 
-async def look_up(url: str, headers: dict[str, str], *, other_host: bool = False) -> Found:
+async def look_up(url: str, headers: dict[str, str], *, other_host: bool = False, in_the_clear: bool = False) -> Found:
     """Fetch and read the card of the agent at `url`: its base, or the card's own address. With `other_host` the card
-    may name an endpoint on another host than its own. Raises InvalidRequest, Unreachable, CardInvalid."""
-    base = _checked(url, headers)
+    may name an endpoint on another host than its own; with `in_the_clear` credentials may go there by http. Raises
+    InvalidRequest, Unreachable, CardInvalid."""
+    secret = bool(headers) and not in_the_clear
+    base = _checked(url, secret=secret)
     wanted = [base] if base.endswith(".json") else [base + path for path in _CARDS]
     async with _http(headers) as http:
         for card_url in wanted:
             raw = await _fetch(http, card_url, last=card_url == wanted[-1])
             if raw is not None:
-                return _read(raw, card_url, headers, other_host=other_host)
+                return _read(raw, card_url, secret=secret, other_host=other_host)
     raise AssertionError(wanted)
 
 
-def _checked(url: str, headers: dict[str, str]) -> str:
+def _checked(url: str, *, secret: bool) -> str:
     try:
         split = urlsplit(url)
         _ = split.port
@@ -113,13 +115,16 @@ def _checked(url: str, headers: dict[str, str]) -> str:
         raise InvalidRequest("url: must be http://… or https://…", field="url")
     if split.username is not None or split.query or split.fragment:
         raise InvalidRequest("url: may have no user, query or fragment; credentials are given apart", field="url")
-    _check_secret(split.scheme, split.hostname, headers)
+    _check_secret(split.scheme, split.hostname, secret=secret)
     return url.rstrip("/")
 
 
-def _check_secret(scheme: str, host: str, headers: dict[str, str]) -> None:
-    if headers and scheme != "https" and host not in _LOOPBACK:
-        raise InvalidRequest(f"credentials would go to {host} in the clear; use https", field="url")
+def _check_secret(scheme: str, host: str, *, secret: bool) -> None:
+    if secret and scheme != "https" and host not in _LOOPBACK:
+        raise InvalidRequest(
+            f"credentials would go to {host} in the clear; use https, or --in-the-clear on a network that you trust",
+            field="url",
+        )
 
 
 async def _fetch(http: httpx.AsyncClient, url: str, *, last: bool) -> bytes | None:
@@ -143,7 +148,7 @@ async def _fetch(http: httpx.AsyncClient, url: str, *, last: bool) -> bytes | No
             raise CardInvalid(f"{url}: there is no agent card (HTTP {status}){hint}", url=url, status=status)
 
 
-def _read(raw: bytes, card_url: str, headers: dict[str, str], *, other_host: bool) -> Found:
+def _read(raw: bytes, card_url: str, *, secret: bool, other_host: bool) -> Found:
     try:
         card = parse_agent_card(json.loads(raw))
     except (ValueError, ParseError, RecursionError) as error:
@@ -162,7 +167,7 @@ def _read(raw: bytes, card_url: str, headers: dict[str, str], *, other_host: boo
         )
     if here.scheme == "https" and there.scheme == "http":
         raise CardInvalid(f"{card_url}: its endpoint is not encrypted, though its card is", url=card_url)
-    _check_secret(there.scheme, there.hostname, headers)
+    _check_secret(there.scheme, there.hostname, secret=secret)
     return Found(
         name=card.name[:200],
         description=card.description[:1000],
@@ -226,7 +231,9 @@ class Remote:
     async def check_card(self) -> None:
         """Raises CardChanged where it is another agent now."""
         agent = self._agent
-        found = await look_up(agent.card_url, self._headers, other_host=agent.other_host)
+        found = await look_up(
+            agent.card_url, self._headers, other_host=agent.other_host, in_the_clear=agent.in_the_clear
+        )
         if not found.same_as(agent):
             raise CardChanged(
                 f"the card at {agent.card_url} is another now: {found.name!r} at {found.endpoint} "

@@ -174,6 +174,7 @@ class DiscoverBody(_Body):
     token: _Header | None = None
     headers: _Headers | None = None
     other_host: bool = False
+    in_the_clear: bool = False
 
     def credentials(self) -> dict[str, str] | None:
         if self.token is None:

@@ -43,5 +43,7 @@ class ExternalAgent(BaseModel):
     authenticated: bool
     other_host: bool = False
     """Whether a person has agreed to its listening on another host than its card's."""
+    in_the_clear: bool = False
+    """Whether a person has agreed to its credentials going there unencrypted."""
     added_at: str
     last_seen: str

@@ -321,8 +321,10 @@ async def test_another_host_is_a_persons_decision(here: Here):
     async with elsewhere(card_10("http://elsewhere.example/a2a")) as place:
         added = await here.externals.discover(place.url, "far", headers=None, other_host=True)
         assert added.endpoint == "http://elsewhere.example/a2a"
+        given = {"headers": {"X-Key": SECRET}, "other_host": True}
         with pytest.raises(InvalidRequest, match="in the clear"):
-            await here.externals.discover(place.url, "far", headers={"X-Key": SECRET}, other_host=True)
+            await here.externals.discover(place.url, "far", **given)
+        assert (await here.externals.discover(place.url, "far", **given, in_the_clear=True)).in_the_clear
 
 
 async def test_a_card_that_changed_is_another_agent(far, here: Here, api: Api):

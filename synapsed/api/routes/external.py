@@ -64,7 +64,13 @@ async def discover(request: web.Request) -> web.Response:
     context = request.app[CONTEXT]
     if any(view.name == body.alias for view in context.control.agents()):
         raise NameTaken(f"an agent here is named {body.alias}; choose another alias", name=body.alias)
-    act = context.externals.discover(body.url, body.alias, headers=body.credentials(), other_host=body.other_host)
+    act = context.externals.discover(
+        body.url,
+        body.alias,
+        headers=body.credentials(),
+        other_host=body.other_host,
+        in_the_clear=body.in_the_clear,
+    )
     return model_response(_AGENT, await to_the_end(act))
 
 
