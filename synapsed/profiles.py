@@ -150,6 +150,9 @@ class Delivery(_Section):
     neutralise: Pattern | None = None
     """A message that matches would be a command; `neutral_prefix` is put before it."""
     neutral_prefix: str = " "
+    neutralise_end: Pattern | None = None
+    """A message that matches would not be submitted by `submit`; `neutral_suffix` is put behind it."""
+    neutral_suffix: str = " "
     newline: str = "\n"
     """What a line break within a message is typed as."""
     clear: str = "\x15"

@@ -40,6 +40,8 @@ def type_message(spec: Delivery, text: str, *, bracketed: bool, command: bool = 
     body = clean(text)
     if not command and spec.neutralise is not None and re.search(spec.neutralise, body):
         body = spec.neutral_prefix + body
+    if not command and spec.neutralise_end is not None and re.search(spec.neutralise_end, body):
+        body += spec.neutral_suffix
     if len(body.encode()) > spec.max_bytes:
         raise TooLarge(
             f"the message has {len(body.encode())} bytes; this program takes at most {spec.max_bytes} at once",

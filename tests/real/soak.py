@@ -36,6 +36,9 @@ DRAIN_S = 240.0
 TYPED_MAX = 40
 """Characters that a person types at most."""
 
+ENTERS = 5
+"""How often a person presses Enter before they give up and take back what they wrote."""
+
 LINES = "\n".join(f"line {n:04d} of a long message" for n in range(600))
 
 SHAPES = (
@@ -191,7 +194,7 @@ class Soak:
             try:
                 with agent.attached() as terminal:
                     terminal.settle(0.5, at_most=2)
-                    self._type(terminal, what, word)
+                    self._type(agent, terminal, what, word)
                     terminal.send("\x1d")
                     terminal.wait_exit()
                 if not self.up.is_set() or self.counts["kill"] != kills:
@@ -211,7 +214,7 @@ class Soak:
             terminal.send("\x1d")
             terminal.wait_exit()
 
-    def _type(self, terminal: Terminal, what: str, word: str) -> None:
+    def _type(self, agent: RealAgent, terminal: Terminal, what: str, word: str) -> None:
         if what == "draft":
             draft = f"draft {secrets.token_hex(3)}"
             for key in draft:
@@ -222,9 +225,14 @@ class Soak:
             time.sleep(0.5)
         elif what == "prompt":
             terminal.send(f"person {word}")
-            time.sleep(1.0)
-            terminal.send("\r")
-            time.sleep(1.0)
+            for _ in range(ENTERS):  # gemini takes none while it works
+                time.sleep(1.0)
+                terminal.send("\r")
+                time.sleep(1.0)
+                if self.daemon.agent(agent.name)["held"] != "typing":
+                    return
+            terminal.send("\x7f" * TYPED_MAX)
+            time.sleep(0.5)
         else:
             terminal.send("\x1b")
             time.sleep(0.3)

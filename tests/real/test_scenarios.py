@@ -9,6 +9,7 @@ from collections.abc import Callable
 import psutil
 import pytest
 
+from synapsed.terminal.delivery import clean
 from tests.real.agents import EVERY, MAIN, RealAgent, StartAgent, nonce
 from tests.real.model import Model
 from tests.real.programs import Prepared
@@ -67,8 +68,27 @@ def test_a_hostile_body_executes_nothing(cli: str, start_agent: StartAgent) -> N
         answer = agent.ask(body.format(word=word))
         assert (answer.code, answer.out) == (0, f"Answer to {word}.\n"), (body, answer, agent.screen())
         assert agent.model.submissions(word) == 1, (body, agent.screen(), agent.daemon.log()[-2000:])
+        assert clean(body.format(word=word)).strip() in received(agent, word), "and nothing of it is lost"
         assert agent.pid == pid
     assert not agent.file("broken-out").exists()
+
+
+WORDS = ("exit", "  quit", "/exit", ":q", "logout", "!", "/", "\\", "?", "# note")
+
+
+@pytest.mark.parametrize("cli", EVERY)
+def test_words_that_are_commands_are_messages(cli: str, start_agent: StartAgent) -> None:
+    agent = start_agent(cli)
+    pid = agent.pid
+    for body in WORDS:
+        before = len(agent.model.requests())
+        answer = agent.ask(body)
+        assert answer.code == 0, (body, answer, agent.screen())
+        asked = agent.model.requests()[before:]
+        assert asked, (body, agent.screen())
+        assert asked[0].user.strip().endswith(body.strip()), (body, asked[0].user)
+        assert answer.out == expected_answer(asked[0].user) + "\n"
+        assert agent.pid == pid
 
 
 @pytest.mark.parametrize("cli", MAIN)

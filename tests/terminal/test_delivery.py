@@ -42,3 +42,10 @@ def test_no_control_character_but_tab_and_newline_is_ever_typed(text: str) -> No
     body = clean(text)
     assert all(char in "\t\n" or (ord(char) >= 0x20 and not 0x7F <= ord(char) <= 0x9F) for char in body)
     assert clean(body) == body
+
+
+def test_an_end_that_would_make_a_line_break_of_enter_is_neutralised() -> None:
+    spec = Delivery(neutralise_end=r"\\$")
+    assert type_message(spec, "ends so \\\n", bracketed=True).text == "ends so \\ "
+    assert type_message(spec, "so \\ not", bracketed=True).text == "so \\ not"
+    assert type_message(spec, "ends so \\", bracketed=True, command=True).text == "ends so \\"
