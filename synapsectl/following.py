@@ -41,7 +41,9 @@ class Follower:
         whole = self._told[key] = told + text if data.get("append") else text
         if printed is None and ANSWER in self._said and whole.startswith(self._said[ANSWER]):
             printed = self._said.pop(ANSWER)  # it was not the answer yet
-        if printed is not None and whole.startswith(printed):
+        if printed is not None and printed.rstrip() == whole.rstrip():
+            piece = ""  # blanks at the end of a screen's row are no news
+        elif printed is not None and whole.startswith(printed):
             piece = whole[len(printed) :]
         elif printed is None or data.get("lastChunk", True):
             piece = "\n" + whole if self._said else whole

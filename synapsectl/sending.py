@@ -89,12 +89,20 @@ class Sending:
         self._client = ctx.client
         self._out = ctx.out
 
+    def _check(self, agent: str) -> None:
+        """Raises ApiError for an address that is none; one elsewhere has an alias, and no status."""
+        try:
+            self._client.get(agent_path(agent, "status"), {"detail": 1})
+        except ApiError as error:
+            if "alias" not in error.details:
+                raise
+
     def run(self, agents: list[str], body: dict[str, Any], *, named: bool) -> int:
         """`named`: a person named them, so that an address that is wrong stops all before anything is sent."""
         alone = len(agents) == 1
         if named and not alone:
             for agent in agents:
-                self._client.get(agent_path(agent, "status"), {"detail": 1})
+                self._check(agent)
         code, results, sent = DONE, [], []
         for agent in agents:
             try:

@@ -2,9 +2,10 @@
 
 from pydantic import BaseModel, ConfigDict
 
+from synapsed.errors import UnknownAgent
 from synapsed.model.task import Task
 
-__all__ = ["KEY", "ExternalAgent", "alias_of", "external_id"]
+__all__ = ["KEY", "ExternalAgent", "alias_of", "external_id", "unknown"]
 
 KEY = "external"
 """Of a task's metadata: `alias`, `sending` once the message may be there, `task_id` and `context_id` over there."""
@@ -21,6 +22,13 @@ def alias_of(agent: str | Task) -> str | None:
     """The alias in an agent's id, or in a task's; None for agents of this host."""
     agent_id = agent if isinstance(agent, str) else agent.agent_id
     return agent_id.removeprefix(_PREFIX) if agent_id.startswith(_PREFIX) else None
+
+
+def unknown(agent_id: str) -> UnknownAgent:
+    """For whom asks of an agent here what only agents here have; `details["alias"]` for one elsewhere."""
+    if (alias := alias_of(agent_id)) is not None:
+        return UnknownAgent(f"{alias} is an agent elsewhere: messages can be sent to it, no more", alias=alias)
+    return UnknownAgent(f"no agent {agent_id[:128]!r}", agent=agent_id[:128])
 
 
 class ExternalAgent(BaseModel):

@@ -25,7 +25,6 @@ from synapsed.errors import (
     ConversationTaken,
     InvalidRequest,
     SynapsedError,
-    UnknownAgent,
     UnknownProfile,
 )
 from synapsed.interfaces import (
@@ -41,7 +40,7 @@ from synapsed.interfaces import (
 )
 from synapsed.model.agent import AgentDetail, AgentView, Testimony, resolve
 from synapsed.model.events import AgentRemoved, AgentReported
-from synapsed.model.external import alias_of
+from synapsed.model.external import alias_of, unknown
 from synapsed.model.records import AgentRecord, ReplyRecord, TurnRecord
 from synapsed.model.task import Artifact, Task
 from synapsed.paths import Paths
@@ -483,7 +482,7 @@ class Manager:
 
     def _agent(self, agent_id: str) -> Agent:
         if (agent := self._agents.get(agent_id)) is None:
-            raise UnknownAgent(f"no agent {agent_id[:128]!r}", agent=agent_id[:128])
+            raise unknown(agent_id)
         return agent
 
     def _add(self, record: AgentRecord, profile: Profile) -> Agent:

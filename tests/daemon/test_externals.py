@@ -47,6 +47,19 @@ def test_a_message_there_and_back(here: Daemon, there: Daemon):
     assert "far" in gone.err
 
 
+def test_one_of_several_addresses(here: Daemon, there: Daemon):
+    here.start_agent(name="near")
+    sent = here.ctl("send", "near,far", "--wait", "--json", "hello")
+    assert sent.code == 0, sent.err
+    assert sorted(task["agent_id"] for task in here.get("/control/tasks").json) == [
+        "external:far",
+        here.agent("near")["id"],
+    ]
+    assert here.ctl("send", "far,nobody", "hello").code == 4
+    refused = here.ctl("screen", "far")
+    assert (refused.code, "agent elsewhere" in refused.err) == (4, True)
+
+
 def test_external_send_means_the_one_elsewhere(here: Daemon, there: Daemon):
     sent = here.ctl("external", "send", "@far", "--json", "--wait", "--", "hello")
     assert sent.code == 0, sent.err

@@ -1,0 +1,31 @@
+"""Text that is printed as it is said."""
+
+import io
+import json
+
+import pytest
+
+from synapsectl.following import Follower
+from synapsectl.output import Output
+from synapsectl.sse import SseEvent
+
+
+def told(text: str, *, append: bool = False, last: bool = False) -> SseEvent:
+    artifact = {"artifact_id": "answer", "parts": [{"type": "text", "text": text}]}
+    return SseEvent("artifact", json.dumps({"artifact": artifact, "append": append, "lastChunk": last}), "1")
+
+
+@pytest.mark.parametrize(
+    ("events", "printed"),
+    [
+        ([told("a"), told("b", append=True), told("abc", last=True)], "abc"),
+        ([told("one\n"), told("one"), told("one", last=True)], "one\n"),
+        ([told("wrong"), told("right", last=True)], "wrong\nright"),
+    ],
+)
+def test_what_was_said_is_not_said_again(events, printed):
+    stdout = io.StringIO()
+    follower = Follower(Output(stdout, io.StringIO(), columns=None))
+    for event in events:
+        follower.event(event)
+    assert stdout.getvalue() == printed
