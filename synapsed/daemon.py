@@ -206,6 +206,7 @@ class Daemon:
         externals = Externals(store=store, book=AddressBook(paths.external), clock=self._clock)
         up.push_async_callback(externals.close)
         await externals.restore()
+        manager.everyone = cast("Control", Switchboard(manager, externals))
         security = Security(
             control=manager,
             token=token,
@@ -214,7 +215,7 @@ class Daemon:
             peers=PeerLookup(manager.process_of, own_pid=os.getpid()),
         )
         context = build_context(
-            control=cast("Control", Switchboard(manager, externals)),
+            control=manager.everyone,
             externals=externals,
             security=security,
             clock=self._clock,

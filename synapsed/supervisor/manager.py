@@ -30,6 +30,7 @@ from synapsed.errors import (
 from synapsed.interfaces import (
     Attachment,
     ConfigChange,
+    Control,
     EventLog,
     NewEvent,
     OutputPiece,
@@ -52,7 +53,7 @@ from synapsed.supervisor.conversations import taken
 from synapsed.supervisor.envfile import with_env_file
 from synapsed.supervisor.exchange import Exchange
 from synapsed.supervisor.links import LaunchPlan, LinkFactory, Timer, Timers
-from synapsed.supervisor.mentions import LocalDirectory, MentioningAttachment
+from synapsed.supervisor.mentions import ControlDirectory, MentioningAttachment
 from synapsed.supervisor.order import StartOrder, each
 from synapsed.supervisor.parking import Memory, machine_memory
 from synapsed.supervisor.ports import announceable
@@ -115,6 +116,7 @@ class Manager:
         memory: Callable[[], Memory] = machine_memory,
     ) -> None:
         self._settings = settings
+        self.everyone: Control = self  # whom `@agent` in a terminal can mean: more than ours, where there are others
         self._store = store
         self._library = profiles
         self._factory = factory
@@ -410,7 +412,7 @@ class Manager:
         attachment = await self._agent(agent_id).attach(cols=cols, rows=rows, read_only=read_only)
         if read_only or not self._roster.config.attach.mentions:
             return attachment
-        return MentioningAttachment(attachment, agent_id, LocalDirectory(self))
+        return MentioningAttachment(attachment, agent_id, ControlDirectory(self.everyone))
 
     async def shutdown(self, *, keep_agents: bool) -> None:
         self._on_shutdown(keep_agents)

@@ -16,10 +16,11 @@ import structlog
 from synapsed.errors import AmbiguousAddress, SynapsedError, UnknownAgent
 from synapsed.interfaces import Attachment, Control, SendRequest
 from synapsed.model.events import TaskStatusChanged
+from synapsed.model.external import alias_of
 from synapsed.model.task import INTERRUPTED_STATES, TERMINAL_STATES, Message, Task, TaskState
 from synapsed.terminal.mentions import Enter, KeyLine, parse_mention
 
-__all__ = ["Addressee", "Directory", "LocalDirectory", "MentioningAttachment"]
+__all__ = ["Addressee", "ControlDirectory", "Directory", "MentioningAttachment"]
 
 ANSWERS_MAX: Final = 8
 """Answers that one attached terminal waits for at a time; of further ones only the sending is shown."""
@@ -52,15 +53,18 @@ class Directory(Protocol):
         ...
 
 
-class LocalDirectory:
-    """The agents of this daemon."""
+class ControlDirectory:
+    """Whoever `control` can resolve."""
 
     def __init__(self, control: Control) -> None:
         self._control = control
 
     def find(self, name: str) -> Addressee | None:
         try:
-            view = self._control.view(self._control.resolve(name))
+            found = self._control.resolve(name)
+            if (alias := alias_of(found)) is not None:
+                return Addressee(found, alias, "external")
+            view = self._control.view(found)
         except UnknownAgent:
             return None
         return Addressee(view.id, view.name, "local")

@@ -113,3 +113,15 @@ async def test_refusals(api: Api, far):
 
 def as_person() -> dict:
     return {"headers": {"Authorization": f"Bearer {TOKEN}"}}
+
+
+async def test_a_line_in_an_attached_terminal_reaches_it_too(api: Api, far):
+    from synapsed.supervisor.mentions import Addressee, ControlDirectory
+
+    await add(api, far)
+    directory = ControlDirectory(api.servers._context.control)
+    to = directory.find("far")
+    assert to == Addressee("external:far", "far", "external")
+    assert directory.find("nobody") is None
+    task = await directory.settled(await directory.send(to, "hi"))
+    assert (task.status, task.answer) == ("completed", "echo: hi")
