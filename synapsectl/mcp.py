@@ -57,11 +57,16 @@ class Colleagues:
 
     def list_agents(self, _: Args) -> Any:
         own = self.who()["agent"]
-        return [
+        here = [
             {key: agent[key] for key in ("name", "id", "type", "state", "activity", "queue")}
             | ({"you": True} if agent["id"] == own else {})
             for agent in self._client.get("/agents")
         ]
+        elsewhere = [
+            {"name": agent["alias"], "type": "external", "description": agent["description"]}
+            for agent in self._client.get("/external/agents")
+        ]
+        return here + elsewhere
 
     def send_message(self, args: Args) -> Any:
         wait = args.get("wait", True)
@@ -140,7 +145,7 @@ _AGENT: Final = {**_TEXT, "description": "an agent's name or id, as list_agents 
 _TASK: Final = {**_TEXT, "description": "a task's id, or its first 8 characters"}
 
 TOOLS: Final[Sequence[Tool]] = (
-    Tool("list_agents", "The agents beside you, and what each is doing.", Colleagues.list_agents),
+    Tool("list_agents", "The agents beside you, and what each is doing; then those elsewhere.", Colleagues.list_agents),
     Tool(
         "send_message",
         "Send a message to another agent. By default this waits and gives its answer.",

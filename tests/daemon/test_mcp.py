@@ -84,6 +84,19 @@ async def test_a_message_its_answer_and_its_sender(daemon: Daemon) -> None:
         assert (wrong, "later" in text) == (False, True)
 
 
+async def test_agents_elsewhere_are_colleagues_too(daemon: Daemon) -> None:
+    asks, _ = daemon.start_agent(profile="dummy", name="asks"), daemon.start_agent(profile="dummy", name="answers")
+    added = daemon.ctl("external", "add", f"http://127.0.0.1:{daemon.port}/agents/answers", "--as", "far")
+    assert added.code == 0, added.err
+    async with tools_of(daemon, asks) as tools:
+        (far,) = [agent for agent in await tools.told("list_agents") if agent["name"] == "far"]
+        assert far["type"] == "external"
+        text, wrong = await tools.call("send_message", to="far", message="hello there")
+        assert (wrong, "hello there" in text) == (False, True), text
+    (task,) = [task for task in daemon.get("/control/tasks").json if task["agent_id"] == "external:far"]
+    assert task["metadata"]["sender"]["sender_id"] == asks["id"]
+
+
 async def test_a_reply_completes_what_was_asked(daemon: Daemon) -> None:
     asks, answers = (
         daemon.start_agent(profile="dummy", name="asks"),
