@@ -11,7 +11,7 @@ Neither a kill -9 loses a reply nor does it double one:
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
 import structlog
@@ -19,12 +19,12 @@ import structlog
 from synapsed.clock import Clock
 from synapsed.errors import AmbiguousAddress, Forbidden, InvalidRequest, NotWaiting, QueueFull, StoreError, TaskNotFound
 from synapsed.interfaces import Store, TaskFilter
-from synapsed.model.agent import AgentView
 from synapsed.model.external import alias_of
-from synapsed.model.records import ReplyRecord
+from synapsed.model.records import AgentRecord, ReplyRecord
 from synapsed.model.sender import Sender, Tier, sender_of
 from synapsed.model.task import Message, Task, TaskState
 from synapsed.supervisor import replies
+from synapsed.supervisor.agent import Agent
 from synapsed.supervisor.frame import SENDER_TASK
 from synapsed.supervisor.lookup import TASK_PREFIX_MIN
 from synapsed.supervisor.replies import Settlement
@@ -42,23 +42,20 @@ log = structlog.stdlib.get_logger("synapsed.replies")
 
 
 class Exchange:
-    """`find` is the agent of an id, None for one that is gone; `enter` puts a durable task into its agent's mailbox;
-    `current` is the task that an agent works on."""
+    """`agents` are all there are, by id; `endpoint` is where one is reached."""
 
     def __init__(
         self,
         *,
         store: Store,
         clock: Clock,
-        find: Callable[[str], AgentView | None],
-        enter: Callable[[Task], None],
-        current: Callable[[str], Task | None],
+        agents: Mapping[str, Agent],
+        endpoint: Callable[[AgentRecord], str],
     ) -> None:
         self._store = store
         self._clock = clock
-        self._find = find
-        self._enter = enter
-        self._current = current
+        self._agents = agents
+        self._endpoint = endpoint
         self._records: dict[str, ReplyRecord] = {}
         self._requests: dict[str, str] = {}
         """Requests by id, with the tasks that their replies complete."""
@@ -86,7 +83,7 @@ class Exchange:
             if own is None or (own.terminal and record.state != "over"):  # a version that knows no replies ran between
                 await self._store.commit(reply_over=record.task_id)
                 self._drop(record.task_id)
-            elif self._find(record.asker) is None:
+            elif record.asker not in self._agents:
                 await self.cancel(record.task_id, reason="removed")
             elif record.state == "asked":
                 await self._look_at(record)
@@ -238,7 +235,7 @@ class Exchange:
     async def _perform(self, settlement: Settlement) -> None:
         """One commit; only then is it believed."""
         task, record, notice = settlement.task, settlement.record, settlement.notice
-        if notice is not None and self._find(notice.agent_id) is None:
+        if notice is not None and notice.agent_id not in self._agents:
             notice = None
         events = [event for event in settlement.events if notice is not None or event.task_id == task.id]
         await self._store.commit(
@@ -253,7 +250,7 @@ class Exchange:
             self._put(record)
             self._ended.pop(task.id, None)
         if notice is not None:
-            self._enter(notice)
+            self._agents[notice.agent_id].enter(notice)
 
     def _is_due(self, record: ReplyRecord, now: float) -> bool:
         return now >= record.due and not (record.state == "over" and self._callers[record.task_id])
@@ -353,10 +350,14 @@ class Exchange:
         """An agent of ours, of which the daemon itself knows what it said, or one elsewhere."""
         if (alias := alias_of(agent_id)) is not None:
             return Sender(id=alias, tier=Tier.EXTERNAL)
-        view = self._find(agent_id)
-        if view is None:
+        if (agent := self._agents.get(agent_id)) is None:
             return Sender(id=agent_id, tier=Tier.AGENT)
-        return Sender(id=agent_id, tier=Tier.AGENT, type=view.type, endpoint=view.endpoint)
+        endpoint = self._endpoint(agent.record)
+        return Sender(id=agent_id, tier=Tier.AGENT, type=agent.record.profile, endpoint=endpoint)
+
+    def _current(self, agent_id: str) -> Task | None:
+        """The task that the agent works on."""
+        return agent.desk.current if (agent := self._agents.get(agent_id)) is not None else None
 
 
 def _is_elsewhere(record: ReplyRecord) -> bool:

@@ -129,9 +129,7 @@ class Manager:
         self._server: PortServer | None = None
         self._listen = settings.config.api.listen
         self._agents: dict[str, Agent] = {}
-        self._exchange = Exchange(
-            store=store, clock=clock, find=self._view_of, enter=self._enter, current=self._working_on
-        )
+        self._exchange = Exchange(store=store, clock=clock, agents=self._agents, endpoint=self._endpoint)
         self._post = Post(store=store, clock=clock, agents=self._agents, exchange=self._exchange)
         self._tokens: dict[str, str] = {}
         self._sweeper: Timer | None = None
@@ -543,16 +541,6 @@ class Manager:
         program = environment.find_program(command, cwd=record.cwd, env=env, profile=profile.name)
         plan = environment.launch_plan(record, profile, program=program, env=env)
         return replace(plan, limits=config.limits, mcp=config.mcp)
-
-    def _view_of(self, agent_id: str) -> AgentView | None:
-        return self.view(agent_id) if agent_id in self._agents else None
-
-    def _enter(self, task: Task) -> None:
-        if (agent := self._agents.get(task.agent_id)) is not None:
-            agent.enter(task)
-
-    def _working_on(self, agent_id: str) -> Task | None:
-        return agent.desk.current if (agent := self._agents.get(agent_id)) is not None else None
 
     def _profile_of(self, record: AgentRecord) -> Profile:
         try:
