@@ -33,6 +33,7 @@ __all__ = [
     "ApprovalConfig",
     "AttachConfig",
     "Config",
+    "InstructionsConfig",
     "Keep",
     "Limits",
     "ParkPolicy",
@@ -166,6 +167,16 @@ class StoreConfig(_Section):
     keep: Keep = Keep()
 
 
+class InstructionsConfig(_Section):
+    """`[instructions]`: what agents are told of themselves and the others, where their profile knows how."""
+
+    enabled: bool = True
+    language: Literal["en", "ja"] = "en"
+    text: str | None = Field(default=None, min_length=1, max_length=20_000)
+    """In place of synapsed's own words; `{name}`, `{id}`, `{type}`, `{port}`, `{others}`, `{list}`, `{send}` and
+    `{reply}` are filled in."""
+
+
 class RestartPolicy(_Section):
     """`restart = {...}`; times are seconds. What each means is said in `supervisor/restart.py`."""
 
@@ -275,6 +286,8 @@ class AgentConfig(_Section):
     park: ParkPolicy = ParkPolicy()
     mcp: bool = True
     """Tell its program of `synapsectl mcp`, where the profile knows how."""
+    instructions: bool = True
+    """Tell its model what `[instructions]` says."""
 
 
 class TeamConfig(_Section):
@@ -289,6 +302,7 @@ class Config(_Section):
 
     api: ApiConfig = ApiConfig()
     attach: AttachConfig = AttachConfig()
+    instructions: InstructionsConfig = InstructionsConfig()
 
     a2a: A2aConfig = A2aConfig()
     store: StoreConfig = StoreConfig()

@@ -28,6 +28,7 @@ __all__ = [
     "ErrorPattern",
     "Exit",
     "FactKind",
+    "Instructions",
     "Interrupt",
     "LimitPattern",
     "Line",
@@ -448,6 +449,21 @@ class Skill(_Section):
     examples: list[str] = []
 
 
+class Instructions(_Section):
+    """How the program is told what synapsed has to say to its model: through its own system prompt, by `args`, `env`
+    and `files`, in which `{instructions}` is the text, `{instructions_json}` the same escaped for a JSON or TOML string
+    and `{file:instructions.md}` a file of it; or else, `typed`, as the first message."""
+
+    args: list[str] = []
+    env: dict[str, str] = {}
+    files: dict[str, dict[str, Any]] = {}
+    typed: bool = False
+
+    @property
+    def used(self) -> bool:
+        return self.typed or bool(self.args or self.env or self.files)
+
+
 class McpInjection(_Section):
     """How the program is told of `synapsectl mcp` at a launch. In all values `{python}` is the interpreter,
     `{packages}` where its packages are, `{control_socket}` the daemon's, besides what `Channel` knows; a file that a
@@ -456,6 +472,10 @@ class McpInjection(_Section):
     args: list[str] = []
     env: dict[str, str] = {}
     files: dict[str, dict[str, Any]] = {}
+
+    @property
+    def used(self) -> bool:
+        return bool(self.args or self.env or self.files)
 
 
 class Profile(_Section):
@@ -492,7 +512,7 @@ class Profile(_Section):
     resume: Resume = Resume()
     channels: dict[str, Channel] = {}
     mcp: McpInjection = McpInjection()
-    instructions: dict[str, Any] = {}
+    instructions: Instructions = Instructions()
     parsers: Parsers = Parsers()
     rights: list[Right] = []
     """What its agents may do beyond an agent's rights, to others and never to themselves."""

@@ -17,10 +17,11 @@ from pathlib import Path
 from typing import Any
 
 from synapsed.errors import ConfigError
-from synapsed.profiles import Channel, McpInjection, Profile
+from synapsed.profiles import Channel, Instructions, McpInjection, Profile
 
 __all__ = [
     "HOOK_CLIENT",
+    "INSTRUCTIONS_FILE",
     "LaunchContext",
     "LaunchPlan",
     "free_port",
@@ -31,11 +32,14 @@ __all__ = [
 ]
 
 HOOK_CLIENT = Path(__file__).parent.parent / "hookclient.py"
+INSTRUCTIONS_FILE = "instructions.md"
+"""In `LaunchContext.launch_dir`: what the launch was told."""
 PACKAGES = Path(__file__).parent.parent.parent
 """Where `synapsed` and `synapsectl` are."""
 _CONTEXT_FILE = "context.json"
 _PLACEHOLDER = re.compile(
-    r"\{(?:(hook|hook_json|decide|decide_json|file):([\w.-]+)|(port|agent_dir|inbox|conversation|python|packages|control_socket))\}"
+    r"\{(?:(hook|hook_json|decide|decide_json|file):([\w.-]+)"
+    r"|(port|agent_dir|launch_dir|inbox|conversation|python|packages|control_socket|instructions|instructions_json))\}"
 )
 
 
@@ -138,37 +142,42 @@ def plan(
     resume: bool,
     args: Iterable[str] = (),
     mcp: bool = True,
+    instructions: str | None = None,
     taken: Collection[str] = (),
 ) -> LaunchPlan:
     """The command line is: command, arguments that resume (or begin) a conversation, the inbox's, the profile's, the
-    channels' in order of rank, those for the MCP server (with `mcp`), and `args`, the person's own. A variable that is
-    `taken` in the person's environment is not set for the MCP server: it may name a configuration of the person's.
+    channels' in order of rank, those for the MCP server (with `mcp`) and for `instructions`, and `args`, the
+    person's own. A variable that is `taken` in the person's environment is not set for these two: it may name a
+    configuration of the person's.
 
     `resume` goes on with `context.conversation` where the profile knows how. ConfigError names the profile's file
     where a placeholder leads nowhere.
     """
     command, *fixed = profile.argv(context.python)
     channels = sorted(profile.channels.values(), key=lambda channel: channel.rank)
-    injections: list[Channel | McpInjection] = [*channels, *([profile.mcp] if mcp else [])]
+    telling = [] if instructions is None else [profile.instructions]
+    injections: list[Channel | McpInjection | Instructions] = [*channels, *([profile.mcp] if mcp else []), *telling]
     names = {name: context.launch_dir / name for injection in injections for name in injection.files}
-    expand = _expander(profile, context, names)
+    names |= {} if instructions is None else {INSTRUCTIONS_FILE: context.launch_dir / INSTRUCTIONS_FILE}
+    expand = _expander(profile, context, names, instructions)
     conversation = profile.resume.args if resume else profile.resume.fresh_args
     inbox = profile.delivery.inbox_args
     injected = [text for injection in injections for text in injection.args]
     env = dict(profile.env)
     files: dict[str, dict[str, Any]] = {}
     for injection in injections:
-        given = taken if injection is profile.mcp else ()
+        given = () if isinstance(injection, Channel) else taken
         env |= {name: expand(value) for name, value in injection.env.items() if name not in given}
         for name, content in injection.files.items():
             files[name] = files.get(name, {}) | _expanded(content, expand)
+    written = {name: json.dumps(content, ensure_ascii=False, indent=1).encode() for name, content in files.items()}
+    if instructions is not None:
+        written[INSTRUCTIONS_FILE] = instructions.encode()
     return LaunchPlan(
         argv=(command, *map(expand, conversation), *map(expand, inbox), *fixed, *map(expand, injected), *args),
         env=env,
         unset_env=tuple(profile.unset_env),
-        files={
-            names[name]: json.dumps(content, ensure_ascii=False, indent=1).encode() for name, content in files.items()
-        },
+        files={names[name]: content for name, content in written.items()},
     )
 
 
@@ -199,7 +208,9 @@ def _hook_command(context: LaunchContext, event: str, *, decide: bool = False) -
     return shlex.join([context.python, "-S", "-E", "-I", *own])
 
 
-def _expander(profile: Profile, context: LaunchContext, files: Mapping[str, Path]) -> Callable[[str], str]:
+def _expander(
+    profile: Profile, context: LaunchContext, files: Mapping[str, Path], instructions: str | None
+) -> Callable[[str], str]:
     plain = {
         "port": context.port,
         "agent_dir": context.agent_dir,
@@ -208,6 +219,9 @@ def _expander(profile: Profile, context: LaunchContext, files: Mapping[str, Path
         "python": context.python,
         "packages": PACKAGES,
         "control_socket": context.control_socket,
+        "launch_dir": context.launch_dir,
+        "instructions": instructions,
+        "instructions_json": json.dumps(instructions or "", ensure_ascii=False)[1:-1],
     }
 
     def replacement(match: re.Match[str]) -> str:

@@ -75,6 +75,8 @@ class AgentRecord(_Record):
     """The current conversation's name to clients; None before the first launch."""
     conversation_note: str | None = None
     """How the conversation came about, where it is not the agent's first, for people."""
+    told: str | None = None
+    """Fingerprint of the instructions that it was given last."""
     launch: LaunchRecord | None = None
     limit: LimitRecord | None = None
     last_exit: int | None = None

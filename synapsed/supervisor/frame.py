@@ -23,6 +23,7 @@ __all__ = [
     "RESPONSE_EXPECTED",
     "SENDER_TASK",
     "SHORT_ID",
+    "is_ours",
     "mark",
     "neutralised",
     "provenance",
@@ -74,6 +75,12 @@ def mark(task: Task) -> str:
         return f"[A2A:reply:{answered[:SHORT_ID]}:{sender.id}] "
     expected = ":R" if _expects_reply(task) else ""
     return f"[A2A:{_reply_id(task)[:SHORT_ID]}:{sender.id}{expected}] "
+
+
+def is_ours(task: Task) -> bool:
+    """Whether synapsed itself speaks."""
+    sender = sender_of(task)
+    return sender is not None and sender.id == SYSTEM
 
 
 def system_mark(task_id: str) -> str:

@@ -87,7 +87,7 @@ def compose(task: Task, spec: Delivery, inbox: Path) -> Letter:
     text = writer.text(task.message)
     mark = frame.mark(task)
     ending = frame.provenance(task) if spec.provenance else ""
-    if mark:
+    if mark and not frame.is_ours(task):
         text = frame.neutralised(text)
     if len(f"{mark}{spec.neutral_prefix}{text}{ending}".encode()) > spec.max_bytes:
         if task.metadata.get(COMMAND) is True:

@@ -24,6 +24,8 @@ class LaunchPlan:
     limits: Limits = field(default_factory=Limits)
     mcp: bool = True
     """Whether the program is told of the MCP server."""
+    instructions: str | None = None
+    """What its model is told."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,6 +52,7 @@ from synapsed.supervisor.ancestry import Root, owner_of
 from synapsed.supervisor.conversations import taken
 from synapsed.supervisor.envfile import with_env_file
 from synapsed.supervisor.exchange import Exchange
+from synapsed.supervisor.instructions import colleague, instructions
 from synapsed.supervisor.links import LaunchPlan, LinkFactory, Timer, Timers
 from synapsed.supervisor.mentions import ControlDirectory, MentioningAttachment
 from synapsed.supervisor.order import StartOrder, each
@@ -540,7 +541,22 @@ class Manager:
         command = config.command or profile.argv(sys.executable)[0]
         program = environment.find_program(command, cwd=record.cwd, env=env, profile=profile.name)
         plan = environment.launch_plan(record, profile, program=program, env=env)
-        return replace(plan, limits=config.limits, mcp=config.mcp)
+        told = self._instructions(record, profile) if config.instructions else None
+        return replace(plan, limits=config.limits, mcp=config.mcp, instructions=told)
+
+    def _instructions(self, record: AgentRecord, profile: Profile) -> str | None:
+        wanted = self._roster.config.instructions
+        mcp = profile.mcp.used and self._roster.config_of(record).mcp
+        if not (wanted.enabled and profile.instructions.used):
+            return None
+        others = [a.record for a in self._agents.values() if a.id != record.id and views.is_reachable(a)]
+        return instructions(
+            colleague(record),
+            map(colleague, others),
+            language=wanted.language,
+            text=wanted.text,
+            mcp=mcp,
+        )
 
     def _profile_of(self, record: AgentRecord) -> Profile:
         try:

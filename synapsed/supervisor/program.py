@@ -9,7 +9,7 @@ and what was decided about it are the same commit.
 import asyncio
 import contextlib
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, Protocol
 
 from synapsed.clock import Clock
@@ -18,6 +18,7 @@ from synapsed.interfaces import AgentLink, LinkExited, NewEvent, Store
 from synapsed.model.agent import Activity, ProcessState
 from synapsed.model.events import AgentAlert, EventData, ProcessChanged
 from synapsed.model.records import AgentRecord, LaunchRecord
+from synapsed.model.task import Task
 from synapsed.profiles import Profile
 from synapsed.supervisor import conversations
 from synapsed.supervisor.lifecycle import Lifecycle, ProcessEvent
@@ -263,11 +264,13 @@ class Program:
         if self._working:
             await self._change(conversations.said(self.record, conversation, None))
 
-    async def amend(self, *told: EventData, **fields: Any) -> None:
-        """Change the record's `fields` durably, and tell it."""
+    async def amend(
+        self, *told: EventData, tasks: Sequence[Task] = (), of_tasks: Sequence[NewEvent] = (), **fields: Any
+    ) -> None:
+        """Change the record's `fields` durably, and tell it; together with `tasks` and what is told of them."""
         record = self.record.model_copy(update=fields)
-        rows = [NewEvent(record.id, data) for data in told]
-        await self._shell.persist(lambda: self._store.commit(events=rows, agents=[record]))
+        rows = [*(NewEvent(record.id, data) for data in told), *of_tasks]
+        await self._shell.persist(lambda: self._store.commit(events=rows, agents=[record], tasks=tasks))
         self.record = record
 
     async def _change(self, change: conversations.Change) -> None:

@@ -59,7 +59,15 @@ class PtyLinkFactory:
             home=Path(launch.env.get("HOME") or Path.home()),
             port=free_port() if needs_port(profile) else None,
         )
-        command = plan(profile, context, resume=launch.resumed, args=record.args, mcp=launch.mcp, taken=launch.env)
+        command = plan(
+            profile,
+            context,
+            resume=launch.resumed,
+            args=record.args,
+            mcp=launch.mcp,
+            instructions=launch.instructions,
+            taken=launch.env,
+        )
         checkpoint = await self.store.checkpoint(record.id)
         spec = LaunchSpec(
             launch_id=launch_id,

@@ -18,7 +18,7 @@ from synapsed.profiles import Profile
 
 __all__ = ["LAUNCH_CONFIG", "LAUNCH_PROFILE", "differences", "in_layers"]
 
-LAUNCH_CONFIG = frozenset({"command", "cwd", "args", "env", "env_file", "limits", "mcp"})
+LAUNCH_CONFIG = frozenset({"command", "cwd", "args", "env", "env_file", "limits", "mcp", "instructions"})
 """Keys of an agent's configuration that its program was launched with."""
 
 LAUNCH_PROFILE = frozenset({"command", "args", "env", "unset_env", "transport", "channels", "mcp", "instructions"})

@@ -148,3 +148,24 @@ def test_a_file_of_hooks_and_server_is_one(launch: Launch) -> None:
 def test_a_variable_of_the_persons_own_is_left_alone(launch: Launch) -> None:
     assert "OPENCODE_CONFIG" in plan(launch.profile, launch.context, resume=False).env
     assert "OPENCODE_CONFIG" not in plan(launch.profile, launch.context, resume=False, taken=["OPENCODE_CONFIG"]).env
+
+
+TEXT = '[Synapse A2A Protocol Instructions]\n\nYou are "it" \\ あ.\n'
+
+
+@pytest.mark.parametrize("launch", ["claude", "codex", "gemini", "opencode"], indirect=True)
+def test_the_model_is_told_by_the_programs_own_way(launch: Launch) -> None:
+    got = plan(launch.profile, launch.context, resume=False, instructions=TEXT)
+    file = launch.context.launch_dir / "instructions.md"
+    assert got.files[file].decode() == TEXT
+    settings = [tomllib.loads(got.argv[n + 1]) for n, word in enumerate(got.argv) if word == "-c"]
+    spoken = [path for path in got.files if path.name == "session-start.json"]
+    config = [json.loads(text) for path, text in got.files.items() if path.name == "opencode.json"]
+    assert [
+        str(file) in got.argv,
+        {"developer_instructions": TEXT} in settings,
+        [json.loads(got.files[path])["hookSpecificOutput"]["additionalContext"] for path in spoken] == [TEXT],
+        any(content.get("instructions") == [str(file)] for content in config),
+    ].count(True) == 1
+    silent = plan(launch.profile, launch.context, resume=False)
+    assert file not in silent.files

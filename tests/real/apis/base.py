@@ -14,7 +14,7 @@ type Json = dict[str, Any]
 
 # Text that programs add on their own under the user's role; everything else there is the user's.
 _WRAPPERS = re.compile(
-    r"\s*(?:<(?:system-reminder|environment_context|user_instructions|session_context|permissions|turn_aborted|skills?_|"
+    r"\s*(?:<(?:system-reminder|environment_context|user_instructions|session_context|hook_context|permissions|turn_aborted|skills?_|"
     r"local-command|command-|collaboration_mode|apps_instructions|plugins_instructions|available-deferred-tools|model_switch|"
     r"INSTRUCTIONS|recommended_)"
     r"|# AGENTS\.md instructions|\[Request interrupted by user|This is the Gemini CLI)"
