@@ -177,7 +177,8 @@ class Manager:
 
     async def adopt(self) -> None:
         """Take up every program that lives; apply the restart policy to those that ended meanwhile."""
-        await each(lambda agent: agent.adopt(), self._agents.values())
+        # All at once: whoever has much output to be read holds up nobody.
+        await each(lambda agent: agent.adopt(), self._agents.values(), parallel=None)
         await self._exchange.reconcile()
         await self._sweep_registry()
         self._tidy_again()

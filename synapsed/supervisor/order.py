@@ -16,7 +16,7 @@ from synapsed.supervisor.reload import in_layers
 __all__ = ["StartOrder", "each"]
 
 PARALLEL = 16
-"""Agents that are adopted, started or stopped at once at the daemon's start and end."""
+"""Agents that are started or stopped at once at the daemon's start and end."""
 
 DEPENDENCY_S = 60.0
 """How long an agent's start waits for those that it depends on to be ready."""
@@ -24,9 +24,12 @@ DEPENDENCY_S = 60.0
 log = structlog.stdlib.get_logger("synapsed.manager")
 
 
-async def each(work: Callable[[Agent], Awaitable[None]], agents: Iterable[Agent]) -> None:
-    """Do `work` for each, some at a time; one that fails is told and does not keep the others."""
-    room = asyncio.Semaphore(PARALLEL)
+async def each(
+    work: Callable[[Agent], Awaitable[None]], agents: Iterable[Agent], *, parallel: int | None = PARALLEL
+) -> None:
+    """Do `work` for each, some at a time (None: all at once); one that fails is told and does not keep the others."""
+    chosen = list(agents)
+    room = asyncio.Semaphore(parallel or max(1, len(chosen)))
 
     async def one(agent: Agent) -> None:
         async with room:
@@ -35,7 +38,7 @@ async def each(work: Callable[[Agent], Awaitable[None]], agents: Iterable[Agent]
             except SynapsedError as error:
                 log.error("agent", agent=agent.record.name, error=error.message)  # noqa: TRY400
 
-    await asyncio.gather(*(one(agent) for agent in list(agents)))
+    await asyncio.gather(*(one(agent) for agent in chosen))
 
 
 class StartOrder:

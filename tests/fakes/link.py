@@ -45,6 +45,7 @@ class FakeLink:
         self.answer_error: SynapsedError | None = None
         self.open_error: SynapsedError | None = None
         self.stop_gate: asyncio.Future[None] | None = None
+        self.open_gate: asyncio.Future[None] | None = None
         self.opened = False
         self.closed = False
         self.exit: LinkExited | None = None
@@ -91,6 +92,8 @@ class FakeLink:
         if self.open_error is not None:
             raise self.open_error
         self.emit = emit
+        if self.open_gate is not None:
+            await self.open_gate
         self.opened = True
         if self.exit is not None:
             emit(self.exit)
@@ -201,6 +204,8 @@ class FakeLinkFactory:
         self.swept: list[str] = []
         self.refuse: SynapsedError | None = None
         self.gate: asyncio.Future[None] | None = None
+        self.slow_to_open: dict[str, asyncio.Future[None]] = {}
+        """By agent's id: until when a program that is adopted has output to be read."""
 
     @property
     def link(self) -> FakeLink:
@@ -233,6 +238,7 @@ class FakeLinkFactory:
             return None
         link = self._link(launch)
         link.exit = self.dead.get(record.id)
+        link.open_gate = self.slow_to_open.get(record.id)
         return link
 
     async def ended(self, record: AgentRecord) -> Ended:

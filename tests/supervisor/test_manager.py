@@ -23,6 +23,7 @@ from synapsed.interfaces import StartRequest, TaskFilter
 from synapsed.keeper.processes import start_mark
 from synapsed.supervisor.environment import agent_token
 from synapsed.supervisor.times import OutputTimes
+from tests.fakes.clock import until
 from tests.supervisor.world import World
 
 AGENT = "synapse-fake-8190"
@@ -304,3 +305,20 @@ async def test_a_saved_agent_is_in_the_configuration(world: World) -> None:
     saved = tomllib.loads(path.read_text())
     assert (saved["profile"], saved["autostart"], saved["env"]) == ("fake", True, {"A": "1"})
     assert path.stat().st_mode & 0o077 == 0
+
+
+async def test_agents_with_much_to_read_hold_up_no_other(world: World) -> None:
+    agents = [(await world.start(name=f"a{number}", port=18240 + number)).id for number in range(20)]
+    slow = asyncio.get_running_loop().create_future()
+    world.factory.slow_to_open = dict.fromkeys(agents[:-1], slow)
+    await world.manager.close(keep_agents=True)
+    await world.daemon(adopt=False)
+    before = len(world.factory.links)
+    adopting = asyncio.create_task(world.manager.adopt())
+    try:
+        await until(lambda: [link for link in world.factory.links[before:] if link.opened], "the last is taken up")
+        assert not adopting.done()
+    finally:
+        slow.set_result(None)
+        await adopting
+    assert all(link.opened for link in world.factory.links)
