@@ -9,44 +9,39 @@ from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 from typing import Any, Literal
 
-from synapsed.channels.injection import INSTRUCTIONS_FILE
 from synapsed.clock import Clock
 from synapsed.config import ParkPolicy, UsageLimitPolicy
 from synapsed.errors import NotReady, NotWaiting, StoreError, SynapsedError, TaskNotCancelable
-from synapsed.interfaces import (
-    AgentLink,
-    Attachment,
+from synapsed.interfaces import AgentLink, Attachment, NewEvent, OutputPiece, Store
+from synapsed.keeper.spool import SpoolReader
+from synapsed.model.agent import Activity, ProcessState
+from synapsed.model.approval import Policy
+from synapsed.model.events import ActivityChanged
+from synapsed.model.facts import PermissionAsked
+from synapsed.model.link import (
     LinkAlert,
     LinkExited,
     LinkObserved,
     LinkPermission,
     LinkSession,
     LinkTurnAccepted,
-    NewEvent,
-    OutputPiece,
-    Store,
 )
-from synapsed.keeper.spool import SpoolReader
-from synapsed.model.agent import Activity, ProcessState
-from synapsed.model.approval import Policy
-from synapsed.model.events import ActivityChanged
-from synapsed.model.facts import PermissionAsked
 from synapsed.model.records import AgentRecord, ReplyRecord, TurnRecord
-from synapsed.model.task import Artifact, Message, Prompt, Task, TaskState, new_id
+from synapsed.model.task import Artifact, Message, Prompt, Task, TaskState
 from synapsed.profiles import Profile
 from synapsed.supervisor import letters
 from synapsed.supervisor.alerts import Alerts
 from synapsed.supervisor.approvals import Answer, Approvals, Wait
+from synapsed.supervisor.briefing import Briefing
 from synapsed.supervisor.desk import Desk
 from synapsed.supervisor.inbox import Fact
-from synapsed.supervisor.instructions import fingerprint, on_record, task_of
 from synapsed.supervisor.links import LaunchPlan, LinkFactory, Timers
 from synapsed.supervisor.parking import Parking
 from synapsed.supervisor.program import LIVE_STATES, Program
 from synapsed.supervisor.restart import RestartState
 from synapsed.supervisor.shell import Shell
 from synapsed.supervisor.times import TIMES_FILE, OutputTimes
-from synapsed.supervisor.turns import Commit, submitted
+from synapsed.supervisor.turns import Commit
 from synapsed.supervisor.usage import Usage
 from synapsed.terminal.cast import asciicast
 from synapsed.terminal.shown import kept, shown
@@ -132,6 +127,7 @@ class Agent:
             clock=clock,
             shell=self._shell,
         )
+        self._briefing = Briefing(self.program, self.desk, folder=spool.parent, clock=clock)
         self._approvals = Approvals(
             record.id, name=record.name, profile=lambda: self.profile, policy=policy, store=store
         )
@@ -398,23 +394,8 @@ class Agent:
         self.usage.watch()
         await self.program.saw(self._seen.activity)
         await self.desk.resume(link)
-        await self._instruct()
+        await self._briefing.give()
         await self._pump()
-
-    async def _instruct(self) -> None:
-        """What this launch was told becomes a task on record, or one to be typed, unless that was done."""
-        launch, typed = self.record.launch, self.profile.instructions.typed
-        text = await asyncio.to_thread(_read, self._spool.parent / "launch" / INSTRUCTIONS_FILE)
-        if text is None or launch is None or (typed and launch.resumed):
-            return
-        told = f"{launch.launch_id}:{fingerprint(text)}" if typed else fingerprint(text)
-        if told == self.record.told:
-            return
-        task = task_of(self.id, self.record.context_id or new_id(), text, self._clock.wall())
-        task, events = (task, submitted(task).events) if typed else on_record(task)
-        await self.program.amend(tasks=[task], of_tasks=events, told=told)
-        if typed:
-            await self.desk.enter(task)
 
     def changed(self) -> None:
         self._since = self._clock.wall()
@@ -612,10 +593,3 @@ def _sync[T](work: Callable[[], T]) -> Callable[[], Awaitable[T]]:
         return work()
 
     return perform
-
-
-def _read(path: Path) -> str | None:
-    try:
-        return path.read_text(encoding="utf-8")
-    except OSError:
-        return None

@@ -1,7 +1,7 @@
 """What is wrong with an agent and stands until it is mended: told once when it begins and once when it ends."""
 
-from synapsed.interfaces import LinkAlert
 from synapsed.model.events import AgentAlert
+from synapsed.model.link import LinkAlert
 
 __all__ = ["Alerts"]
 

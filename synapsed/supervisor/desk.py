@@ -21,9 +21,10 @@ from pathlib import Path
 
 from synapsed.clock import Clock, iso
 from synapsed.errors import NotWaiting, StoreError, SynapsedError, TaskNotCancelable, TaskNotFound
-from synapsed.interfaces import (
-    AgentLink,
-    Delivery,
+from synapsed.interfaces import AgentLink, Delivery, NewEvent, Store
+from synapsed.model.agent import Activity
+from synapsed.model.events import InputProvided
+from synapsed.model.link import (
     LinkEvent,
     LinkExited,
     LinkObserved,
@@ -35,11 +36,7 @@ from synapsed.interfaces import (
     LinkTurnRecord,
     LinkTurnSaid,
     LinkUndelivered,
-    NewEvent,
-    Store,
 )
-from synapsed.model.agent import Activity
-from synapsed.model.events import InputProvided
 from synapsed.model.records import ReplyRecord, TurnRecord
 from synapsed.model.task import INTERRUPTED_STATES, Artifact, Message, Prompt, Task, TaskState
 from synapsed.profiles import Delivery as DeliverySpec

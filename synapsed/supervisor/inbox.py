@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from synapsed.errors import QueueFull
-from synapsed.interfaces import AgentLink, LinkEvent, LinkObserved, LinkTurnProgress, LinkTurnSaid
+from synapsed.interfaces import AgentLink
+from synapsed.model.link import LinkEvent, LinkObserved, LinkTurnProgress, LinkTurnSaid
 
 __all__ = ["CAPACITY", "Call", "Fact", "Inbox"]
 

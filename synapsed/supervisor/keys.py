@@ -4,7 +4,7 @@ import asyncio
 import signal
 from collections.abc import Awaitable, Callable
 
-from synapsed.interfaces import LinkExited
+from synapsed.model.link import LinkExited
 from synapsed.profiles import Profile
 from synapsed.terminal.observer import Look
 

@@ -4,7 +4,8 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from synapsed.config import Limits
-from synapsed.interfaces import AgentLink, LinkExited
+from synapsed.interfaces import AgentLink
+from synapsed.model.link import LinkExited
 from synapsed.model.records import AgentRecord, LaunchRecord
 from synapsed.profiles import Profile
 

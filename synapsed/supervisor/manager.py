@@ -11,8 +11,7 @@ import shutil
 import signal
 import socket
 import sys
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -20,7 +19,7 @@ import structlog
 
 from synapsed.channels.past import find_conversations
 from synapsed.clock import Clock
-from synapsed.config import Config, check_parking, load_config, save_agent
+from synapsed.config import check_parking, load_config, save_agent
 from synapsed.errors import (
     ConversationTaken,
     InvalidRequest,
@@ -44,19 +43,17 @@ from synapsed.model.events import AgentRemoved, AgentReported
 from synapsed.model.external import alias_of, unknown
 from synapsed.model.records import AgentRecord, ReplyRecord, TurnRecord
 from synapsed.model.task import Artifact, Task
-from synapsed.paths import Paths
 from synapsed.profiles import Profile, ProfileLibrary
 from synapsed.supervisor import environment, letters, turns, views
 from synapsed.supervisor.agent import Agent
 from synapsed.supervisor.ancestry import Root, owner_of
 from synapsed.supervisor.conversations import taken
-from synapsed.supervisor.envfile import with_env_file
 from synapsed.supervisor.exchange import Exchange
-from synapsed.supervisor.instructions import colleague, instructions
-from synapsed.supervisor.links import LaunchPlan, LinkFactory, Timer, Timers
+from synapsed.supervisor.links import LinkFactory, Timer, Timers
 from synapsed.supervisor.mentions import ControlDirectory, MentioningAttachment
 from synapsed.supervisor.order import StartOrder, each
 from synapsed.supervisor.parking import Memory, machine_memory
+from synapsed.supervisor.planning import ManagerSettings, Planner
 from synapsed.supervisor.ports import announceable
 from synapsed.supervisor.post import Post
 from synapsed.supervisor.pressure import MemoryWatch
@@ -85,18 +82,6 @@ class PortServer(Protocol):
     async def open_agent_port(self, sock: socket.socket) -> int: ...
 
     async def close_agent_port(self, port: int) -> None: ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ManagerSettings:
-    """What stays the same while the daemon runs. `environ` is the daemon's own environment."""
-
-    paths: Paths
-    config: Config
-    control_token: str
-    environ: Mapping[str, str]
-    tool_dir: Path | None
-    """Where synapsectl is."""
 
 
 class Manager:
@@ -128,9 +113,9 @@ class Manager:
         self._on_shutdown = on_shutdown
         self._roster = Roster(settings.config, profiles, clock)
         self._server: PortServer | None = None
-        self._listen = settings.config.api.listen
         self._agents: dict[str, Agent] = {}
-        self._exchange = Exchange(store=store, clock=clock, agents=self._agents, endpoint=self._endpoint)
+        self._planner = Planner(settings, self._roster, self._reachable)
+        self._exchange = Exchange(store=store, clock=clock, agents=self._agents, endpoint=self._planner.endpoint)
         self._post = Post(store=store, clock=clock, agents=self._agents, exchange=self._exchange)
         self._tokens: dict[str, str] = {}
         self._sweeper: Timer | None = None
@@ -171,7 +156,7 @@ class Manager:
         """Announce the agents' ports on `server`, now and from now on. `listen` is where the main listener really is:
         the configuration may have asked for any free port."""
         self._server = server
-        self._listen = listen
+        self._planner.listen = listen
         for agent in self._agents.values():
             await self._announce(agent.record.port)
 
@@ -276,7 +261,7 @@ class Manager:
 
     def agents(self) -> list[AgentView]:
         self._sweep_registry_soon()
-        return [views.view_of(agent, self._endpoint(agent.record)) for agent in self._agents.values()]
+        return [views.view_of(agent, self._planner.endpoint(agent.record)) for agent in self._agents.values()]
 
     def summary(self) -> str:
         """The agents in one line, for a service manager's status."""
@@ -293,11 +278,11 @@ class Manager:
 
     def view(self, agent_id: str) -> AgentView:
         agent = self._agent(agent_id)
-        return views.view_of(agent, self._endpoint(agent.record))
+        return views.view_of(agent, self._planner.endpoint(agent.record))
 
     def detail(self, agent_id: str) -> AgentDetail:
         agent = self._agent(agent_id)
-        return views.detail_of(agent, self._endpoint(agent.record))
+        return views.detail_of(agent, self._planner.endpoint(agent.record))
 
     def explain(self, agent_id: str) -> list[Testimony]:
         return views.explanation_of(self._agent(agent_id))
@@ -355,7 +340,7 @@ class Manager:
             self._check_free(request.conversation, profile)
         record = self._roster.enter(request, profile)
         try:
-            self._plan(record, profile)  # the program must exist before the agent does
+            self._planner.plan(record, profile)  # the program must exist before the agent does
         except BaseException:
             self._roster.leave(record)
             raise
@@ -493,7 +478,7 @@ class Manager:
         agent = Agent(
             record,
             profile,
-            plan=lambda record: self._plan(record, profile),
+            plan=lambda record: self._planner.plan(record, profile),
             factory=self._factory,
             restart=RestartState(policy, fine_codes=frozenset(fine), rng=self._rng),
             store=self._store,
@@ -527,49 +512,12 @@ class Manager:
         self._registry.withdraw(record.id)
         self._roster.leave(record)
 
-    def _plan(self, record: AgentRecord, profile: Profile) -> LaunchPlan:
-        settings, config = self._settings, self._roster.config_of(record)
-        record = with_env_file(record, config.env_file, settings.paths.config)
-        env = environment.agent_environment(
-            record,
-            profile,
-            own=settings.environ,
-            endpoint=self._endpoint(record),
-            control_socket=settings.paths.control_socket,
-            token=environment.agent_token(settings.control_token, record.id),
-            tool_dir=settings.tool_dir,
-        )
-        command = config.command or profile.argv(sys.executable)[0]
-        program = environment.find_program(command, cwd=record.cwd, env=env, profile=profile.name)
-        plan = environment.launch_plan(record, profile, program=program, env=env)
-        told = self._instructions(record, profile) if config.instructions else None
-        return replace(plan, limits=config.limits, mcp=config.mcp, instructions=told)
-
-    def _instructions(self, record: AgentRecord, profile: Profile) -> str | None:
-        wanted = self._roster.config.instructions
-        mcp = profile.mcp.used and self._roster.config_of(record).mcp
-        if not (wanted.enabled and profile.instructions.used):
-            return None
-        others = [a.record for a in self._agents.values() if a.id != record.id and views.is_reachable(a)]
-        return instructions(
-            colleague(record),
-            map(colleague, others),
-            language=wanted.language,
-            text=wanted.text,
-            mcp=mcp,
-        )
-
     def _profile_of(self, record: AgentRecord) -> Profile:
         try:
             return self._library.get(record.profile)
         except UnknownProfile as error:
             log.error("the agent's profile is gone; it can be stopped, not used", agent=record.name, why=error.message)  # noqa: TRY400
             return Profile(name=record.profile, command=record.profile)
-
-    def _endpoint(self, record: AgentRecord) -> str:
-        if self._settings.config.api.agent_ports:
-            return f"http://localhost:{record.port}"
-        return f"http://{self._listen}/agents/{record.name}"
 
     async def _announce(self, port: int) -> None:
         sock = self._roster.take_socket(port) if self._server is not None else None
@@ -579,9 +527,12 @@ class Manager:
     def _publish(self, agent: Agent) -> None:
         self._order.changed()
         if views.is_reachable(agent):
-            self._registry.publish(views.entry_of(agent, self._endpoint(agent.record)))
+            self._registry.publish(views.entry_of(agent, self._planner.endpoint(agent.record)))
         else:
             self._registry.withdraw(agent.id)
+
+    def _reachable(self) -> list[AgentRecord]:
+        return [agent.record for agent in self._agents.values() if views.is_reachable(agent)]
 
     def _sweep_registry_soon(self) -> None:
         """On list and on send (S9), but not for each of many."""
@@ -591,7 +542,7 @@ class Manager:
             self._spawn(self._sweep_registry())
 
     async def _sweep_registry(self) -> None:
-        live = frozenset(agent.id for agent in self._agents.values() if views.is_reachable(agent))
+        live = frozenset(record.id for record in self._reachable())
         await self._registry.sweep(live, frozenset(self._agents))
 
     def _sweep_again(self) -> None:

@@ -26,8 +26,8 @@ import psutil
 from synapsed.clock import Clock
 from synapsed.config import ParkPolicy
 from synapsed.errors import InvalidRequest, NotReady
-from synapsed.interfaces import LinkObserved
 from synapsed.model.agent import Activity, ProcessState
+from synapsed.model.link import LinkObserved
 from synapsed.supervisor import conversations
 from synapsed.supervisor.desk import Desk
 from synapsed.supervisor.program import Program

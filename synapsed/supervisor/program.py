@@ -14,9 +14,10 @@ from typing import Any, Literal, Protocol
 
 from synapsed.clock import Clock
 from synapsed.errors import AgentError, NotReady, SynapsedError
-from synapsed.interfaces import AgentLink, LinkExited, NewEvent, Store
+from synapsed.interfaces import AgentLink, NewEvent, Store
 from synapsed.model.agent import Activity, ProcessState
 from synapsed.model.events import AgentAlert, EventData, ProcessChanged
+from synapsed.model.link import LinkExited
 from synapsed.model.records import AgentRecord, LaunchRecord
 from synapsed.model.task import Task
 from synapsed.profiles import Profile

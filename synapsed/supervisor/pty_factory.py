@@ -12,7 +12,8 @@ from synapsed.channels.factory import side_channels
 from synapsed.channels.injection import LaunchContext, free_port, needs_port, plan, prepare, without_nesting
 from synapsed.clock import Clock
 from synapsed.errors import KeeperLost
-from synapsed.interfaces import LinkExited, Store
+from synapsed.interfaces import Store
+from synapsed.model.link import LinkExited
 from synapsed.model.records import AgentRecord, LaunchRecord
 from synapsed.paths import Paths
 from synapsed.profiles import Profile

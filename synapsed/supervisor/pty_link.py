@@ -16,20 +16,10 @@ import structlog
 
 from synapsed.clock import Clock, iso
 from synapsed.errors import KeeperLost, NotWaiting, PromptChanged, SynapsedError
-from synapsed.interfaces import (
-    Attachment,
-    Delivery,
-    LinkAlert,
-    LinkEvent,
-    LinkExited,
-    LinkObserved,
-    LinkPermission,
-    LinkSession,
-    SideChannel,
-    Store,
-)
+from synapsed.interfaces import Attachment, Delivery, SideChannel, Store
 from synapsed.model.agent import Activity, Testimony
 from synapsed.model.facts import AssistantSaying, ChannelFact, PermissionAsked
+from synapsed.model.link import LinkAlert, LinkEvent, LinkExited, LinkObserved, LinkPermission, LinkSession
 from synapsed.model.records import Checkpoint, LaunchRecord, TurnRecord
 from synapsed.profiles import Profile
 from synapsed.supervisor import pty_turn as turns

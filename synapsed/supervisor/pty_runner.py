@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterable, Sequence
 
 from synapsed.clock import Clock
 from synapsed.errors import KeeperLost, NotReady
-from synapsed.interfaces import (
-    Delivery,
+from synapsed.interfaces import Delivery, SideChannel
+from synapsed.model.facts import ChannelFact
+from synapsed.model.link import (
     LinkEvent,
     LinkTurnAccepted,
     LinkTurnEnded,
@@ -22,9 +23,7 @@ from synapsed.interfaces import (
     LinkTurnRecord,
     LinkTurnSaid,
     LinkUndelivered,
-    SideChannel,
 )
-from synapsed.model.facts import ChannelFact
 from synapsed.profiles import Profile
 from synapsed.supervisor import pty_turn as turns
 from synapsed.supervisor.keeper_client import KeeperClient, KeeperRefused

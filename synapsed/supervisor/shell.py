@@ -11,7 +11,8 @@ from typing import Any
 import structlog
 
 from synapsed.errors import NotReady, StoreError
-from synapsed.interfaces import AgentLink, LinkEvent
+from synapsed.interfaces import AgentLink
+from synapsed.model.link import LinkEvent
 from synapsed.supervisor.inbox import Call, Fact, Inbox
 from synapsed.supervisor.links import Timers
 

@@ -13,8 +13,9 @@ from typing import Any
 
 from synapsed.clock import iso
 from synapsed.errors import InvalidRequest, UnsupportedMedia
-from synapsed.interfaces import LinkExited, NewEvent
+from synapsed.interfaces import NewEvent
 from synapsed.model.events import TaskArtifactAdded, TaskStatusChanged
+from synapsed.model.link import LinkExited
 from synapsed.model.records import ReplyRecord, TurnRecord
 from synapsed.model.task import (
     ANSWER_ID,

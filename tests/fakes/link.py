@@ -9,9 +9,10 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any, Literal
 
 from synapsed.errors import LaunchError, SynapsedError
-from synapsed.interfaces import (
-    Attachment,
-    Delivery,
+from synapsed.interfaces import Attachment, Delivery
+from synapsed.model.agent import Activity, Testimony
+from synapsed.model.facts import PermissionAsked
+from synapsed.model.link import (
     LinkEvent,
     LinkExited,
     LinkObserved,
@@ -19,8 +20,6 @@ from synapsed.interfaces import (
     LinkTurnInterrupted,
     LinkTurnRecord,
 )
-from synapsed.model.agent import Activity, Testimony
-from synapsed.model.facts import PermissionAsked
 from synapsed.model.records import AgentRecord, LaunchRecord, TurnRecord
 from synapsed.model.task import Prompt
 from synapsed.profiles import Profile

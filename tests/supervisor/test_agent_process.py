@@ -6,9 +6,9 @@ import pytest
 
 from synapsed.config import AgentConfig, RestartPolicy
 from synapsed.errors import KeeperLost, LaunchError, NotReady, StoreError
-from synapsed.interfaces import LinkExited
 from synapsed.model.agent import ProcessState
 from synapsed.model.events import ProcessChanged
+from synapsed.model.link import LinkExited
 from synapsed.model.task import TaskState
 from tests.fakes.clock import until
 from tests.supervisor.world import World

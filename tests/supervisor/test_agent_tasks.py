@@ -15,17 +15,17 @@ from synapsed.errors import (
     TaskNotCancelable,
     TooLarge,
 )
-from synapsed.interfaces import (
+from synapsed.interfaces import SendRequest
+from synapsed.model.agent import Activity
+from synapsed.model.events import InputProvided, TaskArtifactAdded, TaskStatusChanged
+from synapsed.model.link import (
     LinkTurnFailed,
     LinkTurnInterrupted,
     LinkTurnProgress,
     LinkTurnRecord,
     LinkTurnSaid,
     LinkUndelivered,
-    SendRequest,
 )
-from synapsed.model.agent import Activity
-from synapsed.model.events import InputProvided, TaskArtifactAdded, TaskStatusChanged
 from synapsed.model.records import TurnRecord
 from synapsed.model.task import HISTORY_KEPT, Artifact, FileContent, FilePart, Message, Task, TaskState, TextPart
 from synapsed.supervisor import letters, turns

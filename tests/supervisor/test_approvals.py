@@ -13,10 +13,10 @@ import pytest
 from synapsed import hookclient
 from synapsed.config import AgentConfig, ApprovalConfig
 from synapsed.errors import StoreError
-from synapsed.interfaces import LinkPermission
 from synapsed.model.agent import Activity, AgentView
 from synapsed.model.events import PermissionDecided
 from synapsed.model.facts import PermissionAsked
+from synapsed.model.link import LinkPermission
 from synapsed.model.task import Prompt, TaskState
 from synapsed.supervisor.questions import answering
 from tests.fakes.clock import until

@@ -3,9 +3,9 @@
 import pytest
 
 from synapsed.errors import ConversationTaken, InvalidRequest
-from synapsed.interfaces import LinkSession, LinkTurnAccepted
 from synapsed.model.agent import Activity, Conversation, ProcessState
 from synapsed.model.events import AgentAlert
+from synapsed.model.link import LinkSession, LinkTurnAccepted
 from synapsed.model.task import TaskState
 from tests.fakes.clock import until
 from tests.supervisor.world import World

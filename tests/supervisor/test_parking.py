@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from synapsed.config import AgentConfig, ParkPolicy, RestartPolicy
 from synapsed.errors import InvalidRequest, NotReady, NotWaiting
-from synapsed.interfaces import LinkObserved
 from synapsed.model.agent import Activity, AgentView, ProcessState
 from synapsed.model.events import AgentAlert, ProcessChanged
+from synapsed.model.link import LinkObserved
 from synapsed.model.records import Checkpoint
 from synapsed.model.task import TaskState
 from synapsed.supervisor.parking import SETTLED_S, Memory, Situation, first_to_park, occupied, threshold

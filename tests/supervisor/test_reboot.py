@@ -2,9 +2,9 @@
 
 from synapsed.config import AgentConfig, RestartPolicy
 from synapsed.errors import StoreError
-from synapsed.interfaces import LinkAlert
 from synapsed.model.agent import ProcessState
 from synapsed.model.events import AgentAlert
+from synapsed.model.link import LinkAlert
 from synapsed.model.task import TaskState
 from tests.fakes.clock import until
 from tests.supervisor.world import World

@@ -16,7 +16,8 @@ from synapsed.errors import (
     TaskNotFound,
     WouldDeadlock,
 )
-from synapsed.interfaces import LinkTurnFailed, SendRequest
+from synapsed.interfaces import SendRequest
+from synapsed.model.link import LinkTurnFailed
 from synapsed.model.records import ReplyRecord
 from synapsed.model.sender import Sender, Tier
 from synapsed.model.task import Message, Task, TaskState

@@ -6,9 +6,9 @@ import pytest
 
 from synapsed.clock import iso
 from synapsed.config import AgentConfig, UsageLimitPolicy
-from synapsed.interfaces import LinkTurnFailed, LinkTurnInterrupted
 from synapsed.model.agent import Activity, AgentView
 from synapsed.model.events import ActivityChanged
+from synapsed.model.link import LinkTurnFailed, LinkTurnInterrupted
 from synapsed.model.task import Prompt, PromptOption, Task, TaskState
 from synapsed.supervisor.usage import SLACK_S
 from tests.fakes.clock import until

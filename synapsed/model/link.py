@@ -1,0 +1,158 @@
+"""What a link reports of its program (`interfaces.AgentLink`)."""
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from synapsed.model.agent import Activity
+from synapsed.model.facts import PermissionAsked
+from synapsed.model.records import TurnRecord
+from synapsed.model.task import Prompt
+
+__all__ = [
+    "LinkAlert",
+    "LinkEvent",
+    "LinkExited",
+    "LinkObserved",
+    "LinkPermission",
+    "LinkSession",
+    "LinkTurnAccepted",
+    "LinkTurnEnded",
+    "LinkTurnFailed",
+    "LinkTurnInterrupted",
+    "LinkTurnProgress",
+    "LinkTurnRecord",
+    "LinkTurnSaid",
+    "LinkUndelivered",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class LinkObserved:
+    """What the agent is doing now, and by which evidence. `can_receive` is true when a message would be delivered at
+    once; otherwise `held` says why not (`typing`, `dialog`, …), None while it is merely busy or starting."""
+
+    activity: Activity
+    evidence: str
+    prompt: Prompt | None
+    can_receive: bool
+    held: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LinkTurnRecord:
+    """The turn's record changed and must be durable before the link goes on: the supervisor stores it, then calls
+    `AgentLink.recorded()`."""
+
+    record: TurnRecord
+
+
+@dataclass(frozen=True, slots=True)
+class LinkTurnAccepted:
+    """The program took the message."""
+
+    task_id: str
+    evidence: str
+
+
+@dataclass(frozen=True, slots=True)
+class LinkTurnProgress:
+    """An assistant message that was not the last."""
+
+    task_id: str
+    message_id: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class LinkTurnSaid:
+    """A piece of what is being said, approximate. With `append` false it replaces what was told before."""
+
+    task_id: str
+    text: str
+    append: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LinkTurnEnded:
+    task_id: str
+    answer: str
+    exact: bool
+    evidence: str
+
+
+@dataclass(frozen=True, slots=True)
+class LinkTurnFailed:
+    task_id: str
+    code: str
+    message: str
+    evidence: str
+
+
+@dataclass(frozen=True, slots=True)
+class LinkTurnInterrupted:
+    """The turn was stopped. `reason`: `interrupted` (asked through the link), `person` (in the terminal) or `refused`
+    (the person refused a permission and the program stopped)."""
+
+    task_id: str
+    reason: str
+    evidence: str
+
+
+@dataclass(frozen=True, slots=True)
+class LinkUndelivered:
+    """The message is not in the program: nothing was submitted. `screen` is what it shows instead."""
+
+    task_id: str
+    reason: str
+    screen: str
+
+
+@dataclass(frozen=True, slots=True)
+class LinkSession:
+    """The program's own conversation id became known."""
+
+    conversation: str
+
+
+@dataclass(frozen=True, slots=True)
+class LinkPermission:
+    """The program asks whether it may use a tool, over a channel that can answer (`AgentLink.reply`)."""
+
+    asked: PermissionAsked
+
+
+@dataclass(frozen=True, slots=True)
+class LinkAlert:
+    """Something is wrong around the program, for a person to mend: it `begins`, is `over`, or `happened` and left
+    nothing to mend. Codes: DISK_FULL (its output cannot be stored, so that it stands still), OUTPUT_GAP (output was
+    overwritten before it was read; `details` has `from` and `to`)."""
+
+    code: str
+    message: str
+    state: Literal["begins", "over", "happened"]
+    details: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class LinkExited:
+    """The program ended; `exit_code` is negative for a signal, None where it is not known (the keeper was killed)."""
+
+    exit_code: int | None
+    reason: str
+
+
+LinkEvent = (
+    LinkObserved
+    | LinkTurnRecord
+    | LinkTurnAccepted
+    | LinkTurnProgress
+    | LinkTurnSaid
+    | LinkTurnEnded
+    | LinkTurnFailed
+    | LinkTurnInterrupted
+    | LinkUndelivered
+    | LinkSession
+    | LinkPermission
+    | LinkAlert
+    | LinkExited
+)

@@ -1,0 +1,46 @@
+"""What a launch was told (`instructions`) becomes a task of its agent: on record, or typed."""
+
+import asyncio
+from pathlib import Path
+
+from synapsed.channels.injection import INSTRUCTIONS_FILE
+from synapsed.clock import Clock
+from synapsed.model.task import new_id
+from synapsed.supervisor.desk import Desk
+from synapsed.supervisor.instructions import fingerprint, on_record, task_of
+from synapsed.supervisor.program import Program
+from synapsed.supervisor.turns import submitted
+
+__all__ = ["Briefing"]
+
+
+class Briefing:
+    """Of one agent; `folder` is the agent's. Called in its shell."""
+
+    def __init__(self, program: Program, desk: Desk, *, folder: Path, clock: Clock) -> None:
+        self._program = program
+        self._desk = desk
+        self._file = folder / "launch" / INSTRUCTIONS_FILE
+        self._clock = clock
+
+    async def give(self) -> None:
+        """The launch's link is open: see to it, unless that was done. What is typed is typed once a conversation."""
+        record, typed = self._program.record, self._program.profile.instructions.typed
+        text = await asyncio.to_thread(_read, self._file)
+        if text is None or record.launch is None or (typed and record.launch.resumed):
+            return
+        told = f"{record.launch.launch_id}:{fingerprint(text)}" if typed else fingerprint(text)
+        if told == record.told:
+            return
+        task = task_of(record.id, record.context_id or new_id(), text, self._clock.wall())
+        task, events = (task, submitted(task).events) if typed else on_record(task)
+        await self._program.amend(tasks=[task], of_tasks=events, told=told)
+        if typed:
+            await self._desk.enter(task)
+
+
+def _read(path: Path) -> str | None:
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError:
+        return None
