@@ -23,6 +23,7 @@ __all__ = [
     "Reply",
     "agent_path",
     "document_of",
+    "host_path",
     "read_body",
     "read_head",
     "task_path",
@@ -64,6 +65,11 @@ def agent_path(agent: str, rest: str = "", *, control: bool = False) -> str:
 def task_path(task: str, rest: str = "") -> str:
     """The control path of a task, by its id or a prefix of it."""
     return f"/control/tasks/{_quoted(task)}{'/' + rest if rest else ''}"
+
+
+def host_path(host: str) -> str:
+    """The path of another host, by its name here."""
+    return f"/hosts/{_quoted(host)}"
 
 
 def _quoted(text: str) -> str:

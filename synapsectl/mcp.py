@@ -60,7 +60,7 @@ class Colleagues:
         here = [
             {key: agent[key] for key in ("name", "id", "type", "state", "activity", "queue")}
             | ({"you": True} if agent["id"] == own else {})
-            for agent in self._client.get("/agents")
+            for agent in self._client.get("/agents", {"hosts": 1})
         ]
         elsewhere = [
             {"name": agent["alias"], "type": "external", "description": agent["description"]}

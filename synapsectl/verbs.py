@@ -33,6 +33,7 @@ VERBS = {
     "events": Verb("events", "what happens, as it happens"),
     "screen": Verb("screen", "an agent's screen now"),
     "external": Verb("external", "A2A agents elsewhere, under a name of yours"),
+    "host": Verb("host", "other hosts of yours, whose agents are NAME@HOST here"),
     "mcp": Verb("mcp", "an MCP server, for an agent's program"),
     "profiles": Verb("profiles", "the kinds of agents that can be started"),
     "reload": Verb("reload", "read the configuration again and do what changed"),

@@ -33,6 +33,7 @@ __all__ = [
     "ApprovalConfig",
     "AttachConfig",
     "Config",
+    "HostsConfig",
     "InstructionsConfig",
     "Keep",
     "Limits",
@@ -152,6 +153,15 @@ class A2aConfig(_Section):
     """`[a2a]`."""
 
     push: PushPolicy = PushPolicy()
+
+
+class HostsConfig(_Section):
+    """`[hosts]`: the way to the daemons of other hosts."""
+
+    ssh: list[str] = Field(default=["ssh"], min_length=1)
+    """The program that takes ssh's options, with arguments of one's own."""
+    name: Annotated[str, Field(pattern=r"^([A-Za-z0-9][A-Za-z0-9_.-]{0,63})?$")] = ""
+    """What this host is called in the names of senders; empty: its host name up to the first dot."""
 
 
 class Keep(_Section):
@@ -305,6 +315,7 @@ class Config(_Section):
     instructions: InstructionsConfig = InstructionsConfig()
 
     a2a: A2aConfig = A2aConfig()
+    hosts: HostsConfig = HostsConfig()
     store: StoreConfig = StoreConfig()
     agents: dict[str, AgentConfig] = {}
     teams: dict[str, TeamConfig] = {}

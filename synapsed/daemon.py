@@ -26,6 +26,9 @@ import structlog
 from synapsed import __version__
 from synapsed.a2a.addressbook import AddressBook
 from synapsed.a2a.externals import Externals
+from synapsed.a2a.hosts.book import HostBook
+from synapsed.a2a.hosts.hosts import Hosts
+from synapsed.a2a.hosts.tunnel import Means as TunnelMeans
 from synapsed.a2a.push.lanes import Lanes
 from synapsed.a2a.push.poster import HttpPoster
 from synapsed.a2a.push.screening import Screen
@@ -84,6 +87,7 @@ class _Parts:
 
     manager: Manager
     externals: Externals
+    hosts: Hosts
     servers: ApiServers
     retention: Retention
 
@@ -203,7 +207,8 @@ class Daemon:
         # Only matters where something fails on the way up: else the manager is closed before the listeners.
         up.push_async_callback(manager.close, keep_agents=True)
         await manager.restore()
-        externals = Externals(store=store, book=AddressBook(paths.external), clock=self._clock)
+        hosts = await self._hosts(up, config)
+        externals = Externals(store=store, book=AddressBook(paths.external), clock=self._clock, hosts=hosts)
         up.push_async_callback(externals.close)
         await externals.restore()
         manager.everyone = cast("Control", Switchboard(manager, externals))
@@ -217,6 +222,7 @@ class Daemon:
         context = build_context(
             control=manager.everyone,
             externals=externals,
+            hosts=hosts,
             security=security,
             clock=self._clock,
             paths=paths,
@@ -232,7 +238,21 @@ class Daemon:
             clock=self._clock,
             timers=asyncio.get_running_loop(),
         )
-        return _Parts(manager=manager, externals=externals, servers=servers, retention=retention)
+        return _Parts(manager=manager, externals=externals, hosts=hosts, servers=servers, retention=retention)
+
+    async def _hosts(self, up: AsyncExitStack, config: Config) -> Hosts:
+        means = TunnelMeans(
+            ssh=config.hosts.ssh,
+            environ=self._environ,
+            sockets=self._paths.host_sockets,
+            clock=self._clock,
+            rng=random.random,
+        )
+        own_name = config.hosts.name or socket.gethostname().partition(".")[0]
+        hosts = Hosts(book=HostBook(self._paths.hosts), means=means, own_name=own_name)
+        up.push_async_callback(hosts.close)
+        await hosts.restore()
+        return hosts
 
     async def _pushes(self, up: AsyncExitStack, config: Config, store: SqliteStore) -> PushSender | None:
         policy = config.a2a.push
@@ -268,6 +288,7 @@ class Daemon:
             await parts.manager.adopt()
             await parts.manager.autostart()
             await parts.externals.resume()
+            parts.hosts.start()
         except Exception:  # the agents that did come up, and the API, are worth more than a clean end
             log.exception("not every agent came up")
         try:

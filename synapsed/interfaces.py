@@ -367,6 +367,8 @@ class SendRequest:
     command: bool = False
     wait: bool = False
     """The sender does nothing else until there is an answer."""
+    key: str | None = None
+    """Of the sender's own: what comes again under the same key is the same task."""
 
 
 class Control(Protocol):

@@ -96,6 +96,16 @@ class Paths(NamedTuple):  # a dataclass would cost every call of the person's to
     def external(self) -> Path:
         return self.a2a / "external"
 
+    @property
+    def hosts(self) -> Path:
+        """What is known of other hosts."""
+        return self.state / "hosts"
+
+    @property
+    def host_sockets(self) -> Path:
+        """Other hosts' control sockets, as far as ssh has brought them here."""
+        return self.sockets / "hosts"
+
     def inbox(self, agent_id: str) -> Path:
         """Files that came with messages for the agent."""
         return self.agent(agent_id) / "inbox"

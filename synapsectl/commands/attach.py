@@ -9,6 +9,7 @@ from synapsectl.client import agent_path
 from synapsectl.context import Context
 from synapsectl.errors import DONE, ApiError, NoDaemon, UsageError
 from synapsectl.keys import DEFAULT_DETACH, Key, parse_keys
+from synapsectl.reach import reach
 
 __all__ = ["SIGNALED", "add_attach_options", "attach", "configure", "require_terminal", "run"]
 
@@ -19,7 +20,7 @@ GONE = frozenset({"stopped", "exited", "failed"})
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("agent", help="a name, id, type-port or type")
+    parser.add_argument("agent", help="a name, id, type-port or type; NAME@HOST on another host")
     parser.add_argument("--read-only", action="store_true", help="look on; keys are not sent")
     add_attach_options(parser)
 
@@ -36,7 +37,8 @@ def add_attach_options(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, ctx: Context) -> int:
     detach = parse_keys(args.detach_keys)
     require_terminal("attach")
-    agent = ctx.client.get(agent_path(args.agent, "status"), {"detail": 1})
+    ctx, name = reach(ctx, args.agent)
+    agent = ctx.client.get(agent_path(name, "status"), {"detail": 1})
     if agent["state"] in GONE:
         raise ApiError("NOT_READY", f"{agent['name']} is {agent['state']}: 'synapsectl restart {agent['name']}' first")
     if detach:

@@ -30,7 +30,7 @@ def configure(parser: "argparse.ArgumentParser") -> None:
 def run(args: "argparse.Namespace", ctx: Context) -> int:
     if args.watch:
         return _watch(args, ctx)
-    agents = ctx.client.get("/agents")
+    agents = ctx.client.get("/agents", {"hosts": 1})
     if args.json:
         ctx.out.document(agents)
     else:
@@ -86,7 +86,7 @@ def _watch(args: "argparse.Namespace", ctx: Context) -> int:
 
 
 def _show_again(ctx: Context) -> None:
-    agents = ctx.client.get("/agents")
+    agents = ctx.client.get("/agents", {"hosts": 1})
     ctx.out.control(CLEAR)
     _show(agents, ctx)
     ctx.out.stdout.flush()

@@ -8,6 +8,7 @@ from synapsectl.client import agent_path
 from synapsectl.commands.list_ import state_of
 from synapsectl.context import Context
 from synapsectl.errors import DONE
+from synapsectl.reach import reach
 
 __all__ = ["configure", "run"]
 
@@ -24,7 +25,8 @@ def run(args: argparse.Namespace, ctx: Context) -> int:
     if args.agent is None:
         status = ctx.client.get("/control/status")
     else:
-        status = ctx.client.get(agent_path(args.agent, "status"), {"detail": 1, "explain": int(args.explain)})
+        ctx, agent = reach(ctx, args.agent)
+        status = ctx.client.get(agent_path(agent, "status"), {"detail": 1, "explain": int(args.explain)})
     if args.json:
         ctx.out.document(status)
     elif args.agent is None:

@@ -19,7 +19,7 @@ def run(args: argparse.Namespace, ctx: Context) -> int:
     except NoDaemon:
         daemon = None
     if args.json:
-        ctx.out.document({"synapsectl": __version__, "synapsed": daemon})
+        ctx.out.document({"synapsectl": __version__, "synapsed": daemon, "socket": ctx.client.socket_path})
         return DONE
     ctx.out.line(f"synapsectl {__version__}")
     ctx.out.line(f"synapsed {daemon}" if daemon else "synapsed does not run")

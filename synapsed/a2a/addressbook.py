@@ -13,7 +13,7 @@ from synapsed.errors import ConfigError
 from synapsed.model.agent import NAME_PATTERN
 from synapsed.model.external import ExternalAgent
 
-__all__ = ["AddressBook"]
+__all__ = ["AddressBook", "read_private", "write_private"]
 
 FILE_MAX = 256 * 1024
 """Bytes of a file that are read."""
@@ -32,7 +32,7 @@ class AddressBook:
         found = []
         for path in sorted(self._directory.glob("*.json")) if self._directory.is_dir() else ():
             try:
-                agent = ExternalAgent.model_validate_json(_read(path))
+                agent = ExternalAgent.model_validate_json(read_private(path))
             except (OSError, ValidationError) as error:
                 log.warning("an external agent's file cannot be read", file=str(path), error=str(error)[:200])
                 continue
@@ -41,13 +41,13 @@ class AddressBook:
         return found
 
     def save(self, agent: ExternalAgent) -> None:
-        self._write(self._directory / f"{agent.alias}.json", agent.model_dump_json(indent=2))
+        write_private(self._directory / f"{agent.alias}.json", agent.model_dump_json(indent=2))
 
     def save_secret(self, alias: str, headers: dict[str, str]) -> None:
         """The headers that go with every request; none at all removes the file."""
         path = self._secret(alias)
         if headers:
-            self._write(path, json.dumps({"headers": headers}))
+            write_private(path, json.dumps({"headers": headers}))
         else:
             path.unlink(missing_ok=True)
 
@@ -57,7 +57,7 @@ class AddressBook:
         try:
             if stat.S_IMODE(path.lstat().st_mode) & 0o077:
                 raise ConfigError(f"{path}: others can read these credentials; 'chmod 600' it", file=str(path))
-            headers = json.loads(_read(path))["headers"]
+            headers = json.loads(read_private(path))["headers"]
             return {str(name): str(value) for name, value in headers.items()}
         except FileNotFoundError:
             return {}
@@ -72,22 +72,24 @@ class AddressBook:
     def _secret(self, alias: str) -> Path:
         return self._directory / f"{alias}.secret"
 
-    def _write(self, path: Path, text: str) -> None:
-        """0600 from the first byte; whole or not at all."""
-        self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=self._directory)
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(text + "\n")
-                file.flush()
-                os.fsync(file.fileno())
-            Path(temporary).replace(path)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
+
+def write_private(path: Path, text: str) -> None:
+    """0600 from the first byte; whole or not at all."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        Path(temporary).replace(path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
 
 
-def _read(path: Path) -> str:
+def read_private(path: Path) -> str:
+    """The beginning of a file that is no link."""
     fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(fd, encoding="utf-8", errors="replace") as file:
         return file.read(FILE_MAX)

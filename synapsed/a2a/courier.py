@@ -87,6 +87,8 @@ class Courier:
         return found if isinstance(found, dict) else {}
 
     async def _hand_over(self, remote: Remote) -> None:
+        if remote.own:
+            return await self._hand_over_for_sure(remote)
         if self._there.get("sending"):
             found = await self._look_for_it(remote)
             if found is not None:
@@ -108,6 +110,25 @@ class Courier:
                 await self._externals.seen(self._alias)
                 return await self._apply(answer)
         return None
+
+    async def _hand_over_for_sure(self, remote: Remote) -> None:
+        """To a host of one's own, however long it is away. Its daemon makes one task of what comes under one key, so
+        that what may have arrived is simply sent again."""
+        while True:
+            await remote.wait_up()
+            if not self._there.get("sending"):
+                await self._note(sending=True)
+            try:
+                answer = await remote.send(self.task.message, metadata=self._metadata(), key=self.task.id)
+            except Unreachable as error:
+                log.info("a host cannot be reached", agent=self._alias, why=error.message)
+                await self._rest()
+            else:
+                return await self._apply(answer)
+
+    def wake(self) -> None:
+        """There is a way to the agent (again)."""
+        self._wake.set()
 
     async def _look_for_it(self, remote: Remote) -> Snapshot | None:
         """The task that was made of our message, None where there is certainly none. Raises RemoteRefused where
@@ -137,7 +158,7 @@ class Courier:
                     await self._listen(remote, task_id)
                 last_word = self._clock.monotonic()
             except Unreachable as error:
-                if self._clock.monotonic() - last_word > FOLLOWED_FOR_S:
+                if not remote.own and self._clock.monotonic() - last_word > FOLLOWED_FOR_S:
                     raise
                 log.info("an external agent cannot be reached", alias=self._alias, why=error.message)
             await self._rest()
@@ -171,7 +192,9 @@ class Courier:
     def _metadata(self) -> dict[str, Any]:
         """What the agent there is told besides the message; where we listen is nobody's business."""
         told = {key: value for key, value in self.task.metadata.items() if key != KEY}
-        if isinstance(sender := told.get(SENDER), dict):
+        if self._there.get("from"):
+            told[SENDER] = {"sender_id": self._there["from"]}
+        elif isinstance(sender := told.get(SENDER), dict):
             told[SENDER] = {key: sender[key] for key in ("sender_id", "sender_type") if key in sender}
         return {**told, "synapsed": {"priority": self.task.priority}}
 

@@ -23,14 +23,17 @@ from typing import TYPE_CHECKING, Protocol
 import structlog
 
 from synapsed.a2a.addressbook import AddressBook
+from synapsed.a2a.hosts.hosts import Hosts
 from synapsed.clock import Clock, iso
 from synapsed.errors import InvalidRequest, NameTaken, QueueFull, TaskNotFound, UnknownAgent
 from synapsed.interfaces import SendRequest, Store
-from synapsed.model.agent import validate_name
-from synapsed.model.external import ExternalAgent, alias_of, external_id
+from synapsed.model.agent import ADDRESS_MAX, validate_name
+from synapsed.model.external import KEY, ExternalAgent, alias_of, external_id, host_of
+from synapsed.model.host import Host
 from synapsed.model.records import ReplyRecord
 from synapsed.model.task import Message, Task, new_id
 from synapsed.supervisor import turns
+from synapsed.supervisor.idempotency import Idempotency
 
 if TYPE_CHECKING:
     from synapsed.a2a.courier import Courier
@@ -60,7 +63,7 @@ def _asked_by_nobody(task: Task, *, wait: bool) -> AbstractContextManager[ReplyR
 class Externals:
     """Errors are those of `synapsed.errors`; `restore` it once, then `resume`, and `close` it before the store."""
 
-    def __init__(self, *, store: Store, book: AddressBook, clock: Clock) -> None:
+    def __init__(self, *, store: Store, book: AddressBook, clock: Clock, hosts: Hosts | None = None) -> None:
         self._store = store
         self._book = book
         self._clock = clock
@@ -70,6 +73,10 @@ class Externals:
         self._couriers: dict[str, Courier] = {}
         self._under_way: dict[str, asyncio.Task[None]] = {}
         self._changing = asyncio.Lock()
+        self._idempotency = Idempotency(store)
+        self._hosts = hosts
+        if hosts is not None:
+            hosts.on_up = self._host_is_up
 
     # --- from one daemon to the next ---
 
@@ -82,7 +89,7 @@ class Externals:
         for task in await self._store.open_tasks():
             if (alias := alias_of(task)) is None:
                 continue
-            if alias in self._agents:
+            if self.knows(alias):
                 await self._carry(task)
             else:
                 await self._end(turns.canceled(task, reason="removed", now=self._clock.wall()))
@@ -102,14 +109,22 @@ class Externals:
         return [self._agents[alias] for alias in sorted(self._agents)]
 
     def knows(self, alias: str) -> bool:
+        if (there := host_of(alias)) is not None:
+            return self._hosts is not None and self._hosts.knows(there[1])
         return alias in self._agents
 
     def find(self, address: str) -> str | None:
-        """The id of the external agent that `address` means: its alias, or the id itself; a leading `@` is allowed."""
-        alias = alias_of(address) or address.removeprefix("@")
-        return external_id(alias) if alias in self._agents else None
+        """The id of the external agent that `address` means: its alias, `name@host`, or the id itself; a leading `@` is
+        allowed. Raises UnknownAgent for a host that there is not."""
+        address = address.removeprefix("@")[:ADDRESS_MAX]
+        alias = alias_of(address) or address
+        if self._hosts is not None and (there := host_of(alias)) is not None:
+            self._hosts.tunnel(there[1])
+        return external_id(alias) if self.knows(alias) else None
 
     def view(self, alias: str) -> ExternalAgent:
+        if self._hosts is not None and host_of(alias) is not None:
+            return self._hosts.agent(alias)
         if (agent := self._agents.get(alias.removeprefix("@"))) is None:
             known = ", ".join(sorted(self._agents)) or "none; 'synapsectl external add URL --as NAME' adds one"
             raise UnknownAgent(f"no external agent {alias[:64]!r}: there are {known}", alias=alias[:64])
@@ -169,16 +184,33 @@ class Externals:
         async with self._changing:
             agent = self.view(alias)
             del self._agents[agent.alias]
-            for task_id in self._open(agent.alias):
-                self._under_way[task_id].cancel()
-                with suppress(asyncio.CancelledError):
-                    await self._under_way[task_id]
-                task = await self._store.task(task_id)
-                if task is not None and not task.terminal:
-                    await self._end(turns.canceled(task, reason="removed", now=self._clock.wall()))
+            await self._call_back(self._open(agent.alias))
             await asyncio.to_thread(self._book.remove, agent.alias)
             await self._disconnect(agent.alias)
             return agent
+
+    async def remove_host(self, name: str) -> Host:
+        """As `remove`, for a host and all that is under way to it. Raises UnknownAgent."""
+        assert self._hosts is not None
+        async with self._changing:
+            host = await self._hosts.remove(name)
+            await self._call_back(self.open_to_host(name))
+            for alias in [alias for alias in self._remotes if (host_of(alias) or ("", ""))[1] == name]:
+                await self._disconnect(alias)
+            return host
+
+    async def _call_back(self, task_ids: list[str]) -> None:
+        for task_id in task_ids:
+            self._under_way[task_id].cancel()
+            with suppress(asyncio.CancelledError):
+                await self._under_way[task_id]
+            task = await self._store.task(task_id)
+            if task is not None and not task.terminal:
+                await self._end(turns.canceled(task, reason="removed", now=self._clock.wall()))
+
+    def _host_is_up(self, name: str) -> None:
+        for task_id in self.open_to_host(name):
+            self._couriers[task_id].wake()
 
     async def seen(self, alias: str) -> None:
         """The agent has answered."""
@@ -196,8 +228,11 @@ class Externals:
 
     # --- messages ---
 
-    async def send(self, alias: str, request: SendRequest, asking: Asking = _asked_by_nobody) -> Task:
-        """A new task under way to the agent; with `task_id` an answer to what a task there waits for. Raises
+    async def send(
+        self, alias: str, request: SendRequest, asking: Asking = _asked_by_nobody, *, sender: str | None = None
+    ) -> Task:
+        """A new task under way to the agent; with `task_id` an answer to what a task there waits for. `sender` is the
+        name here of who sends to another host of the user's, None for the user himself. Raises
         Unreachable, CardChanged and CardInvalid before there is a task."""
         agent = self.view(alias)
         if request.task_id is not None:
@@ -205,15 +240,25 @@ class Externals:
             return await self.answer(task, request.message)
         if request.command:
             raise InvalidRequest("command: an agent elsewhere has no commands here", field="command")
-        if len(self._open(agent.alias)) >= OPEN_MAX:
-            raise QueueFull(f"{OPEN_MAX} tasks are under way to {agent.alias}", limit=OPEN_MAX)
-        await self._check(agent.alias)
+        host = host_of(agent.alias)
+        if len(self._open(agent.alias) if host is None else self.open_to_host(host[1])) >= OPEN_MAX:
+            where = agent.alias if host is None else host[1]
+            raise QueueFull(f"{OPEN_MAX} tasks are under way to {where}", limit=OPEN_MAX)
+        if host is None:
+            await self._check(agent.alias)
+        async with self._idempotency.once(request) as (task_id, known):
+            return known or await self._send_new(agent, request, asking, task_id, sender)
+
+    async def _send_new(
+        self, agent: ExternalAgent, request: SendRequest, asking: Asking, task_id: str, sender: str | None
+    ) -> Task:
         now = iso(self._clock.wall())
         task = Task(
+            id=task_id,
             agent_id=external_id(agent.alias),
             context_id=request.context_id or new_id(),
             message=request.message,
-            metadata=request.metadata,
+            metadata=request.metadata | ({} if sender is None else {KEY: {"from": f"{sender}@{self._own_name}"}}),
             priority=request.priority,
             created_at=now,
             updated_at=now,
@@ -245,8 +290,10 @@ class Externals:
         agent = self.view(alias)
         if (known := self._remotes.get(alias)) is None:
             module = await _load("synapsed.a2a.remote")
-            headers = await asyncio.to_thread(self._book.secret, alias)
-            known = self._remotes.setdefault(alias, module.Remote(agent, headers))
+            there = host_of(alias)
+            tunnel = None if there is None or self._hosts is None else self._hosts.tunnel(there[1])
+            headers = {} if tunnel is not None else await asyncio.to_thread(self._book.secret, alias)
+            known = self._remotes.setdefault(alias, module.Remote(agent, headers, tunnel))
         return known
 
     async def _check(self, alias: str) -> None:
@@ -287,6 +334,18 @@ class Externals:
 
     def _open(self, alias: str) -> list[str]:
         return [task_id for task_id, courier in self._couriers.items() if alias_of(courier.task) == alias]
+
+    def open_to_host(self, name: str) -> list[str]:
+        """The ids of the tasks that are under way to agents of the host."""
+        return [
+            task_id
+            for task_id, courier in self._couriers.items()
+            if (there := host_of(courier.task.agent_id)) is not None and there[1] == name
+        ]
+
+    @property
+    def _own_name(self) -> str:
+        return self._hosts.own_name if self._hosts is not None else ""
 
     async def _disconnect(self, alias: str) -> None:
         self._checked.pop(alias, None)

@@ -20,6 +20,7 @@ from google.protobuf.json_format import ParseError
 
 from synapsed.a2a.convert import STATES, outgoing, parts_from, struct_dict
 from synapsed.a2a.errors import A2aError
+from synapsed.a2a.hosts.tunnel import Tunnel
 from synapsed.errors import CardChanged, CardInvalid, ExternalError, InvalidRequest, RemoteRefused, Unreachable
 from synapsed.model.external import ExternalAgent
 from synapsed.model.task import Artifact, Message, Part, TaskState
@@ -36,6 +37,7 @@ SILENCE_S = 120.0
 CARD_BYTES = 1 << 20
 ANSWER_BYTES = 32 << 20
 """Of one answer, and of one stream."""
+KEY_HEADER = "Idempotency-Key"
 LISTED = 100
 """Tasks that are looked through for one whose answer was lost."""
 TEXT_SHOWN = 500
@@ -198,9 +200,10 @@ def _choose(card: pb.AgentCard, card_url: str) -> pb.AgentInterface:
 
 
 class Remote:
-    """A connection to the agent; `close` it."""
+    """A connection to the agent; `close` it. With `tunnel` it is one of another host of the user's, and what is sent
+    there again under the same key is not done again."""
 
-    def __init__(self, agent: ExternalAgent, headers: dict[str, str]) -> None:
+    def __init__(self, agent: ExternalAgent, headers: dict[str, str], tunnel: Tunnel | None = None) -> None:
         interface = pb.AgentInterface(
             url=agent.endpoint,
             protocol_binding=agent.binding,
@@ -211,7 +214,8 @@ class Remote:
         card.capabilities.streaming = agent.streaming
         self._agent = agent
         self._headers = headers
-        self._http = _http(headers)
+        self._http = _http(headers, None if tunnel is None else str(tunnel.local))
+        self._tunnel = tunnel
         # Sends are not streamed: so their answer has the task's id, which must be durable before all else.
         bindings = list(_BINDINGS)
         self._calls = ClientFactory(
@@ -224,6 +228,16 @@ class Remote:
     @property
     def streaming(self) -> bool:
         return self._agent.streaming
+
+    @property
+    def own(self) -> bool:
+        """Whether it is on a host of the user's own: it may be away for as long as it likes, sends are idempotent."""
+        return self._tunnel is not None
+
+    async def wait_up(self) -> None:
+        """Wait until there is a way to it."""
+        if self._tunnel is not None:
+            await self._tunnel.wait_up()
 
     async def close(self) -> None:
         await self._http.aclose()
@@ -244,14 +258,16 @@ class Remote:
             )
 
     async def send(
-        self, message: Message, *, metadata: dict[str, Any], task_id: str = "", context_id: str = ""
+        self, message: Message, *, metadata: dict[str, Any], task_id: str = "", context_id: str = "", key: str = ""
     ) -> Snapshot:
+        """`key` tells synapsed over there that it is the same message if it comes again."""
+        context = ClientCallContext(timeout=SEND_S, service_parameters={KEY_HEADER: key} if key else None)
         request = pb.SendMessageRequest(
             message=outgoing(message, task_id=task_id, context_id=context_id, metadata=metadata)
         )
         request.configuration.return_immediately = True
         with _told(self._agent.endpoint, asked=True):
-            async for answer in self._calls.send_message(request, context=ClientCallContext(timeout=SEND_S)):
+            async for answer in self._calls.send_message(request, context=context):
                 if answer.HasField("task"):
                     return _snapshot(answer.task)
                 if answer.HasField("message"):
@@ -363,10 +379,13 @@ class _Counted(httpx.AsyncByteStream):
         await self._stream.aclose()
 
 
-def _http(headers: dict[str, str]) -> httpx.AsyncClient:
-    """Redirects are not followed: where they lead nobody has agreed to."""
+def _http(headers: dict[str, str], socket: str | None = None) -> httpx.AsyncClient:
+    """Redirects are not followed: where they lead nobody has agreed to. `socket` is the path of a Unix socket."""
     return httpx.AsyncClient(
-        transport=_Bounded(retries=0), headers=headers, follow_redirects=False, timeout=httpx.Timeout(CALL_S)
+        transport=_Bounded(retries=0, uds=socket),
+        headers=headers,
+        follow_redirects=False,
+        timeout=httpx.Timeout(CALL_S),
     )
 
 

@@ -5,7 +5,8 @@ from typing import Any
 from synapsed.a2a.externals import Externals
 from synapsed.errors import UnknownAgent
 from synapsed.interfaces import Control, SendRequest
-from synapsed.model.external import alias_of
+from synapsed.model.external import alias_of, host_of
+from synapsed.model.sender import Sender
 from synapsed.model.task import Message, Task
 
 __all__ = ["Switchboard"]
@@ -31,8 +32,18 @@ class Switchboard:
 
     async def send(self, agent_id: str, request: SendRequest) -> Task:
         if (alias := alias_of(agent_id)) is not None:
-            return await self._externals.send(alias, request, self._control.asking)
+            sender = self._name_of(Sender.of(request.metadata)) if host_of(alias) is not None else None
+            return await self._externals.send(alias, request, self._control.asking, sender=sender)
         return await self._control.send(agent_id, request)
+
+    def _name_of(self, sender: Sender | None) -> str | None:
+        """What the sender is called here; None for a person."""
+        if sender is None:
+            return None
+        try:
+            return self._control.view(sender.id).name
+        except UnknownAgent:
+            return sender.id
 
     async def cancel(self, task_id: str) -> Task:
         task = await self._control.task(task_id)

@@ -38,6 +38,11 @@ class ExternalRemoved(_Answer):
     alias: str
 
 
+class HostRemoved(_Answer):
+    status: Literal["removed"]
+    name: str
+
+
 class ErrorTold(_Answer):
     """`code` is for programs, `message` for people; `details` name what it is about."""
 

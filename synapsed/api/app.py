@@ -5,6 +5,7 @@ import os
 from aiohttp import web
 
 from synapsed.a2a.externals import Externals
+from synapsed.a2a.hosts.hosts import Hosts
 from synapsed.a2a.push.sender import PushSender
 from synapsed.api.caching import Changes
 from synapsed.api.context import CONTEXT, ApiContext, Limits, Streams
@@ -17,6 +18,7 @@ from synapsed.api.routes import (
     external,
     health,
     host,
+    hosts,
     messages,
     openapi,
     screen,
@@ -39,6 +41,7 @@ def build_context(
     *,
     control: Control,
     externals: Externals,
+    hosts: Hosts,
     security: Security,
     clock: Clock,
     paths: Paths,
@@ -51,6 +54,7 @@ def build_context(
     return ApiContext(
         control=control,
         externals=externals,
+        hosts=hosts,
         security=security,
         clock=clock,
         streams=Streams(limits.streams),
@@ -69,7 +73,7 @@ def build_main_app(context: ApiContext) -> web.Application:
     app = _application(context)
     for resource in _AGENT_ROUTES:
         app.add_routes(resource.routes("/agents/{agent}"))
-    for resource in (health, host, openapi, agents, external, control):
+    for resource in (health, host, openapi, agents, external, hosts, control):
         app.add_routes(resource.routes())
     app.add_routes(events.global_routes())
     return app

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from aiohttp import web
 
 from synapsed.a2a.externals import Externals
+from synapsed.a2a.hosts.hosts import Hosts
 from synapsed.api.caching import Changes
 from synapsed.api.rights import Rights
 from synapsed.clock import Clock
@@ -140,6 +141,7 @@ class ApiContext:
 
     control: Control
     externals: Externals
+    hosts: Hosts
     security: "Security"
     clock: Clock
     streams: Streams

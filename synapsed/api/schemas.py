@@ -11,6 +11,7 @@ __all__ = [
     "ArtifactBody",
     "CreateBody",
     "DiscoverBody",
+    "HostBody",
     "InputBody",
     "MessageBody",
     "ReplyBody",
@@ -180,6 +181,15 @@ class DiscoverBody(_Body):
         if self.token is None:
             return self.headers
         return {**(self.headers or {}), "Authorization": f"Bearer {self.token}"}
+
+
+class HostBody(_Body):
+    """`hosts`: `target` is ssh's destination; `socket` the control socket over there, null to ask there."""
+
+    name: _Id
+    target: Annotated[str, StringConstraints(min_length=1, max_length=300)]
+    socket: Annotated[str, StringConstraints(min_length=1, max_length=251)] | None = None
+    synapsectl: Annotated[str, StringConstraints(pattern=r"^[^\x00-\x1f]{1,1024}$")] | None = None
 
 
 class StartBody(_Body):

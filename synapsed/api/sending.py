@@ -37,6 +37,9 @@ SEND_ERRORS: tuple[type[SynapsedError], ...] = (
 """What may come of a send besides what is wrong in the request itself."""
 
 
+KEY_HEADER = "Idempotency-Key"
+KEY_MAX = 256
+
 REPLY_ERRORS: tuple[type[SynapsedError], ...] = (TaskNotFound, NotWaiting, AmbiguousAddress)
 """The same of a reply."""
 
@@ -65,8 +68,17 @@ async def send(request: web.Request, control: Control, agent_id: str, wanted: Se
         rights.require_person("give a program its own commands")
     if wanted.task_id is not None:
         rights.require("answer_prompts", "answer prompts", of=agent_id)
+    wanted = replace(wanted, key=_key_of(request))
     # A client that leaves in the middle must not leave a message half accepted.
     return await to_the_end(control.send(agent_id, signed(wanted, rights, control)))
+
+
+def _key_of(request: web.Request) -> str | None:
+    """`Idempotency-Key`: what comes again under it from the same sender is the same task. Raises InvalidRequest."""
+    key = request.headers.get(KEY_HEADER)
+    if key is not None and not (0 < len(key) <= KEY_MAX and key.isascii() and key.isprintable()):
+        raise InvalidRequest(f"{KEY_HEADER}: must be 1 to {KEY_MAX} printable ASCII characters", field=KEY_HEADER)
+    return key
 
 
 async def expect_reply(

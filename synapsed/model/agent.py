@@ -167,6 +167,9 @@ class AgentView(BaseModel):
     endpoint: str
     until: str | None = None
     """When a usage limit ends or is tried out (RFC 3339), while `activity` is `limited`."""
+    host: str | None = None
+    """The other host on which it is: then `name` and `id` are addresses (`name@host`), `endpoint`, `pid` and `cwd` what
+    they are there."""
 
 
 class Testimony(BaseModel):

@@ -1,26 +1,30 @@
-"""Agents elsewhere that a person has added under an alias (S11), and how their tasks are told from those of our own."""
+"""Agents elsewhere: those that a person has added under an alias (S11), those of other hosts of his (`name@host`); and
+how their tasks are told from those of our own."""
 
 from pydantic import BaseModel, ConfigDict
 
 from synapsed.errors import UnknownAgent
+from synapsed.model.agent import NAME_PATTERN
 from synapsed.model.task import Task
 
-__all__ = ["KEY", "ExternalAgent", "alias_of", "external_id", "unknown"]
+__all__ = ["KEY", "ExternalAgent", "alias_of", "external_id", "host_of", "unknown"]
 
 KEY = "external"
 """Of a task's metadata: `alias`, `sending` once the message may be there, `task_id` and `context_id` over there."""
 _PREFIX = "external:"
-"""No agent's name or id has a colon."""
+"""No agent's name or id has a colon, nor an `@`."""
 
 
 def external_id(alias: str) -> str:
-    """What stands as `agent_id` in a task for the external agent."""
-    return f"{_PREFIX}{alias}"
+    """What stands as `agent_id` in a task for the external agent; of one on another host its address."""
+    return alias if host_of(alias) else f"{_PREFIX}{alias}"
 
 
 def alias_of(agent: str | Task) -> str | None:
-    """The alias in an agent's id, or in a task's; None for agents of this host."""
+    """The alias in an agent's id, or in a task's, `name@host` for one on another host; None for agents of this host."""
     agent_id = agent if isinstance(agent, str) else agent.agent_id
+    if host_of(agent_id):
+        return agent_id
     return agent_id.removeprefix(_PREFIX) if agent_id.startswith(_PREFIX) else None
 
 
@@ -29,6 +33,12 @@ def unknown(agent_id: str) -> UnknownAgent:
     if (alias := alias_of(agent_id)) is not None:
         return UnknownAgent(f"{alias} is an agent elsewhere: messages can be sent to it, no more", alias=alias)
     return UnknownAgent(f"no agent {agent_id[:128]!r}", agent=agent_id[:128])
+
+
+def host_of(address: str) -> tuple[str, str] | None:
+    """The agent and the host of `name@host`, None for any other address."""
+    name, _, host = address.partition("@")
+    return (name, host) if name and NAME_PATTERN.fullmatch(host) else None
 
 
 class ExternalAgent(BaseModel):

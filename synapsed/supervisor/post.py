@@ -29,6 +29,7 @@ from synapsed.supervisor import turns
 from synapsed.supervisor.agent import Agent
 from synapsed.supervisor.exchange import Exchange
 from synapsed.supervisor.frame import REPLY_TO, RESPONSE_EXPECTED
+from synapsed.supervisor.idempotency import Idempotency
 from synapsed.supervisor.lookup import find_task
 from synapsed.supervisor.replies import DIRECTION, HOPS, IN_REPLY_TO, REPLY, awaits
 
@@ -55,6 +56,7 @@ class Post:
         self._clock = clock
         self._agents = agents
         self._exchange = exchange
+        self._idempotency = Idempotency(store)
         self._blocked: dict[str, tuple[str, str]] = {}
         """Agents that do nothing but wait for a task, by its id: who waits, and for whom."""
 
@@ -69,12 +71,16 @@ class Post:
             return await worker.provide_input(task.id, request.message, turns.text_of(request.message), None)
         if (named := request.metadata.get(IN_REPLY_TO)) is not None:
             return await self._complete(agent_id, named, request)
+        async with self._idempotency.once(request) as (task_id, known):
+            return known or await self._send_new(agent, request, task_id)
+
+    async def _send_new(self, agent: Agent, request: SendRequest, task_id: str) -> Task:
         if agent.state in GONE and not agent.parking.away:
             name = agent.record.name
             raise NotReady(f"{name} is {agent.state.value}: 'synapsectl restart {name}' starts it", agent=name)
         if not 1 <= request.priority <= 5:
             raise InvalidRequest(f"priority must be 1 to 5, not {request.priority}", priority=request.priority)
-        task = self._task_of(agent, request)
+        task = self._task_of(agent, request, task_id)
         agent.desk.compose(task)  # what cannot be delivered is refused now
         with self.asking(task, wait=request.wait) as record:
             return await agent.send(task, record)
@@ -102,11 +108,12 @@ class Post:
                 self._exchange.not_asked(record)
             raise
 
-    def _task_of(self, agent: Agent, request: SendRequest) -> Task:
+    def _task_of(self, agent: Agent, request: SendRequest, task_id: str) -> Task:
         now = iso(self._clock.wall())
         metadata = {key: value for key, value in request.metadata.items() if key not in OURS}
         metadata |= {turns.COMMAND: True} if request.command else {}
         return Task(
+            id=task_id,
             agent_id=agent.id,
             context_id=request.context_id or self._context_for(agent, metadata),
             message=request.message,
@@ -144,7 +151,7 @@ class Post:
 
     async def expect_reply(self, agent_id: str, request: SendRequest, limit: float | None) -> Task:
         """See `Control.expect_reply`."""
-        task = self._task_of(self._agent(agent_id), request)
+        task = self._task_of(self._agent(agent_id), request, new_id())
         return await self._exchange.expect(task, wait=request.wait, limit=limit)
 
     async def reply(self, agent_id: str, request: SendRequest) -> Task:

@@ -11,6 +11,9 @@ from aiohttp import ClientSession, TCPConnector, UnixConnector
 
 from synapsed.a2a.addressbook import AddressBook
 from synapsed.a2a.externals import Externals
+from synapsed.a2a.hosts.book import HostBook
+from synapsed.a2a.hosts.hosts import Hosts
+from synapsed.a2a.hosts.tunnel import Means
 from synapsed.a2a.switchboard import Switchboard
 from synapsed.api.app import build_context
 from synapsed.api.context import Limits
@@ -23,7 +26,13 @@ from tests.fakes.control import FakeControl
 
 TOKEN = "control-token-of-the-tests"
 
-__all__ = ["TOKEN", "Api", "serving", "sse_events"]
+__all__ = ["TOKEN", "Api", "serving", "sse_events", "unreachable_hosts"]
+
+
+def unreachable_hosts(paths: Paths) -> Hosts:
+    """Hosts to none of which there is a way."""
+    means = Means(ssh=["false"], environ={}, sockets=paths.host_sockets, clock=SystemClock(), rng=lambda: 0.0)
+    return Hosts(book=HostBook(paths.hosts), means=means, own_name="here")
 
 
 @dataclass
@@ -50,10 +59,12 @@ async def serving(control: FakeControl, home: Path, **limits: Any) -> AsyncGener
     """`limits` are those of `Limits`; an agent's port is opened for the first agent."""
     security = limits.pop("security", None) or Security(control=control, token=TOKEN)
     paths = Paths.from_environ({"SYNAPSED_HOME": str(home), "SYNAPSED_A2A_HOME": str(home / "a2a"), "HOME": str(home)})
-    externals = Externals(store=control.store, book=AddressBook(paths.external), clock=SystemClock())
+    hosts = unreachable_hosts(paths)
+    externals = Externals(store=control.store, book=AddressBook(paths.external), clock=SystemClock(), hosts=hosts)
     context = build_context(
         control=cast("Control", Switchboard(control, externals)),
         externals=externals,
+        hosts=hosts,
         security=security,
         clock=SystemClock(),
         paths=paths,
@@ -62,6 +73,7 @@ async def serving(control: FakeControl, home: Path, **limits: Any) -> AsyncGener
     )
     servers = ApiServers(context)
     async with AsyncExitStack() as stack:
+        stack.push_async_callback(hosts.close)
         stack.push_async_callback(externals.close)
         stack.push_async_callback(servers.close)
         port = int((await servers.start_main("127.0.0.1", 0)).rpartition(":")[2])

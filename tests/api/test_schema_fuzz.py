@@ -24,6 +24,7 @@ from synapsed.api.openapi import document
 from synapsed.api.security import Security
 from synapsed.clock import SystemClock
 from synapsed.paths import Paths
+from tests.api.serving import unreachable_hosts
 from tests.fakes.control import FakeControl
 from tests.support.daemon import ANY_PORTS, PATIENCE_S, Daemon
 
@@ -33,8 +34,8 @@ EXAMPLES = 12
 STREAMS = frozenset({"/events", "/agents/{agent}/events", "/agents/{agent}/terminal"})
 """They never end; tests/api/test_streams.py has them."""
 FOLLOWING = ("/subscribe", "/wait", "/sendSubscribe")
-LEFT_OUT = STREAMS | {"/control/shutdown", "/external/discover"}
-"""The one ends the daemon, the other would ask hosts that there may be."""
+LEFT_OUT = STREAMS | {"/control/shutdown", "/external/discover", "/hosts"}
+"""The one ends the daemon, the others would ask hosts that there may be."""
 LIFE = ("/stop", "/kill", "/restart")
 """Of an agent: these are sent to none that there is, since the other routes want it alive."""
 SITUATIONS = frozenset({"NOT_WAITING", "INVALID_CHOICE", "PROGRAM_NOT_FOUND", "CONFIG_ERROR"})
@@ -50,6 +51,7 @@ def _document() -> dict:
     context = build_context(
         control=control,
         externals=Externals(store=control.store, book=AddressBook(Path(tempfile.gettempdir())), clock=SystemClock()),
+        hosts=unreachable_hosts(Paths.from_environ(home)),
         security=Security(control=control, token="x"),
         clock=SystemClock(),
         paths=Paths.from_environ(home),

@@ -7,10 +7,12 @@ from synapsed.api.answers import Team
 from synapsed.api.body import json_response, model_response
 from synapsed.api.context import CONTEXT
 from synapsed.api.describe import Answer, describe
+from synapsed.api.query import Flag
 from synapsed.model.agent import AgentView
 
 __all__ = ["routes"]
 
+HOSTS = Flag("hosts", "those of other hosts too, as far as they can be reached")
 _AGENTS = TypeAdapter(list[AgentView])
 
 
@@ -18,9 +20,13 @@ def routes() -> list[web.RouteDef]:
     return [web.get("/agents", list_agents), web.get("/teams", list_teams)]
 
 
-@describe("The agents", Answer("as `synapsectl list --json`", list[AgentView]))
+@describe("The agents", Answer("as `synapsectl list --json`", list[AgentView]), query=(HOSTS,))
 async def list_agents(request: web.Request) -> web.Response:
-    return model_response(_AGENTS, request.app[CONTEXT].control.agents())
+    context = request.app[CONTEXT]
+    agents = context.control.agents()
+    if HOSTS.of(request):
+        agents = [*agents, *await context.hosts.agents()]
+    return model_response(_AGENTS, agents)
 
 
 @describe("The teams", Answer("each with its members", list[Team]))

@@ -1,0 +1,73 @@
+"""`synapsectl host add|list|remove`: other hosts of one's own, reached by one's own ssh."""
+
+import argparse
+from typing import Any
+
+from synapsectl.ages import age
+from synapsectl.client import host_path
+from synapsectl.context import Context
+from synapsectl.errors import DONE, UsageError
+
+__all__ = ["configure", "run"]
+
+HEADINGS = ("HOST", "STATE", "FOR", "UNDER WAY", "TARGET", "ERROR")
+WORDS = {"add": 2, "list": 0, "remove": 1}
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.usage = (
+        f"{parser.prog} add NAME ssh://[USER@]HOST[:PORT] [--socket PATH | --synapsectl PATH] | list | remove NAME "
+        "[--json]"
+    )
+    parser.add_argument("what", choices=list(WORDS), help="what to do")
+    parser.add_argument("words", nargs="*", metavar="NAME TARGET", help="its name here, and where ssh finds it")
+    parser.add_argument("--socket", metavar="PATH", help="for add: the daemon's control socket over there")
+    parser.add_argument(
+        "--synapsectl", metavar="PATH", help="for add: synapsectl over there, which else is looked for in its PATH"
+    )
+    parser.add_argument("--json", action="store_true", help="print a JSON document")
+
+
+def run(args: argparse.Namespace, ctx: Context) -> int:
+    if len(args.words) != WORDS[args.what]:
+        takes = {"add": "a name and a target", "list": "nothing more", "remove": "one name"}[args.what]
+        raise UsageError(f"host {args.what} takes {takes}")
+    if args.what == "add":
+        return _add(args, ctx, *args.words)
+    return _list(args, ctx) if args.what == "list" else _remove(args, ctx, args.words[0])
+
+
+def _add(args: argparse.Namespace, ctx: Context, name: str, target: str) -> int:
+    ctx.ensure_daemon(spawn=True)
+    body: dict[str, Any] = {"name": name, "target": target}
+    body |= {key: getattr(args, key) for key in ("socket", "synapsectl") if getattr(args, key)}
+    host = ctx.client.post("/hosts", body)
+    if args.json:
+        ctx.out.document(host)
+    else:
+        ctx.out.line(f"{host['name']} is {host['target']}; 'synapsectl host list' shows whether it is reached")
+    return DONE
+
+
+def _list(args: argparse.Namespace, ctx: Context) -> int:
+    hosts = ctx.client.get("/hosts")
+    if args.json:
+        ctx.out.document(hosts)
+    elif not hosts:
+        ctx.out.note("there are none; 'synapsectl host add NAME ssh://USER@HOST' adds one")
+    else:
+        rows = [
+            (one["name"], one["state"], age(one["since"]), one["waiting"], one["target"], one["error"] or "-")
+            for one in hosts
+        ]
+        ctx.out.table(HEADINGS, rows, grows="ERROR")
+    return DONE
+
+
+def _remove(args: argparse.Namespace, ctx: Context, name: str) -> int:
+    removed = ctx.client.delete(host_path(name))
+    if args.json:
+        ctx.out.document(removed)
+    else:
+        ctx.out.line(f"{removed['name']} is forgotten")
+    return DONE

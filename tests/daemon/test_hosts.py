@@ -1,0 +1,183 @@
+"""Two daemons, each a host of its own, and a program in place of ssh between them."""
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.daemon import NO_PORTS, Daemon, eventually
+
+FAKE_SSH = Path(__file__).parents[1] / "fakes" / "ssh.py"
+
+
+@dataclass
+class Box:
+    """The other host, which may fall asleep."""
+
+    daemon: Daemon
+    asleep: Path
+
+    def sleep(self) -> None:
+        self.asleep.touch()
+
+    def wake(self) -> None:
+        self.asleep.unlink()
+
+    def tasks(self) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = self.daemon.get("/control/tasks").json
+        return found
+
+
+@pytest.fixture
+def box(tmp_path: Path) -> Iterator[Box]:
+    home = tmp_path / "box"
+    home.mkdir()
+    (tmp_path / "hosts").mkdir()
+    (tmp_path / "hosts" / "box.lan").symlink_to(home)
+    daemon = Daemon(home, config=NO_PORTS).start()
+    daemon.start_agent()
+    yield Box(daemon, tmp_path / "hosts" / "box.lan.asleep")
+    assert daemon.end() == 0
+
+
+@pytest.fixture
+def here(tmp_path: Path, box: Box) -> Iterator[Daemon]:
+    home = tmp_path / "here"
+    home.mkdir()
+    ssh = [sys.executable, str(FAKE_SSH), str(tmp_path / "hosts")]
+    config = f'{NO_PORTS}[hosts]\nname = "laptop"\nssh = {ssh}\n'
+    daemon = Daemon(home, config=config).start()
+    synapsectl = home / "synapsectl"
+    synapsectl.write_text(f'#!/bin/sh\nexec {sys.executable} -m synapsectl "$@"\n')
+    synapsectl.chmod(0o700)
+    added = daemon.ctl("host", "add", "box", "ssh://me@box.lan:22", "--synapsectl", str(synapsectl))
+    assert added.code == 0, added.err
+    is_up(daemon)
+    yield daemon
+    assert daemon.end() == 0
+
+
+def host(daemon: Daemon) -> dict[str, Any]:
+    (found,) = daemon.get("/hosts").json
+    return dict(found)
+
+
+def is_up(daemon: Daemon) -> None:
+    eventually(lambda: host(daemon)["state"] == "up", f"the host is up: {host(daemon)}")
+
+
+def test_its_agents_are_listed_and_written_to(here: Daemon, box: Box):
+    (listed,) = here.ctl("list", "--json").json
+    assert (listed["name"], listed["host"], listed["state"]) == ("dummy@box", "box", "running")
+    assert here.get("/agents").json == [], "what others ask for is what is here"
+    sent = here.ctl("send", "dummy@box", "--wait", "hello")
+    assert sent.code == 0, sent.err
+    (task,) = box.tasks()
+    assert sent.out.strip() == task["artifacts"][0]["parts"][0]["text"]
+    assert "sender" not in task["metadata"], "a person on a host of his own is that person"
+    row = here.ctl("tasks", "--json").json[0]
+    assert (row["agent_id"], row["status"]) == ("dummy@box", "completed")
+    unknown = here.ctl("send", "nobody@box", "--wait", "hello")
+    assert unknown.code != 0
+    assert "nobody" in unknown.err
+    nowhere = here.ctl("send", "dummy@nowhere", "hello")
+    assert (nowhere.code, "no host 'nowhere'" in nowhere.err) == (4, True)
+
+
+def test_an_agent_that_writes_is_external_over_there(here: Daemon, box: Box):
+    agent = here.start_agent(name="scout")
+    sent = here.ctl("send", "dummy@box", "--wait", "--from", agent["id"], "hello")
+    assert sent.code == 0, sent.err
+    (task,) = box.tasks()
+    sender = task["metadata"]["sender"]
+    assert (sender["sender_id"], sender["tier"], sender["verified"]) == ("scout@laptop", "external", False)
+
+
+def test_a_message_to_a_sleeping_host_arrives_once_when_it_is_back(here: Daemon, box: Box):
+    box.sleep()
+    eventually(lambda: host(here)["state"] == "down", "the host is down")
+    task_id = here.send("hello", "dummy@box")
+    assert (here.task(task_id)["status"], host(here)["waiting"]) == ("submitted", 1)
+    here.kill9()
+    here.start()
+    assert here.task(task_id)["status"] == "submitted"
+    box.wake()
+    assert here.ended(task_id)["status"] == "completed"
+    assert len(box.tasks()) == 1
+
+
+def test_what_waits_can_be_withdrawn(here: Daemon, box: Box):
+    box.sleep()
+    eventually(lambda: host(here)["state"] == "down", "the host is down")
+    task_id = here.send("hello", "dummy@box")
+    assert here.ctl("cancel", task_id).code == 0
+    other = here.send("hello", "dummy@box")
+    assert here.ctl("host", "remove", "box").code == 0
+    assert [here.task(one)["status"] for one in (task_id, other)] == ["canceled", "canceled"]
+    assert here.ctl("host", "list", "--json").json == []
+    box.wake()
+    assert here.ctl("send", "dummy@box", "hello").code == 4
+    assert box.tasks() == []
+
+
+def test_here_is_killed_while_it_works_there(here: Daemon, box: Box):
+    task_id = here.send("sleep 2", "dummy@box")
+    eventually(box.tasks, "it arrived")
+    here.kill9()
+    here.start()
+    assert here.ended(task_id)["status"] == "completed"
+    assert len(box.tasks()) == 1
+
+
+def test_its_daemon_is_killed_while_it_works(here: Daemon, box: Box):
+    task_id = here.send("sleep 2", "dummy@box")
+    eventually(box.tasks, "it arrived")
+    box.daemon.kill9()
+    box.daemon.start()
+    assert here.ended(task_id)["status"] == "completed"
+    assert len(box.tasks()) == 1
+
+
+def test_a_message_that_may_have_arrived_is_sent_again(here: Daemon, box: Box):
+    """The daemon there was killed before it could say that it has it: here nothing is known but that it was sent."""
+    key = {"Idempotency-Key": "one-of-many"}
+    body = {"message": {"parts": [{"type": "text", "text": "hello"}]}}
+    first = box.daemon.request("POST", "/agents/dummy/tasks/send", body, key).json["task"]
+    box.daemon.ended(first["id"])
+    box.daemon.kill9()
+    box.daemon.start()
+    again = box.daemon.request("POST", "/agents/dummy/tasks/send", body, key).json["task"]
+    assert (again["id"], again["status"]) == (first["id"], "completed")
+    other = {**body, "metadata": {"sender": "somebody@else"}}
+    assert box.daemon.request("POST", "/agents/dummy/tasks/send", other, key).json["task"]["id"] != first["id"]
+    wrong = box.daemon.request("POST", "/agents/dummy/tasks/send", body, {"Idempotency-Key": "k" * 300})
+    assert (wrong.status, wrong.json["error"]["details"]["field"]) == (400, "Idempotency-Key")
+
+
+def test_answers_that_are_lost_on_the_way(here: Daemon, box: Box, tmp_path: Path):
+    """The message arrives, its answer does not, and both daemons are killed: it is sent again, and is one task."""
+    mute = tmp_path / "hosts" / "box.lan.mute"
+    mute.touch()
+    task_id = here.send("hello", "dummy@box")
+    eventually(box.tasks, "it arrived")
+    there = here.task(task_id)["metadata"]["external"]
+    assert there["sending"]
+    assert "task_id" not in there
+    here.kill9()
+    box.daemon.kill9()
+    box.daemon.start()
+    mute.unlink()
+    here.start()
+    assert here.ended(task_id)["status"] == "completed"
+    assert [task["id"] for task in box.tasks()] == [here.task(task_id)["metadata"]["external"]["task_id"]]
+
+
+def test_the_same_key_here_too(here: Daemon, box: Box):
+    body = {"message": {"parts": [{"type": "text", "text": "hello"}]}}
+    both = [here.request("POST", "/agents/dummy@box/tasks/send", body, {"Idempotency-Key": "k"}).json for _ in "ab"]
+    assert both[0]["task"]["id"] == both[1]["task"]["id"]
+    here.ended(both[0]["task"]["id"])
+    assert len(box.tasks()) == 1
