@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.support.daemon import NO_PORTS, Daemon, eventually
+from tests.synapsectl.pty_tool import PtyTool
 
 FAKE_SSH = Path(__file__).parents[1] / "fakes" / "ssh.py"
 
@@ -181,3 +182,51 @@ def test_the_same_key_here_too(here: Daemon, box: Box):
     assert both[0]["task"]["id"] == both[1]["task"]["id"]
     here.ended(both[0]["task"]["id"])
     assert len(box.tasks()) == 1
+
+
+def test_attached_to_an_agent_over_there(here: Daemon, box: Box):
+    tool = PtyTool("attach", "dummy@box", env=here.env)
+    try:
+        tool.until(b"dummy>")
+        tool.type(b"hello\r")
+        tool.until(b"You said: hello")
+        here.kill9()
+        here.start()
+        is_up(here)
+        tool.type(b"again\r")
+        tool.until(b"You said: again")
+        tool.type(b"\x1d")
+        assert tool.end() == 0
+    finally:
+        tool.close()
+    assert "You said: again" in here.ctl("screen", "dummy@box").out
+    assert here.ctl("status", "dummy@box", "--json").json["pid"] == box.daemon.agent()["pid"]
+    box.sleep()
+    eventually(lambda: host(here)["state"] == "down", "the host is down")
+    away = here.ctl("screen", "dummy@box")
+    assert (away.code, "box is" in away.err, "No route to host" in away.err or "Timeout" in away.err) == (6, True, True)
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks for processes in /proc")
+def test_ssh_ends_with_its_daemon(here: Daemon, box: Box):
+    """A daemon that is killed leaves no ssh behind."""
+    (before,) = sshs(here)
+    here.kill9()
+    eventually(lambda: not Path(f"/proc/{before}").exists() or not sshs(here), "ssh has ended")
+    here.start()
+    is_up(here)
+    assert len(sshs(here)) == 1
+
+
+def sshs(daemon: Daemon) -> list[int]:
+    """The pids of what holds the socket's end here."""
+    wanted = str(daemon.socket.parent / "hosts" / "box").encode()
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = path.read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if any(word.startswith(wanted + b":") for word in words):
+            found.append(int(path.parent.name))
+    return found
