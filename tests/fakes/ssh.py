@@ -41,7 +41,9 @@ async def forward(local: str, remote: str, asleep: Path) -> None:
                 await there.read(1)
                 sending.cancel()
                 return
-            await asyncio.gather(pump(reader, back), pump(there, writer))
+            sending = asyncio.create_task(pump(reader, back))
+            await pump(there, writer)
+            sending.cancel()
         finally:
             back.close()
             writer.close()
