@@ -230,3 +230,23 @@ def sshs(daemon: Daemon) -> list[int]:
         if any(word.startswith(wanted + b":") for word in words):
             found.append(int(path.parent.name))
     return found
+
+
+def test_an_agent_asks_one_over_there_and_is_told_of_the_answer(here: Daemon, box: Box):
+    agent = here.start_agent(name="scout")
+    sent = here.ctl("send", "dummy@box", "--response", "--wait", "--from", agent["id"], "hello")
+    assert (sent.code, "You said: hello" in sent.out) == (0, True), sent.err
+    box.sleep()
+    eventually(lambda: host(here)["state"] == "down", "the host is down")
+    message = {"parts": [{"type": "text", "text": "later"}]}
+    sender = {"sender": {"sender_id": agent["id"]}}
+    own = here.post(f"/agents/{agent['id']}/tasks/create", {"message": message, "metadata": sender}).json["task"]
+    asks = {"message": message, "metadata": {**sender, "sender_task_id": own["id"], "response_expected": True}}
+    assert here.post("/agents/dummy@box/tasks/send", asks).status == 200
+    here.kill9()
+    here.start()
+    box.wake()
+    here.ended(own["id"])
+    told = f"[A2A:reply:{own['id'][:8]}:dummy@box]"
+    eventually(lambda: told in here.ctl("logs", "scout").out, "the agent is told of the reply")
+    assert len(box.tasks()) == 2

@@ -51,12 +51,14 @@ async def forward(local: str, remote: str, asleep: Path) -> None:
     Path(local).unlink(missing_ok=True)
     ended = asyncio.Event()
     asyncio.get_running_loop().add_reader(0, lambda: os.read(0, PIECE) or ended.set())
-    async with await asyncio.start_unix_server(connect, local):
-        while not (ended.is_set() or asleep.exists()):
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(ended.wait(), 0.02)
+    await asyncio.start_unix_server(connect, local)
+    while not (ended.is_set() or asleep.exists()):
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(ended.wait(), 0.02)
     if asleep.exists():
-        sys.exit("Timeout, server not responding.")
+        sys.stderr.write("Timeout, server not responding.\r\n")
+        sys.stderr.flush()
+    os._exit(255 if asleep.exists() else 0)  # whoever is still connected is cut off
 
 
 def main() -> None:
