@@ -150,7 +150,11 @@ class Exchange:
         request to agent `by` stands for; it must be one of `owner`. Raises TaskNotFound, AmbiguousAddress, NotWaiting,
         Forbidden."""
         async with self._lock:
-            task = await (self._named(named) if named is not None else self._last(by or ""))
+            try:
+                task = await (self._named(named) if named is not None else self._last(by or ""))
+            except (NotWaiting, TaskNotFound):
+                self._check_asker_is_here(by)
+                raise
             if owner not in (None, task.agent_id):
                 raise TaskNotFound(f"task {task.id[:8]} is of {task.agent_id}, not of {owner}", task=task.id)
             record = self._records.get(task.id)
@@ -337,6 +341,16 @@ class Exchange:
             if task is not None and replies.awaits(task) and (not task.terminal or _is_implicit(task)):
                 return task
         raise NotWaiting(f"nobody waits for a reply of {agent_id}", agent=agent_id)
+
+    def _check_asker_is_here(self, agent_id: str | None) -> None:
+        """Raise NotWaiting that says what to do instead, where the agent works on a request from elsewhere: whoever
+        asked follows that task, and has no other of ours."""
+        running = self._current(agent_id) if agent_id is not None else None
+        asker = sender_of(running) if running is not None and SENDER_TASK in running.metadata else None
+        if asker is not None and asker.tier is Tier.EXTERNAL:
+            raise NotWaiting(
+                f"{asker.id} is elsewhere, and gets what you answer in this turn: say it there", agent=agent_id
+            )
 
     def _replying(self, task: Task, asked: str | None, sender: Sender | None) -> Sender:
         """Who replies. Raises Forbidden for one that was not asked."""

@@ -302,7 +302,7 @@ class Mention:
     response: bool
 
 
-_MENTION = re.compile(r"@(?P<name>[^\s@]+)(?P<response>\s+--response)?\s+(?P<text>\S.*)", re.DOTALL)
+_MENTION = re.compile(r"@(?P<name>[^\s@]+(?:@[^\s@]+)?)(?P<response>\s+--response)?\s+(?P<text>\S.*)", re.DOTALL)
 
 
 def parse_mention(line: str) -> Mention | None:
