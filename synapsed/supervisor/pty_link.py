@@ -1,15 +1,14 @@
 """The link to a program in a terminal: the shell around the observer and the turn machine.
 
-Output and facts come in through callbacks and only change the observer's state; every judgement happens in
-`_evaluate`, at most once per `EVALUATE_EVERY_S`; every act (typing, recording, looking an answer up) happens in one
-worker task, in order. So nothing is typed while something else is being typed, and nothing is decided half way.
+Output and facts come in through callbacks and only change the observer's state; every judgement happens when the
+`Watch` looks; every act (typing, recording, looking an answer up) happens in the one worker of the `TurnRunner`, in
+order. So nothing is typed while something else is being typed, and nothing is decided half way.
 """
 
 import asyncio
 import contextlib
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any, Literal
 
 import structlog
@@ -38,24 +37,18 @@ from synapsed.supervisor.keys import Keyboard
 from synapsed.supervisor.launchers import sweep_launch
 from synapsed.supervisor.pty_runner import TurnRunner
 from synapsed.supervisor.pty_turn import TurnState
+from synapsed.supervisor.pty_watch import Watch
 from synapsed.supervisor.times import OutputTimes
 from synapsed.supervisor.viewers import REPORTS, Viewers
 from synapsed.terminal.composer import shows_line
 from synapsed.terminal.observer import Look, TerminalObserver
 from synapsed.terminal.prompts import keys_for
 from synapsed.terminal.shown import shown
-from synapsed.terminal.verdict import QUIET_UNKNOWN_S, STALE_S
 
 __all__ = ["PtyLink"]
 
-EVALUATE_EVERY_S = 0.015
-"""The screen is judged at most so often: a snapshot costs about a millisecond, a program draws in bursts."""
-
 CHECKPOINT_EVERY = 256 * 1024
 """Bytes of output between checkpoints (DESIGN §1)."""
-
-ANSWER_BYTES_MAX = 8 << 20
-"""Output of one turn that is read back for an answer; of more the end is kept."""
 
 RECENT_FACTS = 256
 """Channel facts that are kept for a turn that is taken up again after a restart; older ones are dropped."""
@@ -68,9 +61,6 @@ POLL_EVERY_S = 0.5
 
 SETTLE_AFTER_S = 30.0
 """Reports that no turn wanted are kept for so long: the turn of an adopted program may be about to be taken up."""
-
-HANDS_OFF_S = 1.0
-"""Nothing is typed for a message so soon after a person's key: what they write may not be on the screen yet."""
 
 ECHO_S = 1.0
 """How long a program may take to show what a person typed."""
@@ -124,7 +114,15 @@ class PtyLink:
         """Whether a checkpoint says that the program has started: it is not taken for starting after a restart."""
         self._emit: Callable[[LinkEvent], None] = lambda _event: None
         self._client: KeeperClient | None = None
-        self._keyboard = Keyboard(profile, self._type, self._fresh_look, self._until)
+        self._watch = Watch(
+            profile=profile,
+            clock=clock,
+            observer=self._observer,
+            looked=self._looked,
+            judged=self._judged,
+            due=lambda: self._runner.due,
+        )
+        self._keyboard = Keyboard(profile, self._type, self._watch.look, self._watch.until)
         self._runner = TurnRunner(
             profile=profile,
             clock=clock,
@@ -133,8 +131,8 @@ class PtyLink:
             channels=channels,
             keeper=self._keeper,
             emit=self._tell,
-            look=self._fresh_look,
-            look_soon=self._evaluate_soon,
+            look=self._watch.look,
+            look_soon=self._watch.soon,
         )
         self._viewers = Viewers(
             draw=self._draw,
@@ -144,12 +142,7 @@ class PtyLink:
             take_line=self._take_line,
         )
         self._told: LinkObserved | None = None
-        self._timer: asyncio.TimerHandle | None = None
-        self._looked_at = 0.0
         self._nudged_at = 0.0
-        self._hands_at = -HANDS_OFF_S
-        """When a person last pressed a key."""
-        self._waiting_looks: list[tuple[Callable[[Look], bool], asyncio.Future[None]]] = []
         self._facts: deque[ChannelFact] = deque(maxlen=RECENT_FACTS)
         self._conversation: str | None = None
         self._unsettled: int | None = None
@@ -193,13 +186,12 @@ class PtyLink:
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._caught_up.wait(), CATCH_UP_S)
         self._caught_up.set()
-        self._evaluate()
+        self._watch.begin()
 
     async def close(self) -> None:
         """Let go. An exit that was told is acknowledged, so that its keeper can end."""
         self._closing = True
-        if self._timer is not None:
-            self._timer.cancel()
+        self._watch.end()
         self._viewers.end()
         for channel in self._channels:
             await channel.close()
@@ -268,7 +260,7 @@ class PtyLink:
             self._caught_up.set()
         if self._observer.offset - self._checkpointed >= CHECKPOINT_EVERY and not self._saving:
             self._spawn(self._save_checkpoint())
-        self._evaluate_soon()
+        self._watch.soon()
 
     async def _answer_query(self, input_id: str, data: bytes) -> None:
         with contextlib.suppress(KeeperRefused, KeeperLost):
@@ -277,7 +269,7 @@ class PtyLink:
     def _on_fact(self, fact: ChannelFact) -> None:
         if isinstance(fact, AssistantSaying):
             self._runner.speech.told(fact)
-            self._evaluate_soon()
+            self._watch.soon()
             return
         self._facts.append(fact)
         self._unsettled = fact.at_ns
@@ -289,7 +281,7 @@ class PtyLink:
             self._emit(LinkPermission(fact))
         if (turn := self._runner.turn) is not None:
             self._runner.add(turn.told(fact, self._clock.monotonic()))
-        self._evaluate_soon()
+        self._watch.soon()
 
     async def _sweep(self) -> None:
         while True:
@@ -308,7 +300,7 @@ class PtyLink:
         now = self._clock.monotonic()
         if now - self._nudged_at < NUDGE_EVERY_S or self._finishing or not self._caught_up.is_set():
             return
-        if self._observer.defaced(self._fresh_look(), now):
+        if self._observer.defaced(self._watch.look(), now):
             self._nudged_at = now
             screen = self._observer.screen.snapshot()
             log.info("the screen is drawn anew", agent_id=self._agent_id)
@@ -347,88 +339,18 @@ class PtyLink:
 
     # --- judging ---
 
-    def _evaluate_soon(self) -> None:
-        if self._closing or not self._caught_up.is_set():
-            return
-        due = self._looked_at + EVALUATE_EVERY_S
-        self._wake_at(max(due, self._clock.monotonic()))
-
-    def _wake_at(self, when: float) -> None:
-        """Evaluate at `when`, or earlier if that is planned."""
-        loop = asyncio.get_running_loop()
-        at = loop.time() + max(0.0, when - self._clock.monotonic())
-        if self._timer is not None and not self._timer.cancelled() and self._timer.when() <= at:
-            return
-        if self._timer is not None:
-            self._timer.cancel()
-        self._timer = loop.call_at(at, self._evaluate)
-
-    def _evaluate(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        if self._closing:
-            return
-        now = self._clock.monotonic()
-        if self._observer.mid_frame(now):
-            self._wake_at(now + EVALUATE_EVERY_S)
-            return
-        look = self._fresh_look()
-        turn = self._runner.turn
-        if turn is not None and not self._finishing:
-            at_rest = look.verdict.activity is Activity.READY  # before, what the chrome says of the turn is not asked
-            error, interrupted = self._observer.chrome(turn.text) if at_rest else (None, False)
-            taken = turn.phase is turns.Phase.SUBMITTED and self._observer.echoed(turn.text, look.composer)
-            seen = turns.Seen(
-                verdict=look.verdict,
-                composer=look.composer.state,
-                offset=look.offset,
-                now=now,
-                changed_at=look.changed_at,
-                error=error,
-                interrupted=interrupted,
-                echoed=taken,
-                text=look.composer.text,
-                stopped=self._observer.stopped,
-            )
-            self._runner.add(turn.seen(seen))
-            self._runner.speech.seen(look, now)
-        self._plan_next(look, now)
-
-    def _fresh_look(self) -> Look:
-        now = self._clock.monotonic()
-        self._looked_at = now
-        look = self._observer.look(now)
-        if now - self._hands_at < HANDS_OFF_S and look.verdict.can_receive:
-            look = replace(look, verdict=replace(look.verdict, can_receive=False, held="typing"))
+    def _looked(self, look: Look) -> None:
         if not self._started and look.verdict.activity is not Activity.STARTING and not self._saving:
             self._started = True
             self._spawn(self._save_checkpoint())
         self._publish(look)
-        for waiting in list(self._waiting_looks):
-            wanted, future = waiting
-            if not future.done() and wanted(look):
-                future.set_result(None)
-        return look
 
-    def _plan_next(self, look: Look, now: float) -> None:
-        """Time alone changes some verdicts: a screen comes to rest, a turn's patience ends."""
-        times = [
-            look.changed_at + self._profile.ready.quiet_ms / 1000 if not look.verdict.settled else 0.0,
-        ]
-        if look.verdict.activity is not Activity.READY:
-            times += [look.changed_at + QUIET_UNKNOWN_S, look.changed_at + STALE_S]
-        times += [look.steady_at, self._hands_at + HANDS_OFF_S]
-        turn = self._runner.turn
-        if turn is not None and turn.deadline is not None:
-            times.append(max(turn.deadline, now + 0.001))
-        times.append(self._runner.speech.due or 0.0)
-        coming = [when for when in times if when > now]
-        if coming:
-            self._wake_at(min(coming) + 0.001)
+    def _judged(self, look: Look, now: float) -> None:
+        if not self._finishing:
+            self._runner.seen(look, now)
 
     def _publish(self, look: Look) -> None:
-        if look.steady_at > self._looked_at and self._told is not None:
+        if look.steady_at > self._watch.looked_at and self._told is not None:
             return
         verdict = look.verdict
         observed = LinkObserved(
@@ -438,30 +360,12 @@ class PtyLink:
             can_receive=verdict.can_receive and self._runner.turn is None,
             held=verdict.held,
         )
-        if observed != self._told:
-            if (
-                self._runner.turn is not None
-                and self._told is not None
-                and observed.activity is not self._told.activity
-            ):
-                self._spawn(self.poke())  # what a transcript says of it is not poked for
-            self._told = observed
-            self._emit(observed)
-
-    async def _until(self, wanted: Callable[[Look], bool], timeout: float) -> bool:
-        """Whether a judgement that satisfies `wanted` comes (or stands) within `timeout` seconds."""
-        if wanted(self._fresh_look()):
-            return True
-        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        entry = (wanted, future)
-        self._waiting_looks.append(entry)
-        try:
-            await asyncio.wait_for(future, timeout)
-        except TimeoutError:
-            return wanted(self._fresh_look())
-        finally:
-            self._waiting_looks.remove(entry)
-        return True
+        if observed == self._told:
+            return
+        before, self._told = self._told, observed
+        if self._runner.turn is not None and before is not None and observed.activity is not before.activity:
+            self._spawn(self.poke())  # what a transcript says of it is not poked for
+        self._emit(observed)
 
     # --- the turn ---
 
@@ -472,7 +376,7 @@ class PtyLink:
         turn = self._runner.begin(delivery, list(self._facts))
         if turn.state.submitted:
             self._spawn(self._runner.speech.catch_up(self._observer.offset))
-        self._evaluate()
+        self._watch.judge()
 
     def recorded(self, record: TurnRecord) -> None:
         self._runner.recorded()
@@ -480,7 +384,7 @@ class PtyLink:
     # --- what is asked ---
 
     def observe(self) -> LinkObserved:
-        self._fresh_look()
+        self._watch.look()
         assert self._told is not None
         return self._told
 
@@ -489,8 +393,8 @@ class PtyLink:
         if turn is not None:
             self._runner.add(turn.interrupt())
             if turn.over or turn.phase is turns.Phase.PASTING:
-                return await self._until(lambda _: turn.over, INTERRUPT_TYPING_S)
-        elif self._fresh_look().verdict.activity is Activity.READY:
+                return await self._watch.until(lambda _: turn.over, INTERRUPT_TYPING_S)
+        elif self._watch.look().verdict.activity is Activity.READY:
             return False
         confirmed = await self._keyboard.interrupt(
             lambda look: look.verdict.activity is Activity.READY or (turn is not None and turn.over),
@@ -502,7 +406,7 @@ class PtyLink:
         return confirmed
 
     async def answer(self, text: str, prompt_id: str | None) -> None:
-        asked = self._fresh_look().verdict.asked
+        asked = self._watch.look().verdict.asked
         if asked is None:
             raise NotWaiting("the agent does not ask anything now", agent=self._agent_id)
         if prompt_id is not None and prompt_id != asked.prompt.prompt_id:
@@ -516,7 +420,7 @@ class PtyLink:
             self._runner.add(turn.refuse(self._refusal_note()))
         await self._type(keys)
         answered = asked.prompt.prompt_id
-        await self._until(lambda look: _prompt_id(look) != answered, self._profile.interrupt.confirm_ms / 1000)
+        await self._watch.until(lambda look: _prompt_id(look) != answered, self._profile.interrupt.confirm_ms / 1000)
 
     async def reply(self, asked: PermissionAsked, answer: dict[str, Any]) -> bool:
         channel = next((channel for channel in self._channels if channel.name == asked.channel), None)
@@ -528,7 +432,7 @@ class PtyLink:
 
     async def stop(self, grace: float) -> LinkExited:
         if not self._exited.done():
-            look = self._fresh_look()
+            look = self._watch.look()
             if look.composer.state == "empty" and look.verdict.asked is None:
                 await self._keyboard.leave(self._exited)
             with contextlib.suppress(KeeperLost, KeeperRefused):
@@ -543,7 +447,7 @@ class PtyLink:
             await channel.poll()
 
     def explain(self) -> list[Testimony]:
-        self._fresh_look()
+        self._watch.look()
         now, wall = self._clock.monotonic(), self._clock.wall()
         return [
             Testimony(
@@ -574,29 +478,28 @@ class PtyLink:
         return self._observer.screen.redraw(notice=notice), self._observer.screen.pending
 
     def _composes(self) -> bool:
-        recently = self._clock.monotonic() - self._hands_at < HANDS_OFF_S
-        return recently or self._fresh_look().composer.state != "empty"
+        return self._watch.hands_on or self._watch.look().composer.state != "empty"
 
     async def _take_line(self, line: str) -> bool:
         """What was typed may not be on the screen yet; a line that never comes to stand there is another one."""
-        if not await self._until(lambda look: shows_line(look.composer, look.screen, line), ECHO_S):
+        if not await self._watch.until(lambda look: shows_line(look.composer, look.screen, line), ECHO_S):
             return False
-        self._hands_at = self._clock.monotonic()
+        self._watch.pressed()
         return await self._keyboard.erase()
 
     async def _resize(self, cols: int, rows: int) -> None:
         await self._keeper().resize(cols, rows)
         self._observer.resize(cols, rows)
-        self._evaluate_soon()
+        self._watch.soon()
 
     async def _type_person(self, data: bytes) -> None:
         """A person's keys. They wait while a message is being typed, which is a moment: nothing is ever mixed."""
         spec = self._profile.delivery
         patience = (spec.settle_max_ms + 2 * spec.accept_ms) / 1000
         if self._runner.half_typed:  # else there is nothing to look for: a look for each key would be most of its way
-            await self._until(lambda look: not self._runner.typing(look), patience)
+            await self._watch.until(lambda look: not self._runner.typing(look), patience)
         if not data.startswith(REPORTS):
-            self._hands_at = self._clock.monotonic()
+            self._watch.pressed()
         await self._type(data)
 
     async def _type(self, data: bytes) -> None:

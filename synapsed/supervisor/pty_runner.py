@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from synapsed.clock import Clock
 from synapsed.errors import KeeperLost, NotReady
 from synapsed.interfaces import Delivery, SideChannel
+from synapsed.model.agent import Activity
 from synapsed.model.facts import ChannelFact
 from synapsed.model.link import (
     LinkEvent,
@@ -110,6 +111,37 @@ class TurnRunner:
             self._work.extend((turn, command) for command in commands)
             self.idle.clear()
             self._work_came.set()
+
+    def seen(self, look: Look, now: float) -> None:
+        """The terminal was judged."""
+        turn = self.turn
+        if turn is None:
+            return
+        at_rest = look.verdict.activity is Activity.READY  # before, what the chrome says of the turn is not asked
+        error, interrupted = self._observer.chrome(turn.text) if at_rest else (None, False)
+        taken = turn.phase is turns.Phase.SUBMITTED and self._observer.echoed(turn.text, look.composer)
+        seen = turns.Seen(
+            verdict=look.verdict,
+            composer=look.composer.state,
+            offset=look.offset,
+            now=now,
+            changed_at=look.changed_at,
+            error=error,
+            interrupted=interrupted,
+            echoed=taken,
+            text=look.composer.text,
+            stopped=self._observer.stopped,
+        )
+        self.add(turn.seen(seen))
+        self.speech.seen(look, now)
+
+    @property
+    def due(self) -> list[float]:
+        """When the terminal is to be judged again at the latest, monotonic seconds."""
+        times = [self.speech.due or 0.0]
+        if self.turn is not None and self.turn.deadline is not None:
+            times.append(max(self.turn.deadline, self._clock.monotonic() + 0.001))
+        return times
 
     def typing(self, look: Look) -> bool:
         """Whether a message is half typed: pasted, or about to be, and not taken yet. A dialog in between is a

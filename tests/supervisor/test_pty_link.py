@@ -7,6 +7,7 @@ import pytest
 from synapsed.model.records import Checkpoint, LaunchRecord
 from synapsed.profiles import Profile
 from synapsed.supervisor.pty_link import PtyLink
+from synapsed.supervisor.pty_watch import Watch
 from synapsed.supervisor.times import OutputTimes
 from tests.fakes.clock import FakeClock
 from tests.fakes.store import MemoryStore
@@ -58,10 +59,10 @@ async def test_a_person_s_key_waits_for_no_look_at_the_screen(tmp_path: Path, mo
         async def write(self, data: bytes) -> None:
             typed.append(data)
 
-    def look() -> None:
+    def look(_: Watch) -> None:
         raise AssertionError("a key had to wait for a look")
 
     monkeypatch.setattr(link, "_client", Keeper())
-    monkeypatch.setattr(link, "_fresh_look", look)
+    monkeypatch.setattr(Watch, "look", look)
     await link._type_person(b"x")
     assert typed == [b"x"]
