@@ -409,10 +409,8 @@ class PtyTurn:
             self._ready_since = None
             self.deadline = None
             return []
-        if self.state.interrupting or (seen.interrupted and self._fresh(seen)):
-            return self._stopped(seen.verdict.evidence, seen.now)
-        if self._given_back(seen):
-            return self._stopped("composer: the message was given back", seen.now)
+        if (stopped := self._stopped_by_somebody(seen)) is not None:
+            return stopped
         if self._ready_since is None:
             self._ready_since = seen.now
         due = self._ready_since + self._patience()
@@ -427,6 +425,19 @@ class PtyTurn:
             return self._over(Failed(*seen.error, seen.verdict.evidence))
         self._go(Phase.READING, seen.now)
         return [FindAnswer(self.state.submit_ns, seen.verdict.evidence)]
+
+    def _stopped_by_somebody(self, seen: Seen) -> list[Command] | None:
+        """What a ready screen says of that; None where it says nothing."""
+        if seen.interrupted and self._fresh(seen):
+            return self._stopped(seen.verdict.evidence, seen.now)
+        if self.state.interrupting:
+            if seen.verdict.settled:
+                return self._stopped(seen.verdict.evidence, seen.now)
+            self.deadline = seen.now + LOOK_AGAIN_S  # it may be about to begin with what it had put off
+            return []
+        if self._given_back(seen):
+            return self._stopped("composer: the message was given back", seen.now)
+        return None
 
     def _given_back(self, seen: Seen) -> bool:
         """The program worked, rests, and the message stands in its composer again: it does so where it is stopped

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from synapsed.model.agent import Activity
 from synapsed.profiles import ProfileLibrary
 from synapsed.terminal.observer import TerminalObserver
 
@@ -29,3 +30,11 @@ def test_and_around_a_draft(draft: bytes) -> None:
     text = b"\x1b[%d;4H\x1b[m%s\x1b[K" % (row + 1, draft)
     observer.feed(observer.offset, text, 2.0)
     assert observer.look(3.0).composer.state == ("draft" if draft.strip() else "empty")
+
+
+def test_a_message_that_is_put_off_is_work_to_come() -> None:
+    """gemini shows it so until its MCP servers have started; its title says meanwhile that it is ready."""
+    look = observed("gemini-queued").look(1.0)
+    assert "Ready" in look.screen.title
+    assert look.verdict.activity is Activity.BUSY
+    assert look.verdict.evidence == "screen: Queued (press ↑ to edit):"

@@ -18,7 +18,7 @@ from tests.real.script import expected_answer
 from tests.real.terminal import Terminal
 from tests.support.daemon import Ctl, Daemon
 
-__all__ = ["EVERY", "MAIN", "RealAgent", "StartAgent", "nonce"]
+__all__ = ["EVERY", "MAIN", "RealAgent", "StartAgent", "nonce", "tasks_of"]
 
 MAIN = ("claude", "codex", "gemini")
 """The programs that the gate runs; opencode is run by `make test-real` besides."""
@@ -29,6 +29,12 @@ EVERY = (*MAIN, "opencode")
 def nonce() -> str:
     """A word that the scripted model finds in a message, and that is nobody else's."""
     return f"nonce-{secrets.token_hex(6)}"
+
+
+def tasks_of(name: str, daemon: Daemon) -> list[dict[str, Any]]:
+    """The agent's tasks, but for the instructions that it was started with."""
+    every: list[dict[str, Any]] = daemon.get(f"/control/tasks?agent={name}").json
+    return [task for task in every if task["metadata"].get("sender", {}).get("sender_id") != "synapse-system"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +97,9 @@ class RealAgent:
         assert sent.code == 0, sent.err
         task: dict[str, Any] = sent.json["task"]
         return str(task["id"])
+
+    def tasks(self) -> list[dict[str, Any]]:
+        return tasks_of(self.name, self.daemon)
 
     def screen(self) -> str:
         return self.daemon.ctl("screen", self.name).out

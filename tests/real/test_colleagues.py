@@ -46,7 +46,7 @@ def test_one_asks_and_the_other_answers(asker: str, answerer: str, start_agent: 
     names = {agent.name: agent.daemon.agent(agent.name)["id"] for agent in (one, other)}
 
     question = said(other, f"] What of {yours}?", "the other is asked").user
-    (request,) = (task for task in one.daemon.ctl("tasks", other.name, "--json").json)
+    (request,) = other.tasks()
     sender = request["metadata"]["sender"]
     assert (sender["sender_id"], sender["sender_type"], sender["verified"]) == (names[one.name], asker, True)
     own = request["metadata"]["sender_task_id"]
@@ -73,7 +73,7 @@ def test_one_waits_for_the_other(start_agent: StartAgent) -> None:
     answer = claude.ask(f"{mine} [[tool:shell:{command}]] say: I know.")
     assert answer.out == "I know.\n", answer.err
     assert f"Answer to {yours}." in results(claude.model, mine)
-    tasks = claude.daemon.ctl("tasks", claude.name, "--json").json
+    tasks = claude.tasks()
     assert [task["status"] for task in tasks] == ["completed"] * 2
     (own,) = (task for task in tasks if task["metadata"].get("direction") == "outgoing")
     assert claude.model.submissions(f"[A2A:reply:{own['id'][:8]}") == 0

@@ -299,6 +299,17 @@ def test_interrupting_a_running_turn_ends_it_when_the_program_is_ready() -> None
     assert machine.seen(seen(1.4, offset=40)) == [Interrupted("interrupted", "test")]
 
 
+def test_a_moment_of_rest_after_an_interrupt_that_did_nothing_is_not_its_end() -> None:
+    """A program that had put the message off rests for a moment before it begins."""
+    machine = submitted()
+    machine.seen(seen(1.2, activity=Activity.BUSY, offset=30))
+    machine.interrupt()
+    assert machine.seen(seen(1.3, settled=False, offset=35)) == []
+    assert machine.deadline is not None
+    assert machine.seen(seen(1.4, activity=Activity.BUSY, offset=40)) == []
+    assert machine.told(ended(1.5), 1.5) != []
+
+
 def test_a_report_of_the_end_after_an_interrupt_is_the_interrupts() -> None:
     machine = submitted()
     machine.told(PromptAccepted(channel="hooks", at_ns=ns(1.1)), 1.1)
