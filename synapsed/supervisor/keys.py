@@ -75,8 +75,9 @@ class Keyboard:
             before = self._look()
             if before.composer.state != "draft":
                 return True
+            shown = _from_composer(before)
             await self._write(self._profile.delivery.clear.encode())
-            await self._until(lambda look, text=before.composer.text: look.composer.text != text, CLEAR_WAIT_S)  # type: ignore[misc]  # mypy cannot infer a lambda with a default
+            await self._until(lambda look, shown=shown: _from_composer(look) != shown, CLEAR_WAIT_S)  # type: ignore[misc]  # mypy cannot infer a lambda with a default
             await self._leave_opened()
         return self._look().composer.state != "draft"
 

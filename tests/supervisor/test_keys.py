@@ -32,7 +32,8 @@ class Program:
         menu = text == MENU
         state = "absent" if menu else "draft" if text else "empty"
         asked = SimpleNamespace(dialog=Dialog(type="question", when=[MENU], leave="q")) if menu else None
-        return SimpleNamespace(composer=ComposerState(state, text), verdict=SimpleNamespace(asked=asked))
+        screen, verdict = SimpleNamespace(lines=(text,)), SimpleNamespace(asked=asked)
+        return SimpleNamespace(composer=ComposerState(state, text, 0), screen=screen, verdict=verdict)
 
     async def write(self, data: bytes) -> None:
         self.keys.append(data)
