@@ -367,6 +367,8 @@ class Listing(_Section):
     """A file that has it, relative to the folder of the conversation's file."""
     prompt: list[Line]
     """Prompts of the person's; the first one is shown."""
+    ignore: Pattern | None = None
+    """A prompt that matches was not written by a person: what a hook told the model."""
     skip: list[Line] = []
     """A file that begins with such a record is no conversation of a person's."""
     blocks: list[str] = ["text"]

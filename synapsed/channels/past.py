@@ -4,6 +4,7 @@ Everything here blocks on the disk: call it in a thread. Files that cannot be re
 over.
 """
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -73,7 +74,7 @@ def _read(profile: str, path: Path, updated: float, spec: Transcript, listing: L
                 return None
             id_ = id_ or _word(record, listing.id)
             cwd = cwd or _word(record, listing.cwd)
-            prompt = prompt or next((text_at(record, one, listing) for one in listing.prompt if holds(record, one)), "")
+            prompt = prompt or _prompt(record, listing)
             if id_ and prompt and (cwd or listing.cwd is None):
                 break
         if cwd is None and listing.cwd_file is not None:
@@ -93,6 +94,12 @@ def _records(path: Path) -> Iterator[dict[str, Any]]:
             left -= len(line)
             if (record := parse_record(line)) is not None:
                 yield record
+
+
+def _prompt(record: dict[str, Any], listing: Listing) -> str:
+    """What a person said in `record`; "" where it is no such record."""
+    text = next((text_at(record, one, listing) for one in listing.prompt if holds(record, one)), "")
+    return "" if listing.ignore is not None and re.search(listing.ignore, text) else text
 
 
 def _word(record: dict[str, Any], path: str | None) -> str | None:

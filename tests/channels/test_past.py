@@ -51,7 +51,8 @@ def codex(home: Path, *, at: float = 2000.0) -> Path:
 
 def gemini(home: Path, *, kind: str = "main", said: bool = True, at: float = 3000.0) -> Path:
     head = {"sessionId": OTHER, "kind": kind}
-    prompt = [{"id": "1", "type": "user", "content": [{"text": "Look"}]}] if said else []
+    told = {"id": "0", "type": "user", "content": [{"text": "<hook_context>You are an agent.</hook_context>"}]}
+    prompt = [told, *([{"id": "1", "type": "user", "content": [{"text": "Look"}]}] if said else [])]
     project = home / ".gemini" / "tmp" / "c"
     path = write(project / "chats" / f"session-2026-{kind}.jsonl", head, *prompt, at=at)
     (project / ".project_root").write_text("/work/c\n")
