@@ -18,7 +18,7 @@ from typing import Any, Self
 from tests.real.model import Request
 from tests.real.script import expected_answer
 
-__all__ = ["LATE_S", "WORD", "Happening", "Journal", "Letter", "Verdict", "judge", "letters_of"]
+__all__ = ["LATE_S", "WORD", "Happening", "Journal", "Letter", "Verdict", "ends_of", "judge", "letters_of"]
 
 WORD = re.compile(r"nonce-[0-9a-f]{12}")
 
@@ -157,6 +157,19 @@ def letters_of(database: Path, now: float) -> list[Letter]:
     return [_letter(task, history) for task in tasks if WORD.search(_text(task))]
 
 
+def ends_of(database: Path) -> list[str]:
+    """Programs that ended by themselves: nobody ends one in a run."""
+    connection = sqlite3.connect(f"file:{database}?mode=ro", uri=True)
+    try:
+        rows = connection.execute(
+            "SELECT agent_id, data FROM events WHERE type = 'agentProcess' ORDER BY id"
+        ).fetchall()
+    finally:
+        connection.close()
+    told = [(agent, json.loads(data)) for agent, data in rows]
+    return [f"{agent}: {data['reason']}" for agent, data in told if data["state"] in ("exited", "backoff", "failed")]
+
+
 def _text(task: dict[str, Any]) -> str:
     return "\n".join(part["text"] for part in task["message"]["parts"] if part["type"] == "text")
 
@@ -233,8 +246,12 @@ class _Evidence:
     spans: dict[str, list[Span]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        known: dict[str, frozenset[str]] = {}  # a conversation is sent whole with every request
         for request in self.requests:
-            here = Counter(word for text in request.users for word in set(WORD.findall(text)))
+            for text in request.users:
+                if text not in known:
+                    known[text] = frozenset(WORD.findall(text))
+            here = Counter(word for text in request.users for word in known[text])
             for word, count in here.items():
                 self.times[word] = max(self.times[word], count)
                 self.first.setdefault(word, request.at)
@@ -277,12 +294,11 @@ def _judge_requests(verdict: Verdict, requests: Sequence[Request]) -> None:
         for text in request.users:
             if text in told:
                 continue
+            told.add(text)
             if len(set(WORD.findall(text))) > 1:
                 verdict.fault("concatenated", repr(text[:300]))
-                told.add(text)
             if "draft " in text:
                 verdict.fault("draft submitted", repr(text[:300]))
-                told.add(text)
 
 
 def _judge_end(verdict: Verdict, letter: Letter, evidence: _Evidence, happenings: Sequence[Happening]) -> None:
@@ -304,8 +320,8 @@ def _judge_end(verdict: Verdict, letter: Letter, evidence: _Evidence, happenings
 
 
 def _judge_answer(verdict: Verdict, letter: Letter, evidence: _Evidence, happenings: Sequence[Happening]) -> None:
-    allowed = {expected_answer(letter.text)} | {expected_answer(note.user) for note in evidence.notes(letter)}
-    if letter.answer in allowed:
+    expected = letter.answer == expected_answer(letter.text)
+    if expected or any(letter.answer == expected_answer(note.user) for note in evidence.notes(letter)):
         verdict.count("exact answers")
         return
     # A person's prompt that the program took into the running turn (it steers) ends that turn with its own answer.

@@ -25,7 +25,7 @@ from typing import Any
 
 from tests.real import netns, programs
 from tests.real.agents import EVERY, RealAgent, nonce
-from tests.real.judgement import Happening, Journal, judge, letters_of
+from tests.real.judgement import Happening, Journal, ends_of, judge, letters_of
 from tests.real.model import Model, read_log
 from tests.real.terminal import Terminal
 from tests.support.daemon import Daemon
@@ -39,7 +39,7 @@ TYPED_MAX = 40
 ENTERS = 5
 """How often a person presses Enter before they give up and take back what they wrote."""
 
-LINES = "\n".join(f"line {n:04d} of a long message" for n in range(600))
+LINES = "\n".join(f"line {n:04d} of a long message" for n in range(200))
 
 SHAPES = (
     ("{word} [[answer:short]]", 6),
@@ -287,6 +287,8 @@ def tell(root: Path, expected: int | None = None) -> bool:
     """Judge what a run left in `root`; whether it was good."""
     letters = letters_of(root / "synapsed" / "state" / "synapsed.db", time.time())
     verdict = judge(letters, read_log(root / "model.jsonl"), Journal.read(root / "journal.jsonl"))
+    for end in ends_of(root / "synapsed" / "state" / "synapsed.db"):
+        verdict.fault("program ended", end)
     if expected is not None and len(letters) != expected:
         verdict.fault("lost", f"{expected} messages were taken, {len(letters)} are known")
     for kind, texts in verdict.faults.items():

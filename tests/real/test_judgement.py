@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from tests.real.agents import nonce
-from tests.real.judgement import Happening, Journal, Letter, judge, letters_of
+from tests.real.judgement import Happening, Journal, Letter, ends_of, judge, letters_of
 from tests.real.model import Request
-from tests.support.daemon import Daemon
+from tests.support.daemon import Daemon, eventually
 
 AGENT = "synapse-claude-8100"
 WORD, OTHER, PERSON = (f"nonce-{digit * 12}" for digit in "abc")
@@ -144,7 +144,11 @@ def test_letters_are_read_from_a_daemons_store(tmp_path: Path) -> None:
         task_id = daemon.send(f"echo {word}")
         daemon.ended(task_id)
         now = 4e9
-        (told,) = letters_of(daemon.home / "state" / "synapsed.db", now)
+        store = daemon.home / "state" / "synapsed.db"
+        (told,) = letters_of(store, now)
+        assert ends_of(store) == []
+        assert daemon.ctl("kill", "dummy").code == 0
+        eventually(lambda: ends_of(store), "its end is told")
     finally:
         daemon.end()
     assert (told.task_id, told.word, told.status) == (task_id, word, "completed")
