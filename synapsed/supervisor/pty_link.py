@@ -62,8 +62,9 @@ POLL_EVERY_S = 0.5
 SETTLE_AFTER_S = 30.0
 """Reports that no turn wanted are kept for so long: the turn of an adopted program may be about to be taken up."""
 
-ECHO_S = 1.0
-"""How long a program may take to show what a person typed."""
+ECHO_S = 5.0
+"""How long a program may take to show what a person typed: a third of a second is usual, a busy machine's takes more.
+Only a line that is addressed to another agent waits for it."""
 
 INTERRUPT_TYPING_S = 20.0
 """How long a message that is being typed may take until it is typed and can be taken back."""
