@@ -84,7 +84,7 @@ def test_a_reply_after_the_sending_process_has_ended(daemon: Daemon) -> None:
 def test_who_waits_gets_the_reply(daemon: Daemon) -> None:
     daemon.start_agent(name="bob")
     daemon.start_agent(name="ann")
-    waiting = daemon.spawn("send", "ann", "--response", "--from", "bob", "--", "sleep 60")
+    waiting = daemon.spawn("send", "ann", "--response", "--from", "bob", "--", "sleep 20")
     request = eventually(lambda: daemon.agent("ann")["task"], "ann is asked")
     daemon.task_in(request, "working")
     assert daemon.ctl("reply", "so", "--from", "bob").code == 6, "bob was asked nothing"
