@@ -46,7 +46,7 @@ def test_rules_decide_without_a_person(cli: str, private_dir: Path, model: Model
         assert asked.code == 7, f"{asked.out}{asked.err}\n{agent.screen()}"
         assert not agent.file(compound).exists()
         assert agent.daemon.ctl("input", agent.name, "yes").code == 0
-        task = agent.daemon.ctl("tasks", agent.name, "--json").json[-1]
+        task = agent.tasks()[0]
         assert agent.daemon.task_in(task["id"], "completed", "failed", "canceled")["status"] == "completed"
         assert agent.file(compound).exists()
         assert decisions(agent, 3) == [("allow", allow), ("deny", deny), ("escalate", None)]

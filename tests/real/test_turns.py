@@ -142,7 +142,7 @@ def test_a_permission_is_asked_for_and_granted(cli: str, start_agent: StartAgent
     word = nonce()
     asked = agent.ask(f"{word} [[tool:shell-ask:touch {word}]] say: It is there.")
     assert asked.code == 7, asked.err
-    task = agent.daemon.ctl("tasks", agent.name, "--json").json[-1]
+    task = agent.tasks()[-1]
     assert task["status"] == "input_required"
     assert task["prompt"]["type"] == "permission"
     assert word in task["prompt"]["prompt"]
@@ -162,7 +162,7 @@ def test_a_refused_permission_is_told_to_the_model(cli: str, start_agent: StartA
     word, after = nonce(), nonce()
     asked = agent.ask(f"{word} [[tool:shell-ask:touch {word}]] say: It is there.")
     assert asked.code == 7, asked.err
-    task = agent.daemon.ctl("tasks", agent.name, "--json").json[-1]
+    task = agent.tasks()[-1]
     before = len(agent.model.requests())
     assert agent.daemon.ctl("input", task["id"], "no").code == 0
     done = agent.daemon.task_in(task["id"], "completed", "canceled", "failed")
