@@ -23,10 +23,12 @@ def houses() -> Iterator[tuple[int, int]]:
 
 FORWARD = """
 import asyncio, sys
-listen, port, to = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+listen, port, to, hidden = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
 async def pump(reader, writer):
     try:
         while data := await reader.read(65536):
+            for name in (f'"protocolVersion":"{hidden}"', f'"protocolVersion": "{hidden}"'):
+                data = data.replace(name.encode(), name.replace(hidden, "9.9").encode())
             writer.write(data)
             await writer.drain()
     except OSError:
@@ -44,12 +46,14 @@ async def main():
     await server.serve_forever()
 asyncio.run(main())
 """
-"""What stands in front of a daemon that is to be reached from elsewhere: it listens on loopback only."""
+"""What stands in front of a daemon that is to be reached from elsewhere: it listens on loopback only. Its card has no
+interface of the version `hidden` that anybody knows."""
 
 
 @contextlib.contextmanager
-def forwarding(house: int, address: str, to: int) -> Iterator[None]:
-    command = ["nsenter", f"--net=/proc/{house}/ns/net", sys.executable, "-c", FORWARD, address, str(PORT), str(to)]
+def forwarding(house: int, address: str, to: int, hidden: str) -> Iterator[None]:
+    inside = ["nsenter", f"--net=/proc/{house}/ns/net", sys.executable]
+    command = [*inside, "-c", FORWARD, address, str(PORT), str(to), hidden]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as forward:
         try:
             assert forward.stdout is not None
@@ -66,17 +70,19 @@ def housed(home: Path, house: int, address: int) -> Housed:
     return Housed(home, config=config, house=house)
 
 
-def test_a_message_to_another_machine_and_one_that_was_away(houses, tmp_path: Path):
+@pytest.mark.parametrize(("version", "hidden"), [("1.0", "0.0"), ("0.3", "1.0")])
+def test_a_message_to_another_machine_and_one_that_was_away(houses, tmp_path: Path, version: str, hidden: str):
     here = housed(tmp_path / "here", houses[0], 1).start()
     there = housed(tmp_path / "there", houses[1], 2).start()
     url = f"http://{NETWORK}.2:{PORT}/agents/dummy"
     try:
         there.start_agent()
-        with forwarding(houses[1], f"{NETWORK}.2", PORT + 1):
+        with forwarding(houses[1], f"{NETWORK}.2", PORT + 1, hidden):
             refused = here.ctl("external", "add", url, "--as", "far", "--token-env", "KEY", env={"KEY": "x"})
             assert (refused.code, "in the clear" in refused.err) == (2, True), refused
             added = here.ctl("external", "add", url, "--as", "far", "--json")
             assert added.code == 0, added.err
+            assert added.json["protocol_version"] == version
             assert added.json["endpoint"].startswith(f"http://{NETWORK}.2:{PORT}/")
             assert here.ctl("send", "far", "--wait", "hello").code == 0
             # It goes away in the middle, and comes back.
