@@ -1,6 +1,6 @@
 """Records for systemd's journal, in its own protocol: what is a key of a JSON line elsewhere is a field there.
 
-    journalctl --user -u synapsed SYNAPSED_AGENT=claude        what concerns one agent
+    journalctl --user -u synapsed SYNAPSED_AGENT=NAME          what concerns one agent
     journalctl --user -u synapsed -p warning -o json
 
 One datagram per record, `NAME=value` lines; a value of several lines is told by its length (systemd's "Native Journal

@@ -6,7 +6,6 @@ line by line (MULTILINE) in the bottom `rows` lines of what is visible.
 """
 
 import difflib
-import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,6 +13,17 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
+from synapsed.channelspec import (
+    Channel,
+    ChannelFields,
+    DecisionSpec,
+    FactKind,
+    Line,
+    Listing,
+    Pattern,
+    Transcript,
+    has,
+)
 from synapsed.errors import ConfigError, UnknownProfile
 from synapsed.validation import describe_validation
 
@@ -52,26 +62,6 @@ BUILTIN = Path(__file__).parent / "_profiles"
 EXAMPLES = Path(__file__).parent / "_examples"
 """The same for the examples that a profile runs."""
 _CHECKOUT = Path(__file__).parent.parent
-
-
-def _compiles(pattern: str) -> str:
-    try:
-        re.compile(pattern, re.MULTILINE)
-    except re.error as error:
-        raise ValueError(f"not a regular expression: {error}") from None
-    return pattern
-
-
-Pattern = Annotated[str, AfterValidator(_compiles)]
-
-
-def _has(*groups: str) -> AfterValidator:
-    def check(pattern: str) -> str:
-        if missing := [name for name in groups if name not in re.compile(pattern, re.MULTILINE).groupindex]:
-            raise ValueError(f"the pattern needs a group {' and '.join(f'(?P<{name}>…)' for name in missing)}")
-        return pattern
-
-    return AfterValidator(check)
 
 
 def _names_path(wording: str) -> str:
@@ -118,7 +108,7 @@ class Composer(_Section):
     not count either.
     """
 
-    line: Annotated[Pattern, _has("text")] | None = None
+    line: Annotated[Pattern, has("text")] | None = None
     at_cursor: bool = False
     """The row of the cursor must match (line-oriented programs); else the last matching row counts."""
     around: Pattern | None = None
@@ -188,7 +178,7 @@ class Dialog(_Section):
     """The row below what is asked; default: the first option."""
     ignore: Pattern | None = None
     """Lines of the dialog that are no part of what is asked (tips): they may change while the question stands."""
-    option: Annotated[Pattern, _has("key", "label")] | None = None
+    option: Annotated[Pattern, has("key", "label")] | None = None
     """Finds the options: groups `key` and `label`."""
     options: list[dict[str, str]] = []
     """Options that are not on the screen as such: `key` (what a person answers), `label`, `keys` (what is typed)."""
@@ -310,135 +300,6 @@ class Resume(_Section):
     fresh_args: list[str] = []
     """Arguments of a first start; `{conversation}` is an id chosen by synapsed."""
     needs_conversation: bool = False
-
-
-class ChannelFields(_Section):
-    """Where a hook's payload has what is wanted: dotted paths; of several, the first that has something."""
-
-    session: str = "session_id"
-    transcript: str = "transcript_path"
-    prompt: str = "prompt"
-    turn: str | None = None
-    answer: str | None = None
-    """The turn's last assistant message, only where it is exact; else the transcript is read."""
-    message_id: str | None = None
-    error: list[str] = ["error"]
-    tool: str = "tool_name"
-    tool_input: str = "tool_input"
-    tool_output: str = "tool_response"
-
-
-FactKind = Literal[
-    "session",
-    "accepted",
-    "said",
-    "ended",
-    "failed",
-    "interrupted",
-    "permission",
-    "tool-started",
-    "tool-finished",
-]
-
-
-class Line(_Section):
-    """Which records of a transcript are of one kind, and where each has what is wanted: dotted paths, in which a
-    number is a place in a list."""
-
-    when: dict[str, list[str | bool]]
-    """All must hold: a path, and the values that may stand there; `*` stands for any but null and empty ones."""
-    text: str | None = None
-    """A string, or a list of content blocks, of which the texts of those with a type in `blocks`, or without any type,
-    count."""
-    id: str | None = None
-    """A later record with the same id is a newer version of the same message (or another piece, see `pieces`)."""
-    turn: str | None = None
-
-
-class Listing(_Section):
-    """How a person finds a conversation again by its file (`synapsectl adopt`); read from the file's beginning."""
-
-    id: str
-    """Where a record has the conversation's id: a dotted path. Where `files` has `{conversation}`, a file that has
-    another one in its name is none of a whole conversation."""
-    cwd: str | None = None
-    """Where a record has the folder that the program ran in."""
-    cwd_file: str | None = None
-    """A file that has it, relative to the folder of the conversation's file."""
-    prompt: list[Line]
-    """Prompts of the person's; the first one is shown."""
-    ignore: Pattern | None = None
-    """A prompt that matches was not written by a person: what a hook told the model."""
-    skip: list[Line] = []
-    """A file that begins with such a record is no conversation of a person's."""
-    blocks: list[str] = ["text"]
-
-
-class Transcript(_Section):
-    """How the program's own record of a conversation is read: JSON records, one a line, only ever appended to."""
-
-    files: str | None = None
-    """Where the file is if no hook named it: a shell pattern under the program's home directory, `{conversation}` in
-    it; the newest that matches counts."""
-    time: str = "timestamp"
-    """Where a record has its time (RFC 3339)."""
-    user: list[Line] = []
-    """What begins a turn: a prompt of the person's. With `text`, records without any do not count."""
-    assistant: list[Line] = []
-    continues: list[Line] = []
-    """Messages of the model's after which the turn surely goes on: they call a tool."""
-    ended: list[Line] = []
-    """The turn is over; `text`, where there is one, is the answer itself."""
-    interrupted: list[Line] = []
-    failed: list[Line] = []
-    """The program gave up; looked at before `ended`."""
-    blocks: list[str] = ["text"]
-    pieces: bool = False
-    wait_ms: int = Field(default=300, ge=0, le=10_000)
-    """How long after a hook has told the turn's end the file may not tell it yet."""
-    listing: Listing | None = None
-
-
-class DecisionSpec(_Section):
-    """How the program asks whether a tool may be used, and how it is answered. `tool`, `command` and `subject` are
-    dotted paths into what it tells; of several the first that has a text. In `allow` and `deny` `{reason}` is replaced;
-    one that is empty cannot be answered this way, the program then asks its person."""
-
-    tool: str = "tool_name"
-    command: list[str] = ["tool_input.command", "tool_input.cmd"]
-    """A shell command."""
-    subject: list[str] = ["tool_input.file_path", "tool_input.path", "tool_input.url"]
-    """What another tool is about: a path, an address."""
-    allow: dict[str, Any] = {}
-    deny: dict[str, Any] = {}
-    dialog: str | None = None
-    """Where there is no `allow`: an allowed call's dialog, if it shows that very command or subject, is answered so."""
-
-
-class Channel(_Section):
-    """One side channel: which adapter speaks it, and how it is injected into a launch.
-
-    In `args`, `env` and `files` these are replaced: `{hook:EVENT}` the shell command that reports EVENT,
-    `{hook_json:EVENT}` the same escaped for a JSON or TOML string, `{decide:EVENT}` and `{decide_json:EVENT}` the
-    command that also waits for a decision (`decisions`) and prints it, `{file:NAME}` the path of a file of `files`,
-    `{port}` a free port, `{agent_dir}`, `{conversation}`.
-    """
-
-    adapter: Literal["hooks", "session-server"]
-    rank: int = 10
-    """The lowest is asked first."""
-    args: list[str] = []
-    env: dict[str, str] = {}
-    files: dict[str, dict[str, Any]] = {}
-    """Files written as JSON (0600) for each launch, by name."""
-    events: dict[str, FactKind] = {}
-    """What each of the program's events means."""
-    fields: ChannelFields = ChannelFields()
-    decisions: dict[str, DecisionSpec] = {}
-    """The events that ask for a decision."""
-    error_codes: dict[Pattern, str] = {}
-    """What is found in an error's text → its code; the first that matches, else MODEL_ERROR."""
-    transcript: Transcript | None = None
 
 
 class Skill(_Section):

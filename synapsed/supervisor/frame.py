@@ -1,8 +1,8 @@
 """What stands around a message of others in the terminal, so that a model knows whom it hears. Pure.
 
-    [A2A:1a2b3c4d:synapse-claude-8100] text           from an agent or somebody who was named (S17)
-    [A2A:1a2b3c4d:synapse-claude-8100:R] text         the same, and a reply is expected
-    [A2A:reply:1a2b3c4d:synapse-codex-8120] text      the reply to the message of that id
+    [A2A:1a2b3c4d:synapse-TYPE-8100] text           from an agent or somebody who was named (S17)
+    [A2A:1a2b3c4d:synapse-TYPE-8100:R] text         the same, and a reply is expected
+    [A2A:reply:1a2b3c4d:synapse-TYPE-8120] text      the reply to the message of that id
 
 and, where the program's profile wants it (`delivery.provenance`), a last line of a fixed form that says how well the
 sender is known:

@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from synapsed.clock import Clock
 from synapsed.errors import AgentError, NotReady, SynapsedError
@@ -24,35 +24,15 @@ from synapsed.profiles import Profile
 from synapsed.supervisor import conversations
 from synapsed.supervisor.lifecycle import Lifecycle, ProcessEvent
 from synapsed.supervisor.links import Ended, LaunchPlan, LinkFactory, Timer
+from synapsed.supervisor.owner import ProgramOwner
 from synapsed.supervisor.restart import Decision, GiveUp, Rest, RestartState, Retry
 from synapsed.supervisor.shell import Shell
 from synapsed.supervisor.turns import Commit, describe_exit
 
-__all__ = ["LIVE_STATES", "Program", "ProgramOwner"]
+__all__ = ["LIVE_STATES", "Program"]
 
 LIVE_STATES = frozenset({ProcessState.STARTING, ProcessState.RUNNING, ProcessState.STOPPING})
 """States in which a program may exist."""
-
-
-class ProgramOwner(Protocol):
-    """What a program tells its agent. All are called in the shell."""
-
-    def settle(self, exited: LinkExited, *, interrupted: bool) -> Commit | None:
-        """What becomes of the turn in flight; committed together with the exit. `interrupted`: the program did not end
-        by itself, it was taken down with its keeper, by a reboot, by the daemon's own end."""
-        ...
-
-    def settled(self, commit: Commit) -> None:
-        """That commit is durable."""
-        ...
-
-    async def opened(self, link: AgentLink) -> None:
-        """The link reports from now on."""
-        ...
-
-    def changed(self) -> None:
-        """The process state changed."""
-        ...
 
 
 class Program:
