@@ -57,6 +57,8 @@ __all__ = [
     "advice",
 ]
 
+type StatusApp = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.+-]{1,32}$")]
+
 BUILTIN = Path(__file__).parent / "_profiles"
 """Where a wheel has them; a checkout has them beside the package."""
 EXAMPLES = Path(__file__).parent / "_examples"
@@ -358,8 +360,8 @@ class Profile(_Section):
     rows: int = 40
     verified: str | None = None
     """The program's version that this profile was measured on."""
-    status_records: bool = True
-    """The program's OSC 7501 records are believed, where it writes any."""
+    status_records: bool | StatusApp = True
+    """Whose OSC 7501 records are believed: those of the `app` that is named here, whoever's (true), nobody's."""
     ready: Ready = Ready()
     busy: Signs = Signs()
     waiting: Signs = Signs()
@@ -381,6 +383,11 @@ class Profile(_Section):
     """What its agents may do beyond an agent's rights, to others and never to themselves."""
     skills: list[Skill] = []
     source: str = ""
+
+    @property
+    def status_app(self) -> str | None:
+        """The `app` of the program's own status records; None where they may have any."""
+        return self.status_records if isinstance(self.status_records, str) else None
 
     def argv(self, python: str) -> list[str]:
         """`command` and `args`; `{python}` in them is this interpreter, `{examples}` the directory of the examples."""

@@ -20,7 +20,7 @@ from synapsed.terminal.explain import Since, Witness, explain
 from synapsed.terminal.prompts import find_prompt
 from synapsed.terminal.psp import StatusRecords
 from synapsed.terminal.queries import answer
-from synapsed.terminal.scanner import QueryReceived, Scanner, StatusReported, TerminalReset
+from synapsed.terminal.scanner import QueryReceived, Scanner, ShellPrompted, StatusReported, TerminalReset
 from synapsed.terminal.screen import Screen, ScreenSnapshot
 from synapsed.terminal.verdict import Observation, Verdict, judge
 
@@ -67,7 +67,7 @@ class TerminalObserver:
         self._profile = profile
         self.screen = Screen(cols, rows)
         self._scanner = Scanner()
-        self._records = StatusRecords()
+        self._records = StatusRecords(app=profile.status_app)
         self._turn_open: str | None = None
         self._since = Since()
         self._activity = Activity.STARTING
@@ -85,7 +85,8 @@ class TerminalObserver:
         since would be missing; they tell again what still matters."""
         self = cls(profile, cols=checkpoint.cols, rows=checkpoint.rows, offset=checkpoint.offset)
         self.screen.feed(checkpoint.redraw)
-        self._records = StatusRecords.from_state(checkpoint.state.get("records"), checkpoint.state.get("speaker"))
+        state = checkpoint.state
+        self._records = StatusRecords.from_state(state.get("records"), state.get("speaker"), app=profile.status_app)
         self._activity = Activity(checkpoint.state.get("activity", Activity.STARTING))
         self._changed_at = now
         return self
@@ -128,6 +129,8 @@ class TerminalObserver:
                     self._report(event.body, now)
                 case TerminalReset():
                     self._records.clear()
+                case ShellPrompted() if self._profile.status_app is None:  # a program that is known is no shell
+                    self._records.ended()
         self.screen.feed(data[fed:] if fed else data)
         self.offset = offset + len(data)
         self._fed_at = now

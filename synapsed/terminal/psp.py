@@ -14,12 +14,14 @@ app         ``[A-Za-z0-9_.+-]{1,32}``
 title, msg  base64 of UTF-8, at most 192 and 2,048 bytes decoded
 ==========  ========================================================  =============================================
 
-A pair that is malformed or unknown is skipped, and the last of two with the same key counts; a report that breaks a
-limit, or whose text does not decode or holds control characters, is none. All of it is untrusted: whatever a program
-prints, a tool's output too, can contain a report.
+White space around keys and values does not count. A pair that is malformed or unknown is skipped, and the last of two
+with the same key counts; a report any pair of which breaks a limit, or whose text does not decode or holds control
+characters, is none. All of it is untrusted: whatever a program prints, a tool's output too, can contain a report.
 
-So a program that has told its rest is believed about its work: until it rests again, what another `app` reports is
-what one of its tools prints, and changes nothing. While it rests, another may be its successor in the same terminal.
+So where the program's `app` is known, what does not carry it speaks for a part at the most (but for a `clear` without
+any, with which programs leave: it says nothing wrong). Where it is not known, a program that has told its rest is
+believed about its work: until it rests again, what another `app` reports for the root is what one of its tools prints,
+and changes nothing. While it rests, another may be its successor in the same terminal.
 """
 
 import base64
@@ -48,6 +50,7 @@ _KEY = re.compile(r"[a-z]+")
 _VALUE = re.compile(r"[A-Za-z0-9_.,+/=-]*")
 _SEGMENT = re.compile(r"[A-Za-z0-9_.+-]{1,32}")
 _PROGRESS = re.compile(r"[0-9]{1,3}")
+_BLANK = " \t\r\n"
 _CLEAR = "clear"
 
 
@@ -101,14 +104,9 @@ def parse_report(body: str) -> Record | Clear | None:
     """What ``body``, the text between ``7501;`` and the terminator, reports; None if it is no valid report."""
     try:
         pairs = _pairs(body)
-        texts = {
-            "title": _text(pairs, "title", MAX_TITLE_ENCODED, MAX_TITLE),
-            "msg": _text(pairs, "msg", MAX_MESSAGE_ENCODED, MAX_MESSAGE),
-        }
-        record_id = _id(pairs)
     except _Broken:
         return None
-    state = pairs.get("state")
+    state, record_id = pairs.get("state"), pairs.get("id", "")
     named = pairs.get("app", "")
     app = named if _SEGMENT.fullmatch(named) else None
     if state == _CLEAR:
@@ -125,30 +123,42 @@ def parse_report(body: str) -> Record | Clear | None:
         kind=BlockedKind(kind) if waits and kind in BlockedKind else None,
         progress=int(progress) if active and _PROGRESS.fullmatch(progress) and int(progress) <= MAX_PROGRESS else None,
         app=app,
-        **texts,
+        title=pairs.get("title"),
+        msg=pairs.get("msg"),
     )
 
 
 def _pairs(body: str) -> dict[str, str]:
+    """The pairs that are well-formed, texts decoded."""
     pairs: dict[str, str] = {}
     for part in body.split(":"):
         key, equals, value = part.partition("=")
-        if len(key) > MAX_KEY:
+        key, value = key.strip(_BLANK), value.strip(_BLANK)
+        if equals and len(key) > MAX_KEY:
             raise _Broken
         if equals and _KEY.fullmatch(key) and _VALUE.fullmatch(value):
-            pairs[key] = value
+            pairs[key] = _checked(key, value)
         elif key == "id":
             raise _Broken  # skipped, the report would be one of the root
-    if len(pairs.get("app", "")) > MAX_APP:
-        raise _Broken
     return pairs
 
 
-def _id(pairs: Mapping[str, str]) -> str:
-    """The record's id. One that is outside the grammar is never taken for the root's."""
-    record_id = pairs.get("id")
-    if record_id is None:
-        return ""
+def _checked(key: str, value: str) -> str:
+    """The value as it counts; an earlier one of two is held to the same rules."""
+    match key:
+        case "id":
+            return _id(value)
+        case "title":
+            return _text(value, MAX_TITLE_ENCODED, MAX_TITLE)
+        case "msg":
+            return _text(value, MAX_MESSAGE_ENCODED, MAX_MESSAGE)
+        case "app" if len(value) > MAX_APP:
+            raise _Broken
+    return value
+
+
+def _id(record_id: str) -> str:
+    """One that is outside the grammar is never taken for the root's."""
     segments = record_id.split("/")
     if len(record_id) > MAX_ID or len(segments) > MAX_ID_SEGMENTS:
         raise _Broken
@@ -157,10 +167,7 @@ def _id(pairs: Mapping[str, str]) -> str:
     return record_id
 
 
-def _text(pairs: Mapping[str, str], key: str, max_encoded: int, max_decoded: int) -> str | None:
-    encoded = pairs.get(key)
-    if encoded is None:
-        return None
+def _text(encoded: str, max_encoded: int, max_decoded: int) -> str:
     if len(encoded) > max_encoded:
         raise _Broken
     try:
@@ -175,23 +182,26 @@ def _text(pairs: Mapping[str, str], key: str, max_encoded: int, max_decoded: int
 
 
 class StatusRecords:
-    """The records of one terminal. Pure; bounded by `MAX_RECORDS`."""
+    """The records of one terminal. Pure; bounded by `MAX_RECORDS`. `app` is the program's own, where that is known."""
 
-    def __init__(self, records: Sequence[Record] = (), speaker: str | None = None) -> None:
+    def __init__(self, records: Sequence[Record] = (), speaker: str | None = None, *, app: str | None = None) -> None:
+        self._app = app
         self._records = {record.id: record for record in records[-MAX_RECORDS:]}
         """By id, the one updated longest ago first."""
         self.speaker = speaker
         """The `app` of the root record that rested last."""
 
     @classmethod
-    def from_state(cls, state: Sequence[Mapping[str, Any]] | None, speaker: str | None = None) -> "StatusRecords":
+    def from_state(
+        cls, state: Sequence[Mapping[str, Any]] | None, speaker: str | None = None, *, app: str | None = None
+    ) -> "StatusRecords":
         """The records as `to_state` gave them, none for None, and `speaker` as it was."""
         records = []
         for fields in state or ():
             kind = fields.get("kind")
             known = {**fields, "state": ProgramState(fields["state"]), "kind": BlockedKind(kind) if kind else None}
             records.append(Record(**known))
-        return cls(records, speaker)
+        return cls(records, speaker, app=app)
 
     def to_state(self) -> list[dict[str, Any]]:
         """The records as JSON values, for a checkpoint."""
@@ -226,7 +236,11 @@ class StatusRecords:
         return changed
 
     def _foreign(self, report: Record | Clear) -> bool:
-        """Whether a tool of the program that works printed it."""
+        """Whether it speaks for the program, and is not the program's."""
+        if report.id:
+            return False
+        if self._app is not None:
+            return report.app != self._app and (report.app is not None or isinstance(report, Record))
         root = self._records.get("")
         if root is None or root.state not in _ACTIVE or root.app is None or root.app != self.speaker:
             return False
@@ -238,7 +252,7 @@ class StatusRecords:
         self.speaker = None
 
     def ended(self) -> bool:
-        """The program exited: what works or waits no longer does. Whether a record went."""
+        """The program exited, or a shell prompts anew: what worked or waited no longer does. Whether a record went."""
         gone = [record.id for record in self._records.values() if record.state in _ACTIVE]
         for record_id in gone:
             del self._records[record_id]

@@ -22,6 +22,7 @@ __all__ = [
     "QueryReceived",
     "ScanEvent",
     "Scanner",
+    "ShellPrompted",
     "StatusReported",
     "TerminalReset",
     "TitleChanged",
@@ -106,6 +107,11 @@ class TerminalReset(ScanEvent):
 
 
 @dataclass(frozen=True, slots=True)
+class ShellPrompted(ScanEvent):
+    """A shell begins a new prompt (OSC 133;A): the command before it has ended."""
+
+
+@dataclass(frozen=True, slots=True)
 class QueryReceived(ScanEvent):
     """A question that a terminal would answer on the program's input. ``bel``: an OSC that was ended by BEL."""
 
@@ -133,7 +139,8 @@ _OSC_QUERY = re.compile(
     re.DOTALL,
 )
 _OSC_COLOR = re.compile(rb"(?:4|1[0-9]);")
-_OSC_STATUS = re.compile(rb"7501;\s*+(?P<query>\?)?")
+_OSC_STATUS = re.compile(rb"7501;\s*+(?P<query>\?\s*+\Z)?")
+_OSC_PROMPT = re.compile(rb"133;A(?:;|\Z)")
 _PROGRESS = re.compile(rb"9;4(?:;(?P<state>[0-4])(?:;(?P<percent>\d{1,3})?)?)?;*\Z")
 _TITLE = re.compile(rb"[012];")
 
@@ -288,7 +295,7 @@ def _control_query(prefix: bytes, params: bytes, final: bytes, end: int) -> Quer
 def _osc_query(body: bytes, end: int, *, bel: bool) -> QueryReceived | None:
     status = _OSC_STATUS.match(body)
     if status is not None and status["query"]:
-        return QueryReceived(end, QueryKind.STATUS_SUPPORT, body.partition(b";")[2].decode("utf-8", "replace"), bel)
+        return QueryReceived(end, QueryKind.STATUS_SUPPORT, "?", bel)
     if _OSC_QUERY.match(body):
         kind = QueryKind.COLOR if _OSC_COLOR.match(body) else QueryKind.OTHER
         return QueryReceived(end, kind, body.decode("utf-8", "replace"), bel)
@@ -309,6 +316,8 @@ def _report(body: bytes, end: int) -> ScanEvent | None:
         status = body.partition(b";")[2]
         fits = len(status) + _STATUS_FRAME <= MAX_STATUS
         return StatusReported(end, status.decode("utf-8", "replace")) if fits else None
+    if _OSC_PROMPT.match(body):
+        return ShellPrompted(end)
     if _TITLE.match(body):
         return TitleChanged(end, body[0] - ord("0"), body[2:].decode("utf-8", "replace"))
     progress = _PROGRESS.match(body)

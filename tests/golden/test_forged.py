@@ -9,12 +9,19 @@ from synapsed.terminal.verdict import STALE_S
 from tests.golden.replay import CASES, Case
 
 DELAYED = [case for case in CASES if case.path.stem == "delayed" and case.statuses()]
+RESTED = [case for case in CASES if case.path.stem == "turn"]
+"""Also of programs that have no status records at all."""
 EVERY = [case for case in CASES if case.path.stem in ("turn", "quotes", "accept") and case.statuses()]
 
 
-def report(state: str, app: str = "") -> bytes:
-    """One that names no program may be of any."""
-    return f"\x1b]7501;state={state}{app}\x1b\\".encode()
+def report(state: str, app: str | None = None) -> bytes:
+    name = f":app={app}" if app is not None else ""
+    return f"\x1b]7501;state={state}{name}\x1b\\".encode()
+
+
+def forged(case: Case, state: str) -> bytes:
+    """One under the program's own name."""
+    return report(state, case.profile().status_app)
 
 
 def mark(case: Case, label: str) -> int:
@@ -38,7 +45,7 @@ def test_end_of_a_turn_that_a_tool_printed_is_not_believed(case: Case, state: st
     feed(watched, case.raw[:at], 1.0)
     watched.told(PromptAccepted(channel="hooks", at_ns=0))
     assert watched.look(1.0).verdict.activity is Activity.BUSY
-    feed(watched, report(state), 2.0)
+    feed(watched, forged(case, state), 2.0)
     for now in (2.0, 2.5, 5.0, 9.0):
         verdict = watched.look(now).verdict
         assert (verdict.activity, verdict.source) == (Activity.BUSY, "hooks")
@@ -52,16 +59,34 @@ def test_end_of_a_turn_that_a_tool_printed_is_not_believed(case: Case, state: st
     assert watched.look(11.0).verdict.can_receive
 
 
-@pytest.mark.parametrize("state", ["idle", "done", "clear", "blocked:kind=permission"])
+STATES = ["idle", "done", "error", "working", "blocked:kind=permission"]
+PRINTED = [*(report(state) for state in STATES), *(report(state, "tool") for state in (*STATES, "clear"))]
+
+
+@pytest.mark.parametrize("printed", PRINTED, ids=repr)
 @pytest.mark.parametrize("case", DELAYED, ids=lambda case: case.name)
-def test_what_a_tool_reports_under_its_own_name_while_the_program_works_changes_nothing(case: Case, state: str) -> None:
+def test_what_a_tool_reports_under_another_name_or_none_changes_nothing(case: Case, printed: bytes) -> None:
     watched, at = observer(case), mark(case, "busy")
     feed(watched, case.raw[:at], 1.0)
-    feed(watched, report(state, ":app=tool"), 2.0)
+    feed(watched, printed, 2.0)
     for now in (2.0, 9.0, 60.0):
         verdict = watched.look(now).verdict
         assert (verdict.activity, verdict.source) == (Activity.BUSY, "status record")
         assert not verdict.can_receive
+
+
+@pytest.mark.parametrize("printed", PRINTED, ids=repr)
+@pytest.mark.parametrize("case", RESTED, ids=lambda case: case.name)
+def test_what_is_printed_while_a_program_rests_changes_nothing(case: Case, printed: bytes) -> None:
+    watched = observer(case)
+    feed(watched, case.raw, 1.0)
+    watched.look(1.0)
+    watched.look(5.0)
+    before = watched.look(6.0).verdict
+    assert before.can_receive
+    feed(watched, printed, 7.0)
+    for now in (7.0, 8.0, 30.0):
+        assert watched.look(now).verdict == before
 
 
 @pytest.mark.parametrize("state", ["working", "blocked:kind=permission"])
@@ -70,7 +95,7 @@ def test_work_that_a_tool_printed_does_not_block_delivery_for_ever(case: Case, s
     watched = observer(case)
     feed(watched, case.raw, 1.0)
     assert watched.look(2.0).verdict.activity is Activity.READY
-    feed(watched, report(state), 3.0)
+    feed(watched, forged(case, state), 3.0)
     assert not watched.look(3.0).verdict.can_receive
     assert not watched.look(STALE_S + 2).verdict.can_receive
     verdict = watched.look(STALE_S + 4).verdict

@@ -72,3 +72,18 @@ def test_a_line_program_is_never_taken_for_defaced() -> None:
     watched = observer()
     watched.feed(watched.offset, b"\r\nworking in silence", 1.0)
     assert not watched.defaced(watched.look(60.0), 60.0)
+
+
+def test_a_new_shell_prompt_ends_what_a_program_that_was_killed_still_says() -> None:
+    watched = observer()
+    watched.feed(watched.offset, b"\x1b]7501;state=working:app=brew\x1b\\", 1.0)
+    assert watched.look(1.0).verdict.activity is Activity.BUSY
+    watched.feed(watched.offset, b"^C\r\n\x1b]133;A\x07> ", 2.0)
+    assert watched.look(3.0).verdict.can_receive
+
+
+def test_a_prompt_mark_is_nothing_to_a_program_that_is_no_shell() -> None:
+    profile = PROFILE.model_copy(update={"status_records": "agent"})
+    watched = TerminalObserver(profile, cols=40, rows=5, offset=0)
+    watched.feed(0, b"\x1b]7501;state=working:app=agent\x1b\\> \x1b]133;A\x07", 1.0)
+    assert watched.look(9.0).verdict.activity is Activity.BUSY

@@ -45,6 +45,8 @@ def test_a_whole_report() -> None:
         ("state=idle:app=a b", Record(ProgramState.IDLE)),
         (f"state=done:msg={encoded('hi').rstrip('=')}", Record(ProgramState.DONE, msg="hi")),
         ("state=idle:msg=%%%", Record(ProgramState.IDLE)),
+        (" state = working : app = codex\t", Record(ProgramState.WORKING, app="codex")),
+        (f"state=idle:{'k' * 17}", Record(ProgramState.IDLE)),
         ("state=done:msg=", Record(ProgramState.DONE, msg="")),
     ],
 )
@@ -69,6 +71,11 @@ def test_what_is_malformed_is_skipped(body: str, record: Record) -> None:
         f"state=idle:msg={encoded('x' * 2049)}",
         f"state=idle:app={'a' * 33}",
         f"state=idle:{'k' * 17}=1",
+        f"state=idle:app={'a' * 33}:app=codex",
+        f"state=idle:msg={encoded('x' * 2049)}:msg={encoded('x')}",
+        f"state=idle:msg=a:msg={encoded('x')}",
+        "state=clear:msg=a",
+        "state=idle: id = a b:id=a",
         "state=idle:id=",
         "state=idle:id=a//b",
         f"state=idle:id={'a' * 33}",
@@ -134,6 +141,25 @@ def test_what_a_tool_reports_while_its_program_works_changes_nothing(printed: st
         assert watched.root == "working"
         assert watched.report("state=done:app=agent")
         assert watched.root == "done"
+
+
+def test_a_part_of_the_program_may_be_another_program() -> None:
+    records = StatusRecords()
+    for report in TOLD:
+        records.report(report)
+    assert records.report("state=working:id=build:app=cargo")
+    assert records.root == "working"
+
+
+@pytest.mark.parametrize("printed", ["state=idle:app=tool", "state=working", "state=clear:app=tool"])
+@pytest.mark.parametrize("before", TOLD)
+def test_only_reports_under_its_name_are_those_of_a_program_whose_name_is_known(before: str, printed: str) -> None:
+    records = StatusRecords(app="agent")
+    assert records.report(before)
+    assert not records.report(printed)
+    assert records.get() == parse_report(before)
+    assert records.report("state=clear")
+    assert records.root is None
 
 
 def test_a_successor_in_the_same_terminal_is_believed() -> None:
