@@ -48,6 +48,7 @@ __all__ = [
     "Profile",
     "ProfileLibrary",
     "Prompts",
+    "PutOff",
     "Ready",
     "Resume",
     "Right",
@@ -210,6 +211,16 @@ class Prompts(_Section):
     """Also look for the generic questions of line-oriented programs ((y/n), [1/2/3], password:) at the cursor."""
 
 
+class PutOff(_Section):
+    """A message that the program took and has not begun with: what stops a turn does not stop that."""
+
+    shown: Annotated[Pattern, has("text")]
+    """How one such message, and no other beside it, is shown; its group `text` is the message's beginning, with single
+    blanks for line breaks and an ellipsis where it is cut."""
+    keys: str
+    """Give it back into the composer, which must be empty."""
+
+
 class Interrupt(_Section):
     """How a turn is stopped without ending the program."""
 
@@ -221,6 +232,7 @@ class Interrupt(_Section):
     """What the screen then says."""
     status: Literal["idle"] | None = None
     """The status record that it then leaves, where a turn that ended leaves another."""
+    put_off: PutOff | None = None
     confirm_ms: int = Field(default=3000, ge=100, le=60_000)
 
 

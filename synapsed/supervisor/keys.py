@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 
 from synapsed.model.link import LinkExited
 from synapsed.profiles import Profile
+from synapsed.terminal.composer import puts_off
 from synapsed.terminal.observer import Look
 
 __all__ = ["Keyboard"]
@@ -47,20 +48,57 @@ class Keyboard:
         self._look = look
         self._until = until
 
-    async def interrupt(self, stopped: Callable[[Look], bool], send_signal: Callable[[int], Awaitable[None]]) -> bool:
-        """Stop the running turn; whether `stopped` then holds."""
-        spec = self._profile.interrupt
+    async def interrupt(
+        self,
+        stopped: Callable[[Look], bool],
+        send_signal: Callable[[int], Awaitable[None]],
+        message: str | None = None,
+    ) -> bool:
+        """Stop the running turn; whether `stopped` then holds. `message` is what was typed for it, which the program
+        may have put off: it is then taken back."""
+        confirmed = False
+
+        def settled(look: Look) -> bool:
+            nonlocal confirmed
+            confirmed = confirmed or stopped(look)
+            return confirmed or self._puts_off(look, message)
+
         for _ in range(INTERRUPT_TRIES):
-            if spec.signal is not None:
-                await send_signal(signal.Signals[spec.signal])
-            for press in range(spec.repeat if spec.keys is not None else 0):
-                if press and await self._until(stopped, spec.gap_ms / 1000):
-                    break
-                await self._write((spec.keys or "").encode())
-            if await self._until(stopped, spec.confirm_ms / 1000):
+            if self._puts_off(self._look(), message):
+                await self._take_back_put_off()
+            else:
+                await self._stop(stopped, send_signal)
+            await self._until(settled, self._profile.interrupt.confirm_ms / 1000)
+            if confirmed:
                 await self._leave_opened()
                 return True
         return False
+
+    async def _stop(self, stopped: Callable[[Look], bool], send_signal: Callable[[int], Awaitable[None]]) -> None:
+        spec = self._profile.interrupt
+        if spec.signal is not None:
+            await send_signal(signal.Signals[spec.signal])
+        for press in range(spec.repeat if spec.keys is not None else 0):
+            if press and await self._until(stopped, spec.gap_ms / 1000):
+                break
+            await self._write((spec.keys or "").encode())
+
+    def _puts_off(self, look: Look, message: str | None) -> bool:
+        spec = self._profile.interrupt.put_off
+        return (
+            spec is not None
+            and message is not None
+            and look.composer.state == "empty"
+            and puts_off(spec, look.screen, message)
+        )
+
+    async def _take_back_put_off(self) -> None:
+        """Have the message given back, and remove it. (Should the program begin with it at this very moment, that is a
+        turn to be stopped.)"""
+        assert self._profile.interrupt.put_off is not None
+        await self._write(self._profile.interrupt.put_off.keys.encode())
+        if await self._until(lambda look: look.composer.state == "draft", CLEAR_WAIT_S):
+            await self.clear()
 
     async def take_back(self) -> bool:
         """Empty the composer of what was just pasted, which may not be shown yet; whether it is empty."""

@@ -400,10 +400,13 @@ class PtyLink:
         confirmed = await self._keyboard.interrupt(
             lambda look: look.verdict.activity is Activity.READY or (turn is not None and turn.over),
             self._keeper().signal,
+            turn.message if turn is not None else None,
         )
-        if confirmed and turn is not None:
+        if turn is not None and confirmed:
             # Some programs give an interrupted message back for editing; only that is removed.
             await self._keyboard.clear_if(turn.holds)
+        elif turn is not None:
+            self._runner.add(turn.go_on())
         return confirmed
 
     async def answer(self, text: str, prompt_id: str | None) -> None:

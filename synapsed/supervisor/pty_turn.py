@@ -254,6 +254,11 @@ class PtyTurn:
     def over(self) -> bool:
         return self.state.phase is Phase.OVER
 
+    @property
+    def message(self) -> str:
+        """What the program should have of the present leg's text."""
+        return self._typed.text
+
     def _go(self, phase: Phase, now: float | None = None) -> None:
         if phase not in NEXT[self.state.phase]:
             raise ValueError(f"a turn does not go from {self.state.phase} to {phase}")
@@ -559,6 +564,11 @@ class PtyTurn:
             return self._over(Clear(), Interrupted("interrupted", "not yet submitted"))
         self.state.interrupting = True
         return [Save()]
+
+    def go_on(self) -> list[Command]:
+        """The program was not stopped: what it then answers is the turn's answer."""
+        self.state.interrupting = False
+        return [] if self.over else [Save()]
 
     def refuse(self, note: str | None = None) -> list[Command]:
         """A person chose a dialog's option after which the program stops the turn by itself; `note` then tells the

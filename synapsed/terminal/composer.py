@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
-from synapsed.profiles import Composer
+from synapsed.profiles import Composer, PutOff
 from synapsed.terminal.screen import ScreenSnapshot
 
-__all__ = ["ComposerState", "cursor_line", "read_composer", "shows_line"]
+__all__ = ["ComposerState", "cursor_line", "puts_off", "read_composer", "shows_line"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +79,13 @@ def _stands(pattern: str | None, screen: ScreenSnapshot, row: int) -> bool:
     above = [""] * max(0, AROUND_ROWS - row)
     text = "\n".join([*above, *screen.lines[max(0, row - AROUND_ROWS) : row + AROUND_ROWS + 1]])
     return re.search(pattern, text) is not None
+
+
+def puts_off(spec: PutOff, screen: ScreenSnapshot, message: str) -> bool:
+    """Whether `message`, and nothing else, is what the program shows to have put off."""
+    found = re.search(spec.shown, "\n".join(screen.lines), re.MULTILINE)
+    shown = found["text"].strip().rstrip("…") if found is not None else ""
+    return bool(shown) and " ".join(message.split()).startswith(shown)
 
 
 _BORDERS = re.compile(r"[\s│┃║|]+")

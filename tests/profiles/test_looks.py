@@ -6,9 +6,11 @@ import pytest
 
 from synapsed.model.agent import Activity
 from synapsed.profiles import ProfileLibrary
+from synapsed.terminal.composer import puts_off
 from synapsed.terminal.observer import TerminalObserver
 
 LOOKS = Path(__file__).with_name("looks")
+GEMINI = ProfileLibrary.standard(Path("/nonexistent")).get("gemini")
 
 
 def observed(look: str, typed: bytes = b"") -> TerminalObserver:
@@ -38,3 +40,17 @@ def test_a_message_that_is_put_off_is_work_to_come() -> None:
     assert "Ready" in look.screen.title
     assert look.verdict.activity is Activity.BUSY
     assert look.verdict.evidence == "screen: Queued (press ↑ to edit):"
+
+
+def test_which_message_is_put_off() -> None:
+    observer = observed("gemini-queued")
+    screen, spec = observer.look(1.0).screen, GEMINI.interrupt.put_off
+    assert spec is not None
+    assert puts_off(spec, screen, "a message\n\n[[answer:short]] and more")
+    assert not puts_off(spec, screen, "another message [[answer:short]]")
+    row = next(n for n, line in enumerate(screen.lines) if "a message" in line)
+    observer.feed(observer.offset, b"\x1b[%d;5Ha message [[ans\xe2\x80\xa6\x1b[K" % (row + 1), 2.0)
+    assert puts_off(spec, observer.look(3.0).screen, "a message [[answer:short]] and more")
+    observer.feed(observer.offset, b"\x1b[%d;5Ha person's" % (row + 2), 4.0)
+    assert not puts_off(spec, observer.look(5.0).screen, "a message [[answer:short]] and more")
+    assert not puts_off(spec, observed("gemini-truecolor-idle").look(1.0).screen, "a message [[answer:short]]")

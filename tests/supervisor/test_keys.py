@@ -4,7 +4,9 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
-from synapsed.profiles import Composer, Delivery, Dialog, Interrupt, Profile
+import pytest
+
+from synapsed.profiles import Composer, Delivery, Dialog, Interrupt, Profile, PutOff
 from synapsed.supervisor.keys import Keyboard
 from synapsed.terminal.composer import ComposerState
 
@@ -14,7 +16,7 @@ PROFILE = Profile(
     command="p",
     composer=Composer(line="^> (?P<text>.*)$"),
     delivery=Delivery(clear="\x15"),
-    interrupt=Interrupt(keys="\x1b"),
+    interrupt=Interrupt(keys="\x1b", put_off=PutOff(shown=r"^later: (?P<text>.*)", keys="\x1b[A")),
 )
 
 
@@ -30,7 +32,7 @@ class Program:
     def look(self) -> Any:
         text = self.shown[0]
         menu = text == MENU
-        state = "absent" if menu else "draft" if text else "empty"
+        state = "absent" if menu else "draft" if text and not text.startswith("later: ") else "empty"
         asked = SimpleNamespace(dialog=Dialog(type="question", when=[MENU], leave="q")) if menu else None
         screen, verdict = SimpleNamespace(lines=(text,)), SimpleNamespace(asked=asked)
         return SimpleNamespace(composer=ComposerState(state, text, 0), screen=screen, verdict=verdict)
@@ -72,3 +74,26 @@ async def test_nothing_is_pressed_on_an_empty_composer() -> None:
     program = Program([""])
     assert await program.keyboard.clear()
     assert program.keys == []
+
+
+def at_rest(look: Any) -> bool:
+    return look.screen.lines == ("",)
+
+
+async def test_a_message_that_is_put_off_is_given_back_and_removed() -> None:
+    program = Program(["later: a message"], then=["a message", ""])
+    assert await program.keyboard.interrupt(at_rest, no_signal, "a\nmessage")
+    assert program.keys == [b"\x1b[A", b"\x15"]
+
+
+async def test_one_that_is_put_off_only_after_the_first_keys_is_given_back_too() -> None:
+    program = Program(["just submitted"], then=["later: a message", "a message", ""])
+    assert await program.keyboard.interrupt(at_rest, no_signal, "a message")
+    assert program.keys == [b"\x1b", b"\x1b[A", b"\x15"]
+
+
+@pytest.mark.parametrize("message", ["another one", None])
+async def test_somebody_elses_is_left_alone(message: str | None) -> None:
+    program = Program(["later: a message"], then=["later: a message"] * 2)
+    assert not await program.keyboard.interrupt(at_rest, no_signal, message)
+    assert program.keys == [b"\x1b"] * 2

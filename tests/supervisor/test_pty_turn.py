@@ -310,6 +310,15 @@ def test_a_moment_of_rest_after_an_interrupt_that_did_nothing_is_not_its_end() -
     assert machine.told(ended(1.5), 1.5) != []
 
 
+def test_what_a_program_that_was_not_stopped_answers_is_the_answer() -> None:
+    machine = submitted()
+    machine.seen(seen(1.2, activity=Activity.BUSY, offset=30))
+    machine.interrupt()
+    assert machine.go_on() == [Save()]
+    assert machine.told(ended(1.5), 1.5) == [Ended("answer", True, "hooks: turn ended")]
+    assert machine.go_on() == []
+
+
 def test_a_report_of_the_end_after_an_interrupt_is_the_interrupts() -> None:
     machine = submitted()
     machine.told(PromptAccepted(channel="hooks", at_ns=ns(1.1)), 1.1)
