@@ -22,7 +22,8 @@ DEPTH_MAX = 100
 _JSON_BEGINS = re.compile(r" {0,3}(?:\{\s*(?:[\"}]|$)|\[\s*(?:[\"{\[\]tfn\d-]|$))")
 _JSON_NUMBERS = re.compile(r"[\s\d,.\[\]-]*")
 """`[1]` and `[1, 2]` are more likely footnotes."""
-_STRING = re.compile(r"\"(?:[^\"\\]|\\.)*\"")
+_STRING = re.compile(r"\"(?:[^\"\\]|\\.?)*+(?:\"|$)")
+"""One that is not closed runs to the line's end, so that the rest of the line is not searched again and again."""
 
 _TRACEBACK = re.compile(r" {0,3}Traceback \(most recent call last\):\s*")
 _TRACEBACK_ENDS = re.compile(r" {0,3}(?:\w+\.)*(?P<code>[A-Za-z_]\w*)(?::|$)")
@@ -36,9 +37,10 @@ _ERROR = re.compile(
 
 _VERB = re.compile(
     r"\s*(?:[-*+•●⎿└✓✔✅]\ufe0f?\s+|\d+[.)]\s+)*(?:\*\*)?(?i:created|wrote)(?:\*\*)?:(?:\*\*)?\s*"
-    r"(?P<path>`[^`]+`|\"[^\"]+\"|'[^']+'|(?:\.{0,2}/|~/|[A-Za-z]:\\).*?|\S+)(?:\s+\(.*\))?\s*"
+    r"(?:(?P<path>`[^`]+`|\"[^\"]+\"|'[^']+'|\S+)(?:\s+\(.*\))?|(?P<rooted>(?:\.{0,2}/|~/|[A-Za-z]:\\).*))\s*"
 )
-_BRACKET = re.compile(r"\[File:\s*(?P<path>[^\]\n]*[^\]\s])\s*\]", re.IGNORECASE)
+_NOTE = re.compile(r"\s\(")
+_BRACKET = re.compile(r"\[File:(?P<path>[^\]\n]*+)(?P<closed>\])?", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,14 +164,21 @@ class PlainReader:
 
 def _files(line: str) -> Iterator[str]:
     if (verb := _VERB.fullmatch(line)) is not None:
-        path = verb["path"]
+        path = verb["path"] or _without_note(verb["rooted"])
         quoted = path[0] in "`\"'" and path[0] == path[-1] and len(path) > 1
         path = path[1:-1].strip() if quoted else path.strip("*").rstrip(".,;:")
         if path and not path.startswith("["):
             yield path
             return
     for reference in _BRACKET.finditer(line):
-        yield reference["path"]
+        if reference["closed"] and (path := reference["path"].strip()):
+            yield path
+
+
+def _without_note(path: str) -> str:
+    """A path with blanks in it, without what stands in brackets behind it."""
+    path = path.rstrip()
+    return _NOTE.split(path, maxsplit=1)[0].rstrip() if path.endswith(")") else path
 
 
 def _code(line: str) -> str:

@@ -17,7 +17,7 @@ from synapsed.terminal.screen import ScreenSnapshot
 
 __all__ = ["Asked", "find_prompt", "keys_for"]
 
-_RULE = re.compile(r"^[\s╭╮╰╯┌┐└┘├┤─━═┏┓┗┛▔▁▀▄_-]*[─━═▔▁▀▄_]{8,}[\s╭╮╰╯┌┐└┘├┤─━═┏┓┗┛▔▁▀▄_-]*$")
+_RULE = re.compile(r"(?=.*?[─━═▔▁▀▄_]{8})[\s╭╮╰╯┌┐└┘├┤─━═┏┓┗┛▔▁▀▄_-]*+$")
 """A horizontal rule or a box's edge: where a dialog begins."""
 _LEADERS = re.compile(r"[╌┄┈╍┅┉·.\s-]+")
 """A dotted line within a dialog."""
@@ -122,25 +122,27 @@ def _fingerprint(kind: str, prompt: str, options: list[PromptOption]) -> str:
 # --- generic questions -----------------------------------------------------------------------------------------------
 
 _CONFIRM = (
-    (re.compile(r"[\(\[](?P<yes>y(?:es)?)\s*/\s*(?P<no>n(?:o)?)[\)\]]\s*[:?？]?\s*$", re.IGNORECASE), None),
-    (re.compile(r"\b(?P<yes>yes)\s*/\s*(?P<no>no)\b\s*[:?？]?\s*$", re.IGNORECASE), None),
-    (re.compile(r"(?:続行しますか|よろしいですか)\s*[?？]?\s*[:：]?\s*$"), ("y", "n")),
-    (re.compile(r"\b(?:continue|proceed)\s*[?？]\s*$", re.IGNORECASE), ("y", "n")),
+    (re.compile(r"[\(\[](?P<yes>y(?:es)?)\s*/\s*(?P<no>n(?:o)?)[\)\]]\s*+[:?？]?\s*+$", re.IGNORECASE), None),
+    (re.compile(r"\b(?P<yes>yes)\s*/\s*(?P<no>no)\b\s*+[:?？]?\s*+$", re.IGNORECASE), None),
+    (re.compile(r"(?:続行しますか|よろしいですか)\s*+[?？]?\s*+[:：]?\s*+$"), ("y", "n")),
+    (re.compile(r"\b(?:continue|proceed)\s*+[?？]\s*+$", re.IGNORECASE), ("y", "n")),
 )
-_SELECT = re.compile(r"\[(?P<choices>\w{1,16}(?:/\w{1,16})+)\]\s*[:?？]?\s*$")
+_SELECT = re.compile(r"\[(?P<choices>\w{1,16}(?:/\w{1,16})+)\]\s*+[:?？]?\s*+$")
 _PASSWORD = re.compile(
     r"(?:pass(?:word|phrase|code)|\b(?:secret|token|api[ _-]?key)|パスワード|暗証番号)[^:：]{0,60}[:：]\s*$",
     re.IGNORECASE,
 )
-_TEXT = re.compile(r"(?:\benter\s+[\w\s'-]{1,60}|\b(?:input|name|value))[:：]\s*$", re.IGNORECASE)
+_TEXT = re.compile(r"(?:\benter\s[\w\s'-]{1,60}|\b(?:input|name|value))[:：]\s*$", re.IGNORECASE)
 _MENU = re.compile(r"^\s*[\(\[]?(?P<key>\d{1,2})[\)\].:]\s+(?P<label>\S.*)$")
 _MENU_ASK = re.compile(r"(?:choice|choose|select|option|number|選択|番号)[^\n]{0,40}[:：?？>]\s*$", re.IGNORECASE)
 MENU_ROWS_MAX = 20
+LINE_MAX = 1000
+"""Characters of a question, at the end of the cursor's line, which may be a whole screen long."""
 
 
 def _generic(screen: ScreenSnapshot) -> Asked | None:
     row, line = cursor_line(screen)
-    line = line.rstrip()
+    line = line.rstrip()[-LINE_MAX:]
     if not line:
         return None
     for pattern, words in _CONFIRM:

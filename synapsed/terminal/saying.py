@@ -17,7 +17,7 @@ HELD_MAX = 256 * 1024
 """Bytes of output that are kept while an earlier piece is missing, or while a line does not end."""
 
 _SEQUENCES = re.compile(
-    rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_](?:[^\x07\x1b]|\x1b(?!\\))*(?:\x07|\x1b\\)|[ -/]*[0-~])"
+    rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_](?:[^\x07\x1b]|\x1b(?!\\))*+(?:\x07|\x1b\\|\Z)|[ -/]*[0-~])"
     rb"|[\x00-\x08\x0b-\x1f\x7f]"
 )
 

@@ -173,8 +173,12 @@ def test_blocks_come_as_soon_as_they_are_whole() -> None:
         "`" * 50_000,
         "Created: " * 5_000,
         "Traceback (most recent call last):\n" * 5_000,
+        "[File: " * 35_000,
+        "[File:" + " " * 200_000,
+        '{"' + '\\"' * 120_000,
+        "Created: /" + " ()" * 80_000 + "\x00",
     ],
-    ids=["list of fences", "fences", "braces", "JSON", "paragraphs", "quotes", "backticks", "words", "tracebacks"],
+    ids=lambda text: repr(text[:20]),
 )
 @pytest.mark.timeout(60)
 def test_the_cost_grows_with_the_text_and_not_with_its_square(text: str) -> None:

@@ -8,6 +8,8 @@ from synapsed.terminal.prompts import Asked, find_prompt, keys_for
 from synapsed.terminal.screen import Screen
 
 GENERIC = Prompts(generic=True)
+NO_BREAK = "\u00a0"
+"""A blank with which a row counts as full, so that it goes on in the next."""
 PERMISSION = Dialog(
     type="permission",
     when=["Do you want to proceed\\?"],
@@ -69,6 +71,24 @@ def test_generic_questions_at_the_cursor(text: str, kind: str, keys: list[str], 
 @pytest.mark.parametrize("text", ["Processing complete.", "", "Continue? (y/n): y\r\nworking", "> ", "a/b testing"])
 def test_what_is_no_question(text: str) -> None:
     assert ask(GENERIC, text) is None
+
+
+@pytest.mark.parametrize("line", ["(y/n)", "Continue?", "Pick one [1/2]:", "Password:", "Enter", "Your choice:"])
+@pytest.mark.timeout(60)
+def test_a_question_built_to_make_the_expressions_backtrack_costs_what_any_other_does(line: str) -> None:
+    """No deadline is asserted: quadratic behaviour would exceed the test's time-out."""
+    screen = Screen(1000, 200)
+    screen.feed(f"{line}{NO_BREAK * 190_000}x".encode())
+    assert find_prompt(GENERIC, screen.snapshot()) is None
+
+
+@pytest.mark.timeout(60)
+def test_a_dialog_about_a_command_built_to_make_the_expressions_backtrack() -> None:
+    rule = "─" * 998 + "x"
+    text = "\r\n".join([*[rule] * 30, " Do you want to proceed?", *[rule] * 30, " ❯ 1. Yes", "   3. No"])
+    prompt = ask(Prompts(dialogs=[PERMISSION]), text, cols=1000, rows=70)
+    assert prompt is not None
+    assert rule in prompt.prompt.prompt
 
 
 def test_generic_questions_are_off_unless_the_profile_wants_them() -> None:
