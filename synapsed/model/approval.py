@@ -11,11 +11,15 @@ What makes a rule safe to write:
   (``; & | < > ( ) $ ` `` and line breaks): ``Bash(git status*)`` does not allow ``git status; rm -rf /``. Whoever
   wants such a command allowed writes it out: ``Bash(git log * | head *)``. Nor does a wildcard lead out of a folder
   by ``..``;
-- a *deny* rule matches the whole command and each of its parts: ``Bash(rm *)`` denies ``cd / && rm -rf *``. A shell
-  has other ways to say the same; deny rules are a convenience, what is not allowed is asked about;
+- a *deny* rule matches the whole command and each of its parts, as it is written and in plain words (without quotes,
+  assignments, redirections and the program's folder, one blank between words): ``Bash(rm *)`` denies
+  ``cd / && /bin/rm  -rf *``. A shell has other ways to say the same; deny rules are a convenience, what is not allowed
+  is asked about;
+- a path is the same however it is written: absolute, in the agent's folder, or below ``~``;
 - a tool without parentheses means every call of it, whatever it says.
 """
 
+import posixpath
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -34,17 +38,26 @@ _HARMLESS = r"[^;&|<>()$`\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029]"
 """What a wildcard stands for in a shell command that is to be allowed."""
 _PARTS = re.compile(r"[;&|()`{}\n\r]|\$\(|<\(|>\(")
 _ASSIGNMENTS = re.compile(r"^(?:\w+=\S*\s+)+")
+_CONTINUED = re.compile(r"\\\r?\n")
+_REDIRECTION = re.compile(r"&?[<>]{1,3}[&|]?[ \t]*+[^\s;&|<>()]++")
+_WORD = re.compile(r"""(?:'[^']*+'|"(?:\\.|[^"\\])*+"|\\.|\S)++""", re.DOTALL)
+_QUOTES = re.compile(r"""\\(.)|['"]""", re.DOTALL)
+_BEFORE = frozenset(("!", "if", "then", "elif", "else", "while", "until", "do", "time", "command", "builtin", "exec"))
+"""Words of a shell that stand before a command."""
 _UPWARDS = re.compile(r"(?:^|[/\\])\.\.(?:[/\\]|$)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCall:
     """What a program wants to do. `command` is a shell command, `subject` what another tool is about (a path, an
-    address); None where the program does not say. `input` is all of it, as the program told it."""
+    address); None where the program does not say. `input` is all of it, as the program told it. `folder` and `home` are
+    absolute: what the agent's paths, and those of its rules, are relative to."""
 
     tool: str
     command: str | None = None
     subject: str | None = None
+    folder: str | None = None
+    home: str | None = None
     input: dict[str, Any] = field(default_factory=dict)
 
 
@@ -73,9 +86,8 @@ class Rule:
             return True
         if call.command is not None:
             return _matches(self.pattern, call.command.strip(" \t"), _HARMLESS)
-        if call.subject is None or (_UPWARDS.search(call.subject) and not _UPWARDS.search(self.pattern)):
-            return False
-        return _matches(self.pattern, call.subject, r"[^\x00-\x1f\x7f]")
+        places = [place for place in _places(call) if _UPWARDS.search(place) is None]
+        return any(_matches(self._place(call), place, r"[^\x00-\x1f\x7f]") for place in places)
 
     def denies(self, call: ToolCall) -> bool:
         """Whether the rule, in a list of denied calls, means `call` or a part of it."""
@@ -83,8 +95,16 @@ class Rule:
             return False
         if self.pattern is None:
             return True
-        texts = (call.subject,) if call.command is None else _commands(call.command)
-        return any(text is not None and _matches(self.pattern, text, r"[\s\S]") for text in texts)
+        if call.command is None:
+            return any(_matches(self._place(call), place, r"[\s\S]") for place in _places(call))
+        return any(_matches(self.pattern, text, r"[\s\S]") for text in _commands(call.command))
+
+    def _place(self, call: ToolCall) -> str:
+        """The pattern of a subject; one that leads out of the folder is an absolute path."""
+        pattern = self.pattern or ""
+        if call.folder is None or _UPWARDS.search(pattern) is None:
+            return pattern
+        return posixpath.normpath(posixpath.join(call.folder, pattern))
 
     def unclear(self, call: ToolCall) -> bool:
         """The tool is meant, but the program does not say what it is called with."""
@@ -139,10 +159,32 @@ class Policy:
         return Decision(self.default)
 
 
+def _places(call: ToolCall) -> list[str]:
+    """The subject in every way in which a rule may name it: as it is, and the path that it is."""
+    if call.subject is None or call.folder is None or "://" in call.subject:
+        return [call.subject] if call.subject is not None else []
+    below = call.subject.removeprefix("~/")
+    base = call.home if below != call.subject and call.home is not None else call.folder
+    path = posixpath.normpath(posixpath.join(base, below))
+    bases = (("", call.folder), ("~/", call.home))
+    inside = [(name, at.rstrip("/") + "/") for name, at in bases if at is not None]
+    return [call.subject, path, *(name + path[len(at) :] for name, at in inside if path.startswith(at))]
+
+
 def _commands(text: str) -> list[str]:
-    """A shell command whole, and each of its parts as it would be written alone (with what blanks end it, too)."""
+    """A shell command whole, and each of its parts as it would be written alone (with what blanks end it, too), and in
+    plain words."""
     parts = [_ASSIGNMENTS.sub("", part.lstrip()) for part in _PARTS.split(text)]
-    return [text.strip(), *(form for part in parts for form in (part, part.rstrip()) if form)]
+    plain = map(_plain, _PARTS.split(_REDIRECTION.sub(" ", _CONTINUED.sub("", text))))
+    return [text.strip(), *(form for part in parts for form in (part, part.rstrip()) if form), *filter(None, plain)]
+
+
+def _plain(part: str) -> str:
+    """The words of a command, without what stands before it and without its program's folder."""
+    words = [_QUOTES.sub(r"\1", word) for word in _WORD.findall(part)]
+    while words and (words[0] in _BEFORE or words[0].isdecimal() or _ASSIGNMENTS.match(f"{words[0]} ")):
+        del words[0]
+    return " ".join([words[0].rpartition("/")[2], *words[1:]]) if words else ""
 
 
 def _matches(pattern: str, text: str, wild: str) -> bool:

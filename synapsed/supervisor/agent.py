@@ -129,7 +129,7 @@ class Agent:
         )
         self._briefing = Briefing(self.program, self.desk, folder=spool.parent, clock=clock)
         self._approvals = Approvals(
-            record.id, name=record.name, profile=lambda: self.profile, policy=policy, store=store
+            record=lambda: self.record, profile=lambda: self.profile, policy=policy, store=store
         )
         self.alerts = Alerts()
         self._seen: LinkObserved | None = None

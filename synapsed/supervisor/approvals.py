@@ -6,6 +6,7 @@ A decision that cannot be recorded is none: the person is asked, as without a po
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import structlog
@@ -16,6 +17,7 @@ from synapsed.interfaces import NewEvent, Store
 from synapsed.log import masked
 from synapsed.model.approval import Decision, Policy, ToolCall, Verdict
 from synapsed.model.events import PermissionDecided
+from synapsed.model.records import AgentRecord
 from synapsed.model.task import Prompt
 from synapsed.profiles import DecisionSpec, Profile
 
@@ -57,18 +59,17 @@ class Approvals:
 
     def __init__(
         self,
-        agent_id: str,
         *,
-        name: str,
+        record: Callable[[], AgentRecord],
         profile: Callable[[], Profile],
         policy: Callable[[], Policy],
         store: Store,
     ) -> None:
-        self._agent_id = agent_id
+        self._record = record
         self._profile = profile
         self._policy = policy
         self._store = store
-        self._log = structlog.stdlib.get_logger("synapsed.approval").bind(agent=name)
+        self._log = structlog.stdlib.get_logger("synapsed.approval").bind(agent=record().name)
         self._recent: deque[_Remembered] = deque(maxlen=REMEMBERED)
 
     async def decide(self, event: str, told: dict[str, Any], task_id: str | None) -> dict[str, Any] | None:
@@ -77,23 +78,23 @@ class Approvals:
         spec = self._spec(event)
         if spec is None or policy.silent:
             return None
-        call = read_call(spec, told)
+        call = read_call(spec, told, self._record().cwd)
         decision = Decision("escalate") if _too_long(call) else policy.decide(call)
-        if not await self._record(call, decision, task_id):
+        if not await self._tell(call, decision, task_id):
             decision = Decision("escalate")
         self._remember(spec, call, decision)
         return answer_of(spec, decision)
 
     def judge(self, prompt: Prompt | None) -> Answer | Wait | None:
         """What is to be done about the dialog on the screen; None: a person answers it. A dialog is only answered if
-        it shows the command of an allowed call, and that of no other."""
+        rows of it are the command of an allowed call, and no other call's command stands in it anywhere."""
         if prompt is None or prompt.type != "permission" or self._policy().silent:
             return None
         shown = _dense(prompt.prompt)
         known = [decided for decided in self._recent if decided.text in shown]
         if any(decided.verdict == "escalate" for decided in known):
             return None
-        answers = {decided.answer for decided in known}
+        answers = {decided.answer for decided in known if _is_shown(decided.text, prompt.prompt)}
         answer = answers.pop() if len(answers) == 1 else None
         return Answer(answer) if answer is not None else Wait()
 
@@ -117,12 +118,12 @@ class Approvals:
             self._forget(lambda known: known.text == text)
             self._recent.append(_Remembered(text, decision.verdict, answer))
 
-    async def _record(self, call: ToolCall, decision: Decision, task_id: str | None) -> bool:
+    async def _tell(self, call: ToolCall, decision: Decision, task_id: str | None) -> bool:
         told = PermissionDecided(
             verdict=decision.verdict, rule=decision.rule, tool=call.tool, input=_cut(masked(call.input))
         )
         try:
-            await self._store.commit(events=[NewEvent(self._agent_id, told, task_id)])
+            await self._store.commit(events=[NewEvent(self._record().id, told, task_id)])
         except StoreError as error:
             self._log.warning("a decision could not be recorded: the person is asked", error=error.message)
             return False
@@ -132,8 +133,8 @@ class Approvals:
         return True
 
 
-def read_call(spec: DecisionSpec, told: dict[str, Any]) -> ToolCall:
-    """What the program asks about, by the profile's paths."""
+def read_call(spec: DecisionSpec, told: dict[str, Any], folder: str) -> ToolCall:
+    """What the program asks about, by the profile's paths; `folder` is the agent's."""
     command, subject = _first(told, spec.command), _first(told, spec.subject)
     tool = at_path(told, spec.tool)
     given: dict[str, Any] = {}
@@ -141,7 +142,14 @@ def read_call(spec: DecisionSpec, told: dict[str, Any]) -> ToolCall:
         given["command"] = command
     if subject is not None:
         given["subject"] = subject
-    return ToolCall(tool=tool if isinstance(tool, str) else "", command=command, subject=subject, input=given)
+    return ToolCall(
+        tool=tool if isinstance(tool, str) else "",
+        command=command,
+        subject=subject,
+        folder=folder,
+        home=str(Path.home()),
+        input=given,
+    )
 
 
 def answer_of(spec: DecisionSpec, decision: Decision) -> dict[str, Any] | None:
@@ -175,6 +183,20 @@ def _too_long(call: ToolCall) -> bool:
 
 def _dense(text: str) -> str:
     return "".join(text.split())
+
+
+def _is_shown(text: str, dialog: str) -> bool:
+    """Whether whole rows of `dialog`, one below the other, say `text` (which is dense)."""
+    rows = [row for row in map(_dense, dialog.split("\n")) if row]
+    for first in range(len(rows)):
+        seen = ""
+        for row in rows[first:]:
+            seen += row
+            if seen == text:
+                return True
+            if not text.startswith(seen):
+                break
+    return False
 
 
 def _cut(value: dict[str, Any]) -> dict[str, Any]:

@@ -74,6 +74,48 @@ def test_deny_looks_at_every_part_and_wins(command: str) -> None:
     assert rules.decide(bash(command)) == Decision("deny", "Bash(rm *)")
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        "git  push",
+        "git\tpush --force",
+        "git 'push'",
+        'g"i"t pu\\sh',
+        "git \\\n push",
+        "/usr/bin/git push",
+        "GIT_SSH='ssh -x' A=\"b c\" git push",
+        "if true; then git push; fi",
+        "while ! git push; do sleep 1; done",
+        "2>/dev/null git push",
+        "> log 2>&1 git push",
+        "git fetch && time git push",
+        "command git push",
+    ],
+)
+def test_deny_knows_other_ways_to_write_the_same_words(command: str) -> None:
+    rules = policy("Bash(*git *)", "Bash", deny=("Bash(git push*)",), default="allow")
+    assert rules.decide(bash(command)) == Decision("deny", "Bash(git push*)")
+
+
+@pytest.mark.parametrize("command", ["git pull", "git log push", "echo git push", "git commit -m 'then git push'"])
+def test_deny_means_no_other_command(command: str) -> None:
+    assert policy(deny=("Bash(git push*)",), default="allow").decide(bash(command)).verdict == "allow"
+
+
+@given(st.text(alphabet=st.sampled_from([*"ab '\"\\\n\t<>=&;|!/"]), max_size=40))
+def test_deny_reads_any_text(command: str) -> None:
+    rules = policy(deny=("Bash(rm x)",), default="allow")
+    assert rules.decide(bash(command)).verdict == "allow"
+    assert rules.decide(bash(f"{command}\n;rm  x")).verdict == "deny"
+
+
+def test_deny_costs_no_time() -> None:
+    began = time.perf_counter()
+    for text in ("'", '"', "\\", "a'\"", "> ", "x= ", "\\\n", ";"):
+        policy(deny=("Bash(rm *)",)).decide(bash(text * (100_000 // len(text))))
+    assert time.perf_counter() - began < 30
+
+
 def test_the_first_rule_that_matches_is_named() -> None:
     rules = policy("Read", "bash(git *)", "Bash(git status*)")
     assert rules.decide(bash("git status")).rule == "bash(git *)"
@@ -90,6 +132,47 @@ def test_a_path_leads_out_of_no_folder() -> None:
     assert rules.decide(ToolCall(tool="Edit", subject="src/a/b.py")).verdict == "allow"
     assert rules.decide(ToolCall(tool="Edit", subject="src/../../etc/passwd")).verdict == "escalate"
     assert rules.decide(ToolCall(tool="Edit", subject="src/a\nb")).verdict == "escalate"
+
+
+def edit(path: str) -> ToolCall:
+    return ToolCall(tool="Edit", subject=path, folder="/home/me/work", home="/home/me")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path"),
+    [
+        ("src/*", "/home/me/work/src/a/b.py"),
+        ("src/*", "src/a.py"),
+        ("src/*", "./src/../src/a.py"),
+        ("/home/me/work/*", "src/a.py"),
+        ("~/work/*", "src/a.py"),
+        ("~/work/*", "/home/me/work/a.py"),
+        (".env", "/home/me/work/src/../.env"),
+        ("*.pem", "/etc/x.pem"),
+        ("../shared/*", "/home/me/shared/a"),
+        ("../shared/*", "src/../../shared/a"),
+    ],
+)
+def test_a_path_is_the_same_however_it_is_written(pattern: str, path: str) -> None:
+    assert policy(f"Edit({pattern})").decide(edit(path)).verdict == "allow"
+    assert policy(deny=(f"Edit({pattern})",), default="allow").decide(edit(path)).verdict == "deny"
+
+
+@pytest.mark.parametrize(
+    "path", ["/home/me/work/src/../.env", "src/../../x", "/home/me/work/srcs", "/src/a", "a/src/b"]
+)
+def test_a_path_that_is_elsewhere_is_not_allowed(path: str) -> None:
+    assert policy("Edit(src/*)").decide(edit(path)).verdict == "escalate"
+
+
+def test_a_rule_that_leads_out_of_the_folder_leads_no_further() -> None:
+    assert policy("Edit(../shared/*)").decide(edit("../shared/../../etc/passwd")).verdict == "escalate"
+
+
+def test_an_address_is_no_path() -> None:
+    call = ToolCall(tool="Fetch", subject="https://example.org/a/../b", folder="/f", home="/h")
+    assert policy("Fetch(https://example.org/a/*)").decide(call).verdict == "escalate"
+    assert policy(deny=("Fetch(https://example.org/a/*)",), default="allow").decide(call).verdict == "deny"
 
 
 def test_what_the_program_does_not_say_is_asked_about() -> None:

@@ -131,6 +131,39 @@ async def test_a_dialog_that_shows_more_than_what_was_allowed_is_a_persons(quiet
     assert quiet_world.link.answers == []
 
 
+@pytest.mark.parametrize(
+    ("dialog", "second"),
+    [
+        ("a.py => x.y\n1 - git status\n1 + .\nApply this change?", {"tool_input": {"path": "/elsewhere/a.py"}}),
+        ("Tool: remember\nallow execution of MCP tool git status?", {"tool_input": {"fact": "git status."}}),
+        ("cp -r . git status\nRun it?", {}),
+    ],
+)
+async def test_a_dialog_that_only_mentions_what_was_allowed_is_a_persons(
+    quiet_world: World, dialog: str, second: dict[str, Any]
+) -> None:
+    agent = await asker(quiet_world, ApprovalConfig(allow=["List", "Bash(git status*)"]))
+    task = await quiet_world.send(agent.id)
+    await quiet_world.delivered()
+    quiet_world.link.submit()
+    await quiet_world.manager.decide(agent.id, "Before", {"tool_name": "List", "tool_input": {"path": "."}})
+    await quiet_world.manager.decide(agent.id, "Before", bash("git status"))
+    await quiet_world.manager.decide(agent.id, "Before", {"tool_name": "Other", **second})
+    quiet_world.link.observe_as(Activity.WAITING, prompt=permission(dialog))
+    await until(lambda: bool(quiet_world.link.answers) or any(1.9 < left < 2.1 for left in quiet_world.clock.pending()))
+    quiet_world.clock.advance(2.1)
+    await quiet_world.task_is(task.id, TaskState.INPUT_REQUIRED)
+    assert quiet_world.link.answers == []
+
+
+async def test_rules_mean_files_of_the_agents_folder(quiet_world: World) -> None:
+    agent = await asker(quiet_world, ApprovalConfig(allow=["Edit(tmp/*)"], deny=["Edit(*/secret)"]))
+    decide = quiet_world.manager.decide
+    assert await decide(agent.id, "Asked", {"tool_name": "Edit", "tool_input": {"path": "/tmp/a"}}) is not None
+    assert await decide(agent.id, "Asked", {"tool_name": "Edit", "tool_input": {"path": "/tmp/../etc/a"}}) is None
+    assert decided(quiet_world) == [("allow", "Edit(tmp/*)"), ("escalate", None)]
+
+
 async def test_a_dialog_without_a_decision_waits_a_moment_then_is_a_persons(quiet_world: World) -> None:
     agent = await asker(quiet_world)
     task = await quiet_world.send(agent.id)
