@@ -279,8 +279,9 @@ class AgentLink(Protocol):
         """Stop whatever turn runs, a person's too, by the profile's keys; True when that is confirmed."""
         ...
 
-    async def answer(self, text: str, prompt_id: str | None) -> None:
-        """Answer the prompt on the screen. Raises NotWaiting, PromptChanged, InvalidChoice."""
+    async def answer(self, text: str, prompt_id: str | None) -> bool:
+        """Answer the prompt on the screen; whether its terminal hid what was typed, so that it is kept nowhere.
+        Raises NotWaiting, PromptChanged, InvalidChoice."""
         ...
 
     async def reply(self, asked: PermissionAsked, answer: dict[str, Any]) -> bool:

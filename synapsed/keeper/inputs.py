@@ -21,13 +21,15 @@ _CHUNK = 16 * 1024  # a PTY takes at most about 20 KB at once
 class Pending:
     """One input on its way."""
 
-    __slots__ = ("at", "data", "done", "entry", "input_id", "waiters")
+    __slots__ = ("at", "data", "done", "entry", "hidden", "input_id", "waiters")
 
     def __init__(self, data: bytes, input_id: str | None) -> None:
         self.data = data
         self.input_id = input_id
         self.done = 0
         self.at = 0
+        self.hidden = False
+        """The terminal took lines and showed nothing of them when this was begun: it answers a password prompt."""
         self.entry: Entry | None = None
         self.waiters: list[tuple[Connection, int]] = []
         """(connection, request number) of everyone who waits for the outcome: a repeated id joins the first."""
@@ -99,11 +101,13 @@ class InputQueue:
 class LineCheck:
     """Watches for lines that a terminal in canonical mode would cut, over several inputs."""
 
-    __slots__ = ("_fd", "_open")
+    __slots__ = ("_fd", "_open", "hides")
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
         self._open = 0  # bytes of the line that earlier inputs began and did not end
+        self.hides = False
+        """At the last look the terminal was in canonical mode without echo: what is typed is meant to be secret."""
 
     def refuses(self, data: bytes) -> int | None:
         """Length of the longest line when the terminal would cut it; else None, and `data` counts as written.
@@ -116,6 +120,7 @@ class LineCheck:
             attributes = termios.tcgetattr(self._fd)
         except termios.error:
             return None
+        self.hides = attributes[3] & (termios.ICANON | termios.ECHO) == termios.ICANON
         if not attributes[3] & termios.ICANON:
             self._open = 0
             return None

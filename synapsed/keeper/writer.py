@@ -80,6 +80,7 @@ class InputWriter:
         if length is not None:
             self._refuse("line_too_long", f"the terminal is in line mode and would cut a line of {length} bytes")
             return False
+        pending.hidden = self._lines is not None and self._lines.hides
         try:
             self.queue.begin(pending, self._spool.end)
         except OSError as error:
@@ -92,7 +93,7 @@ class InputWriter:
         pending = self.queue.take(self._spool.end)
         entry = pending.entry or Entry(len(pending.data), pending.at, pending.done, self._spool.end)
         for client, request in pending.waiters:
-            client.send(frames.REPLY, {"req": request, **outcome("written", entry)})
+            client.send(frames.REPLY, {"req": request, **outcome("written", entry), "hidden": pending.hidden})
 
     def _refuse(self, code: str, message: str) -> None:
         pending = self.queue.take(self._spool.end)

@@ -338,8 +338,8 @@ class Agent:
         async with self._answering:
             prompt = await self._shell.call(_sync(lambda: self.desk.asked(task_id)))
             wanted = prompt_id or prompt.prompt_id
-            await self._require_link().answer(text, wanted)
-            task = await self._shell.call(lambda: self.desk.answered(task_id, prompt, wanted, answer))
+            hidden = await self._require_link().answer(text, wanted)
+            task = await self._shell.call(lambda: self.desk.answered(task_id, prompt, wanted, answer, hidden=hidden))
         return task if task is not None else await self._stored(task_id)
 
     async def answer(self, text: str, prompt_id: str | None) -> None:
@@ -350,10 +350,11 @@ class Agent:
             if link is None or prompt is None:
                 raise NotWaiting(f"{self.record.name} does not ask anything", agent=self.record.name)
             wanted = prompt_id or prompt.prompt_id
-            await link.answer(text, wanted)
+            hidden = await link.answer(text, wanted)
             task = self.desk.current
             task_id = task.id if task is not None else None
-            await self._shell.call(lambda: self.desk.answered(task_id, prompt, wanted, Message.of(text)))
+            said = Message.of(text)
+            await self._shell.call(lambda: self.desk.answered(task_id, prompt, wanted, said, hidden=hidden))
 
     async def decide(self, event: str, told: dict[str, Any]) -> dict[str, Any] | None:
         """What the approval policy answers to the program's question; None leaves it to a person."""

@@ -251,10 +251,11 @@ class Desk:
         return (await self._commit(commit)).task
 
     async def answered(
-        self, task_id: str | None, prompt: Prompt | None, prompt_id: str, answer: Message
+        self, task_id: str | None, prompt: Prompt | None, prompt_id: str, answer: Message, *, hidden: bool
     ) -> Task | None:
-        """An answer was typed: tell so, and go on with the task unless the prompt is still there."""
-        secret = prompt is not None and prompt.type == "password"
+        """An answer was typed: tell so, and go on with the task unless the prompt is still there. What the terminal hid
+        is as secret as what a password prompt was given."""
+        secret = hidden or (prompt is not None and prompt.type == "password")
         text = answer.text
         told = InputProvided(prompt_id=prompt_id, answer=None if secret else text)
         event = NewEvent(self._agent_id, told, task_id)

@@ -187,6 +187,8 @@ class WriteResult:
     written: int
     """Bytes that reached the program: less than `length` only for a duplicate that was cut short by `discard`."""
     length: int
+    hidden: bool = False
+    """The terminal took lines and echoed nothing of them: a password was asked for. Not known of a duplicate."""
 
 
 class KeeperClient:
@@ -291,6 +293,7 @@ class KeeperClient:
             offset=results[-1].offset,
             written=sum(result.written for result in results),
             length=len(data),
+            hidden=any(result.hidden for result in results),
         )
 
     async def recall(self, input_id: str) -> WriteResult | None:
@@ -311,7 +314,7 @@ class KeeperClient:
         status = answer.header["status"]
         assert status == "written" or status == "duplicate"
         places = {name: _int(answer, name) for name in ("at", "offset", "written", "length")}
-        return WriteResult(status=status, **places)
+        return WriteResult(status=status, **places, hidden=answer.header.get("hidden") is True)
 
     async def resize(self, cols: int, rows: int, *, xpixel: int = 0, ypixel: int = 0) -> None:
         """Sets the window size; the program gets SIGWINCH from the kernel."""

@@ -409,7 +409,7 @@ class PtyLink:
             self._runner.add(turn.go_on())
         return confirmed
 
-    async def answer(self, text: str, prompt_id: str | None) -> None:
+    async def answer(self, text: str, prompt_id: str | None) -> bool:
         asked = self._watch.look().verdict.asked
         if asked is None:
             raise NotWaiting("the agent does not ask anything now", agent=self._agent_id)
@@ -422,9 +422,10 @@ class PtyLink:
         turn = self._runner.turn
         if turn is not None and asked.dialog is not None and chosen in asked.dialog.refusal:
             self._runner.add(turn.refuse(self._refusal_note()))
-        await self._type(keys)
+        typed = await self._keeper().write(keys)
         answered = asked.prompt.prompt_id
         await self._watch.until(lambda look: _prompt_id(look) != answered, self._profile.interrupt.confirm_ms / 1000)
+        return typed.hidden
 
     async def reply(self, asked: PermissionAsked, answer: dict[str, Any]) -> bool:
         channel = next((channel for channel in self._channels if channel.name == asked.channel), None)

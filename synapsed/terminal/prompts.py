@@ -129,7 +129,10 @@ _CONFIRM = (
 )
 _SELECT = re.compile(r"\[(?P<choices>\w{1,16}(?:/\w{1,16})+)\]\s*+[:?？]?\s*+$")
 _PASSWORD = re.compile(
-    r"(?:pass(?:word|phrase|code)|\b(?:secret|token|api[ _-]?key)|パスワード|暗証番号)[^:：]{0,60}[:：]\s*$",
+    r"(?:pass[ -]?(?:word|wd|phrase|code)|\b(?:secret|token|api[ _-]?key|(?:pin|otp)\b)"
+    r"|\b(?:verification|one-time|security) code|パスワード|パスフレーズ|暗証番号"
+    r"|passwort|mot de passe|contraseña|senha|wachtwoord|пароль|密[码碼]|비밀번호)"
+    r"(?:[^:：]|[:：](?=\S)){0,80}[:：]\s*$",
     re.IGNORECASE,
 )
 _TEXT = re.compile(r"(?:\benter\s[\w\s'-]{1,60}|\b(?:input|name|value))[:：]\s*$", re.IGNORECASE)

@@ -57,6 +57,35 @@ def test_a_password_is_neither_kept_nor_told(daemon: Daemon, way: str) -> None:
     assert not [str(path) for path in written if SECRET.encode() in path.read_bytes()]
 
 
+@pytest.mark.parametrize(
+    ("asks", "kind"),
+    [
+        ("read -r -s -p '[sudo] password for me: ' it", "password"),
+        ("read -r -s -p 'Enter the magic word: ' it", "text"),
+    ],
+)
+def test_what_a_shells_terminal_hides_is_neither_kept_nor_told(daemon: Daemon, asks: str, kind: str) -> None:
+    """In the middle of a task, answered by A2A."""
+    daemon.start_agent(profile="generic", name="shell", args=["bash", "--norc"], env={"PS1": "$ "})
+    task = daemon.send(f"{asks}; echo; echo it has ${{#it}}", "shell")
+    assert daemon.task_in(task, "input_required", "completed", "failed")["prompt"]["type"] == kind
+    message = {"messageId": "m1", "role": "ROLE_USER", "taskId": task, "parts": [{"text": SECRET}]}
+    call = {"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": {"message": message}}
+    told = [daemon.request("POST", "/agents/shell/a2a", call, {"A2A-Version": "1.0"}).body.decode()]
+    done = daemon.ended(task)
+    assert f"it has {len(SECRET)}" in done["artifacts"][0]["parts"][0]["text"], "the program has it"
+    told += [daemon.get(f"/agents/shell/{look}").body.decode() for look in ("status", f"tasks/{task}", "screen")]
+    call = {"jsonrpc": "2.0", "id": 2, "method": "GetTask", "params": {"id": task, "historyLength": 10}}
+    told.append(daemon.request("POST", "/agents/shell/a2a", call, {"A2A-Version": "1.0"}).body.decode())
+    told.append(daemon.ctl("logs", "shell").out)
+    daemon.ctl("logs", "shell", "--cast", str(daemon.home / "shell.cast"))
+    daemon.end()
+    assert not [text for text in told if SECRET in text]
+    written = [path for path in daemon.home.rglob("*") if path.is_file()]
+    assert {"synapsed.db", "shell.cast"} <= {path.name for path in written}
+    assert not [str(path) for path in written if SECRET.encode() in path.read_bytes()]
+
+
 def test_no_secret_is_in_anything_that_is_written(tmp_path: Path) -> None:
     """A life with all that is logged in it: starts, turns, a crash, a refusal, reloads, a kill of the daemon."""
     secrets = {name: f"hush-{name}-4711" for name in ("daemon", "shell", "option", "configured", "file", "changed")}

@@ -42,6 +42,7 @@ class FakeLink:
         self.settlements = 0
         self.confirms_interrupt: bool | asyncio.Future[bool] = True
         self.answer_error: SynapsedError | None = None
+        self.hides_answers = False
         self.open_error: SynapsedError | None = None
         self.stop_gate: asyncio.Future[None] | None = None
         self.open_gate: asyncio.Future[None] | None = None
@@ -121,10 +122,11 @@ class FakeLink:
             self.emit(LinkTurnInterrupted(self.deliveries[-1].task_id, "interrupted", "fake"))
         return self.confirms_interrupt
 
-    async def answer(self, text: str, prompt_id: str | None) -> None:
+    async def answer(self, text: str, prompt_id: str | None) -> bool:
         if self.answer_error is not None:
             raise self.answer_error
         self.answers.append((text, prompt_id))
+        return self.hides_answers
 
     async def reply(self, asked: PermissionAsked, answer: dict[str, Any]) -> bool:
         self.replies.append((asked, answer))

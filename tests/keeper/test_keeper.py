@@ -409,6 +409,16 @@ async def test_a_line_that_the_terminal_would_cut_is_refused(lab: Lab) -> None:
     assert got == b"y" * 3000 + b"\n" + b"short\n" * 2000 + b"fine\n"
 
 
+async def test_what_a_terminal_hides_is_told(lab: Lab) -> None:
+    keeper = await lab.shell("echo open; read a; stty -echo; echo shut; read b; stty raw; echo raw; exec cat")
+    watcher = await lab.watch(keeper)
+    hidden = {}
+    for state in ("open", "shut", "raw"):
+        await watcher.until_output(state.encode())
+        hidden[state] = (await watcher.client.write(b"x\n", state)).hidden
+    assert hidden == {"open": False, "shut": True, "raw": False}
+
+
 async def test_output_older_than_an_input_is_below_its_offset(lab: Lab) -> None:
     """Also output that the keeper had not read yet when the write arrived."""
     keeper = await lab.python(

@@ -644,6 +644,15 @@ async def test_a_login_needs_authentication_and_a_password_is_not_kept(world: Wo
     assert (await world.store.task(task.id)).exchange == []
 
 
+async def test_an_answer_that_the_terminal_hid_is_kept_as_little_as_a_password(world: World) -> None:
+    task = await asking(world)
+    world.link.hides_answers = True
+    await world.manager.provide_input(task.id, "hunter2")
+    await world.manager.answer_agent(AGENT, "hunter3")
+    assert world.told(InputProvided, lambda d: d.answer) == [None, None]
+    assert (await world.store.task(task.id)).exchange == []
+
+
 async def test_a_prompt_outside_any_task(world: World) -> None:
     await world.start()
     world.link.observe_as(Activity.WAITING, prompt=PERMISSION)

@@ -91,6 +91,41 @@ def test_a_dialog_about_a_command_built_to_make_the_expressions_backtrack() -> N
     assert rule in prompt.prompt.prompt
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[sudo] password for person: ",
+        "person@host's password: ",
+        "(current) UNIX password: ",
+        "Password for 'https://person@github.com': ",
+        "Enter passphrase for key '/home/person/.ssh/id_ed25519': ",
+        "Enter passphrase (empty for no passphrase): ",
+        "Enter PEM pass phrase:",
+        "Enter PIN for 'token': ",
+        "PIN:",
+        "Enter verification code: ",
+        "One-time code: ",
+        "Enter OTP: ",
+        "Passwort: ",
+        "Mot de passe : ",
+        "Contraseña: ",
+        "Пароль: ",
+        "密码：",
+        "비밀번호: ",
+        "パスフレーズ：",
+        "Password (again): ",
+    ],
+)
+def test_secrets_that_are_asked_for(text: str) -> None:
+    assert asked(GENERIC, text).prompt.type == "password"
+
+
+@pytest.mark.parametrize("text", ["Spinning: ", "opinion: ", "the code:", "Passenger: ", "Compass: "])
+def test_words_that_only_sound_like_secrets(text: str) -> None:
+    found = ask(GENERIC, text)
+    assert found is None or found.prompt.type != "password"
+
+
 def test_generic_questions_are_off_unless_the_profile_wants_them() -> None:
     assert ask(Prompts(), "Continue? (y/n): ") is None
     assert ask(Prompts(generic=True, enabled=False), "Continue? (y/n): ") is None
