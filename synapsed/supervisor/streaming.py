@@ -43,7 +43,8 @@ class Piece:
 class _Source(Protocol):
     """`text` is what is being said as far as it is known; `settled` says that a further look would change nothing."""
 
-    text: str
+    @property
+    def text(self) -> str: ...
 
     @property
     def settled(self) -> bool: ...
@@ -70,9 +71,12 @@ class _Printed:
     settled = True
 
     def __init__(self) -> None:
-        self.text = ""
         self._lines: LineText | None = None
         self._early: list[tuple[int, bytes]] = []
+
+    @property
+    def text(self) -> str:
+        return self._lines.text if self._lines is not None else ""
 
     def submitted(self, offset: int) -> None:
         if self._lines is None:
@@ -83,7 +87,7 @@ class _Printed:
 
     def printed(self, offset: int, data: bytes) -> None:
         if self._lines is not None:
-            self.text += self._lines.feed(offset, data)
+            self._lines.feed(offset, data)
         elif len(self._early) < EARLY_MAX:
             self._early.append((offset, data))
 

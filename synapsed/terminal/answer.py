@@ -10,12 +10,14 @@ from collections.abc import Sequence
 from synapsed.profiles import Answer, Composer
 from synapsed.terminal.screen import Screen
 
-__all__ = ["anchor_of", "below_message", "from_lines", "from_screen", "position_below"]
+__all__ = ["anchor_of", "below_message", "edited", "from_lines", "from_screen", "position_below"]
 
 SCROLLBACK_LINES = 50_000
 """Lines of one answer that are read back; more is cut at the front."""
 
 _WORD = re.compile(r"\w")
+
+_PASTE_MODE = re.compile(rb"\x1b\[\?2004([hl])")
 
 ANCHOR_CHARS = 40
 """How much of a message's first line is looked for on the screen; more may be wrapped."""
@@ -24,16 +26,29 @@ ANCHOR_CHARS = 40
 def from_lines(spec: Answer, composer: Composer, output: bytes, *, cols: int, rows: int) -> str:
     """The answer in `output`: everything that was printed since the message was submitted, the next prompt included.
 
-    The echo of the submitted line break ends the first line, which holds nothing of the answer.
+    The echo of the submitted line break ends the first line, which holds nothing of the answer; nor does what a line
+    editor draws until it is left.
     """
     screen = Screen(cols, rows, scrollback_lines=SCROLLBACK_LINES)
-    screen.feed(output)
+    screen.feed(output[edited(output) or 0 :])
     lines = screen.text(scrollback=True).rstrip().split("\n")
     if composer.line is not None and lines and re.search(composer.line, lines[-1]):
         lines.pop()
     while lines and not lines[0].strip():
         lines.pop(0)
     return _tidy(spec, lines)
+
+
+def edited(output: bytes) -> int | None:
+    """Where in `output`, which begins where a message was submitted, the program leaves its line editor; None where
+    that is not to be seen.
+
+    An editor (readline, zle, prompt_toolkit) has bracketed paste on while a line is edited. It may draw the message
+    once more when it is submitted, then switches the mode off, and the command runs. A switch that goes on first is
+    another's: of the next prompt, or of what the command has started.
+    """
+    switch = _PASTE_MODE.search(output)
+    return switch.end() if switch is not None and switch[1] == b"l" else None
 
 
 def anchor_of(message: str) -> str:

@@ -9,12 +9,14 @@ import re
 from collections.abc import Sequence
 
 from synapsed.profiles import Answer, Stream
-from synapsed.terminal.answer import position_below
+from synapsed.terminal.answer import edited, position_below
 
 __all__ = ["LineText", "ScreenText"]
 
 HELD_MAX = 256 * 1024
 """Bytes of output that are kept while an earlier piece is missing, or while a line does not end."""
+
+_PASTE_MODE = b"\x1b[?2004"
 
 _SEQUENCES = re.compile(
     rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_](?:[^\x07\x1b]|\x1b(?!\\))*+(?:\x07|\x1b\\|\Z)|[ -/]*[0-~])"
@@ -24,36 +26,46 @@ _SEQUENCES = re.compile(
 
 class LineText:
     """Lines from `start` on (a spool offset: where the message had been submitted). The first, which the echo of the
-    submitted line break ends, is none; the last, which may be the next prompt, counts when it has ended."""
+    submitted line break ends, is none, nor are those that a line editor draws until it is left; the last, which may be
+    the next prompt, counts when it has ended."""
 
     def __init__(self, start: int) -> None:
+        self.text = ""
         self._at = start
         self._first = True
+        self._editing = True
+        """A line editor may still draw, as far as is known."""
         self._rest = b""
         self._early: dict[int, bytes] = {}
         """Output beyond a gap, by offset."""
         self._held = 0
 
-    def feed(self, offset: int, data: bytes) -> str:
-        """Take in output, in any order where a gap is filled later; the lines that ended with it."""
+    def feed(self, offset: int, data: bytes) -> None:
+        """Take in output, in any order where a gap is filled later; `text` then has the lines that ended with it."""
         if offset > self._at:
             if self._held < HELD_MAX:
                 self._early[offset] = data
                 self._held += len(data)
-            return ""
-        text = self._lines(data[self._at - offset :])
+            return
+        self._take(data[self._at - offset :])
         while (after := self._early.pop(self._at, None)) is not None:
-            text += self._lines(after)
-        return text
+            self._take(after)
 
-    def _lines(self, data: bytes) -> str:
+    def _take(self, data: bytes) -> None:
         self._at += len(data)
         *ended, rest = (self._rest + data).split(b"\n")
         self._rest = rest[-HELD_MAX:]
-        if self._first and ended:
-            self._first = False
-            ended = ended[1:]
-        return "".join(_shown(line) for line in ended)
+        for line in ended:
+            self._line(line)
+
+    def _line(self, line: bytes) -> None:
+        if self._editing and _PASTE_MODE in line:
+            self._editing = False
+            if (left := edited(line)) is not None:
+                self.text, line = "", line[left:]
+        if not self._first:
+            self.text += _shown(line)
+        self._first = False
 
 
 def _shown(line: bytes) -> str:

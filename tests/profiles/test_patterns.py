@@ -45,6 +45,9 @@ def test_other_messages_are_typed_as_they_are(library: ProfileLibrary, name: str
         (">>> print(1)", "print(1)"),
         ("user@host:~/src# make", "make"),
         ("(gdb) >", ""),
+        ("(gdb)", ""),
+        ("(Pdb) p x", "p x"),
+        ("sqlite> select 1;", "select 1;"),
         ("❯ x", "x"),
     ],
 )
@@ -56,7 +59,7 @@ def test_generic_prompt(library: ProfileLibrary, line: str, text: str) -> None:
     assert found["text"] == text
 
 
-@pytest.mark.parametrize("line", ["", "working", "100%done", "a" * 61 + "$ "])
+@pytest.mark.parametrize("line", ["", "working", "100%done", "a" * 61 + "$ ", "(1 of 3) done", "f(x) y"])
 def test_output_is_no_generic_prompt(library: ProfileLibrary, line: str) -> None:
     spec = library.get("generic").composer
     assert spec.line is not None

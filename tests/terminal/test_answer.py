@@ -1,7 +1,9 @@
 """Answers read off the screen."""
 
-from synapsed.profiles import Answer
-from synapsed.terminal.answer import below_message, from_screen
+import pytest
+
+from synapsed.profiles import Answer, Composer
+from synapsed.terminal.answer import below_message, from_lines, from_screen
 
 BLOCKS = Answer(mode="blocks", start="^● ", end="^─{8,}")
 
@@ -23,3 +25,24 @@ def test_the_same_message_twice_is_answered_by_what_stands_below_the_last() -> N
 def test_message_behind_a_mark_is_found_for_want_of_a_better_place() -> None:
     assert below_message("❯ [message] /clear\nbelow", "/clear", "^● ") == "below"
     assert below_message("nothing of it\nbelow", "/clear") == "nothing of it\nbelow"
+
+
+# What programs with readline write from Enter on: the pasted message without its highlighting, then the line's end.
+READLINE = {
+    "one line": b"\x1b[27m\r" + 8 * b"\x1b[C" + b"select 6*7;\r\n\x1b[?2004l\r42\r\n\x1b[?2004hsqlite> ",
+    "lines": b"\x1b[A\x08select 6*7;\r\n\rselect 1\r\n\r;\r\n\x1b[?2004l\r42\r\n\x1b[?2004hsqlite> ",
+    "nothing drawn": b"\r\n\x1b[?2004l\r42\r\n\x1b[?2004hsqlite> ",
+    "no bracketed paste": b"\r\n42\r\nsqlite> ",
+}
+SQLITE = Composer(at_cursor=True, line=r"^sqlite> ?(?P<text>.*)$")
+
+
+@pytest.mark.parametrize("output", READLINE.values(), ids=READLINE)
+def test_what_a_line_editor_draws_is_no_answer(output: bytes) -> None:
+    assert from_lines(Answer(), SQLITE, output, cols=120, rows=40) == "42"
+
+
+def test_a_command_that_uses_bracketed_paste_itself() -> None:
+    """The program leaves the mode on; an editor that it has run switched it on and off."""
+    output = b"\r\nbefore\r\n\x1b[?2004h? \x1b[?2004l\r\nafter\r\nsqlite> "
+    assert from_lines(Answer(), SQLITE, output, cols=120, rows=40) == "before\n?\nafter"

@@ -34,18 +34,32 @@ def test_lines_are_the_same_however_they_come(cuts: list[int], order: object) ->
     ends = sorted({*cuts, 0, len(PRINTED)})
     chunks = [(100 + a, PRINTED[a:b]) for a, b in pairwise(ends)]
     text = LineText(100)
-    assert "".join(text.feed(*chunk) for chunk in [*chunks[1:], chunks[0]]) == SHOWN
+    for chunk in [*chunks[1:], chunks[0]]:
+        text.feed(*chunk)
+    assert text.text == SHOWN
 
 
 def test_output_from_before_the_submission_is_none() -> None:
     text = LineText(103)
-    assert text.feed(96, b"> hi\n\r\r\nyes\r\n") == "yes\n"
-    assert text.feed(109, b"more\n") == "more\n"
+    text.feed(96, b"> hi\n\r\r\nyes\r\n")
+    assert text.text == "yes\n"
+    text.feed(109, b"more\n")
+    assert text.text == "yes\nmore\n"
 
 
 def test_the_prompt_that_follows_is_none() -> None:
     text = LineText(0)
-    assert text.feed(0, b"\r\nyes\r\ndummy> ") == "yes\n"
+    text.feed(0, b"\r\nyes\r\ndummy> ")
+    assert text.text == "yes\n"
+
+
+def test_what_a_line_editor_draws_of_the_message_is_none() -> None:
+    text = LineText(0)
+    drawn = b"\x1b[A\x08select 1;\r\n\rselect 2;\r\n\x1b[?20"
+    text.feed(0, drawn)
+    assert text.text == "select 2;\n"
+    text.feed(len(drawn), b"04l\r1\r\n2\r\n\x1b[?2004hsqlite> \r\n")
+    assert text.text == "1\n2\nsqlite>\n"
 
 
 @given(st.lists(st.binary(max_size=40), max_size=10))
@@ -53,8 +67,8 @@ def test_the_prompt_that_follows_is_none() -> None:
 def test_any_bytes(chunks: list[bytes]) -> None:
     text, at = LineText(0), 0
     for chunk in chunks:
-        said = text.feed(at, chunk)
-        assert all(c in "\n\t" or c >= " " for c in said)
+        text.feed(at, chunk)
+        assert all(c in "\n\t" or c >= " " for c in text.text)
         at += len(chunk)
 
 
