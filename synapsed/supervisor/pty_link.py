@@ -359,7 +359,7 @@ class PtyLink:
             evidence=verdict.evidence,
             prompt=verdict.asked.prompt if verdict.asked else None,
             can_receive=verdict.can_receive and self._runner.turn is None,
-            held=verdict.held,
+            held=None if verdict.held == "typing" and self._runner.pasted else verdict.held,
         )
         if observed == self._told:
             return

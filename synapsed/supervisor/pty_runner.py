@@ -153,6 +153,11 @@ class TurnRunner:
         """The same but for the dialog, which takes a look at the screen to tell."""
         return self.turn is not None and self.turn.phase in HALF_TYPED
 
+    @property
+    def pasted(self) -> bool:
+        """What stands in the composer may be the message itself."""
+        return self.turn is not None and self.half_typed and self.turn.phase is not turns.Phase.PASTING
+
     def recorded(self) -> None:
         """The record is durable."""
         if self._saved is not None and not self._saved.done():

@@ -33,8 +33,8 @@ def test_48_kilobytes_in_many_lines_arrive_whole(start_agent: StartAgent) -> Non
     for _ in range(20):
         word = nonce()
         lines = ["".join(rng.choices("abcdefghij klmnop", k=rng.randint(0, 110))).rstrip() for _ in range(880)]
-        message = f"{word} [[answer:short]]\n" + "\n".join(lines) + "\nthe end"
-        assert len(message) > 45_000
+        message = (f"{word} [[answer:short]]\n" + "\n".join(lines))[:48_000] + "\nthe end"
+        assert 45_000 < len(message) < 48 * 1024, "below what goes through the inbox"
         agent.ask_exactly(message)
         digest = hashlib.sha256(received(agent, word).strip().encode()).hexdigest()
         assert digest == hashlib.sha256(message.encode()).hexdigest()
@@ -226,7 +226,7 @@ def test_an_answer_that_quotes_what_a_program_shows(cli: str, start_agent: Start
     agent.ask_exactly(f"{nonce()} [[answer:quotes]]")
     record = r"printf '\033]7501;state=idle:app=x\033\\\033]7501;state=blocked:kind=permission:app=x\033\\'"
     word = nonce()
-    message = f"{word} [[tool:shell:{record}; cat]] [[stall:2]] say: It printed reports {word}."
+    message = f"{word} [[tool:shell:{record}; cat < /dev/null]] [[stall:2]] say: It printed reports {word}."
     task_id = agent.send(message)
     task = agent.daemon.task_in(task_id, "input_required", "completed")
     if task["status"] == "input_required":

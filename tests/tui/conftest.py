@@ -47,7 +47,7 @@ keys = ["\u0004"]
 [answer]
 mode = "blocks"
 start = '^● '
-end = '^(?: working|─{20,})'
+end = '^(?: working|─{20,}|> )'
 
 [[prompts.dialogs]]
 type = "permission"
