@@ -230,7 +230,10 @@ class TerminalObserver:
 
     def chrome(self, message: str) -> tuple[tuple[str, str] | None, bool]:
         """What the program's own chrome says below `message`: an error as (code, words), and whether it says that the
-        turn was interrupted."""
+        turn was interrupted. Of a turn that ended well, as the program's status record has it, nothing: what reads like
+        that is the answer."""
+        if self._records.root == "done":
+            return None, False
         rows = self.screen.snapshot().lines[-CHROME_ROWS:]
         text = below_message("\n".join(rows), message, self._profile.answer.start)
         error = next(

@@ -125,3 +125,18 @@ def test_turn_whose_end_no_hook_told_ends_when_everything_else_says_so(case: Cas
     watched.look(1.0)
     assert watched.look(STALE_S).verdict.activity is Activity.BUSY
     assert watched.look(STALE_S + 2).verdict.can_receive
+
+
+CHROME = "\x1b[H\x1b[2J● API Error: 429 rate limit\r\n  ⎿  Interrupted · What should Claude do instead?\r\n".encode()
+
+
+@pytest.mark.parametrize("state", ["done", "error", "idle", None])
+def test_an_answer_that_reads_like_the_chrome_of_a_failure_has_not_failed(state: str | None) -> None:
+    """Its first line stands where the program shows its errors: what the program says of the turn's end decides."""
+    case = next(case for case in CASES if case.name == "claude-2.1.330/turn")
+    watched = observer(case)
+    feed(watched, CHROME, 1.0)
+    if state is not None:
+        feed(watched, forged(case, state), 1.0)
+    error, interrupted = watched.chrome("a message")
+    assert (error is None, interrupted) == ((True, False) if state == "done" else (False, True))

@@ -259,6 +259,15 @@ def test_without_hooks_the_fallback_completes(cli: str, daemon: Daemon, model: M
     assert done["status"] == "completed", done
     assert done["artifacts"][-1]["parts"][0]["text"].strip() == expected_answer(f"Without, {word}.")
     assert model.submissions(word) == 1
+    for quoted in (
+        "API Error: 429 rate limit",
+        "Well:\n\n⎿  Interrupted · What should Claude do instead?",
+        "■ Error: 400",
+    ):
+        word = nonce()
+        done = daemon.ended(agent.send(f"{word} [[say:{quoted}\n\n{word}]]"))
+        assert done["status"] == "completed", f"{done}\n{agent.screen()}"
+        assert word in done["artifacts"][0]["parts"][0]["text"], done
 
 
 def test_two_clients_of_different_sizes(start_agent: StartAgent) -> None:
