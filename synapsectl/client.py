@@ -158,13 +158,10 @@ class Client:
         except OSError as error:
             connection.close()
             if isinstance(error, (FileNotFoundError, ConnectionRefusedError)):
-                reason = "no daemon is running"
+                reason = f"no daemon is running (no answer on {self.socket_path})"
             else:
-                reason = f"the daemon cannot be reached ({error.strerror or error})"
-            raise NoDaemon(
-                f"{reason} (no answer on {self.socket_path}); "
-                "'synapsed run' starts one, and so does 'synapsectl start PROFILE'"
-            ) from None
+                reason = f"the daemon cannot be reached on {self.socket_path}: {error.strerror or error}"
+            raise NoDaemon(f"{reason}; 'synapsed run' starts one, and so does 'synapsectl start PROFILE'") from None
         return connection
 
     def head(

@@ -22,6 +22,8 @@ class Follower:
         """What the daemon has told of each artifact."""
         self._said: dict[str, str] = {}
         """What of it is printed."""
+        self._open = False
+        """The line that was printed last has not ended."""
 
     @property
     def said(self) -> bool:
@@ -46,8 +48,16 @@ class Follower:
         elif printed is not None and whole.startswith(printed):
             piece = whole[len(printed) :]
         elif printed is None or data.get("lastChunk", True):
-            piece = "\n" + whole if self._said else whole
+            piece = "\n" + whole if self._open else whole
         else:
             return
         self._said[key] = whole
+        if piece:
+            self._open = not piece.endswith("\n")
         self._out.piece(piece)
+
+    def end(self) -> None:
+        """Nothing follows: the last line ends."""
+        if self._open:
+            self._out.line()
+            self._open = False

@@ -114,7 +114,7 @@ def _size(args: argparse.Namespace) -> tuple[int, int]:
         columns, rows = here.columns or DEFAULT_SIZE[0], here.lines or DEFAULT_SIZE[1]
     except OSError:
         columns, rows = DEFAULT_SIZE
-    columns, rows = args.cols or columns, args.rows or rows
+    columns, rows = (here if given is None else given for given, here in ((args.cols, columns), (args.rows, rows)))
     if columns < 1 or rows < 1:
         raise UsageError("--cols and --rows are at least 1")
     return columns, rows

@@ -7,7 +7,7 @@ from typing import Any, BinaryIO
 
 from synapsectl.errors import CtlError, UsageError
 
-__all__ = ["MESSAGE_MAX", "MessageTooLarge", "build_parts", "read_text"]
+__all__ = ["MESSAGE_MAX", "MessageTooLarge", "build_parts", "part_text", "read_text"]
 
 MESSAGE_MAX = 10 * 1024 * 1024
 """Bytes of a message as it travels, files in base64: what the daemon takes (DESIGN §6)."""
@@ -16,6 +16,13 @@ MESSAGE_MAX = 10 * 1024 * 1024
 class MessageTooLarge(CtlError):
     exit_code = 2
     code = "TOO_LARGE"
+
+
+def part_text(part: dict[str, Any]) -> str:
+    """A part of a message as a person reads it: the text, or what else it is."""
+    if part["type"] == "file":
+        return f"({part['file'].get('name') or part['file'].get('uri') or 'a file'})"
+    return str(part["text"]) if part["type"] == "text" else f"({part['type']})"
 
 
 def read_text(given: str, stdin: BinaryIO) -> str:

@@ -1,5 +1,6 @@
 """How a task that was waited for ended: said on stderr, and as an exit code."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from synapsectl.context import Context
@@ -8,7 +9,7 @@ from synapsectl.output import short_id
 from synapsectl.prompts import tell_waiting
 from synapsectl.waiting import INTERRUPTED
 
-__all__ = ["outcome"]
+__all__ = ["outcome", "tell_inexact"]
 
 
 def outcome(ctx: Context, agent: str, task: dict[str, Any]) -> int:
@@ -22,6 +23,12 @@ def outcome(ctx: Context, agent: str, task: dict[str, Any]) -> int:
         reason = f": {error.get('code')}: {error.get('message')}" if error else ""
         out.note(f"task {short_id(task['id'])} {task['status']}{reason}")
         return TASK_FAILED
-    if task.get("exact") is False:
-        out.note("this answer was read off the screen and may not be exact")
     return DONE
+
+
+def tell_inexact(ctx: Context, tasks: Mapping[str, dict[str, Any]]) -> None:
+    """Say whose answers (`tasks` by agent) no exact channel has told."""
+    read = [agent for agent, task in tasks.items() if task["status"] == "completed" and task.get("exact") is False]
+    if read:
+        whose = "this answer was" if len(tasks) == 1 else f"the answers of {', '.join(read)} were"
+        ctx.out.note(f"{whose} read off the screen and may not be exact")

@@ -7,7 +7,7 @@ from typing import NoReturn
 
 from synapsectl.output import PROGRAM
 
-__all__ = ["parse"]
+__all__ = ["parse", "seconds"]
 
 USAGE = 2
 
@@ -39,6 +39,17 @@ def parse(
     if rest is not None and not takes_rest:
         parser.error(f"{name} takes nothing after --")
     return args
+
+
+def seconds(text: str) -> float:
+    """The type of an option that takes a length of time."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not value >= 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds")
+    return value
 
 
 class _Parser(argparse.ArgumentParser):

@@ -8,7 +8,7 @@ from synapsectl.client import Client, agent_path, task_path
 from synapsectl.context import Context
 from synapsectl.errors import DONE, TIMED_OUT, ApiError, NoDaemon, TimedOut
 from synapsectl.following import Follower
-from synapsectl.outcomes import outcome
+from synapsectl.outcomes import outcome, tell_inexact
 from synapsectl.output import short_id
 from synapsectl.waiting import RECONNECT, RETRY, Waiter, answer_of
 
@@ -117,6 +117,8 @@ class Sending:
             ended, task = self._settle(one, alone=alone)
             results.append({"agent": one.agent, "task": task})
             code = code or ended
+        if self._wanted.wait:
+            tell_inexact(self._ctx, {result["agent"]: result["task"] for result in results if "task" in result})
         self._show(results, alone=alone)
         return code
 
@@ -165,8 +167,7 @@ class Sending:
                 raise
             self._out.note(str(error))
             return TIMED_OUT, self._client.get(task_path(sent.awaited["id"]))["task"]
-        if follower.said:
-            self._out.line()
+        follower.end()
         code = outcome(self._ctx, sent.agent, task)
         if alone and code == DONE and not follower.said and not self._wanted.json:
             self._out.text(answer_of(task) or "")

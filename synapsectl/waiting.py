@@ -24,6 +24,9 @@ FIRST_LOOK = 1.0
 LAST_LOOK = 30.0
 """Seconds of silence after which the agent itself is looked at: at first, and at most."""
 
+LONG_START = 10.0
+"""Seconds after which it is worth a word that an agent has not come up: programs take less, but for the slowest."""
+
 
 def answer_of(task: dict[str, Any]) -> str | None:
     """The text of the turn's last assistant message, None where there is none."""
@@ -51,6 +54,7 @@ class Waiter:
         self._note = note or (lambda text: None)
         self._cursor = "0"
         self._noted = ""
+        self._since = 0.0
         self._request: dict[str, Any] | None = None
 
     def wait(self, task: dict[str, Any], request: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -62,6 +66,7 @@ class Waiter:
         with where it was left.
         """
         self._cursor, self._noted, self._request = "0", "", request
+        self._since = time.monotonic()
         away_since: float | None = None
         while True:
             seen = self._cursor
@@ -132,6 +137,8 @@ class Waiter:
             # Removed, or not ours to see: the task's own events tell its end.
             return None
         held = agent.get("held") or (agent["state"] if agent["state"] in ("stopped", "failed", "backoff") else "")
+        if not held and agent["activity"] == "starting" and time.monotonic() - self._since >= LONG_START:
+            held = f"starting ({agent['evidence']}); 'synapsectl status {agent['name']} --explain' says more"
         if held and held != self._noted:
             self._noted = held
             self._note(f"{agent['name']} cannot take a message now: {held}")

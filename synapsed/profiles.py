@@ -474,6 +474,8 @@ class ProfileLibrary:
             return profile
         near = difflib.get_close_matches(name, self._profiles, n=1)
         hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(self.names())}"
+        if any(file.stem == name for directory in self._directories for file in directory.glob("*.toml")):
+            hint = "its file came after these were read: 'synapsectl reload' reads them again"
         raise UnknownProfile(f"no profile {name[:80]!r}: {hint}", profile=name[:80], profiles=self.names())
 
 

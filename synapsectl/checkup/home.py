@@ -65,7 +65,7 @@ def _sockets(ctx: Context) -> Iterator[Finding]:
     path = ctx.paths.control_socket
     try:
         info = path.lstat()
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return
     if info.st_uid != os.getuid() or not stat.S_ISSOCK(info.st_mode):
         yield Finding("control socket", WRONG, f"{path} is no socket of yours", command("rm", path))
@@ -84,7 +84,7 @@ def _permissions(ctx: Context) -> Iterator[Finding]:
     for path in dict.fromkeys(private):
         try:
             info = path.lstat()
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             continue
         if info.st_uid != os.getuid():
             wrong += 1

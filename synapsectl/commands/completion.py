@@ -9,11 +9,19 @@ from synapsectl.verbs import VERBS
 
 __all__ = ["configure", "run"]
 
-AGENT_VERBS = "stop|restart|kill|status|attach|send|tasks|input|approve|deny|cancel|logs|events|screen"
-PROFILE_VERBS = "start|run"
+AGENT_VERBS = "stop|restart|park|kill|status|attach|send|tasks|input|approve|deny|cancel|logs|events|screen"
+PROFILE_VERBS = "start|run|adopt"
+WORDS = {
+    "external": "add list send remove",
+    "host": "add list remove",
+    "profiles": "list show check",
+    "completion": "bash zsh fish",
+}
+"""What stands behind a verb in any case."""
 AGENTS = f"{PROGRAM} list 2>/dev/null | cut -f1"
 PROFILES = f"{PROGRAM} profiles list 2>/dev/null | cut -f1"
 
+BASH_WORDS = "\n".join(f'            {verb}) words="{words}" ;;' for verb, words in WORDS.items())
 BASH = f"""\
 _{PROGRAM}() {{
     local word="${{COMP_WORDS[COMP_CWORD]}}" words=""
@@ -23,7 +31,7 @@ _{PROGRAM}() {{
         case "${{COMP_WORDS[1]}}" in
             {AGENT_VERBS}) words="$({AGENTS})" ;;
             {PROFILE_VERBS}) words="$({PROFILES})" ;;
-            completion) words="bash zsh fish" ;;
+{BASH_WORDS}
         esac
     fi
     COMPREPLY=($(compgen -W "$words" -- "$word"))
@@ -32,6 +40,7 @@ complete -o default -F _{PROGRAM} {PROGRAM}
 """
 
 ZSH_VERBS = "\n".join(f'        "{name}:{verb.help}"' for name, verb in VERBS.items())
+ZSH_WORDS = "\n".join(f"        {verb}) compadd {words} ;;" for verb, words in WORDS.items())
 ZSH = f"""\
 #compdef {PROGRAM}
 _{PROGRAM}() {{
@@ -46,7 +55,7 @@ _{PROGRAM}() {{
     case "$words[2]" in
         {AGENT_VERBS}) agents=(${{(f)"$({AGENTS})"}}) && compadd -a agents ;;
         {PROFILE_VERBS}) agents=(${{(f)"$({PROFILES})"}}) && compadd -a agents ;;
-        completion) compadd bash zsh fish ;;
+{ZSH_WORDS}
     esac
 }}
 compdef _{PROGRAM} {PROGRAM}
@@ -61,7 +70,10 @@ FISH = "\n".join(
         ),
         f"complete -c {PROGRAM} -n '__fish_seen_subcommand_from {AGENT_VERBS.replace('|', ' ')}' -a '({AGENTS})'",
         f"complete -c {PROGRAM} -n '__fish_seen_subcommand_from {PROFILE_VERBS.replace('|', ' ')}' -a '({PROFILES})'",
-        f"complete -c {PROGRAM} -n '__fish_seen_subcommand_from completion' -a 'bash zsh fish'",
+        *(
+            f"complete -c {PROGRAM} -n '__fish_seen_subcommand_from {verb}' -a '{words}'"
+            for verb, words in WORDS.items()
+        ),
         "",
     ]
 )

@@ -76,7 +76,9 @@ def _credentials(args: argparse.Namespace, ctx: Context) -> dict[str, Any]:
     """Never from the command line, which others can see."""
     told: dict[str, Any] = {"headers": {}} if args.no_credentials or args.header_env else {}
     for given in args.header_env:
-        name, _, variable = given.partition("=")
+        name, given_one, variable = given.partition("=")
+        if not (name and given_one and variable):
+            raise UsageError(f"--header-env: {given!r} is not of the form NAME=VARIABLE, such as X-API-Key=MY_KEY")
         told["headers"][name] = _variable(ctx, variable)
     if args.token_stdin and args.token_env:
         raise UsageError("--token-stdin and --token-env: choose one")
@@ -89,7 +91,7 @@ def _credentials(args: argparse.Namespace, ctx: Context) -> dict[str, Any]:
 
 def _variable(ctx: Context, name: str) -> str:
     if not (value := ctx.environ.get(name, "").strip()):
-        raise UsageError(f"the variable {name or '(none was named)'} is not set")
+        raise UsageError(f"the variable {name} is not set")
     return value
 
 

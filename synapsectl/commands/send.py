@@ -9,6 +9,7 @@ from synapsectl.context import Context
 from synapsectl.errors import NOT_FOUND, ApiError, CtlError, UsageError
 from synapsectl.interrupts import interrupt
 from synapsectl.messages import build_parts, read_text
+from synapsectl.parsing import seconds
 from synapsectl.sending import Sending, Wanted
 from synapsectl.teams import with_members
 
@@ -43,7 +44,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--follow", action="store_true", help="wait, and print what the agent says as it says it")
     parser.add_argument(
         "--timeout",
-        type=float,
+        type=seconds,
         metavar="S",
         help="seconds after which the waiting ends (exit code 5), not the task; else the time for the reply",
     )

@@ -44,6 +44,7 @@ def _show_daemon(status: dict[str, Any], ctx: Context) -> None:
     ctx.out.line(
         f"synapsed {status['version']}, pid {status['pid']}, up {_duration(status['uptime'])}, agents: {count}"
     )
+    ctx.out.line(f"  {'listen':<16}{', '.join(status['listen'])}")
     for name, path in status["paths"].items():
         ctx.out.line(f"  {name:<16}{path}")
 

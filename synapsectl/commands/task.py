@@ -8,7 +8,9 @@ from synapsectl.ages import age
 from synapsectl.client import task_path
 from synapsectl.context import Context
 from synapsectl.errors import DONE
-from synapsectl.outcomes import outcome
+from synapsectl.messages import part_text
+from synapsectl.outcomes import outcome, tell_inexact
+from synapsectl.parsing import seconds
 from synapsectl.prompts import show_prompt
 from synapsectl.waiting import Waiter, answer_of
 
@@ -16,9 +18,11 @@ __all__ = ["configure", "run"]
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("task", help="a task's id, or its first eight characters or more")
+    parser.add_argument("task", metavar="TASK", help="a task's id, or its first eight characters or more")
     parser.add_argument("--wait", action="store_true", help="wait for its end, and print the answer's text only")
-    parser.add_argument("--timeout", type=float, metavar="S", help="seconds after which the waiting ends (exit code 5)")
+    parser.add_argument(
+        "--timeout", type=seconds, metavar="S", help="seconds after which the waiting ends (exit code 5)"
+    )
     parser.add_argument("--json", action="store_true", help="print the task as a JSON document")
 
 
@@ -29,6 +33,7 @@ def run(args: argparse.Namespace, ctx: Context) -> int:
         deadline = None if args.timeout is None else time.monotonic() + args.timeout
         task = Waiter(ctx.client, deadline=deadline, note=ctx.out.note).wait(task)
         code = outcome(ctx, task["agent_id"], task)
+        tell_inexact(ctx, {task["agent_id"]: task})
         if code == DONE and not args.json:
             ctx.out.text(answer_of(task) or "")
     elif not args.json:
@@ -46,8 +51,7 @@ def _show(task: dict[str, Any], ctx: Context) -> None:
     if error := task.get("error"):
         out.line(f"  error     {error['code']}: {error['message']}")
     for part in task["message"]["parts"]:
-        text = part["text"] if part["type"] == "text" else f"({part['type']})"
-        for line in text.splitlines():
+        for line in part_text(part).splitlines():
             out.line(f"  > {line}")
     if task.get("prompt"):
         out.remark("it waits for a person:")

@@ -5,6 +5,7 @@ import argparse
 from synapsectl.ages import age
 from synapsectl.context import Context
 from synapsectl.errors import DONE
+from synapsectl.messages import part_text
 from synapsectl.output import one_line, short_id
 
 __all__ = ["configure", "run"]
@@ -33,7 +34,7 @@ def run(args: argparse.Namespace, ctx: Context) -> int:
             task["status"],
             age(task["updated_at"]),
             task["priority"],
-            one_line("\n".join(part.get("text", "") for part in task["message"]["parts"])[:TEXT_SHOWN]),
+            one_line("\n".join(part_text(part) for part in task["message"]["parts"])[:TEXT_SHOWN]),
         )
         for task in tasks
     ]

@@ -51,7 +51,9 @@ class ApiServers:
             await site.start()
         except OSError as error:
             raise ConfigError(
-                f"cannot listen on {host}:{port}: {error.strerror or error}; set [api] listen", key="api.listen"
+                f"cannot listen on {host}:{port}: {os.strerror(error.errno) if error.errno else error}; "
+                "free the port, or set another with 'listen' under [api] of config.toml",
+                key="api.listen",
             ) from error
         addresses = self._main.addresses
         bound = int(next(address[1] for address in reversed(addresses) if isinstance(address, tuple)))

@@ -43,7 +43,8 @@ def cursor_of(request: web.Request, log: EventLog, default: int) -> int:
         return default
     if not (text.isascii() and text.isdigit() and len(text) < 20):
         raise InvalidRequest(
-            f"Last-Event-ID must be an id of an event, not {text[:INPUT_SHOWN]!r}", field="lastEventId"
+            f"the cursor (Last-Event-ID, lastEventId or after) must be an id of an event, not {text[:INPUT_SHOWN]!r}",
+            field="lastEventId",
         )
     if int(text) > log.last_id:
         raise InvalidRequest(f"there is no event {text} yet; the newest is {log.last_id}", last_id=log.last_id)

@@ -340,7 +340,7 @@ class Exchange:
             task = await self._store.task(named)
             if task is not None and replies.awaits(task) and (not task.terminal or _is_implicit(task)):
                 return task
-        raise NotWaiting(f"nobody waits for a reply of {agent_id}", agent=agent_id)
+        raise NotWaiting("nobody waits for a reply of this agent", agent=agent_id)
 
     def _check_asker_is_here(self, agent_id: str | None) -> None:
         """Raise NotWaiting that says what to do instead, where the agent works on a request from elsewhere: whoever

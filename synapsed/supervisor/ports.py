@@ -50,9 +50,9 @@ class Ports:
             self._owners[port] = name
             self._sockets[port] = sock
             return port, sock
+        which = f"no port is left for {name} of {listed}" if len(holders) != 1 else f"{name} cannot have port {listed}"
         raise PortsExhausted(
-            f"no port is left for {name} of {listed}: {_who(holders)}; name another with --port, or free one with "
-            "'synapsectl stop AGENT --remove'",
+            f"{which}: {_who(holders)}; name another with --port, or free one with 'synapsectl stop AGENT --remove'",
             ports=listed,
             holders=_json(holders),
         )

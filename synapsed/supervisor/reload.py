@@ -40,6 +40,7 @@ def differences(
     found: list[ConfigChange | None] = [
         _of_daemon("[api]", old.api, new.api),
         _of_daemon("[a2a.push]", old.a2a.push, new.a2a.push),
+        _of_daemon("[hosts]", old.hosts, new.hosts),
         _of_daemon("[store]", old.store, new.store),
     ]
     for name, (record, live) in known.items():

@@ -88,8 +88,8 @@ def explanation_of(agent: Agent) -> list[Testimony]:
     says = agent.state.value
     if agent.program.pid is not None:
         says += f", pid {agent.program.pid}"
-    elif agent.program.reason:
-        says += f": {agent.program.reason}"
+    elif reason := agent.program.reason:
+        says = reason if reason.startswith(says) else f"{says}: {reason}"
     return [Testimony(channel="process", says=says, since=iso(agent.record.changed_at), decides=not told), *told]
 
 

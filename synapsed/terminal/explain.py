@@ -6,6 +6,7 @@ Built from the same observation as the verdict (`verdict`), only when somebody a
 from dataclasses import dataclass
 
 from synapsed.profiles import Profile
+from synapsed.terminal.composer import cursor_line
 from synapsed.terminal.verdict import Observation, Verdict, doubt, lost_end, screen_sign, title_sign
 
 __all__ = ["Since", "Witness", "explain"]
@@ -88,7 +89,11 @@ def _composer(profile: Profile, seen: Observation) -> str:
     if spec.line is None:
         return "none is known"
     if composer.state == "absent":
-        return "not on the screen"
+        return (
+            f"not at the cursor: {cursor_line(seen.screen)[1].rstrip()[:80]!r}"
+            if spec.at_cursor
+            else "not on the screen"
+        )
     off = spec.bracketed_paste and not seen.screen.modes.bracketed_paste
     text = "empty" if composer.state == "empty" else f"a draft of {len(composer.text)} characters in its line"
     return f"{text}, but input is off" if off else text

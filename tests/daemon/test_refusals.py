@@ -82,6 +82,18 @@ def test_an_unknown_profile(daemon: Daemon) -> None:
     refused(daemon.ctl("start", "zzz"), 2, "no profile 'zzz'", "claude", "narrow")
 
 
+def test_a_profile_that_came_later(daemon: Daemon) -> None:
+    late = daemon.home / "config" / "profiles" / "late.toml"
+    late.write_text('command = "no-such-program-anywhere"\n')
+    try:
+        refused(daemon.ctl("start", "late"), 2, "no profile 'late'", "'synapsectl reload'")
+        assert daemon.ctl("reload").code == 0
+        refused(daemon.ctl("start", "late"), 2, "'no-such-program-anywhere'")
+    finally:
+        late.unlink()
+        assert daemon.ctl("reload").code == 0
+
+
 def test_a_name_in_use(daemon: Daemon) -> None:
     refused(
         daemon.ctl("start", "dummy", "--name", "dummy"), 6, "an agent 'dummy' already", "another name", "stop dummy"
@@ -104,7 +116,9 @@ def test_a_range_without_a_free_port(daemon: Daemon) -> None:
     try:
         said = refused(daemon.ctl("start", "narrow"), 6, "no port is left", "8187 to 8188 (profile narrow)", "--port")
         assert [port in said for port in ("8187", "8188")] == [True, True], "it says who has which"
-        refused(daemon.ctl("start", "dummy", "--port", str(ports[0])), 6, f"has {ports[0]}")
+        refused(
+            daemon.ctl("start", "dummy", "--port", str(ports[0])), 6, f"cannot have port {ports[0]}", f"has {ports[0]}"
+        )
     finally:
         for done in started:
             assert daemon.ctl("stop", done.json["name"], "--remove").code == 0
@@ -121,7 +135,22 @@ def test_no_daemon(tmp_path: Path) -> None:
     assert not list(tmp_path.glob("state/*")), "looking leaves nothing behind"
 
 
+@pytest.mark.parametrize("verb", [["list"], ["start", "dummy"], ["doctor"]])
+def test_a_home_that_is_a_file(tmp_path: Path, verb: list[str]) -> None:
+    nowhere = Daemon(tmp_path / "real")
+    done = nowhere.ctl(*verb, env={"SYNAPSED_HOME": str(nowhere.config_file)})
+    assert (done.code, "Traceback" in done.err) == (1 if verb == ["doctor"] else 3, False), done
+    if verb != ["list"]:
+        assert f"{nowhere.config_file}/" in done.out + done.err
+
+
 # --- who runs a daemon ---
+
+
+def test_a_port_that_is_in_use(daemon: Daemon, tmp_path: Path) -> None:
+    second = Daemon(tmp_path, config=f'[api]\nlisten = "127.0.0.1:{daemon.port}"\n')
+    said = refused(second.ctl("start", "dummy"), 3, f"cannot listen on 127.0.0.1:{daemon.port}: Address already in use")
+    assert "'listen' under [api]" in said
 
 
 def test_a_second_daemon(daemon: Daemon) -> None:

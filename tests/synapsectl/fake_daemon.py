@@ -339,7 +339,14 @@ class FakeDaemon:
 
     async def _daemon_status(self, request: web.Request) -> web.Response:
         return web.json_response(
-            {"version": "9.9", "pid": 77, "uptime": 61.5, "agents": len(self.agents), "paths": {"state": "/s"}}
+            {
+                "version": "9.9",
+                "pid": 77,
+                "uptime": 61.5,
+                "listen": ["127.0.0.1:8090"],
+                "agents": len(self.agents),
+                "paths": {"state": "/s"},
+            }
         )
 
     async def _profiles(self, request: web.Request) -> web.Response:

@@ -10,6 +10,7 @@ import pytest
 
 from synapsectl.errors import CtlError
 from synapsectl.prompts import NoSuchChoice, choose
+from synapsectl.verbs import VERBS
 from synapsed.errors import NotWaiting, PromptChanged
 from synapsed.model.task import TaskState
 from tests.synapsectl.conftest import Ctl
@@ -143,7 +144,9 @@ def test_profiles_version_completion(daemon: FakeDaemon, ctl: Ctl) -> None:
     assert ctl("profiles", "list").out.split("\t")[:3] == ["dummy", "x", "8190-8199"]
     assert json.loads(ctl("profiles", "--json").out)[0]["name"] == "dummy"
     for shell in ("bash", "zsh", "fish"):
-        assert "attach" in ctl("completion", shell).out
+        script = ctl("completion", shell).out
+        assert all(verb in script for verb in VERBS)
+        assert "list show check" in script
     assert json.loads(ctl("version", "--json").out)["synapsed"] == "9.9"
     daemon.die()
     assert ctl("version").code == 0

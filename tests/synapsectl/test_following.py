@@ -18,9 +18,11 @@ def told(text: str, *, append: bool = False, last: bool = False) -> SseEvent:
 @pytest.mark.parametrize(
     ("events", "printed"),
     [
-        ([told("a"), told("b", append=True), told("abc", last=True)], "abc"),
+        ([], ""),
+        ([told("a"), told("b", append=True), told("abc", last=True)], "abc\n"),
         ([told("one\n"), told("one"), told("one", last=True)], "one\n"),
-        ([told("wrong"), told("right", last=True)], "wrong\nright"),
+        ([told("wrong\n"), told("right", last=True)], "wrong\nright\n"),
+        ([told("wrong"), told("right", last=True)], "wrong\nright\n"),
     ],
 )
 def test_what_was_said_is_not_said_again(events, printed):
@@ -28,4 +30,5 @@ def test_what_was_said_is_not_said_again(events, printed):
     follower = Follower(Output(stdout, io.StringIO(), columns=None))
     for event in events:
         follower.event(event)
+    follower.end()
     assert stdout.getvalue() == printed

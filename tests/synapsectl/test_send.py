@@ -78,6 +78,8 @@ def test_wrong_calls_send_nothing(daemon: FakeDaemon, ctl: Ctl, home: Path) -> N
         (["--all", "--type", "t", "x"], b""),
         (["claude", "x", "--follow", "--json"], b""),
         (["claude", "x", "--unknown"], b""),
+        (["claude", "x", "--wait", "--timeout", "soon"], b""),
+        (["claude", "x", "--wait", "--timeout", "-1"], b""),
     ]:
         assert ctl("send", *arguments, stdin=stdin).code == 2, arguments
     assert sent(daemon) == []
@@ -137,8 +139,10 @@ def test_wait_for_several_gathers_one_table(daemon: FakeDaemon, ctl: Ctl) -> Non
 def test_an_answer_off_the_screen_is_marked(daemon: FakeDaemon, ctl: Ctl) -> None:
     daemon.script = answers("perhaps", exact=False)
     result = ctl("send", "claude", "hello", "--wait")
-    assert result.out == "perhaps\n"
-    assert "may not be exact" in result.err
+    assert result == (0, "perhaps\n", "synapsectl: this answer was read off the screen and may not be exact\n")
+    several = ctl("send", "--all", "hello", "--wait")
+    assert several.err == "synapsectl: the answers of claude, codex were read off the screen and may not be exact\n"
+    assert json.loads(ctl("send", "claude", "hello", "--wait", "--json").out)["task"]["exact"] is False
 
 
 def test_wait_json_is_one_document(daemon: FakeDaemon, ctl: Ctl) -> None:

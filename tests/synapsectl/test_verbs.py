@@ -53,6 +53,7 @@ def test_start_refuses_what_cannot_be(daemon: FakeDaemon, ctl: Ctl) -> None:
     assert ctl("start", "dummy", "--env", "novalue").code == 2
     assert ctl("start", "dummy", "--cwd", "/nowhere/at/all").code == 2
     assert ctl("start", "dummy", "--cols", "-3").code == 2
+    assert ctl("start", "dummy", "--rows", "0").code == 2
     assert ctl("start").code == 2
     assert daemon.requests == []
 
@@ -63,7 +64,9 @@ def test_status_of_an_agent_and_of_the_daemon(daemon: FakeDaemon, ctl: Ctl) -> N
     assert "claude (synapse-claude-8100)  ready" in result.out
     assert "typing" in result.out
     assert json.loads(ctl("status", "claude", "--json").out)["screen"] == "claude> \n\n"
-    assert ctl("status").out.startswith("synapsed 9.9, pid 77, up 1m01s, agents: 2")
+    of_daemon = ctl("status").out.splitlines()
+    assert of_daemon[0] == "synapsed 9.9, pid 77, up 1m01s, agents: 2"
+    assert "  listen          127.0.0.1:8090" in of_daemon
 
 
 def test_stop_serves_the_others_when_one_is_refused(daemon: FakeDaemon, ctl: Ctl) -> None:
