@@ -18,6 +18,10 @@ __all__ = [
 ]
 
 
+type ErrorCode = Literal["MODEL_ERROR", "RATE_LIMITED", "AUTH_REQUIRED", "CONTEXT_FULL", "TIMEOUT"]
+"""What a failed turn's error is called (DESIGN §6)."""
+
+
 def _compiles(pattern: str) -> str:
     try:
         re.compile(pattern, re.MULTILINE)
@@ -166,6 +170,6 @@ class Channel(_Section):
     fields: ChannelFields = ChannelFields()
     decisions: dict[str, DecisionSpec] = {}
     """The events that ask for a decision."""
-    error_codes: dict[Pattern, str] = {}
+    error_codes: dict[Pattern, ErrorCode] = {}
     """What is found in an error's text → its code; the first that matches, else MODEL_ERROR."""
     transcript: Transcript | None = None

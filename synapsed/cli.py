@@ -80,6 +80,7 @@ def _run(args: argparse.Namespace) -> int:
 
 
 def _profile(args: argparse.Namespace) -> int:
+    import shutil
     from pathlib import Path
 
     import tomli_w
@@ -97,7 +98,10 @@ def _profile(args: argparse.Namespace) -> int:
         profile = library.check(Path(args.name))
     except SynapsedError as error:
         return _refuse(error)
-    for line in (told := advice(profile)):
+    told = advice(profile)
+    if shutil.which(program := profile.argv(sys.executable)[0]) is None:
+        told.append(f"its program {program!r} is not on this shell's PATH")
+    for line in told:
         print(f"{args.name}: {line}", file=sys.stderr)
     print(f"{args.name}: fine{', with advice' if told else ''}")
     return EXIT_OK

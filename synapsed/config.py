@@ -8,6 +8,7 @@ known key: nothing is accepted that does nothing.
 import contextlib
 import difflib
 import os
+import re
 import tempfile
 import tomllib
 from graphlib import CycleError, TopologicalSorter
@@ -23,7 +24,7 @@ from synapsed.model.agent import validate_name
 from synapsed.model.approval import Policy, Rule
 from synapsed.paths import Paths
 from synapsed.profiles import ProfileLibrary
-from synapsed.validation import describe_validation
+from synapsed.validation import describe_validation, unreadable
 
 __all__ = [
     "LOOPBACK",
@@ -66,6 +67,17 @@ def _listen_address(value: str) -> str:
         if not address.is_loopback:
             raise ValueError("only loopback addresses are served: whoever reaches this port can type into agents")
     return value
+
+
+def _like(pattern: str, words: str) -> AfterValidator:
+    """The whole text is of that form; `words` say which."""
+
+    def check(value: str) -> str:
+        if re.fullmatch(pattern, value) is None:
+            raise ValueError(f"must be {words}")
+        return value
+
+    return AfterValidator(check)
 
 
 def _network(text: str) -> str:
@@ -160,7 +172,9 @@ class HostsConfig(_Section):
 
     ssh: list[str] = Field(default=["ssh"], min_length=1)
     """The program that takes ssh's options, with arguments of one's own."""
-    name: Annotated[str, Field(pattern=r"^([A-Za-z0-9][A-Za-z0-9_.-]{0,63})?$")] = ""
+    name: Annotated[
+        str, _like(r"([A-Za-z0-9][A-Za-z0-9_.-]{0,63})?", "a name of letters, digits, '_', '.' and '-'")
+    ] = ""
     """What this host is called in the names of senders; empty: its host name up to the first dot."""
 
 
@@ -243,16 +257,15 @@ class UsageLimitPolicy(_Section):
     """How often one task may meet it."""
 
 
-SIZE = r"^([1-9][0-9]*[KMGT]?|[1-9][0-9]?%|100%)$"
+Size = Annotated[str, _like(r"[1-9][0-9]*[KMGT]?|[1-9][0-9]?%|100%", "a size like '2G', or a share like '25%'")]
 """Bytes (`"2G"`), or a share of the machine's memory (`"25%"`)."""
 
 
 class Limits(_Section):
     """`limits = {...}`: what one agent, with all that it starts, may use; where agents are units of systemd."""
 
-    memory: Annotated[str, Field(pattern=SIZE)] | None = None
-    """Bytes (`"2G"`), or a share of the machine's memory (`"25%"`)."""
-    cpu: Annotated[str, Field(pattern=r"^[1-9][0-9]*%$")] | None = None
+    memory: Size | None = None
+    cpu: Annotated[str, _like(r"[1-9][0-9]*%", "a share of one processor, like '150%'")] | None = None
     """Share of one processor: `"150%"` is one and a half."""
     tasks: int | None = Field(default=None, ge=1)
     """Processes and threads."""
@@ -264,7 +277,7 @@ class ParkPolicy(_Section):
 
     idle_timeout: float | None = Field(default=None, ge=1, le=31_536_000)
     """Seconds of idleness."""
-    memory_below: Annotated[str, Field(pattern=SIZE)] | None = None
+    memory_below: Size | None = None
     """When so little memory is left on the machine (`"2G"`, or `"10%"` of it): the agent that is idle longest first."""
 
     @property
@@ -382,7 +395,7 @@ def _read(path: Path) -> str | None:
     except FileNotFoundError:
         return None
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path}: {error}", file=str(path)) from None
+        raise ConfigError(unreadable(path, error), file=str(path)) from None
 
 
 def _validate[M: BaseModel](path: Path, text: str, model: type[M]) -> M:

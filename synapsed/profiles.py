@@ -6,6 +6,7 @@ line by line (MULTILINE) in the bottom `rows` lines of what is visible.
 """
 
 import difflib
+import signal
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,6 +18,7 @@ from synapsed.channelspec import (
     Channel,
     ChannelFields,
     DecisionSpec,
+    ErrorCode,
     FactKind,
     Line,
     Listing,
@@ -25,7 +27,7 @@ from synapsed.channelspec import (
     has,
 )
 from synapsed.errors import ConfigError, UnknownProfile
-from synapsed.validation import describe_validation
+from synapsed.validation import describe_validation, unreadable
 
 __all__ = [
     "Answer",
@@ -79,6 +81,21 @@ FileWording = Annotated[str, AfterValidator(_names_path)]
 
 type Right = Literal["answer_prompts", "read_screens", "stop_agents"]
 """Answer what other agents ask a person; read others' screens and events; stop, kill, restart and interrupt others."""
+
+
+def _ordered(ports: tuple[int, int]) -> tuple[int, int]:
+    if ports[0] > ports[1]:
+        raise ValueError("must be the first and the last port of the range")
+    return ports
+
+
+def _signal(name: str) -> str:
+    if name not in signal.Signals.__members__:
+        raise ValueError("must be the name of a signal, like SIGINT")
+    return name
+
+
+type Port = Annotated[int, Field(ge=1, le=65535)]
 
 
 class _Section(BaseModel):
@@ -225,7 +242,7 @@ class Interrupt(_Section):
     """How a turn is stopped without ending the program."""
 
     keys: str | None = None
-    signal: str | None = None
+    signal: Annotated[str, AfterValidator(_signal)] | None = None
     repeat: int = Field(default=1, ge=1, le=5)
     gap_ms: int = Field(default=150, ge=0, le=5000)
     screen: Pattern | None = None
@@ -278,7 +295,7 @@ class ErrorPattern(_Section):
     """The program's own words for a failed turn, in its own chrome (never in an answer's prose)."""
 
     pattern: Pattern
-    code: str = "MODEL_ERROR"
+    code: ErrorCode = "MODEL_ERROR"
 
 
 class Parsers(_Section):
@@ -360,13 +377,13 @@ class Profile(_Section):
 
     name: str
     description: str = ""
-    command: str
+    command: str = Field(min_length=1)
     args: list[str] = []
     env: dict[str, str] = {}
     unset_env: list[str] = []
     """Variables (shell patterns) that would make the program think it runs inside another of its kind, or without a
     person."""
-    ports: tuple[int, int] = (8140, 8189)
+    ports: Annotated[tuple[Port, Port], AfterValidator(_ordered)] = (8140, 8189)
     transport: Literal["pty", "pipes"] = "pty"
     cols: int = 120
     rows: int = 40
@@ -427,7 +444,7 @@ class ProfileLibrary:
         origin: dict[str, tuple[Path, str]] = {}
         for directory in self._directories:
             for path in sorted(directory.glob("*.toml")) if directory.is_dir() else ():
-                text = path.read_text(encoding="utf-8")
+                text = _read(path)
                 data = _parse_toml(path, text)
                 merged[path.stem] = _overlay(merged.get(path.stem, {}), data)
                 origin[path.stem] = (path, text)
@@ -456,10 +473,7 @@ class ProfileLibrary:
 
     def check(self, path: Path) -> Profile:
         """The profile that `path` would make, over the one of the same name. Raises ConfigError."""
-        try:
-            text = path.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise ConfigError(f"{path}: {error}", file=str(path)) from None
+        text = _read(path)
         known = self._profiles.get(path.stem)
         base = known.model_dump(exclude={"name", "source"}) if known is not None else {}
         data = {"command": path.stem, **_overlay(base, _parse_toml(path, text)), "name": path.stem, "source": str(path)}
@@ -477,6 +491,13 @@ class ProfileLibrary:
         if any(file.stem == name for directory in self._directories for file in directory.glob("*.toml")):
             hint = "its file came after these were read: 'synapsectl reload' reads them again"
         raise UnknownProfile(f"no profile {name[:80]!r}: {hint}", profile=name[:80], profiles=self.names())
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(unreadable(path, error), file=str(path)) from None
 
 
 def _parse_toml(path: Path, text: str) -> dict[str, Any]:
@@ -511,6 +532,9 @@ def advice(profile: Profile) -> list[str]:
         told.append("nothing shows that it is busy: a turn then ends when the composer has been empty for a while")
     if profile.interrupt.keys is None and profile.interrupt.signal is None:
         told.append("nothing interrupts it: give [interrupt] keys or signal")
+    for table, keys in (("interrupt", [profile.interrupt.keys or ""]), ("exit", profile.exit.keys)):
+        if plain := [text for text in keys if text and text.isprintable()]:
+            told.append(f'[{table}] types the letters {plain[0]!r}; a key is written as in "\\u0003" for ctrl-c')
     resume = profile.resume
     if resume.args and resume.needs_conversation and not profile.channels and not resume.fresh_args:
         told.append("[resume] needs a conversation's id, and no channel or fresh_args gives one")

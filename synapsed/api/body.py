@@ -7,10 +7,11 @@ from typing import Any
 import pydantic_core
 from aiohttp import web
 from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic_core import ErrorDetails
 
 from synapsed.errors import InvalidRequest
 
-__all__ = ["encode_json", "invalid", "json_response", "model_response", "parse_json", "read_model"]
+__all__ = ["encode_json", "json_response", "model_response", "parse_json", "read_model"]
 
 ERRORS_TOLD = 10
 """Faults of one body that are listed."""
@@ -51,17 +52,39 @@ async def read_model[T: BaseModel](request: web.Request, schema: type[T]) -> T:
     try:
         return schema.model_validate(value)
     except ValidationError as error:
-        raise invalid(error) from error
+        raise _invalid(error, value, schema) from error
 
 
-def invalid(error: ValidationError) -> InvalidRequest:
+def _invalid(error: ValidationError, value: Any, schema: type[BaseModel]) -> InvalidRequest:
     """A schema's faults as one error: the first in the message, all in `details.errors`."""
     errors = [
-        {"field": ".".join(str(step) for step in fault["loc"]) or "body", "expected": fault["msg"]}
+        {"field": _place(fault["loc"], value), "expected": _expected(fault, schema)}
         for fault in error.errors(include_url=False, include_context=False, include_input=False)[:ERRORS_TOLD]
     ]
     first = errors[0]
     return InvalidRequest(f"{first['field']}: {first['expected']}", field=first["field"], errors=errors)
+
+
+def _place(steps: tuple[int | str, ...], value: Any) -> str:
+    """The place of a fault in the body, without the names of kinds that the schema puts among the steps."""
+    place, kind = [], None
+    for number, step in enumerate(steps, 1):
+        if kind is not value and isinstance(value, dict) and number < len(steps) and value.get("type") == step:
+            kind = value
+            continue
+        place.append(str(step))
+        try:
+            value = value[step]
+        except (KeyError, IndexError, TypeError):
+            value = None
+    return ".".join(place) or "body"
+
+
+def _expected(fault: ErrorDetails, schema: type[BaseModel]) -> str:
+    if fault["type"] != "extra_forbidden":
+        return fault["msg"]
+    known = f"; there are {', '.join(schema.model_fields)}" if len(fault["loc"]) == 1 else ""
+    return f"no such key is known{known}"
 
 
 def json_response(value: Any, *, status: int = 200) -> web.Response:

@@ -67,11 +67,14 @@ def _message(value: Any) -> Any:
     return {"parts": [{"type": "text", "text": value}]} if isinstance(value, str) and value else value
 
 
+_Message = Annotated[MessageIn, BeforeValidator(_message, json_schema_input_type=MessageIn | _SomeText)]
+"""A text alone is a message of a user."""
+
+
 class SendBody(_Body):
     """`tasks/send`, `tasks/send-priority`, `tasks/sendSubscribe`."""
 
-    message: Annotated[MessageIn, BeforeValidator(_message, json_schema_input_type=MessageIn | _SomeText)]
-    """A text alone is a message of a user."""
+    message: _Message
     metadata: dict[str, Any] | None = None
     priority: _Priority = 1
     context_id: _Id | None = None
@@ -94,7 +97,7 @@ class SendBody(_Body):
 class CreateBody(_Body):
     """`tasks/create`; `limit`: seconds that the reply may take, `wait`: a caller waits for it."""
 
-    message: MessageIn
+    message: _Message
     metadata: dict[str, Any] | None = None
     context_id: _Id | None = None
     wait: bool = False
@@ -109,7 +112,7 @@ class CreateBody(_Body):
 class ReplyBody(_Body):
     """`tasks/reply`."""
 
-    message: MessageIn
+    message: _Message
     metadata: dict[str, Any] | None = None
 
     def request(self) -> SendRequest:

@@ -79,7 +79,9 @@ async def test_what_nobody_foresaw(api: Api, capsys):
     [
         ({}, "message"),
         ({"message": {"parts": []}}, "message.parts"),
-        ({"message": {"parts": [{"type": "text"}]}}, "message.parts.0.text.text"),
+        ({"message": {"parts": [{"type": "text"}]}}, "message.parts.0.text"),
+        ({"message": {"parts": [{"type": "text", "text": 5}]}}, "message.parts.0.text"),
+        ({"message": {"parts": [{"type": "file", "file": {"size": 5}}]}}, "message.parts.0.file.size"),
         ({"message": {"parts": [{"type": "poem", "text": "x"}]}}, "message.parts.0"),
         ({"message": {"parts": [{"type": "text", "text": " \n"}]}}, "message.parts"),
         ({"message": {"role": "boss", "parts": [{"type": "text", "text": "x"}]}}, "message.role"),
@@ -94,7 +96,7 @@ async def test_what_nobody_foresaw(api: Api, capsys):
 async def test_a_body_that_is_wrong(api: Api, body, field):
     error = await refused(api, 400, "INVALID_REQUEST", "POST", "/agents/claude/tasks/send", json=body)
     assert error["details"]["field"] == field
-    assert error["message"].startswith(field)
+    assert error["message"].startswith(f"{field}: ")
 
 
 @pytest.mark.parametrize(

@@ -177,6 +177,11 @@ def test_a_second_daemon(daemon: Daemon) -> None:
             r"config.toml:2: agents.x.restart.policy: Input should be 'never', ",
         ),
         ("[api]\nlisten = '0.0.0.0:80'\n", r"config.toml:2: api.listen: only loopback addresses are served"),
+        ("[api]\ntrusted_proxies = ['x']\n", r"config.toml:2: api.trusted_proxies.0: must be an address or a network"),
+        (
+            "[agents.x]\nlimits = { memory = 'much' }\n",
+            r"config.toml:2: agents.x.limits.memory: must be a size like '2G'",
+        ),
         ("[api\n", r"config.toml: .*line 1"),
         (
             "[agents.x]\nprofile = 'dummy'\npark = { idle_timeout = 60 }\n",

@@ -32,6 +32,22 @@ def test_a_line_program_needs_a_command_and_a_pattern(home: Path, capsys: pytest
     assert "nothing interrupts it" in capsys.readouterr().err
 
 
+def test_what_will_not_work_well_is_advice(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = home / "no-such-program-anywhere.toml"
+    file.write_text("[composer]\nline = '^> (?P<text>.*)$'\n[interrupt]\nkeys = 'ctrl-c'\n[exit]\nkeys = ['\\u0004']\n")
+    assert main(["profile", "check", str(file)]) == 0
+    told = capsys.readouterr()
+    assert told.out == f"{file}: fine, with advice\n"
+    for words in ("[interrupt] types the letters 'ctrl-c'", "'no-such-program-anywhere' is not on this shell's PATH"):
+        assert words in told.err
+
+
+@pytest.mark.parametrize("name", ["gone.toml", ""])
+def test_a_file_that_cannot_be_read(name: str, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["profile", "check", str(home / name)]) == 2
+    assert "Errno" not in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
@@ -40,6 +56,17 @@ def test_a_line_program_needs_a_command_and_a_pattern(home: Path, capsys: pytest
         ("[ready]\ntitle = '('\n", ["mine.toml:2", "not a regular expression"]),
         ("[[prompts.dialogs]]\ntype = 'permission'\nwhen = ['a']\noption = 'x'\n", ["(?P<key>…) and (?P<label>…)"]),
         ("command = \n", ["mine.toml", "line 1"]),
+        ("command = ''\n", ["mine.toml:1: command: "]),
+        ("ports = [9, 8]\n", ["mine.toml:1: ports: ", "the first and the last port"]),
+        ("ports = [8000, 80000]\n", ["mine.toml:1: ports.1: ", "65535"]),
+        ("[interrupt]\nsignal = 'SIGSTOPP'\n", ["mine.toml:2: interrupt.signal: ", "like SIGINT"]),
+        ("[[error]]\npattern = '!'\ncode = 'OTHER'\n", ["mine.toml:3: error.0.code: ", "'MODEL_ERROR', "]),
+        (
+            "[[prompts.dialogs]]\nwhen = []\ntype = 'trust'\n[[prompts.dialogs]]\ntype = 'trust'\nwhen = ['b', '(']\n",
+            ["mine.toml:6: prompts.dialogs.1.when.1: not a regular expression"],
+        ),
+        ("[[prompts.dialogs]]\ntype = 'trust'\n", ["mine.toml:1: prompts.dialogs.0.when: "]),
+        ("rights = ['all']\n", ["mine.toml:1: rights.0: "]),
     ],
 )
 def test_a_wrong_profile_is_told_by_place_and_reason(

@@ -1,0 +1,51 @@
+"""What the program takes, its pages have: options of verbs, keys of configuration and profiles."""
+
+import argparse
+import re
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+from pydantic import BaseModel
+
+from synapsectl.verbs import VERBS
+from synapsed.config import Config
+from synapsed.profiles import Profile
+
+DOCS = Path(__file__).parents[2] / "docs"
+CODE = re.compile(r"```.*?```|`[^`\n]+`", re.DOTALL)
+WORD = re.compile(r"-*[A-Za-z]\w*(?:-\w+)*")
+
+
+def said(page: str) -> set[str]:
+    """The words that stand in a page's code."""
+    return {word for code in CODE.findall((DOCS / page).read_text()) for word in WORD.findall(code)}
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_option_of_a_verb(verb: str) -> None:
+    parser = argparse.ArgumentParser(add_help=False)
+    import_module(f"synapsectl.commands.{VERBS[verb].module}").configure(parser)
+    names = [set(action.option_strings) for action in parser._actions if action.option_strings]
+    known = said("synapsectl.md")
+    assert verb in known
+    assert [options for options in names if not options & known] == []
+
+
+@pytest.mark.parametrize(("page", "model"), [("configuration.md", Config), ("profiles.md", Profile)])
+def test_every_key(page: str, model: type[BaseModel]) -> None:
+    assert keys_of(model) - said(page) == set()
+
+
+def keys_of(model: type[BaseModel]) -> set[str]:
+    found = set(model.model_fields)
+    for field in model.model_fields.values():
+        for nested in models_in(field.annotation):
+            found |= keys_of(nested)
+    return found
+
+
+def models_in(annotation: object) -> list[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    return [model for argument in getattr(annotation, "__args__", ()) for model in models_in(argument)]
