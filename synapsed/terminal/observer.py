@@ -182,13 +182,15 @@ class TerminalObserver:
         return explain(self._profile, seen, judge(self._profile, seen), self._since, now)
 
     def _observe(self, screen: ScreenSnapshot, now: float) -> Observation:
-        asked = find_prompt(self._profile.prompts, screen)
+        composer = read_composer(self._profile.composer, screen, self._bright)
+        # Who asks waits for that answer and for nothing else: beside a composer, a dialog is only shown.
+        asked = find_prompt(self._profile.prompts, screen) if composer.state == "absent" else None
         prompt_id = asked.prompt.prompt_id if asked else ""
         if prompt_id != self._prompt[0]:
             self._prompt = (prompt_id, now)
         return Observation(
             screen=screen,
-            composer=read_composer(self._profile.composer, screen, self._bright),
+            composer=composer,
             asked=asked,
             record=self._records.root,
             turn_open=self._turn_open,

@@ -5,7 +5,8 @@ The order, strongest first (measured, see docs/profiles.md); `Verdict.source` na
 ==================  ==============================================================================================
 source              says
 ==================  ==============================================================================================
-``dialog``          a dialog on the visible screen: the program waits for a person, whatever else it says
+``dialog``          a dialog on the visible screen, in its composer's place: the program waits for a person, whatever
+                    else it says
 ``status record``   the program's own status record (OSC 7501), where it is believed
 side channel        a turn was accepted and has not ended; asked where no status record speaks
 ``title``           signs of waiting, of work
@@ -14,8 +15,8 @@ side channel        a turn was accepted and has not ended; asked where no status
 ``quiet``           nothing of all this: `unknown` when it is quiet, never `ready`
 ==================  ==============================================================================================
 
-An answer that quotes `esc to interrupt` or a dialog is prose: stronger channels outrank the bottom rows, and dialogs
-are matched with the composer gone.
+An answer that quotes `esc to interrupt` or a dialog is prose: stronger channels outrank the bottom rows, and beside a
+composer a dialog is only shown.
 
 A status record is untrusted: what a tool prints can hold one, as can a file that is shown. So two are not believed
 (`doubt`), and the channels below them speak as if there were none:

@@ -1,11 +1,12 @@
 """Dialogs of the real programs that are no permissions for a command: judged by what the model is told next."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.real.agents import RealAgent, StartAgent, nonce
+from tests.real.agents import EVERY, RealAgent, StartAgent, nonce
 from tests.real.conftest import CliHome
 from tests.real.model import Model
 from tests.real.record import ASK, ONE_QUESTION, PLANNED, without_account
@@ -14,6 +15,9 @@ from tests.support.daemon import Daemon, eventually
 pytestmark = [pytest.mark.real, pytest.mark.timeout(600)]
 
 ENDED = ("completed", "failed", "canceled")
+
+TOOLS = {"claude": "Bash", "codex": "Bash", "gemini": "run_shell_command", "opencode": "bash"}
+"""How each calls its shell."""
 
 
 def asked(agent: RealAgent, task_id: str, text: str) -> dict[str, Any]:
@@ -122,3 +126,42 @@ def test_without_an_account_it_asks_and_takes_no_message(
     assert daemon.ctl("input", cli, "no such way").code == 6
     assert (daemon.task(task_id)["status"], model.submissions(word)) == ("submitted", 0)
     assert daemon.agent(cli)["prompt"]["prompt_id"] == state["prompt"]["prompt_id"]
+
+
+WHOLE = {
+    "claude": (
+        " Claude has written up a plan and is ready to execute. Would you like to proceed?\n\n"
+        " ❯ 1. Yes, and use auto mode\n   2. Yes, manually approve edits\n   3. Tell Claude what to change"
+    ),
+    "codex": (
+        "Would you like to run the following command?\n\n$ touch x\n\n› 1. Yes, proceed (y)\n1. Yes, proceed (y)\n"
+        "3. No, and tell Codex what to do differently (esc)\n\nPress enter to confirm or esc to cancel"
+    ),
+    "gemini": (
+        "? Shell  touch x\ntouch x\nAllow execution of [Shell]?\n\n● 1. Allow once\n  2. Allow for this session\n"
+        "  3. No, suggest changes (esc)"
+    ),
+    "opencode": "┃  △ Permission required\n┃    # Shell command\n┃   Allow once   Allow always   Reject",
+}
+"""A dialog of each program's own, in words that its answers and its tools' output keep as they are."""
+
+
+@pytest.mark.parametrize("cli", EVERY)
+def test_a_dialog_that_is_only_shown_is_none(cli: str, private_dir: Path, model: Model, cli_home: CliHome) -> None:
+    """In an answer, and in what a tool prints: while the turn goes on, and when it is over."""
+    policy = {"approval": {"allow": [f"{TOOLS[cli]}(cat shown)"]}}
+    daemon = Daemon(private_dir / "synapsed")
+    agent = RealAgent.configured(cli, daemon, model, cli_home(cli), policy)
+    agent.file("shown").write_text(WHOLE[cli] + "\n")
+    try:
+        for message in (
+            f"[[say:So:\n\n```\n{WHOLE[cli]}\n```]]",
+            "[[tool:shell:cat shown]] [[stall:2]] say: It is shown.",
+        ):
+            task_id = agent.send(f"{nonce()} {message}")
+            done = daemon.task_in(task_id, *ENDED, "input_required")
+            assert done["status"] == "completed", f"{done}\n{agent.screen()}"
+            assert daemon.ready(agent.name)["activity"] == "ready", agent.screen()
+            agent.ask_exactly(f"And {nonce()}?")
+    finally:
+        daemon.end()

@@ -2,7 +2,7 @@
 
 from synapsed.model.agent import Activity
 from synapsed.model.facts import PromptAccepted, TurnEnded
-from synapsed.profiles import Composer, Profile, Ready
+from synapsed.profiles import Composer, Dialog, Profile, Prompts, Ready
 from synapsed.terminal.observer import TerminalObserver
 
 PROFILE = Profile(name="p", command="p", ready=Ready(quiet_ms=0), composer=Composer(line=r"^> ?(?P<text>.*)$"))
@@ -14,6 +14,30 @@ def observer() -> TerminalObserver:
     fresh.feed(0, b"> ", 0.0)
     assert fresh.look(0.0).verdict.activity is Activity.READY
     return fresh
+
+
+ASKING = PROFILE.model_copy(
+    update={"prompts": Prompts(dialogs=[Dialog(type="permission", when=["^Run it\\?", "^1. Yes"])], generic=True)}
+)
+
+
+def test_a_dialog_beside_a_composer_is_only_shown() -> None:
+    watched = TerminalObserver(ASKING, cols=40, rows=5, offset=0)
+    watched.feed(0, b"Run it?\r\n1. Yes\r\n> ", 0.0)
+    assert watched.look(1.0).verdict.can_receive
+    watched.feed(watched.offset, b"\r\x1b[K", 2.0)
+    verdict = watched.look(2.0).verdict
+    assert (verdict.activity, verdict.source) == (Activity.WAITING, "dialog")
+
+
+def test_a_question_that_is_being_typed_is_a_draft() -> None:
+    composer = ASKING.composer.model_copy(update={"at_cursor": True})
+    watched = TerminalObserver(ASKING.model_copy(update={"composer": composer}), cols=40, rows=5, offset=0)
+    watched.feed(0, b"> echo Password: ", 0.0)
+    verdict = watched.look(1.0).verdict
+    assert (verdict.activity, verdict.held) == (Activity.READY, "typing")
+    watched.feed(watched.offset, b"\r\nPassword: ", 2.0)
+    assert watched.look(2.0).verdict.activity is Activity.WAITING
 
 
 def test_an_open_turn_is_told_by_its_channel_and_not_by_a_checkpoint() -> None:
