@@ -18,6 +18,9 @@ CLEAR_WAIT_S = 3.0
 """How long a program may take to show what the key did; it is not pressed again before: some programs take it for
 their end when the composer is empty already."""
 
+ANSWER_S = 24 * 3600.0
+"""How long a person may take to answer the dialog that hides the composer."""
+
 TAKE_BACK_S = 10.0
 """How long a busy machine's program may take to show what was pasted. Without that it would be left to stand there."""
 
@@ -104,6 +107,7 @@ class Keyboard:
         """Empty the composer of what was just pasted, which may not be shown yet; whether it is empty."""
         if self._profile.composer.line is None:
             return False
+        await self._until(lambda look: look.verdict.asked is None, ANSWER_S)
         await self._until(lambda look: look.composer.state == "draft", TAKE_BACK_S)
         return await self.clear()
 

@@ -67,7 +67,7 @@ ECHO_S = 5.0
 Only a line that is addressed to another agent waits for it."""
 
 INTERRUPT_TYPING_S = 20.0
-"""How long a message that is being typed may take until it is typed and can be taken back."""
+"""How long a message that is being typed may take until it can be taken back, or the program has taken it."""
 
 NUDGE_S = 0.2
 """How long a window keeps the other size: two at once would be one that changed nothing."""
@@ -393,12 +393,16 @@ class PtyLink:
         turn = self._runner.turn
         if turn is not None:
             self._runner.add(turn.interrupt())
-            if turn.over or turn.phase is turns.Phase.PASTING:
-                return await self._watch.until(lambda _: turn.over, INTERRUPT_TYPING_S)
+            # Before the program has taken the message, and when it is done with it, these keys would be for something
+            # else; and a program that has yet to begin looks as one that has stopped.
+            working = turns.Phase.WORKING
+            await self._watch.until(lambda _: turn.over or turn.phase is working, INTERRUPT_TYPING_S)
+            if turn.phase is not working:
+                return turn.over
         elif self._watch.look().verdict.activity is Activity.READY:
             return False
         confirmed = await self._keyboard.interrupt(
-            lambda look: look.verdict.activity is Activity.READY or (turn is not None and turn.over),
+            lambda look: turn.over if turn is not None else look.verdict.activity is Activity.READY,
             self._keeper().signal,
             turn.message if turn is not None else None,
         )

@@ -187,7 +187,7 @@ class TurnRunner:
             case turns.Save():
                 await self._save(turn)
                 return turn.saved()
-            case turns.Type(part="paste") if turn.state.interrupting or not self._look().verdict.can_receive:
+            case turns.Type() if not self._takes(turn, command.part):
                 commands = turn.held(self._clock.monotonic())
                 self._look_soon()
                 return commands
@@ -208,6 +208,18 @@ class TurnRunner:
             case _:
                 self._conclude(command)
         return []
+
+    def _takes(self, turn: PtyTurn, part: str) -> bool:
+        """Whether the program, as it is at this very moment, takes these keys for what they are meant for: while the
+        record was written a dialog may have come up, or a person have typed."""
+        look = self._look()
+        match part:
+            case "paste":
+                return look.verdict.can_receive and not turn.state.interrupting
+            case "submit":
+                return look.verdict.activity is not Activity.WAITING
+            case _:
+                return look.verdict.activity is Activity.READY and look.composer.state == "draft"
 
     def _conclude(self, command: turns.Command) -> None:
         """Tell the supervisor how the turn goes."""

@@ -152,8 +152,8 @@ class Save:
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """Type `data` under the id `part`, once, then call `PtyTurn.typed`. The paste is typed only while a message can be
-    received at that very moment; else call `PtyTurn.held`."""
+    """Type `data` under the id `part`, once, then call `PtyTurn.typed`; where what is on the screen by now does not
+    take these keys, call `PtyTurn.held`."""
 
     part: str
     data: bytes
@@ -294,28 +294,30 @@ class PtyTurn:
             return []
         if offset is not None:
             return self.typed(part, offset, now)
-        if part == "paste":
-            return self.held(now)
-        self.state.submitted = self.state.leg > 0
-        self._go(Phase.SETTLING, now)
-        self.deadline = now
-        return []
+        return self.held(now)
 
     def saved(self) -> list[Command]:
         """The record is durable."""
         if self.state.phase is Phase.PASTING:
             return self._over(UNTYPED) if self.state.interrupting else [Type("paste", self._typed.paste)]
         if self.state.phase is Phase.SUBMITTING:
-            return [Type("submit", self._typed.submit)]
+            return self._taken_back() if self.state.interrupting else [Type("submit", self._typed.submit)]
         return []
 
     def held(self, now: float) -> list[Command]:
-        """The program could not receive the paste after all (a person typed, a dialog came up): wait again."""
-        if self.over:
-            return []
-        if self.state.interrupting:
-            return self._over(UNTYPED)
-        self._go(Phase.PREPARED, now)
+        """The keys could not be typed after all (a person typed, a dialog came up): wait again."""
+        match self.state.phase:
+            case Phase.PASTING if self.state.interrupting:
+                return self._over(UNTYPED)
+            case Phase.PASTING:
+                self._go(Phase.PREPARED, now)
+            case Phase.SUBMITTING if self.state.interrupting:
+                return self._taken_back()
+            case Phase.SUBMITTING:
+                self.state.submitted = self.state.leg > 0
+                self._go(Phase.SETTLING, now)
+                self.deadline = now
+                return [Save()]
         return []
 
     def typed(self, part: str, offset: int, now: float) -> list[Command]:
@@ -324,7 +326,7 @@ class PtyTurn:
             self._go(Phase.SETTLING, now)
             self._pasted_at_offset = offset
             if self.state.interrupting:
-                return self._over(Clear(), Interrupted("interrupted", "not yet submitted"))
+                return self._taken_back()
             self.deadline = now + self._profile.delivery.settle_ms / 1000
         elif part == "submit" and self.state.phase is Phase.SUBMITTING:
             self._go(Phase.SUBMITTED, now)
@@ -352,8 +354,9 @@ class PtyTurn:
 
     def _settling(self, seen: Seen) -> list[Command]:
         spec = self._profile.delivery
-        if seen.verdict.asked is not None:
-            # A person must answer first; the message stays where it is.
+        if seen.verdict.activity is Activity.WAITING:
+            # A person must answer first; the message stays where it is, and is then to be seen again.
+            self._at = seen.now
             self.deadline = None
             return []
         latest = self._at + spec.settle_max_ms / 1000
@@ -388,6 +391,9 @@ class PtyTurn:
             return []
         if seen.composer != "draft" and (seen.echoed or self._profile.composer.line is None):
             return [*self._accept("screen: the message left the composer", seen.now), *self._working(seen)]
+        if self.state.interrupting:
+            why = "the program did not take the message"
+            return self._over(Clear(certain=False), Interrupted("interrupted", why))
         if not self.state.resubmitted:
             self.state.resubmitted = True
             self._at = seen.now
@@ -561,7 +567,7 @@ class PtyTurn:
             self.state.interrupting = True
             return []
         if self.state.phase is Phase.SETTLING:
-            return self._over(Clear(), Interrupted("interrupted", "not yet submitted"))
+            return self._taken_back()
         self.state.interrupting = True
         return [Save()]
 
@@ -570,9 +576,14 @@ class PtyTurn:
         self.state.interrupting = False
         return [] if self.over else [Save()]
 
+    def _taken_back(self) -> list[Command]:
+        return self._over(Clear(), Interrupted("interrupted", "not yet submitted"))
+
     def refuse(self, note: str | None = None) -> list[Command]:
         """A person chose a dialog's option after which the program stops the turn by itself; `note` then tells the
         model."""
+        if not self.state.submitted:
+            return []
         self.state.refused = True
         if self.state.leg == 0:
             self.state.note = note

@@ -27,6 +27,8 @@ class Program:
         """`then` is what it shows after each of our keys."""
         self.shown = shown
         self.then = then or []
+        self.menu_s = 0.0
+        """How long the menu stays."""
         self.keys: list[bytes] = []
 
     def look(self) -> Any:
@@ -42,7 +44,7 @@ class Program:
         self.shown = [self.then.pop(0) if self.then else ""]
 
     async def until(self, wanted: Callable[[Any], bool], timeout: float) -> bool:
-        while not wanted(self.look()) and len(self.shown) > 1:
+        while not wanted(self.look()) and len(self.shown) > 1 and not (self.shown[0] == MENU and timeout < self.menu_s):
             self.shown.pop(0)
         return wanted(self.look())
 
@@ -53,6 +55,13 @@ class Program:
 
 async def test_a_paste_that_is_not_shown_yet_is_taken_back_when_it_is() -> None:
     program = Program(["", "late text"])
+    assert await program.keyboard.take_back()
+    assert program.keys == [b"\x15"]
+
+
+async def test_a_paste_behind_a_dialog_is_taken_back_when_that_is_answered() -> None:
+    program = Program([MENU, "", "late text"])
+    program.menu_s = 3600.0
     assert await program.keyboard.take_back()
     assert program.keys == [b"\x15"]
 

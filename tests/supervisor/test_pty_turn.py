@@ -258,6 +258,67 @@ def test_a_dialog_that_comes_up_after_the_paste_is_not_answered_by_the_submit_ke
     assert machine.phase is Phase.SETTLING
 
 
+def test_the_composer_may_come_back_some_time_after_the_dialog() -> None:
+    machine = turn()
+    machine.begin(0.0)
+    machine.seen(seen(0.0))
+    machine.saved()
+    machine.typed("paste", 10, 0.1)
+    machine.seen(seen(60.0, activity=Activity.WAITING, composer="absent", asked=ASKED, offset=40))
+    assert machine.seen(seen(60.1, activity=Activity.BUSY, composer="absent", offset=50)) == []
+    assert machine.seen(seen(61.0, composer="draft", offset=60)) == [Save()]
+
+
+def test_a_program_that_waits_is_not_told_to_submit_though_its_dialog_is_not_drawn_yet() -> None:
+    machine = turn()
+    machine.begin(0.0)
+    machine.seen(seen(0.0))
+    machine.saved()
+    machine.typed("paste", 10, 0.1)
+    assert machine.seen(seen(1.0, activity=Activity.WAITING, composer="draft", offset=40)) == []
+    assert machine.seen(seen(2.0, composer="draft", offset=40)) == [Save()]
+
+
+def test_a_submit_key_that_is_held_is_pressed_later() -> None:
+    machine = turn()
+    machine.begin(0.0)
+    machine.seen(seen(0.0))
+    machine.saved()
+    machine.typed("paste", 10, 0.1)
+    machine.seen(seen(1.0, composer="draft", offset=15))
+    assert machine.saved() == [Type("submit", b"\r")]
+    assert machine.held(1.1) == [Save()]
+    assert not machine.state.submitted
+    assert machine.seen(seen(2.0, composer="draft", offset=15)) == [Save()]
+    assert machine.saved() == [Type("submit", b"\r")]
+
+
+def test_a_submit_key_that_is_held_is_not_pressed_once_somebody_stops_the_turn() -> None:
+    machine = turn()
+    machine.begin(0.0)
+    machine.seen(seen(0.0))
+    machine.saved()
+    machine.typed("paste", 10, 0.1)
+    machine.seen(seen(1.0, composer="draft", offset=15))
+    assert machine.interrupt() == [Save()]
+    assert machine.saved() == [Clear(), Interrupted("interrupted", "not yet submitted")]
+
+
+def test_a_refusal_before_the_submission_is_no_word_on_the_turn() -> None:
+    machine = turn(channels=False)
+    machine.begin(0.0)
+    machine.seen(seen(0.0))
+    machine.saved()
+    machine.typed("paste", 10, 0.1)
+    machine.seen(seen(1.0, activity=Activity.WAITING, composer="absent", asked=ASKED, offset=40))
+    assert machine.refuse("It was refused.") == []
+    machine.seen(seen(2.0, composer="draft", offset=50))
+    machine.saved()
+    machine.typed("submit", 50, 2.1)
+    machine.seen(seen(2.2, activity=Activity.BUSY, offset=60))
+    assert machine.seen(seen(4.0, offset=70)) == [FindAnswer(ns(2.0), "test")]
+
+
 def test_interrupting_before_the_submission_takes_the_text_back() -> None:
     machine = turn()
     machine.begin(0.0)
@@ -289,6 +350,14 @@ def test_interrupting_while_the_paste_is_on_its_way_waits_for_what_comes_of_it(h
     stopped = Interrupted("interrupted", "not yet submitted" if written else "not yet typed")
     assert end == ([Clear(), stopped] if written else [stopped])
     assert machine.over
+
+
+def test_a_message_that_is_canceled_is_not_submitted_again() -> None:
+    machine = submitted()
+    assert machine.interrupt() == [Save()]
+    assert machine.seen(seen(2.0, composer="draft")) == []
+    stopped = Interrupted("interrupted", "the program did not take the message")
+    assert machine.seen(seen(3.1, composer="draft")) == [Clear(certain=False), stopped]
 
 
 def test_interrupting_a_running_turn_ends_it_when_the_program_is_ready() -> None:
@@ -454,7 +523,7 @@ def test_a_restart_around_the_paste_asks_the_keeper(phase: Phase, *, written: bo
 def test_a_restart_before_the_submit_key_was_written_submits_once() -> None:
     machine = turn(state=TurnState(phase=Phase.SUBMITTING, submitted=True, submit_ns=1))
     assert machine.begin(100.0) == [Recall("submit", b"\r")]
-    assert machine.recalled("submit", None, 100.0) == []
+    assert machine.recalled("submit", None, 100.0) == [Save()]
     assert not machine.state.submitted
     machine._pasted_at_offset = 0
     assert machine.seen(seen(101.0, composer="draft", offset=5)) == [Save()]
@@ -514,8 +583,8 @@ def test_whatever_happens_a_turn_pastes_and_submits_at_most_once_and_ends_once(
                 commands = list(machine.told(fact, now))
             case "saved" if machine.phase in (Phase.PASTING, Phase.SUBMITTING) and pending is None:
                 commands = list(machine.saved())
-            case "held" if pending == "paste":
-                machine.held(now)
+            case "held" if pending is not None:
+                commands = list(machine.held(now))
                 pending = None
                 typed.pop()
             case "interrupt" if not machine.over:

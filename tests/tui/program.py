@@ -19,6 +19,7 @@ newline         takes so many Enters for line breaks
 deaf            takes nothing into its composer
 restore         gives an interrupted message back into the composer
 placeholder     shows a draft of several lines as one that names their number, and counts
+sluggish        begins to work only so many seconds after Enter; till then there is nothing to stop
 silent          shows no sign that it works
 noise           rings the bell and changes its title all the time
 status          reports its state by OSC 7501
@@ -55,6 +56,7 @@ class Program:
         self.pending = ""
         self.dialog = None
         self.work = None
+        self.taken = None
         self.ready_at = time.monotonic() + tricks.get("late", 0)
         self.left = {name: tricks.get(name, 0) for name in ("swallow", "newline")}
         self.ask_at = tricks.get("dialog")
@@ -154,11 +156,16 @@ class Program:
         elif self.left["newline"]:
             self.left["newline"] -= 1
             self.draft += "\n"
-        elif self.draft.strip() and self.work is None:
+        elif self.draft.strip() and self.work is None and self.taken is None:
             text, self.draft = self.draft.strip(), ""
             self.log(submitted=text)
             self.history.append("> " + text.split("\n")[0])
-            self.work = self.pieces(text)
+            self.taken = text, time.monotonic() + self.tricks.get("sluggish", 0)
+            self.begin()
+
+    def begin(self):
+        if self.taken is not None and time.monotonic() >= self.taken[1]:
+            self.work, self.taken = self.pieces(self.taken[0]), None
 
     def stop(self):
         if self.work is None:
@@ -184,6 +191,7 @@ class Program:
         if self.tricks.get("noise"):
             self.noises += 1
             self.write(f"\x07\x1b]2;{'⠂⠐'[self.noises % 2]} scripted {self.noises}\x07")
+        self.begin()
         while self.work and time.monotonic() >= self.work[0][0]:
             self.history.append(self.work[0][1])
             self.work = self.work[1:] or None

@@ -73,6 +73,17 @@ def test_dialog_between_the_paste_and_enter_gets_no_enter(tui: Tui) -> None:
     assert (tui.submitted, tui.logged("key")) == (["pasted before the dialog"], ["2"])
 
 
+def test_message_canceled_behind_a_dialog_is_gone_when_the_composer_comes_back(tui: Tui) -> None:
+    tui.start(dialog="paste").ready()
+    task = tui.send("pasted before the dialog")
+    tui.daemon.task_in(task, "input_required")
+    assert tui.daemon.ctl("cancel", task).code == 0
+    assert (tui.submitted, tui.logged("key")) == ([], [])
+    assert tui.daemon.ctl("input", tui.name, "2").code == 0
+    assert tui.ask("the next one") == "You said: the next one"
+    assert (tui.submitted, tui.logged("key")) == (["the next one"], ["2"])
+
+
 def test_composer_that_takes_nothing_is_told_with_the_screen(tui: Tui) -> None:
     tui.start(deaf=True).ready()
     task = tui.ended(tui.send("lost"))
@@ -155,6 +166,17 @@ def test_message_canceled_while_it_is_typed_does_not_stay(tui: Tui, tricks: dict
     assert tui.ended(task)["status"] == "canceled"
     assert tui.ask("the next one") == "You said: the next one"
     assert tui.submitted in (["the next one"], [message, "the next one"])
+
+
+@pytest.mark.parametrize("status", [False, True])
+def test_message_canceled_before_the_program_begins_with_it_is_stopped(tui: Tui, status: bool) -> None:
+    tui.start(sluggish=0.5, status=status).ready()
+    task = tui.send("to be stopped delay=60")
+    eventually(lambda: tui.submitted, "it is submitted")
+    assert tui.daemon.post(f"/control/tasks/{task}/cancel", {}).status == 200
+    assert tui.ended(task)["status"] == "canceled"
+    assert tui.logged("interrupted") == ["to be stopped delay=60"]
+    assert tui.ask("the next one") == "You said: the next one"
 
 
 def test_line_that_the_terminal_would_cut_is_refused(daemon: Daemon, tui: Tui) -> None:

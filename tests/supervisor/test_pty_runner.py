@@ -1,0 +1,129 @@
+"""The worker that performs the turn's commands: what it types, and what it looks at before it does."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from synapsed.interfaces import Delivery
+from synapsed.model.link import LinkEvent, LinkTurnRecord
+from synapsed.model.records import TurnRecord
+from synapsed.profiles import Composer, Dialog, Profile, Prompts, Ready, Signs
+from synapsed.profiles import Delivery as DeliverySpec
+from synapsed.supervisor.keys import Keyboard
+from synapsed.supervisor.pty_runner import TurnRunner
+from synapsed.supervisor.pty_turn import Phase, TurnState
+from synapsed.terminal.observer import Look, TerminalObserver
+from tests.fakes.clock import FakeClock, until
+
+PROFILE = Profile(
+    name="p",
+    command="p",
+    ready=Ready(quiet_ms=0),
+    busy=Signs(screen=["^working"]),
+    composer=Composer(line="^> ?(?P<text>.*)$"),
+    delivery=DeliverySpec(settle_ms=0, accept_ms=1000),
+    prompts=Prompts(dialogs=[Dialog(type="permission", when=[r"^Allow it\?"])]),
+)
+
+
+class Terminal:
+    """A program that shows what the test draws, and the turn of one message."""
+
+    def __init__(self) -> None:
+        self.clock = FakeClock()
+        self.observer = TerminalObserver(PROFILE, cols=80, rows=10, offset=0)
+        self.typed: list[bytes] = []
+        self.events: list[LinkEvent] = []
+        self.records = 0
+        keeper: Any = SimpleNamespace(write=self.write)
+        self.runner = TurnRunner(
+            profile=PROFILE,
+            clock=self.clock,
+            observer=self.observer,
+            keyboard=Keyboard(PROFILE, self.write, self.look, self.until),
+            channels=[],
+            keeper=lambda: keeper,
+            emit=self.events.append,
+            look=self.look,
+            look_soon=lambda: None,
+        )
+
+    async def write(self, data: bytes, input_id: str | None = None) -> Any:
+        self.typed.append(data)
+        return SimpleNamespace(at=self.observer.offset)
+
+    def look(self) -> Look:
+        return self.observer.look(self.clock.monotonic())
+
+    async def until(self, wanted: Any, timeout: float) -> bool:
+        return bool(wanted(self.look()))
+
+    def draw(self, *rows: str) -> None:
+        data = ("\x1b[H\x1b[J" + "\r\n".join(rows)).encode()
+        self.observer.feed(self.observer.offset, data, self.clock.monotonic())
+
+    def judge(self, after: float = 0.0) -> None:
+        self.clock.advance(after)
+        self.runner.seen(self.look(), self.clock.monotonic())
+
+    async def record(self) -> None:
+        """The records that the turn wants, one after the other, are durable."""
+        while not self.runner.idle.is_set():
+            await until(lambda: self.wanted > self.records or self.runner.idle.is_set())
+            if self.wanted > self.records:
+                self.records += 1
+                self.runner.recorded()
+            await asyncio.sleep(0)
+
+    @property
+    def wanted(self) -> int:
+        return sum(isinstance(event, LinkTurnRecord) for event in self.events)
+
+    @property
+    def phase(self) -> Phase:
+        assert self.runner.turn is not None
+        return self.runner.turn.phase
+
+
+@pytest.fixture
+async def terminal() -> AsyncIterator[Terminal]:
+    """The message is pasted and shown."""
+    terminal = Terminal()
+    terminal.draw("> ")
+    terminal.judge()
+    record = TurnRecord(task_id="t", launch_id="l", link=TurnState(phase=Phase.PASTING).model_dump(mode="json"))
+    worker = asyncio.create_task(terminal.runner.run())
+    terminal.runner.begin(Delivery(task_id="t", text="hello", command=False, record=record, fresh=True), [])
+    await until(terminal.runner.idle.is_set)
+    assert terminal.typed == [b"hello"]
+    terminal.draw("> hello")
+    yield terminal
+    worker.cancel()
+    await asyncio.gather(worker, return_exceptions=True)
+
+
+async def test_a_dialog_that_comes_up_while_the_record_is_written_gets_no_submit_key(terminal: Terminal) -> None:
+    terminal.judge(1.0)
+    assert terminal.phase is Phase.SUBMITTING
+    terminal.draw("Allow it?")
+    await terminal.record()
+    assert (terminal.typed, terminal.phase) == ([b"hello"], Phase.SETTLING)
+    terminal.draw("> hello")
+    terminal.judge(1.0)
+    await terminal.record()
+    assert (terminal.typed, terminal.phase) == ([b"hello", b"\r"], Phase.SUBMITTED)
+
+
+@pytest.mark.parametrize("meanwhile", ["Allow it?", "working", "> ", "> hello"])
+async def test_a_second_submit_key_is_for_a_composer_that_still_has_the_message(
+    terminal: Terminal, meanwhile: str
+) -> None:
+    terminal.judge(1.0)
+    await terminal.record()
+    terminal.judge(2.0)  # nothing has happened: the second key is decided on
+    terminal.draw(meanwhile)
+    await terminal.record()
+    assert terminal.typed == [b"hello", b"\r", *([b"\r"] if meanwhile == "> hello" else [])]
