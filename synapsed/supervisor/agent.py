@@ -135,7 +135,6 @@ class Agent:
         self._seen: LinkObserved | None = None
         self._since = record.changed_at or record.created_at
         self._last_screen = ""
-        self._answering = asyncio.Lock()
         self._adoption: asyncio.Future[None] | None = None
         self._polling: asyncio.Task[None] | None = None
         self._approving: asyncio.Task[None] | None = None
@@ -319,7 +318,7 @@ class Agent:
         return pending is not None and await asyncio.shield(pending)
 
     async def cancel(self, task_id: str) -> Task:
-        """Raises TaskNotFound when it is not open here, TaskNotCancelable when the program went on."""
+        """Raises TaskNotCancelable when it has ended, or the program went on."""
         outcome = await self._shell.call(lambda: self.desk.cancel(task_id))
         if isinstance(outcome, Task):
             self._changed(self)
@@ -335,26 +334,24 @@ class Agent:
 
     async def provide_input(self, task_id: str, answer: Message, text: str, prompt_id: str | None) -> Task:
         """`text` is what of `answer` is typed. Raises NotWaiting, PromptChanged, InvalidChoice."""
-        async with self._answering:
-            prompt = await self._shell.call(_sync(lambda: self.desk.asked(task_id)))
-            wanted = prompt_id or prompt.prompt_id
-            hidden = await self._require_link().answer(text, wanted)
-            task = await self._shell.call(lambda: self.desk.answered(task_id, prompt, wanted, answer, hidden=hidden))
+        prompt = await self._shell.call(_sync(lambda: self.desk.asked(task_id)))
+        wanted = prompt_id or prompt.prompt_id
+        hidden = await self._require_link().answer(text, wanted)
+        task = await self._shell.call(lambda: self.desk.answered(task_id, prompt, wanted, answer, hidden=hidden))
         return task if task is not None else await self._stored(task_id)
 
     async def answer(self, text: str, prompt_id: str | None) -> None:
         """Answer whatever prompt is on the screen, in a task or not."""
-        async with self._answering:
-            link = self.program.link if self.parking.away else self._require_link()
-            prompt = link.observe().prompt if link is not None else None
-            if link is None or prompt is None:
-                raise NotWaiting(f"{self.record.name} does not ask anything", agent=self.record.name)
-            wanted = prompt_id or prompt.prompt_id
-            hidden = await link.answer(text, wanted)
-            task = self.desk.current
-            task_id = task.id if task is not None else None
-            said = Message.of(text)
-            await self._shell.call(lambda: self.desk.answered(task_id, prompt, wanted, said, hidden=hidden))
+        link = self.program.link if self.parking.away else self._require_link()
+        prompt = link.observe().prompt if link is not None else None
+        if link is None or prompt is None:
+            raise NotWaiting(f"{self.record.name} does not ask anything", agent=self.record.name)
+        wanted = prompt_id or prompt.prompt_id
+        hidden = await link.answer(text, wanted)
+        task = self.desk.current
+        task_id = task.id if task is not None else None
+        said = Message.of(text)
+        await self._shell.call(lambda: self.desk.answered(task_id, prompt, wanted, said, hidden=hidden))
 
     async def decide(self, event: str, told: dict[str, Any]) -> dict[str, Any] | None:
         """What the approval policy answers to the program's question; None leaves it to a person."""

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from synapsed.clock import Clock, iso
-from synapsed.errors import NotWaiting, StoreError, SynapsedError, TaskNotCancelable, TaskNotFound
+from synapsed.errors import NotWaiting, StoreError, SynapsedError, TaskNotCancelable
 from synapsed.interfaces import AgentLink, Delivery, NewEvent, Store
 from synapsed.model.agent import Activity
 from synapsed.model.events import InputProvided
@@ -212,7 +212,8 @@ class Desk:
         return self._interruption.outcome
 
     async def cancel(self, task_id: str) -> asyncio.Future[bool] | Task:
-        """The canceled task if it waited, else the future of its interruption. Raises TaskNotFound, StoreError."""
+        """The canceled task if it waited, else the future of its interruption. Raises TaskNotCancelable,
+        StoreError."""
         if (task := self._mailbox.remove(task_id)) is not None:
             try:
                 commit = await self._commit(turns.canceled(task, reason="canceled", now=self._clock.wall()))
@@ -222,7 +223,7 @@ class Desk:
             self._attempts.pop(task_id, None)
             return commit.task
         if self._turn is None or self._turn.task.id != task_id:
-            raise TaskNotFound(f"task {task_id} neither waits nor runs here", task=task_id)
+            raise TaskNotCancelable(f"task {task_id} has ended just now", task=task_id)
         if self._link() is None:
             raise TaskNotCancelable("the agent cannot be reached just now; try again", task=task_id)
         return self.interrupt("canceled")

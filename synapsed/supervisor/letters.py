@@ -23,6 +23,7 @@ from synapsed.profiles import Delivery
 from synapsed.supervisor import frame
 from synapsed.supervisor.frame import SHORT_ID
 from synapsed.supervisor.turns import COMMAND
+from synapsed.terminal.delivery import is_blank
 
 __all__ = [
     "FINISHED_KEPT_S",
@@ -119,7 +120,7 @@ class _Writer:
                 case FilePart():
                     pieces.append(self._file(part, f"message.parts[{index}].file"))
         text = "\n".join(pieces)
-        if not text.strip():
+        if is_blank(text):
             raise InvalidRequest("the message is empty")
         if (size := len(text.encode())) > TEXT_MAX:
             raise TooLarge(

@@ -142,6 +142,8 @@ class PtyLink:
             composes=self._composes,
             take_line=self._take_line,
         )
+        self._answering: set[str] = set()
+        """Prompts that are being answered: a second answer to one might find another question."""
         self._told: LinkObserved | None = None
         self._nudged_at = 0.0
         self._facts: deque[ChannelFact] = deque(maxlen=RECENT_FACTS)
@@ -422,13 +424,19 @@ class PtyLink:
                 "the prompt on the screen is another one now; read it and answer that",
                 prompt=asked.prompt.model_dump(),
             )
+        if (answered := asked.prompt.prompt_id) in self._answering:
+            raise PromptChanged("somebody else is answering this prompt just now; see what becomes of it")
         keys, chosen = keys_for(asked, text)
         turn = self._runner.turn
         if turn is not None and asked.dialog is not None and chosen in asked.dialog.refusal:
             self._runner.add(turn.refuse(self._refusal_note()))
-        typed = await self._keeper().write(keys)
-        answered = asked.prompt.prompt_id
-        await self._watch.until(lambda look: _prompt_id(look) != answered, self._profile.interrupt.confirm_ms / 1000)
+        self._answering.add(answered)
+        try:
+            typed = await self._keeper().write(keys)
+            gone_s = self._profile.interrupt.confirm_ms / 1000
+            await self._watch.until(lambda look: _prompt_id(look) != answered, gone_s)
+        finally:
+            self._answering.discard(answered)
         return typed.hidden
 
     async def reply(self, asked: PermissionAsked, answer: dict[str, Any]) -> bool:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from synapsed.errors import TooLarge
 from synapsed.profiles import Delivery
 
-__all__ = ["CANONICAL_LINE_MAX", "Typed", "clean", "type_message"]
+__all__ = ["CANONICAL_LINE_MAX", "Typed", "clean", "is_blank", "type_message"]
 
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _NEWLINES = re.compile(r"\r\n?|\u2028|\u2029")
@@ -33,6 +33,11 @@ class Typed:
 def clean(text: str) -> str:
     """`text` without control characters but tab and newline; line breaks as `\\n`; no blank lines at its ends."""
     return _CONTROLS.sub("", _NEWLINES.sub("\n", text)).rstrip().lstrip("\n")
+
+
+def is_blank(text: str) -> bool:
+    """Whether nothing of `text` would be seen once it is typed: no program takes that for a message."""
+    return not any(character.isprintable() and not character.isspace() for character in text)
 
 
 def type_message(spec: Delivery, text: str, *, bracketed: bool, command: bool = False) -> Typed:

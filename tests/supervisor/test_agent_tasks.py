@@ -460,6 +460,17 @@ async def test_cancel_of_a_running_task(world: World) -> None:
         await world.manager.cancel(task.id)
 
 
+async def test_cancel_of_a_task_that_ends_at_the_same_moment(world: World) -> None:
+    await world.start()
+    task = await world.send(AGENT)
+    await world.delivered()
+    world.link.submit()
+    world.link.end("done")
+    with pytest.raises(TaskNotCancelable):
+        await world.manager.cancel(task.id)
+    assert (await world.store.task(task.id)).status is TaskState.COMPLETED
+
+
 async def test_cancel_of_a_waiting_task_types_nothing(world: World) -> None:
     await world.start(ready=False)
     task = await world.send(AGENT)

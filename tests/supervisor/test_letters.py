@@ -93,6 +93,13 @@ def test_refused(parts: list[Part]) -> None:
         letter(*parts)
 
 
+@pytest.mark.parametrize("text", ["\x01", "\x1b\x07 \t", "\u200b\u2060", "\ufeff", "\u202e\u2066", "\x85\x9b"])
+@pytest.mark.parametrize("sender", [None, "peer"])
+def test_a_message_of_which_nothing_would_be_seen_is_refused(text: str, sender: str | None) -> None:
+    with pytest.raises(InvalidRequest, match="empty"):
+        letter(TextPart(text=text), **({"sender": sender} if sender else {}))
+
+
 def test_too_many_files() -> None:
     with pytest.raises(TooLarge):
         letter(*[file("x", b"")] * (letters.FILES_MAX + 1))
