@@ -66,7 +66,8 @@ def find_limit(patterns: Sequence[LimitPattern], text: str, now: float, zone: tz
 def read_until(text: str, now: float, zone: tzinfo | None = None) -> float | None:
     """When that is, in Unix seconds after `now`; None for what is no time to come. `zone` is this machine's."""
     try:
-        found = _read(text.strip(), datetime.fromtimestamp(now, UTC).astimezone(_zone(text) or zone))
+        # Without a zone it is naive, so that this machine's rules decide on which side of a change of clocks a time is.
+        found = _read(text.strip(), datetime.fromtimestamp(now, _zone(text) or zone))
     except (ValueError, OverflowError):
         return None
     return found if found is not None and now < found <= now + UNTIL_MAX_S else None

@@ -1,5 +1,7 @@
 """Usage limits in the programs' own words."""
 
+import time
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
@@ -55,6 +57,37 @@ def test_when_it_ends(text: str, at: str | None) -> None:
 def test_a_day_in_january_told_in_december_is_next_years() -> None:
     now = datetime(2026, 12, 30, 12, tzinfo=UTC)
     assert read_until("Jan 2, 3pm", now.timestamp(), UTC) == datetime(2027, 1, 2, 15, tzinfo=UTC).timestamp()
+
+
+@pytest.fixture
+def berlin(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("TZ", "Europe/Berlin")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+@pytest.mark.usefixtures("berlin")
+@pytest.mark.parametrize(
+    ("now", "text", "until"),
+    [
+        ("2027-03-27T22:00Z", "9am", "2027-03-28T07:00Z"),
+        ("2027-03-27T22:00Z", "Mar 29, 9am", "2027-03-29T07:00Z"),
+        ("2027-10-30T21:00Z", "9am", "2027-10-31T08:00Z"),
+        ("2027-10-30T21:00Z", "11:30pm", "2027-10-30T21:30Z"),
+        ("2027-10-31T00:30Z", "2:45am", "2027-10-31T00:45Z"),
+        ("2027-10-31T01:30Z", "2:45am", "2027-10-31T01:45Z"),
+        ("2027-10-30T21:00Z", "9am (Europe/Berlin)", "2027-10-31T08:00Z"),
+        ("2027-10-30T21:00Z", "2027-10-31 09:00", "2027-10-31T08:00Z"),
+        ("2027-10-30T21:00Z", "12 hours", "2027-10-31T09:00Z"),
+        ("2027-12-31T22:59Z", "12am", "2027-12-31T23:00Z"),
+    ],
+)
+def test_a_night_in_which_clocks_are_set(now: str, text: str, until: str) -> None:
+    read = read_until(text, datetime.fromisoformat(now).timestamp())
+    assert read is not None
+    assert datetime.fromtimestamp(read, UTC) == datetime.fromisoformat(until)
 
 
 @given(st.text(max_size=60))
