@@ -495,8 +495,10 @@ class Agent:
         return False
 
     def _limit_in(self, prompt: Prompt) -> bool:
-        """Whether a task's dialog tells of a usage limit, and is answered for that."""
-        limit = self.usage.find(prompt.prompt) if self.desk.current is not None else None
+        """Whether a task's dialog tells of a usage limit, and is answered for that. One that asks for a permission has
+        its words from the model."""
+        told = self.desk.current is not None and prompt.type != "permission"
+        limit = self.usage.find(prompt.prompt) if told else None
         if limit is None or limit.answer is None:
             return False
         self.desk.limit_shown(limit)

@@ -128,6 +128,17 @@ def test_without_an_account_it_asks_and_takes_no_message(
     assert daemon.agent(cli)["prompt"]["prompt_id"] == state["prompt"]["prompt_id"]
 
 
+def test_a_command_that_speaks_of_a_usage_limit_is_a_persons_to_allow(start_agent: StartAgent) -> None:
+    """gemini tells of one in a dialog, which is answered for the person."""
+    agent, word = start_agent("gemini"), nonce()
+    command = f"echo Usage limit reached for all models. > limit-{word}"
+    task_id = agent.send(f"{word} [[tool:shell-ask:{command}]] say: Told.")
+    assert "Usage limit reached" in asked(agent, task_id, "Allow execution")["prompt"]
+    answer(agent, task_id, "no")
+    agent.daemon.ended(task_id)
+    assert not agent.file(f"limit-{word}").exists()
+
+
 WHOLE = {
     "claude": (
         " Claude has written up a plan and is ready to execute. Would you like to proceed?\n\n"
