@@ -368,6 +368,17 @@ def test_interrupting_a_running_turn_ends_it_when_the_program_is_ready() -> None
     assert machine.seen(seen(1.4, offset=40)) == [Interrupted("interrupted", "test")]
 
 
+def test_the_rest_before_the_program_drew_anything_is_not_that_after_an_interrupt() -> None:
+    machine = submitted()
+    assert machine.told(PromptAccepted(channel="hooks", at_ns=ns(1.05)), 1.1) == [
+        Save(),
+        Accepted("hooks: prompt accepted"),
+    ]
+    machine.interrupt()
+    assert machine.seen(seen(1.2, composer="draft", offset=20)) == []
+    assert machine.seen(seen(1.4, offset=40)) == [Interrupted("interrupted", "test")]
+
+
 def test_a_moment_of_rest_after_an_interrupt_that_did_nothing_is_not_its_end() -> None:
     """A program that had put the message off rests for a moment before it begins."""
     machine = submitted()
