@@ -351,9 +351,9 @@ class StartRequest:
     cols: int = 120
     rows: int = 40
     save: bool = False
+    """Also write it to `config/agents.d`, to be started with every daemon."""
     conversation: str | None = None
     """The program's own id of an earlier conversation to go on with."""
-    """Also write it to `config/agents.d`, to be started with every daemon."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

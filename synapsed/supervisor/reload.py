@@ -51,14 +51,27 @@ def differences(
             reason = f"it is of profile {record.profile!r}: 'synapsectl stop --remove {name}' it first"
             found.append(_change(name, "refused", reason))
         else:
-            was = old.agents.get(name, AgentConfig()) if record.from_config else AgentConfig()
-            found.append(
-                _of_one(name, live, was, config or AgentConfig(), before(record.profile), after(record.profile))
-            )
+            now = config or AgentConfig()
+            was = old.agents.get(name, AgentConfig()) if record.from_config else _by_hand(record, config)
+            found.append(_of_one(name, live, was, now, before(record.profile), after(record.profile)))
     for name, config in new.agents.items():
         if name not in known:
             found.append(_change(name, "start" if config.autostart else "add", "it is new"))
     return sorted((change for change in found if change is not None), key=lambda change: change.agent or "")
+
+
+def _by_hand(record: AgentRecord, config: AgentConfig | None) -> AgentConfig:
+    """What would have been configured for an agent that was started by hand (and perhaps saved), as far as `config`
+    says something of it."""
+    if config is None:
+        return AgentConfig()
+    return AgentConfig(
+        profile=record.profile if config.profile is not None else None,
+        cwd=record.cwd if config.cwd is not None else None,
+        port=record.port if config.port is not None else None,
+        args=record.args,
+        env=record.extra_env,
+    )
 
 
 def _of_daemon(section: str, old: BaseModel, new: BaseModel) -> ConfigChange | None:

@@ -67,6 +67,15 @@ def test_an_agent_that_was_started_by_hand() -> None:
     assert changed(None, None, from_config=False) == []
 
 
+def test_an_agent_that_was_started_by_hand_and_saved() -> None:
+    """It runs as the file says, and is not restarted for that."""
+    saved = AgentConfig(profile="sh", cwd="/", port=1, autostart=True)
+    assert changed(None, saved, from_config=False) == [ConfigChange("a", "update", "autostart changed")]
+    assert changed(None, SH, from_config=False) == []
+    elsewhere = saved.model_copy(update={"cwd": "/tmp", "autostart": False})
+    assert changed(None, elsewhere, from_config=False) == [ConfigChange("a", "restart", "cwd changed")]
+
+
 def test_how_a_screen_is_read_changes_at_once() -> None:
     other = PROFILE.model_copy(update={"ready": Ready(quiet_ms=7), "description": "other words"})
     assert changed(SH, SH, after=other) == [ConfigChange("a", "update", "of its profile ready changed")]
