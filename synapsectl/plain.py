@@ -11,15 +11,20 @@ _SEQUENCE = re.compile(
     | \x1b[PX^_][^\x1b]*\x1b\\                   # DCS, SOS, PM, APC
     | \x1b\[(?P<params>[0-?]*)[ -/]*(?P<final>[@-~])
     | \x1b[ -/]*[0-~]                            # the other escape sequences
-    | [\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]
+    | [\x00-\x07\x0b\x0c\x0e-\x1f\x7f-\x9f] | \n
     """,
     re.VERBOSE,
 )
 _PARTIAL = re.compile(
     r"(?:\r|\x1b(?:\][^\x07\x1b]*\x1b?|[PX^_][^\x1b]*\x1b?|\[[0-?]*[ -/]*|[ -/]*))\Z",
 )
-_MOVES = frozenset("ABEFHdf")
+_MOVES = frozenset("ABEFd")
 """Finals of cursor movements to another line: what follows stands elsewhere."""
+_TO_COLUMN = "G"
+_TO_PLACE = frozenset("Hf")
+_GAP = "\x0e"
+"""Stands for blank cells that were passed over, until it is known what stands before them."""
+_GAPS = re.compile(rf"(?<=[^\s{_GAP}]){_GAP}")
 _MAX_GAP = 200
 _PARTIAL_MAX = 8192
 """Characters of a sequence without an end that are waited for."""
@@ -33,20 +38,43 @@ class PlainText:
         self._raw = ""
         self._line = ""
         self._last = ""
+        self._row = ""
+        """Where the cursor was last put, as far as that is known; and the column."""
+        self._column = 0
 
     def feed(self, data: bytes) -> list[str]:
         """The lines that `data` completes. Empty lines and repetitions of the line before are left out: a screen that
         is painted anew again and again says nothing by them."""
         text = self._raw + self._decoder.decode(data)
         text, self._raw = _split(text)
-        text = self._line + _SEQUENCE.sub(_replacement, text).replace("\r\n", "\n").replace("\r", "\n")
-        *lines, self._line = text.split("\n")
+        text = self._line + _SEQUENCE.sub(self._replacement, text).replace("\r\n", "\n").replace("\r", "\n")
+        *lines, self._line = _taken_back(_GAPS.sub(" ", text).replace(_GAP, "")).split("\n")
         return self._worth(lines)
 
     def flush(self) -> list[str]:
         """The line that has no end yet."""
         line, self._line = self._line, ""
         return self._worth([line])
+
+    def _replacement(self, match: re.Match[str]) -> str:
+        params, final = match["params"], match["final"]
+        if match[0] == "\n" or final in _MOVES:
+            self._row, self._column = "", 0
+            return "\n"
+        if final == "C":
+            return " " * min(int(params) if params.isdecimal() else 1, _MAX_GAP)
+        if final == _TO_COLUMN:
+            return self._moved(self._row, params)
+        if final in _TO_PLACE:
+            row, _, column = params.partition(";")
+            return self._moved(row or "1", column)
+        return ""
+
+    def _moved(self, row: str, column: str) -> str:
+        """To the right in the same row: a gap, else what follows stands elsewhere."""
+        before, self._column = self._column, int(column) if column.isdecimal() else 1
+        same, self._row = row == self._row, row
+        return _GAP if same and self._column > max(before, 1) else "\n"
 
     def _worth(self, lines: list[str]) -> list[str]:
         kept = []
@@ -65,9 +93,14 @@ def _split(text: str) -> tuple[str, str]:
     return text[:at], text[at:]
 
 
-def _replacement(match: re.Match[str]) -> str:
-    final = match["final"]
-    if final == "C":
-        steps = match["params"]
-        return " " * min(int(steps) if steps.isdecimal() else 1, _MAX_GAP)
-    return "\n" if final is not None and final in _MOVES else ""
+def _taken_back(text: str) -> str:
+    """`text` with each backspace having taken the character before it: another stands there in the end."""
+    if "\b" not in text:
+        return text
+    kept: list[str] = []
+    for character in text:
+        if character != "\b":
+            kept.append(character)
+        elif kept and kept[-1] != "\n":
+            kept.pop()
+    return "".join(kept)

@@ -12,6 +12,8 @@ __all__ = ["TAKES_REST", "configure", "run"]
 
 TAKES_REST = True
 HEADINGS = ("PROFILE", "ID", "AGE", "AGENT", "CWD", "FIRST PROMPT")
+ID_SHOWN = 8
+"""Characters of an id that are shown on a terminal, or more where these do not tell it from another."""
 PREFIX_MIN = 4
 """Characters of an id that may stand for it."""
 
@@ -70,12 +72,20 @@ def _choose(wanted: str, found: list[dict[str, Any]]) -> dict[str, Any]:
     return fitting[0]
 
 
+def _prefix(ids: list[str]) -> int:
+    """How many characters tell the ids apart."""
+    longest = max((len(one) for one in ids), default=0)
+    lengths = range(ID_SHOWN, longest)
+    return next((length for length in lengths if len({one[:length] for one in ids}) == len(set(ids))), longest)
+
+
 def _list(found: list[dict[str, Any]], args: argparse.Namespace, ctx: Context) -> None:
     if args.json:
         ctx.out.document(found)
         return
+    told = _prefix([one["id"] for one in found]) if ctx.out.on_terminal else None
     rows = [
-        (one["profile"], one["id"], age(one["updated_at"]), one["agent"] or "", one["cwd"] or "", one["prompt"])
+        (one["profile"], one["id"][:told], age(one["updated_at"]), one["agent"] or "", one["cwd"] or "", one["prompt"])
         for one in found
     ]
     ctx.out.table(HEADINGS, rows, grows="FIRST PROMPT")

@@ -44,5 +44,5 @@ def run(args: argparse.Namespace, ctx: Context) -> int:
         )
         for profile in profiles
     ]
-    ctx.out.table(HEADINGS, rows, grows="DESCRIPTION")
+    ctx.out.table(HEADINGS, rows, grows="SOURCE")
     return DONE

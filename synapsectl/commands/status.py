@@ -8,6 +8,7 @@ from synapsectl.client import agent_path
 from synapsectl.commands.list_ import state_of
 from synapsectl.context import Context
 from synapsectl.errors import DONE
+from synapsectl.output import clip
 from synapsectl.reach import reach
 
 __all__ = ["configure", "run"]
@@ -75,7 +76,8 @@ def _conversation(known: dict[str, Any] | None) -> str | None:
     """Its id and how it came about; None of one in which nothing was said yet."""
     if known is None:
         return None
-    return " · ".join(part for part in (known["id"], known["note"]) if part) or None
+    name, note = known["id"] or "", known["note"] or ""
+    return note if name in note and note else " · ".join(part for part in (name, note) if part) or None
 
 
 def _show_agent(agent: dict[str, Any], ctx: Context) -> None:
@@ -106,4 +108,5 @@ def _show_agent(agent: dict[str, Any], ctx: Context) -> None:
     while screen and not screen[-1]:
         screen.pop()
     for line in screen:
-        out.line(f"  | {line}")
+        shown = f"  | {line}"
+        out.line(shown if out.columns is None else clip(shown, out.columns))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.daemon import ANY_PORTS, Daemon
+from tests.support.daemon import ANY_PORTS, Daemon, eventually
 
 PAGE = (Path(__file__).parents[2] / "docs" / "profiles.md").read_text()
 WHOLE = re.MULTILINE | re.DOTALL
@@ -24,6 +24,15 @@ def daemon(tmp_path: Path) -> Iterator[Daemon]:
     daemon.start()
     yield daemon
     assert daemon.end() == 0
+
+
+def test_a_prompt_that_is_not_found_is_shown(daemon: Daemon) -> None:
+    path = daemon.home / "config" / "profiles" / "py.toml"
+    path.parent.mkdir()
+    path.write_text("command = 'python3'\n[composer]\nat_cursor = true\nline = '^py> (?P<text>.*)$'\n")
+    assert daemon.ctl("reload").code == 0
+    assert daemon.ctl("start", "py").code == 0
+    eventually(lambda: "not at the cursor: '>>>'" in daemon.ctl("status", "py", "--explain").out, "the prompt is shown")
 
 
 @pytest.mark.skipif(shutil.which("sqlite3") is None, reason="needs sqlite3")

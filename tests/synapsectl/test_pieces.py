@@ -35,8 +35,21 @@ def test_events_in_any_chunking(cuts: list[int]) -> None:
 RAW = (
     "\x1b]0;title\x07\x1b[1mHéllo\x1b[0m\r\n\x1b[2J\x1b[H⠋ busy\x1b[5;1H"
     "Héllo\x1b[3Cworld\r\n\r\n\x1bP+q\x1b\\done\x1b(B\r\n"
+    "●\x1b[3GThe\x1b[7G\x1b[8Ganswer\x1b[1G⠙ busy\x1b[7;3Hone\x1b[7;7Htwo\x1b[8;1Hthree\x1b[8;1Hfour\r\n"
+    "sql> \x1b[7mselect\x1b[27m\b\b\b\b\b\bselect 1\r\n"
 )
-LINES = ["Héllo", "⠋ busy", "Héllo   world", "done"]
+LINES = [
+    "Héllo",
+    "⠋ busy",
+    "Héllo   world",
+    "done",
+    "● The answer",
+    "⠙ busy",
+    "one two",
+    "three",
+    "four",
+    "sql> select 1",
+]
 
 
 @given(st.lists(st.integers(0, len(RAW.encode())), max_size=12))

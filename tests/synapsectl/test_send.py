@@ -224,6 +224,18 @@ def test_a_prompt_outside_any_task_is_7_too(daemon: FakeDaemon, ctl: Ctl) -> Non
     assert "cannot take a message now: dialog" in result.err
 
 
+def test_an_agent_that_does_not_come_up_is_told(daemon: FakeDaemon, ctl: Ctl, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("synapsectl.waiting.LONG_START", 0.0)
+    daemon.script = lambda fake, task: None
+    daemon.agents["claude"] = agent("claude", activity="starting", evidence="composer: no prompt at the cursor")
+    result = ctl("send", "claude", "x", "--wait", "--timeout", "2")
+    assert result.code == 5
+    assert result.err.startswith(
+        "synapsectl: claude cannot take a message now: starting (composer: no prompt at the cursor); "
+        "'synapsectl status claude --explain' says more\n"
+    )
+
+
 def test_the_timeout_ends_the_waiting_only(daemon: FakeDaemon, ctl: Ctl) -> None:
     daemon.script = ends(TaskState.WORKING)
     result = ctl("send", "claude", "x", "--wait", "--timeout", "0.2")

@@ -1,0 +1,56 @@
+"""What a person sees: every line in the terminal's width."""
+
+import os
+
+import pytest
+
+from synapsectl.output import display_width
+from synapsed.model.agent import Conversation
+from tests.synapsectl.fake_daemon import FakeDaemon, agent
+from tests.synapsectl.pty_tool import PtyTool
+
+WIDE = "─" * 120
+
+
+@pytest.fixture
+def full(daemon: FakeDaemon) -> FakeDaemon:
+    """As it is when much is going on."""
+    told = Conversation(
+        id="01a201b3-ae3d-77b2", context_id="c", said=True, resumed=True, note="goes on with 01a201b3-ae3d-77b2"
+    )
+    daemon.agents["claude"] = agent("claude", screen=f"{WIDE}\n日本語{WIDE}\n", conversation=told)
+    common = {"profile": "dummy", "cwd": "/work/a/folder/of/a/project", "updated_at": "2026-01-01T00:00:00Z"}
+    daemon.conversations = [
+        common | {"id": f"01a201b3-ae3{digit}-77b2-9490-bfbb9ae43346", "prompt": "a long question " * 9, "agent": None}
+        for digit in "de"
+    ]
+    return daemon
+
+
+def seen(*arguments: str) -> list[str]:
+    tool = PtyTool(*arguments, env=dict(os.environ))
+    try:
+        assert tool.end() == 0
+    finally:
+        tool.close()
+    lines = tool.shown.decode().splitlines()
+    assert [line for line in lines if display_width(line) > 80] == []
+    return lines
+
+
+@pytest.mark.usefixtures("full")
+def test_lines_fit() -> None:
+    for arguments in (["-h"], ["list"], ["status"], ["tasks"], ["profiles", "list"], ["adopt"]):
+        seen(*arguments)
+
+
+@pytest.mark.usefixtures("full")
+def test_a_wide_screen_is_cut() -> None:
+    lines = seen("status", "claude")
+    assert "  conversation  goes on with 01a201b3-ae3d-77b2" in lines
+    assert [line[:5] for line in lines if line.startswith("  |")] == ["  | ─", "  | 日"]
+
+
+@pytest.mark.usefixtures("full")
+def test_as_much_of_an_id_as_tells_it_from_the_others() -> None:
+    assert [line.split()[1] for line in seen("adopt")] == ["ID", "01a201b3-ae3d", "01a201b3-ae3e"]
