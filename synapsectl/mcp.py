@@ -192,7 +192,7 @@ TOOLS: Final[Sequence[Tool]] = (
         {
             "agent": _AGENT,
             "prompt_id": {**_TEXT, "description": "the prompt that the answer is for"},
-            "answer": {**_TEXT, "description": "one of the prompt's options"},
+            "answer": {**_TEXT, "description": "one of the prompt's options, or words where it takes own_words"},
         },
         right="answer_prompts",
     ),

@@ -110,6 +110,8 @@ def show_prompt(out: Output, prompt: dict[str, Any] | None) -> None:
     for option in prompt.get("options") or []:
         mark = " (default)" if option["key"] == prompt.get("default") else ""
         out.remark(f"    {option['key']}  {option['label']}{mark}")
+    if prompt.get("own_words"):
+        out.remark("    or words of your own")
 
 
 def tell_waiting(ctx: Context, name: str, target: str, task: dict[str, Any]) -> None:

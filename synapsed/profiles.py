@@ -46,6 +46,7 @@ __all__ = [
     "Line",
     "Listing",
     "McpInjection",
+    "OwnWords",
     "Parsers",
     "Profile",
     "ProfileLibrary",
@@ -183,6 +184,22 @@ class Delivery(_Section):
     """Arguments by which the program may read its inbox, `{inbox}`, without asking."""
 
 
+def _types_the_words(keys: list[str]) -> list[str]:
+    if not any("{text}" in each or "{line}" in each for each in keys):
+        raise ValueError("must have {text} or {line} in one of them")
+    return keys
+
+
+class OwnWords(_Section):
+    """How a dialog is answered in words of one's own, beside its options."""
+
+    row: Annotated[Pattern, has("key")]
+    """The rows of the dialog that are for words; their keys alone are no answers. Without one it takes none."""
+    keys: Annotated[list[str], AfterValidator(_types_the_words)]
+    """What is typed, each when it is shown what came of the one before: `{key}` is the first row's, `{text}` the words,
+    pasted, `{line}` the same on one line."""
+
+
 class Dialog(_Section):
     """A blocking question of the program's own, drawn on the screen."""
 
@@ -208,6 +225,7 @@ class Dialog(_Section):
     """Other words for options: `yes`, `no`, `allow`, `deny` → an option's key."""
     submit: str = ""
     """Typed after the option's key or the text."""
+    own_words: OwnWords | None = None
     refusal: list[str] = []
     """Options after which the program stops the turn by itself."""
     leave: str | None = None

@@ -104,6 +104,8 @@ def _show_agent(agent: dict[str, Any], ctx: Context) -> None:
         out.line(f"  asks          {prompt['prompt']}")
         for option in prompt.get("options") or []:
             out.line(f"                {option['key']}  {option['label']}")
+        if prompt.get("own_words"):
+            out.line("                or words of your own")
     screen = [line.rstrip() for line in (agent.get("screen") or "").splitlines()]
     while screen and not screen[-1]:
         screen.pop()

@@ -178,6 +178,8 @@ class Prompt(_Model):
     prompt: str
     options: list[PromptOption] = []
     default: str | None = None
+    own_words: bool = False
+    """Besides the options, an answer in words of one's own is taken."""
 
 
 class TaskError(_Model):

@@ -265,7 +265,7 @@ class Desk:
             task = await self._store.task(task_id)  # its turn ended before the answer was told of
         if task is not None and prompt is not None and not secret:
             task = turns.answered(task, prompt=prompt, answer=answer)
-        if task is None or task.status not in INTERRUPTED_STATES or self._still_asked(prompt_id):
+        if task is None or not _waits_for(task, prompt_id) or self._still_asked(prompt_id):
             await self._store.commit(events=[event], tasks=[task] if task is not None else [])
             if task is not None:
                 self.believe(Commit(task=task))
@@ -552,6 +552,12 @@ class Desk:
 
     async def _persist(self, commit: Commit) -> None:
         await self._shell.persist(lambda: self._commit(commit))
+
+
+def _waits_for(task: Task, prompt_id: str) -> bool:
+    """Whether that prompt is what the task waits with; it may be the next one already."""
+    asked = task.prompt.prompt_id if task.prompt is not None else prompt_id
+    return task.status in INTERRUPTED_STATES and asked == prompt_id
 
 
 def _wants_new_conversation(task: Task) -> bool:

@@ -2,10 +2,11 @@
 
 import asyncio
 import signal
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 from synapsed.model.link import LinkExited
 from synapsed.profiles import Profile
+from synapsed.supervisor.keeper_client import WriteResult
 from synapsed.terminal.composer import puts_off
 from synapsed.terminal.observer import Look
 
@@ -26,6 +27,9 @@ TAKE_BACK_S = 10.0
 
 INTERRUPT_TRIES = 2
 
+SHOWN_S = 3.0
+"""How long a busy machine's program may take to show a step of an answer; the next one follows then all the same."""
+
 RETURNED_WAIT_S = 0.4
 """How long a program takes to give an interrupted message back into its composer."""
 
@@ -42,7 +46,7 @@ class Keyboard:
     def __init__(
         self,
         profile: Profile,
-        write: Callable[[bytes], Awaitable[None]],
+        write: Callable[[bytes], Awaitable[WriteResult]],
         look: Callable[[], Look],
         until: Callable[[Callable[[Look], bool], float], Awaitable[bool]],
     ) -> None:
@@ -50,6 +54,8 @@ class Keyboard:
         self._write = write
         self._look = look
         self._until = until
+        self.answering = False
+        """Whether an answer is being typed in several steps: what is on the screen meanwhile is half of it."""
 
     async def interrupt(
         self,
@@ -102,6 +108,23 @@ class Keyboard:
         await self._write(self._profile.interrupt.put_off.keys.encode())
         if await self._until(lambda look: look.composer.state == "draft", CLEAR_WAIT_S):
             await self.clear()
+
+    async def answer(self, steps: Sequence[bytes], still: Callable[[Look], bool]) -> bool | None:
+        """Answer a dialog, each step when it is shown what came of the one before: whether the terminal hid any of it.
+        None where the dialog was not `still` there for one of them."""
+        self.answering, hidden = True, False
+        try:
+            for number, keys in enumerate(steps):
+                if number and not still(self._look()):
+                    return None
+                shown = self._look().screen.lines
+                hidden = (await self._write(keys)).hidden or hidden
+                if number + 1 < len(steps):
+                    await self._until(lambda look, shown=shown: look.screen.lines != shown, SHOWN_S)  # type: ignore[misc]  # mypy cannot infer a lambda with a default
+                    await self._until(lambda _: False, self._profile.delivery.settle_ms / 1000)
+        finally:
+            self.answering = False
+        return hidden
 
     async def take_back(self) -> bool:
         """Empty the composer of what was just pasted, which may not be shown yet; whether it is empty."""

@@ -20,7 +20,7 @@ from synapsed.model.agent import Activity, Testimony
 from synapsed.model.facts import AssistantSaying, ChannelFact, PermissionAsked
 from synapsed.model.link import LinkAlert, LinkEvent, LinkExited, LinkObserved, LinkPermission, LinkSession
 from synapsed.model.records import Checkpoint, LaunchRecord, TurnRecord
-from synapsed.profiles import Profile
+from synapsed.profiles import Dialog, Profile
 from synapsed.supervisor import pty_turn as turns
 from synapsed.supervisor.frame import system_mark
 from synapsed.supervisor.keeper_client import (
@@ -32,6 +32,7 @@ from synapsed.supervisor.keeper_client import (
     KeeperRefused,
     Lost,
     Output,
+    WriteResult,
 )
 from synapsed.supervisor.keys import Keyboard
 from synapsed.supervisor.launchers import sweep_launch
@@ -353,7 +354,7 @@ class PtyLink:
             self._runner.seen(look, now)
 
     def _publish(self, look: Look) -> None:
-        if look.steady_at > self._watch.looked_at and self._told is not None:
+        if self._told is not None and (look.steady_at > self._watch.looked_at or self._keyboard.answering):
             return
         verdict = look.verdict
         observed = LinkObserved(
@@ -424,20 +425,22 @@ class PtyLink:
                 "the prompt on the screen is another one now; read it and answer that",
                 prompt=asked.prompt.model_dump(),
             )
-        if (answered := asked.prompt.prompt_id) in self._answering:
+        if (answered := asked.prompt.prompt_id) in self._answering or self._keyboard.answering:
             raise PromptChanged("somebody else is answering this prompt just now; see what becomes of it")
-        keys, chosen = keys_for(asked, text)
+        steps, chosen = keys_for(asked, text)
         turn = self._runner.turn
         if turn is not None and asked.dialog is not None and chosen in asked.dialog.refusal:
             self._runner.add(turn.refuse(self._refusal_note()))
         self._answering.add(answered)
         try:
-            typed = await self._keeper().write(keys)
+            hidden = await self._keyboard.answer(steps, lambda look: _dialog(look) is asked.dialog)
             gone_s = self._profile.interrupt.confirm_ms / 1000
             await self._watch.until(lambda look: _prompt_id(look) != answered, gone_s)
         finally:
             self._answering.discard(answered)
-        return typed.hidden
+        if hidden is None:
+            raise PromptChanged("the prompt left the screen while it was being answered")
+        return hidden
 
     async def reply(self, asked: PermissionAsked, answer: dict[str, Any]) -> bool:
         channel = next((channel for channel in self._channels if channel.name == asked.channel), None)
@@ -513,14 +516,15 @@ class PtyLink:
         """A person's keys. They wait while a message is being typed, which is a moment: nothing is ever mixed."""
         spec = self._profile.delivery
         patience = (spec.settle_max_ms + 2 * spec.accept_ms) / 1000
-        if self._runner.half_typed:  # else there is nothing to look for: a look for each key would be most of its way
-            await self._watch.until(lambda look: not self._runner.typing(look), patience)
+        # Else there is nothing to look for: a look for each key would be most of its way.
+        if self._runner.half_typed or self._keyboard.answering:
+            await self._watch.until(lambda look: not (self._runner.typing(look) or self._keyboard.answering), patience)
         if not data.startswith(REPORTS):
             self._watch.pressed()
         await self._type(data)
 
-    async def _type(self, data: bytes) -> None:
-        await self._keeper().write(data)
+    async def _type(self, data: bytes) -> WriteResult:
+        return await self._keeper().write(data)
 
     async def _save_checkpoint(self) -> None:
         self._saving = True
@@ -535,6 +539,10 @@ class PtyLink:
         if self._client is None:
             raise KeeperLost("the link is not open")
         return self._client
+
+
+def _dialog(look: Look) -> Dialog | None:
+    return look.verdict.asked.dialog if look.verdict.asked else None
 
 
 def _prompt_id(look: Look) -> str | None:

@@ -13,6 +13,7 @@ from synapsed.errors import InvalidChoice
 from synapsed.model.task import Prompt, PromptOption
 from synapsed.profiles import Dialog, Prompts
 from synapsed.terminal.composer import cursor_line
+from synapsed.terminal.delivery import PASTE_BEGIN, PASTE_END, clean
 from synapsed.terminal.screen import ScreenSnapshot
 
 __all__ = ["Asked", "find_prompt", "keys_for"]
@@ -30,10 +31,12 @@ BODY_ROWS_MAX = 24
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A prompt on the screen, and the dialog of the profile that it was read by (None: a generic question)."""
+    """A prompt on the screen, and the dialog of the profile that it was read by (None: a generic question). `for_words`
+    are the keys of the dialog's rows for words of one's own."""
 
     prompt: Prompt
     dialog: Dialog | None
+    for_words: tuple[str, ...] = ()
 
 
 @lru_cache(maxsize=512)
@@ -50,33 +53,39 @@ def find_prompt(spec: Prompts, screen: ScreenSnapshot) -> Asked | None:
         if all(_compiled(p).search(text) for p in dialog.when) and not any(
             _compiled(p).search(text) for p in dialog.unless
         ):
-            return Asked(_read_dialog(dialog, text), dialog)
+            return _read_dialog(dialog, text)
     return _generic(screen) if spec.generic else None
 
 
-def _read_dialog(dialog: Dialog, text: str) -> Prompt:
+def _read_dialog(dialog: Dialog, text: str) -> Asked:
     asked = _compiled(dialog.question or dialog.when[0])
     found = list(asked.finditer(text))
     last = found[-1] if found else None
     question = (last.groupdict().get("text") or last.group()).strip() if last else dialog.type
     at = text.count("\n", 0, last.start()) if last else 0
     lines = text.split("\n")
+    asking = "\n".join(lines[at:])
     options: list[PromptOption] = []
     if dialog.option is not None:
-        for match in _compiled(dialog.option).finditer("\n".join(lines[at:])):
+        for match in _compiled(dialog.option).finditer(asking):
             option = PromptOption(key=match["key"].strip(), label=match["label"].strip(" │┃"))
             if all(option.key != known.key for known in options):
                 options.append(option)
+    shown = bool(options)
     options += [PromptOption(key=o["key"], label=o["label"]) for o in dialog.options]
+    words = _compiled(dialog.own_words.row).finditer(asking) if dialog.own_words is not None else ()
+    for_words = tuple(match["key"] for match in words)
     above, below = _above(dialog, lines, at), _below(dialog, lines, at)
     prompt = "\n".join([*_inner(dialog, above), question, *_inner(dialog, below)])
-    return Prompt(
-        prompt_id=_fingerprint(dialog.type, prompt, options),
+    found_prompt = Prompt(
+        prompt_id=_fingerprint(dialog.type, prompt, options, own_words=bool(for_words)),
         type=dialog.type,
         prompt=prompt,
         options=options,
-        default=options[0].key if options else None,
+        default=options[0].key if options and (shown or not for_words) else None,
+        own_words=bool(for_words),
     )
+    return Asked(found_prompt, dialog, for_words)
 
 
 def _above(dialog: Dialog, lines: list[str], at: int) -> list[str]:
@@ -113,9 +122,14 @@ def _inner(dialog: Dialog, rows: list[str]) -> list[str]:
     ]
 
 
-def _fingerprint(kind: str, prompt: str, options: list[PromptOption]) -> str:
+def _fingerprint(kind: str, prompt: str, options: list[PromptOption], *, own_words: bool = False) -> str:
     lines = [_MARKER.sub("", line.strip()) for line in prompt.split("\n")]
-    parts = [kind, *lines, *(f"{option.key}={option.label}" for option in options)]
+    parts = [
+        kind,
+        *lines,
+        *(f"{option.key}={option.label}" for option in options),
+        *(["own words"] if own_words else []),
+    ]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
 
 
@@ -189,30 +203,50 @@ def _asked(kind: str, line: str, options: list[PromptOption], default: str | Non
 
 # --- answers ---------------------------------------------------------------------------------------------------------
 
+_BOX = re.compile(r"^\[.\] ")
+"""What is ticked, or not: no part of what the option is called."""
+_WORDS = re.compile(r"\{(?:key|text|line)\}")
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f]")
 
 
-def keys_for(asked: Asked, text: str) -> tuple[bytes, str | None]:
-    """What is typed to answer `asked` with `text`, and the chosen option's key (None for free text).
+def keys_for(asked: Asked, text: str) -> tuple[list[bytes], str | None]:
+    """What is typed to answer `asked` with `text`, each when the program has shown what came of the one before, and the
+    chosen option's key (None for free text).
 
-    An option is named by its key, its label, an alias of the profile, or an unambiguous beginning of its label.
-    Raises InvalidChoice with the options.
+    An option is named by its key, its label or an alias of the profile; where nothing else is taken, also by an
+    unambiguous beginning of its label. Raises InvalidChoice with the options.
     """
     prompt, dialog = asked.prompt, asked.dialog
     submit = dialog.submit if dialog else "\r"
-    if not prompt.options:
-        return (_CONTROL.sub("", text) + (submit or "\r")).encode(), None
+    if not prompt.options and not prompt.own_words:
+        return [(_CONTROL.sub("", text) + (submit or "\r")).encode()], None
     key = _choose(asked, text.strip())
+    if key is None and (words := clean(text).strip()) and prompt.own_words:
+        return _words_keys(asked, words), None
     if key is None:
         offered = ", ".join(f"{option.key} ({option.label})" for option in prompt.options)
-        raise InvalidChoice(
-            f"{text[:80]!r} is not among the options: {offered}",
-            options=[option.model_dump() for option in prompt.options],
-            prompt_id=prompt.prompt_id,
-        )
+        raise _refused(asked, f"{text[:80]!r} is not among the options: {offered}")
     listed = {o["key"]: o["keys"] for o in dialog.options if "keys" in o} if dialog else {}
     typed = listed.get(key) or (dialog.keys.get(key) if dialog else None) or key
-    return (typed + submit).encode(), key
+    return [(typed + submit).encode()], key
+
+
+def _words_keys(asked: Asked, words: str) -> list[bytes]:
+    if words in asked.for_words:
+        raise _refused(asked, f"{words!r} is a row for words of your own: answer with these")
+    assert asked.dialog is not None
+    assert asked.dialog.own_words is not None
+    known = {
+        "{key}": asked.for_words[0],
+        "{text}": f"{PASTE_BEGIN}{words}{PASTE_END}",
+        "{line}": f"{PASTE_BEGIN}{' '.join(words.split())}{PASTE_END}",
+    }
+    return [_WORDS.sub(lambda found: known[found[0]], keys).encode() for keys in asked.dialog.own_words.keys]
+
+
+def _refused(asked: Asked, why: str) -> InvalidChoice:
+    prompt = asked.prompt
+    return InvalidChoice(why, options=[option.model_dump() for option in prompt.options], prompt_id=prompt.prompt_id)
 
 
 def _choose(asked: Asked, text: str) -> str | None:
@@ -220,11 +254,14 @@ def _choose(asked: Asked, text: str) -> str | None:
     options = asked.prompt.options
     if not wanted:
         return asked.prompt.default
-    for option in options:
-        if wanted in (option.key.casefold(), option.label.casefold()):
-            return option.key
+    labels = {option.key: _BOX.sub("", option.label).casefold() for option in options}
+    for key, label in labels.items():
+        if wanted in (key.casefold(), label):
+            return key
     alias = asked.dialog.aliases.get(wanted) if asked.dialog else None
     if alias is not None and any(option.key == alias for option in options):
         return alias
-    starting = [option.key for option in options if option.label.casefold().startswith(wanted)]
+    if asked.prompt.own_words:
+        return None  # the beginning of a label is what somebody may want to say
+    starting = [key for key, label in labels.items() if label.startswith(wanted)]
     return starting[0] if len(starting) == 1 else None

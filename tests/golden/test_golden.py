@@ -36,7 +36,7 @@ def found(seen: Seen, replay: Replay, *, receives: bool = True) -> dict[str, Any
             "prompt": prompt.prompt,
             "options": [[option.key, option.label] for option in prompt.options],
             "default": prompt.default,
-        }
+        } | ({"own_words": True} if prompt.own_words else {})
     return facts | ({"error": list(error)} if error else {}) | ({"interrupted": True} if interrupted else {})
 
 

@@ -277,6 +277,85 @@ def question(session: Session) -> None:
         session.settle(label)
 
 
+def _asked(question: str, *labels: str, **more: object) -> dict[str, object]:
+    options = [{"label": label, "description": f"The {label.lower()} one"} for label in labels]
+    return {"question": question, "header": question.split()[1].title(), "options": options, **more}
+
+
+ASKING: Mapping[str, tuple[str, Sequence[dict[str, object]]]] = {
+    "claude": ("AskUserQuestion", QUESTIONS["questions"]),
+    "gemini": (
+        "ask_user",
+        [
+            _asked("Which colour do you like?", "Red", "Blue", type="choice"),
+            {"question": "What name shall it have?", "header": "Name", "type": "text", "placeholder": "a name"},
+        ],
+    ),
+    "opencode": (
+        "question",
+        [
+            _asked("Which colour do you like?", "Red", "Blue"),
+            _asked("Which sizes do you need?", "Small", "Large", multiple=True),
+        ],
+    ),
+}
+"""The tool by which the model asks the person, and two questions for it."""
+
+WORDS = "\x1b[200~2 shades\nof green\x1b[201~"
+LINE = f"\x1b[200~{' or '.join(f'a size of {n}' for n in range(12))}\x1b[201~"
+ANSWERING: Mapping[str, Sequence[tuple[str, str]]] = {
+    "claude": (
+        ("3", "own words"),
+        (f"\x15{WORDS}", "typed"),
+        ("\r", "several of them"),
+        ("\x1b[B" * 10 + "\x1b[A\x1b[A", "own words beside them"),
+        (LINE, "typed beside them"),
+        ("\x01\x1b[A", "left"),
+        ("1", "chosen"),
+        ("\x1b[B" * 10 + "\x1b[A\r", "look over"),
+        ("1", "answered"),
+    ),
+    "gemini": (
+        ("3", "own words"),
+        (WORDS, "typed"),
+        ("\r", "a text"),
+        (WORDS, "text typed"),
+        ("\r", "look over"),
+        ("\r", "answered"),
+    ),
+    "opencode": (
+        ("3", "own words"),
+        (WORDS, "typed"),
+        ("\r", "several of them"),
+        ("2", "chosen"),
+        ("3", "own words beside them"),
+        (WORDS, "typed beside them"),
+        ("\r", "left"),
+        ("\t", "look over"),
+        ("\r", "answered"),
+    ),
+}
+
+
+def asking(cli: str, count: int = 2) -> str:
+    """A message upon which the model asks the first of `ASKING`."""
+    tool, questions = ASKING[cli]
+    return f"[[tool:{tool}:{json.dumps({'questions': questions[:count]})}]] say: Thank you."
+
+
+def own_words(session: Session) -> None:
+    """Questions of the model, answered in words of one's own."""
+    session.ready()
+    session.terminal.send(f"\x1b[200~{asking(session.cli)}\x1b[201~")  # which some show as a placeholder
+    session.settle("pasted")
+    session.terminal.send("\r")
+    session.see(r"Which colour do you like\?[\s\S]*(?i:enter) (?:to select|confirm)", "one of them")
+    session.settle("dialog settled")
+    for keys, label in ANSWERING[session.cli]:
+        session.terminal.send(keys)
+        session.settle(label)
+
+
 def plan(session: Session) -> None:
     session.ready()
     session.submit(PLANNED)
@@ -451,6 +530,7 @@ SCENARIOS: Mapping[str, Callable[[Session], None]] = {
     "refuse-with-reason": refuse_with_reason,
     "trust": trust,
     "question": question,
+    "own-words": own_words,
     "plan": plan,
     "always": always,
     "sign-in": sign_in,
@@ -568,6 +648,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 SOME = {
     "menu": ("claude",),
     "question": ("claude",),
+    "own-words": tuple(ASKING),
     "plan": ("claude",),
     "always": ("opencode",),
     "sign-in": ("claude", "codex", "gemini"),

@@ -1,6 +1,5 @@
 """Dialogs of the real programs that are no permissions for a command: judged by what the model is told next."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +8,7 @@ import pytest
 from tests.real.agents import EVERY, RealAgent, StartAgent, nonce
 from tests.real.conftest import CliHome
 from tests.real.model import Model
-from tests.real.record import ASK, ONE_QUESTION, PLANNED, without_account
+from tests.real.record import ASK, PLANNED, asking, without_account
 from tests.support.daemon import Daemon, eventually
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(600)]
@@ -45,8 +44,8 @@ def test_questions_of_the_model_are_answered(start_agent: StartAgent) -> None:
     task_id = agent.send(f"{word} {ASK}")
     first = asked(agent, task_id, "Which colour")
     assert (first["type"], [o["label"] for o in first["options"]][:2]) == ("question", ["Red", "Blue"])
-    refused = agent.daemon.ctl("input", task_id, "Green")
-    assert (refused.code, "Red" in refused.err) == (6, True), refused.err
+    refused = agent.daemon.ctl("input", task_id, "3")  # the row that is for words of one's own
+    assert (refused.code, "words of your own" in refused.err) == (6, True), refused.err
     answer(agent, task_id, "Blue")
     asked(agent, task_id, "Which sizes")
     answer(agent, task_id, "2")
@@ -60,15 +59,65 @@ def test_questions_of_the_model_are_answered(start_agent: StartAgent) -> None:
     assert '"Which sizes do you need?"="Large"' in told(agent, word)
 
 
-def test_a_question_is_declined(start_agent: StartAgent) -> None:
-    agent, word, after = start_agent("claude"), nonce(), nonce()
-    task_id = agent.send(f"{word} [[tool:AskUserQuestion:{json.dumps(ONE_QUESTION)}]] say: Thank you.")
+OWN = "2 shades\nof grün"
+STEPS = {
+    "claude": (
+        ("Which sizes", "Small"),
+        ("[✔] Small", "a size of my own"),
+        ("[✔] a size of", "next"),
+        ("Review", "yes"),
+    ),
+    "gemini": (("What name", "Ann or\nBob"), ("Review", "yes")),
+    "opencode": (
+        ("Which sizes", "Large"),
+        ("[✓] Large", "a size of my own"),
+        ("[✓] Large", "next"),
+        ("Review", "yes"),
+    ),
+}
+"""What is asked after the first question, and how it is answered."""
+TOLD = {
+    "claude": (
+        '"Which colour do you like?"="2 shades\nof grün"',
+        '"Which sizes do you need?"="Small, a size of my own"',
+    ),
+    "gemini": (r"\"0\":\"2 shades\\nof grün\"", r"\"1\":\"Ann or\\nBob\""),
+    "opencode": (
+        '"Which colour do you like?"="2 shades\nof grün"',
+        '"Which sizes do you need?"="Large, a size of my own"',
+    ),
+}
+
+
+@pytest.mark.parametrize("cli", STEPS)
+def test_questions_are_answered_in_words_of_ones_own(cli: str, start_agent: StartAgent) -> None:
+    """Over A2A first, then by hand."""
+    agent, word = start_agent(cli), nonce()
+    task_id = agent.send(f"{word} {asking(cli)}")
+    first = asked(agent, task_id, "Which colour")
+    assert (first["type"], first["own_words"]) == ("question", True)
+    message = {"messageId": nonce(), "taskId": task_id, "role": "ROLE_USER", "parts": [{"text": OWN}]}
+    path = f"/agents/{agent.name}/a2a/rest/message:send"
+    sent = agent.daemon.request("POST", path, {"message": message}, {"A2A-Version": "1.0"})
+    assert sent.status == 200, sent
+    for question, given in STEPS[cli]:
+        asked(agent, task_id, question)
+        answer(agent, task_id, given)
+    done = agent.daemon.ended(task_id)
+    assert (done["status"], done["artifacts"][-1]["parts"][0]["text"]) == ("completed", "Thank you."), agent.screen()
+    for words in TOLD[cli]:
+        assert words in told(agent, word), told(agent, word)
+
+
+@pytest.mark.parametrize("cli", STEPS)
+def test_a_question_is_declined(cli: str, start_agent: StartAgent) -> None:
+    agent, word, after = start_agent(cli), nonce(), nonce()
+    task_id = agent.send(f"{word} {asking(cli, 1)}")
     asked(agent, task_id, "Which colour")
     assert agent.daemon.ctl("deny", task_id).code == 0
     done = agent.daemon.task_in(task_id, *ENDED)
     assert done["status"] == "completed", done
-    users = agent.model.requests()[-1].user
-    assert "refused" in users, "the model hears of it in the same task"
+    assert "refused" in agent.model.requests()[-1].user, "the model hears of it in the same task"
     agent.ask_exactly(f"And {after}?")
 
 

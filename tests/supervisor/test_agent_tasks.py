@@ -545,6 +545,19 @@ async def test_a_prompt_that_stays_on_the_screen_is_still_asked(world: World) ->
     assert task.status is TaskState.INPUT_REQUIRED
 
 
+async def test_the_next_question_may_be_there_before_the_answer_is_told_of(world: World) -> None:
+    task = await asking(world)
+    following = PERMISSION.model_copy(update={"prompt_id": "p2"})
+
+    async def answer(text: str, prompt_id: str | None) -> None:
+        world.link.observe_as(Activity.WAITING, prompt=following)
+        await until(lambda: world.manager.detail(AGENT).prompt == following)
+
+    world.link.answer = answer
+    task = await world.manager.provide_input(task.id, "2")
+    assert (task.status, task.prompt) == (TaskState.INPUT_REQUIRED, following)
+
+
 async def test_what_was_asked_and_answered_is_kept_in_its_order(world: World) -> None:
     task = await asking(world)
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from synapsed.profiles import Composer, Delivery, Dialog, Interrupt, Profile, PutOff
+from synapsed.supervisor.keeper_client import WriteResult
 from synapsed.supervisor.keys import Keyboard
 from synapsed.terminal.composer import ComposerState
 
@@ -39,9 +40,10 @@ class Program:
         screen, verdict = SimpleNamespace(lines=(text,)), SimpleNamespace(asked=asked)
         return SimpleNamespace(composer=ComposerState(state, text, 0), screen=screen, verdict=verdict)
 
-    async def write(self, data: bytes) -> None:
+    async def write(self, data: bytes) -> WriteResult:
         self.keys.append(data)
         self.shown = [self.then.pop(0) if self.then else ""]
+        return WriteResult("written", 0, 0, len(data), len(data), hidden=data == b"secret")
 
     async def until(self, wanted: Callable[[Any], bool], timeout: float) -> bool:
         while not wanted(self.look()) and len(self.shown) > 1 and not (self.shown[0] == MENU and timeout < self.menu_s):
@@ -106,3 +108,14 @@ async def test_somebody_elses_is_left_alone(message: str | None) -> None:
     program = Program(["later: a message"], then=["later: a message"] * 2)
     assert not await program.keyboard.interrupt(at_rest, no_signal, message)
     assert program.keys == [b"\x1b"] * 2
+
+
+async def test_an_answer_goes_step_by_step_while_its_dialog_is_there() -> None:
+    program = Program(["a question"], then=["a row", "words", "done"])
+    assert await program.keyboard.answer([b"3", b"words", b"\r"], lambda _: True) is False
+    assert program.keys == [b"3", b"words", b"\r"]
+    program = Program(["a question"], then=["another program's prompt"])
+    keyboard = program.keyboard
+    still = await keyboard.answer([b"3", b"words", b"\r"], lambda look: "prompt" not in look.screen.lines[0])
+    assert (still, program.keys, keyboard.answering) == (None, [b"3"], False)
+    assert await keyboard.answer([b"secret", b"\r"], lambda _: True) is True

@@ -1,9 +1,10 @@
 """Reading prompts off the screen, and typing their answers."""
 
 import pytest
+from pydantic import ValidationError
 
 from synapsed.errors import InvalidChoice
-from synapsed.profiles import Dialog, Prompts
+from synapsed.profiles import Dialog, OwnWords, Prompts
 from synapsed.terminal.prompts import Asked, find_prompt, keys_for
 from synapsed.terminal.screen import Screen
 
@@ -159,14 +160,14 @@ def test_a_dialog_that_is_only_quoted_while_the_program_works_is_none() -> None:
     [("1", b"1", "1"), ("yes", b"1", "1"), ("Yes, and", b"2", "2"), ("no", b"\x1b", "3"), ("3", b"\x1b", "3")],
 )
 def test_an_option_is_named_by_key_label_alias_or_beginning(answer: str, keys: bytes, chosen: str) -> None:
-    assert keys_for(asked(Prompts(dialogs=[PERMISSION]), DIALOG), answer) == (keys, chosen)
+    assert keys_for(asked(Prompts(dialogs=[PERMISSION]), DIALOG), answer) == ([keys], chosen)
 
 
 @pytest.mark.parametrize("answer", ["4", "maybe", "\x1b", "1\r"])
 def test_an_answer_that_is_not_offered_is_refused_with_the_options(answer: str) -> None:
     found = asked(Prompts(dialogs=[PERMISSION]), DIALOG)
     if answer == "1\r":  # white space around a key is nothing
-        assert keys_for(found, answer) == (b"1", "1")
+        assert keys_for(found, answer) == ([b"1"], "1")
         return
     with pytest.raises(InvalidChoice) as caught:
         keys_for(found, answer)
@@ -174,4 +175,63 @@ def test_an_answer_that_is_not_offered_is_refused_with_the_options(answer: str) 
 
 
 def test_free_text_is_typed_without_control_characters() -> None:
-    assert keys_for(asked(GENERIC, "Password: "), "se\x1bcr\x03et") == (b"secret\r", None)
+    assert keys_for(asked(GENERIC, "Password: "), "se\x1bcr\x03et") == ([b"secret\r"], None)
+
+
+QUESTION = Dialog(
+    type="question",
+    when=["Which colour"],
+    option=r"^[ >] (?P<key>\d)\. (?P<label>(?!Something else).+)$",
+    aliases={"no": "none"},
+    options=[{"key": "none", "label": "Decline", "keys": "\x1b"}],
+    own_words=OwnWords(row=r"^[ >] (?P<key>\d)\. Something else", keys=["{key}", "{text}", "\r"]),
+)
+COLOURS = "Which colour?\r\n> 1. Red\r\n  2. Blue\r\n"
+
+
+def test_own_words_are_taken_where_the_dialog_has_a_row_for_them() -> None:
+    spec = Prompts(dialogs=[QUESTION])
+    found = asked(spec, COLOURS + "  3. Something else\r\n")
+    assert (found.prompt.own_words, asked(spec, COLOURS).prompt.own_words) == (True, False)
+    typed = [b"3", "\x1b[200~2 shades\nof {key} grün\x1b[201~".encode(), b"\r"]
+    assert keys_for(found, " 2 shades\r\nof {key} gr\x1bün\x03\n") == (typed, None)
+    with pytest.raises(InvalidChoice):
+        keys_for(asked(spec, COLOURS), "2 shades")
+
+
+@pytest.mark.parametrize(("answer", "keys", "chosen"), [("2", "2", "2"), ("blue", "2", "2"), ("no", "\x1b", "none")])
+def test_what_equals_an_option_is_that_option(answer: str, keys: str, chosen: str) -> None:
+    found = asked(Prompts(dialogs=[QUESTION]), COLOURS + "  3. Something else\r\n")
+    assert keys_for(found, answer) == ([keys.encode()], chosen)
+
+
+def test_an_option_that_is_ticked_is_called_the_same() -> None:
+    found = asked(Prompts(dialogs=[QUESTION]), COLOURS.replace("Blue", "[x] Blue") + "  3. Something else\r\n")
+    assert keys_for(found, "blue") == ([b"2"], "2")
+
+
+def test_the_beginning_of_an_option_may_be_a_word_of_ones_own() -> None:
+    found = asked(Prompts(dialogs=[QUESTION]), COLOURS + "  3. Something else\r\n")
+    assert keys_for(found, "re")[1] is None
+    assert keys_for(asked(Prompts(dialogs=[QUESTION]), COLOURS), "re") == ([b"1"], "1")
+
+
+@pytest.mark.parametrize("answer", ["3", "\x1b\x03"])
+def test_the_row_for_own_words_is_no_answer_nor_are_no_words(answer: str) -> None:
+    with pytest.raises(InvalidChoice):
+        keys_for(asked(Prompts(dialogs=[QUESTION]), COLOURS + "  3. Something else\r\n"), answer)
+
+
+def test_own_words_may_be_all_that_is_asked_for() -> None:
+    words = OwnWords(row="^(?P<key>:) ", keys=["{line}", "\r"])
+    dialog = Dialog(type="question", when=["Which name"], options=[{"key": "none", "label": "No"}], own_words=words)
+    found = asked(Prompts(dialogs=[dialog]), "Which name?\r\n: a name\r\n")
+    assert found.prompt.default is None
+    assert keys_for(found, "the\n  name") == ([b"\x1b[200~the name\x1b[201~", b"\r"], None)
+    with pytest.raises(InvalidChoice):
+        keys_for(found, "")
+
+
+def test_own_words_have_to_be_typed() -> None:
+    with pytest.raises(ValidationError, match="must have"):
+        OwnWords(row="(?P<key>.)", keys=["{key}", "\r"])
