@@ -43,10 +43,6 @@ class ServiceManager:
         self._told = ""
         self._settled = False
 
-    @property
-    def present(self) -> bool:
-        return self._notifier is not None
-
     def ready(self, status: Callable[[], str]) -> None:
         """The daemon serves. `status` is asked for a line about it with every sign of life."""
         self._status = status

@@ -10,14 +10,12 @@ from dataclasses import dataclass
 from synapsed.errors import TooLarge
 from synapsed.profiles import Delivery
 
-__all__ = ["CANONICAL_LINE_MAX", "Typed", "clean", "is_blank", "type_message"]
+__all__ = ["Typed", "clean", "is_blank", "type_message"]
 
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _NEWLINES = re.compile(r"\r\n?|\u2028|\u2029")
 PASTE_BEGIN = "\x1b[200~"
 PASTE_END = "\x1b[201~"
-CANONICAL_LINE_MAX = 4095
-"""Bytes of one line in canonical mode; a terminal drops the rest without a word (OS_FACTS)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,6 @@ GROWTH = 1.5
 """A text that could not be cut is tried again when it has grown by this factor: a list of a thousand fences is one
 block, and is not to be parsed a thousand times."""
 
-_MAY_FENCE = re.compile(r"`{3}|~{3}")
 _OPENS = re.compile(r" {0,3}(?:`{3}|~{3})")
 _BLANKS = " \t"
 

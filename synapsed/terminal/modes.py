@@ -19,9 +19,6 @@ DEC_DEFAULT = frozenset({7, 25, 1007, 1035, 1036})
 ANSI = (2, 4, 12, 20)
 """The ANSI modes this terminal knows; 12 is set in a fresh one."""
 
-_MOUSE_TRACKING = (1003, 1002, 1000, 9)
-_MOUSE_FORMATS = (1016, 1006, 1015, 1005)
-
 
 @dataclass(frozen=True, slots=True)
 class Modes:
@@ -36,34 +33,9 @@ class Modes:
         return 2004 in self.dec
 
     @property
-    def focus_events(self) -> bool:
-        """Whether it wants to hear of focus (1004)."""
-        return 1004 in self.dec
-
-    @property
-    def application_cursor(self) -> bool:
-        """Whether arrow keys are sent as ``ESC O A`` (DECCKM, 1)."""
-        return 1 in self.dec
-
-    @property
-    def application_keypad(self) -> bool:
-        """Whether the keypad sends its own sequences (66)."""
-        return 66 in self.dec
-
-    @property
     def synchronized(self) -> bool:
         """Whether the program is in the middle of a frame (2026)."""
         return 2026 in self.dec
-
-    @property
-    def mouse(self) -> int:
-        """The mouse tracking in force: 9, 1000, 1002 or 1003; 0 for none."""
-        return next((number for number in _MOUSE_TRACKING if number in self.dec), 0)
-
-    @property
-    def mouse_format(self) -> int:
-        """The encoding of mouse reports: 1005, 1006, 1015 or 1016; 0 for the old one."""
-        return next((number for number in _MOUSE_FORMATS if number in self.dec), 0)
 
     def state(self, number: int, *, ansi: bool = False) -> bool | None:
         """Whether a mode is set; None for one that this terminal does not know."""

@@ -76,7 +76,7 @@ class Evp:
             cursor_visible=snapshot.cursor_visible,
             alternate=snapshot.alternate,
             title=snapshot.title,
-            modes=(modes.bracketed_paste, modes.application_cursor, bool(modes.mouse), modes.focus_events),
+            modes=(modes.bracketed_paste, 1 in modes.dec, bool({9, 1000, 1002, 1003} & modes.dec), 1004 in modes.dec),
         )
 
     def cells(self) -> list[list[Cell]]:
