@@ -1,4 +1,4 @@
-"""Verbs that do one thing to several agents: `stop`, `restart`, `kill`."""
+"""Verbs that do one thing to several agents: `stop`, `restart`, `park`, `kill`."""
 
 import argparse
 from collections.abc import Callable, Iterator
