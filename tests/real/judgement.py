@@ -23,7 +23,8 @@ __all__ = ["LATE_S", "WORD", "Happening", "Journal", "Letter", "Verdict", "ends_
 WORD = re.compile(r"nonce-[0-9a-f]{12}")
 
 LATE_S = 10.0
-"""By then a message has reached the model, or its non-delivery is told; what delays it by right does not count."""
+"""By then the program has taken a message that reaches the model, or its non-delivery is told; what delays it by right
+does not count."""
 
 SLACK_S = 3.0
 """How long a happening may show its effect after it is over: a key is on its way, a daemon that is back takes up its
@@ -85,6 +86,8 @@ class Letter:
     exact: bool | None = None
     sent: float
     begun: float | None = None
+    taken: float | None = None
+    """When its agent went to work, after it was begun to be typed."""
     ended: float | None = None
     asked: tuple[Span, ...] = ()
     idle: tuple[Span, ...] = ()
@@ -178,6 +181,7 @@ def _letter(task: dict[str, Any], history: "_History") -> Letter:
     answers = [a["parts"][0]["text"] for a in task["artifacts"] if a["artifact_id"] == "answer"]
     agent, task_id = task["agent_id"], task["id"]
     steps = history.steps.get(task_id, [])
+    begun = next((at for at, state in steps if state == "working"), None)
     return Letter(
         task_id=task_id,
         agent=agent,
@@ -188,7 +192,8 @@ def _letter(task: dict[str, Any], history: "_History") -> Letter:
         answer=answers[0] if answers else None,
         exact=task["exact"],
         sent=datetime.fromisoformat(task["created_at"]).timestamp(),
-        begun=next((at for at, state in steps if state == "working"), None),
+        begun=begun,
+        taken=next((at for at in history.to_work.get(agent, ()) if begun is not None and at >= begun), None),
         ended=next((at for at, state in steps if state in FINAL), None),
         asked=tuple(history.waiting.get(agent, ())),
         idle=tuple(_without(history.ready.get(agent, ()), history.at_work.get(agent, ()))),
@@ -197,9 +202,11 @@ def _letter(task: dict[str, Any], history: "_History") -> Letter:
 
 @dataclass
 class _History:
-    """By agent: while it was ready, while it waited for a person, while a task of it was at work."""
+    """By agent: when it went to work, while it was ready, while it waited for a person, while a task of it was at
+    work."""
 
     steps: dict[str, list[tuple[float, str]]] = field(default_factory=dict)
+    to_work: dict[str, list[float]] = field(default_factory=dict)
     ready: dict[str, list[Span]] = field(default_factory=dict)
     waiting: dict[str, list[Span]] = field(default_factory=dict)
     at_work: dict[str, list[Span]] = field(default_factory=dict)
@@ -213,6 +220,8 @@ class _History:
             if data["type"] == "agentActivity":
                 history._rest(agent, activity.get(agent), at)
                 activity[agent] = (data["activity"], at)
+                if data["activity"] == "busy":
+                    history.to_work.setdefault(agent, []).append(at)
             elif data["type"] == "taskStatus" and task is not None:
                 history.steps.setdefault(task, []).append((at, data["state"]))
                 owners[task] = agent
@@ -353,7 +362,10 @@ def _judge_times(verdict: Verdict, letter: Letter, evidence: _Evidence, happenin
         verdict.fault("late", f"{letter}: {waited:.1f} s at a ready agent")
     if letter.begun is None:
         return
-    until = min(over, arrived) if arrived is not None else over
+    until = over
+    if arrived is not None:
+        until = min(over, arrived, letter.taken or arrived)
+        verdict.longest("longest from the program to the model, s", arrived - until)  # a first turn on a busy machine
     typed = _seconds(_without([(letter.begun, until)] if until > letter.begun else [], excused))
     what = "longest delivery, s" if arrived is not None else "longest until a non-delivery was told, s"
     verdict.longest(what, typed)

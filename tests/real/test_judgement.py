@@ -128,6 +128,13 @@ def test_waiting_for_a_person_or_a_daemon_is_not_late(what: str) -> None:
     assert not faults([letter(ended=121.0, asked=((102.0, 119.0),))], late)
 
 
+def test_a_program_that_is_slow_to_ask_the_model_has_taken_the_message_in_time() -> None:
+    late = [request(f"Say {WORD}.", at=120.0)]
+    assert not faults([letter(ended=121.0, taken=102.0)], late)
+    assert faults([letter(ended=121.0, taken=115.0)], late) == {"late"}
+    assert "late" in faults([letter(ended=121.0, taken=102.0)], []), "it never came"
+
+
 def test_a_journal_is_read_as_it_was_written(tmp_path: Path) -> None:
     happenings = [did("draft"), did("prompt", word=PERSON)]
     journal = Journal(tmp_path / "journal.jsonl")
@@ -141,7 +148,7 @@ def test_letters_are_read_from_a_daemons_store(tmp_path: Path) -> None:
     try:
         daemon.start_agent()
         word = nonce()
-        task_id = daemon.send(f"echo {word}")
+        task_id = daemon.send(f"sleep 1\necho {word}")
         daemon.ended(task_id)
         now = 4e9
         store = daemon.home / "state" / "synapsed.db"
@@ -155,6 +162,7 @@ def test_letters_are_read_from_a_daemons_store(tmp_path: Path) -> None:
     assert told.answer is not None
     assert told.begun is not None
     assert told.ended is not None
-    assert told.sent <= told.begun <= told.ended
+    assert told.taken is not None
+    assert told.sent <= told.begun <= told.taken <= told.ended
     assert told.idle[-1][1] == now
     assert all(end <= told.begun or start >= told.ended for start, end in told.idle)
