@@ -58,6 +58,10 @@ INTERRUPT_PRIORITY = 5
 RATE_LIMITED = "RATE_LIMITED"
 """Code of a task that met a usage limit."""
 
+OF_NO_TURN = frozenset({"trust", "login"})
+"""What a program asks before it works at all: the keys that stop a turn would refuse it, or end the program. The same
+goes for what nobody knows how to answer."""
+
 INTERRUPTED = "interrupted"
 """`reason` of a task that had to make way."""
 
@@ -200,8 +204,10 @@ class Desk:
         """Whether a turn runs, a person's own included."""
         if self._turn is not None:
             return True
-        link = self._link()
-        return link is not None and link.observe().activity in (Activity.BUSY, Activity.WAITING)
+        seen = link.observe() if (link := self._link()) is not None else None
+        if seen is None or seen.activity is not Activity.WAITING:
+            return seen is not None and seen.activity is Activity.BUSY
+        return seen.prompt is not None and seen.prompt.type not in OF_NO_TURN
 
     def interrupt(self, reason: str) -> asyncio.Future[bool]:
         """Stop what runs; the future tells whether the program confirmed it. A task that ran ends `canceled` with

@@ -182,11 +182,15 @@ def put(inbox: Path, enclosures: Iterable[Enclosure]) -> None:
         temporary = inbox / f".{enclosure.name}.tmp"
         temporary.unlink(missing_ok=True)
         fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-        with os.fdopen(fd, "wb") as file:
-            file.write(enclosure.content)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(inbox / enclosure.name)
+        try:
+            with os.fdopen(fd, "wb") as file:
+                file.write(enclosure.content)
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(inbox / enclosure.name)
+        except OSError:
+            temporary.unlink(missing_ok=True)  # of all things not on a full disk
+            raise
 
 
 def forget(inbox: Path, tasks: Collection[str]) -> None:

@@ -40,7 +40,7 @@ from synapsed.supervisor.pty_runner import TurnRunner
 from synapsed.supervisor.pty_turn import TurnState
 from synapsed.supervisor.pty_watch import Watch
 from synapsed.supervisor.times import OutputTimes
-from synapsed.supervisor.viewers import REPORTS, Viewers
+from synapsed.supervisor.viewers import Viewers, are_reports
 from synapsed.terminal.composer import shows_line
 from synapsed.terminal.observer import Look, TerminalObserver
 from synapsed.terminal.prompts import keys_for
@@ -519,7 +519,7 @@ class PtyLink:
         # Else there is nothing to look for: a look for each key would be most of its way.
         if self._runner.half_typed or self._keyboard.answering:
             await self._watch.until(lambda look: not (self._runner.typing(look) or self._keyboard.answering), patience)
-        if not data.startswith(REPORTS):
+        if not are_reports(data):
             self._watch.pressed()
         await self._type(data)
 

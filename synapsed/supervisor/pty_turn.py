@@ -152,8 +152,7 @@ class Save:
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """Type `data` under the id `part`, once, then call `PtyTurn.typed`; where what is on the screen by now does not
-    take these keys, call `PtyTurn.held`."""
+    """Type `data` under the id `part`, once, then call `PtyTurn.typed`; `PtyTurn.held` if the screen is not for it."""
 
     part: str
     data: bytes
@@ -219,6 +218,7 @@ class Undelivered:
 
 
 UNTYPED = Interrupted("interrupted", "not yet typed")
+TAKEN_BACK = (Clear(), Interrupted("interrupted", "not yet submitted"))
 
 Command = Save | Type | Recall | Clear | Accepted | Progressed | FindAnswer | Ended | Failed | Interrupted | Undelivered
 
@@ -240,6 +240,7 @@ class PtyTurn:
         """When the current phase began."""
         self._ready_since: float | None = None
         self._pasted_at_offset = 0
+        self._others: set[str] = set()  # turns of other prompts, by the program's ids
         self._early: list[ChannelFact] = []
         """Facts that came before the keeper's word that the submit key is written."""
         self.state = state
@@ -301,7 +302,7 @@ class PtyTurn:
         if self.state.phase is Phase.PASTING:
             return self._over(UNTYPED) if self.state.interrupting else [Type("paste", self._typed.paste)]
         if self.state.phase is Phase.SUBMITTING:
-            return self._taken_back() if self.state.interrupting else [Type("submit", self._typed.submit)]
+            return self._over(*TAKEN_BACK) if self.state.interrupting else [Type("submit", self._typed.submit)]
         return []
 
     def held(self, now: float) -> list[Command]:
@@ -312,7 +313,7 @@ class PtyTurn:
             case Phase.PASTING:
                 self._go(Phase.PREPARED, now)
             case Phase.SUBMITTING if self.state.interrupting:
-                return self._taken_back()
+                return self._over(*TAKEN_BACK)
             case Phase.SUBMITTING:
                 self.state.submitted = self.state.leg > 0
                 self._go(Phase.SETTLING, now)
@@ -326,7 +327,7 @@ class PtyTurn:
             self._go(Phase.SETTLING, now)
             self._pasted_at_offset = offset
             if self.state.interrupting:
-                return self._taken_back()
+                return self._over(*TAKEN_BACK)
             self.deadline = now + self._profile.delivery.settle_ms / 1000
         elif part == "submit" and self.state.phase is Phase.SUBMITTING:
             self._go(Phase.SUBMITTED, now)
@@ -392,8 +393,7 @@ class PtyTurn:
         if seen.composer != "draft" and (seen.echoed or self._profile.composer.line is None):
             return [*self._accept("screen: the message left the composer", seen.now), *self._working(seen)]
         if self.state.interrupting:
-            why = "the program did not take the message"
-            return self._over(Clear(certain=False), Interrupted("interrupted", why))
+            return self._over(Clear(certain=False), Interrupted("interrupted", "not taken"))
         if not self.state.resubmitted:
             self.state.resubmitted = True
             self._at = seen.now
@@ -515,9 +515,7 @@ class PtyTurn:
             return []
         match fact:
             case PromptAccepted():
-                self.state.turn = self.state.turn or fact.turn
-                accepted = self.state.phase is Phase.SUBMITTED
-                return self._accept(f"{fact.channel}: prompt accepted", now) if accepted else []
+                return self._prompted(fact, now)
             case AssistantSaid():
                 return [Progressed(fact.message_id, fact.text)]
             case TurnEnded():
@@ -535,8 +533,18 @@ class PtyTurn:
         submitted = self.state.submitted and self.phase not in BEFORE_SUBMISSION
         return submitted and fact.at_ns >= self.state.submit_ns
 
+    def _prompted(self, fact: PromptAccepted, now: float) -> list[Command]:
+        if self._typed.may_be(fact.prompt):
+            self.state.turn = self.state.turn or fact.turn
+            return self._accept(f"{fact.channel}: prompt accepted", now) if self.phase is Phase.SUBMITTED else []
+        if fact.turn is not None and fact.turn != self.state.turn:
+            self._others.add(fact.turn)
+        return []
+
     def _mine(self, fact: ChannelFact) -> bool:
-        return isinstance(fact, PromptAccepted) or None in (fact.turn, self.state.turn) or fact.turn == self.state.turn
+        known = None not in (fact.turn, self.state.turn)
+        same = fact.turn == self.state.turn if known else fact.turn not in self._others
+        return isinstance(fact, PromptAccepted) or same
 
     def _ended(self, fact: TurnEnded, now: float) -> list[Command]:
         evidence = f"{fact.channel}: turn ended"
@@ -567,7 +575,7 @@ class PtyTurn:
             self.state.interrupting = True
             return []
         if self.state.phase is Phase.SETTLING:
-            return self._taken_back()
+            return self._over(*TAKEN_BACK)
         self.state.interrupting = True
         return [Save()]
 
@@ -575,9 +583,6 @@ class PtyTurn:
         """The program was not stopped: what it then answers is the turn's answer."""
         self.state.interrupting = False
         return [] if self.over else [Save()]
-
-    def _taken_back(self) -> list[Command]:
-        return self._over(Clear(), Interrupted("interrupted", "not yet submitted"))
 
     def refuse(self, note: str | None = None) -> list[Command]:
         """A person chose a dialog's option after which the program stops the turn by itself; `note` then tells the

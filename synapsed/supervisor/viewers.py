@@ -8,25 +8,30 @@ instead of the stream, so that nothing of the program's is disturbed; then the s
 """
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
 from synapsed.errors import Forbidden
 from synapsed.terminal.notice import notice_rows
 from synapsed.terminal.scanner import ViewerFilter
 
-__all__ = ["BUFFER_MAX", "REPORTS", "Viewer", "Viewers"]
+__all__ = ["BUFFER_MAX", "Viewer", "Viewers", "are_reports"]
 
 BUFFER_MAX = 1 << 20
 """Bytes that wait for one viewer at the most."""
 
-REPORTS = (b"\x1b[<", b"\x1b[M", b"\x1b[I", b"\x1b[O")
-"""Mouse and focus reports of a viewer's terminal: no keys."""
+_REPORTS = re.compile(rb"(?:\x1b\[(?:<[\d;]*[Mm]|M...|[IO]))+", re.DOTALL)
 
 NOTICE_S = 3.0
 """How long a notice stands that does not wait for a key."""
 
 NOTICE_EVERY_S = 0.1
 """How often the screen is drawn anew beneath a notice while the program writes."""
+
+
+def are_reports(data: bytes) -> bool:
+    """Whether a viewer's terminal wrote that by itself, of its mouse and focus: no key is among it."""
+    return _REPORTS.fullmatch(data) is not None
 
 
 class Viewer:
@@ -75,7 +80,7 @@ class Viewer:
     async def write(self, data: bytes) -> None:
         if self._read_only:
             raise Forbidden("this terminal is attached read-only")
-        if self._notice and not data.startswith(REPORTS):
+        if self._notice and not are_reports(data):
             self._dismiss()
         await self._group.typed(self, data)
 

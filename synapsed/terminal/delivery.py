@@ -12,10 +12,15 @@ from synapsed.profiles import Delivery
 
 __all__ = ["Typed", "clean", "is_blank", "type_message"]
 
-_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ufeff]")
+"""U+FEFF among them: programs take it for white space where Python does not: `exit` with one behind it ends them."""
 _NEWLINES = re.compile(r"\r\n?|\u2028|\u2029")
 PASTE_BEGIN = "\x1b[200~"
 PASTE_END = "\x1b[201~"
+
+
+KNOWN_BY = 200
+"""Characters of a message, without its blanks, by which it is known again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,9 +32,21 @@ class Typed:
     paste: bytes
     submit: bytes
 
+    def may_be(self, prompt: str | None) -> bool:
+        """Whether `prompt`, as the program tells what it took, may be this. A command may be told as what it stands
+        for, and blanks are the program's own."""
+        if not prompt or self.text.startswith(("/", "!")):
+            return True
+        return _squeezed(self.text)[:KNOWN_BY] in _squeezed(prompt)
+
+
+def _squeezed(text: str) -> str:
+    return "".join(text.split())
+
 
 def clean(text: str) -> str:
-    """`text` without control characters but tab and newline; line breaks as `\\n`; no blank lines at its ends."""
+    """`text` without control characters but tab and newline, and without byte order marks; line breaks as `\\n`; no
+    blank lines at its ends."""
     return _CONTROLS.sub("", _NEWLINES.sub("\n", text)).rstrip().lstrip("\n")
 
 

@@ -8,7 +8,7 @@ import pytest
 from tests.real.agents import EVERY, RealAgent, StartAgent, nonce
 from tests.real.conftest import CliHome
 from tests.real.model import Model
-from tests.real.record import ASK, PLANNED, asking, without_account
+from tests.real.record import ASK, PLANNED, asking, untrusted, without_account
 from tests.support.daemon import Daemon, eventually
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(600)]
@@ -225,3 +225,22 @@ def test_a_dialog_that_is_only_shown_is_none(cli: str, private_dir: Path, model:
             agent.ask_exactly(f"And {nonce()}?")
     finally:
         daemon.end()
+
+
+@pytest.mark.parametrize("cli", ["claude", "codex"])
+def test_an_urgent_message_does_not_answer_whether_the_folder_is_trusted(
+    cli: str, daemon: Daemon, model: Model, cli_home: CliHome
+) -> None:
+    """The keys that stop a turn would end claude here, and lead codex elsewhere."""
+    prepared = cli_home(cli)
+    untrusted(prepared)
+    agent = RealAgent.start(cli, daemon, model, prepared, ready=False)
+    state = eventually(lambda: (a := daemon.agent(cli))["activity"] == "waiting" and a["prompt"] and a, "it asks")
+    assert state["prompt"]["type"] == "trust"
+    pid, word = agent.pid, nonce()
+    urgent = daemon.ctl("send", cli, "--priority", "5", "--json", "--", f"Hello {word}.").json["task"]["id"]
+    assert "nothing to interrupt" in daemon.ctl("cancel", cli).err
+    assert (daemon.task(urgent)["status"], agent.pid) == ("submitted", pid)
+    assert daemon.agent(cli)["prompt"]["prompt_id"] == state["prompt"]["prompt_id"]
+    assert daemon.ctl("input", cli, "yes").code == 0
+    assert daemon.ended(urgent)["artifacts"][0]["parts"][0]["text"] == f"Answer to {word}."

@@ -55,6 +55,8 @@ HOSTILE = (
     "{word} a line that ends with a backslash \\",
     "!touch broken-out {word}",
     "/quit {word}",
+    "\ufeff!touch broken-out {word}",
+    "\ufeff/quit {word}",
     "\n\n  !touch broken-out {word}",
 )
 
@@ -73,7 +75,21 @@ def test_a_hostile_body_executes_nothing(cli: str, start_agent: StartAgent) -> N
     assert not agent.file("broken-out").exists()
 
 
-WORDS = ("exit", "  quit", "/exit", ":q", "logout", "!", "/", "\\", "?", "# note")
+WORDS = (
+    "exit",
+    "  quit",
+    "/exit",
+    ":q",
+    "logout",
+    "!",
+    "/",
+    "\\",
+    "?",
+    "# note",
+    "exit\ufeff",
+    "\ufeff/exit",
+    "\ufeffquit",
+)
 
 
 @pytest.mark.parametrize("cli", EVERY)
@@ -86,7 +102,7 @@ def test_words_that_are_commands_are_messages(cli: str, start_agent: StartAgent)
         assert answer.code == 0, (body, answer, agent.screen())
         asked = agent.model.requests()[before:]
         assert asked, (body, agent.screen())
-        assert asked[0].user.strip().endswith(body.strip()), (body, asked[0].user)
+        assert asked[0].user.strip().endswith(clean(body).strip()), (body, asked[0].user)
         assert answer.out == expected_answer(asked[0].user) + "\n"
         assert agent.pid == pid
 
@@ -197,6 +213,28 @@ def test_messages_canceled_while_they_are_typed_leave_nothing(cli: str, start_ag
         assert done["artifacts"][0]["parts"][0]["text"] == f"Answer to {after}.", done
         assert [text for text in agent.model.turns(after)[-1].users if after in text] == [f"Next, {after}."]
     assert agent.pid == pid
+
+
+@pytest.mark.parametrize("cli", ["claude", "gemini", "opencode"])
+def test_what_a_person_queues_while_a_task_runs_takes_nothing_from_it(cli: str, start_agent: StartAgent) -> None:
+    """(codex does not queue it: the person joins in the turn that runs.)"""
+    agent = start_agent(cli)
+    word, queued, after = nonce(), nonce(), nonce()
+    task_id = agent.send(f"{word} [[hold:{word}]]")
+    agent.model.wait_for_turn(word)
+    with agent.attached() as person:
+        person.send(f"\x1b[200~Queued {queued}. [[delay:3]]\x1b[201~")
+        person.wait_screen(queued)
+        person.settle(0.3)
+        person.send("\r")
+        person.settle(1.0)
+        last = agent.send(f"Next, {after}.")
+        agent.model.release(word)
+        done = agent.daemon.ended(task_id)
+        assert (done["status"], done["exact"]) == ("completed", True), done
+        assert done["artifacts"][0]["parts"][0]["text"] == f"Answer to {word}.", done
+        assert agent.daemon.ended(last)["artifacts"][0]["parts"][0]["text"] == f"Answer to {after}."
+    assert [agent.model.submissions(each) for each in (word, queued, after)] == [1, 1, 1]
 
 
 def test_esc_with_a_queued_message_of_a_person(start_agent: StartAgent) -> None:

@@ -27,7 +27,17 @@ from synapsed.model.link import (
     LinkUndelivered,
 )
 from synapsed.model.records import TurnRecord
-from synapsed.model.task import HISTORY_KEPT, Artifact, FileContent, FilePart, Message, Task, TaskState, TextPart
+from synapsed.model.task import (
+    HISTORY_KEPT,
+    Artifact,
+    FileContent,
+    FilePart,
+    Message,
+    Prompt,
+    Task,
+    TaskState,
+    TextPart,
+)
 from synapsed.supervisor import letters, turns
 from tests.fakes.clock import until
 from tests.supervisor.world import PERMISSION, World
@@ -396,6 +406,15 @@ async def test_priority_5_interrupts_a_person_s_own_turn(world: World) -> None:
     await until(lambda: world.link.interrupts == 1)
     world.link.ready()
     await world.delivered()
+
+
+@pytest.mark.parametrize("prompt", [PERMISSION.model_copy(update={"type": "trust"}), None], ids=["trust", "unknown"])
+async def test_priority_5_leaves_a_dialog_of_no_turn_alone(world: World, prompt: Prompt | None) -> None:
+    await world.start()
+    world.link.observe_as(Activity.WAITING, prompt=prompt, held="dialog")
+    task = await world.send(AGENT, priority=5)
+    assert not await world.manager.interrupt(AGENT)
+    assert (task.status, world.link.interrupts) == (TaskState.SUBMITTED, 0)
 
 
 async def test_priority_5_on_a_ready_agent_interrupts_nothing(world: World) -> None:

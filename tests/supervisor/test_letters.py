@@ -1,7 +1,9 @@
 """What is typed for a message, and what goes into files."""
 
 import base64
+import errno
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -148,6 +150,16 @@ def test_put_replaces_whole_files_with_0600(tmp_path: Path) -> None:
     assert path.read_bytes() == b"second"
     assert path.stat().st_mode & 0o777 == 0o600
     assert inbox.stat().st_mode & 0o777 == 0o700
+
+
+def test_a_file_that_a_full_disk_does_not_take_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(fd: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("synapsed.supervisor.letters.os.fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        put(tmp_path, letter(file("a", b"x" * 100_000)).enclosures)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_tidy_spares_open_tasks_and_young_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

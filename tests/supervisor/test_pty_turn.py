@@ -162,6 +162,28 @@ def test_a_report_of_another_turn_of_the_program_is_not_ours() -> None:
     assert machine.told(ended(1.6, turn_id="ours"), 1.6) == [Ended("answer", True, "hooks: turn ended")]
 
 
+def accepted(at: float, prompt: str | None, turn_id: str | None = None) -> PromptAccepted:
+    return PromptAccepted(channel="hooks", at_ns=ns(at), prompt=prompt, turn=turn_id)
+
+
+def test_what_the_program_says_of_another_prompt_is_neither_our_acceptance_nor_our_end() -> None:
+    """It may prompt itself, or have other clients, at the very moment of the submission."""
+    machine = submitted()
+    assert machine.told(accepted(1.1, "A task in the background has ended.", "other"), 1.1) == []
+    assert machine.told(ended(1.2, "of the other", "other"), 1.2) == []
+    assert machine.phase is Phase.SUBMITTED
+    assert machine.told(accepted(1.3, " hello\n", "ours"), 1.3) == [Save(), Accepted("hooks: prompt accepted")]
+    assert machine.told(ended(1.4, "of the other", "other"), 1.4) == []
+    assert machine.told(ended(1.5, "ours", "ours"), 1.5) == [Ended("ours", True, "hooks: turn ended")]
+
+
+def test_a_person_who_joins_in_the_turn_does_not_take_its_end() -> None:
+    machine = submitted()
+    machine.told(accepted(1.1, "hello", "ours"), 1.1)
+    assert machine.told(accepted(1.2, "and be quick", "ours"), 1.2) == []
+    assert machine.told(ended(1.5, "both", "ours"), 1.5) == [Ended("both", True, "hooks: turn ended")]
+
+
 def test_a_report_that_overtakes_the_keepers_word_is_kept() -> None:
     machine = turn(state=TurnState(phase=Phase.SUBMITTING, submitted=True, submit_ns=ns(1.0)))
     assert machine.begin(5.0) == [Recall("submit", b"\r")]
@@ -356,7 +378,7 @@ def test_a_message_that_is_canceled_is_not_submitted_again() -> None:
     machine = submitted()
     assert machine.interrupt() == [Save()]
     assert machine.seen(seen(2.0, composer="draft")) == []
-    stopped = Interrupted("interrupted", "the program did not take the message")
+    stopped = Interrupted("interrupted", "not taken")
     assert machine.seen(seen(3.1, composer="draft")) == [Clear(certain=False), stopped]
 
 

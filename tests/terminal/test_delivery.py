@@ -21,10 +21,10 @@ def test_a_body_cannot_leave_the_paste_or_press_keys() -> None:
     assert typed.paste == b"\x1b[200~x[201~rm -rf /\n31m\x1b[201~"
 
 
-@pytest.mark.parametrize("text", ["/clear", "  /clear", "!ls", "\n!ls"])
+@pytest.mark.parametrize("text", ["/clear", "  /clear", "!ls", "\n!ls", "\ufeff/clear", " \ufeff !ls"])
 def test_a_command_by_accident_is_neutralised(text: str) -> None:
     assert type_message(TUI, text, bracketed=True).text[0] == " "
-    assert type_message(TUI, text, bracketed=True).text.strip() == text.strip()
+    assert type_message(TUI, text, bracketed=True).text.strip() == text.replace("\ufeff", "").strip()
 
 
 def test_a_command_on_purpose_is_typed_as_it_is_and_as_keys() -> None:
