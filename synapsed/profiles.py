@@ -213,6 +213,9 @@ class Dialog(_Section):
     """The first row of what is asked; default: the one below a rule or a box's edge, if one is above the question."""
     ends: Pattern | None = None
     """The row below what is asked; default: the first option."""
+    below: bool = False
+    """The command that is asked about stands below the question. It may hold the question and what `ends` it too: of
+    the one the first counts, of the other the last, and the options are read from there on."""
     ignore: Pattern | None = None
     """Lines of the dialog that are no part of what is asked (tips): they may change while the question stands."""
     option: Annotated[Pattern, has("key", "label")] | None = None

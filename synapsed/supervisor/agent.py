@@ -495,11 +495,11 @@ class Agent:
         return False
 
     def _limit_in(self, prompt: Prompt) -> bool:
-        """Whether a task's dialog tells of a usage limit, and is answered for that. One that asks for a permission has
-        its words from the model."""
+        """Whether a task's dialog tells of a usage limit, and is answered for that. Others may have such words from the
+        model: those that ask for a permission, and questions not with their first."""
         told = self.desk.current is not None and prompt.type != "permission"
         limit = self.usage.find(prompt.prompt) if told else None
-        if limit is None or limit.answer is None:
+        if limit is None or limit.answer is None or not " ".join(prompt.prompt.split()).startswith(limit.words):
             return False
         self.desk.limit_shown(limit)
         if self._approving is None:

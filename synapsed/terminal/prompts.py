@@ -60,11 +60,12 @@ def find_prompt(spec: Prompts, screen: ScreenSnapshot) -> Asked | None:
 def _read_dialog(dialog: Dialog, text: str) -> Asked:
     asked = _compiled(dialog.question or dialog.when[0])
     found = list(asked.finditer(text))
-    last = found[-1] if found else None
-    question = (last.groupdict().get("text") or last.group()).strip() if last else dialog.type
-    at = text.count("\n", 0, last.start()) if last else 0
+    match = found[0 if dialog.below else -1] if found else None
+    question = (match.groupdict().get("text") or match.group()).strip() if match else dialog.type
+    at = text.count("\n", 0, match.start()) if match else 0
     lines = text.split("\n")
-    asking = "\n".join(lines[at:])
+    end = _end(dialog, lines, at)
+    asking = "\n".join(lines[end if dialog.below else at :])
     options: list[PromptOption] = []
     if dialog.option is not None:
         for match in _compiled(dialog.option).finditer(asking):
@@ -75,8 +76,8 @@ def _read_dialog(dialog: Dialog, text: str) -> Asked:
     options += [PromptOption(key=o["key"], label=o["label"]) for o in dialog.options]
     words = _compiled(dialog.own_words.row).finditer(asking) if dialog.own_words is not None else ()
     for_words = tuple(match["key"] for match in words)
-    above, below = _above(dialog, lines, at), _below(dialog, lines, at)
-    prompt = "\n".join([*_inner(dialog, above), question, *_inner(dialog, below)])
+    above = [] if dialog.below else _above(dialog, lines, at)
+    prompt = "\n".join([*_inner(dialog, above), question, *_inner(dialog, lines[at + 1 : end])])
     found_prompt = Prompt(
         prompt_id=_fingerprint(dialog.type, prompt, options, own_words=bool(for_words)),
         type=dialog.type,
@@ -89,7 +90,8 @@ def _read_dialog(dialog: Dialog, text: str) -> Asked:
 
 
 def _above(dialog: Dialog, lines: list[str], at: int) -> list[str]:
-    """The dialog's own rows above its question."""
+    """The dialog's own rows above its question. What is known to have a beginning that is not to be seen is higher than
+    the screen."""
     begins = _compiled(dialog.begins) if dialog.begins is not None else None
     furthest = at - 1 - BODY_ROWS_MAX if begins is None else -1
     for start in range(at - 1, max(-1, furthest), -1):
@@ -97,16 +99,16 @@ def _above(dialog: Dialog, lines: list[str], at: int) -> list[str]:
             return lines[start:at]
         if begins is None and _RULE.match(lines[start]):
             return lines[start + 1 : at]
-    return []
+    return lines[:at] if begins is not None else []
 
 
-def _below(dialog: Dialog, lines: list[str], at: int) -> list[str]:
-    """The dialog's own rows between its question and its options."""
+def _end(dialog: Dialog, lines: list[str], at: int) -> int:
+    """The row below what is asked, and below its question in row `at`."""
     ends = dialog.ends or dialog.option
-    if ends is None:
-        return []
-    end = next((n for n, line in enumerate(lines[at + 1 :]) if _compiled(ends).search(line)), 0)
-    return lines[at + 1 :][: min(end, BODY_ROWS_MAX)]
+    rows = [n for n in range(at + 1, len(lines)) if ends is not None and _compiled(ends).search(lines[n])]
+    if not rows:
+        return at + 1
+    return rows[-1] if dialog.below else min(rows[0], at + 1 + BODY_ROWS_MAX)
 
 
 def _inner(dialog: Dialog, rows: list[str]) -> list[str]:

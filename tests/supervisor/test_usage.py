@@ -217,14 +217,20 @@ async def test_a_limit_told_in_a_dialog_is_answered_and_ends_the_turn(quiet_worl
     await is_limited(world, agent)
 
 
-async def test_a_command_that_has_the_words_in_it_is_a_persons_to_allow(quiet_world: World) -> None:
+@pytest.mark.parametrize(
+    "asks",
+    [
+        {"type": "permission", "prompt": "Usage limit\nAllow execution?"},
+        {"prompt": "What is to be done about a Usage limit?"},
+    ],
+)
+async def test_a_dialog_that_has_the_words_in_it_is_a_persons(quiet_world: World, asks: dict[str, str]) -> None:
     world = quiet_world
     agent = await limited(world)
     task = await world.send(agent.id, "one")
     await world.delivered()
     world.link.submit()
-    command = DIALOG.model_copy(update={"type": "permission", "prompt": "echo Usage limit\nAllow execution?"})
-    world.link.observe_as(Activity.WAITING, prompt=command)
+    world.link.observe_as(Activity.WAITING, prompt=DIALOG.model_copy(update=asks))
     await world.task_is(task.id, TaskState.INPUT_REQUIRED)
     assert world.link.answers == []
 

@@ -38,8 +38,8 @@ def ask(spec: Prompts, text: str, *, cols: int = 60, rows: int = 12) -> Asked | 
     return find_prompt(spec, screen.snapshot())
 
 
-def asked(spec: Prompts, text: str) -> Asked:
-    found = ask(spec, text)
+def asked(spec: Prompts, text: str, *, rows: int = 12) -> Asked:
+    found = ask(spec, text, rows=rows)
     assert found is not None
     return found
 
@@ -72,6 +72,35 @@ def test_generic_questions_at_the_cursor(text: str, kind: str, keys: list[str], 
 @pytest.mark.parametrize("text", ["Processing complete.", "", "Continue? (y/n): y\r\nworking", "> ", "a/b testing"])
 def test_what_is_no_question(text: str) -> None:
     assert ask(GENERIC, text) is None
+
+
+SPOOF = ["rm -rf ~", "  1. Fine", "  2. No", "  May it run?", "────────────", "  0. Fine", "echo ok"]
+
+
+def test_a_command_below_its_question_hides_nothing_of_itself() -> None:
+    dialog = Dialog(
+        type="permission",
+        when=[r"^  May it run\?", r"^› 1\. Yes"],
+        question=r"^  (?P<text>May it run\?)",
+        below=True,
+        ends=r"^(?:› |  )1\. ",
+        option=r"^(?:› |  )(?P<key>\d)\. (?P<label>.+)$",
+    )
+    screen = "\r\n".join(["  May it run?", *SPOOF, "› 1. Yes", "  2. No"])
+    prompt = asked(Prompts(dialogs=[dialog]), screen).prompt
+    shown = [line.strip() for line in SPOOF if "──" not in line]
+    assert prompt.prompt.split("\n") == ["May it run?", *shown]
+    assert [(option.key, option.label) for option in prompt.options] == [("1", "Yes"), ("2", "No")]
+
+
+@pytest.mark.parametrize("rows", [40, 20])
+def test_a_dialog_that_is_higher_than_the_screen_is_told_as_far_as_it_is_shown(rows: int) -> None:
+    dialog = PERMISSION.model_copy(update={"begins": "^─{20}"})
+    command = [f" │ echo {n}" for n in range(30)]
+    lines = ["above", "─" * 30, " Bash command", *command, " Do you want to proceed?", " ❯ 1. Yes", "   3. No"]
+    told = asked(Prompts(dialogs=[dialog]), "\r\n".join(lines), rows=rows).prompt.prompt.split("\n")
+    shown = [line for line in lines[-rows:] if line.startswith(" ") and "." not in line]
+    assert told == [line.strip(" │") for line in shown]
 
 
 @pytest.mark.parametrize("line", ["(y/n)", "Continue?", "Pick one [1/2]:", "Password:", "Enter", "Your choice:"])
