@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from synapsed.profiles import Answer, Composer
 from synapsed.terminal.screen import Screen
 
-__all__ = ["anchor_of", "below_message", "edited", "from_lines", "from_screen", "position_below"]
+__all__ = ["anchor_of", "below_message", "edited", "from_lines", "from_screen", "position_below", "prompted"]
 
 SCROLLBACK_LINES = 50_000
 """Lines of one answer that are read back; more is cut at the front."""
@@ -30,9 +30,10 @@ def from_lines(spec: Answer, composer: Composer, output: bytes, *, cols: int, ro
     editor draws until it is left.
     """
     screen = Screen(cols, rows, scrollback_lines=SCROLLBACK_LINES)
-    screen.feed(output[edited(output) or 0 :])
+    end = prompted(output)
+    screen.feed(output[edited(output) or 0 : end])
     lines = screen.text(scrollback=True).rstrip().split("\n")
-    if composer.line is not None and lines and re.search(composer.line, lines[-1]):
+    if end is None and composer.line is not None and re.search(composer.line, lines[-1]):
         lines.pop()
     while lines and not lines[0].strip():
         lines.pop(0)
@@ -49,6 +50,13 @@ def edited(output: bytes) -> int | None:
     """
     switch = _PASTE_MODE.search(output)
     return switch.end() if switch is not None and switch[1] == b"l" else None
+
+
+def prompted(output: bytes) -> int | None:
+    """Where in `output` the program's next prompt begins, for which its line editor switches bracketed paste on again;
+    None where that is not to be seen."""
+    switches = list(_PASTE_MODE.finditer(output))
+    return switches[-1].start() if switches and switches[-1][1] == b"h" else None
 
 
 def anchor_of(message: str) -> str:

@@ -9,7 +9,7 @@ from typing import Literal
 from synapsed.profiles import Composer, PutOff
 from synapsed.terminal.screen import ScreenSnapshot
 
-__all__ = ["ComposerState", "cursor_line", "puts_off", "read_composer", "shows_line"]
+__all__ = ["ComposerState", "cursor_line", "puts_off", "read_composer", "shows_line", "unended"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,15 +42,29 @@ def cursor_line(screen: ScreenSnapshot) -> tuple[int, str]:
     return first, head + tail.ljust(col)
 
 
-def read_composer(spec: Composer, screen: ScreenSnapshot, bright: Callable[[int], str] | None = None) -> ComposerState:
+def unended(screen: ScreenSnapshot) -> str:
+    """What a program has left on the cursor's line without ending it, when its prompt is about to follow."""
+    text = cursor_line(screen)[1]
+    # Blanks are counted in columns, of which a character may take two: those at the end are not known then.
+    return (text if text.isascii() else text.rstrip()) if text.strip() else ""
+
+
+def _behind(text: str, before: str) -> str:
+    rest = text.removeprefix(before)
+    return rest if before.isascii() or rest == text else rest.lstrip()
+
+
+def read_composer(
+    spec: Composer, screen: ScreenSnapshot, bright: Callable[[int], str] | None = None, *, before: str = ""
+) -> ComposerState:
     """What `spec` finds on `screen`. `bright(row)` is a row's text with faint cells blanked; with it, and where the
-    profile says so, faint text is a placeholder and not a draft."""
+    profile says so, faint text is a placeholder and not a draft. `before`: what was `unended` when the prompt came."""
     if spec.line is None or (spec.shows_cursor and not screen.cursor_visible):
         return ABSENT
     pattern = _compiled(spec.line)
     if spec.at_cursor:
         row, text = cursor_line(screen)
-        found = pattern.search(text)
+        found = pattern.search(_behind(text, before))
         return _judge(spec, screen, found.group("text"), row) if found and _stands(spec.around, screen, row) else ABSENT
     for row in range(len(screen.lines) - 1, -1, -1):
         found = pattern.search(screen.lines[row])

@@ -15,12 +15,12 @@ from synapsed.model.facts import ChannelFact, PromptAccepted, TurnEnded, TurnFai
 from synapsed.model.records import Checkpoint
 from synapsed.profiles import Profile
 from synapsed.terminal.answer import anchor_of, below_message
-from synapsed.terminal.composer import ComposerState, read_composer
+from synapsed.terminal.composer import ComposerState, read_composer, unended
 from synapsed.terminal.explain import Since, Witness, explain
 from synapsed.terminal.prompts import find_prompt
 from synapsed.terminal.psp import StatusRecords
 from synapsed.terminal.queries import answer
-from synapsed.terminal.scanner import QueryReceived, Scanner, ShellPrompted, StatusReported, TerminalReset
+from synapsed.terminal.scanner import EditingBegan, QueryReceived, Scanner, ShellPrompted, StatusReported, TerminalReset
 from synapsed.terminal.screen import Screen, ScreenSnapshot
 from synapsed.terminal.verdict import Observation, Verdict, judge
 
@@ -74,6 +74,8 @@ class TerminalObserver:
         self._lines: tuple[str, ...] = ()
         self._changed_at = 0.0
         self._fed_at = 0.0
+        self._before = ""
+        """What stands before the prompt on its line: output that did not end it."""
         self._prompt: tuple[str, float] = ("", 0.0)
         """The prompt's id, and since when it has been that."""
         self.offset = offset
@@ -88,6 +90,7 @@ class TerminalObserver:
         state = checkpoint.state
         self._records = StatusRecords.from_state(state.get("records"), state.get("speaker"), app=profile.status_app)
         self._activity = Activity(checkpoint.state.get("activity", Activity.STARTING))
+        self._before = str(state.get("before", ""))
         self._changed_at = now
         return self
 
@@ -103,6 +106,7 @@ class TerminalObserver:
             "records": self._records.to_state(),
             "speaker": self._records.speaker,
             "activity": self._activity.value,
+            "before": self._before,
         }
         return Checkpoint(
             offset=self.offset - len(self.screen.pending),
@@ -125,6 +129,10 @@ class TerminalObserver:
                     reply = answer(event, self.screen.snapshot())
                     if reply is not None:
                         replies.append(Reply(offset + event.end, reply))
+                case EditingBegan() if self._profile.composer.at_cursor:
+                    self.screen.feed(data[fed : event.end])
+                    fed = event.end
+                    self._before = unended(self.screen.snapshot())
                 case StatusReported() if self._profile.status_records:
                     self._report(event.body, now)
                 case TerminalReset():
@@ -182,7 +190,7 @@ class TerminalObserver:
         return explain(self._profile, seen, judge(self._profile, seen), self._since, now)
 
     def _observe(self, screen: ScreenSnapshot, now: float) -> Observation:
-        composer = read_composer(self._profile.composer, screen, self._bright)
+        composer = read_composer(self._profile.composer, screen, self._bright, before=self._before)
         # Who asks waits for that answer and for nothing else: beside a composer, a dialog is only shown.
         asked = find_prompt(self._profile.prompts, screen) if composer.state == "absent" else None
         prompt_id = asked.prompt.prompt_id if asked else ""

@@ -16,6 +16,7 @@ from synapsed.terminal.sequences import MAX_SEQUENCE, incomplete_sequence
 
 __all__ = [
     "BellRang",
+    "EditingBegan",
     "ProgressChanged",
     "ProgressState",
     "QueryKind",
@@ -112,6 +113,11 @@ class ShellPrompted(ScanEvent):
 
 
 @dataclass(frozen=True, slots=True)
+class EditingBegan(ScanEvent):
+    """Bracketed paste is switched on (DECSET 2004): a line editor begins, and its prompt follows."""
+
+
+@dataclass(frozen=True, slots=True)
 class QueryReceived(ScanEvent):
     """A question that a terminal would answer on the program's input. ``bel``: an OSC that was ended by BEL."""
 
@@ -129,6 +135,7 @@ _SEQUENCE = re.compile(
     rb"|\](?P<osc>[^\x07\x18\x1a\x1b]*+)(?:(?P<bel>\x07)|\x1b\\)"
     rb"|(?P<introducer>[PX^_])(?P<string>[^\x18\x1a\x1b]*+)\x1b\\"
     rb"|(?P<reset>c)"
+    rb"|(?P<editing>\[\?2004h)"
     rb")"
 )
 _OSC_QUERY = re.compile(
@@ -262,6 +269,8 @@ def _without_query(match: re.Match[bytes]) -> bytes:
 def _read(match: re.Match[bytes], end: int) -> ScanEvent | None:
     if match["reset"]:
         return TerminalReset(end)
+    if match["editing"]:
+        return EditingBegan(end)
     if match.end() - match.start() > MAX_SEQUENCE:
         return None
     return _query(match, end) or (_report(match["osc"], end) if match["osc"] is not None else None)

@@ -33,6 +33,7 @@ READLINE = {
     "lines": b"\x1b[A\x08select 6*7;\r\n\rselect 1\r\n\r;\r\n\x1b[?2004l\r42\r\n\x1b[?2004hsqlite> ",
     "nothing drawn": b"\r\n\x1b[?2004l\r42\r\n\x1b[?2004hsqlite> ",
     "no bracketed paste": b"\r\n42\r\nsqlite> ",
+    "a line that does not end": b"\r\n\x1b[?2004l\r42\x1b[?2004hsqlite> ",
 }
 SQLITE = Composer(at_cursor=True, line=r"^sqlite> ?(?P<text>.*)$")
 

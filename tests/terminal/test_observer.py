@@ -1,5 +1,9 @@
 """The observer: when what it sees counts; over a restart, what a checkpoint says and what it does not."""
 
+from itertools import batched
+
+import pytest
+
 from synapsed.model.agent import Activity
 from synapsed.model.facts import PromptAccepted, TurnEnded
 from synapsed.profiles import Composer, Dialog, Profile, Prompts, Ready
@@ -111,3 +115,28 @@ def test_a_prompt_mark_is_nothing_to_a_program_that_is_no_shell() -> None:
     watched = TerminalObserver(profile, cols=40, rows=5, offset=0)
     watched.feed(0, b"\x1b]7501;state=working:app=agent\x1b\\> \x1b]133;A\x07", 1.0)
     assert watched.look(9.0).verdict.activity is Activity.BUSY
+
+
+SHELL = Profile(
+    name="p",
+    command="p",
+    ready=Ready(quiet_ms=0),
+    composer=Composer(at_cursor=True, line=r"^[\w.-]+[#$] ?(?P<text>.*)$"),
+)
+PROMPT = b"\x1b[?2004hsh-5.2# "
+
+
+@pytest.mark.parametrize("size", [1, 7, 1000])
+@pytest.mark.parametrize("left", ["", "a: ", '{"error": "nothing here"}', "x" * 39, "y" * 75, "日本", "né: ", "> "])
+def test_a_prompt_behind_a_line_that_was_not_ended(left: str, size: int) -> None:
+    """As after `curl -s`: whatever the chunks, at the screen's edge, after a restart; and what is typed there."""
+    watched = TerminalObserver(SHELL, cols=40, rows=5, offset=0)
+    for chunk in batched(b"\x1b[?2004l\r" + 6 * b"line\r\n" + left.encode() + PROMPT, size, strict=False):
+        watched.feed(watched.offset, bytes(chunk), 1.0)
+    again = TerminalObserver.restore(SHELL, watched.checkpoint(), 1.0)
+    for each in (watched, again):
+        assert each.look(2.0).composer.state == "empty"
+        each.feed(each.offset, b"make", 2.0)
+        assert (each.look(2.0).composer.state, each.look(2.0).composer.text) == ("draft", "make")
+        each.feed(each.offset, b"\r\n\x1b[?2004l\r" + left.encode(), 3.0)
+        assert each.look(3.0).composer.state == "absent"

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from synapsed.terminal.scanner import (
     BellRang,
+    EditingBegan,
     ProgressChanged,
     ProgressState,
     QueryKind,
@@ -134,6 +135,7 @@ def test_what_is_no_query_is_passed_on(data: bytes) -> None:
         (b"\x1b]9;4;3\x1b\\", ProgressChanged(9, ProgressState.INDETERMINATE, None)),
         (b"\x1b]9;4;0;\x07", ProgressChanged(9, ProgressState.NONE, None)),
         (b"\x1bc", TerminalReset(2)),
+        (b"\x1b[?2004h", EditingBegan(8)),
     ],
     ids=repr,
 )
