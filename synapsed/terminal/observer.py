@@ -32,6 +32,10 @@ FRAME_MAX_S = 0.2
 STEADY_S = 0.15
 """A dialog is drawn in pieces: it is told once it has read the same for so long."""
 
+GONE_S = 0.5
+"""A program clears its screen and draws a dialog anew: that it is gone, with nothing in its place, is told after so
+long."""
+
 DEFACED_S = 10.0
 """A full-screen program that rests without a composer for so long has probably written over its own screen."""
 
@@ -50,7 +54,7 @@ class Reply:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
     """The terminal at one moment. Times are those that were passed in, monotonic seconds. `steady_at` is when the
-    prompt on the screen counts as wholly drawn, 0 where there is none."""
+    prompt on the screen counts as wholly drawn, or one that was there as gone; 0 for what counts at once."""
 
     verdict: Verdict
     composer: ComposerState
@@ -181,8 +185,13 @@ class TerminalObserver:
             screen=screen,
             offset=self.offset,
             changed_at=self._changed_at,
-            steady_at=self._prompt[1] + STEADY_S if seen.asked else 0.0,
+            steady_at=self._steady_at(verdict),
         )
+
+    def _steady_at(self, verdict: Verdict) -> float:
+        if verdict.asked is not None:
+            return self._prompt[1] + STEADY_S
+        return self._prompt[1] + GONE_S if verdict.source == "quiet" else 0.0
 
     def explain(self, now: float) -> list[Witness]:
         """The evidence behind the last look's verdict, strongest channel first."""

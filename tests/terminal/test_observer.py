@@ -34,6 +34,20 @@ def test_a_dialog_beside_a_composer_is_only_shown() -> None:
     assert (verdict.activity, verdict.source) == (Activity.WAITING, "dialog")
 
 
+def test_a_dialog_that_is_drawn_anew_is_not_gone_meanwhile() -> None:
+    asking = b"\x1b[2J\x1b[HRun it?\r\n1. Yes\r\n"
+    watched = TerminalObserver(ASKING, cols=40, rows=5, offset=0)
+    watched.feed(0, asking, 0.0)
+    assert watched.look(1.0).steady_at > 1.0
+    watched.feed(watched.offset, b"\x1b[2J\x1b[H", 2.0)
+    cleared = watched.look(2.0)
+    assert cleared.verdict.asked is None
+    assert cleared.steady_at > 2.0, "it may come back"
+    assert watched.look(cleared.steady_at).verdict.activity is not Activity.WAITING
+    watched.feed(watched.offset, b"> ", 2.1)
+    assert watched.look(2.1).steady_at == 0.0, "a composer is in its place"
+
+
 def test_a_question_that_is_being_typed_is_a_draft() -> None:
     composer = ASKING.composer.model_copy(update={"at_cursor": True})
     watched = TerminalObserver(ASKING.model_copy(update={"composer": composer}), cols=40, rows=5, offset=0)

@@ -14,6 +14,7 @@ alternate       draws on the alternate screen
 plain           does not switch bracketed paste on
 slow            reads so many bytes at once, and then rests for a while
 dialog          "start": asks before its composer comes; "paste": asks as soon as a paste has come in
+blink           clears its screen so many times while its dialog is up, and draws it anew some time later
 swallow         passes over so many Enters
 newline         takes so many Enters for line breaks
 deaf            takes nothing into its composer
@@ -41,6 +42,7 @@ PASTE_BEGIN, PASTE_END = "\x1b[200~", "\x1b[201~"
 COMPOSER_ROWS = 8
 FRAME_S = 0.02
 SLOW_S = 0.01
+BLINK_S = 0.1
 GAP_S = 0.8
 NOISE_S = 0.05
 QUESTION = ["Allow it?", "(1) Yes", "(2) No"]
@@ -58,7 +60,7 @@ class Program:
         self.work = None
         self.taken = None
         self.ready_at = time.monotonic() + tricks.get("late", 0)
-        self.left = {name: tricks.get(name, 0) for name in ("swallow", "newline")}
+        self.left = {name: tricks.get(name, 0) for name in ("swallow", "newline", "blink")}
         self.ask_at = tricks.get("dialog")
         self.state = None
         self.noises = 0
@@ -192,6 +194,13 @@ class Program:
             self.noises += 1
             self.write(f"\x07\x1b]2;{'⠂⠐'[self.noises % 2]} scripted {self.noises}\x07")
         self.begin()
+        if self.dialog and self.left["blink"]:
+            self.left["blink"] -= 1
+            self.write("\x1b[2J\x1b[H")
+            time.sleep(BLINK_S)
+            self.draw()
+            time.sleep(GAP_S)
+            self.log(blinked=self.left["blink"])
         while self.work and time.monotonic() >= self.work[0][0]:
             self.history.append(self.work[0][1])
             self.work = self.work[1:] or None

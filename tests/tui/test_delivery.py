@@ -63,6 +63,24 @@ def test_dialog_at_the_start_is_not_answered_by_a_message(tui: Tui) -> None:
     assert (tui.submitted, tui.logged("key")) == (["after the dialog"], ["1"])
 
 
+def test_dialog_that_is_drawn_anew_is_told_once(tui: Tui) -> None:
+    with tui.daemon.sse("/events") as events:
+
+        def told(last: str) -> list[str]:
+            activities: list[str] = []
+            while activities[-1:] != [last]:
+                event = next(events)["data"]
+                if event["data"]["type"] == "agentActivity" and event["agent_id"] == tui.state["id"]:
+                    activities.append(event["data"]["activity"])
+            return activities
+
+        tui.start(dialog="start", blink=3)
+        told("waiting")
+        eventually(lambda: tui.logged("blinked")[-1:] == [0], "it has blinked")
+        assert tui.daemon.ctl("approve", tui.name).code == 0
+        assert "waiting" not in told("ready")
+
+
 def test_dialog_between_the_paste_and_enter_gets_no_enter(tui: Tui) -> None:
     tui.start(dialog="paste").ready()
     task = tui.send("pasted before the dialog")
