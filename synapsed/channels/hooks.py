@@ -2,6 +2,9 @@
 
 The order of reports is that of their clock. The end of another turn than the one that is open, or of the one whose end
 was told already, is late news (an interrupt may overtake it, and the transcript a hook): it is not told.
+
+A program that does not name its turns has them named here, after their acceptance. It works on one at a time: when it
+takes another prompt, the turn before is over, though no report may have said so (it was refused a permission).
 """
 
 import asyncio
@@ -46,11 +49,12 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class _Turn:
-    """The turn accepted last. `told` are the ids of its messages that were told."""
+    """The turn accepted last, and the name that its facts carry. `told` are the ids of its messages that were told."""
 
     at_ns: int
     key: TurnKey
     session: str | None
+    name: str
     told: frozenset[str] = frozenset()
 
     def ns(self, wall: float) -> int:
@@ -182,16 +186,34 @@ class HookChannel:
             await self._tell_end(kind, report, common)
             return
         if kind == "accepted":
-            self._accept(report, common)
+            common = await self._accept(report, common)
         self._say(self._plain_fact(kind, report, common))
 
-    def _accept(self, report: Report, common: "_Common") -> None:
+    async def _accept(self, report: Report, common: "_Common") -> "_Common":
+        """The report's facts carry the turn's name."""
         self._settled_ns = max(self._settled_ns, self._accepted_ns - 1)
         self._accepted_ns = report.at_ns
         prompt = _string(report.payload, self._channel.fields.prompt)
         key = TurnKey(since=report.wall, turn=common.turn, prompt=prompt)
-        if self._turn is None or common.turn is None or self._turn.key.turn != common.turn:  # else it was steered
-            self._turn = _Turn(report.at_ns, key, common.session)
+        turn = self._turn
+        if turn is not None and (same := _names(turn.key, common.turn, prompt)) is not True:
+            if same is False and common.turn is None:
+                await self._give_up(turn, report)
+            turn = None
+        if turn is None:  # else it was steered, or told again
+            turn = _Turn(report.at_ns, key, common.session, common.turn or f"{self.name}.{report.at_ns}")
+        self._turn = turn
+        return replace(common, turn=turn.name)
+
+    async def _give_up(self, turn: _Turn, report: Report) -> None:
+        """The program has begun with another: by its transcript this one ended, failed, or was stopped."""
+        read = await self._read_end(turn.key, hurried=True)
+        common = _Common(self.name, report.at_ns, turn.session, turn.name)
+        if read is not None:
+            self._tell_progress(turn, read)
+        self._close()
+        ended = read is not None and (read.outcome != "open" or read.answer is not None)
+        self._say(self._end_fact(read, None, turn.key.prompt, common) if ended else common.fact(TurnInterrupted))
 
     def _plain_fact(self, kind: FactKind, report: Report, common: "_Common") -> ChannelFact:
         payload, fields = report.payload, self._channel.fields
@@ -220,6 +242,8 @@ class HookChannel:
             _log.debug("late news of an earlier turn", agent=self._context.agent_id, event_name=report.event)
             return
         self._close()
+        if turn is not None:
+            common = replace(common, turn=turn.name)
         if kind == "failed":
             text = self._error(report.payload)
             self._say(common.fact(TurnFailed, code=self._code(report.payload), message=text))
@@ -286,7 +310,7 @@ class HookChannel:
             self._seen = None  # look again at the next sweep, though nothing may be written until then
             return
         self._close()
-        common = _Common(self.name, turn.ns(read.at), turn.session, turn.key.turn)
+        common = _Common(self.name, turn.ns(read.at), turn.session, turn.name)
         self._say(self._end_fact(read, None, turn.key.prompt, common))
 
     def _tell_progress(self, turn: _Turn, read: TurnRead) -> None:
@@ -298,7 +322,7 @@ class HookChannel:
                     channel=self.name,
                     at_ns=turn.ns(said.at),
                     session=turn.session,
-                    turn=turn.key.turn,
+                    turn=turn.name,
                     message_id=said.id,
                     text=said.text,
                 )

@@ -237,6 +237,48 @@ class TestGemini:
         await channel.poll()
         assert shape(launch.facts) == [PromptAccepted, TurnInterrupted, PromptAccepted]
 
+    async def test_a_refused_turn_is_over_when_the_next_prompt_is_taken(
+        self, launch: Launch, channel: HookChannel, gemini: Gemini
+    ) -> None:
+        """No hook said so, and what was queued begins at once: its answer is not that of the turn before."""
+        launch.report("BeforeAgent", gemini.payload(prompt="hello"))
+        gemini.prompt("hello")
+        gemini.says("I will look.", toolCalls=[{"id": "1", "status": "cancelled"}])
+        launch.report("BeforeAgent", gemini.payload(prompt="queued"))
+        gemini.prompt("queued")
+        gemini.says("Yes?")
+        launch.report("AfterAgent", gemini.payload(prompt="queued", prompt_response="Yes?"))
+        await channel.poll()
+        told = [(type(fact), fact.turn) for fact in launch.facts if not isinstance(fact, AssistantSaid)]
+        first, _, second, _ = (turn for _, turn in told)
+        assert first != second
+        assert told == [
+            (PromptAccepted, first), (TurnInterrupted, first), (PromptAccepted, second), (TurnEnded, second),
+        ]  # fmt: skip
+        assert launch.facts[-1].answer == "Yes?"  # type: ignore[attr-defined]  # it is a TurnEnded
+
+    async def test_a_turn_whose_end_was_lost_has_its_answer_when_the_next_prompt_is_taken(
+        self, launch: Launch, channel: HookChannel, gemini: Gemini
+    ) -> None:
+        launch.report("BeforeAgent", gemini.payload(prompt="hello"))
+        gemini.prompt("hello")
+        gemini.says("The answer.")
+        launch.report("BeforeAgent", gemini.payload(prompt="next"))
+        gemini.prompt("next")
+        await channel.poll()
+        accepted, ended, _ = launch.facts
+        assert isinstance(ended, TurnEnded)
+        assert (ended.answer, ended.turn) == ("The answer.", accepted.turn)
+
+    async def test_a_prompt_that_is_told_again_is_the_same_turn(
+        self, launch: Launch, channel: HookChannel, gemini: Gemini
+    ) -> None:
+        launch.report("BeforeAgent", gemini.payload(prompt="hello"))
+        launch.report("BeforeAgent", gemini.payload(prompt="hello"))
+        await channel.poll()
+        assert shape(launch.facts) == [PromptAccepted, PromptAccepted]
+        assert launch.facts[0].turn == launch.facts[1].turn
+
     async def test_end_without_any_word_is_an_end_without_an_answer(
         self, launch: Launch, channel: HookChannel, gemini: Gemini
     ) -> None:

@@ -1,5 +1,6 @@
 """Hard scenarios on the real programs, judged by what the model received."""
 
+import asyncio
 import hashlib
 import random
 import signal
@@ -9,6 +10,7 @@ from collections.abc import Callable
 import psutil
 import pytest
 
+from synapsed.supervisor.keeper_client import KeeperClient
 from synapsed.terminal.delivery import clean
 from tests.real.agents import EVERY, MAIN, RealAgent, StartAgent, nonce
 from tests.real.model import Model
@@ -258,6 +260,36 @@ def test_esc_with_a_queued_message_of_a_person(start_agent: StartAgent) -> None:
     assert agent.model.submissions(queued) == 1
 
 
+@pytest.mark.parametrize("away", [False, True])
+def test_what_a_person_queued_is_not_answered_to_the_task(away: bool, start_agent: StartAgent) -> None:
+    """After a refused permission gemini reports no end of the turn, and begins at once with what was queued; the daemon
+    may be away just then."""
+    agent = start_agent("gemini")
+    word, queued = nonce(), nonce()
+    task_id = agent.send(f"[[hold:{word}]] {word} [[tool:shell-ask:touch {word}]] say: Touched {word}.")
+    agent.model.wait_for_turn(word)
+    agent.daemon.task_in(task_id, "working")
+    with agent.attached() as person:
+        person.submit(f"A person's {queued}")
+        person.wait_screen(rf"Queued[^\n]*\n *A person's {queued}")
+        agent.model.release(word)
+        agent.daemon.task_in(task_id, "input_required")
+        if not away:
+            person.send("3")
+            agent.model.wait_for_turn(queued)
+    if away:
+        keeper = psutil.Process(agent.pid).parent()
+        assert keeper is not None
+        agent.daemon.kill9()
+        asyncio.run(_press(keeper, b"3"))
+        eventually(lambda: _reported(agent, "AfterAgent", queued), "that turn is over")
+        agent.daemon.start()
+    done = agent.daemon.ended(task_id)
+    assert (done["status"], done["metadata"].get("reason")) == ("canceled", "person"), done
+    agent.ask_exactly(f"Next, {nonce()}.")
+    assert agent.model.submissions(queued) == 1
+
+
 @pytest.mark.parametrize("cli", MAIN)
 def test_an_answer_that_quotes_what_a_program_shows(cli: str, start_agent: StartAgent) -> None:
     agent = start_agent(cli)
@@ -352,6 +384,20 @@ def test_an_idle_agent_with_a_waiting_message_and_no_output_gets_it(cli: str, st
     agent.daemon.kill9()
     agent.daemon.start()
     agent.ask_exactly(f"After a quiet restart, {nonce()}.")
+
+
+def _reported(agent: RealAgent, event: str, word: str) -> bool:
+    """Whether a hook has reported that, which no daemon has read yet."""
+    reports = (agent.daemon.home / "state" / "agents").glob("*/hooks/new/*.json")
+    return any(event in text and word in text for text in (path.read_text() for path in reports))
+
+
+async def _press(keeper: psutil.Process, keys: bytes) -> None:
+    """Type as nobody else: past the daemon."""
+    (path,) = {found.laddr for found in keeper.net_connections("unix") if found.laddr}
+    client = await KeeperClient.connect(path)
+    await client.write(keys)
+    client.close()
 
 
 def _cmdline(process: psutil.Process) -> list[str]:
