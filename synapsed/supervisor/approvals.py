@@ -6,6 +6,7 @@ A decision that cannot be recorded is none: the person is asked, as without a po
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -87,21 +88,24 @@ class Approvals:
 
     def judge(self, prompt: Prompt | None) -> Answer | Wait | None:
         """What is to be done about the dialog on the screen; None: a person answers it. A dialog is only answered if
-        rows of it are the command of an allowed call, and no other call's command stands in it anywhere."""
+        rows of it are the command of an allowed call, it has no command that a person is asked about, and the program
+        has not asked about such a one since."""
         if prompt is None or prompt.type != "permission" or self._policy().silent:
             return None
         shown = _dense(prompt.prompt)
-        known = [decided for decided in self._recent if decided.text in shown]
-        if any(decided.verdict == "escalate" for decided in known):
+        if any(decided.verdict == "escalate" and decided.text and decided.text in shown for decided in self._recent):
             return None
-        answers = {decided.answer for decided in known if _is_shown(decided.text, prompt.prompt)}
-        answer = answers.pop() if len(answers) == 1 else None
+        since = list(takewhile(lambda decided: decided.verdict != "escalate", reversed(self._recent)))
+        if self._recent and not since:
+            return None  # the dialog may be that call's, of which it does not show all
+        answers = (decided.answer for decided in since if _is_shown(decided.text, prompt.prompt))
+        answer = next((answer for answer in answers if answer is not None), None)
         return Answer(answer) if answer is not None else Wait()
 
     def answered(self, prompt: Prompt) -> None:
         """That dialog is over: the same one, if it comes again, is another call's."""
         shown = _dense(prompt.prompt)
-        self._forget(lambda known: known.text in shown)
+        self._forget(lambda known: bool(known.text) and known.text in shown)
 
     def _forget(self, unwanted: Callable[[_Remembered], bool]) -> None:
         kept = [known for known in self._recent if not unwanted(known)]
@@ -113,10 +117,9 @@ class Approvals:
 
     def _remember(self, spec: DecisionSpec, call: ToolCall, decision: Decision) -> None:
         text = _dense(call.command or call.subject or "")
-        if text:
-            answer = spec.dialog if decision.verdict == "allow" else None
-            self._forget(lambda known: known.text == text)
-            self._recent.append(_Remembered(text, decision.verdict, answer))
+        answer = spec.dialog if decision.verdict == "allow" and text else None
+        self._forget(lambda known: known.text == text)
+        self._recent.append(_Remembered(text, decision.verdict, answer))
 
     async def _tell(self, call: ToolCall, decision: Decision, task_id: str | None) -> bool:
         told = PermissionDecided(

@@ -137,6 +137,8 @@ async def test_a_dialog_that_shows_more_than_what_was_allowed_is_a_persons(quiet
         ("a.py => x.y\n1 - git status\n1 + .\nApply this change?", {"tool_input": {"path": "/elsewhere/a.py"}}),
         ("Tool: remember\nallow execution of MCP tool git status?", {"tool_input": {"fact": "git status."}}),
         ("cp -r . git status\nRun it?", {}),
+        ("... first 36 lines hidden\ngit status\nRun it?", bash("make\n" * 36 + "git status\n")),
+        ("Remember this fact?\ngit status\n", {}),
     ],
 )
 async def test_a_dialog_that_only_mentions_what_was_allowed_is_a_persons(
@@ -148,11 +150,9 @@ async def test_a_dialog_that_only_mentions_what_was_allowed_is_a_persons(
     quiet_world.link.submit()
     await quiet_world.manager.decide(agent.id, "Before", {"tool_name": "List", "tool_input": {"path": "."}})
     await quiet_world.manager.decide(agent.id, "Before", bash("git status"))
-    await quiet_world.manager.decide(agent.id, "Before", {"tool_name": "Other", **second})
+    await quiet_world.manager.decide(agent.id, "Before", {"tool_name": "Other"} | second)
     quiet_world.link.observe_as(Activity.WAITING, prompt=permission(dialog))
-    await until(lambda: bool(quiet_world.link.answers) or any(1.9 < left < 2.1 for left in quiet_world.clock.pending()))
-    quiet_world.clock.advance(2.1)
-    await quiet_world.task_is(task.id, TaskState.INPUT_REQUIRED)
+    await until(lambda: bool(quiet_world.link.answers) or "input_required" in quiet_world.statuses(task.id))
     assert quiet_world.link.answers == []
 
 
