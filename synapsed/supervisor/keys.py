@@ -10,7 +10,7 @@ from synapsed.supervisor.keeper_client import WriteResult
 from synapsed.terminal.composer import puts_off
 from synapsed.terminal.observer import Look
 
-__all__ = ["Keyboard"]
+__all__ = ["TAKE_BACK_S", "Keyboard"]
 
 CLEAR_TRIES = 20
 """A composer may need its key once per line."""

@@ -34,7 +34,7 @@ from synapsed.supervisor.keeper_client import (
     Output,
     WriteResult,
 )
-from synapsed.supervisor.keys import Keyboard
+from synapsed.supervisor.keys import TAKE_BACK_S, Keyboard
 from synapsed.supervisor.launchers import sweep_launch
 from synapsed.supervisor.pty_runner import TurnRunner
 from synapsed.supervisor.pty_turn import TurnState
@@ -515,7 +515,7 @@ class PtyLink:
     async def _type_person(self, data: bytes) -> None:
         """A person's keys. They wait while a message is being typed, which is a moment: nothing is ever mixed."""
         spec = self._profile.delivery
-        patience = (spec.settle_max_ms + 2 * spec.accept_ms) / 1000
+        patience = (spec.settle_max_ms + 2 * spec.accept_ms) / 1000 + TAKE_BACK_S
         # Else there is nothing to look for: a look for each key would be most of its way.
         if self._runner.half_typed or self._keyboard.answering:
             await self._watch.until(lambda look: not (self._runner.typing(look) or self._keyboard.answering), patience)

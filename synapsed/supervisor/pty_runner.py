@@ -176,7 +176,7 @@ class TurnRunner:
                 except KeeperLost:
                     continue  # the exit is told by the keeper's end
                 except KeeperRefused as error:
-                    more = [turns.Undelivered(f"it could not be typed: {error.message}")]
+                    more = [turns.Undelivered(f"it could not be typed: {error.message}", left=False)]
                 self._work.extendleft((turn, command) for command in reversed(more))
             self._work_came.clear()
             self.idle.set()
@@ -203,6 +203,10 @@ class TurnRunner:
                 await self._keyboard.take_back()
             case turns.Clear():
                 await self._keyboard.clear_if(turn.holds)
+            case turns.Undelivered(left=True):
+                self._emit(self._undelivered(command))  # at once: what is left may take its time to be seen
+                await self._keyboard.take_back()
+                self._drop()
             case turns.FindAnswer():
                 return turn.found(await self._find_answer(turn, command))
             case _:
@@ -238,12 +242,18 @@ class TurnRunner:
             case turns.Interrupted():
                 event = LinkTurnInterrupted(task_id, command.reason, command.evidence)
             case turns.Undelivered():
-                event = LinkUndelivered(task_id, command.reason, self._observer.screen.text(scrollback=False))
+                event = self._undelivered(command)
             case _:
                 raise AssertionError(command)
+        self._drop()
+        self._emit(event)
+
+    def _undelivered(self, command: turns.Undelivered) -> LinkUndelivered:
+        return LinkUndelivered(self.task_id, command.reason, self._observer.screen.text(scrollback=False))
+
+    def _drop(self) -> None:
         self.turn = self._delivery = None
         self.speech.end()
-        self._emit(event)
         self._look_soon()
 
     def _input_id(self, turn: PtyTurn, part: str) -> str:

@@ -215,6 +215,7 @@ class Interrupted:
 @dataclass(frozen=True, slots=True)
 class Undelivered:
     reason: str
+    left: bool = True  # the text may stand in the composer, or come to: it is removed before anything else is typed
 
 
 UNTYPED = Interrupted("interrupted", "not yet typed")
@@ -399,16 +400,15 @@ class PtyTurn:
             self._at = seen.now
             self.deadline = seen.now + self._profile.delivery.accept_ms / 1000
             # Never into an empty composer: what is not there cannot be submitted.
-            again = seen.composer == "draft"
-            return [Save(), Type("submit2", self._typed.submit)] if again else [Save()]
+            return [Save(), Type("submit2", self._typed.submit)] if seen.composer == "draft" else [Save()]
         if seen.composer == "draft":
-            return self._undelivered("the program did not take the message; it stood in its composer", Clear())
-        return self._undelivered("the program shows no sign that it took the message")
+            return self._undelivered("the program did not take the message; it stood in its composer")
+        return self._undelivered("the program shows no sign that it took the message", left=False)
 
-    def _undelivered(self, why: str, *before: Command) -> list[Command]:
+    def _undelivered(self, why: str, *, left: bool = True) -> list[Command]:
         if self.state.leg > 0:  # the message itself was delivered: the refusal ends the turn
-            return self._over(*before, Interrupted("refused", why))
-        return self._over(*before, Undelivered(why))
+            return self._over(*([Clear()] if left else []), Interrupted("refused", why))
+        return self._over(Undelivered(why, left))
 
     def _accept(self, evidence: str, now: float) -> list[Command]:
         self._go(Phase.WORKING, now)

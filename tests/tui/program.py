@@ -15,6 +15,7 @@ plain           does not switch bracketed paste on
 slow            reads so many bytes at once, and then rests for a while
 dialog          "start": asks before its composer comes; "paste": asks as soon as a paste has come in
 blink           clears its screen so many times while its dialog is up, and draws it anew some time later
+stall           takes its time with the first paste: so many seconds in which it neither reads nor draws
 swallow         passes over so many Enters
 newline         takes so many Enters for line breaks
 deaf            takes nothing into its composer
@@ -128,6 +129,8 @@ class Program:
     def pasted(self, mark):
         self.pasting = mark == PASTE_BEGIN
         self.pastes += self.pasting
+        if self.pasting and self.pastes == 1:
+            time.sleep(self.tricks.get("stall", 0))
         if not self.pasting and self.ask_at == "paste":
             self.ask_at, self.dialog = None, "paste"
 

@@ -110,6 +110,14 @@ def test_composer_that_takes_nothing_is_told_with_the_screen(tui: Tui) -> None:
     assert tui.submitted == []
 
 
+def test_message_that_is_shown_too_late_does_not_keep_the_next_ones_waiting(tui: Tui) -> None:
+    tui.start(stall=4).ready()
+    late = tui.send("shown too late")
+    assert tui.ask("the next one") == "You said: the next one"
+    assert tui.ended(late)["error"]["code"] == "UNDELIVERED"
+    assert tui.submitted == ["the next one"]
+
+
 @pytest.mark.parametrize("draft", [b"what a person types", b"\x1b[200~\nbelow an empty line\x1b[201~"])
 def test_draft_of_a_person_is_never_mixed_with_a_message(tui: Tui, draft: bytes) -> None:
     tui.start().ready()
