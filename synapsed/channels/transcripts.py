@@ -5,7 +5,7 @@ and lines that are no JSON are passed over. Everything here blocks on the disk: 
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -35,6 +35,9 @@ WINDOW_MAX_BYTES = 64 << 20
 """A turn that is longer is not read."""
 SLACK_SECONDS = 0.25
 """How much earlier than the prompt's acceptance its record may be dated: clocks of two processes, rounded."""
+HELD_SECONDS = 300.0
+"""The same where the record has the turn's id: a program's first turn waits for its tool servers before the hook of its
+prompt is run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,17 +96,22 @@ def locate(spec: Transcript, home: Path, conversation: str) -> Path | None:
 
 def read_turn(path: Path, spec: Transcript, key: TurnKey) -> TurnRead | None:
     """The turn that `key` means, as far as the file has it; None where it has not begun there. OSError."""
+    if key.turn is not None:
+        records = _records_since(path, spec, key.since - HELD_SECONDS, lambda record: _is_turn(record, spec, key.turn))
+        if records and _is_turn(records[0], spec, key.turn):
+            return _read(records[0], records[1:], spec)
     records = _records_since(path, spec, key.since - SLACK_SECONDS)
     begin = _begin(records, spec, key)
     return None if begin is None else _read(records[begin], records[begin + 1 :], spec)
 
 
+def _is_turn(record: Mapping[str, Any], spec: Transcript, turn: str | None) -> bool:
+    line = _match(record, spec.user, spec)
+    return line is not None and line.turn is not None and at_path(record, line.turn) == turn
+
+
 def _begin(records: Sequence[Mapping[str, Any]], spec: Transcript, key: TurnKey) -> int | None:
     begins = [(at, record, line) for at, record in enumerate(records) if (line := _match(record, spec.user, spec))]
-    if key.turn is not None:
-        for at, record, line in begins:
-            if line.turn is not None and at_path(record, line.turn) == key.turn:
-                return at
     if key.prompt is not None:
         wanted = key.prompt.strip()
         for at, record, line in begins:
@@ -220,8 +228,10 @@ def _time(record: Mapping[str, Any], spec: Transcript) -> float | None:
         return None
 
 
-def _records_since(path: Path, spec: Transcript, since: float) -> list[dict[str, Any]]:
-    """The records from the first on that is dated `since` or later, in order."""
+def _records_since(
+    path: Path, spec: Transcript, since: float, is_first: Callable[[Mapping[str, Any]], bool] = lambda _: False
+) -> list[dict[str, Any]]:
+    """The records in order, from the last that `is_first` on, else from the first that is dated `since` or later."""
     window = WINDOW_BYTES
     while True:
         lines, whole = _last_lines(path, window)
@@ -234,6 +244,8 @@ def _records_since(path: Path, spec: Transcript, since: float) -> list[dict[str,
                 whole = True
                 break
             records.append(record)
+            if is_first(record):
+                return records[::-1]
         if whole or window >= WINDOW_MAX_BYTES:
             return records[::-1]
         window *= 8

@@ -161,6 +161,23 @@ def test_same_prompt_twice_is_two_turns(tmp_path: Path) -> None:
         assert found.answer == answer
 
 
+def test_turn_that_waited_for_its_hook_is_found_by_its_id(tmp_path: Path) -> None:
+    records = [
+        {"role": "user", "text": "before", "turn": "1", "timestamp": stamped(1)},
+        {"role": "model", "text": "first", "timestamp": stamped(2)},
+        {"role": "user", "text": "go", "turn": "2", "timestamp": stamped(5)},
+        {"role": "model", "text": "second", "timestamp": stamped(11)},
+    ]
+    path, spec = (
+        write(tmp_path / "t", records),
+        small(user=[{"when": {"role": ["user"]}, "text": "text", "turn": "turn"}]),
+    )
+    found = read_turn(path, spec, TurnKey(since=SINCE, turn="2", prompt="go"))
+    assert found is not None
+    assert found.answer == "second"
+    assert read_turn(path, spec, TurnKey(since=SINCE, turn="3")) is None
+
+
 def test_message_of_many_pieces_and_message_of_many_versions(tmp_path: Path) -> None:
     records = [
         {"role": "user", "text": "go", "timestamp": stamped(10)},

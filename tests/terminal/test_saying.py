@@ -193,3 +193,11 @@ def test_of_a_real_program_s_screens_words_are_told_as_they_come(cli: str) -> No
     assert len(words) > 25
     assert expected_answer(longer).startswith("".join(piece.text for piece in more))
     assert len(more) >= 1
+
+
+def test_what_a_program_says_of_its_servers_is_no_text() -> None:
+    profile = ProfileLibrary.standard(Path("/nonexistent")).get("codex")
+    text = ScreenText(profile.stream, profile.answer, "Say it.")
+    starting = "• Starting MCP servers (1/2): synapsed (0s • esc to interrupt)"
+    assert text.read(screen("› Say it.", "", starting, "", "› Ask Codex to do anything")) == ""
+    assert text.read(screen("› Say it.", "", "• It is said now.", "", starting, "", "› ")) == "It is said"
