@@ -495,7 +495,7 @@ class PtyLink:
         return await self._viewers.join(cols=cols, rows=rows, read_only=read_only)
 
     def _draw(self, notice: Sequence[str]) -> tuple[bytes, bytes]:
-        return self._observer.screen.redraw(notice=notice), self._observer.screen.pending
+        return self._observer.redraw(notice), self._observer.screen.pending
 
     def _composes(self) -> bool:
         return self._watch.hands_on or self._watch.look().composer.state != "empty"

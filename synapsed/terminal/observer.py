@@ -6,7 +6,7 @@ the query, so that an answer can carry an id and is given once.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -267,6 +267,12 @@ class TerminalObserver:
             error = ("MODEL_ERROR", "the program reports an error")
         pattern = self._profile.interrupt.screen
         return error, pattern is not None and re.search(pattern, text, re.MULTILINE) is not None
+
+    def redraw(self, notice: Sequence[str] = ()) -> bytes:
+        """The screen for a terminal that has just come, or missed something, with what the program says of itself."""
+        record = self._records.get()
+        status = f"\x1b]7501;{record.body()}\x1b\\".encode() if record is not None else b""
+        return self.screen.redraw(notice=notice) + status
 
     @property
     def stopped(self) -> bool:

@@ -87,6 +87,19 @@ class Record:
     title: str | None = None
     msg: str | None = None
 
+    def body(self) -> str:
+        """The report that makes this record."""
+        texts = {"title": self.title, "msg": self.msg}
+        said = {
+            "state": self.state,
+            "id": self.id or None,
+            "kind": self.kind,
+            "progress": self.progress,
+            "app": self.app,
+        }
+        said |= {key: None if text is None else base64.b64encode(text.encode()).decode() for key, text in texts.items()}
+        return ":".join(f"{key}={value}" for key, value in said.items() if value is not None)
+
 
 @dataclass(frozen=True, slots=True)
 class Clear:

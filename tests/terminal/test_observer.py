@@ -116,6 +116,17 @@ def test_a_line_program_is_never_taken_for_defaced() -> None:
     assert not watched.defaced(watched.look(60.0), 60.0)
 
 
+def test_who_comes_later_is_told_what_the_program_says_of_itself() -> None:
+    watched = observer()
+    assert b"7501" not in watched.redraw()
+    watched.feed(watched.offset, b"\x1b]7501;state=blocked:kind=permission:app=agent:msg=Z28/\x1b\\", 1.0)
+    watched.feed(watched.offset, b"\x1b]7501;state=done:id=step\x1b\\", 1.0)
+    late = observer()
+    late.feed(late.offset, watched.redraw(["a notice"]), 2.0)
+    assert late.look(2.0).verdict.evidence == "status record: blocked"
+    assert watched.redraw().endswith(b"\x1b]7501;state=blocked:kind=permission:app=agent:msg=Z28/\x1b\\")
+
+
 def test_a_new_shell_prompt_ends_what_a_program_that_was_killed_still_says() -> None:
     watched = observer()
     watched.feed(watched.offset, b"\x1b]7501;state=working:app=brew\x1b\\", 1.0)

@@ -2,6 +2,7 @@
 
 import base64
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -88,6 +89,22 @@ def test_what_breaks_a_rule_is_no_report(body: str) -> None:
     records = StatusRecords()
     assert not records.report(body)
     assert records.root is None
+
+
+@given(
+    st.builds(
+        Record,
+        state=st.sampled_from(ProgramState),
+        id=st.sampled_from(["", "a", "a/b-1.2"]),
+        app=st.none() | st.from_regex(r"[A-Za-z0-9_.+-]{1,32}", fullmatch=True),
+        title=st.none() | st.text(st.characters(exclude_categories=["Cc", "Cs"]), max_size=48),
+        msg=st.none() | st.text(st.characters(exclude_categories=["Cc", "Cs"]), max_size=512),
+    )
+)
+def test_a_record_is_passed_on_as_the_report_that_makes_it(record: Record) -> None:
+    assert parse_report(record.body()) == record
+    waits = replace(record, state=ProgramState.BLOCKED, kind=BlockedKind.AUTH, progress=7)
+    assert parse_report(waits.body()) == waits
 
 
 def test_children_do_not_speak_for_the_root() -> None:
