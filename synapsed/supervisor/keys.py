@@ -22,6 +22,10 @@ their end when the composer is empty already."""
 ANSWER_S = 24 * 3600.0
 """How long a person may take to answer the dialog that hides the composer."""
 
+OPENED_S = 1.0
+"""How long what keys open may take to be drawn, where they were pressed more than once: what changed after the first
+time may have been the end of a paste, and nothing have been left for the second."""
+
 TAKE_BACK_S = 10.0
 """How long a busy machine's program may take to show what was pasted. Without that it would be left to stand there."""
 
@@ -136,9 +140,10 @@ class Keyboard:
 
     async def clear(self) -> bool:
         """Empty the composer; whether it is."""
-        for _ in range(CLEAR_TRIES):
+        for tries in range(CLEAR_TRIES):
             before = self._look()
             if before.composer.state != "draft":
+                await self._leave_opened(OPENED_S if tries > 1 else 0.0)
                 return True
             shown = _from_composer(before)
             await self._write(self._profile.delivery.clear.encode())
@@ -157,8 +162,10 @@ class Keyboard:
             await self._until(lambda look, shown=shown: _from_composer(look) != shown, CLEAR_WAIT_S)  # type: ignore[misc]  # mypy cannot infer a lambda with a default
         return self._look().composer.state != "draft"
 
-    async def _leave_opened(self) -> None:
-        """Close what these keys opened, for they found nothing to stop or to clear."""
+    async def _leave_opened(self, within: float = 0.0) -> None:
+        """Close what these keys opened, or open `within` so many seconds: they found nothing to stop or to clear."""
+        if within and any(dialog.leave is not None for dialog in self._profile.prompts.dialogs):
+            await self._until(lambda look: _leaving(look) is not None, within)
         if (keys := _leaving(self._look())) is not None:
             await self._write(keys.encode())
             await self._until(lambda look: _leaving(look) is None, CLEAR_WAIT_S)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from synapsed.profiles import Composer, Delivery, Dialog, Interrupt, Profile, PutOff
+from synapsed.profiles import Composer, Delivery, Dialog, Interrupt, Profile, Prompts, PutOff
 from synapsed.supervisor.keeper_client import WriteResult
 from synapsed.supervisor.keys import Keyboard
 from synapsed.terminal.composer import ComposerState
@@ -17,6 +17,7 @@ PROFILE = Profile(
     command="p",
     composer=Composer(line="^> (?P<text>.*)$"),
     delivery=Delivery(clear="\x15"),
+    prompts=Prompts(dialogs=[Dialog(type="question", when=[MENU], leave="q")]),
     interrupt=Interrupt(keys="\x1b", put_off=PutOff(shown=r"^later: (?P<text>.*)", keys="\x1b[A")),
 )
 
@@ -24,8 +25,8 @@ PROFILE = Profile(
 class Program:
     """Shows what was pasted only when it is looked at for the second time."""
 
-    def __init__(self, shown: list[str], then: list[str] | None = None) -> None:
-        """`then` is what it shows after each of our keys."""
+    def __init__(self, shown: list[str], then: list[str | list[str]] | None = None) -> None:
+        """`then` is what it shows after each of our keys, one after the other where that is a list."""
         self.shown = shown
         self.then = then or []
         self.menu_s = 0.0
@@ -42,7 +43,8 @@ class Program:
 
     async def write(self, data: bytes) -> WriteResult:
         self.keys.append(data)
-        self.shown = [self.then.pop(0) if self.then else ""]
+        shown = self.then.pop(0) if self.then else ""
+        self.shown = [shown] if isinstance(shown, str) else shown
         return WriteResult("written", 0, 0, len(data), len(data), hidden=data == b"secret")
 
     async def until(self, wanted: Callable[[Any], bool], timeout: float) -> bool:
@@ -75,6 +77,13 @@ async def test_a_menu_that_the_keys_opened_is_closed() -> None:
     program = Program([""], then=[MENU, ""])
     assert await program.keyboard.interrupt(lambda _: True, no_signal)
     assert program.keys == [b"\x1b", b"q"]
+
+
+async def test_a_menu_that_keys_pressed_once_too_often_open_late_is_closed() -> None:
+    """The first time the rest of the paste came to be shown, not what the keys did."""
+    program = Program(["a paste"], then=["a paste, all of it", ["", MENU], ""])
+    assert await program.keyboard.clear()
+    assert program.keys == [b"\x15", b"\x15", b"q"]
 
 
 async def no_signal(number: int) -> None:
