@@ -6,6 +6,7 @@ line by line (MULTILINE) in the bottom `rows` lines of what is visible.
 """
 
 import difflib
+import re
 import signal
 import tomllib
 from collections.abc import Mapping
@@ -61,13 +62,18 @@ __all__ = [
     "advice",
 ]
 
-type StatusApp = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.+-]{1,32}$")]
 
 BUILTIN = Path(__file__).parent / "_profiles"
 """Where a wheel has them; a checkout has them beside the package."""
 EXAMPLES = Path(__file__).parent / "_examples"
 """The same for the examples that a profile runs."""
 _CHECKOUT = Path(__file__).parent.parent
+
+
+def _speaker(value: bool | str) -> bool | str:
+    if isinstance(value, str) and re.fullmatch(r"[A-Za-z0-9_.+-]{1,32}", value) is None:
+        raise ValueError(f"{value[:40]!r} is no name of an app: true, false, or 1 to 32 of A-Z a-z 0-9 _ . + -")
+    return value
 
 
 def _names_path(wording: str) -> str:
@@ -410,7 +416,7 @@ class Profile(_Section):
     rows: int = 40
     verified: str | None = None
     """The program's version that this profile was measured on."""
-    status_records: bool | StatusApp = True
+    status_records: Annotated[bool | str, AfterValidator(_speaker)] = True
     """Whose OSC 7501 records are believed: those of the `app` that is named here, whoever's (true), nobody's."""
     ready: Ready = Ready()
     busy: Signs = Signs()

@@ -71,6 +71,7 @@ def test_profile_of_ones_own(tmp_path: Path) -> None:
         ("[channels.h]\nadapter = 'hooks'\nevents = { Stop = 'over' }\n", r"x\.toml:3: channels\.h\.events\.Stop"),
         ("[channels.h]\nadapter = 'hooks'\n[channels.h.transcript]\nlines = []\n", r"x\.toml:4: unknown key"),
         ("command = \n", r"x\.toml: .*line 1"),
+        ("command = 'x'\nstatus_records = 'a b'\n", r"x\.toml:2: status_records: 'a b' is no name of an app"),
     ],
 )
 def test_error_says_where_and_what_was_meant(tmp_path: Path, text: str, message: str) -> None:
