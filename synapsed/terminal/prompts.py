@@ -221,7 +221,10 @@ def keys_for(asked: Asked, text: str) -> tuple[list[bytes], str | None]:
     prompt, dialog = asked.prompt, asked.dialog
     submit = dialog.submit if dialog else "\r"
     if not prompt.options and not prompt.own_words:
-        return [(_CONTROL.sub("", text) + (submit or "\r")).encode()], None
+        typed = _CONTROL.sub("", text)
+        if text.strip() and not typed:
+            raise _refused(asked, "nothing of the answer can be typed: it is control characters alone")
+        return [(typed + (submit or "\r")).encode()], None
     key = _choose(asked, text.strip())
     if key is None and (words := clean(text).strip()) and prompt.own_words:
         return _words_keys(asked, words), None

@@ -161,6 +161,14 @@ def test_generic_questions_are_off_unless_the_profile_wants_them() -> None:
     assert ask(Prompts(generic=True, enabled=False), "Continue? (y/n): ") is None
 
 
+@pytest.mark.parametrize("text", ["\x03", "\x1b", "\x9b"])
+def test_an_answer_of_keys_alone_is_refused_and_does_not_press_enter(text: str) -> None:
+    with pytest.raises(InvalidChoice):
+        keys_for(asked(GENERIC, "Enter your name: "), text)
+    for empty in ("", "\r\n"):
+        assert keys_for(asked(GENERIC, "Enter your name: "), empty) == ([b"\r"], None)
+
+
 def test_a_dialog_has_its_body_its_question_and_its_options() -> None:
     prompt = asked(Prompts(dialogs=[PERMISSION]), DIALOG).prompt
     assert prompt.prompt == "Bash command\ntouch x\nDo you want to proceed?"
