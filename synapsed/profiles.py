@@ -237,6 +237,9 @@ class Dialog(_Section):
     own_words: OwnWords | None = None
     refusal: list[str] = []
     """Options after which the program stops the turn by itself."""
+    from_first: list[str] = []
+    """Options whose keys count on the first one being selected, as it is at first: they are not typed once a person has
+    been at the dialog, who may have moved the selection."""
     leave: str | None = None
     """What closes it where the keys that stop a turn or clear the composer have opened it: they found nothing to do."""
 

@@ -40,7 +40,7 @@ from synapsed.supervisor.pty_runner import TurnRunner
 from synapsed.supervisor.pty_turn import TurnState
 from synapsed.supervisor.pty_watch import Watch
 from synapsed.supervisor.times import OutputTimes
-from synapsed.supervisor.viewers import Viewers, are_reports
+from synapsed.supervisor.viewers import FOCUS, Viewers, are_reports
 from synapsed.terminal.composer import shows_line
 from synapsed.terminal.observer import Look, TerminalObserver
 from synapsed.terminal.prompts import keys_for
@@ -143,6 +143,8 @@ class PtyLink:
             composes=self._composes,
             take_line=self._take_line,
         )
+        self._touched: str | None = None
+        """The prompt on the screen, if a person has been at it: what is selected there is theirs."""
         self._answering: set[str] = set()
         """Prompts that are being answered: a second answer to one might find another question."""
         self._told: LinkObserved | None = None
@@ -344,6 +346,8 @@ class PtyLink:
     # --- judging ---
 
     def _looked(self, look: Look) -> None:
+        if self._touched != _prompt_id(look):
+            self._touched = None
         if not self._started and look.verdict.activity is not Activity.STARTING and not self._saving:
             self._started = True
             self._spawn(self._save_checkpoint())
@@ -428,6 +432,10 @@ class PtyLink:
         if (answered := asked.prompt.prompt_id) in self._answering or self._keyboard.answering:
             raise PromptChanged("somebody else is answering this prompt just now; see what becomes of it")
         steps, chosen = keys_for(asked, text)
+        if answered == self._touched and asked.dialog is not None and chosen in asked.dialog.from_first:
+            raise PromptChanged(
+                "a person at its terminal may have moved the selection: it is answered there, or refused"
+            )
         turn = self._runner.turn
         if turn is not None and asked.dialog is not None and chosen in asked.dialog.refusal:
             self._runner.add(turn.refuse(self._refusal_note()))
@@ -521,6 +529,8 @@ class PtyLink:
             await self._watch.until(lambda look: not (self._runner.typing(look) or self._keyboard.answering), patience)
         if not are_reports(data):
             self._watch.pressed()
+        if self._told is not None and self._told.prompt is not None and data not in FOCUS:
+            self._touched = self._told.prompt.prompt_id
         await self._type(data)
 
     async def _type(self, data: bytes) -> WriteResult:

@@ -15,11 +15,13 @@ from synapsed.errors import Forbidden
 from synapsed.terminal.notice import notice_rows
 from synapsed.terminal.scanner import ViewerFilter
 
-__all__ = ["BUFFER_MAX", "Viewer", "Viewers", "are_reports"]
+__all__ = ["BUFFER_MAX", "FOCUS", "Viewer", "Viewers", "are_reports"]
 
 BUFFER_MAX = 1 << 20
 """Bytes that wait for one viewer at the most."""
 
+FOCUS = (b"\x1b[I", b"\x1b[O")
+"""What a terminal reports of its focus. (A mouse may select what it is moved over.)"""
 _REPORTS = re.compile(rb"(?:\x1b\[(?:<[\d;]*[Mm]|M...|[IO]))+", re.DOTALL)
 
 NOTICE_S = 3.0

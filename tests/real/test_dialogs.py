@@ -265,3 +265,23 @@ def test_an_urgent_message_does_not_answer_whether_the_folder_is_trusted(
     assert daemon.agent(cli)["prompt"]["prompt_id"] == state["prompt"]["prompt_id"]
     assert daemon.ctl("input", cli, "yes").code == 0
     assert daemon.ended(urgent)["artifacts"][0]["parts"][0]["text"] == f"Answer to {word}."
+
+
+def test_what_a_person_may_have_selected_is_not_chosen_for_them(start_agent: StartAgent) -> None:
+    """Buttons in a row, Enter is the selected one: by now that is "Reject"."""
+    agent = start_agent("opencode")
+    word = nonce()
+    task_id = agent.send(f"{word} [[tool:shell-ask:touch {word}]] say: Made.")
+    agent.daemon.task_in(task_id, "input_required")
+    with agent.attached() as person:
+        for keys in ("\x1b[C", "\x1b[C"):
+            person.send(keys)
+            person.settle(0.3)
+        refused = agent.daemon.ctl("approve", task_id)
+        assert (refused.code, "moved the selection" in refused.err) == (6, True), refused
+        assert agent.daemon.task(task_id)["status"] == "input_required"
+        for keys in ("\x1b[D", "\x1b[D", "\r"):
+            person.send(keys)
+            person.settle(0.3)
+        assert daemon_done(agent, task_id) == "completed"
+    assert agent.file(word).exists()

@@ -23,7 +23,9 @@ PROFILE = Profile(
     ready=Ready(quiet_ms=0),
     composer=Composer(line="^> ?(?P<text>.*)$"),
     prompts=Prompts(
-        dialogs=[Dialog(type="permission", when=[r"^Allow it\?"], option=r"^(?P<key>\d)\. (?P<label>.*)$")]
+        dialogs=[
+            Dialog(type="permission", when=[r"^Allow it\?"], option=r"^(?P<key>\d)\. (?P<label>.*)$", from_first=["1"])
+        ]
     ),
 )
 
@@ -93,6 +95,30 @@ async def test_of_two_answers_at_the_same_moment_one_is_typed(opens: Opens) -> N
     second = asyncio.ensure_future(link.answer("2", prompt.prompt_id))
     await until(lambda: len(typed) == 2)
     second.cancel()
+
+
+@pytest.mark.parametrize(
+    ("data", "answer", "typed"),
+    [
+        (b"\x1b[C", "1", False),
+        (b"\x1b[<35;10;2M", "1", False),
+        (b"\x1b[I", "1", True),
+        (b"\x1b[C", "2", True),
+    ],
+)
+async def test_what_a_person_may_have_selected_is_not_chosen_for_them(
+    data: bytes, answer: str, typed: bool, opens: Opens
+) -> None:
+    link, keys = opens(b"Allow it?\r\n1. Yes\r\n2. No")
+    prompt = link.observe().prompt
+    assert prompt is not None
+    await link._type_person(data)
+    answering = asyncio.ensure_future(link.answer(answer, prompt.prompt_id))
+    await until(lambda: answering.done() or len(keys) > 1)
+    assert keys == [data, *([answer.encode()] if typed else [])]
+    answering.cancel()
+    (outcome,) = await asyncio.gather(answering, return_exceptions=True)
+    assert isinstance(outcome, asyncio.CancelledError if typed else PromptChanged)
 
 
 @pytest.mark.parametrize(
