@@ -121,7 +121,7 @@ class _Writer:
                     pieces.append(self._file(part, f"message.parts[{index}].file"))
         text = "\n".join(pieces)
         if is_blank(text):
-            raise InvalidRequest("the message is empty")
+            raise InvalidRequest("the message is empty", field="message.parts")
         if (size := len(text.encode())) > TEXT_MAX:
             raise TooLarge(
                 f"the message's text has {size} bytes, and may have {TEXT_MAX}: send it as a file", limit=TEXT_MAX

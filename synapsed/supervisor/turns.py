@@ -188,7 +188,7 @@ def text_of(message: Message) -> str:
                 raise UnsupportedMedia("a prompt cannot be answered with a file's content", part="file")
     text = "\n".join(pieces)
     if not text.strip():
-        raise InvalidRequest("the message is empty")
+        raise InvalidRequest("the message is empty", field="message.parts")
     return text
 
 
