@@ -42,7 +42,7 @@ from synapsed.supervisor.pty_watch import Watch
 from synapsed.supervisor.times import OutputTimes
 from synapsed.supervisor.viewers import FOCUS, Viewers, are_reports
 from synapsed.terminal.composer import shows_line
-from synapsed.terminal.observer import Look, TerminalObserver
+from synapsed.terminal.observer import GONE_S, Look, TerminalObserver
 from synapsed.terminal.prompts import keys_for
 from synapsed.terminal.shown import shown
 
@@ -421,6 +421,10 @@ class PtyLink:
         return confirmed
 
     async def answer(self, text: str, prompt_id: str | None) -> bool:
+        if (
+            self._told is not None and self._told.prompt is not None
+        ):  # else nobody was told of one that may be drawn anew
+            await self._watch.until(lambda look: look.verdict.asked is not None, GONE_S)
         asked = self._watch.look().verdict.asked
         if asked is None:
             raise NotWaiting("the agent does not ask anything now", agent=self._agent_id)

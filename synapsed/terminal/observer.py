@@ -24,7 +24,7 @@ from synapsed.terminal.scanner import EditingBegan, QueryReceived, Scanner, Shel
 from synapsed.terminal.screen import Screen, ScreenSnapshot
 from synapsed.terminal.verdict import Observation, Verdict, judge
 
-__all__ = ["Look", "Reply", "TerminalObserver"]
+__all__ = ["GONE_S", "Look", "Reply", "TerminalObserver"]
 
 FRAME_MAX_S = 0.2
 """A program that holds a frame open (DECSET 2026) for longer is looked at all the same."""

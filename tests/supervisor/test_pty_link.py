@@ -80,6 +80,22 @@ async def test_a_checkpoint_of_an_earlier_launch_is_not_this_launch_s_screen(
     assert link.screen_text() == shown
 
 
+async def test_a_dialog_that_is_drawn_anew_can_be_answered_meanwhile(opens: Opens) -> None:
+    drawn = b"Allow it?\r\n1. Yes\r\n2. No"
+    link, typed = opens(drawn)
+    prompt = link.observe().prompt
+    assert prompt is not None
+    observer = link._observer
+    observer.feed(observer.offset, b"\x1b[H\x1b[2J", 1.0)
+    answering = asyncio.ensure_future(link.answer("1", prompt.prompt_id))
+    await asyncio.sleep(0)
+    observer.feed(observer.offset, drawn, 1.0)
+    link.observe()
+    await until(lambda: typed or answering.done())
+    assert typed == [b"1"]
+    answering.cancel()
+
+
 async def test_of_two_answers_at_the_same_moment_one_is_typed(opens: Opens) -> None:
     """The program may be slow to react, or ask the same thing again: the second was not for that."""
     link, typed = opens(b"Allow it?\r\n1. Yes\r\n2. No")
