@@ -21,7 +21,7 @@ from synapsed.model.facts import AssistantSaying, ChannelFact, PermissionAsked
 from synapsed.model.link import LinkAlert, LinkEvent, LinkExited, LinkObserved, LinkPermission, LinkSession
 from synapsed.model.records import Checkpoint, LaunchRecord, TurnRecord
 from synapsed.profiles import Dialog, Profile
-from synapsed.supervisor import pty_turn as turns
+from synapsed.supervisor import turn_steps as turns
 from synapsed.supervisor.frame import system_mark
 from synapsed.supervisor.keeper_client import (
     Alert,
@@ -37,7 +37,6 @@ from synapsed.supervisor.keeper_client import (
 from synapsed.supervisor.keys import TAKE_BACK_S, Keyboard
 from synapsed.supervisor.launchers import sweep_launch
 from synapsed.supervisor.pty_runner import TurnRunner
-from synapsed.supervisor.pty_turn import TurnState
 from synapsed.supervisor.pty_watch import Watch
 from synapsed.supervisor.times import OutputTimes
 from synapsed.supervisor.viewers import FOCUS, Viewers, are_reports
@@ -378,7 +377,7 @@ class PtyLink:
     # --- the turn ---
 
     def prepare(self, record: TurnRecord) -> TurnRecord:
-        return record.model_copy(update={"link": TurnState(phase=turns.Phase.PASTING).model_dump(mode="json")})
+        return record.model_copy(update={"link": turns.TurnState(phase=turns.Phase.PASTING).model_dump(mode="json")})
 
     async def deliver(self, delivery: Delivery) -> None:
         turn = self._runner.begin(delivery, list(self._facts))

@@ -26,10 +26,10 @@ from synapsed.model.link import (
     LinkUndelivered,
 )
 from synapsed.profiles import Profile
-from synapsed.supervisor import pty_turn as turns
+from synapsed.supervisor import turn_steps as turns
 from synapsed.supervisor.keeper_client import KeeperClient, KeeperRefused
 from synapsed.supervisor.keys import Keyboard
-from synapsed.supervisor.pty_turn import PtyTurn, TurnState
+from synapsed.supervisor.pty_turn import PtyTurn
 from synapsed.supervisor.streaming import Piece, Speech
 from synapsed.terminal.answer import from_lines, from_screen
 from synapsed.terminal.delivery import type_message
@@ -92,7 +92,7 @@ class TurnRunner:
         """Begin the turn, or go on with it; `facts` were reported before. Raises NotReady while one runs."""
         if self.turn is not None:
             raise NotReady("a turn runs already", task=self.task_id)
-        state = TurnState.model_validate(delivery.record.link)
+        state = turns.TurnState.model_validate(delivery.record.link)
         bracketed = self._observer.screen.snapshot().modes.bracketed_paste
         compose = functools.partial(type_message, self._profile.delivery, bracketed=bracketed, command=delivery.command)
         turn = PtyTurn(self._profile, delivery.text, compose, state, channels_tell=bool(self._channels))

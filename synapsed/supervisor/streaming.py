@@ -16,7 +16,8 @@ from synapsed.model.agent import Activity
 from synapsed.model.facts import AssistantSaying, ChannelFact
 from synapsed.profiles import Profile
 from synapsed.supervisor.keeper_client import KeeperRefused
-from synapsed.supervisor.pty_turn import Phase, PtyTurn
+from synapsed.supervisor.pty_turn import PtyTurn
+from synapsed.supervisor.turn_steps import Phase
 from synapsed.terminal.observer import Look
 from synapsed.terminal.saying import LineText, ScreenText
 

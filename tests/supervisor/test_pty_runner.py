@@ -14,7 +14,7 @@ from synapsed.profiles import Composer, Dialog, Profile, Prompts, Ready, Signs
 from synapsed.profiles import Delivery as DeliverySpec
 from synapsed.supervisor.keys import Keyboard
 from synapsed.supervisor.pty_runner import TurnRunner
-from synapsed.supervisor.pty_turn import Phase, TurnState
+from synapsed.supervisor.turn_steps import Phase, TurnState
 from synapsed.terminal.observer import Look, TerminalObserver
 from tests.fakes.clock import FakeClock, until
 

@@ -8,8 +8,8 @@ from synapsed.model.agent import Activity
 from synapsed.model.facts import PromptAccepted, TurnEnded, TurnFailed, TurnInterrupted
 from synapsed.model.task import Prompt
 from synapsed.profiles import Answer, Composer, Profile
-from synapsed.supervisor.pty_turn import (
-    UNTOLD_UNSEEN_S,
+from synapsed.supervisor.pty_turn import UNTOLD_UNSEEN_S, PtyTurn
+from synapsed.supervisor.turn_steps import (
     Accepted,
     AnswerFound,
     Clear,
@@ -18,7 +18,6 @@ from synapsed.supervisor.pty_turn import (
     FindAnswer,
     Interrupted,
     Phase,
-    PtyTurn,
     Recall,
     Save,
     Seen,

@@ -1,0 +1,196 @@
+"""The words of a turn: its phases, what of it survives the daemon, the facts its machine takes, the commands it gives.
+
+`pty_turn` decides with them; `pty_runner` performs the commands.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from pydantic import BaseModel, ConfigDict
+
+from synapsed.terminal.verdict import Verdict
+
+__all__ = [
+    "BEFORE_SUBMISSION",
+    "NEXT",
+    "TAKEN_BACK",
+    "UNTYPED",
+    "Accepted",
+    "AnswerFound",
+    "Clear",
+    "Command",
+    "Ended",
+    "Failed",
+    "FindAnswer",
+    "Interrupted",
+    "Phase",
+    "Progressed",
+    "Recall",
+    "Save",
+    "Seen",
+    "TurnState",
+    "Type",
+    "Undelivered",
+]
+
+
+class Phase(StrEnum):
+    PREPARED = "prepared"
+    PASTING = "pasting"
+    SETTLING = "settling"
+    SUBMITTING = "submitting"
+    SUBMITTED = "submitted"
+    WORKING = "working"
+    READING = "reading"
+    OVER = "over"
+
+
+NEXT: dict[Phase, frozenset[Phase]] = {
+    Phase.PREPARED: frozenset({Phase.PASTING, Phase.OVER}),
+    Phase.PASTING: frozenset({Phase.PREPARED, Phase.SETTLING, Phase.OVER}),
+    Phase.SETTLING: frozenset({Phase.SUBMITTING, Phase.OVER}),
+    Phase.SUBMITTING: frozenset({Phase.SETTLING, Phase.SUBMITTED, Phase.OVER}),
+    Phase.SUBMITTED: frozenset({Phase.PREPARED, Phase.WORKING, Phase.READING, Phase.OVER}),
+    Phase.WORKING: frozenset({Phase.PREPARED, Phase.READING, Phase.OVER}),
+    Phase.READING: frozenset({Phase.WORKING, Phase.OVER}),
+    Phase.OVER: frozenset(),
+}
+"""Every legal step; the machine refuses the others."""
+
+BEFORE_SUBMISSION = frozenset({Phase.PREPARED, Phase.PASTING, Phase.SETTLING, Phase.OVER})
+"""What a side channel reports then is of another turn, or of an earlier leg."""
+
+
+class TurnState(BaseModel):
+    """What survives the daemon (`TurnRecord.link`). Offsets are the spool's; `submit_ns` is CLOCK_MONOTONIC."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    phase: Phase = Phase.PREPARED
+    submitted: bool = False
+    submit_ns: int = 0
+    submit_offset: int | None = None
+    busy_seen: bool = False
+    resubmitted: bool = False
+    refused: bool = False
+    interrupting: bool = False
+    turn: str | None = None
+    leg: int = 0
+    """How many notes were typed after the message."""
+    shown: str = ""
+    """The composer's row when the submit key was pressed, its digits masked."""
+    note: str | None = None
+    """What is typed if the program stops after a refusal; in a later leg, what is being typed."""
+
+
+# --- facts -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """The screen was judged. `composer` is its state's word, `text` what it holds; `offset` the spool offset it shows;
+    `echoed`: the message stands above the composer; `error` and `interrupted` are what the chrome of a program that is
+    ready says below the turn's message; `stopped`: its status record is that of a turn that was stopped; times are
+    monotonic seconds."""
+
+    verdict: Verdict
+    composer: str
+    offset: int
+    now: float
+    changed_at: float
+    error: tuple[str, str] | None = None
+    interrupted: bool = False
+    echoed: bool = False
+    text: str = ""
+    stopped: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerFound:
+    """What the answer's search gave. `exact` is False where it was read off the screen."""
+
+    text: str
+    exact: bool
+    evidence: str
+
+
+# --- commands --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Save:
+    """Make the record durable, then call `PtyTurn.saved`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Type:
+    """Type `data` under the id `part`, once, then call `PtyTurn.typed`; `PtyTurn.held` if the screen is not for it."""
+
+    part: str
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Recall:
+    """Ask the keeper whether `part` was written before the restart, then call `PtyTurn.recalled`."""
+
+    part: str
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Clear:
+    """Empty the composer of the message that this turn typed; with `certain` false only if it begins like it."""
+
+    certain: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    evidence: str
+
+
+@dataclass(frozen=True, slots=True)
+class Progressed:
+    message_id: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class FindAnswer:
+    """Look the answer up: in the channels (`since_ns`), else on the screen; then call `PtyTurn.found`."""
+
+    since_ns: int
+    evidence: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    answer: str
+    exact: bool
+    evidence: str
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    code: str
+    message: str
+    evidence: str
+
+
+@dataclass(frozen=True, slots=True)
+class Interrupted:
+    reason: str
+    evidence: str
+
+
+@dataclass(frozen=True, slots=True)
+class Undelivered:
+    reason: str
+    left: bool = True  # the text may stand in the composer, or come to: it is removed before anything else is typed
+
+
+UNTYPED = Interrupted("interrupted", "not yet typed")
+TAKEN_BACK = (Clear(), Interrupted("interrupted", "not yet submitted"))
+
+Command = Save | Type | Recall | Clear | Accepted | Progressed | FindAnswer | Ended | Failed | Interrupted | Undelivered
