@@ -1,0 +1,168 @@
+"""Tasks that are interrupted or canceled: urgent messages, cancellation, a person at the terminal."""
+
+import asyncio
+
+import pytest
+
+from synapsed.errors import (
+    TaskNotCancelable,
+)
+from synapsed.model.agent import Activity
+from synapsed.model.link import (
+    LinkTurnInterrupted,
+)
+from synapsed.model.task import (
+    Prompt,
+    TaskState,
+)
+from tests.fakes.clock import until
+from tests.supervisor.world import PERMISSION, World
+
+AGENT = "synapse-fake-8190"
+
+
+async def test_priority_5_interrupts_then_goes_first(world: World) -> None:
+    await world.start()
+    old = await world.send(AGENT, "old")
+    await world.delivered()
+    world.link.submit()
+    waiting = await world.send(AGENT, "waiting", priority=4)
+    urgent = await world.send(AGENT, "urgent", priority=5)
+    canceled = await world.task_is(old.id, TaskState.CANCELED)
+    assert canceled.metadata["reason"] == "interrupted"
+    world.link.ready()
+    await world.delivered(2)
+    assert world.link.deliveries[1].task_id == urgent.id
+    world.link.end("done")
+    await world.delivered(3)
+    assert world.link.deliveries[2].task_id == waiting.id
+    assert world.link.interrupts == 1
+
+
+async def test_priority_5_interrupts_a_person_s_own_turn(world: World) -> None:
+    await world.start()
+    world.link.observe_as(Activity.BUSY)
+    await until(lambda: world.manager.view(AGENT).activity is Activity.BUSY)
+    await world.send(AGENT, "urgent", priority=5)
+    await until(lambda: world.link.interrupts == 1)
+    world.link.ready()
+    await world.delivered()
+
+
+@pytest.mark.parametrize("prompt", [PERMISSION.model_copy(update={"type": "trust"}), None], ids=["trust", "unknown"])
+async def test_priority_5_leaves_a_dialog_of_no_turn_alone(world: World, prompt: Prompt | None) -> None:
+    await world.start()
+    world.link.observe_as(Activity.WAITING, prompt=prompt, held="dialog")
+    task = await world.send(AGENT, priority=5)
+    assert not await world.manager.interrupt(AGENT)
+    assert (task.status, world.link.interrupts) == (TaskState.SUBMITTED, 0)
+
+
+async def test_priority_5_on_a_ready_agent_interrupts_nothing(world: World) -> None:
+    await world.start()
+    await world.send(AGENT, "urgent", priority=5)
+    await world.delivered()
+    assert world.link.interrupts == 0
+
+
+async def test_no_task_is_taken_while_an_interruption_is_under_way(world: World) -> None:
+    await world.start()
+    world.link.confirms_interrupt = asyncio.get_running_loop().create_future()
+    old = await world.send(AGENT, "old")
+    await world.delivered()
+    await world.send(AGENT, "urgent", priority=5)
+    world.link.emit(LinkTurnInterrupted(old.id, "interrupted", "fake"))
+    world.link.ready()
+    await world.task_is(old.id, TaskState.CANCELED)
+    world.clock.advance(1.0)
+    assert len(world.link.deliveries) == 1
+    world.link.confirms_interrupt.set_result(True)
+    await world.delivered(2)
+
+
+async def test_a_turn_that_ended_by_itself_while_it_was_interrupted_is_completed(world: World) -> None:
+    await world.start()
+    world.link.confirms_interrupt = asyncio.get_running_loop().create_future()
+    old = await world.send(AGENT, "old")
+    await world.delivered()
+    world.link.submit()
+    canceling = asyncio.ensure_future(world.manager.cancel(old.id))
+    await until(lambda: world.link.interrupts)
+    world.link.confirms_interrupt.set_result(True)
+    world.link.end("finished")
+    with pytest.raises(TaskNotCancelable):
+        await canceling
+    assert (await world.task_is(old.id, TaskState.COMPLETED)).answer == "finished"
+
+
+async def test_a_confirmed_interruption_of_which_the_link_says_no_more_cancels_in_the_end(world: World) -> None:
+    await world.start()
+    world.link.confirms_interrupt = asyncio.get_running_loop().create_future()
+    task = await world.send(AGENT)
+    await world.delivered()
+    canceling = asyncio.ensure_future(world.manager.cancel(task.id))
+    await until(lambda: world.link.interrupts)
+    world.link.confirms_interrupt.set_result(True)
+    await until(lambda: any(2.9 < wait <= 3.0 for wait in world.clock.pending()))
+    world.clock.advance(3.0)
+    assert (await canceling).status is TaskState.CANCELED
+
+
+async def test_cancel_of_a_running_task(world: World) -> None:
+    await world.start()
+    task = await world.send(AGENT)
+    await world.delivered()
+    world.link.submit()
+    canceled = await world.manager.cancel(task.id)
+    assert (canceled.status, canceled.metadata["reason"]) == (TaskState.CANCELED, "canceled")
+    assert world.link.interrupts == 1
+    with pytest.raises(TaskNotCancelable):
+        await world.manager.cancel(task.id)
+
+
+async def test_cancel_of_a_task_that_ends_at_the_same_moment(world: World) -> None:
+    await world.start()
+    task = await world.send(AGENT)
+    await world.delivered()
+    world.link.submit()
+    world.link.end("done")
+    with pytest.raises(TaskNotCancelable):
+        await world.manager.cancel(task.id)
+    assert (await world.store.task(task.id)).status is TaskState.COMPLETED
+
+
+async def test_cancel_of_a_waiting_task_types_nothing(world: World) -> None:
+    await world.start(ready=False)
+    task = await world.send(AGENT)
+    assert (await world.manager.cancel(task.id[:8])).status is TaskState.CANCELED
+    assert world.link.interrupts == 0
+    assert world.manager.view(AGENT).queue == 0
+
+
+async def test_a_program_that_goes_on_is_not_called_canceled(world: World) -> None:
+    await world.start()
+    world.link.confirms_interrupt = False
+    task = await world.send(AGENT)
+    await world.delivered()
+    world.link.submit()
+    with pytest.raises(TaskNotCancelable):
+        await world.manager.cancel(task.id)
+    world.link.end("still here")
+    assert (await world.task_is(task.id, TaskState.COMPLETED)).answer == "still here"
+
+
+async def test_interrupt(world: World) -> None:
+    await world.start()
+    assert await world.manager.interrupt(AGENT) is False
+    task = await world.send(AGENT)
+    await world.delivered()
+    assert await world.manager.interrupt(AGENT) is True
+    assert (await world.task_is(task.id, TaskState.CANCELED)).metadata["reason"] == "interrupted"
+
+
+async def test_a_person_stops_the_turn_in_the_terminal(world: World) -> None:
+    await world.start()
+    task = await world.send(AGENT)
+    await world.delivered()
+    world.link.emit(LinkTurnInterrupted(task.id, "person", "fake"))
+    assert (await world.task_is(task.id, TaskState.CANCELED)).metadata["reason"] == "person"
