@@ -151,19 +151,25 @@ class PtyLinkFactory:
         )
 
     async def _unrecorded(self, agent_dir: Path) -> LaunchRecord | None:
-        """The launch that was under way when the last daemon was killed, if its keeper listens."""
+        """The launch that was under way when the last daemon was killed, if its keeper listens. One that does not is
+        ended: it may be about to, and would keep the place of the next for ever."""
         try:
             noted = json.loads(await asyncio.to_thread((agent_dir / LAUNCH_FILE).read_bytes))
-            client = await KeeperClient.connect(noted["socket"])
-        except (OSError, ValueError, KeyError, KeeperLost):
+            launch_id, socket = noted["launch_id"], noted["socket"]
+        except (OSError, ValueError, KeyError):
+            return None
+        try:
+            client = await KeeperClient.connect(socket)
+        except (OSError, KeeperLost):
+            await sweep_launch(launch_id)
             return None
         hello = client.hello
         client.close()
-        if hello.launch_id != noted["launch_id"]:
+        if hello.launch_id != launch_id:
             return None
         return LaunchRecord(
-            launch_id=hello.launch_id,
-            socket=noted["socket"],
+            launch_id=launch_id,
+            socket=socket,
             keeper_pid=hello.keeper_pid,
             keeper_start=hello.keeper_start or 0,
             pid=hello.pid,
