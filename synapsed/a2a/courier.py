@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Final
 
 import structlog
@@ -167,14 +168,15 @@ class Courier:
         """While it works: tell what is said. A stream that cannot be had, or ends, is no end of anything: the task
         itself is asked for next."""
         try:
-            async for told in remote.follow(task_id):
-                self._pause = FIRST_PAUSE_S / 10
-                if isinstance(told, Said):
-                    await self._say(told)
-                elif told in _SETTLED:
-                    return
-                elif told is TaskState.WORKING:
-                    await self._work()
+            async with aclosing(remote.follow(task_id)) as stream:
+                async for told in stream:
+                    self._pause = FIRST_PAUSE_S / 10
+                    if isinstance(told, Said):
+                        await self._say(told)
+                    elif told in _SETTLED:
+                        return
+                    elif told is TaskState.WORKING:
+                        await self._work()
         except RemoteRefused as error:
             log.debug("no stream of an external task", alias=self._alias, why=error.message)
 

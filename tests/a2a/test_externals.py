@@ -14,6 +14,7 @@ import pytest
 
 from synapsed.a2a.addressbook import AddressBook
 from synapsed.a2a.externals import Externals
+from synapsed.a2a.remote import Remote
 from synapsed.clock import SystemClock
 from synapsed.errors import (
     CardChanged,
@@ -168,6 +169,27 @@ async def test_a_stream_begins_with_where_the_task_is(far, here: Here, api: Api)
     await api.control.ask(there, Prompt(prompt_id="p1", type="question", prompt="Which colour?"))
     async with contextlib.aclosing((await here.externals.remote("far")).follow(there)) as stream:
         assert await anext(stream) is TaskState.INPUT_REQUIRED
+
+
+async def test_a_stream_that_is_not_heard_to_its_end_is_closed(far, here: Here, api: Api, monkeypatch):
+    streams = []
+    follow = Remote.follow
+
+    def followed(remote: Remote, task_id: str):
+        streams.append(follow(remote, task_id))
+        return streams[-1]
+
+    monkeypatch.setattr(Remote, "follow", followed)
+    api.control.script = hold
+    task = await here.send("hi")
+    there = await here.there(task)
+    async with asyncio.timeout(PATIENCE_S):
+        while not api.servers._context.streams.open:
+            await asyncio.sleep(0.01)
+    await api.control.complete(there, "done")
+    await here.over(task)
+    assert streams
+    assert all(stream.ag_frame is None for stream in streams)
 
 
 async def test_cancel(far, here: Here, api: Api):
