@@ -76,6 +76,16 @@ def seen(
     )
 
 
+def pasted() -> PtyTurn:
+    """A turn whose paste was written at 0.1 s, at offset 10."""
+    machine = turn()
+    machine.begin(0.0)
+    machine.seen(seen(0.0))
+    machine.saved()
+    machine.typed("paste", 10, 0.1)
+    return machine
+
+
 def submitted(profile: Profile = TUI, *, channels: bool = True, shown: str = "") -> PtyTurn:
     """A turn whose submit key was written at 1.0 s, at offset 20; its message stood in the composer as `shown`."""
     machine = turn(profile, channels=channels)
@@ -248,11 +258,7 @@ def test_a_message_that_stands_above_the_composer_was_taken() -> None:
 
 
 def test_a_paste_that_never_shows_is_undelivered_and_never_submitted() -> None:
-    machine = turn()
-    machine.begin(0.0)
-    machine.seen(seen(0.0))
-    machine.saved()
-    machine.typed("paste", 10, 0.1)
+    machine = pasted()
     assert machine.seen(seen(1.0, offset=11)) == []
     commands = machine.seen(seen(3.2, offset=11))
     assert [type(command) for command in commands] == [Undelivered]
@@ -270,43 +276,27 @@ def test_a_program_that_does_not_echo_gets_its_submit_key() -> None:
 
 
 def test_a_dialog_that_comes_up_after_the_paste_is_not_answered_by_the_submit_key() -> None:
-    machine = turn()
-    machine.begin(0.0)
-    machine.seen(seen(0.0))
-    machine.saved()
-    machine.typed("paste", 10, 0.1)
+    machine = pasted()
     dialog = seen(9.0, activity=Activity.WAITING, composer="absent", asked=ASKED, offset=40)
     assert machine.seen(dialog) == []
     assert machine.phase is Phase.SETTLING
 
 
 def test_the_composer_may_come_back_some_time_after_the_dialog() -> None:
-    machine = turn()
-    machine.begin(0.0)
-    machine.seen(seen(0.0))
-    machine.saved()
-    machine.typed("paste", 10, 0.1)
+    machine = pasted()
     machine.seen(seen(60.0, activity=Activity.WAITING, composer="absent", asked=ASKED, offset=40))
     assert machine.seen(seen(60.1, activity=Activity.BUSY, composer="absent", offset=50)) == []
     assert machine.seen(seen(61.0, composer="draft", offset=60)) == [Save()]
 
 
 def test_a_program_that_waits_is_not_told_to_submit_though_its_dialog_is_not_drawn_yet() -> None:
-    machine = turn()
-    machine.begin(0.0)
-    machine.seen(seen(0.0))
-    machine.saved()
-    machine.typed("paste", 10, 0.1)
+    machine = pasted()
     assert machine.seen(seen(1.0, activity=Activity.WAITING, composer="draft", offset=40)) == []
     assert machine.seen(seen(2.0, composer="draft", offset=40)) == [Save()]
 
 
 def test_a_submit_key_that_is_held_is_pressed_later() -> None:
-    machine = turn()
-    machine.begin(0.0)
-    machine.seen(seen(0.0))
-    machine.saved()
-    machine.typed("paste", 10, 0.1)
+    machine = pasted()
     machine.seen(seen(1.0, composer="draft", offset=15))
     assert machine.saved() == [Type("submit", b"\r")]
     assert machine.held(1.1) == [Save()]
@@ -316,11 +306,7 @@ def test_a_submit_key_that_is_held_is_pressed_later() -> None:
 
 
 def test_a_submit_key_that_is_held_is_not_pressed_once_somebody_stops_the_turn() -> None:
-    machine = turn()
-    machine.begin(0.0)
-    machine.seen(seen(0.0))
-    machine.saved()
-    machine.typed("paste", 10, 0.1)
+    machine = pasted()
     machine.seen(seen(1.0, composer="draft", offset=15))
     assert machine.interrupt() == [Save()]
     assert machine.saved() == [Clear(), Interrupted("interrupted", "not yet submitted")]
@@ -342,11 +328,7 @@ def test_a_refusal_before_the_submission_is_no_word_on_the_turn() -> None:
 
 
 def test_interrupting_before_the_submission_takes_the_text_back() -> None:
-    machine = turn()
-    machine.begin(0.0)
-    machine.seen(seen(0.0))
-    machine.saved()
-    machine.typed("paste", 10, 0.1)
+    machine = pasted()
     assert machine.interrupt() == [Clear(), Interrupted("interrupted", "not yet submitted")]
 
 
