@@ -72,6 +72,8 @@ class Program:
         self._timer: Timer | None = None
         self._sweeping: asyncio.Task[None] | None = None
         self._start_again = False
+        self._taken_up = False
+        """Whether `adopt` was called: until then the state is that of the last daemon."""
         self._suspending = False
         """The daemon ends, and the program with it."""
         self._parked_why = "it was idle"
@@ -153,8 +155,9 @@ class Program:
         return _done() if self.state is ProcessState.PARKED else self._waiter()
 
     async def wake(self) -> None:
-        """Start it if it is parked; the next daemon does where this one ends."""
-        if self.state is ProcessState.PARKED and not self._suspending:
+        """Start it if it is parked. Not before `adopt`, which would take the launch for one of the last daemon's; and
+        where this daemon ends, the next one does."""
+        if self.state is ProcessState.PARKED and self._taken_up and not self._suspending:
             await self.start()
 
     async def suspend(self) -> asyncio.Future[None]:
@@ -207,7 +210,8 @@ class Program:
         self._shell.spawn(_signal(link, signum))
 
     def adopt(self) -> asyncio.Future[None]:
-        """Take up where the last daemon was. Called once, when the shell runs."""
+        """Take up where the last daemon was. Called once, when the shell runs; nothing is launched before."""
+        self._taken_up = True
         if self.state in LIVE_STATES:
             self._shell.spawn(self._adopting())
             return self._waiter()

@@ -362,6 +362,26 @@ async def test_a_message_that_was_taken_just_before_the_daemon_died_wakes_it(qui
     await answered(world, task.id)
 
 
+async def test_a_parked_agent_is_not_woken_before_it_is_taken_up(quiet_world: World) -> None:
+    """Else its launch would be taken for one of the last daemon's, and ended as such."""
+    world = quiet_world
+    await begin(world)
+    await parked(world)
+    await world.manager.close(keep_agents=True)
+    launches = len(world.factory.launched)
+    await world.daemon(adopt=False)
+    first = await world.send(A)
+    world.clock.advance(10)  # mailboxes are swept
+    second = await world.send(A)  # which comes after all that was posted to the shell
+    assert world.manager.view(A).state is ProcessState.PARKED
+    await world.manager.adopt()
+    await world.agent_is(A, ProcessState.RUNNING)
+    assert len(world.factory.launched) == launches + 1
+    world.link.ready()
+    for task in (first, second):
+        await answered(world, task.id)
+
+
 async def test_a_daemon_that_died_while_it_parked_goes_on_with_that(quiet_world: World) -> None:
     world = quiet_world
     await begin(world)
