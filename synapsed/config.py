@@ -5,11 +5,8 @@ level, read like `[agents.<name>]`. A key that is not known is a ConfigError tha
 known key: nothing is accepted that does nothing.
 """
 
-import contextlib
 import difflib
-import os
 import re
-import tempfile
 import tomllib
 from graphlib import CycleError, TopologicalSorter
 from ipaddress import ip_address, ip_network
@@ -19,7 +16,8 @@ from typing import Annotated, Any, Literal
 import tomli_w
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from synapsed.errors import ConfigError, InvalidRequest
+from synapsed.errors import ConfigError, InvalidRequest, StoreError
+from synapsed.files import write_whole
 from synapsed.model.agent import validate_name
 from synapsed.model.approval import Policy, Rule
 from synapsed.paths import Paths
@@ -371,21 +369,14 @@ def check_parking(config: Config, profiles: ProfileLibrary, paths: Paths) -> Non
 
 
 def save_agent(paths: Paths, name: str, agent: AgentConfig) -> Path:
-    """Write `agents.d/<name>.toml` (0600, atomically); what has its default value is left out."""
+    """Write `agents.d/<name>.toml`, 0600; what has its default value is left out. Raises StoreError."""
     path = paths.agents_d / f"{validate_name(name)}.toml"
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     data = agent.model_dump(exclude_defaults=True, exclude_none=True)
-    handle, temporary = tempfile.mkstemp(prefix=f".{name}.", dir=path.parent)  # mkstemp makes it 0600
     try:
-        with os.fdopen(handle, "wb") as file:
-            tomli_w.dump(data, file)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(temporary).replace(path)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            Path(temporary).unlink()
-        raise
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        write_whole(path, tomli_w.dumps(data).encode())
+    except OSError as error:
+        raise StoreError(f"{path} cannot be written: {error.strerror}", file=str(path)) from error
     return path
 
 

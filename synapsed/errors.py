@@ -35,7 +35,7 @@
     │   ├── CardChanged              CARD_CHANGED
     │   └── RemoteRefused            REMOTE_REFUSED
     ├── AlreadyRunning               a second daemon for the same home
-    └── StoreError                   the database refused: disk full, corrupt, too new
+    └── StoreError                   the database or a file refused: disk full, corrupt, too new
 
 `code` is the machine-readable name of DESIGN §6; the HTTP status and the exit code of each stand in the tables at the
 end, so that no route and no command invents its own.
@@ -235,7 +235,7 @@ class AlreadyRunning(SynapsedError):
 
 
 class StoreError(SynapsedError):
-    """The database refused."""
+    """The database, or a file that is to be kept, refused."""
 
     code = "STORE_ERROR"
 

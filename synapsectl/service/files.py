@@ -1,14 +1,12 @@
 """Files of an installation: compared with what is there, shown as a diff, written whole or not at all."""
 
-import contextlib
 import difflib
-import os
 import stat
-import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
 from synapsectl.errors import CtlError
+from synapsed.files import write_whole
 
 __all__ = ["Wanted"]
 
@@ -44,19 +42,8 @@ class Wanted(NamedTuple):
     def write(self) -> None:
         """Atomically and durably. Raises CtlError."""
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            handle, temporary = tempfile.mkstemp(prefix=f".{self.path.name}.", dir=self.path.parent)
-            try:
-                with os.fdopen(handle, "w", encoding="utf-8", errors="surrogateescape") as file:
-                    os.fchmod(handle, self.mode)
-                    file.write(self.text)
-                    file.flush()
-                    os.fsync(handle)
-                Path(temporary).replace(self.path)
-            except BaseException:
-                with contextlib.suppress(FileNotFoundError):
-                    Path(temporary).unlink()
-                raise
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            write_whole(self.path, self.text.encode("utf-8", "surrogateescape"), mode=self.mode)
         except OSError as error:
             raise CtlError(f"{self.path} cannot be written: {error.strerror}") from None
 

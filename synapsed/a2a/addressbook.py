@@ -3,13 +3,13 @@
 import json
 import os
 import stat
-import tempfile
 from pathlib import Path
 
 import structlog
 from pydantic import ValidationError
 
-from synapsed.errors import ConfigError
+from synapsed.errors import ConfigError, StoreError
+from synapsed.files import write_whole
 from synapsed.model.agent import NAME_PATTERN
 from synapsed.model.external import ExternalAgent
 
@@ -74,18 +74,12 @@ class AddressBook:
 
 
 def write_private(path: Path, text: str) -> None:
-    """0600 from the first byte; whole or not at all."""
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    """0600, whole or not at all. Raises StoreError."""
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        write_whole(path, f"{text}\n".encode())
+    except OSError as error:
+        raise StoreError(f"{path} cannot be written: {error.strerror}", file=str(path)) from error
 
 
 def read_private(path: Path) -> str:

@@ -25,7 +25,7 @@ import structlog
 from synapsed.a2a.addressbook import AddressBook
 from synapsed.a2a.hosts.hosts import Hosts
 from synapsed.clock import Clock, iso
-from synapsed.errors import InvalidRequest, NameTaken, QueueFull, TaskNotFound, UnknownAgent
+from synapsed.errors import InvalidRequest, NameTaken, QueueFull, StoreError, TaskNotFound, UnknownAgent
 from synapsed.interfaces import SendRequest, Store
 from synapsed.model.agent import ADDRESS_MAX, validate_name
 from synapsed.model.external import KEY, ExternalAgent, alias_of, external_id, host_of
@@ -223,8 +223,8 @@ class Externals:
         self._agents[alias] = agent
         try:
             await asyncio.to_thread(self._book.save, agent)
-        except OSError as error:
-            log.warning("an external agent's file cannot be written", alias=alias, error=str(error))
+        except StoreError as error:
+            log.warning("an external agent's file is out of date", alias=alias, error=error.message)
 
     # --- messages ---
 

@@ -5,7 +5,8 @@ import secrets
 import stat
 from pathlib import Path
 
-from synapsed.errors import ConfigError
+from synapsed.errors import ConfigError, StoreError
+from synapsed.files import write_whole
 
 __all__ = ["load_or_create"]
 
@@ -17,7 +18,8 @@ TOKEN_FILE_MAX = 4096
 def load_or_create(path: Path) -> str:
     """The token in `path`; a new one is written (0600) where there is none.
 
-    Raises ConfigError where the file belongs to somebody else, is readable by others, is a link, or holds no token.
+    Raises ConfigError where the file belongs to somebody else, is readable by others, is a link, or holds no token, and
+    StoreError where a new one cannot be written.
     The caller holds the daemon's lock, so that no second daemon writes it meanwhile.
     """
     try:
@@ -49,15 +51,10 @@ def _check(path: Path, info: os.stat_result) -> None:
 
 
 def _create(path: Path) -> str:
-    """Whole or not at all: a daemon killed in between leaves no empty token file."""
     token = secrets.token_urlsafe(TOKEN_BYTES)
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    temporary.unlink(missing_ok=True)
-    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    with os.fdopen(fd, "w", encoding="ascii") as file:
-        file.write(token + "\n")
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.rename(path)
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        write_whole(path, f"{token}\n".encode())
+    except OSError as error:
+        raise StoreError(f"{path}: cannot write the control token: {error.strerror}", file=str(path)) from error
     return token

@@ -19,6 +19,7 @@ import structlog
 from synapsed.channels.injection import LaunchContext
 from synapsed.channels.transcripts import at_path, clean
 from synapsed.channels.wording import error_code
+from synapsed.files import write_whole
 from synapsed.model.facts import (
     AssistantSaid,
     AssistantSaying,
@@ -182,7 +183,7 @@ class SessionServerChannel:
 
     def _remember(self) -> None:
         with suppress(OSError, ValueError):
-            self._file.write_text(self._session or "", encoding="ascii")
+            write_whole(self._file, (self._session or "").encode("ascii"), durable=False)
 
     # --- the connection ----------------------------------------------------------------------------------------------
 

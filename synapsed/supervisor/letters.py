@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from synapsed.errors import InvalidRequest, TooLarge
+from synapsed.files import write_whole
 from synapsed.model.task import DataPart, FilePart, Message, Task, TextPart
 from synapsed.profiles import Delivery
 from synapsed.supervisor import frame
@@ -179,18 +180,7 @@ def put(inbox: Path, enclosures: Iterable[Enclosure]) -> None:
     """Write the files, 0600, each whole or not at all; one that is there already is replaced. OSError."""
     inbox.mkdir(mode=0o700, parents=True, exist_ok=True)
     for enclosure in enclosures:
-        temporary = inbox / f".{enclosure.name}.tmp"
-        temporary.unlink(missing_ok=True)
-        fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-        try:
-            with os.fdopen(fd, "wb") as file:
-                file.write(enclosure.content)
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(inbox / enclosure.name)
-        except OSError:
-            temporary.unlink(missing_ok=True)  # of all things not on a full disk
-            raise
+        write_whole(inbox / enclosure.name, enclosure.content)
 
 
 def forget(inbox: Path, tasks: Collection[str]) -> None:

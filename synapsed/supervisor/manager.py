@@ -23,6 +23,7 @@ from synapsed.config import check_parking, load_config, save_agent
 from synapsed.errors import (
     ConversationTaken,
     InvalidRequest,
+    StoreError,
     SynapsedError,
     UnknownProfile,
 )
@@ -358,7 +359,12 @@ class Manager:
         return self.view(record.id)
 
     async def _save(self, record: AgentRecord, request: StartRequest) -> None:
-        path = await asyncio.to_thread(save_agent, self._settings.paths, record.name, saved_as(record, request))
+        try:
+            path = await asyncio.to_thread(save_agent, self._settings.paths, record.name, saved_as(record, request))
+        except StoreError as error:
+            raise StoreError(
+                f"agent {record.name!r} runs but is not saved: {error.message}", **error.details
+            ) from error
         log.info("agent saved", agent=record.name, file=str(path))
 
     def _check_free(self, conversation: str, profile: Profile) -> None:

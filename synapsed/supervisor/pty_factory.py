@@ -3,7 +3,6 @@
 import asyncio
 import json
 import math
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
@@ -12,6 +11,7 @@ from synapsed.channels.factory import side_channels
 from synapsed.channels.injection import LaunchContext, free_port, needs_port, plan, prepare, without_nesting
 from synapsed.clock import Clock
 from synapsed.errors import KeeperLost
+from synapsed.files import write_whole
 from synapsed.interfaces import Store
 from synapsed.model.link import LinkExited
 from synapsed.model.records import AgentRecord, LaunchRecord
@@ -189,9 +189,5 @@ def _exit_record(agent_dir: Path, launch_id: str) -> ExitRecord | None:
 
 
 def _note(agent_dir: Path, launch_id: str, socket: Path) -> None:
-    path = agent_dir / LAUNCH_FILE
-    temporary = path.with_suffix(".tmp")
-    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    with os.fdopen(fd, "wb") as file:
-        file.write(json.dumps({"launch_id": launch_id, "socket": str(socket)}).encode())
-    temporary.replace(path)
+    content = json.dumps({"launch_id": launch_id, "socket": str(socket)})
+    write_whole(agent_dir / LAUNCH_FILE, content.encode(), durable=False)  # no keeper outlives a loss of power

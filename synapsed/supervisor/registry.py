@@ -7,14 +7,14 @@ delays nothing and an agent that flips between busy and idle costs no queue.
 
 import asyncio
 import json
-import os
-import tempfile
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import psutil
 import structlog
+
+from synapsed.files import write_whole
 
 __all__ = ["Entry", "Registry", "RegistryFiles"]
 
@@ -50,14 +50,8 @@ class RegistryFiles:
         if self._written.get(entry.agent_id) == entry and path.exists():
             return
         self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(prefix=f".{entry.agent_id}.", dir=self._directory)
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                json.dump(asdict(entry), file, ensure_ascii=False, indent=2)
-            Path(temporary).replace(path)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
+        content = json.dumps(asdict(entry), ensure_ascii=False, indent=2)
+        write_whole(path, content.encode(), durable=False)
         self._written[entry.agent_id] = entry
 
     def remove(self, agent_id: str) -> None:

@@ -8,6 +8,8 @@ import os
 import struct
 from pathlib import Path
 
+from synapsed.files import write_whole
+
 __all__ = ["MARK_EVERY_S", "TIMES_FILE", "OutputTimes"]
 
 TIMES_FILE = "times"
@@ -66,9 +68,5 @@ class OutputTimes:
 
     def _drop_older(self) -> int:
         kept = self._path.read_bytes()[-MARKS_MAX // 2 * _MARK.size :]
-        temporary = self._path.with_suffix(".tmp")
-        fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-        with os.fdopen(fd, "wb") as file:
-            file.write(kept)
-        temporary.replace(self._path)
+        write_whole(self._path, kept, durable=False)
         return len(kept) // _MARK.size

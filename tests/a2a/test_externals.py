@@ -24,6 +24,7 @@ from synapsed.errors import (
     NameTaken,
     NotWaiting,
     PromptChanged,
+    StoreError,
     SynapsedError,
     TaskNotCancelable,
     UnknownAgent,
@@ -393,6 +394,15 @@ async def test_credentials_that_others_can_read_are_refused(here: Here, api: Api
         (here.folder / "far.secret").chmod(0o644)
         with pytest.raises(ConfigError, match="chmod 600"):
             await here.send("hi")
+
+
+async def test_what_cannot_be_written_is_named_and_nothing_is_added(here: Here, api: Api):
+    here.folder.parent.mkdir(parents=True, exist_ok=True)
+    here.folder.write_text("a file where the directory should be")
+    async with elsewhere(card_10(f"http://127.0.0.1:{api.agent_port}/a2a")) as place:
+        with pytest.raises(StoreError, match=r"far\.secret cannot be written: "):
+            await here.externals.discover(place.url, "far", headers={"X-Key": SECRET})
+    assert here.externals.find("far") is None
 
 
 async def test_they_are_remembered_and_forgotten(far, here: Here, api: Api):

@@ -1,11 +1,12 @@
 """The token file."""
 
+import errno
 import os
 
 import pytest
 
 from synapsed.api.token import load_or_create
-from synapsed.errors import ConfigError
+from synapsed.errors import ConfigError, StoreError
 
 
 def test_created_once(tmp_path):
@@ -33,6 +34,15 @@ def test_no_token_in_it(tmp_path, content):
     path.chmod(0o600)
     with pytest.raises(ConfigError, match="holds no token"):
         load_or_create(path)
+
+
+def test_a_state_directory_that_takes_none(tmp_path, monkeypatch):
+    def full(fd: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(StoreError, match="token: cannot write the control token: No space left"):
+        load_or_create(tmp_path / "token")
 
 
 def test_links_and_directories(tmp_path):

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from synapsed.config import AgentConfig, Config, RestartPolicy, load_config, save_agent
-from synapsed.errors import ConfigError, InvalidRequest
+from synapsed.errors import ConfigError, InvalidRequest, StoreError
 from synapsed.model.approval import ToolCall
 from synapsed.paths import Paths
 
@@ -97,6 +97,12 @@ def test_bytes_that_are_no_text(paths: Paths) -> None:
     paths.config_file.write_bytes(b"\xff\xfe")
     with pytest.raises(ConfigError, match=r"config\.toml"):
         load_config(paths)
+
+
+def test_what_cannot_be_saved_is_named(paths: Paths) -> None:
+    write(paths, "", "agents.d")
+    with pytest.raises(StoreError, match=r"agents\.d/mine\.toml cannot be written: File exists"):
+        save_agent(paths, "mine", AgentConfig())
 
 
 def test_save(paths: Paths) -> None:

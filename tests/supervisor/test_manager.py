@@ -15,6 +15,7 @@ from synapsed.errors import (
     NameTaken,
     PortsExhausted,
     ProgramNotFound,
+    StoreError,
     TaskNotFound,
     UnknownAgent,
     UnknownProfile,
@@ -305,6 +306,14 @@ async def test_a_saved_agent_is_in_the_configuration(world: World) -> None:
     saved = tomllib.loads(path.read_text())
     assert (saved["profile"], saved["autostart"], saved["env"]) == ("fake", True, {"A": "1"})
     assert path.stat().st_mode & 0o077 == 0
+
+
+async def test_an_agent_that_cannot_be_saved_runs_all_the_same(world: World) -> None:
+    world.paths.agents_d.parent.mkdir(exist_ok=True)
+    world.paths.agents_d.write_text("a file where the directory should be")
+    with pytest.raises(StoreError, match=r"agent 'kept' runs but is not saved: .*kept\.toml cannot be written"):
+        await world.manager.start(StartRequest(profile="fake", name="kept", cwd="/", save=True))
+    assert [(view.name, view.state) for view in world.manager.agents()] == [("kept", "running")]
 
 
 async def test_agents_with_much_to_read_hold_up_no_other(world: World) -> None:

@@ -1,0 +1,48 @@
+"""Files that are whole or not there. Standard library only: the person's tool imports it too.
+
+The keeper and the hook client, which import nothing, write theirs by the same rules themselves.
+"""
+
+import contextlib
+import os
+import tempfile
+from pathlib import Path
+
+__all__ = ["write_whole"]
+
+
+def write_whole(path: Path, content: bytes, *, mode: int = 0o600, durable: bool = True) -> None:
+    """Put `content` into the place of what `path` names: a reader finds the old file or the new one, also where this
+    process is killed meanwhile, and where `durable` after a loss of power too.
+
+    It is `mode` whatever the umask says, and its owner's alone until it is. A link at `path` is replaced, not followed.
+    Raises OSError that names `path`: what was there is there still, and nothing is left beside it.
+    """
+    try:
+        handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)  # 0600, exclusively
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(content)
+                file.flush()
+                os.fchmod(handle, mode)
+                if durable:
+                    os.fsync(handle)
+            Path(temporary).replace(path)
+        except BaseException:
+            with contextlib.suppress(OSError):  # the first error is the one that counts
+                Path(temporary).unlink()
+            raise
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from error
+    if durable:
+        _keep_names(path.parent)
+
+
+def _keep_names(directory: Path) -> None:
+    """As far as its file system can: the new file is there either way."""
+    with contextlib.suppress(OSError):
+        handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
