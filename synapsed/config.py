@@ -16,8 +16,8 @@ from typing import Annotated, Any, Literal
 import tomli_w
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from synapsed.errors import ConfigError, InvalidRequest, StoreError
-from synapsed.files import write_whole
+from synapsed.errors import ConfigError, InvalidRequest
+from synapsed.files import write_private
 from synapsed.model.agent import validate_name
 from synapsed.model.approval import Policy, Rule
 from synapsed.paths import Paths
@@ -372,11 +372,7 @@ def save_agent(paths: Paths, name: str, agent: AgentConfig) -> Path:
     """Write `agents.d/<name>.toml`, 0600; what has its default value is left out. Raises StoreError."""
     path = paths.agents_d / f"{validate_name(name)}.toml"
     data = agent.model_dump(exclude_defaults=True, exclude_none=True)
-    try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        write_whole(path, tomli_w.dumps(data).encode())
-    except OSError as error:
-        raise StoreError(f"{path} cannot be written: {error.strerror}", file=str(path)) from error
+    write_private(path, tomli_w.dumps(data).encode())
     return path
 
 

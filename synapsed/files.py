@@ -1,4 +1,4 @@
-"""Files that are whole or not there. Standard library only: the person's tool imports it too.
+"""Files that are whole or not there. The person's tool imports it too.
 
 The keeper and the hook client, which import nothing, write theirs by the same rules themselves.
 """
@@ -8,7 +8,19 @@ import os
 import tempfile
 from pathlib import Path
 
-__all__ = ["write_whole"]
+from synapsed.errors import StoreError
+
+__all__ = ["write_private", "write_whole"]
+
+
+def write_private(path: Path, content: bytes) -> None:
+    """`write_whole` for what is the user's alone, in a directory that is made, 0700, where it is missing. Raises
+    StoreError."""
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        write_whole(path, content)
+    except OSError as error:
+        raise StoreError(f"{path} cannot be written: {error.strerror}", file=str(path)) from error
 
 
 def write_whole(path: Path, content: bytes, *, mode: int = 0o600, durable: bool = True) -> None:

@@ -8,12 +8,12 @@ from pathlib import Path
 import structlog
 from pydantic import ValidationError
 
-from synapsed.errors import ConfigError, StoreError
-from synapsed.files import write_whole
+from synapsed.errors import ConfigError
+from synapsed.files import write_private
 from synapsed.model.agent import NAME_PATTERN
 from synapsed.model.external import ExternalAgent
 
-__all__ = ["AddressBook", "read_private", "write_private"]
+__all__ = ["AddressBook", "read_private"]
 
 FILE_MAX = 256 * 1024
 """Bytes of a file that are read."""
@@ -41,13 +41,13 @@ class AddressBook:
         return found
 
     def save(self, agent: ExternalAgent) -> None:
-        write_private(self._directory / f"{agent.alias}.json", agent.model_dump_json(indent=2))
+        write_private(self._directory / f"{agent.alias}.json", agent.model_dump_json(indent=2).encode())
 
     def save_secret(self, alias: str, headers: dict[str, str]) -> None:
         """The headers that go with every request; none at all removes the file."""
         path = self._secret(alias)
         if headers:
-            write_private(path, json.dumps({"headers": headers}))
+            write_private(path, json.dumps({"headers": headers}).encode())
         else:
             path.unlink(missing_ok=True)
 
@@ -71,15 +71,6 @@ class AddressBook:
 
     def _secret(self, alias: str) -> Path:
         return self._directory / f"{alias}.secret"
-
-
-def write_private(path: Path, text: str) -> None:
-    """0600, whole or not at all. Raises StoreError."""
-    try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        write_whole(path, f"{text}\n".encode())
-    except OSError as error:
-        raise StoreError(f"{path} cannot be written: {error.strerror}", file=str(path)) from error
 
 
 def read_private(path: Path) -> str:

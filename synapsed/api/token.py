@@ -5,8 +5,8 @@ import secrets
 import stat
 from pathlib import Path
 
-from synapsed.errors import ConfigError, StoreError
-from synapsed.files import write_whole
+from synapsed.errors import ConfigError
+from synapsed.files import write_private
 
 __all__ = ["load_or_create"]
 
@@ -52,9 +52,5 @@ def _check(path: Path, info: os.stat_result) -> None:
 
 def _create(path: Path) -> str:
     token = secrets.token_urlsafe(TOKEN_BYTES)
-    try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        write_whole(path, f"{token}\n".encode())
-    except OSError as error:
-        raise StoreError(f"{path}: cannot write the control token: {error.strerror}", file=str(path)) from error
+    write_private(path, f"{token}\n".encode())
     return token

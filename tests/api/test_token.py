@@ -41,7 +41,7 @@ def test_a_state_directory_that_takes_none(tmp_path, monkeypatch):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(StoreError, match="token: cannot write the control token: No space left"):
+    with pytest.raises(StoreError, match="token cannot be written: No space left"):
         load_or_create(tmp_path / "token")
 
 

@@ -5,7 +5,8 @@ from pathlib import Path
 import structlog
 from pydantic import ValidationError
 
-from synapsed.a2a.addressbook import read_private, write_private
+from synapsed.a2a.addressbook import read_private
+from synapsed.files import write_private
 from synapsed.model.host import Host
 
 __all__ = ["HostBook"]
@@ -33,7 +34,7 @@ class HostBook:
         return found
 
     def save(self, host: Host) -> None:
-        write_private(self._directory / f"{host.name}.json", host.model_dump_json(indent=2))
+        write_private(self._directory / f"{host.name}.json", host.model_dump_json(indent=2).encode())
 
     def remove(self, name: str) -> None:
         (self._directory / f"{name}.json").unlink(missing_ok=True)
