@@ -4,7 +4,7 @@ import time
 from datetime import UTC, datetime
 from typing import Protocol
 
-__all__ = ["Clock", "SystemClock", "iso"]
+__all__ = ["Clock", "SystemClock", "backoff", "iso"]
 
 
 class Clock(Protocol):
@@ -27,6 +27,17 @@ class SystemClock:
 
     def wall(self) -> float:
         return time.time()
+
+
+def backoff(failures: int, *, initial: float, factor: float, maximum: float) -> float:
+    """The pause before the next attempt where so many failed before the last one: `initial`, each further one `factor`
+    times as long, at most `maximum`."""
+    pause = initial
+    for _ in range(failures):  # not a power: it may overflow where the loop just ends
+        if pause >= maximum:
+            break
+        pause *= factor
+    return min(pause, maximum)
 
 
 def iso(wall: float) -> str:

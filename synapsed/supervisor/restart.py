@@ -17,6 +17,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from synapsed.clock import backoff
 from synapsed.config import RestartPolicy
 
 __all__ = ["Decision", "GiveUp", "Rest", "RestartState", "Retry"]
@@ -91,12 +92,9 @@ class RestartState:
 
     def _backoff(self) -> float:
         policy = self._policy
-        delay = policy.initial
-        for _ in range(self._consecutive):  # not a power: it may overflow where the loop just ends
-            if delay >= policy.maximum:
-                break
-            delay *= policy.factor
-        return self._jittered(min(delay, policy.maximum))
+        return self._jittered(
+            backoff(self._consecutive, initial=policy.initial, factor=policy.factor, maximum=policy.maximum)
+        )
 
     def _jittered(self, delay: float) -> float:
         return delay * (1 + self._policy.jitter * (2 * self._rng() - 1))

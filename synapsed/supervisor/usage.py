@@ -8,7 +8,7 @@ priority message, interrupt or restart lifts it at once. Times are Unix seconds.
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Protocol
 
-from synapsed.clock import Clock
+from synapsed.clock import Clock, backoff
 from synapsed.config import UsageLimitPolicy
 from synapsed.model.agent import Activity
 from synapsed.model.events import ActivityChanged, EventData
@@ -31,7 +31,7 @@ SLACK_S = 2.0
 def begun(before: LimitRecord | None, limit: Limit, policy: UsageLimitPolicy, now: float) -> LimitRecord:
     """The limit that is in force from `now`; `before` is the one that was tried out."""
     attempt = before.attempt + 1 if before is not None else 1
-    pause = min(policy.probe * 2.0 ** (attempt - 1), policy.maximum)
+    pause = backoff(attempt - 1, initial=policy.probe, factor=2.0, maximum=policy.maximum)
     at = limit.until + SLACK_S if limit.until is not None else now + pause
     return LimitRecord(since=now, until=limit.until, resume_at=at, attempt=attempt, words=limit.words)
 

@@ -9,8 +9,10 @@ from synapsed.config import AgentConfig, UsageLimitPolicy
 from synapsed.model.agent import Activity, AgentView
 from synapsed.model.events import ActivityChanged
 from synapsed.model.link import LinkTurnFailed, LinkTurnInterrupted
+from synapsed.model.records import LimitRecord
 from synapsed.model.task import Prompt, PromptOption, Task, TaskState
-from synapsed.supervisor.usage import SLACK_S
+from synapsed.supervisor.usage import SLACK_S, begun
+from synapsed.terminal.limits import Limit
 from tests.fakes.clock import until
 from tests.supervisor.world import World
 
@@ -111,6 +113,12 @@ async def test_without_a_time_the_next_message_tries_it_out_and_is_not_lost(quie
     texts = [delivery.text for delivery in world.link.deliveries]
     assert texts[:2] == ["one", "two"], "the message is typed once"
     assert all("the usage limit is over" in text.lower() for text in texts[2:])
+
+
+def test_a_limit_that_never_ends_is_tried_out_for_ever() -> None:
+    before = LimitRecord(since=0.0, resume_at=0.0, attempt=5000, lifted=True)
+    limit = begun(before, Limit(words="limit reached"), UsageLimitPolicy(maximum=300.0), 1000.0)
+    assert (limit.attempt, limit.resume_at) == (5001, 1300.0)
 
 
 async def test_by_policy_the_task_goes_on(quiet_world: World) -> None:

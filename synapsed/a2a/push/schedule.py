@@ -9,6 +9,7 @@ when the next try would be later than `give_up` seconds after the first of them,
 from datetime import UTC
 from email.utils import parsedate_to_datetime
 
+from synapsed.clock import backoff
 from synapsed.config import PushPolicy
 from synapsed.model.push import PushRecord
 
@@ -34,7 +35,8 @@ def accepted(record: PushRecord, cursor: int, *, last: bool) -> PushRecord:
 def failed(record: PushRecord, policy: PushPolicy, *, now: float, asked: float | None, roll: float) -> PushRecord:
     """After a failure at `now`; `asked` is what `retry_after` gave, `roll` a random number in [0, 1)."""
     since = record.failing_since if record.failing_since is not None else now
-    pause = max(_backoff(policy, record.attempt) * (1 - policy.jitter * roll), asked or 0.0)
+    pause = backoff(record.attempt, initial=policy.initial, factor=policy.factor, maximum=policy.maximum)
+    pause = max(pause * (1 - policy.jitter * roll), asked or 0.0)
     attempt = record.attempt + 1
     hopeless = attempt >= policy.attempts or now + pause > since + policy.give_up
     return record.model_copy(
@@ -68,12 +70,3 @@ def retry_after(header: str | None, *, now: float) -> float | None:
         except (ValueError, OverflowError):
             return None
     return min(max(seconds, 0.0), RETRY_AFTER_MAX)
-
-
-def _backoff(policy: PushPolicy, failures: int) -> float:
-    pause = policy.initial
-    for _ in range(failures):  # not a power: it may overflow where the loop just ends
-        if pause >= policy.maximum:
-            break
-        pause *= policy.factor
-    return min(pause, policy.maximum)
