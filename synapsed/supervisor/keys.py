@@ -145,9 +145,7 @@ class Keyboard:
             if before.composer.state != "draft":
                 await self._leave_opened(OPENED_S if tries > 1 else 0.0)
                 return True
-            shown = _from_composer(before)
-            await self._write(self._profile.delivery.clear.encode())
-            await self._until(lambda look, shown=shown: _from_composer(look) != shown, CLEAR_WAIT_S)  # type: ignore[misc]  # mypy cannot infer a lambda with a default
+            await self._wipe(self._profile.delivery.clear, _from_composer(before))
             await self._leave_opened()
         return self._look().composer.state != "draft"
 
@@ -157,10 +155,13 @@ class Keyboard:
             before = self._look()
             if before.composer.state != "draft":
                 return True
-            shown = _from_composer(before)
-            await self._write(self._profile.delivery.erase.encode())
-            await self._until(lambda look, shown=shown: _from_composer(look) != shown, CLEAR_WAIT_S)  # type: ignore[misc]  # mypy cannot infer a lambda with a default
+            await self._wipe(self._profile.delivery.erase, _from_composer(before))
         return self._look().composer.state != "draft"
+
+    async def _wipe(self, keys: str, shown: tuple[str, ...]) -> None:
+        """Press `keys` where the composer holds `shown`, and wait for what they do to it."""
+        await self._write(keys.encode())
+        await self._until(lambda look: _from_composer(look) != shown, CLEAR_WAIT_S)
 
     async def _leave_opened(self, within: float = 0.0) -> None:
         """Close what these keys opened, or open `within` so many seconds: they found nothing to stop or to clear."""
