@@ -1,22 +1,5 @@
-"""The API over real sockets, in front of the fake control."""
+"""The API over real sockets, in front of the fake control: as for the API's own tests."""
 
-from collections.abc import AsyncGenerator
+from tests.api.conftest import api, control
 
-import pytest
-
-from tests.api.serving import Api, serving
-from tests.fakes.control import FakeControl
-
-
-@pytest.fixture
-def control() -> FakeControl:
-    fake = FakeControl()
-    fake.add("claude", "claude", 8100)
-    fake.add("codex", "codex", 8120)
-    return fake
-
-
-@pytest.fixture
-async def api(control: FakeControl, tmp_path) -> AsyncGenerator[Api]:
-    async with serving(control, tmp_path) as api:
-        yield api
+__all__ = ["api", "control"]

@@ -126,9 +126,7 @@ async def test_what_it_says_meanwhile_is_told(far, here: Here, api: Api):
     api.control.script = hold
     task = await here.send("hi")
     there = await here.there(task)
-    async with asyncio.timeout(PATIENCE_S):
-        while not api.servers._context.streams.open:
-            await asyncio.sleep(0.01)
+    await api.streams(1)
     await api.control.work(there)
     await here.until(task, lambda now: now.status is TaskState.WORKING)
 
@@ -184,9 +182,7 @@ async def test_a_stream_that_is_not_heard_to_its_end_is_closed(far, here: Here, 
     api.control.script = hold
     task = await here.send("hi")
     there = await here.there(task)
-    async with asyncio.timeout(PATIENCE_S):
-        while not api.servers._context.streams.open:
-            await asyncio.sleep(0.01)
+    await api.streams(1)
     await api.control.complete(there, "done")
     await here.over(task)
     assert streams

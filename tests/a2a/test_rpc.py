@@ -152,8 +152,7 @@ async def test_streaming(api: Api):
         assert (first["id"], first["result"]["task"]["status"]["state"]) == ("x", "TASK_STATE_SUBMITTED")
         task_id = first["result"]["task"]["id"]
         subscribed = asyncio.create_task(stream(api, "SubscribeToTask", id=task_id))
-        while api.servers._context.streams.open < 2:
-            await asyncio.sleep(0)
+        await api.streams(2)
         await api.control.work(task_id)
         await api.control.progress(task_id, "one")
         await api.control.complete(task_id, "done")
@@ -187,8 +186,7 @@ async def test_streams_leave_an_answer_s_blocks_out(api: Api):
         "id"
     ]
     subscribed = asyncio.create_task(stream(api, "SubscribeToTask", id=task_id))
-    while not api.servers._context.streams.open:
-        await asyncio.sleep(0)
+    await api.streams(1)
     await api.control.complete(task_id, "a\n```\nb\n```", blocks=BLOCKS)
     assert kinds(await subscribed) == ["task", "a\n```\nb\n```", "COMPLETED"]
 
@@ -204,14 +202,12 @@ async def test_text_streams_and_the_answer_replaces_it(api: Api):
         return asyncio.create_task(stream(api, "SubscribeToTask", id=task_id))
 
     first = watch()
-    while api.servers._context.streams.open < 1:
-        await asyncio.sleep(0)
+    await api.streams(1)
     await api.control.work(task_id)
     await api.control.say(task_id, "Hel", append=True)
     await api.control.say(task_id, "lo", append=True)
     late = watch()
-    while api.servers._context.streams.open < 2:
-        await asyncio.sleep(0)
+    await api.streams(2)
     await api.control.say(task_id, " you", append=True)
     await api.control.complete(task_id, "Hello **you**")
 

@@ -22,6 +22,7 @@ from synapsed.api.servers import ApiServers
 from synapsed.clock import SystemClock
 from synapsed.interfaces import Control
 from synapsed.paths import Paths
+from tests.fakes.clock import until
 from tests.fakes.control import FakeControl
 
 TOKEN = "control-token-of-the-tests"
@@ -52,6 +53,10 @@ class Api:
     async def json(self, client: ClientSession, method: str, path: str, **options: Any) -> tuple[int, Any]:
         async with client.request(method, path, **options) as response:
             return response.status, await response.json()
+
+    async def streams(self, count: int) -> None:
+        """Returns when so many streams are open."""
+        await until(lambda: self.servers._context.streams.open == count, f"{count} streams are open")
 
 
 @asynccontextmanager
