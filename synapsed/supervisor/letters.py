@@ -8,6 +8,7 @@ and its own words. `put` and `tidy` block on the disk: call them in a thread.
 
 import base64
 import binascii
+import contextlib
 import json
 import mimetypes
 import os
@@ -186,8 +187,8 @@ def put(inbox: Path, enclosures: Iterable[Enclosure]) -> None:
 def forget(inbox: Path, tasks: Collection[str]) -> None:
     """Remove the files that came with `tasks`. OSError where that cannot be done."""
     gone = {task[:SHORT_ID] for task in tasks}
-    for entry in os.scandir(inbox) if inbox.is_dir() else ():
-        if entry.name.lstrip(".").partition("-")[0] in gone and entry.is_file(follow_symlinks=False):
+    for entry, _ in _files(inbox):
+        if _task_of(entry) in gone:
             Path(entry.path).unlink(missing_ok=True)
 
 
@@ -196,18 +197,30 @@ def tidy(inbox: Path, open_tasks: Collection[str], *, now: float) -> int:
     INBOX_MAX bytes. `open_tasks` are ids; their files stay. How many were removed. OSError where the folder cannot be
     read."""
     kept = {task[:SHORT_ID] for task in open_tasks}
-    files = []
-    for entry in os.scandir(inbox) if inbox.is_dir() else ():
-        if entry.is_file(follow_symlinks=False):
-            stat = entry.stat(follow_symlinks=False)
-            files.append((stat.st_mtime, stat.st_size, entry))
-    total = sum(size for _, size, _ in files)
+    files = sorted(_files(inbox), key=lambda file: file[1].st_mtime)
+    total = sum(stat.st_size for _, stat in files)
     removed = 0
-    for written, size, entry in sorted(files, key=lambda file: file[0]):
-        if entry.name.lstrip(".").partition("-")[0] in kept:
+    for entry, stat in files:
+        if _task_of(entry) in kept:
             continue
-        if total > INBOX_MAX or now - written > FINISHED_KEPT_S:
+        if total > INBOX_MAX or now - stat.st_mtime > FINISHED_KEPT_S:
             Path(entry.path).unlink(missing_ok=True)
-            total -= size
+            total -= stat.st_size
             removed += 1
     return removed
+
+
+def _files(inbox: Path) -> list[tuple[os.DirEntry[str], os.stat_result]]:
+    """What is in `inbox`. The agent removes files of it too: one that goes meanwhile is not there."""
+    found = []
+    with os.scandir(inbox) if inbox.is_dir() else contextlib.nullcontext(()) as entries:
+        for entry in entries:
+            with contextlib.suppress(FileNotFoundError):
+                if entry.is_file(follow_symlinks=False):
+                    found.append((entry, entry.stat(follow_symlinks=False)))
+    return found
+
+
+def _task_of(entry: os.DirEntry[str]) -> str:
+    """The beginning of the id of the task that a file came with."""
+    return entry.name.lstrip(".").partition("-")[0]

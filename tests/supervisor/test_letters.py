@@ -162,8 +162,6 @@ def test_a_file_that_a_full_disk_does_not_take_leaves_nothing(tmp_path: Path, mo
 
 
 def test_tidy_spares_open_tasks_and_young_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import os
-
     now = 10_000_000.0
     ages = {f"{T8}-open": 1e6, "aaaaaaaa-old": 1e6, "bbbbbbbb-young": 10.0, ".cccccccc-x.tmp": 1e6}
     for name, age in ages.items():
@@ -175,3 +173,29 @@ def test_tidy_spares_open_tasks_and_young_files(tmp_path: Path, monkeypatch: pyt
     assert tidy(tmp_path, [ID], now=now) == 1
     assert [path.name for path in tmp_path.iterdir()] == [f"{T8}-open"]
     assert tidy(tmp_path / "none", [], now=now) == 0
+
+
+class Listed(list[os.DirEntry[str]]):
+    def __enter__(self) -> "Listed":
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+
+def test_a_file_that_goes_while_its_folder_is_tidied_stops_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scandir = os.scandir
+
+    def removing(folder: Path) -> Listed:
+        with scandir(folder) as entries:
+            found = Listed(sorted(entries, key=lambda entry: entry.name))
+        (tmp_path / "aaaaaaaa-gone").unlink(missing_ok=True)
+        return found
+
+    for name in ("aaaaaaaa-gone", "bbbbbbbb-old"):
+        (tmp_path / name).write_bytes(b"x")
+        os.utime(tmp_path / name, (0, 0))
+    monkeypatch.setattr("synapsed.supervisor.letters.os.scandir", removing)
+    assert tidy(tmp_path, [], now=1e9) == 1
+    assert list(tmp_path.iterdir()) == []
