@@ -21,6 +21,9 @@ __all__ = ["ANY_PORTS", "NO_PORTS", "PATIENCE_S", "Answer", "Ctl", "Daemon", "ev
 PATIENCE_S = 60.0
 """For anything to happen: far more than it ever takes, on a machine that is busy with something else."""
 
+LOG_TOLD = 3000
+"""Characters of a daemon's log that a failure shows."""
+
 
 def eventually[T](look: Callable[[], T | None], what: str, *, patience: float = PATIENCE_S) -> T:
     """The first true value of `look`, asked again and again; an AssertionError that says `what` never came."""
@@ -118,7 +121,7 @@ class Daemon:
     def start(self, *arguments: str) -> "Daemon":
         """Start it, and wait until it answers."""
         self.process = self.run(*arguments)
-        eventually(self._answers, f"the daemon answers; its log: {self.log()[-2000:]}")
+        self._eventually(self._answers, "the daemon answers")
         return self
 
     def run(self, *arguments: str) -> subprocess.Popen[bytes]:
@@ -135,7 +138,7 @@ class Daemon:
 
     def _answers(self) -> bool:
         assert self.process is not None
-        assert self.process.poll() is None, f"the daemon ended with {self.process.returncode}: {self.log()[-3000:]}"
+        assert self.process.poll() is None, f"the daemon ended with {self.process.returncode}"
         with contextlib.suppress(OSError, http.client.HTTPException):
             return self.get("/healthz").status == 200
         return False
@@ -261,10 +264,7 @@ class Daemon:
             agent = self.agent(name)
             return agent if agent.get("activity") == "ready" else None
 
-        try:
-            return eventually(look, f"{name} is ready")
-        except AssertionError:
-            raise AssertionError(f"{name} never became ready: {json.dumps(self.agent(name), indent=1)}") from None
+        return self._eventually(look, f"{name} is ready", lambda: [self.agent(name)])
 
     def task(self, task_id: str) -> dict[str, Any]:
         found: dict[str, Any] = self.get(f"/control/tasks/{task_id}").json["task"]
@@ -277,10 +277,28 @@ class Daemon:
             task = self.task(task_id)
             return task if task["status"] in states else None
 
+        def found() -> list[dict[str, Any]]:
+            task = self.task(task_id)
+            return [task, self.agent(task["agent_id"])]
+
+        return self._eventually(look, f"task {task_id} is {states}", found, patience=patience)
+
+    def _eventually[T](
+        self,
+        look: Callable[[], T | None],
+        what: str,
+        found: Callable[[], list[dict[str, Any]]] = list,
+        *,
+        patience: float = PATIENCE_S,
+    ) -> T:
+        """`eventually`; where it never happens, what is `found` instead is told, and the end of the log."""
         try:
-            return eventually(look, f"task {task_id} is {states}", patience=patience)
-        except AssertionError:
-            raise AssertionError(f"never {states}: {json.dumps(self.task(task_id), indent=1)}") from None
+            return eventually(look, what, patience=patience)
+        except AssertionError as never:
+            shown = [json.dumps(one, indent=1) for one in found()]
+            raise AssertionError(
+                "\n".join([str(never), *shown, f"the end of its log: {self.log()[-LOG_TOLD:]}"])
+            ) from None
 
 
 def _events(response: http.client.HTTPResponse) -> Iterator[dict[str, Any]]:
