@@ -1,0 +1,220 @@
+"""Playbooks of the turn machine: a turn that somebody stops, or whose permission is refused."""
+
+import pytest
+
+from synapsed.model.agent import Activity
+from synapsed.model.facts import PromptAccepted, TurnInterrupted
+from synapsed.supervisor.turn_steps import (
+    Accepted,
+    Clear,
+    Ended,
+    FindAnswer,
+    Interrupted,
+    Phase,
+    Recall,
+    Save,
+    TurnState,
+    Type,
+)
+from tests.supervisor.playbook import ASKED, ended, ns, pasted, seen, submitted, turn
+
+
+def test_a_refusal_before_the_submission_is_no_word_on_the_turn() -> None:
+    machine = turn(channels=False)
+    machine.begin(0.0)
+    machine.seen(seen(0.0))
+    machine.saved()
+    machine.typed("paste", 10, 0.1)
+    machine.seen(seen(1.0, activity=Activity.WAITING, composer="absent", asked=ASKED, offset=40))
+    assert machine.refuse("It was refused.") == []
+    machine.seen(seen(2.0, composer="draft", offset=50))
+    machine.saved()
+    machine.typed("submit", 50, 2.1)
+    machine.seen(seen(2.2, activity=Activity.BUSY, offset=60))
+    assert machine.seen(seen(4.0, offset=70)) == [FindAnswer(ns(2.0), "test")]
+
+
+def test_interrupting_before_the_submission_takes_the_text_back() -> None:
+    machine = pasted()
+    assert machine.interrupt() == [Clear(), Interrupted("interrupted", "not yet submitted")]
+
+
+@pytest.mark.parametrize("how", ["typed", "held", "saved", "recalled", "never written"])
+def test_interrupting_while_the_paste_is_on_its_way_waits_for_what_comes_of_it(how: str) -> None:
+    machine = turn()
+    machine.begin(0.0)
+    machine.seen(seen(0.0))
+    assert machine.interrupt() == []
+    assert not machine.over
+    match how:
+        case "typed":
+            end = machine.typed("paste", 10, 0.1)
+        case "held":
+            end = machine.held(0.1)
+        case "saved":
+            end = machine.saved()
+        case "recalled":
+            end = machine.recalled("paste", 10, 0.1)
+        case _:
+            end = machine.recalled("paste", None, 0.1)
+    written = how in ("typed", "recalled")
+    stopped = Interrupted("interrupted", "not yet submitted" if written else "not yet typed")
+    assert end == ([Clear(), stopped] if written else [stopped])
+    assert machine.over
+
+
+def test_a_message_that_is_canceled_is_not_submitted_again() -> None:
+    machine = submitted()
+    assert machine.interrupt() == [Save()]
+    assert machine.seen(seen(2.0, composer="draft")) == []
+    stopped = Interrupted("interrupted", "not taken")
+    assert machine.seen(seen(3.1, composer="draft")) == [Clear(certain=False), stopped]
+
+
+def test_interrupting_a_running_turn_ends_it_when_the_program_is_ready() -> None:
+    machine = submitted()
+    machine.seen(seen(1.2, activity=Activity.BUSY, offset=30))
+    assert machine.interrupt() == [Save()]
+    assert machine.seen(seen(1.3, activity=Activity.BUSY, offset=35)) == []
+    assert machine.seen(seen(1.4, offset=40)) == [Interrupted("interrupted", "test")]
+
+
+def test_the_rest_before_the_program_drew_anything_is_not_that_after_an_interrupt() -> None:
+    machine = submitted()
+    assert machine.told(PromptAccepted(channel="hooks", at_ns=ns(1.05)), 1.1) == [
+        Save(),
+        Accepted("hooks: prompt accepted"),
+    ]
+    machine.interrupt()
+    assert machine.seen(seen(1.2, composer="draft", offset=20)) == []
+    assert machine.seen(seen(1.4, offset=40)) == [Interrupted("interrupted", "test")]
+
+
+def test_a_moment_of_rest_after_an_interrupt_that_did_nothing_is_not_its_end() -> None:
+    """A program that had put the message off rests for a moment before it begins."""
+    machine = submitted()
+    machine.seen(seen(1.2, activity=Activity.BUSY, offset=30))
+    machine.interrupt()
+    assert machine.seen(seen(1.3, settled=False, offset=35)) == []
+    assert machine.deadline is not None
+    assert machine.seen(seen(1.4, activity=Activity.BUSY, offset=40)) == []
+    assert machine.told(ended(1.5), 1.5) != []
+
+
+def test_what_a_program_that_was_not_stopped_answers_is_the_answer() -> None:
+    machine = submitted()
+    machine.seen(seen(1.2, activity=Activity.BUSY, offset=30))
+    machine.interrupt()
+    assert machine.go_on() == [Save()]
+    assert machine.told(ended(1.5), 1.5) == [Ended("answer", True, "hooks: turn ended")]
+    assert machine.go_on() == []
+
+
+def test_a_report_of_the_end_after_an_interrupt_is_the_interrupts() -> None:
+    machine = submitted()
+    machine.told(PromptAccepted(channel="hooks", at_ns=ns(1.1)), 1.1)
+    machine.interrupt()
+    assert machine.told(ended(1.5, answer="partial"), 1.5) == [Interrupted("interrupted", "hooks: turn ended")]
+
+
+@pytest.mark.parametrize("by_report", [True, False])
+def test_a_person_who_stops_the_turn_in_the_terminal(by_report: bool) -> None:
+    machine = submitted()
+    machine.seen(seen(1.2, activity=Activity.BUSY, offset=30))
+    if by_report:
+        clear, command = machine.told(TurnInterrupted(channel="status", at_ns=ns(2.0)), 2.0)
+    else:
+        clear, command = machine.seen(seen(2.0, offset=50, interrupted=True))
+    assert clear == Clear(certain=False)
+    assert isinstance(command, Interrupted)
+    assert command.reason == "person"
+
+
+@pytest.mark.parametrize(("shown", "back"), [("hello", "hello"), ("[Pasted #1 +9 lines]", "[Pasted #2 +9 lines]")])
+def test_a_message_that_the_program_gives_back_was_stopped_and_is_cleared(shown: str, back: str) -> None:
+    machine = submitted(shown=shown)
+    machine.seen(seen(1.2, activity=Activity.BUSY, offset=30))
+    assert machine.seen(seen(1.3, composer="draft", text=back, offset=40, settled=False)) == []
+    assert machine.seen(seen(1.6, composer="draft", text=back, offset=40)) == [
+        Clear(certain=False),
+        Interrupted("person", "composer: the message was given back"),
+    ]
+    assert machine.holds(back)
+    assert not machine.holds(f"{back} and a person's words")
+
+
+def test_a_persons_draft_after_a_turn_is_not_the_message_given_back() -> None:
+    machine = submitted(shown="hello")
+    machine.seen(seen(1.2, activity=Activity.BUSY, offset=30))
+    assert machine.seen(seen(2.0, composer="draft", text="my own", offset=40)) == []
+    assert machine.told(ended(2.5), 2.5) == [Ended("answer", True, "hooks: turn ended")]
+
+
+def test_a_message_that_was_never_seen_to_leave_the_composer_is_not_given_back() -> None:
+    machine = submitted(shown="hello")
+    machine.told(PromptAccepted(channel="hooks", at_ns=ns(1.1)), 1.1)
+    assert machine.seen(seen(1.2, composer="draft", text="hello", offset=21)) == []
+    assert machine.phase is Phase.WORKING
+
+
+def test_a_status_record_of_a_stopped_turn_ends_it_as_stopped() -> None:
+    machine = submitted()
+    machine.seen(seen(1.2, activity=Activity.BUSY, offset=30))
+    assert machine.seen(seen(1.4, offset=40, stopped=True)) == []
+    assert machine.seen(seen(3.5, offset=40, stopped=True)) == [Clear(certain=False), Interrupted("person", "test")]
+
+
+def test_a_refused_permission_that_stops_the_turn_is_no_answer() -> None:
+    machine = submitted()
+    machine.seen(seen(1.2, activity=Activity.WAITING, asked=ASKED, offset=30))
+    assert machine.refuse() == [Save()]
+    assert machine.seen(seen(2.0, offset=40)) == []
+    (command,) = machine.seen(seen(3.6, offset=40))
+    assert command == Interrupted("refused", "test")
+
+
+def test_a_refusal_after_which_the_model_goes_on_gives_its_answer() -> None:
+    machine = submitted()
+    machine.seen(seen(1.2, activity=Activity.WAITING, asked=ASKED, offset=30))
+    machine.refuse()
+    assert machine.told(ended(2.0, answer="As you wish."), 2.0) == [Ended("As you wish.", True, "hooks: turn ended")]
+
+
+def test_a_refusal_is_told_to_the_model_in_a_second_leg() -> None:
+    machine = submitted()
+    machine.seen(seen(1.2, activity=Activity.WAITING, asked=ASKED, offset=30))
+    assert machine.refuse("It was refused.") == [Save()]
+    machine.seen(seen(2.0, offset=40))
+    assert machine.seen(seen(3.6, offset=40)) == [Save()]
+    assert (machine.phase, machine.text) == (Phase.PREPARED, "It was refused.")
+    assert machine.told(ended(3.7, answer=""), 3.7) == []
+    assert machine.seen(seen(3.8, offset=40)) == [Save()]
+    assert machine.saved() == [Type("paste", b"It was refused.")]
+    machine.typed("paste", 41, 3.9)
+    assert machine.seen(seen(4.5, composer="draft", offset=50, changed_at=4.0)) == [Save()]
+    assert machine.saved() == [Type("submit", b"\r")]
+    machine.typed("submit", 50, 4.6)
+    assert machine.told(ended(5.0, answer="I could not."), 5.0) == [Ended("I could not.", True, "hooks: turn ended")]
+
+
+def test_a_second_leg_that_cannot_be_typed_ends_as_refused() -> None:
+    machine = turn(state=TurnState(phase=Phase.SETTLING, submitted=True, leg=1, note="No."))
+    assert machine.begin(0.0) == [Recall("paste", b"No.")]
+    machine.recalled("paste", 5, 0.0)
+    clear, command = machine.seen(seen(9.0, offset=6))
+    assert clear == Clear()
+    assert isinstance(command, Interrupted)
+    assert machine.state.submitted
+
+
+def test_what_the_shell_finds_of_a_turn_that_was_interrupted_meanwhile_changes_nothing() -> None:
+    machine = turn()
+    machine.begin(0.0)
+    machine.seen(seen(0.0))
+    machine.saved()
+    machine.interrupt()
+    assert machine.held(0.1) == [Interrupted("interrupted", "not yet typed")]
+    assert machine.held(0.1) == []
+    assert machine.typed("paste", 1, 0.1) == []
+    assert machine.recalled("paste", None, 0.1) == []
+    assert machine.saved() == []
