@@ -111,7 +111,11 @@ def _unknown(name: str, out: Output) -> int:
 def _overview(stream: object) -> None:
     lines = [f"usage: {PROGRAM} VERB …", "", "verbs:"]
     lines += [f"  {name:<12}{verb.help}" for name, verb in VERBS.items()]
-    lines += ["", f"'{PROGRAM} VERB -h' tells more of one.", "Where no daemon runs, start, run and send start one."]
+    lines += [
+        "",
+        f"'{PROGRAM} VERB -h' tells more of one.",
+        "Where no daemon runs, start, run, adopt, send and host add start one.",
+    ]
     print("\n".join(lines), file=stream)  # type: ignore[call-overload]  # a text stream either way
 
 

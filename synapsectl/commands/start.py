@@ -15,6 +15,7 @@ TAKES_REST = True
 
 def configure(parser: argparse.ArgumentParser) -> None:
     add_profile(parser)
+    parser.usage = f"{parser.prog} (PROFILE | TEAM) [options] [-- ARGUMENT…]"
     add_start_options(parser)
     parser.add_argument("--json", action="store_true", help="print the agent as a JSON document")
 

@@ -1,4 +1,4 @@
-"""What the documentation points to is there: files, and in them the symbols."""
+"""What the documentation points to is there: files, and in them the headings and symbols."""
 
 import re
 from pathlib import Path
@@ -19,6 +19,20 @@ def links(page: Path) -> list[tuple[str, Path]]:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_lead_somewhere(page: Path) -> None:
     assert [str(target) for _, target in links(page) if not target.exists()] == []
+
+
+def headings(page: Path) -> set[str]:
+    """As what stands behind the # of a link."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
+    titles = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_to_headings_lead_to_one(page: Path) -> None:
+    targets = re.findall(r"\]\(([^)#\s]*)#([^)]+)\)", page.read_text())
+    inside = [(page.parent / path if path else page, title) for path, title in targets if "://" not in path]
+    assert [f"{path}#{title}" for path, title in inside if title not in headings(path)] == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

@@ -9,7 +9,7 @@ import pytest
 from pydantic import BaseModel
 
 from synapsectl.verbs import VERBS
-from synapsed.config import Config
+from synapsed.config import AgentConfig, Config
 from synapsed.profiles import Profile
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -35,6 +35,11 @@ def test_every_option_of_a_verb(verb: str) -> None:
 @pytest.mark.parametrize(("page", "model"), [("configuration.md", Config), ("profiles.md", Profile)])
 def test_every_key(page: str, model: type[BaseModel]) -> None:
     assert keys_of(model) - said(page) == set()
+
+
+def test_every_key_of_an_agent_stands_in_its_table() -> None:
+    section = (DOCS / "configuration.md").read_text().partition("## `[agents.NAME]`\n")[2].partition("\n## ")[0]
+    assert set(re.findall(r"^\| \[?`(\w+)`", section, re.MULTILINE)) == set(AgentConfig.model_fields)
 
 
 def keys_of(model: type[BaseModel]) -> set[str]:
