@@ -7,6 +7,7 @@ Every line of a message is answered in order; all lines that are no directive ar
 
     echo TEXT, reverse TEXT, count N, lines N       say TEXT, its reverse, `1 2 … N`, N numbered lines
     sleep S, busy S                                 be silent, or show progress, for S seconds
+    until FILE                                      show progress until there is such a file
     ask y/n, ask 1/2/3, ask menu, ask password      ask a person, and say what was answered
     clock                                           say when the message's first key came and when this is said
     fail TEXT                                       say `!! TEXT`, as a program does that gave up
@@ -180,9 +181,20 @@ def be_busy(terminal: Terminal, text: str) -> None:
     seconds = number(text, 1)
     begin = time.monotonic()
     while (now := time.monotonic() - begin) < seconds:
-        terminal.write(f"\r\x1b[Kworking {now:.1f} s")
-        time.sleep(min(STEP_SECONDS, max(0.0, seconds - now)))
+        show_progress(terminal, now, min(STEP_SECONDS, seconds - now))
     terminal.write(f"\r\x1b[KBusy for {seconds:g} s.\n")
+
+
+def be_busy_until(terminal: Terminal, text: str) -> None:
+    begin = time.monotonic()
+    while not os.path.exists(text):
+        show_progress(terminal, time.monotonic() - begin, STEP_SECONDS)
+    terminal.write("\r\x1b[KIt is there.\n")
+
+
+def show_progress(terminal: Terminal, now: float, pause: float) -> None:
+    terminal.write(f"\r\x1b[Kworking {now:.1f} s")
+    time.sleep(pause)
 
 
 def ask(terminal: Terminal, text: str) -> None:
@@ -224,6 +236,7 @@ DIRECTIVES = {
     "lines": say_lines,
     "sleep": sleep,
     "busy": be_busy,
+    "until": be_busy_until,
     "ask": ask,
     "clock": say_clock,
     "fail": fail,

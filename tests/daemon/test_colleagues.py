@@ -83,13 +83,14 @@ def test_a_reply_after_the_sending_process_has_ended(daemon: Daemon) -> None:
 
 def test_who_waits_gets_the_reply(daemon: Daemon) -> None:
     daemon.start_agent(name="bob")
-    daemon.start_agent(name="ann")
-    waiting = daemon.spawn("send", "ann", "--response", "--from", "bob", "--", "sleep 20")
+    daemon.start_agent(name="ann", cwd=str(daemon.home))
+    waiting = daemon.spawn("send", "ann", "--response", "--from", "bob", "--", "until replied")
     request = eventually(lambda: daemon.agent("ann")["task"], "ann is asked")
     daemon.task_in(request, "working")
     assert daemon.ctl("reply", "so", "--from", "bob").code == 6, "bob was asked nothing"
     assert daemon.ctl("reply", "--from", "ann", "--", "in my own words").code == 0
     out, err = waiting.communicate(timeout=60)
+    (daemon.home / "replied").touch()
     assert (waiting.returncode, out) == (0, "in my own words\n"), err
     asks = daemon.ctl("send", "ann", "--response", "--from", "bob", "--", "ask y/n")
     assert (asks.code, "Proceed? (y/n)" in asks.err) == (7, True), "a person is needed"
@@ -132,7 +133,8 @@ def test_groups_and_every_form_of_an_address(daemon: Daemon) -> None:
     assert [one["task"]["status"] for one in every] == ["failed"] * 3
     some = daemon.ctl("send", f"{one['name']},ann", "--wait", "--timeout", "1", "--", "busy 60")
     assert some.code == 5
-    assert [line.split("\t")[2] for line in some.out.splitlines()] == ["working", "working"]
+    states = [line.split("\t")[2] for line in some.out.splitlines()]
+    assert (len(states), set(states) <= {"submitted", "working"}) == (2, True), some.out
     daemon.ctl("stop", "dummy", "--remove")
     daemon.ctl("stop", "ann", "--remove")
     assert daemon.ctl("send", "dummy", "--wait", "--", "echo by its type").out == "by its type\n"

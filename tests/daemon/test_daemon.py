@@ -26,15 +26,16 @@ def daemon(tmp_path: Path) -> Iterator[Daemon]:
     daemon.end()
 
 
-def test_a_daemon_killed_in_mid_turn_comes_back_and_the_turn_is_finished(daemon: Daemon) -> None:
+def test_a_daemon_killed_in_mid_turn_comes_back_and_the_turn_is_finished(daemon: Daemon, tmp_path: Path) -> None:
     daemon.start()
-    started = daemon.start_agent()
+    started = daemon.start_agent(cwd=str(tmp_path))
     pid = started["pid"]
-    task = daemon.send("busy 1\nonce")
+    task = daemon.send("until told\nonce")
     eventually(lambda: daemon.agent()["activity"] == "busy", "the agent works")
     daemon.kill9()
     assert psutil.pid_exists(pid)
     daemon.start()
+    (tmp_path / "told").touch()
     done = daemon.ended(task)
     assert done["status"] == "completed", done
     assert daemon.agent()["pid"] == pid
@@ -42,11 +43,11 @@ def test_a_daemon_killed_in_mid_turn_comes_back_and_the_turn_is_finished(daemon:
     assert daemon.get("/agents/dummy/status").json["context"].count("You said: ") == 1
 
 
-def test_text_streams_over_a_restart(daemon: Daemon) -> None:
+def test_text_streams_over_a_restart(daemon: Daemon, tmp_path: Path) -> None:
     """What was told before it is taken back, told again from the output, and goes on; then comes the answer."""
     daemon.start()
-    daemon.start_agent()
-    task = daemon.send("lines 30\nbusy 1\nlines 3\nbusy 15\nonce")  # far longer than a restart takes
+    daemon.start_agent(cwd=str(tmp_path))
+    task = daemon.send("lines 30\nuntil restarted\nlines 3\nuntil seen\nonce")
 
     def pieces(last_id: int) -> list[dict[str, Any]]:
         found = []
@@ -54,9 +55,18 @@ def test_text_streams_over_a_restart(daemon: Daemon) -> None:
             for event in events:
                 if event["event"] == "artifact":
                     found.append(event["data"] | {"id": event["id"]})
+                    if "It is there.\nline 1\nline 2\nline 3\n" in told(found):
+                        (tmp_path / "seen").touch()
                 if last_id == 0 and found:
                     break
         return found
+
+    def told(pieces: list[dict[str, Any]]) -> str:
+        text = ""
+        for piece in pieces:
+            said = piece["artifact"]["parts"][0]["text"]
+            text = text + said if piece["append"] else said
+        return text
 
     path = f"/agents/dummy/tasks/{task}/subscribe"
     (first,) = pieces(0)
@@ -65,14 +75,13 @@ def test_text_streams_over_a_restart(daemon: Daemon) -> None:
     assert text.endswith("\n")
     daemon.kill9()
     daemon.start()
+    (tmp_path / "restarted").touch()
     *more, last = pieces(int(first["id"]))
     done = daemon.task(task)
     assert (last["append"], last["lastChunk"]) == (False, True)
     assert last["artifact"]["parts"][0]["text"] == done["artifacts"][0]["parts"][0]["text"]
     assert not any(piece["lastChunk"] for piece in more)
-    for piece in more:
-        said = piece["artifact"]["parts"][0]["text"]
-        text = text + said if piece["append"] else said
+    text = told([first, *more])
     assert text.startswith(first["artifact"]["parts"][0]["text"])
     assert [piece["append"] for piece in more].count(False) <= 1
     assert len(text.split("\n")) > 33
@@ -119,12 +128,13 @@ def test_an_agent_that_is_killed_comes_back_and_answers(daemon: Daemon) -> None:
     assert not psutil.pid_exists(started["pid"])
 
 
-def test_an_exit_while_the_daemon_was_down(daemon: Daemon) -> None:
+def test_an_exit_while_the_daemon_was_down(daemon: Daemon, tmp_path: Path) -> None:
     daemon.start()
-    pid = (daemon.start_agent())["pid"]
-    task = daemon.send("busy 1\nexit 7")
+    pid = daemon.start_agent(cwd=str(tmp_path))["pid"]
+    task = daemon.send("until told\nexit 7")
     eventually(lambda: daemon.agent()["activity"] == "busy", "the agent works")
     daemon.kill9()
+    (tmp_path / "told").touch()
     eventually(lambda: not psutil.pid_exists(pid), "the program is gone")
     daemon.start()
     failed = daemon.ended(task)
@@ -252,15 +262,16 @@ def test_logs_are_followed_over_daemons_and_recorded(daemon: Daemon, tmp_path: P
     assert cast.stat().st_mode & 0o077 == 0
 
 
-def test_a_restart_that_waits_for_the_end_of_the_turn(daemon: Daemon) -> None:
+def test_a_restart_that_waits_for_the_end_of_the_turn(daemon: Daemon, tmp_path: Path) -> None:
     daemon.start()
-    pid = daemon.start_agent()["pid"]
-    first = daemon.send("busy 2\necho first")
+    pid = daemon.start_agent(cwd=str(tmp_path))["pid"]
+    first = daemon.send("until told\necho first")
     second = daemon.send("echo second")
     assert "when it is idle" in daemon.ctl("restart", "--when-idle", "dummy").out
     assert daemon.agent()["held"] == "restart"
     daemon.kill9()  # the wish is not forgotten
     daemon.start()
+    (tmp_path / "told").touch()
     assert daemon.ended(first)["artifacts"][-1]["parts"][0]["text"].endswith("first")
     assert daemon.ended(second)["status"] == "completed"
     assert daemon.agent()["pid"] != pid

@@ -47,6 +47,7 @@ def answers(terminal: Terminal, message: str) -> list[str]:
         ("fail badly", ["!! badly"]),
         ("sleep 0.01", ["Slept 0.01 s."]),
         ("busy 0.15", ["Busy for 0.15 s."]),
+        ("until /", ["It is there."]),
         ("[A2A:12345678:bob] reverse abc", ["cba"]),
         ("[from bob] hi", ["You said: hi"]),
         ("日本語 🙂", ["You said: 日本語 🙂"]),

@@ -60,14 +60,15 @@ def test_an_agent_is_a_unit_of_its_own(house: House) -> None:
 
 def test_a_restart_in_mid_turn(house: House) -> None:
     first = house.up()
-    pid = house.daemon.start_agent()["pid"]
-    task = house.daemon.send("busy 2\nonce")
+    pid = house.daemon.start_agent(cwd=str(house.daemon.home))["pid"]
+    task = house.daemon.send("until restarted\nonce")
     path = f"/agents/dummy/tasks/{task}/subscribe"
     with house.daemon.sse(path) as stream:
         begin = next(stream)
     eventually(lambda: house.daemon.agent()["activity"] == "busy", "the agent works")
     house.manager.systemctl("restart", "synapsed")
     assert house.pid != first
+    (house.daemon.home / "restarted").touch()
     done = house.daemon.ended(task)
     assert done["status"] == "completed", done
     assert house.daemon.agent()["pid"] == pid
