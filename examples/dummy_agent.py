@@ -187,7 +187,7 @@ def be_busy(terminal: Terminal, text: str) -> None:
 
 def be_busy_until(terminal: Terminal, text: str) -> None:
     begin = time.monotonic()
-    while not os.path.exists(text):
+    while not os.path.exists(text):  # noqa: PTH110 - pathlib takes longer to load than all the rest
         show_progress(terminal, time.monotonic() - begin, STEP_SECONDS)
     terminal.write("\r\x1b[KIt is there.\n")
 
