@@ -4,7 +4,7 @@ import asyncio
 import json
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from synapsed.a2a.endpoints import Endpoints
@@ -243,7 +243,6 @@ requests = st.builds(
 )
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(requests)
 def test_any_request_is_answered(request_):
     async def run() -> None:

@@ -4,7 +4,7 @@ import asyncio
 import json
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from synapsed.a2a.endpoints import Endpoints
@@ -569,7 +569,6 @@ class Anybody:
         """A person may."""
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(envelopes, st.none() | st.sampled_from(["1.0", "0.3"]) | st.text(max_size=10))
 def test_any_request_is_answered(body, version):
     async def run() -> None:

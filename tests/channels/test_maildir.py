@@ -87,7 +87,7 @@ def test_half_characters_do_not_matter(launch: Launch) -> None:
     assert report.payload == {"a": "\ufffd\ufffd"}
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=60)
 @given(st.binary(max_size=300) | st.recursive(st.none() | st.text(), st.lists).map(lambda v: json.dumps(v).encode()))
 def test_no_file_whatever_raises(launch: Launch, content: bytes) -> None:
     path = launch.context.hooks / "new" / f"{time.monotonic_ns():020d}-1.json"

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from synapsed.model.events import Event
@@ -23,7 +23,7 @@ steps = st.lists(st.one_of(commits, st.just("reopen"), st.integers(0, 3)), max_s
 """Events to commit, or a new life of the store, or so many events that the follower takes."""
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60)
 @given(steps=steps, after=st.integers(0, 12), agent_id=st.none() | agents, task_id=tasks, recent=st.integers(1, 8))
 def test_a_view_is_the_log_with_a_filter(
     steps: list[list[tuple[str, str | None]] | str | int],

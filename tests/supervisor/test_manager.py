@@ -24,7 +24,7 @@ from synapsed.interfaces import StartRequest, TaskFilter
 from synapsed.keeper.processes import start_mark
 from synapsed.supervisor.environment import agent_token
 from synapsed.supervisor.times import OutputTimes
-from tests.fakes.clock import until
+from tests.fakes.clock import PATIENCE_S, until
 from tests.supervisor.world import World
 
 AGENT = "synapse-fake-8190"
@@ -200,7 +200,7 @@ async def test_the_registry_follows(world: World) -> None:
         "endpoint": view.endpoint,
     }
     world.link.ready()
-    await asyncio.wait_for(_status(world, "IDLE"), 10)
+    await asyncio.wait_for(_status(world, "IDLE"), PATIENCE_S)
     await world.manager.stop(AGENT)
     await world.manager._registry.flush()
     assert world.registry(AGENT) is None

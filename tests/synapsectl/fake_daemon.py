@@ -20,7 +20,7 @@ from synapsed.model.agent import Activity, AgentDetail, AgentView, ProcessState,
 from synapsed.model.task import Artifact, Message, Prompt, PromptOption, Task, TaskError, TaskState, TextPart
 
 WHEN = "2026-01-02T03:04:05.000Z"
-DEADLINE = 20.0
+DEADLINE = 60.0
 """Seconds for anything a test waits for."""
 
 Script = Callable[["FakeDaemon", Task], None]

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Mapping
 from typing import Any
 
-DEADLINE = 20.0
+DEADLINE = 60.0
 
 _START = """
 import fcntl, sys, termios

@@ -14,7 +14,7 @@ from synapsectl.verbs import VERBS
 from synapsed.errors import NotWaiting, PromptChanged
 from synapsed.model.task import TaskState
 from tests.synapsectl.conftest import Ctl
-from tests.synapsectl.fake_daemon import FakeDaemon, agent, answers, ends, permission
+from tests.synapsectl.fake_daemon import DEADLINE, FakeDaemon, agent, answers, ends, permission
 
 
 @pytest.fixture
@@ -160,7 +160,7 @@ def test_events(daemon: FakeDaemon) -> None:
         line = process.stdout.readline().decode()
         process.send_signal(signal.SIGINT)
         process.stdout.close()
-        assert process.wait(20) == 130
+        assert process.wait(DEADLINE) == 130
         if arguments == ["--json"]:
             assert json.loads(line)["data"]["activity"] == "busy"
         else:
@@ -174,7 +174,7 @@ def test_events_that_are_read_too_slowly_go_on(daemon: FakeDaemon) -> None:
     lines = [process.stdout.readline() for _ in range(2)]
     process.send_signal(signal.SIGINT)
     process.stdout.close()
-    assert process.wait(20) == 130
+    assert process.wait(DEADLINE) == 130
     assert [json.loads(line)["id"] for line in lines] == [7, 7]
     asked = [path for _, path, _ in daemon.requests if path.startswith("/events")]
     assert [path.partition("?")[2] for path in asked] == ["", "after=7"]
@@ -199,5 +199,5 @@ def test_shutdown_is_over_when_it_says_so(daemon: FakeDaemon, ctl: Ctl) -> None:
     assert result.code == 0
     assert "agents go on" in result.err
     assert posted(daemon) == [("/control/shutdown", {"keep_agents": True})]
-    assert daemon.down.wait(20)
+    assert daemon.down.wait(DEADLINE)
     assert ctl("shutdown").code == 3

@@ -8,7 +8,7 @@ import pytest
 
 from synapsed.errors import Forbidden
 from tests.synapsectl.conftest import Ctl
-from tests.synapsectl.fake_daemon import FakeDaemon, agent
+from tests.synapsectl.fake_daemon import DEADLINE, FakeDaemon, agent
 from tests.synapsectl.pty_tool import PtyTool
 
 Attach = Callable[..., PtyTool]
@@ -174,7 +174,7 @@ def test_a_terminal_that_hangs_up_ends_it(attach: Attach, daemon: FakeDaemon) ->
     tool = attach(read=False)
     daemon.until(lambda: daemon.terminals)
     tool.hang_up()
-    assert tool.process.wait(20) == 129
+    assert tool.process.wait(DEADLINE) == 129
 
 
 def test_a_refused_terminal_is_left_alone(attach: Attach, daemon: FakeDaemon) -> None:
