@@ -132,6 +132,7 @@ class Keeper:
                 for name, channel in self.channels.items()
             },
             "input_pending": self.input.queue.size,
+            "input_unread": self.input.unread(),
             "alert": self._alert,
             "started_at": self._started_at,
             "exit": self.exit_record,

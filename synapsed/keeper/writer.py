@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import struct
+
 from . import frames
 from .inputs import InputQueue, LineCheck, Pending
 from .journal import Entry
@@ -40,6 +43,25 @@ class InputWriter:
     def wants_closing(self) -> bool:
         """The program's input has been given all that it will get; on pipes that is an end of file."""
         return self.closing and not self.closed and not self.queue and not self._program.terminal
+
+    def unread(self) -> int | None:
+        """Bytes that were written and that the program has not read; None where that cannot be told."""
+        import fcntl
+        import termios
+
+        if self.closed:
+            return None
+        other = None
+        try:
+            if self._program.terminal:  # only its other side knows
+                other = os.open(os.ptsname(self._program.input), os.O_RDONLY | os.O_NOCTTY)
+            fd = self._program.input if other is None else other
+            return int(struct.unpack("i", fcntl.ioctl(fd, termios.FIONREAD, bytes(4)))[0])
+        except OSError:  # the program is ending
+            return None
+        finally:
+            if other is not None:
+                os.close(other)
 
     def put(self, pending: Pending) -> None:
         self.queue.put(pending)

@@ -124,6 +124,8 @@ class Desk:
         """Turns of waiting tasks that were given back."""
         self._turn: _Turn | None = None
         self._interruption: _Interruption | None = None
+        self._giving: asyncio.Task[None] | None = None
+        """Gives the turn to the link."""
         self._limit: Limit | None = None
         """What a dialog in the turn in flight said."""
 
@@ -470,7 +472,7 @@ class Desk:
 
     def _deliver(self, link: AgentLink, *, fresh: bool) -> None:
         assert self._turn is not None
-        self._shell.spawn(self._delivering(link, self._turn.task, self._turn.record, fresh))
+        self._giving = self._shell.spawn(self._delivering(link, self._turn.task, self._turn.record, fresh))
 
     async def _delivering(self, link: AgentLink, task: Task, record: TurnRecord, fresh: bool) -> None:
         try:
@@ -493,6 +495,8 @@ class Desk:
 
     async def _interrupt(self, interruption: _Interruption) -> None:
         confirmed = False
+        if self._giving is not None:
+            await asyncio.wait([self._giving])  # a message whose files are being written is not the link's yet
         try:
             link = self._link()
             if link is not None:

@@ -118,13 +118,19 @@ class Hello:
     alert: str | None
     started_at: float
     exit: ExitRecord | None
+    unread: int
+    """Bytes of input that the program has not read, as far as that can be told."""
 
     @classmethod
     def from_json(cls, header: dict[str, Any]) -> "Hello":
         """From the header of WELCOME, or of the answer to PING. Raises KeyError."""
         exit_record = header["exit"]
-        plain = {name: header[name] for name in cls.__slots__ if name != "exit"}
-        return cls(exit=None if exit_record is None else ExitRecord.from_json(exit_record), **plain)
+        plain = {name: header[name] for name in cls.__slots__ if name not in ("exit", "unread")}
+        return cls(
+            exit=None if exit_record is None else ExitRecord.from_json(exit_record),
+            unread=header["input_pending"] + (header.get("input_unread") or 0),  # keepers of before did not look
+            **plain,
+        )
 
 
 @dataclass(frozen=True, slots=True)

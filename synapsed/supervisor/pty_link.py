@@ -7,6 +7,8 @@ order. So nothing is typed while something else is being typed, and nothing is d
 
 import asyncio
 import contextlib
+import re
+import signal
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
@@ -39,6 +41,7 @@ from synapsed.supervisor.launchers import sweep_launch
 from synapsed.supervisor.pty_runner import TurnRunner
 from synapsed.supervisor.pty_watch import Watch
 from synapsed.supervisor.times import OutputTimes
+from synapsed.supervisor.unread import Unread
 from synapsed.supervisor.viewers import FOCUS, Viewers, are_reports
 from synapsed.terminal.composer import shows_line
 from synapsed.terminal.observer import GONE_S, Look, TerminalObserver
@@ -74,6 +77,13 @@ NUDGE_S = 0.2
 
 NUDGE_EVERY_S = 30.0
 """A program that does not draw its screen anew is not asked over and over."""
+
+SUSPEND = re.compile(rb"\x1a|\x1b\[122;5(?::1)?u|\x1b\[27;5;122~")
+"""Ctrl-Z, in each way in which terminals write it."""
+
+CONTINUE_AFTER_S = (0.3, 1.0, 3.0)
+"""Ctrl-Z suspends some programs until a shell's `fg` sends them SIGCONT. There is no shell here: they are continued, at
+these distances, since how long they take to suspend themselves is not known. Others pass over it."""
 
 CATCH_UP_S = 20.0
 """How long the output that was missed may take to read; then the program is judged as it stands."""
@@ -122,7 +132,9 @@ class PtyLink:
             looked=self._looked,
             judged=self._judged,
             due=lambda: self._runner.due,
+            unread=lambda: self._unread.now,
         )
+        self._unread = Unread(self._keeper, self._read)
         self._keyboard = Keyboard(profile, self._type, self._watch.look, self._watch.until)
         self._runner = TurnRunner(
             profile=profile,
@@ -131,6 +143,7 @@ class PtyLink:
             keyboard=self._keyboard,
             channels=channels,
             keeper=self._keeper,
+            unread=self._unread,
             emit=self._tell,
             look=self._watch.look,
             look_soon=self._watch.soon,
@@ -291,12 +304,20 @@ class PtyLink:
     async def _sweep(self) -> None:
         while True:
             await asyncio.sleep(POLL_EVERY_S)
+            if self._unread.now or self._runner.half_typed:
+                with contextlib.suppress(KeeperLost):
+                    await self._unread.ask()
             if self._runner.turn is not None:
                 await self.poke()
                 continue
             await self._redraw_if_defaced()
             if self._unsettled and self._clock.monotonic() - self._unsettled / 1e9 > SETTLE_AFTER_S:
                 self.settled()
+
+    def _read(self) -> None:
+        """What the program had not read is read, and about to be shown."""
+        self._watch.pressed()
+        self._watch.soon()
 
     async def _redraw_if_defaced(self) -> None:
         """Let the program draw its screen anew: its window becomes another and is itself again."""
@@ -404,6 +425,7 @@ class PtyLink:
             working = turns.Phase.WORKING
             await self._watch.until(lambda _: turn.over or turn.phase is working, INTERRUPT_TYPING_S)
             if turn.phase is not working:
+                self._runner.add(turn.go_on())
                 return turn.over
         elif self._watch.look().verdict.activity is Activity.READY:
             return False
@@ -535,6 +557,14 @@ class PtyLink:
         if self._told is not None and self._told.prompt is not None and data not in FOCUS:
             self._touched = self._told.prompt.prompt_id
         await self._type(data)
+        if SUSPEND.search(data):
+            self._spawn(self._continue())
+
+    async def _continue(self) -> None:
+        for pause in CONTINUE_AFTER_S:
+            await asyncio.sleep(pause)
+            with contextlib.suppress(KeeperLost, KeeperRefused):
+                await self.signal(signal.SIGCONT)
 
     async def _type(self, data: bytes) -> WriteResult:
         return await self._keeper().write(data)

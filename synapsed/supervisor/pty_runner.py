@@ -31,6 +31,7 @@ from synapsed.supervisor.keeper_client import KeeperClient, KeeperRefused
 from synapsed.supervisor.keys import Keyboard
 from synapsed.supervisor.pty_turn import PtyTurn
 from synapsed.supervisor.streaming import Piece, Speech
+from synapsed.supervisor.unread import Unread
 from synapsed.terminal.answer import from_lines, from_screen
 from synapsed.terminal.delivery import type_message
 from synapsed.terminal.observer import Look, TerminalObserver
@@ -42,6 +43,9 @@ HALF_TYPED = frozenset(
 )
 """Until the program took the message: a second submit key must not find a person's words. A turn that is over and still
 here is being cleared away: the keys that empty the composer must not find them either."""
+
+STALLED_S = 3.0
+"""A program that has read nothing of a half-written message for so long is not taking it."""
 
 ANSWER_BYTES_MAX = 8 << 20
 """Output of one turn that is read back for an answer; of more the end is kept."""
@@ -59,6 +63,7 @@ class TurnRunner:
         keyboard: Keyboard,
         channels: Sequence[SideChannel],
         keeper: Callable[[], KeeperClient],
+        unread: Unread,
         emit: Callable[[LinkEvent], None],
         look: Callable[[], Look],
         look_soon: Callable[[], None],
@@ -69,6 +74,7 @@ class TurnRunner:
         self._keyboard = keyboard
         self._channels = channels
         self._keeper = keeper
+        self._unread = unread
         self._emit = emit
         self._look = look
         self._look_soon = look_soon
@@ -131,6 +137,7 @@ class TurnRunner:
             echoed=taken,
             text=look.composer.text,
             stopped=self._observer.stopped,
+            unread=self._unread.now,
         )
         self.add(turn.seen(seen))
         self.speech.seen(look, now)
@@ -187,24 +194,18 @@ class TurnRunner:
             case turns.Save():
                 await self._save(turn)
                 return turn.saved()
-            case turns.Type() if not self._takes(turn, command.part):
-                commands = turn.held(self._clock.monotonic())
+            case turns.Type() if not await self._takes(turn, command.part):
                 self._look_soon()
-                return commands
-            case turns.Type():
-                result = await self._keeper().write(command.data, self._input_id(turn, command.part))
-                commands = turn.typed(command.part, result.at, self._clock.monotonic())
-                self._look_soon()
-                return commands
-            case turns.Recall():
-                offset = await self._recall(self._input_id(turn, command.part), command.data)
-                return turn.recalled(command.part, offset, self._clock.monotonic())
-            case turns.Clear(certain=True):
-                await self._keyboard.take_back()
+                return turn.held(self._clock.monotonic())
+            case turns.Recall() if await self._keeper().recall(self._input_id(turn, command.part)) is None:
+                return turn.recalled(command.part, None, self._clock.monotonic())
+            case turns.Type() | turns.Recall():  # one that was begun is finished: a long paste goes in several parts
+                return await self._type(turn, command.part, command.data)
             case turns.Clear():
                 await self._keyboard.clear_if(turn.holds)
-            case turns.Undelivered(left=True):
-                self._emit(self._undelivered(command))  # at once: what is left may take its time to be seen
+            case turns.Undelivered(left=True) | turns.Interrupted(left=True):
+                self._emit(self._outcome(command))  # at once: what is left may take its time to be seen
+                await self._unread.until_read()
                 await self._keyboard.take_back()
                 self._drop()
             case turns.FindAnswer():
@@ -213,9 +214,25 @@ class TurnRunner:
                 self._conclude(command)
         return []
 
-    def _takes(self, turn: PtyTurn, part: str) -> bool:
+    async def _type(self, turn: PtyTurn, part: str, data: bytes) -> Sequence[turns.Command]:
+        """Write it; the machine hears that it is written, or that the program stopped reading half way: the rest is
+        written when it goes on."""
+        writing = asyncio.ensure_future(self._keeper().write(data, self._input_id(turn, part)))
+        writing.add_done_callback(lambda done: done.cancelled() or done.exception())  # perhaps nobody waits for it
+        left = -1
+        while not (await asyncio.wait({writing}, timeout=STALLED_S))[0]:
+            before, left = left, await self._unread.amount()
+            if left == before and (commands := turn.unread()):
+                return commands
+        self._look_soon()
+        return turn.typed(part, writing.result().at, self._clock.monotonic())
+
+    async def _takes(self, turn: PtyTurn, part: str) -> bool:
         """Whether the program, as it is at this very moment, takes these keys for what they are meant for: while the
-        record was written a dialog may have come up, or a person have typed."""
+        record was written a dialog may have come up, or a person have typed; and it may not have read what was typed
+        before."""
+        if part == "paste" and await self._unread.ask():
+            return False
         look = self._look()
         match part:
             case "paste":
@@ -239,16 +256,16 @@ class TurnRunner:
                 event: LinkEvent = LinkTurnEnded(task_id, command.answer, command.exact, command.evidence)
             case turns.Failed():
                 event = LinkTurnFailed(task_id, command.code, command.message, command.evidence)
-            case turns.Interrupted():
-                event = LinkTurnInterrupted(task_id, command.reason, command.evidence)
-            case turns.Undelivered():
-                event = self._undelivered(command)
+            case turns.Interrupted() | turns.Undelivered():
+                event = self._outcome(command)
             case _:
                 raise AssertionError(command)
         self._drop()
         self._emit(event)
 
-    def _undelivered(self, command: turns.Undelivered) -> LinkUndelivered:
+    def _outcome(self, command: turns.Interrupted | turns.Undelivered) -> LinkEvent:
+        if isinstance(command, turns.Interrupted):
+            return LinkTurnInterrupted(self.task_id, command.reason, command.evidence)
         return LinkUndelivered(self.task_id, command.reason, self._observer.screen.text(scrollback=False))
 
     def _drop(self) -> None:
@@ -260,12 +277,6 @@ class TurnRunner:
         assert self._delivery is not None
         leg = f".{turn.state.leg}" if turn.state.leg else ""
         return f"{self._delivery.task_id}.{self._delivery.record.attempt}.{part}{leg}"
-
-    async def _recall(self, input_id: str, data: bytes) -> int | None:
-        """Where the input was written; one that was begun is finished (a long paste goes in several parts)."""
-        if await self._keeper().recall(input_id) is None:
-            return None
-        return (await self._keeper().write(data, input_id)).at
 
     async def _save(self, turn: PtyTurn) -> None:
         assert self._delivery is not None

@@ -57,6 +57,8 @@ WORKED_UNSEEN_S = 1.0
 UNTOLD_UNSEEN_S = 10.0
 """The same where a side channel should have told the end: a program that is slow to begin looks as one that is done."""
 
+UNREAD = "the program does not read what is typed"
+
 LOOK_AGAIN_S = 0.02
 """While something is due but not settled yet."""
 
@@ -140,7 +142,7 @@ class PtyTurn:
         if self.state.phase is Phase.PASTING:
             return self._over(UNTYPED) if self.state.interrupting else [Type("paste", self._typed.paste)]
         if self.state.phase is Phase.SUBMITTING:
-            return self._over(*TAKEN_BACK) if self.state.interrupting else [Type("submit", self._typed.submit)]
+            return self._over(TAKEN_BACK) if self.state.interrupting else [Type("submit", self._typed.submit)]
         return []
 
     def held(self, now: float) -> list[Command]:
@@ -151,12 +153,18 @@ class PtyTurn:
             case Phase.PASTING:
                 self._go(Phase.PREPARED, now)
             case Phase.SUBMITTING if self.state.interrupting:
-                return self._over(*TAKEN_BACK)
+                return self._over(TAKEN_BACK)
             case Phase.SUBMITTING:
                 self.state.submitted = self.state.leg > 0
                 self._go(Phase.SETTLING, now)
                 self.deadline = now
                 return [Save()]
+        return []
+
+    def unread(self) -> list[Command]:
+        """The program reads nothing, so that its terminal takes no more of the keys, which are half written."""
+        if self.state.phase is Phase.PASTING:
+            return self._over(TAKEN_BACK) if self.state.interrupting else self._undelivered(UNREAD)
         return []
 
     def typed(self, part: str, offset: int, now: float) -> list[Command]:
@@ -165,7 +173,7 @@ class PtyTurn:
             self._go(Phase.SETTLING, now)
             self._pasted_at_offset = offset
             if self.state.interrupting:
-                return self._over(*TAKEN_BACK)
+                return self._over(TAKEN_BACK)
             self.deadline = now + self._profile.delivery.settle_ms / 1000
         elif part == "submit" and self.state.phase is Phase.SUBMITTING:
             self._go(Phase.SUBMITTED, now)
@@ -207,7 +215,7 @@ class PtyTurn:
         if seen.now >= latest:
             if self._profile.composer.line is None or self._line_oriented:
                 return self._submit(seen)  # a program that does not echo
-            return self._undelivered("the program did not take the text into its composer")
+            return self._undelivered(UNREAD if seen.unread else "the program did not take the text into its composer")
         self.deadline = min(max(quiet_at, seen.now + LOOK_AGAIN_S), latest)
         return []
 
@@ -224,6 +232,8 @@ class PtyTurn:
         answered = self.state.submit_offset is not None and seen.offset > self.state.submit_offset
         if seen.composer == "empty" and answered and self._line_oriented:
             return [*self._accept("screen: the prompt came back", seen.now), *self._working(seen)]
+        if seen.unread:
+            self._at = seen.now  # it has its time from when it has the key
         due = self._at + self._profile.delivery.accept_ms / 1000
         if seen.now < due:
             self.deadline = due
@@ -231,7 +241,7 @@ class PtyTurn:
         if seen.composer != "draft" and (seen.echoed or self._profile.composer.line is None):
             return [*self._accept("screen: the message left the composer", seen.now), *self._working(seen)]
         if self.state.interrupting:
-            return self._over(Clear(certain=False), Interrupted("interrupted", "not taken"))
+            return self._over(Clear(), Interrupted("interrupted", "not taken"))
         if not self.state.resubmitted:
             self.state.resubmitted = True
             self._at = seen.now
@@ -244,7 +254,7 @@ class PtyTurn:
 
     def _undelivered(self, why: str, *, left: bool = True) -> list[Command]:
         if self.state.leg > 0:  # the message itself was delivered: the refusal ends the turn
-            return self._over(*([Clear()] if left else []), Interrupted("refused", why))
+            return self._over(Interrupted("refused", why, left))
         return self._over(Undelivered(why, left))
 
     def _accept(self, evidence: str, now: float) -> list[Command]:
@@ -310,7 +320,7 @@ class PtyTurn:
             return self._stopped_by_refusal(evidence, now)
         if self.state.interrupting:
             return self._over(Interrupted("interrupted", evidence))
-        return self._over(Clear(certain=False), Interrupted("person", evidence))
+        return self._over(Clear(), Interrupted("person", evidence))
 
     def _stopped_by_refusal(self, evidence: str, now: float) -> list[Command]:
         """Tell the model so, in another leg, where the profile has words for it."""
@@ -412,7 +422,7 @@ class PtyTurn:
             self.state.interrupting = True
             return []
         if self.state.phase is Phase.SETTLING:
-            return self._over(*TAKEN_BACK)
+            return self._over(TAKEN_BACK)
         self.state.interrupting = True
         return [Save()]
 

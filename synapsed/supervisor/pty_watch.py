@@ -23,7 +23,7 @@ HANDS_OFF_S = 1.0
 
 class Watch:
     """The looks at one terminal. `looked` is called with every one, `judged` with those that follow a change (and the
-    time); `due` are times at which somebody wants one, monotonic seconds."""
+    time); `due` are times at which somebody wants one, monotonic seconds; `unread`: see `unread.Unread`."""
 
     def __init__(
         self,
@@ -34,6 +34,7 @@ class Watch:
         looked: Callable[[Look], None],
         judged: Callable[[Look, float], None],
         due: Callable[[], Iterable[float]],
+        unread: Callable[[], bool],
     ) -> None:
         self._profile = profile
         self._clock = clock
@@ -41,6 +42,7 @@ class Watch:
         self._looked = looked
         self._judged = judged
         self._due = due
+        self._unread = unread
         self._timer: asyncio.TimerHandle | None = None
         self._open = self._closed = False
         self._hands_at = -HANDS_OFF_S
@@ -81,7 +83,9 @@ class Watch:
         now = self._clock.monotonic()
         self.looked_at = now
         look = self._observer.look(now)
-        if self.hands_on and look.verdict.can_receive:
+        if self._unread() and look.verdict.activity is Activity.READY:
+            look = replace(look, verdict=replace(look.verdict, can_receive=False, held="unread"))
+        elif self.hands_on and look.verdict.can_receive:
             look = replace(look, verdict=replace(look.verdict, can_receive=False, held="typing"))
         self._looked(look)
         for wanted, future in list(self._waiting):

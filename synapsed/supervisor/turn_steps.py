@@ -90,8 +90,8 @@ class TurnState(BaseModel):
 class Seen:
     """The screen was judged. `composer` is its state's word, `text` what it holds; `offset` the spool offset it shows;
     `echoed`: the message stands above the composer; `error` and `interrupted` are what the chrome of a program that is
-    ready says below the turn's message; `stopped`: its status record is that of a turn that was stopped; times are
-    monotonic seconds."""
+    ready says below the turn's message; `stopped`: its status record is that of a turn that was stopped; `unread`:
+    it has not read all that was typed; times are monotonic seconds."""
 
     verdict: Verdict
     composer: str
@@ -103,6 +103,7 @@ class Seen:
     echoed: bool = False
     text: str = ""
     stopped: bool = False
+    unread: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,9 +141,7 @@ class Recall:
 
 @dataclass(frozen=True, slots=True)
 class Clear:
-    """Empty the composer of the message that this turn typed; with `certain` false only if it begins like it."""
-
-    certain: bool = True
+    """Empty the composer if what stands there is the message that this turn typed: it may have been given back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,15 +181,18 @@ class Failed:
 class Interrupted:
     reason: str
     evidence: str
+    left: bool = False
+    """The text may stand in the composer, or come to: it is removed before anything else is typed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Undelivered:
     reason: str
-    left: bool = True  # the text may stand in the composer, or come to: it is removed before anything else is typed
+    left: bool = True
+    """As of `Interrupted`."""
 
 
 UNTYPED = Interrupted("interrupted", "not yet typed")
-TAKEN_BACK = (Clear(), Interrupted("interrupted", "not yet submitted"))
+TAKEN_BACK = Interrupted("interrupted", "not yet submitted", left=True)
 
 Command = Save | Type | Recall | Clear | Accepted | Progressed | FindAnswer | Ended | Failed | Interrupted | Undelivered

@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -152,6 +153,26 @@ async def test_a_daemon_killed_between_send_and_answer_repeats_without_harm(lab:
     assert (await repeated).written == 100_000
     await successor.client.write(b"e", "t.1.submit")
     await successor.until_output(b"more 1")
+
+
+@pytest.mark.parametrize("transport", ["pty", "pipes"])
+async def test_what_the_program_has_not_read_is_known(lab: Lab, transport: Literal["pty", "pipes"]) -> None:
+    keeper = await lab.shell(
+        "[ -t 0 ] && stty raw -echo; echo ready; kill -STOP $$; head -c 5; echo; exec sleep 1000", transport=transport
+    )
+    watcher = await lab.watch(keeper)
+    await watcher.until_output(b"ready")
+    client = watcher.client
+    assert (await client.ping()).unread == 0
+    await client.write(b"12345")
+    async with asyncio.timeout(DEADLINE_S):
+        while (await client.ping()).unread != 5:
+            await asyncio.sleep(0.005)  # the kernel moves it in its own time
+    await client.signal(signal.SIGCONT)
+    await watcher.until_output(b"12345")
+    assert (await client.ping()).unread == 0
+    await client.stop(1)
+    assert (await client.ping()).unread == 0
 
 
 async def test_a_large_paste_into_a_program_that_does_not_read_is_bounded(lab: Lab) -> None:

@@ -38,6 +38,7 @@ def seen(
     echoed: bool = False,
     text: str = "",
     stopped: bool = False,
+    unread: bool = False,
 ) -> Seen:
     receives = activity is Activity.READY and composer == "empty" if can_receive is None else can_receive
     verdict = Verdict(
@@ -54,6 +55,7 @@ def seen(
         echoed=echoed,
         text=text,
         stopped=stopped,
+        unread=unread,
     )
 
 

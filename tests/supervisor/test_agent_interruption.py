@@ -1,20 +1,21 @@
 """Tasks that are interrupted or canceled: urgent messages, cancellation, a person at the terminal."""
 
 import asyncio
+import threading
+from typing import Any
 
 import pytest
 
 from synapsed.errors import (
     TaskNotCancelable,
 )
+from synapsed.interfaces import SendRequest
 from synapsed.model.agent import Activity
 from synapsed.model.link import (
     LinkTurnInterrupted,
 )
-from synapsed.model.task import (
-    Prompt,
-    TaskState,
-)
+from synapsed.model.task import FileContent, FilePart, Message, Prompt, TaskState
+from synapsed.supervisor import letters
 from tests.fakes.clock import until
 from tests.supervisor.world import PERMISSION, World
 
@@ -118,6 +119,28 @@ async def test_cancel_of_a_running_task(world: World) -> None:
     assert world.link.interrupts == 1
     with pytest.raises(TaskNotCancelable):
         await world.manager.cancel(task.id)
+
+
+async def test_cancel_while_the_message_s_files_are_being_written(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The link has not got it yet: it would say that there is nothing to stop."""
+    await world.start()
+    written = threading.Event()
+    put = letters.put
+
+    def slow(*arguments: Any) -> None:
+        assert written.wait(60)
+        put(*arguments)
+
+    monkeypatch.setattr("synapsed.supervisor.desk.letters.put", slow)
+    parts = [FilePart(file=FileContent(name="a.txt", bytes="aGVsbG8="))]
+    task = await world.manager.send(AGENT, SendRequest(message=Message(parts=parts)))
+    canceling = asyncio.ensure_future(world.manager.cancel(task.id))
+    await until(lambda: world.manager._agents[AGENT].desk._interruption)
+    written.set()
+    assert (await canceling).status is TaskState.CANCELED
+    assert (len(world.link.deliveries), world.link.interrupts) == (1, 1)
 
 
 async def test_cancel_of_a_task_that_ends_at_the_same_moment(world: World) -> None:

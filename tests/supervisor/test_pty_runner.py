@@ -8,13 +8,14 @@ from typing import Any
 import pytest
 
 from synapsed.interfaces import Delivery
-from synapsed.model.link import LinkEvent, LinkTurnRecord
+from synapsed.model.link import LinkEvent, LinkTurnRecord, LinkUndelivered
 from synapsed.model.records import TurnRecord
 from synapsed.profiles import Composer, Dialog, Profile, Prompts, Ready, Signs
 from synapsed.profiles import Delivery as DeliverySpec
 from synapsed.supervisor.keys import Keyboard
 from synapsed.supervisor.pty_runner import TurnRunner
 from synapsed.supervisor.turn_steps import Phase, TurnState
+from synapsed.supervisor.unread import Unread
 from synapsed.terminal.observer import Look, TerminalObserver
 from tests.fakes.clock import FakeClock, until
 
@@ -38,7 +39,12 @@ class Terminal:
         self.typed: list[bytes] = []
         self.events: list[LinkEvent] = []
         self.records = 0
-        keeper: Any = SimpleNamespace(write=self.write)
+        self.unread = 0
+        """Bytes that the program has not read."""
+        self.writing = asyncio.Event()
+        """What is written is with the program."""
+        self.writing.set()
+        keeper: Any = SimpleNamespace(write=self.write, ping=self.ping)
         self.runner = TurnRunner(
             profile=PROFILE,
             clock=self.clock,
@@ -46,6 +52,7 @@ class Terminal:
             keyboard=Keyboard(PROFILE, self.write, self.look, self.until),
             channels=[],
             keeper=lambda: keeper,
+            unread=Unread(lambda: keeper, lambda: None),
             emit=self.events.append,
             look=self.look,
             look_soon=lambda: None,
@@ -53,7 +60,20 @@ class Terminal:
 
     async def write(self, data: bytes, input_id: str | None = None) -> Any:
         self.typed.append(data)
+        await self.writing.wait()
         return SimpleNamespace(at=self.observer.offset)
+
+    async def ping(self) -> Any:
+        return SimpleNamespace(unread=self.unread)
+
+    def begin(self) -> asyncio.Task[None]:
+        """The message is to be pasted; the worker that does it."""
+        self.draw("> ")
+        self.judge()
+        record = TurnRecord(task_id="t", launch_id="l", link=TurnState(phase=Phase.PASTING).model_dump(mode="json"))
+        worker = asyncio.create_task(self.runner.run())
+        self.runner.begin(Delivery(task_id="t", text="hello", command=False, record=record, fresh=True), [])
+        return worker
 
     def look(self) -> Look:
         return self.observer.look(self.clock.monotonic())
@@ -92,11 +112,7 @@ class Terminal:
 async def terminal() -> AsyncIterator[Terminal]:
     """The message is pasted and shown."""
     terminal = Terminal()
-    terminal.draw("> ")
-    terminal.judge()
-    record = TurnRecord(task_id="t", launch_id="l", link=TurnState(phase=Phase.PASTING).model_dump(mode="json"))
-    worker = asyncio.create_task(terminal.runner.run())
-    terminal.runner.begin(Delivery(task_id="t", text="hello", command=False, record=record, fresh=True), [])
+    worker = terminal.begin()
     await until(terminal.runner.idle.is_set)
     assert terminal.typed == [b"hello"]
     terminal.draw("> hello")
@@ -127,3 +143,39 @@ async def test_a_second_submit_key_is_for_a_composer_that_still_has_the_message(
     terminal.draw(meanwhile)
     await terminal.record()
     assert terminal.typed == [b"hello", b"\r", *([b"\r"] if meanwhile == "> hello" else [])]
+
+
+async def test_nothing_is_pasted_while_something_is_unread() -> None:
+    """A stopped program would show both at once, when it goes on."""
+    terminal = Terminal()
+    terminal.unread = 3
+    worker = terminal.begin()
+    await until(terminal.runner.idle.is_set)
+    assert (terminal.typed, terminal.phase) == ([], Phase.PREPARED)
+    terminal.unread = 0
+    terminal.judge()
+    await terminal.record()
+    assert (terminal.typed, terminal.phase) == ([b"hello"], Phase.SETTLING)
+    worker.cancel()
+    await asyncio.gather(worker, return_exceptions=True)
+
+
+async def test_a_paste_that_the_program_stops_reading_is_told_and_taken_back_when_it_goes_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("synapsed.supervisor.pty_runner.STALLED_S", 0.01)
+    monkeypatch.setattr("synapsed.supervisor.unread.ASK_AGAIN_S", 0.001)
+    terminal = Terminal()
+    terminal.writing.clear()
+    worker = terminal.begin()
+    await until(lambda: terminal.typed)
+    terminal.unread = 30_000
+    await until(lambda: any(isinstance(event, LinkUndelivered) for event in terminal.events))
+    assert terminal.runner.turn is not None
+    terminal.writing.set()
+    terminal.draw("> hello")
+    terminal.unread = 0
+    await until(lambda: terminal.runner.turn is None)
+    assert set(terminal.typed[1:]) == {DeliverySpec().clear.encode()}, "the composer is emptied"
+    worker.cancel()
+    await asyncio.gather(worker, return_exceptions=True)

@@ -9,9 +9,9 @@ from synapsed.model.agent import Activity
 from synapsed.model.facts import TurnEnded
 from synapsed.profiles import Profile
 from synapsed.supervisor.turn_steps import (
+    TAKEN_BACK,
     Accepted,
     AnswerFound,
-    Clear,
     Ended,
     Failed,
     Interrupted,
@@ -74,6 +74,21 @@ def test_an_unaccepted_message_gets_one_more_submit_key_and_then_fails() -> None
     (command,) = machine.seen(seen(5.2, composer="draft"))
     assert isinstance(command, Undelivered)
     assert command.left
+
+
+def test_a_program_has_its_time_from_when_it_has_read_the_submit_key() -> None:
+    """It is stopped, or the machine swaps: a second key would be submitted too, and what is not read not taken back."""
+    machine = submitted()
+    for at in (2.0, 9.0, 300.0):
+        assert machine.seen(seen(at, composer="draft", unread=True)) == []
+    assert machine.seen(seen(300.1, composer="draft")) == []
+    assert machine.seen(seen(302.2, composer="draft")) == [Save(), Type("submit2", b"\r")]
+
+
+def test_a_paste_that_is_not_read_is_undelivered_and_told_so() -> None:
+    machine = pasted()
+    (command,) = machine.seen(seen(9.0, unread=True))
+    assert command == Undelivered("the program does not read what is typed", left=True)
 
 
 def test_a_message_that_left_the_composer_and_is_nowhere_was_not_taken() -> None:
@@ -143,7 +158,7 @@ def test_a_submit_key_that_is_held_is_not_pressed_once_somebody_stops_the_turn()
     machine = pasted()
     machine.seen(seen(1.0, composer="draft", offset=15))
     assert machine.interrupt() == [Save()]
-    assert machine.saved() == [Clear(), Interrupted("interrupted", "not yet submitted")]
+    assert machine.saved() == [TAKEN_BACK]
 
 
 @pytest.mark.parametrize("phase", [Phase.PASTING, Phase.SETTLING])

@@ -5,6 +5,8 @@ import pytest
 from synapsed.model.agent import Activity
 from synapsed.model.facts import PromptAccepted, TurnInterrupted
 from synapsed.supervisor.turn_steps import (
+    TAKEN_BACK,
+    UNTYPED,
     Accepted,
     Clear,
     Ended,
@@ -15,6 +17,7 @@ from synapsed.supervisor.turn_steps import (
     Save,
     TurnState,
     Type,
+    Undelivered,
 )
 from tests.supervisor.playbook import ASKED, ended, ns, pasted, seen, submitted, turn
 
@@ -36,7 +39,7 @@ def test_a_refusal_before_the_submission_is_no_word_on_the_turn() -> None:
 
 def test_interrupting_before_the_submission_takes_the_text_back() -> None:
     machine = pasted()
-    assert machine.interrupt() == [Clear(), Interrupted("interrupted", "not yet submitted")]
+    assert machine.interrupt() == [TAKEN_BACK]
 
 
 @pytest.mark.parametrize("how", ["typed", "held", "saved", "recalled", "never written"])
@@ -58,8 +61,7 @@ def test_interrupting_while_the_paste_is_on_its_way_waits_for_what_comes_of_it(h
         case _:
             end = machine.recalled("paste", None, 0.1)
     written = how in ("typed", "recalled")
-    stopped = Interrupted("interrupted", "not yet submitted" if written else "not yet typed")
-    assert end == ([Clear(), stopped] if written else [stopped])
+    assert end == [TAKEN_BACK if written else UNTYPED]
     assert machine.over
 
 
@@ -68,7 +70,26 @@ def test_a_message_that_is_canceled_is_not_submitted_again() -> None:
     assert machine.interrupt() == [Save()]
     assert machine.seen(seen(2.0, composer="draft")) == []
     stopped = Interrupted("interrupted", "not taken")
-    assert machine.seen(seen(3.1, composer="draft")) == [Clear(certain=False), stopped]
+    assert machine.seen(seen(3.1, composer="draft")) == [Clear(), stopped]
+
+
+def test_a_message_that_was_not_read_yet_is_not_said_to_be_canceled() -> None:
+    machine = submitted()
+    machine.interrupt()
+    assert machine.seen(seen(9.0, composer="draft", unread=True)) == []
+    assert machine.seen(seen(9.1, activity=Activity.BUSY, offset=40)) == [Save(), Accepted("test")]
+
+
+@pytest.mark.parametrize("stop", [False, True])
+def test_a_program_that_stops_reading_half_way_is_told(stop: bool) -> None:
+    machine = turn(state=TurnState(phase=Phase.PASTING))
+    assert machine.begin(0.0, fresh=True) == [Type("paste", b"hello")]
+    if stop:
+        machine.interrupt()
+    (command,) = machine.unread()
+    assert command == (TAKEN_BACK if stop else Undelivered("the program does not read what is typed"))
+    assert machine.over
+    assert machine.unread() == []
 
 
 def test_interrupting_a_running_turn_ends_it_when_the_program_is_ready() -> None:
@@ -125,7 +146,7 @@ def test_a_person_who_stops_the_turn_in_the_terminal(by_report: bool) -> None:
         clear, command = machine.told(TurnInterrupted(channel="status", at_ns=ns(2.0)), 2.0)
     else:
         clear, command = machine.seen(seen(2.0, offset=50, interrupted=True))
-    assert clear == Clear(certain=False)
+    assert clear == Clear()
     assert isinstance(command, Interrupted)
     assert command.reason == "person"
 
@@ -136,7 +157,7 @@ def test_a_message_that_the_program_gives_back_was_stopped_and_is_cleared(shown:
     machine.seen(seen(1.2, activity=Activity.BUSY, offset=30))
     assert machine.seen(seen(1.3, composer="draft", text=back, offset=40, settled=False)) == []
     assert machine.seen(seen(1.6, composer="draft", text=back, offset=40)) == [
-        Clear(certain=False),
+        Clear(),
         Interrupted("person", "composer: the message was given back"),
     ]
     assert machine.holds(back)
@@ -161,7 +182,7 @@ def test_a_status_record_of_a_stopped_turn_ends_it_as_stopped() -> None:
     machine = submitted()
     machine.seen(seen(1.2, activity=Activity.BUSY, offset=30))
     assert machine.seen(seen(1.4, offset=40, stopped=True)) == []
-    assert machine.seen(seen(3.5, offset=40, stopped=True)) == [Clear(certain=False), Interrupted("person", "test")]
+    assert machine.seen(seen(3.5, offset=40, stopped=True)) == [Clear(), Interrupted("person", "test")]
 
 
 def test_a_refused_permission_that_stops_the_turn_is_no_answer() -> None:
@@ -201,9 +222,9 @@ def test_a_second_leg_that_cannot_be_typed_ends_as_refused() -> None:
     machine = turn(state=TurnState(phase=Phase.SETTLING, submitted=True, leg=1, note="No."))
     assert machine.begin(0.0) == [Recall("paste", b"No.")]
     machine.recalled("paste", 5, 0.0)
-    clear, command = machine.seen(seen(9.0, offset=6))
-    assert clear == Clear()
+    (command,) = machine.seen(seen(9.0, offset=6))
     assert isinstance(command, Interrupted)
+    assert command.left
     assert machine.state.submitted
 
 

@@ -16,6 +16,7 @@ slow            reads so many bytes at once, and then rests for a while
 dialog          "start": asks before its composer comes; "paste": asks as soon as a paste has come in
 blink           clears its screen so many times while its dialog is up, and draws it anew some time later
 stall           takes its time with the first paste: so many seconds in which it neither reads nor draws
+freeze          stops itself when it has drawn the first paste
 swallow         passes over so many Enters
 newline         takes so many Enters for line breaks
 deaf            takes nothing into its composer
@@ -34,12 +35,14 @@ import os
 import re
 import select
 import shutil
+import signal
 import sys
 import termios
 import time
 import tty
 
 PASTE_BEGIN, PASTE_END = "\x1b[200~", "\x1b[201~"
+CTRL_Z = "\x1b[122;5u"
 COMPOSER_ROWS = 8
 FRAME_S = 0.02
 SLOW_S = 0.01
@@ -113,7 +116,7 @@ class Program:
     # --- what is typed ---
 
     def feed(self, text):
-        self.pending += text
+        self.pending += text.replace(CTRL_Z, "\x1a")
         while self.pending:
             if self.pending[0] == "\x1b" and self.pending != "\x1b":
                 mark = next((m for m in (PASTE_BEGIN, PASTE_END) if self.pending.startswith(m)), None)
@@ -134,6 +137,11 @@ class Program:
         if not self.pasting and self.ask_at == "paste":
             self.ask_at, self.dialog = None, "paste"
 
+    def freeze(self):
+        if self.tricks.get("freeze") and self.pastes == 1 and self.draft:
+            self.tricks["freeze"] = False
+            os.kill(os.getpid(), signal.SIGSTOP)
+
     def press(self, key):
         if time.monotonic() < self.ready_at:
             return
@@ -148,12 +156,23 @@ class Program:
             self.stop()
         elif key == "\r":
             self.enter()
+        elif key == "\x1a":
+            self.suspend()
         elif key == "\x15":
             self.draft = ""
         elif key == "\x04" and not self.draft:
             self.ended = True
         elif (key >= " " or key == "\n") and not self.tricks.get("deaf"):
             self.draft += key
+
+    def suspend(self):
+        """As programs do that leave the rest to a shell's `fg`; the kernel ignores SIGTSTP where there is no shell."""
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCONT})
+        self.write("\x1b[2J\x1b[Hsuspended\r\n")
+        os.kill(os.getpid(), signal.SIGTSTP)
+        signal.sigwait({signal.SIGCONT})
+        self.log(continued=True)
+        self.draw()
 
     def enter(self):
         if self.left["swallow"]:
@@ -233,6 +252,7 @@ class Program:
             if now != shown:
                 shown = now
                 self.draw()
+                self.freeze()
             if select.select([0], [], [], NOISE_S if self.tricks.get("noise") else FRAME_S)[0]:
                 data = os.read(0, self.tricks.get("slow", 65536))
                 if not data:
