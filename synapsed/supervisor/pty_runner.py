@@ -203,6 +203,9 @@ class TurnRunner:
                 return await self._type(turn, command.part, command.data)
             case turns.Clear():
                 await self._keyboard.clear_if(turn.holds)
+            case turns.Interrupted(left=True) if not await self._unread.ask():
+                await self._keyboard.take_back()
+                self._conclude(command)
             case turns.Undelivered(left=True) | turns.Interrupted(left=True):
                 self._emit(self._outcome(command))  # at once: what is left may take its time to be seen
                 await self._unread.until_read()
