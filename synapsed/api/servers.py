@@ -1,9 +1,11 @@
 """Owns every listener of the daemon: the main one, the Unix socket, one per agent's port."""
 
+import asyncio
 import os
 import socket
 import stat
 from pathlib import Path
+from typing import Any
 
 import structlog
 from aiohttp import web
@@ -11,6 +13,7 @@ from aiohttp import web
 from synapsed.api.app import build_agent_app, build_main_app
 from synapsed.api.context import ApiContext
 from synapsed.errors import ConfigError
+from synapsed.listening import stop_listening
 
 __all__ = ["ApiServers"]
 
@@ -31,7 +34,8 @@ class ApiServers:
         self._context = context
         self._main = _runner(build_main_app(context))
         self._agents = _runner(build_agent_app(context))
-        self._ports: dict[int, web.SockSite] = {}
+        self._listeners: list[asyncio.Server] = []
+        self._ports: dict[int, asyncio.Server] = {}
         self._unix: Path | None = None
         self._ready = False
 
@@ -46,25 +50,28 @@ class ApiServers:
         """Listen for TCP; gives `address:port` as a URL has it, the port a free one for 0. Raises ConfigError where it
         cannot be had."""
         await self.setup()
-        site = web.TCPSite(self._main, host, port, backlog=BACKLOG)
         try:
-            await site.start()
+            server = await self._listen(self._main, host=host, port=port)
         except OSError as error:
             raise ConfigError(
                 f"cannot listen on {host}:{port}: {os.strerror(error.errno) if error.errno else error}; "
                 "free the port, or set another with 'listen' under [api] of config.toml",
                 key="api.listen",
             ) from error
-        addresses = self._main.addresses
-        bound = int(next(address[1] for address in reversed(addresses) if isinstance(address, tuple)))
-        return self._listens(host, bound)
+        return self._listens(host, int(server.sockets[0].getsockname()[1]))
 
     async def start_main_on(self, sock: socket.socket) -> str:
         """Listen on a TCP socket that is bound already (socket activation); gives `address:port` as a URL has it."""
         await self.setup()
-        await web.SockSite(self._main, sock, backlog=BACKLOG).start()
+        await self._listen(self._main, sock=sock)
         host, port = sock.getsockname()[:2]
         return self._listens(str(host), int(port))
+
+    async def _listen(self, runner: web.AppRunner, **where: Any) -> asyncio.Server:
+        assert runner.server is not None
+        server = await asyncio.get_running_loop().create_server(runner.server, backlog=BACKLOG, **where)
+        self._listeners.append(server)
+        return server
 
     def _listens(self, host: str, port: int) -> str:
         listen = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
@@ -86,26 +93,25 @@ class ApiServers:
         finally:
             os.umask(before)
         self._unix = path
-        await web.SockSite(self._main, sock, backlog=BACKLOG).start()
+        await self._listen(self._main, sock=sock)
 
     async def start_unix_on(self, sock: socket.socket) -> None:
         """Listen on a Unix socket that is bound already (socket activation); its file is not ours to remove."""
         await self.setup()
-        await web.SockSite(self._main, sock, backlog=BACKLOG).start()
+        await self._listen(self._main, sock=sock)
 
     async def open_agent_port(self, sock: socket.socket) -> int:
-        """Serve an agent's routes on `sock`, which is bound; gives its port. The site owns the socket from here on."""
+        """Serve an agent's routes on `sock`, which is bound; gives its port. The socket is owned here from now on."""
         await self.setup()
         port = int(sock.getsockname()[1])
-        site = web.SockSite(self._agents, sock, backlog=BACKLOG)
-        await site.start()
-        self._ports[port] = site
+        self._ports[port] = await self._listen(self._agents, sock=sock)
         return port
 
     async def close_agent_port(self, port: int) -> None:
         """Stop listening there; connections that are open end by themselves. Nothing happens for an unknown port."""
-        if (site := self._ports.pop(port, None)) is not None:
-            await site.stop()
+        if (server := self._ports.pop(port, None)) is not None:
+            self._listeners.remove(server)
+            await stop_listening(server)
 
     def end_streams(self) -> None:
         """End every stream and terminal, with word that the daemon goes. To be called before the agents are let go of:
@@ -116,6 +122,8 @@ class ApiServers:
         """End the streams, then the listeners; requests at work get a moment."""
         self.end_streams()
         self._ports.clear()
+        while self._listeners:
+            await stop_listening(self._listeners.pop())
         await self._agents.cleanup()
         await self._main.cleanup()
         if self._unix is not None:

@@ -15,6 +15,7 @@ from typing import Any
 import structlog
 
 from synapsed.errors import SynapsedError
+from synapsed.listening import stop_listening
 
 __all__ = ["answering"]
 
@@ -53,7 +54,7 @@ async def answering(path: Path, decide: Decide) -> AsyncIterator[None]:
     try:
         yield
     finally:
-        server.close()
+        await stop_listening(server)
         server.close_clients()
         await server.wait_closed()
         path.unlink(missing_ok=True)

@@ -8,6 +8,8 @@ from typing import Any
 
 from aiohttp import web
 
+from tests.support.listening import listening
+
 __all__ = ["Elsewhere", "card_03", "card_10", "elsewhere"]
 
 
@@ -32,14 +34,9 @@ async def elsewhere(card: dict[str, Any] | bytes) -> AsyncGenerator[Elsewhere]:
     place = Elsewhere(card=card)
     app = web.Application()
     app.router.add_get("/.well-known/agent-card.json", place.serve)
-    runner = web.AppRunner(app)
-    await runner.setup()
-    try:
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
-        place.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+    async with listening(app) as port:
+        place.url = f"http://127.0.0.1:{port}"
         yield place
-    finally:
-        await runner.cleanup()
 
 
 def card_10(endpoint: str, **changes: Any) -> dict[str, Any]:

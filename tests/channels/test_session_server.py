@@ -27,6 +27,7 @@ from synapsed.model.facts import (
 )
 from tests.channels.conftest import Launch
 from tests.real.script import expected_answer
+from tests.support.listening import listening
 
 DEADLINE = 20.0
 
@@ -52,17 +53,14 @@ class Server:
         app.router.add_get("/session", self._all)
         app.router.add_get("/session/status", self._statuses)
         app.router.add_get("/session/{id}/message", self._listed)
-        self._runner = web.AppRunner(app, shutdown_timeout=0)
-        await self._runner.setup()
-        site = web.TCPSite(self._runner, "127.0.0.1", self.port)
-        await site.start()
-        self.port = self._runner.addresses[0][1]
+        self._server = contextlib.AsyncExitStack()
+        self.port = await self._server.enter_async_context(listening(app, self.port))
 
     async def stop(self) -> None:
         self._listeners.clear()
         self._listening.clear()
         self._closing.set()
-        await self._runner.cleanup()
+        await self._server.aclose()
 
     async def listened_to(self) -> None:
         await asyncio.wait_for(self._listening.wait(), DEADLINE)

@@ -16,6 +16,7 @@ from typing import Any, Self
 from aiohttp import WSMsgType, web
 
 from synapsed.errors import HTTP_STATUS, SynapsedError, TaskNotFound, UnknownAgent
+from synapsed.listening import stop_listening
 from synapsed.model.agent import Activity, AgentDetail, AgentView, ProcessState, agent_id
 from synapsed.model.task import Artifact, Message, Prompt, PromptOption, Task, TaskError, TaskState, TextPart
 
@@ -209,21 +210,15 @@ class FakeDaemon:
         self._end = asyncio.Event()
         runner = web.AppRunner(self._application(), shutdown_timeout=0.01, handler_cancellation=True)
         await runner.setup()
-        listener = socket.socket(socket.AF_UNIX)
-        listener.bind(str(self.socket))
-        site = web.SockSite(runner, listener)
-        await site.start()
+        server = runner.server
+        assert server is not None
+        sock = socket.socket(socket.AF_UNIX)
+        sock.bind(str(self.socket))
+        listener = await self._loop.create_server(server, sock=sock)
         ready.set()
         await self._end.wait()
         self.socket.unlink(missing_ok=True)
-        # What was accepted a moment ago is a connection two turns later; asyncio loses it where the listener is closed
-        # in between.
-        self._loop.remove_reader(listener)
-        await asyncio.sleep(0)
-        await asyncio.sleep(0)
-        await site.stop()
-        server = runner.server
-        assert server is not None
+        await stop_listening(listener)
         while server.connections:
             for connection in list(server.connections):
                 if connection.transport is not None:

@@ -9,6 +9,8 @@ from typing import Any
 
 from aiohttp import web
 
+from tests.support.listening import listening
+
 __all__ = ["Receiver", "receiving", "state_of"]
 
 DEADLINE_S = 60.0
@@ -71,13 +73,9 @@ async def receiving(port: int = 0) -> AsyncGenerator[Receiver]:
     receiver = Receiver()
     app = web.Application()
     app.router.add_route("*", "/{path:.*}", receiver.handle)
-    runner = web.AppRunner(app, shutdown_timeout=0)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", port)
-    await site.start()
-    receiver.url = f"http://127.0.0.1:{runner.addresses[0][1]}/hook"
-    try:
-        yield receiver
-    finally:
-        receiver.ended.set()
-        await runner.cleanup()
+    async with listening(app, port) as port:
+        receiver.url = f"http://127.0.0.1:{port}/hook"
+        try:
+            yield receiver
+        finally:
+            receiver.ended.set()
