@@ -5,6 +5,7 @@ so that the shell never waits for a program, and two agents never wait for each 
 """
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
@@ -34,19 +35,25 @@ class Shell:
         self._inbox = Inbox()
         self._task: asyncio.Task[None] | None = None
         self._operations: set[asyncio.Task[None]] = set()
-        self._closing = False
+        self._ending = self._closing = False
+        self._woken = asyncio.Event()
 
     def start(self) -> None:
         self._task = asyncio.get_running_loop().create_task(self._run(), name=f"agent {self._name}")
 
     async def close(self) -> None:
-        """End the shell; calls that wait get NotReady. Operations are waited for: a launch that was begun is
-        recorded, or its program would be nobody's."""
-        while self._operations:
-            await asyncio.wait(set(self._operations))
+        """End the shell; what is asked of it from now on gets NotReady. What was begun is finished: a launch is
+        recorded, or its program would be nobody's; what is being written is believed, or whoever goes on with the
+        agent's record would go on with an old one."""
+        self._ending = True
+        self._woken.set()
+        while self._task is not None and not self._closing:
+            while self._operations:
+                await asyncio.wait(set(self._operations))
+            with contextlib.suppress(NotReady):  # somebody else has closed it
+                await self.call(self._end, internal=True)
         self._closing = True
         if self._task is not None:
-            self._task.cancel()
             await asyncio.wait([self._task])
         while len(self._inbox):
             item = await self._inbox.get()
@@ -55,7 +62,7 @@ class Shell:
 
     async def call[T](self, work: Callable[[], Awaitable[T]], *, internal: bool = False) -> T:
         """Have `work` done in the shell. Raises what it raises; QueueFull, NotReady where it is not even begun."""
-        if self._closing:
+        if self._closing or (self._ending and not internal):
             raise NotReady("the daemon is shutting down")
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         self._inbox.put_call(Call(work, future), internal=internal)
@@ -82,24 +89,31 @@ class Shell:
         return task
 
     async def persist[T](self, write: Callable[[], Awaitable[T]]) -> T:
-        """Write a fact, however long the database refuses."""
+        """Write a fact, however long the database refuses; raises StoreError where the shell ends meanwhile."""
         while True:
             try:
                 return await write()
             except StoreError as error:
+                if self._ending:
+                    raise
                 self.log.warning("the database refused; trying again", error=error.message)
-                await self.sleep(STORE_RETRY_S)
+                await self._pause()
 
-    async def sleep(self, seconds: float) -> None:
-        woken = asyncio.Event()
-        timer = self.timers.call_later(seconds, woken.set)
+    async def _pause(self) -> None:
+        """Until it is time for another attempt, or for none."""
+        self._woken.clear()
+        timer = self.timers.call_later(STORE_RETRY_S, self._woken.set)
         try:
-            await woken.wait()
+            await self._woken.wait()
         finally:
             timer.cancel()
 
+    async def _end(self) -> None:
+        """The last call, unless one before it has begun something."""
+        self._closing = not self._operations
+
     async def _run(self) -> None:
-        while True:
+        while not self._closing:
             item = await self._inbox.get()
             if isinstance(item, Call):
                 await self._perform(item)
@@ -132,5 +146,5 @@ class Shell:
         if done.cancelled():
             return
         error = done.exception()
-        if error is not None and not (self._closing and isinstance(error, NotReady)):
+        if error is not None and not (self._ending and isinstance(error, NotReady | StoreError)):
             self.log.error("an operation failed", exc_info=error)
