@@ -14,7 +14,7 @@ from synapsed.errors import KeeperLost
 from synapsed.files import write_whole
 from synapsed.interfaces import Store
 from synapsed.model.link import LinkExited
-from synapsed.model.records import AgentRecord, LaunchRecord
+from synapsed.model.records import AgentRecord, Checkpoint, LaunchRecord
 from synapsed.paths import Paths
 from synapsed.profiles import Profile
 from synapsed.supervisor.keeper_client import ExitRecord, KeeperClient
@@ -99,7 +99,7 @@ class PtyLinkFactory:
             started_at=keeper.started_at,
             resumed=launch.resumed,
         )
-        return await self._link(record, profile, launched, context)
+        return self._link(record, profile, launched, context, checkpoint=None)
 
     async def adopt(self, record: AgentRecord, profile: Profile) -> PtyLink | None:
         agent_dir = self.paths.agent(record.id)
@@ -114,7 +114,8 @@ class PtyLinkFactory:
             context = await asyncio.to_thread(LaunchContext.load, agent_dir)
         except (OSError, ValueError):
             context = None
-        return await self._link(record, profile, self._dated(launched), context)
+        checkpoint = await self.store.checkpoint(record.id)
+        return self._link(record, profile, self._dated(launched), context, checkpoint=checkpoint)
 
     async def ended(self, record: AgentRecord) -> Ended:
         launch, told = record.launch, None
@@ -135,15 +136,21 @@ class PtyLinkFactory:
     async def sweep(self, launch: LaunchRecord) -> int:
         return await sweep_launch(launch.launch_id)
 
-    async def _link(
-        self, record: AgentRecord, profile: Profile, launched: LaunchRecord, context: LaunchContext | None
+    def _link(
+        self,
+        record: AgentRecord,
+        profile: Profile,
+        launched: LaunchRecord,
+        context: LaunchContext | None,
+        *,
+        checkpoint: Checkpoint | None,
     ) -> PtyLink:
         return PtyLink(
             agent_id=record.id,
             profile=profile,
             launch=launched,
             size=(record.cols, record.rows),
-            checkpoint=await self.store.checkpoint(record.id),
+            checkpoint=checkpoint,
             channels=side_channels(profile, context) if context is not None else [],
             times=OutputTimes(self.paths.agent(record.id) / TIMES_FILE),
             store=self.store,
@@ -151,8 +158,10 @@ class PtyLinkFactory:
         )
 
     async def _unrecorded(self, agent_dir: Path) -> LaunchRecord | None:
-        """The launch that was under way when the last daemon was killed, if its keeper listens. One that does not is
-        ended: it may be about to, and would keep the place of the next for ever."""
+        """The launch that was under way when the last daemon was killed, if its program runs. Whose keeper does not
+        listen is ended: it may be about to, and would keep the place of the next for ever. So is one whose program has
+        ended: it may be the launch before, whose end is on record, where the last daemon did not come to note its own.
+        """
         try:
             noted = json.loads(await asyncio.to_thread((agent_dir / LAUNCH_FILE).read_bytes))
             launch_id, socket = noted["launch_id"], noted["socket"]
@@ -166,6 +175,9 @@ class PtyLinkFactory:
         hello = client.hello
         client.close()
         if hello.launch_id != launch_id:
+            return None
+        if hello.exit is not None:
+            await sweep_launch(launch_id)
             return None
         return LaunchRecord(
             launch_id=launch_id,
