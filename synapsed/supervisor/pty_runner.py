@@ -183,6 +183,8 @@ class TurnRunner:
                 except KeeperLost:
                     continue  # the exit is told by the keeper's end
                 except KeeperRefused as error:
+                    if error.reason == "exited":
+                        continue  # that is told too, and what was not submitted is given to the next program
                     more = [turns.Undelivered(f"it could not be typed: {error.message}", left=False)]
                 self._work.extendleft((turn, command) for command in reversed(more))
             self._work_came.clear()

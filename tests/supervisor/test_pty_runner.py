@@ -12,6 +12,7 @@ from synapsed.model.link import LinkEvent, LinkTurnRecord, LinkUndelivered
 from synapsed.model.records import TurnRecord
 from synapsed.profiles import Composer, Dialog, Profile, Prompts, Ready, Signs
 from synapsed.profiles import Delivery as DeliverySpec
+from synapsed.supervisor.keeper_client import KeeperRefused
 from synapsed.supervisor.keys import Keyboard
 from synapsed.supervisor.pty_runner import TurnRunner
 from synapsed.supervisor.turn_steps import Phase, TurnState
@@ -179,3 +180,20 @@ async def test_a_paste_that_the_program_stops_reading_is_told_and_taken_back_whe
     assert set(terminal.typed[1:]) == {DeliverySpec().clear.encode()}, "the composer is emptied"
     worker.cancel()
     await asyncio.gather(worker, return_exceptions=True)
+
+
+async def test_a_program_that_ends_before_the_submit_key_did_not_refuse_the_message(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its exit is told, and what was not submitted goes to the next program."""
+    tried = []
+
+    async def write(data: bytes, _id: str | None = None) -> Any:
+        tried.append(data)
+        raise KeeperRefused("the program has ended", reason="exited")
+
+    monkeypatch.setattr(terminal.runner._keeper(), "write", write)
+    terminal.judge(1.0)
+    await terminal.record()
+    assert tried == [b"\r"]
+    assert not any(isinstance(event, LinkUndelivered) for event in terminal.events)
