@@ -54,12 +54,12 @@ class StartOrder:
         news.set()
 
     async def start(self, wanted: Iterable[Agent], config: Config, known: Callable[[], Iterable[Agent]]) -> None:
-        """Start `wanted`; what others of them need, of all that are `known`, is ready before they are started."""
-        by_name = {agent.record.name: agent for agent in wanted}
-        for layer in in_layers(config, by_name):
+        """Start `wanted`; what others of them need, of all that are `known`, is ready before they are started. Who was
+        made anew meanwhile, for another configuration, is started as it is then."""
+        for layer in in_layers(config, [agent.record.name for agent in wanted]):
             needed = {other for name in layer if name in config.agents for other in config.agents[name].depends_on}
             await self._until_up([agent for agent in known() if agent.record.name in needed])
-            await each(lambda agent: agent.start(), [by_name[name] for name in layer])
+            await each(lambda agent: agent.start(), [agent for agent in known() if agent.record.name in layer])
 
     async def _until_up(self, agents: list[Agent]) -> None:
         deadline = self._clock.monotonic() + DEPENDENCY_S

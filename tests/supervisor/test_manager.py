@@ -331,3 +331,22 @@ async def test_agents_with_much_to_read_hold_up_no_other(world: World) -> None:
         slow.set_result(None)
         await adopting
     assert all(link.opened for link in world.factory.links)
+
+
+async def test_who_is_made_anew_while_it_waits_for_another_is_started(quiet_world: World) -> None:
+    world = quiet_world
+    world.paths.config.mkdir(parents=True, exist_ok=True)
+    text = "[api]\nagent_ports = false\n[agents.fake]\nautostart = true\n[agents.talker]\nautostart = true\n"
+    text += 'depends_on = ["fake"]\n'
+    world.paths.config_file.write_text(text)
+    world.agents = {"fake": AgentConfig(autostart=True), "talker": AgentConfig(autostart=True, depends_on=["fake"])}
+    await world.daemon(adopt=False)
+    await world.manager.adopt()
+    starting = asyncio.ensure_future(world.manager.autostart())
+    await until(lambda: world.factory.links)
+    world.paths.config_file.write_text(text + "restart = { initial = 7 }\n")
+    changes = await world.manager.reload()
+    assert [(change.agent, change.action) for change in changes] == [("talker", "update")]
+    world.link.ready()
+    await starting
+    assert [view.state for view in world.manager.agents()] == ["running", "running"]
