@@ -287,8 +287,9 @@ class Desk:
         if (task := self._mailbox.peek()) is None or (link := self._receiver()) is None:
             return
         if _wants_new_conversation(task) and self._renewed_for != task.id:
+            renewing = await self._renew(task)
             self._renewed_for = task.id
-            if await self._renew(task):
+            if renewing:
                 return
         await self._begin(link, task)
 

@@ -1,8 +1,10 @@
 """The conversation of an agent over its programs: resumed where that can be, and told where it cannot."""
 
+from dataclasses import replace
+
 import pytest
 
-from synapsed.errors import ConversationTaken, InvalidRequest
+from synapsed.errors import ConversationTaken, InvalidRequest, StoreError
 from synapsed.model.agent import Activity, Conversation, ProcessState
 from synapsed.model.events import AgentAlert
 from synapsed.model.link import LinkSession, LinkTurnAccepted
@@ -221,6 +223,24 @@ async def test_a_new_conversation_is_begun_where_a_message_asks_for_it(world: Wo
     assert conversation(world).context_id == asked.context_id
     assert conversation(world).note == "new, as a message asked"
     assert lost(world) == []
+
+
+async def test_a_new_conversation_that_the_database_did_not_take_is_begun_later(world: World) -> None:
+    view = await world.start("talker")
+    await worked(world)
+    world.link.observe_as(Activity.BUSY)
+    await until(lambda: world.manager.view(view.id).activity is Activity.BUSY)
+    asked = await world.send(view.id, "hello", metadata={"new_conversation": True})
+    world.link.seen = replace(world.link.seen, activity=Activity.READY, can_receive=True)
+    world.store.refuse = StoreError("the disk is full")
+    with pytest.raises(StoreError):
+        await world.manager._agents[view.id]._shell.call(world.manager._agents[view.id]._pump)
+    world.store.refuse = None
+    world.link.ready()
+    await until(lambda: len(plans(world)) == 2, "it is started anew")
+    world.link.ready()
+    await world.delivered()
+    assert world.link.deliveries[0].task_id == asked.id
 
 
 async def test_a_new_conversation_needs_no_new_program_where_nothing_was_said(world: World) -> None:
