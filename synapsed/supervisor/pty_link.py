@@ -16,7 +16,7 @@ from typing import Any, Literal
 import structlog
 
 from synapsed.clock import Clock, iso
-from synapsed.errors import KeeperLost, NotWaiting, PromptChanged, SynapsedError
+from synapsed.errors import KeeperLost, LaunchError, NotWaiting, PromptChanged, SynapsedError
 from synapsed.interfaces import Attachment, Delivery, SideChannel, Store
 from synapsed.model.agent import Activity, Testimony
 from synapsed.model.facts import AssistantSaying, ChannelFact, PermissionAsked
@@ -250,9 +250,8 @@ class PtyLink:
                 self._finish(event.record.exit_code, "the program ended")
             case Alert():
                 self._disk(event.message, full=event.active)
-            case Lost() if not self._closing and not self._finishing:
-                self._finishing = True
-                self._spawn(self._keeper_lost(event.reason))
+            case Lost():
+                self._lose(event.reason)
 
     def _gap(self, gap: Gap) -> None:
         told = {"from": gap.start, "to": gap.end}
@@ -358,9 +357,17 @@ class PtyLink:
             self._exited.set_result(event)
         self._emit(event)
 
+    def _lose(self, reason: str) -> None:
+        if not self._closing and not self._finishing:
+            self._finishing = True
+            self._spawn(self._keeper_lost(reason))
+
     async def _keeper_lost(self, reason: str) -> None:
         log.warning("keeper lost", agent_id=self._agent_id, reason=reason)
-        await sweep_launch(self._launch.launch_id)
+        try:
+            await sweep_launch(self._launch.launch_id)
+        except LaunchError as error:
+            log.error("processes are left over", agent_id=self._agent_id, error=error.message)  # noqa: TRY400
         await self._tell_exit(None, f"its keeper is gone ({reason})")
 
     # --- judging ---
@@ -488,8 +495,12 @@ class PtyLink:
             look = self._watch.look()
             if look.composer.state == "empty" and look.verdict.asked is None:
                 await self._keyboard.leave(self._exited)
-            with contextlib.suppress(KeeperLost, KeeperRefused):
+            try:
                 await self._keeper().stop(grace)
+            except KeeperRefused:
+                pass  # it has ended
+            except KeeperLost as error:  # one that stands still would never tell of the end
+                self._lose(error.message)
         return await asyncio.shield(self._exited)
 
     async def signal(self, signum: int) -> None:

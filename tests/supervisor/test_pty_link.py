@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from synapsed.errors import PromptChanged
+from synapsed.errors import KeeperLost, LaunchError, PromptChanged
 from synapsed.model.records import Checkpoint, LaunchRecord
 from synapsed.profiles import Composer, Dialog, Profile, Prompts, Ready
+from synapsed.supervisor import pty_link
 from synapsed.supervisor.pty_link import PtyLink
 from synapsed.supervisor.pty_watch import Watch
 from synapsed.supervisor.times import OutputTimes
@@ -166,3 +167,24 @@ async def test_a_person_s_key_waits_for_no_look_at_the_screen(opens: Opens, monk
     monkeypatch.setattr(Watch, "look", look)
     await link._type_person(b"x")
     assert typed == [b"x"]
+
+
+async def test_a_keeper_that_stands_still_when_it_is_to_stop_is_ended(
+    opens: Opens, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would never tell of the end, and its agent would be stopping for ever."""
+    link, _ = opens(b"> text")
+    swept = []
+
+    async def stop(_grace: float) -> int:
+        raise KeeperLost("the keeper did not answer within 20 s")
+
+    async def sweep(launch_id: str) -> int:
+        swept.append(launch_id)
+        raise LaunchError("one cannot be ended")
+
+    monkeypatch.setattr(link._client, "stop", stop, raising=False)
+    monkeypatch.setattr(pty_link, "sweep_launch", sweep)
+    stopping = asyncio.ensure_future(link.stop(5))
+    await until(stopping.done)
+    assert (stopping.result().exit_code, swept) == (None, ["l"])
