@@ -25,7 +25,7 @@ import psutil
 
 from synapsed.clock import Clock
 from synapsed.config import ParkPolicy
-from synapsed.errors import InvalidRequest, NotReady
+from synapsed.errors import InvalidRequest, NotReady, SynapsedError
 from synapsed.model.agent import Activity, ProcessState
 from synapsed.model.link import LinkObserved
 from synapsed.supervisor import conversations
@@ -200,8 +200,12 @@ class Parking:
 
     async def _park_if_idle(self) -> None:
         link, idle = self._program.link, self.idle_s
-        if link is not None and idle is not None and link.observe().can_receive:
+        if link is None or idle is None or not link.observe().can_receive:
+            return
+        try:
             await self.park(f"idle for {idle:.0f} s")
+        except SynapsedError as error:  # it was given something to do just then
+            self._shell.log.info("not parked", why=error.message)
 
     def _occupied(self, seen: LinkObserved | None) -> str | None:
         link = self._program.link

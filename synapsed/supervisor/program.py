@@ -158,7 +158,7 @@ class Program:
         """Start it if it is parked. Not before `adopt`, which would take the launch for one of the last daemon's; and
         where this daemon ends, the next one does."""
         if self.state is ProcessState.PARKED and self._taken_up and not self._suspending:
-            await self.start()
+            await self._shell.persist(self.start)
 
     async def suspend(self) -> asyncio.Future[None]:
         """End it and all it started with the daemon, to be started again with the next one; what is parked stays so."""

@@ -201,6 +201,30 @@ async def test_a_conversation_that_cannot_be_gone_on_with_is_not_parked(quiet_wo
     assert world.manager.view(agent).state is ProcessState.RUNNING
 
 
+async def test_a_message_that_comes_as_it_is_about_to_be_parked_goes_first(
+    quiet_world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = quiet_world
+    await begin(world)
+    monkeypatch.setattr(world.link, "deliver", _nothing)  # it has not begun to look occupied
+    failed = asyncio.Event()
+    shell = world.manager._agents[A]._shell
+    monkeypatch.setattr(shell, "_log_failure", lambda done: done.exception() and failed.set())
+    world.clock.advance(2)
+    sending = asyncio.ensure_future(world.send(A))
+    await asyncio.sleep(0)
+    world.clock.advance(IDLE_S + 2)
+    task = await sending
+    await shell.call(_nothing)  # after all that was posted
+    assert not failed.is_set()
+    assert world.store._tasks[task.id].status is TaskState.WORKING
+    assert world.manager.view(A).state is ProcessState.RUNNING
+
+
+async def _nothing(*_: object) -> None:
+    pass
+
+
 async def test_parked_by_hand(world: World) -> None:
     await world.start("talker")
     await talk(world)
