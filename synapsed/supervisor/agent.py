@@ -37,7 +37,7 @@ from synapsed.supervisor.desk import Desk
 from synapsed.supervisor.inbox import Fact
 from synapsed.supervisor.links import LaunchPlan, LinkFactory, Timers
 from synapsed.supervisor.parking import Parking
-from synapsed.supervisor.program import LIVE_STATES, Program
+from synapsed.supervisor.program import Program
 from synapsed.supervisor.restart import RestartState
 from synapsed.supervisor.shell import Shell
 from synapsed.supervisor.times import TIMES_FILE, OutputTimes
@@ -273,7 +273,7 @@ class Agent:
         await self.adopt()
         if when_idle and self.parking.away:
             return  # its next program is a new one
-        if when_idle and self.state in LIVE_STATES:
+        if when_idle and self.state in (ProcessState.STARTING, ProcessState.RUNNING):
             await self._shell.call(self._restart_later)
             return
         await self._shell.call(lambda: self.usage.forget("restarted"))

@@ -131,6 +131,8 @@ class Program:
             return _done()
         if state is ProcessState.STOPPING:
             self._start_again = True
+            if self.record.desired != "running":
+                await self.amend(desired="running")
         elif state not in LIVE_STATES:
             self._restart.forgive()
             await self._launch(ProcessEvent.START)
@@ -189,7 +191,7 @@ class Program:
                 if self._open:
                     self._end()
             case ProcessState.STOPPING:
-                if self.record.parking:
+                if self.record.parking or self.record.desired != desired:
                     await self.amend(parking=False, desired=desired)
             case _:
                 self._cancel_timer()

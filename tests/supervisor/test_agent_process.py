@@ -367,6 +367,34 @@ async def test_killed_while_stopping_goes_on_stopping(world: World) -> None:
     await world.agent_is(AGENT, ProcessState.STOPPED)
 
 
+@pytest.mark.parametrize(("first", "then", "found"), [("restart", "stop", "stopped"), ("stop", "restart", "running")])
+async def test_the_last_word_counts_where_the_daemon_dies_while_it_stops(
+    first: str, then: str, found: str, world: World
+) -> None:
+    await world.start()
+    world.link.stop_gate = asyncio.get_running_loop().create_future()
+    asked = [asyncio.ensure_future(getattr(world.manager, first)(AGENT))]
+    await world.agent_is(AGENT, ProcessState.STOPPING)
+    asked.append(asyncio.ensure_future(getattr(world.manager, then)(AGENT)))
+    await until(lambda: world.store._agents[AGENT].desired == found)
+    for each in asked:
+        each.cancel()
+    await restarted(world)
+    await world.agent_is(AGENT, ProcessState(found))
+
+
+async def test_restarted_when_idle_while_it_stops_it_is_restarted(world: World) -> None:
+    await world.start()
+    gate = world.link.stop_gate = asyncio.get_running_loop().create_future()
+    stopping = asyncio.ensure_future(world.manager.stop(AGENT))
+    await world.agent_is(AGENT, ProcessState.STOPPING)
+    restarting = asyncio.ensure_future(world.manager.restart(AGENT, when_idle=True))
+    await asyncio.sleep(0)
+    gate.set_result(None)
+    assert (await restarting).state is ProcessState.RUNNING
+    await stopping
+
+
 async def test_killed_between_launch_and_its_record_finds_the_program(world: World) -> None:
     await world.start()
     record = (await world.store.agents())[0]
