@@ -280,6 +280,7 @@ class Agent:
         await (await self._shell.call(lambda: self.program.stop(again=True)))
 
     async def signal(self, signum: int) -> None:
+        await self.adopt()
         await self._shell.call(_sync(lambda: self.program.signal(signum)))
 
     async def cancel_waiting(self, reason: str) -> None:
@@ -306,6 +307,7 @@ class Agent:
 
     async def interrupt(self) -> bool:
         """Stop what runs, a person's own turn too; False when nothing ran or the program did not confirm."""
+        await self.adopt()
         if self.parking.away:
             return False
         self._require_link()
@@ -334,6 +336,7 @@ class Agent:
 
     async def provide_input(self, task_id: str, answer: Message, text: str, prompt_id: str | None) -> Task:
         """`text` is what of `answer` is typed. Raises NotWaiting, PromptChanged, InvalidChoice."""
+        await self.adopt()
         prompt = await self._shell.call(_sync(lambda: self.desk.asked(task_id)))
         wanted = prompt_id or prompt.prompt_id
         hidden = await self._require_link().answer(text, wanted)
@@ -342,6 +345,7 @@ class Agent:
 
     async def answer(self, text: str, prompt_id: str | None) -> None:
         """Answer whatever prompt is on the screen, in a task or not."""
+        await self.adopt()
         link = self.program.link if self.parking.away else self._require_link()
         prompt = link.observe().prompt if link is not None else None
         if link is None or prompt is None:
@@ -361,6 +365,7 @@ class Agent:
     # --- its terminal and side channels ---
 
     async def attach(self, *, cols: int, rows: int, read_only: bool) -> Attachment:
+        await self.adopt()
         with self.parking.attaching():
             if self.parking.away or self.state is ProcessState.STARTING:
                 await self.start()

@@ -450,6 +450,16 @@ async def test_what_is_asked_before_the_adoption_is_done_after_it(world: World) 
     assert len(world.factory.launched) == 3
 
 
+async def test_what_is_asked_of_a_program_before_the_adoption_is_done_after_it(world: World) -> None:
+    await world.start()
+    await restarted(world, adopt=False)
+    attachment = await world.manager.attach(AGENT, cols=80, rows=24, read_only=True)
+    assert attachment.redraw() == b""
+    await restarted(world, adopt=False)
+    await world.manager.kill(AGENT)
+    await until(lambda: world.link.signals == [9])
+
+
 async def test_closing_before_the_adoption_ends_the_programs_too(world: World) -> None:
     await world.start()
     await restarted(world, adopt=False)
