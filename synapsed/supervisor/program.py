@@ -70,7 +70,7 @@ class Program:
         """The conversation that the program was started on, until it tells its own."""
         self._launched_at = clock.monotonic()
         self._timer: Timer | None = None
-        self._sweeping: asyncio.Task[None] | None = None
+        self._dismissing: asyncio.Task[None] | None = None
         self._start_again = False
         self._taken_up = False
         """Whether `adopt` was called: until then the state is that of the last daemon."""
@@ -218,7 +218,7 @@ class Program:
             self._shell.spawn(self._adopting())
             return self._waiter()
         if self.record.launch is not None:
-            self._sweeping = self._shell.spawn(self._dismiss(self.record.launch))
+            self._dismissing = self._shell.spawn(self._dismiss(self.record.launch))
         if self.state is ProcessState.BACKOFF:
             self._schedule(self._restart.first_delay())
         elif self.state is ProcessState.FAILED:
@@ -285,8 +285,8 @@ class Program:
         self._shell.spawn(self._launching())
 
     async def _launching(self) -> None:
-        if self._sweeping is not None:
-            await asyncio.wait([self._sweeping])
+        if self._dismissing is not None:
+            await asyncio.wait([self._dismissing])
         try:
             plan = self._plan(self.record)
             link = await self._factory.launch(self.record, self.profile, plan)
@@ -307,6 +307,8 @@ class Program:
             self._shell.log.warning("the program could not be adopted", error=str(error))
         if link is None:
             ended = await self._factory.ended(self.record)
+            if ended.exited.exit_code is None and self.record.launch is not None:
+                await self._sweep(self.record.launch)
             await self._shell.call(lambda: self._found_dead(ended), internal=True)
             return
         resumed = self.record.launch is not None and self.record.launch.resumed
@@ -319,6 +321,7 @@ class Program:
             await link.open(functools.partial(self._shell.emit, link))
         except (SynapsedError, OSError) as error:
             lost = LinkExited(None, f"the keeper cannot be reached: {error}")
+            await self._sweep(link.launch)
             await self._shell.call(lambda: self._open_failed(link, lost), internal=True)
             return
         await self._shell.call(lambda: self._opened(link), internal=True)
@@ -381,8 +384,6 @@ class Program:
             await self._exit(ended.exited, found_dead=ended)
 
     async def _exit(self, exited: LinkExited, *, found_dead: Ended | None = None) -> None:
-        if exited.exit_code is None:
-            self._sweep()
         launch = self.record.launch
         refused = exited.exit_code is not None and exited.exit_code >= 0  # a signal is no refusal
         unresumable = launch is not None and launch.resumed and refused and not self._ready_seen and found_dead is None
@@ -445,11 +446,10 @@ class Program:
             exited = await link.stop(self.profile.exit.grace_ms / 1000)
         except SynapsedError as error:
             exited = LinkExited(None, error.message)
+            await self._sweep(link.launch)
         await self._shell.call(lambda: self._gone(exited), internal=True)
 
     async def _gone(self, exited: LinkExited) -> None:
-        if exited.exit_code is None:
-            self._sweep()
         settled = self._owner.settle(exited, interrupted=self._suspending)
         parked = self.record.parking and not self._start_again
         reason = f"parked: {self._parked_why}" if parked else f"stopped ({describe_exit(exited)})"
@@ -525,18 +525,22 @@ class Program:
             self._timer.cancel()
             self._timer = None
 
-    def _sweep(self) -> None:
-        """Nobody saw how it ended, so something of it may be left."""
-        if self.record.launch is not None:
-            self._sweeping = self._shell.spawn(self._sweep_launch(self.record.launch))
-
     async def _dismiss(self, launch: LaunchRecord) -> None:
         """Its exit is on record, but the last daemon may have been killed before it told the keeper so."""
-        if await self._factory.adopt(self.record, self.profile) is not None:
-            await self._factory.sweep(launch)
+        try:
+            if await self._factory.adopt(self.record, self.profile) is not None:
+                await self._factory.sweep(launch)
+        except (SynapsedError, OSError) as error:
+            self._shell.log.warning("the last keeper could not be dismissed", error=str(error))
 
-    async def _sweep_launch(self, launch: LaunchRecord) -> None:
-        ended = await self._factory.sweep(launch)
+    async def _sweep(self, launch: LaunchRecord) -> None:
+        """Nobody saw how it ended, so something of it may be left. That is ended before the exit is on record: the next
+        daemon does not look for it again."""
+        try:
+            ended = await self._factory.sweep(launch)
+        except (SynapsedError, OSError) as error:
+            self._shell.log.error("processes are left over", error=str(error))  # noqa: TRY400
+            return
         if ended:
             self._shell.log.warning("processes were left over and are ended", count=ended)
 

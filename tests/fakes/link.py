@@ -203,6 +203,7 @@ class FakeLinkFactory:
         self.taken_down = False
         """Whether those that are gone were taken down by a reboot."""
         self.swept: list[str] = []
+        self.sweep_gate: asyncio.Future[None] | None = None
         self.refuse: SynapsedError | None = None
         self.gate: asyncio.Future[None] | None = None
         self.slow_to_open: dict[str, asyncio.Future[None]] = {}
@@ -247,6 +248,8 @@ class FakeLinkFactory:
 
     async def sweep(self, launch: LaunchRecord) -> int:
         self.swept.append(launch.launch_id)
+        if self.sweep_gate is not None:
+            await self.sweep_gate
         return 0
 
     def failing(self, message: str = "no such thing") -> None:

@@ -237,16 +237,8 @@ async def test_a_message_that_was_not_submitted_is_delivered_after_the_restart(w
     assert delivery.record.launch_id == world.link.launch.launch_id
 
 
-async def test_a_lost_keeper_is_swept(world: World) -> None:
-    await world.start()
-    launch = world.link.launch.launch_id
-    world.link.die(None, "its keeper is gone")
-    view = await world.agent_is(AGENT, ProcessState.BACKOFF)
-    assert "its keeper is gone" in view.evidence
-    await until(lambda: world.factory.swept == [launch])
-
-
 async def test_a_keeper_that_cannot_be_reached_counts_as_an_exit(world: World) -> None:
+    """What is left of it is ended before that is on record."""
     launch = world.factory.launch
 
     async def broken(*args):
@@ -255,7 +247,12 @@ async def test_a_keeper_that_cannot_be_reached_counts_as_an_exit(world: World) -
         return link
 
     world.factory.launch = broken
-    await world.start(ready=False)
+    world.factory.sweep_gate = asyncio.get_running_loop().create_future()
+    starting = asyncio.ensure_future(world.start(ready=False))
+    await until(lambda: world.factory.swept)
+    assert (world.factory.swept, world.store._agents[AGENT].state) == (["launch-0"], "running")
+    world.factory.sweep_gate.set_result(None)
+    await starting
     await world.agent_is(AGENT, ProcessState.BACKOFF)
 
 
@@ -348,11 +345,16 @@ async def test_keeper_and_daemon_killed_together(world: World) -> None:
     world.link.submit()
     await until(lambda: world.link.records)
     world.factory.programs.clear()
-    await restarted(world)
+    world.factory.sweep_gate = asyncio.get_running_loop().create_future()
+    await world.daemon(adopt=False)
+    adopting = asyncio.ensure_future(world.manager.adopt())
+    await until(lambda: world.factory.swept == [launch])
+    assert world.store._agents[AGENT].state == "running", "what is left of it is ended first: no daemon looks again"
+    world.factory.sweep_gate.set_result(None)
+    await adopting
     failed = await world.task_is(task.id, TaskState.FAILED)
     assert failed.error is not None
     assert failed.error.code == "INTERRUPTED"
-    await until(lambda: world.factory.swept == [launch])
     world.clock.advance(1)
     await world.agent_is(AGENT, ProcessState.RUNNING)
 
