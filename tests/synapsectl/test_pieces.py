@@ -3,7 +3,7 @@
 import socket
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
@@ -104,7 +104,7 @@ def answering(home: Path, answer: bytes | None) -> Iterator[Client]:
 
         def serve() -> None:
             connection, _ = listener.accept()
-            with connection:
+            with connection, suppress(BrokenPipeError):  # it may have heard enough
                 connection.recv(65536)
                 if answer is None:
                     done.wait(20)
