@@ -45,6 +45,7 @@ __all__ = [
     "Interrupt",
     "LimitPattern",
     "Line",
+    "ListedOption",
     "Listing",
     "McpInjection",
     "OwnWords",
@@ -206,6 +207,17 @@ class OwnWords(_Section):
     pasted, `{line}` the same on one line."""
 
 
+class ListedOption(_Section):
+    """An option of a dialog that is not on the screen as such."""
+
+    key: str
+    """What a person answers."""
+    label: str
+    keys: str | Annotated[list[str], Field(min_length=1)] | None = None
+    """What is typed; default: its key. Those of a list one after the other, each when it is shown what came of the one
+    before."""
+
+
 class Dialog(_Section):
     """A blocking question of the program's own, drawn on the screen."""
 
@@ -226,8 +238,8 @@ class Dialog(_Section):
     """Lines of the dialog that are no part of what is asked (tips): they may change while the question stands."""
     option: Annotated[Pattern, has("key", "label")] | None = None
     """Finds the options: groups `key` and `label`."""
-    options: list[dict[str, str]] = []
-    """Options that are not on the screen as such: `key` (what a person answers), `label`, `keys` (what is typed)."""
+    options: list[ListedOption] = []
+    """Options that are not on the screen as such, behind those that are."""
     keys: dict[str, str] = {}
     """What is typed for an option's key where that is not the key itself."""
     aliases: dict[str, str] = {}

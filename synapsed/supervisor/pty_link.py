@@ -22,7 +22,7 @@ from synapsed.model.agent import Activity, Testimony
 from synapsed.model.facts import AssistantSaying, ChannelFact, PermissionAsked
 from synapsed.model.link import LinkAlert, LinkEvent, LinkExited, LinkObserved, LinkPermission, LinkSession
 from synapsed.model.records import Checkpoint, LaunchRecord, TurnRecord
-from synapsed.profiles import Dialog, Profile
+from synapsed.profiles import Profile
 from synapsed.supervisor import turn_steps as turns
 from synapsed.supervisor.frame import system_mark
 from synapsed.supervisor.keeper_client import (
@@ -45,7 +45,7 @@ from synapsed.supervisor.unread import Unread
 from synapsed.supervisor.viewers import FOCUS, Viewers, are_reports
 from synapsed.terminal.composer import shows_line
 from synapsed.terminal.observer import GONE_S, Look, TerminalObserver
-from synapsed.terminal.prompts import keys_for
+from synapsed.terminal.prompts import keys_for, still_asks
 from synapsed.terminal.shown import shown
 
 __all__ = ["PtyLink"]
@@ -473,7 +473,9 @@ class PtyLink:
             self._runner.add(turn.refuse(self._refusal_note()))
         self._answering.add(answered)
         try:
-            hidden = await self._keyboard.answer(steps, lambda look: _dialog(look) is asked.dialog)
+            hidden = await self._keyboard.answer(
+                steps, lambda look: still_asks(self._profile.prompts, look.screen, asked)
+            )
             gone_s = self._profile.interrupt.confirm_ms / 1000
             await self._watch.until(lambda look: _prompt_id(look) != answered, gone_s)
         finally:
@@ -593,10 +595,6 @@ class PtyLink:
         if self._client is None:
             raise KeeperLost("the link is not open")
         return self._client
-
-
-def _dialog(look: Look) -> Dialog | None:
-    return look.verdict.asked.dialog if look.verdict.asked else None
 
 
 def _prompt_id(look: Look) -> str | None:

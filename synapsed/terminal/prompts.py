@@ -16,7 +16,7 @@ from synapsed.terminal.composer import cursor_line
 from synapsed.terminal.delivery import PASTE_BEGIN, PASTE_END, clean
 from synapsed.terminal.screen import ScreenSnapshot
 
-__all__ = ["Asked", "find_prompt", "keys_for"]
+__all__ = ["Asked", "find_prompt", "keys_for", "still_asks"]
 
 _RULE = re.compile(r"(?=.*?[─━═▔▁▀▄_]{8})[\s╭╮╰╯┌┐└┘├┤─━═┏┓┗┛▔▁▀▄_-]*+$")
 """A horizontal rule or a box's edge: where a dialog begins."""
@@ -57,6 +57,13 @@ def find_prompt(spec: Prompts, screen: ScreenSnapshot) -> Asked | None:
     return _generic(screen) if spec.generic else None
 
 
+def still_asks(spec: Prompts, screen: ScreenSnapshot, asked: Asked) -> bool:
+    """Whether the same is asked while an answer to it is typed: its options may have changed by that, and the row that
+    words go into may look like a composer."""
+    found = find_prompt(spec, screen)
+    return found is not None and found.prompt.prompt == asked.prompt.prompt
+
+
 def _read_dialog(dialog: Dialog, text: str) -> Asked:
     asked = _compiled(dialog.question or dialog.when[0])
     found = list(asked.finditer(text))
@@ -73,7 +80,7 @@ def _read_dialog(dialog: Dialog, text: str) -> Asked:
             if all(option.key != known.key for known in options):
                 options.append(option)
     shown = bool(options)
-    options += [PromptOption(key=o["key"], label=o["label"]) for o in dialog.options]
+    options += [PromptOption(key=option.key, label=option.label) for option in dialog.options]
     words = _compiled(dialog.own_words.row).finditer(asking) if dialog.own_words is not None else ()
     for_words = tuple(match["key"] for match in words)
     above = [] if dialog.below else _above(dialog, lines, at)
@@ -231,9 +238,14 @@ def keys_for(asked: Asked, text: str) -> tuple[list[bytes], str | None]:
     if key is None:
         offered = ", ".join(f"{option.key} ({option.label})" for option in prompt.options)
         raise _refused(asked, f"{text[:80]!r} is not among the options: {offered}")
-    listed = {o["key"]: o["keys"] for o in dialog.options if "keys" in o} if dialog else {}
-    typed = listed.get(key) or (dialog.keys.get(key) if dialog else None) or key
-    return [(typed + submit).encode()], key
+    *first, last = _typed(dialog, key) if dialog else [key]
+    return [keys.encode() for keys in (*first, last + submit)], key
+
+
+def _typed(dialog: Dialog, key: str) -> list[str]:
+    listed = next((option.keys for option in dialog.options if option.key == key), None)
+    typed = listed or dialog.keys.get(key) or key
+    return [typed] if isinstance(typed, str) else typed
 
 
 def _words_keys(asked: Asked, words: str) -> list[bytes]:

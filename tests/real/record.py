@@ -27,6 +27,7 @@ from tests.real import netns
 from tests.real.looks import LAUNCHES, LOOKS, SERVER_PORT, Look
 from tests.real.model import Model
 from tests.real.programs import PROGRAMS, Prepared, prepare, version
+from tests.real.questions import ANSWERING, ASK, ASKING, LISTS, PLANNED, PROPOSED, WORDS, asking
 from tests.real.terminal import COLUMNS, ROWS, Mark, Terminal, render, statuses_in, titles_in
 
 __all__ = ["SCENARIOS", "Session", "launched", "main"]
@@ -246,26 +247,6 @@ def reject(session: Session) -> None:
     session.settle("answered")
 
 
-QUESTIONS = {
-    "questions": [
-        {
-            "question": question,
-            "header": header,
-            "multiSelect": header == "Sizes",
-            "options": [{"label": label, "description": f"The {label.lower()} one"} for label in labels],
-        }
-        for question, header, labels in (
-            ("Which colour do you like?", "Colour", ("Red", "Blue")),
-            ("Which sizes do you need?", "Sizes", ("Small", "Large")),
-        )
-    ]
-}
-ONE_QUESTION = {"questions": QUESTIONS["questions"][:1]}
-ASK = f"[[tool:AskUserQuestion:{json.dumps(QUESTIONS)}]] say: Thank you."
-PLAN = {"file_path": "PLAN-FILE", "content": "# The plan\n\n1. Make the file\n2. Look at it\n"}
-PLANNED = f"[[tool:Write:{json.dumps(PLAN)}]] [[tool:ExitPlanMode:{{}}]] say: Thank you."
-
-
 def question(session: Session) -> None:
     """Of the model to the person: one answer, several, and a page to look them over."""
     session.ready()
@@ -277,92 +258,90 @@ def question(session: Session) -> None:
         session.settle(label)
 
 
-def _asked(question: str, *labels: str, **more: object) -> dict[str, object]:
-    options = [{"label": label, "description": f"The {label.lower()} one"} for label in labels]
-    return {"question": question, "header": question.split()[1].title(), "options": options, **more}
+def planning(session: Session) -> None:
+    """Has codex plan, which alone lets its model ask."""
+    session.terminal.send("/plan")
+    session.terminal.settle(0.6, at_most=3)
+    session.terminal.send("\r")
+    session.see(r"\bPlan mode \(", "planning")
+    session.terminal.settle(0.6, at_most=3)
 
 
-ASKING: Mapping[str, tuple[str, Sequence[dict[str, object]]]] = {
-    "claude": ("AskUserQuestion", QUESTIONS["questions"]),
-    "gemini": (
-        "ask_user",
-        [
-            _asked("Which colour do you like?", "Red", "Blue", type="choice"),
-            {"question": "What name shall it have?", "header": "Name", "type": "text", "placeholder": "a name"},
-        ],
-    ),
-    "opencode": (
-        "question",
-        [
-            _asked("Which colour do you like?", "Red", "Blue"),
-            _asked("Which sizes do you need?", "Small", "Large", multiple=True),
-        ],
-    ),
-}
-"""The tool by which the model asks the person, and two questions for it."""
-
-WORDS = "\x1b[200~2 shades\nof green\x1b[201~"
-LINE = f"\x1b[200~{' or '.join(f'a size of {n}' for n in range(12))}\x1b[201~"
-ANSWERING: Mapping[str, Sequence[tuple[str, str]]] = {
-    "claude": (
-        ("3", "own words"),
-        (f"\x15{WORDS}", "typed"),
-        ("\r", "several of them"),
-        ("\x1b[B" * 10 + "\x1b[A\x1b[A", "own words beside them"),
-        (LINE, "typed beside them"),
-        ("\x01\x1b[A", "left"),
-        ("1", "chosen"),
-        ("\x1b[B" * 10 + "\x1b[A\r", "look over"),
-        ("1", "answered"),
-    ),
-    "gemini": (
-        ("3", "own words"),
-        (WORDS, "typed"),
-        ("\r", "a text"),
-        (WORDS, "text typed"),
-        ("\r", "look over"),
-        ("\r", "answered"),
-    ),
-    "opencode": (
-        ("3", "own words"),
-        (WORDS, "typed"),
-        ("\r", "several of them"),
-        ("2", "chosen"),
-        ("3", "own words beside them"),
-        (WORDS, "typed beside them"),
-        ("\r", "left"),
-        ("\t", "look over"),
-        ("\r", "answered"),
-    ),
-}
-
-
-def asking(cli: str, count: int = 2) -> str:
-    """A message upon which the model asks the first of `ASKING`."""
-    tool, questions = ASKING[cli]
-    return f"[[tool:{tool}:{json.dumps({'questions': questions[:count]})}]] say: Thank you."
+def _put(session: Session, message: str, dialog: str) -> None:
+    """Submits what has the model ask. Some show so long a paste as a placeholder."""
+    session.terminal.send(f"\x1b[200~{message}\x1b[201~")
+    session.settle("pasted")
+    session.terminal.send("\r")
+    session.see(dialog, "one of them")
+    session.settle("dialog settled")
 
 
 def own_words(session: Session) -> None:
     """Questions of the model, answered in words of one's own."""
     session.ready()
-    session.terminal.send(f"\x1b[200~{asking(session.cli)}\x1b[201~")  # which some show as a placeholder
-    session.settle("pasted")
-    session.terminal.send("\r")
-    session.see(r"Which colour do you like\?[\s\S]*(?i:enter) (?:to select|confirm)", "one of them")
-    session.settle("dialog settled")
+    if session.cli == "codex":
+        planning(session)
+    _put(session, asking(session.cli), r"Which colour do you like\?[\s\S]*(?i:enter) (?:to select|to submit|confirm)")
     for keys, label in ANSWERING[session.cli]:
+        session.terminal.send(keys)
+        session.settle(label)
+
+
+def scrolled(session: Session) -> None:
+    """Questions with more options than are shown: several answers, and one."""
+    session.ready()
+    _put(session, LISTS, r"Which sizes do you need\?[\s\S]*Enter to select")
+    for keys, label in (
+        ("2", "chosen"),
+        ("\x0f", "all of them"),
+        ("x", "own words"),
+        (f"\x7f{WORDS}", "typed"),
+        ("\x1b[B", "left"),
+        ("1", "another chosen"),
+        ("1", "taken back"),
+        ("\x0f", "all of them with words"),
+        ("\x1b[A", "at the end"),
+        ("\r", "one of them"),
+        ("\x0f", "all four"),
+        ("4", "look over"),
+        ("\r", "answered"),
+    ):
+        session.terminal.send(keys)
+        session.settle(label)
+
+
+def unanswered(session: Session) -> None:
+    """A question that was passed over."""
+    session.ready()
+    planning(session)
+    _put(session, asking(session.cli), r"Which colour do you like\?[\s\S]*enter to submit")
+    for keys, label in (
+        ("\x1b[C", "another"),
+        ("1", "passed over"),
+        ("2", "selected"),
+        ("\r", "the first again"),
+        ("1", "the other again"),
+        ("2", "answered"),
+    ):
         session.terminal.send(keys)
         session.settle(label)
 
 
 def plan(session: Session) -> None:
     session.ready()
-    session.submit(PLANNED)
-    session.see(r"Would you like to proceed\?[\s\S]*3\. ", "dialog")
-    session.settle("dialog settled")
-    session.terminal.send("2")
-    session.served("PLAN-FILE", 3)
+    if session.cli == "codex":
+        planning(session)
+        session.submit(PROPOSED)
+        session.see(r"Implement this plan\?[\s\S]*3\. ", "dialog")
+        session.settle("dialog settled")
+        session.terminal.send("1")
+        session.served("mplement the plan")
+    else:
+        session.submit(PLANNED)
+        session.see(r"Would you like to proceed\?[\s\S]*3\. ", "dialog")
+        session.settle("dialog settled")
+        session.terminal.send("2")
+        session.served("PLAN-FILE", 3)
     session.settle("answered")
 
 
@@ -531,6 +510,8 @@ SCENARIOS: Mapping[str, Callable[[Session], None]] = {
     "trust": trust,
     "question": question,
     "own-words": own_words,
+    "scrolled": scrolled,
+    "unanswered": unanswered,
     "plan": plan,
     "always": always,
     "sign-in": sign_in,
@@ -567,8 +548,8 @@ def _save(session: Session, scenario: str, into: Path) -> None:
         "cli": session.cli,
         "version": version(session.cli),
         "size": [COLUMNS, ROWS],
-        "marks": [[round(mark.at, 3), mark.offset, mark.label] for mark in terminal.marks],
-        "chunks": [[round(at, 3), offset] for at, offset in terminal.chunks],
+        "marks": [[round(mark.at, 6), mark.offset, mark.label] for mark in terminal.marks],
+        "chunks": [[round(at, 6), offset] for at, offset in terminal.chunks],
         "titles": terminal.titles(),
         "statuses": terminal.statuses(),
         "hooks": [path.stem.partition("-")[2] for path in sorted(session.hooks.glob("*.json"))],
@@ -616,7 +597,7 @@ def record(cli: str, scenario: str, into: Path, base: Path) -> None:
     """Runs one scenario and keeps what was seen, also when the scenario fails (which it then reports)."""
     shutil.rmtree(base, ignore_errors=True)
     configure = {"trust": untrusted, "sign-in": without_account}.get(scenario)
-    extra = ("--permission-mode", "plan") if scenario == "plan" else ()
+    extra = ("--permission-mode", "plan") if (cli, scenario) == ("claude", "plan") else ()
     with launched(cli, base, configure=configure, extra=extra) as session:
         session.mark("started")
         try:
@@ -649,7 +630,9 @@ SOME = {
     "menu": ("claude",),
     "question": ("claude",),
     "own-words": tuple(ASKING),
-    "plan": ("claude",),
+    "scrolled": ("gemini",),
+    "unanswered": ("codex",),
+    "plan": ("claude", "codex"),
     "always": ("opencode",),
     "sign-in": ("claude", "codex", "gemini"),
 }

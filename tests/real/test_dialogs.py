@@ -8,7 +8,8 @@ import pytest
 from tests.real.agents import EVERY, RealAgent, StartAgent, nonce
 from tests.real.conftest import CliHome
 from tests.real.model import Model
-from tests.real.record import ASK, PLANNED, asking, untrusted, without_account
+from tests.real.questions import ASK, LISTS, PLANNED, PROPOSED, asking
+from tests.real.record import untrusted, without_account
 from tests.support.daemon import Daemon, eventually
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(600)]
@@ -59,8 +60,19 @@ def test_questions_of_the_model_are_answered(start_agent: StartAgent) -> None:
     assert '"Which sizes do you need?"="Large"' in told(agent, word)
 
 
+def planning(agent: RealAgent) -> None:
+    """Has codex plan, which alone lets its model ask."""
+    if agent.name == "codex":
+        with agent.attached() as person:
+            for keys in ("/plan", "\r"):
+                person.send(keys)
+                person.settle(0.5)
+            person.wait_screen(r"\bPlan mode \(")
+
+
 OWN = "2 shades\nof grün"
 STEPS = {
+    "codex": (("Which size", "Huge"),),
     "claude": (
         ("Which sizes", "Small"),
         ("[✔] Small", "a size of my own"),
@@ -77,6 +89,7 @@ STEPS = {
 }
 """What is asked after the first question, and how it is answered."""
 TOLD = {
+    "codex": (r'["None of the above","user_note: 2 shades\nof grün"]', '"size":{"answers":["Huge"]}'),
     "claude": (
         '"Which colour do you like?"="2 shades\nof grün"',
         '"Which sizes do you need?"="Small, a size of my own"',
@@ -93,6 +106,7 @@ TOLD = {
 def test_questions_are_answered_in_words_of_ones_own(cli: str, start_agent: StartAgent) -> None:
     """Over A2A first, then by hand."""
     agent, word = start_agent(cli), nonce()
+    planning(agent)
     task_id = agent.send(f"{word} {asking(cli)}")
     first = asked(agent, task_id, "Which colour")
     assert (first["type"], first["own_words"]) == ("question", True)
@@ -112,6 +126,7 @@ def test_questions_are_answered_in_words_of_ones_own(cli: str, start_agent: Star
 @pytest.mark.parametrize("cli", STEPS)
 def test_a_question_is_declined(cli: str, start_agent: StartAgent) -> None:
     agent, word, after = start_agent(cli), nonce(), nonce()
+    planning(agent)
     task_id = agent.send(f"{word} {asking(cli, 1)}")
     asked(agent, task_id, "Which colour")
     assert agent.daemon.ctl("deny", task_id).code == 0
@@ -119,6 +134,65 @@ def test_a_question_is_declined(cli: str, start_agent: StartAgent) -> None:
     assert done["status"] == "completed", done
     assert "refused" in agent.model.requests()[-1].user, "the model hears of it in the same task"
     agent.ask_exactly(f"And {after}?")
+
+
+def test_each_question_of_a_call_is_a_prompt_of_its_own(start_agent: StartAgent) -> None:
+    agent, word = start_agent("codex"), nonce()
+    planning(agent)
+    task_id = agent.send(f"{word} {asking('codex')}")
+    first = asked(agent, task_id, "Which colour")
+    assert [o["label"] for o in first["options"]][:3] == ["Red (Recommended)", "Blue", "None of the above"]
+    answer(agent, task_id, "Blue")
+    second = asked(agent, task_id, "Which size")
+    assert second["prompt_id"] != first["prompt_id"]
+    late = {"input": "Blue", "prompt_id": first["prompt_id"]}
+    refused = agent.daemon.request("POST", f"/agents/{agent.name}/tasks/{task_id}/input", late)
+    assert (refused.status, refused.json["error"]["code"]) == (409, "PROMPT_CHANGED")
+    answer(agent, task_id, "2")
+    assert daemon_done(agent, task_id) == "completed"
+    for words in ('"colour":{"answers":["Blue"]}', '"size":{"answers":["Large"]}'):
+        assert words in told(agent, word), told(agent, word)
+
+
+def test_lists_that_do_not_fit_are_answered(start_agent: StartAgent) -> None:
+    """gemini shows three rows of a list: several answers, own words beside them; then one of four."""
+    agent, word = start_agent("gemini"), nonce()
+    task_id = agent.send(f"{word} {LISTS}")
+    for question, given in (
+        ("[ ] Large", "Large"),
+        ("[x] Large", "2 shades\nof grün"),
+        ("[ ] All of the above", "more"),
+        ("[ ] Huge", "3"),
+        ("[x] Huge", "next"),
+        ("Which colour", "more"),
+        ("White", "White"),
+        ("Review", "yes"),
+    ):
+        prompt = asked(agent, task_id, question)
+        assert prompt["type"] == "question"
+        answer(agent, task_id, given)
+    assert daemon_done(agent, task_id) == "completed", agent.screen()
+    for words in (r"\"0\":\"Large, Huge, 2 shades\\nof grün\"", r"\"1\":\"White\""):
+        assert words in told(agent, word), told(agent, word)
+
+
+@pytest.mark.parametrize("approved", [True, False])
+def test_a_plan_that_a_turn_ended_with_is_approved_or_not(approved: bool, start_agent: StartAgent) -> None:
+    """Its task is done: the agent asks, and is answered by its name."""
+    agent, word = start_agent("codex"), nonce()
+    planning(agent)
+    assert daemon_done(agent, agent.send(f"{word} {PROPOSED}")) == "completed"
+    state = eventually(lambda: (a := agent.daemon.agent(agent.name))["prompt"] and a, "it asks")
+    assert (state["activity"], state["prompt"]["type"]) == ("waiting", "permission")
+    assert "2. Look at it\n" in state["prompt"]["prompt"]
+    refused = agent.daemon.ctl("input", agent.name, "perhaps")
+    assert (refused.code, "Yes, implement this plan" in refused.err) == (6, True), refused.err
+    before = len(agent.model.requests())
+    assert agent.daemon.ctl("approve" if approved else "deny", agent.name).code == 0
+    agent.daemon.ready(agent.name)
+    assert any("mplement the plan" in request.user for request in agent.model.requests()[before:]) == approved
+    assert ("Plan mode (" in agent.screen()) != approved
+    agent.ask_exactly(f"And {nonce()}?")
 
 
 @pytest.mark.parametrize("approved", [True, False])

@@ -10,7 +10,7 @@ import pytest
 
 from synapsed.errors import KeeperLost, LaunchError, PromptChanged
 from synapsed.model.records import Checkpoint, LaunchRecord
-from synapsed.profiles import Composer, Dialog, Profile, Prompts, Ready
+from synapsed.profiles import Composer, Dialog, ListedOption, Profile, Prompts, Ready
 from synapsed.supervisor import pty_link
 from synapsed.supervisor.pty_link import PtyLink
 from synapsed.supervisor.pty_watch import Watch
@@ -25,7 +25,12 @@ PROFILE = Profile(
     composer=Composer(line="^> ?(?P<text>.*)$"),
     prompts=Prompts(
         dialogs=[
-            Dialog(type="permission", when=[r"^Allow it\?"], option=r"^(?P<key>\d)\. (?P<label>.*)$", from_first=["1"])
+            Dialog(type="permission", when=[r"^Allow it\?"], option=r"^(?P<key>\d)\. (?P<label>.*)$", from_first=["1"]),
+            Dialog(
+                type="question",
+                when=[r"^Which \w+\?"],
+                options=[ListedOption(key="next", label="Go on", keys=["first", "then"])],
+            ),
         ]
     ),
 )
@@ -112,6 +117,34 @@ async def test_of_two_answers_at_the_same_moment_one_is_typed(opens: Opens) -> N
     second = asyncio.ensure_future(link.answer("2", prompt.prompt_id))
     await until(lambda: len(typed) == 2)
     second.cancel()
+
+
+@pytest.mark.parametrize(
+    ("shown", "typed"),
+    [
+        (b"Which colour?\r\nred, or\r\n> your words", [b"first", b"then"]),
+        (b"Which size?", [b"first"]),
+        (b"> ", [b"first"]),
+    ],
+    ids=["a row for words", "another question", "none"],
+)
+async def test_an_answer_of_several_steps_is_typed_while_that_question_stands(
+    shown: bytes, typed: list[bytes], opens: Opens
+) -> None:
+    """The row that words go into may look like a composer."""
+    link, keys = opens(b"Which colour?\r\nred, or")
+    prompt = link.observe().prompt
+    assert prompt is not None
+    answering = asyncio.ensure_future(link.answer("next", prompt.prompt_id))
+    await until(lambda: keys)
+    observer = link._observer
+    observer.feed(observer.offset, b"\x1b[H\x1b[2J" + shown, 1.0)
+    link.observe()
+    await until(lambda: answering.done() or len(keys) > 1)
+    assert keys == typed
+    answering.cancel()
+    (outcome,) = await asyncio.gather(answering, return_exceptions=True)
+    assert isinstance(outcome, PromptChanged) == (len(typed) == 1)
 
 
 @pytest.mark.parametrize(

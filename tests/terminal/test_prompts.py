@@ -4,7 +4,7 @@ import pytest
 from pydantic import ValidationError
 
 from synapsed.errors import InvalidChoice
-from synapsed.profiles import Dialog, OwnWords, Prompts
+from synapsed.profiles import Dialog, ListedOption, OwnWords, Prompts
 from synapsed.terminal.prompts import Asked, find_prompt, keys_for
 from synapsed.terminal.screen import Screen
 
@@ -220,7 +220,10 @@ QUESTION = Dialog(
     when=["Which colour"],
     option=r"^[ >] (?P<key>\d)\. (?P<label>(?!Something else).+)$",
     aliases={"no": "none"},
-    options=[{"key": "none", "label": "Decline", "keys": "\x1b"}],
+    options=[
+        ListedOption(key="next", label="Go on", keys=["1", "\x1b[A", "\r"]),
+        ListedOption(key="none", label="Decline", keys="\x1b"),
+    ],
     own_words=OwnWords(row=r"^[ >] (?P<key>\d)\. Something else", keys=["{key}", "{text}", "\r"]),
 )
 COLOURS = "Which colour?\r\n> 1. Red\r\n  2. Blue\r\n"
@@ -247,6 +250,23 @@ def test_an_option_that_is_ticked_is_called_the_same() -> None:
     assert keys_for(found, "blue") == ([b"2"], "2")
 
 
+def test_what_an_option_takes_may_be_typed_one_after_the_other() -> None:
+    found = asked(Prompts(dialogs=[QUESTION]), COLOURS)
+    assert keys_for(found, "next") == ([b"1", b"\x1b[A", b"\r"], "next")
+    submitted = Prompts(dialogs=[QUESTION.model_copy(update={"submit": "\t"})])
+    assert keys_for(asked(submitted, COLOURS), "go on") == ([b"1", b"\x1b[A", b"\r\t"], "next")
+
+
+def test_an_option_that_is_not_shown_has_a_key_and_a_label() -> None:
+    for wrong in (
+        {"key": "none"},
+        {"key": "none", "label": "No", "kyes": "n"},
+        {"key": "n", "label": "No", "keys": []},
+    ):
+        with pytest.raises(ValidationError):
+            ListedOption.model_validate(wrong)
+
+
 def test_the_beginning_of_an_option_may_be_a_word_of_ones_own() -> None:
     found = asked(Prompts(dialogs=[QUESTION]), COLOURS + "  3. Something else\r\n")
     assert keys_for(found, "re")[1] is None
@@ -261,7 +281,9 @@ def test_the_row_for_own_words_is_no_answer_nor_are_no_words(answer: str) -> Non
 
 def test_own_words_may_be_all_that_is_asked_for() -> None:
     words = OwnWords(row="^(?P<key>:) ", keys=["{line}", "\r"])
-    dialog = Dialog(type="question", when=["Which name"], options=[{"key": "none", "label": "No"}], own_words=words)
+    dialog = Dialog(
+        type="question", when=["Which name"], options=[ListedOption(key="none", label="No")], own_words=words
+    )
     found = asked(Prompts(dialogs=[dialog]), "Which name?\r\n: a name\r\n")
     assert found.prompt.default is None
     assert keys_for(found, "the\n  name") == ([b"\x1b[200~the name\x1b[201~", b"\r"], None)
