@@ -9,7 +9,7 @@ from tests.real.agents import EVERY, RealAgent, StartAgent, nonce
 from tests.real.conftest import CliHome
 from tests.real.model import Model
 from tests.real.questions import ASK, LISTS, PLANNED, PROPOSED, asking
-from tests.real.record import untrusted, without_account
+from tests.real.session import untrusted, without_account
 from tests.support.daemon import Daemon, eventually
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(600)]

@@ -5,7 +5,7 @@ import pytest
 from tests.real.agents import RealAgent, nonce
 from tests.real.conftest import CliHome
 from tests.real.model import Model
-from tests.real.record import untrusted
+from tests.real.session import untrusted
 from tests.support.daemon import Daemon, eventually
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(600)]

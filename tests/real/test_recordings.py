@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from tests.real.programs import PROGRAMS
-from tests.real.record import INTO, SCENARIOS
+from tests.real.record import INTO
+from tests.real.recorded import SCENARIOS
 from tests.real.terminal import render, statuses_in, titles_in
 
 LARGEST = 300_000  # bytes: they live in the repository
