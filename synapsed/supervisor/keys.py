@@ -20,7 +20,7 @@ CLEAR_WAIT_S = 3.0
 their end when the composer is empty already."""
 
 ANSWER_S = 24 * 3600.0
-"""How long a person may take to answer the dialog that hides the composer."""
+"""How long a person may take to answer the dialog, or to remove what else hides the composer."""
 
 OPENED_S = 1.0
 """How long what keys open may take to be drawn, where they were pressed more than once: what changed after the first
@@ -134,9 +134,14 @@ class Keyboard:
         """Empty the composer of what was just pasted, which may not be shown yet; whether it is empty."""
         if self._profile.composer.line is None:
             return False
-        await self._until(lambda look: look.verdict.asked is None, ANSWER_S)
+        await self._until(self._has_composer, ANSWER_S)
         await self._until(lambda look: look.composer.state == "draft", TAKE_BACK_S)
         return await self.clear()
+
+    def _has_composer(self, look: Look) -> bool:
+        """Neither a dialog nor anything else stands where the composer is."""
+        there = look.composer.state != "absent" or not self._profile.composer.needed
+        return look.verdict.asked is None and there
 
     async def clear(self) -> bool:
         """Empty the composer; whether it is."""

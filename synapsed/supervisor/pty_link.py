@@ -306,11 +306,10 @@ class PtyLink:
             if self._unread.now or self._runner.half_typed:
                 with contextlib.suppress(KeeperLost):
                     await self._unread.ask()
+            await self._redraw_if_defaced()
             if self._runner.turn is not None:
                 await self.poke()
-                continue
-            await self._redraw_if_defaced()
-            if self._unsettled and self._clock.monotonic() - self._unsettled / 1e9 > SETTLE_AFTER_S:
+            elif self._unsettled and self._clock.monotonic() - self._unsettled / 1e9 > SETTLE_AFTER_S:
                 self.settled()
 
     def _read(self) -> None:
@@ -325,7 +324,7 @@ class PtyLink:
         now = self._clock.monotonic()
         if now - self._nudged_at < NUDGE_EVERY_S or self._finishing or not self._caught_up.is_set():
             return
-        if self._observer.defaced(self._watch.look(), now):
+        if self._observer.defaced(self._watch.look(), now, hurry=self._runner.half_typed):
             self._nudged_at = now
             screen = self._observer.screen.snapshot()
             log.info("the screen is drawn anew", agent_id=self._agent_id)

@@ -39,6 +39,9 @@ long."""
 DEFACED_S = 10.0
 """A full-screen program that rests without a composer for so long has probably written over its own screen."""
 
+DEFACED_HURRY_S = 1.0
+"""The same where a message waits in the composer that is not to be seen: it would be told as undelivered."""
+
 CHROME_ROWS = 40
 """How far up from the bottom the program's own words for an error or an interruption are looked for."""
 
@@ -227,9 +230,10 @@ class TerminalObserver:
         """The program is drawing: what is on the screen is half of it."""
         return self.screen.synchronized and now - self._fed_at < FRAME_MAX_S
 
-    def defaced(self, look: Look, now: float) -> bool:
+    def defaced(self, look: Look, now: float, *, hurry: bool = False) -> bool:
         """A full-screen program that was up, says nothing and shows no composer: a warning that it printed, or another
-        program's output, stands where its composer was. Drawing its screen anew would bring it back."""
+        program's output, stands where its composer was. Drawing its screen anew would bring it back. `hurry`: a message
+        is half typed."""
         composer = self._profile.composer
         return (
             composer.line is not None
@@ -238,7 +242,7 @@ class TerminalObserver:
             and look.verdict.activity in (Activity.BUSY, Activity.UNKNOWN)
             and look.verdict.source in ("composer", "quiet")
             and self._turn_open is None
-            and now - look.changed_at >= DEFACED_S
+            and now - look.changed_at >= (DEFACED_HURRY_S if hurry else DEFACED_S)
         )
 
     def echoed(self, message: str, composer: ComposerState) -> bool:

@@ -17,6 +17,7 @@ dialog          "start": asks before its composer comes; "paste": asks as soon a
 blink           clears its screen so many times while its dialog is up, and draws it anew some time later
 stall           takes its time with the first paste: so many seconds in which it neither reads nor draws
 freeze          stops itself when it has drawn the first paste
+deface          prints a warning over its screen when it has drawn the first paste; a resize has it drawn anew
 swallow         passes over so many Enters
 newline         takes so many Enters for line breaks
 deaf            takes nothing into its composer
@@ -137,6 +138,11 @@ class Program:
         if not self.pasting and self.ask_at == "paste":
             self.ask_at, self.dialog = None, "paste"
 
+    def deface(self):
+        if self.tricks.get("deface") and self.draft:
+            self.tricks["deface"] = False
+            self.write("\x1b[5;1H" + "\r\n\x1b[KWarning: a memory leak is possible, not that it matters here." * 40)
+
     def freeze(self):
         if self.tricks.get("freeze") and self.pastes == 1 and self.draft:
             self.tricks["freeze"] = False
@@ -249,10 +255,12 @@ class Program:
             self.tick()
             self.report()
             now = (tuple(self.history), self.draft, self.dialog, bool(self.work), time.monotonic() < self.ready_at)
+            now += shutil.get_terminal_size()
             if now != shown:
                 shown = now
                 self.draw()
                 self.freeze()
+                self.deface()
             if select.select([0], [], [], NOISE_S if self.tricks.get("noise") else FRAME_S)[0]:
                 data = os.read(0, self.tricks.get("slow", 65536))
                 if not data:

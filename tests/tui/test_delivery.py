@@ -17,6 +17,7 @@ from tests.tui.conftest import Tui
         {"slow": 3},
         {"swallow": 1},
         {"newline": 1},
+        {"alternate": True, "deface": True},
         {"status": True},
         {"status": True, "silent": True, "alternate": True},
     ],
