@@ -324,6 +324,8 @@ class Desk:
             return
         if self._turn.record.launch_id == link.launch.launch_id:
             self._deliver(link, fresh=False)
+            if any(task.priority >= INTERRUPT_PRIORITY for task in self._mailbox):
+                self.interrupt(INTERRUPTED)  # as was begun, perhaps, when the last daemon ended
         elif (commit := self.settle(LinkExited(None, "the program that worked on it is gone"))) is not None:
             await self._persist(commit)
 

@@ -40,6 +40,24 @@ async def test_priority_5_interrupts_then_goes_first(world: World) -> None:
     assert world.link.interrupts == 1
 
 
+async def test_priority_5_interrupts_although_the_daemon_dies(world: World) -> None:
+    await world.start()
+    old = await world.send(AGENT, "old")
+    await world.delivered()
+    world.link.submit()
+    await until(lambda: world.link.records)
+    unconfirmed = world.link.confirms_interrupt = asyncio.get_running_loop().create_future()
+    urgent = await world.send(AGENT, "urgent", priority=5)
+    await world.daemon()
+    await world.delivered()
+    assert world.link.deliveries[0].task_id == old.id
+    await world.task_is(old.id, TaskState.CANCELED)
+    world.link.ready()
+    await world.delivered(2)
+    assert world.link.deliveries[1].task_id == urgent.id
+    unconfirmed.set_result(False)
+
+
 async def test_priority_5_interrupts_a_person_s_own_turn(world: World) -> None:
     await world.start()
     world.link.observe_as(Activity.BUSY)
