@@ -132,6 +132,8 @@ class Agent:
             record=lambda: self.record, profile=lambda: self.profile, policy=policy, store=store
         )
         self.alerts = Alerts()
+        self.stopped = False
+        """A stop was asked of this daemon: only who asks for it starts it again, not what was wanted before."""
         self._seen: LinkObserved | None = None
         self._since = record.changed_at or record.created_at
         self._last_screen = ""
@@ -255,6 +257,7 @@ class Agent:
 
     async def stop(self) -> None:
         """Returns when the program and all it started are gone."""
+        self.stopped = True
         await self.adopt()
         await (await self._shell.call(self.program.stop))
 

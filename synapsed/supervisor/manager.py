@@ -23,6 +23,7 @@ from synapsed.config import check_parking, load_config, save_agent
 from synapsed.errors import (
     ConversationTaken,
     InvalidRequest,
+    NotReady,
     StoreError,
     SynapsedError,
     UnknownProfile,
@@ -182,6 +183,7 @@ class Manager:
 
     async def reload(self, *, dry_run: bool = False) -> list[ConfigChange]:
         async with self._reloading:
+            self._check_open()
             config = await asyncio.to_thread(load_config, self._settings.paths)
             library = await asyncio.to_thread(self._library.again)
             _ = [library.get(agent.profile or name) for name, agent in config.agents.items()]
@@ -202,6 +204,8 @@ class Manager:
     async def _perform(self, changes: list[ConfigChange]) -> None:
         starting = []
         for change in changes:
+            if self._closed:
+                return
             log.info("configuration", agent=change.agent, action=change.action, reason=change.reason)
             if change.agent is None or change.action == "refused":
                 continue
@@ -245,6 +249,9 @@ class Manager:
         for timer in (self._sweeper, self._tidier):
             if timer is not None:
                 timer.cancel()
+        self._order.end()
+        async with self._reloading:  # one that is under way makes agents anew: it ends with the one that it is at
+            pass
         if not keep_agents:
             await each(lambda agent: agent.suspend(), self._agents.values())
         await each(lambda agent: agent.close(), self._agents.values())
@@ -336,6 +343,7 @@ class Manager:
     # --- Control: processes ---
 
     async def start(self, request: StartRequest) -> AgentView:
+        self._check_open()
         profile = self._library.get(request.profile)
         if request.conversation is not None:
             self._check_free(request.conversation, profile)
@@ -463,6 +471,11 @@ class Manager:
         await self._agent(agent_id).answer(text, prompt_id)
 
     # --- inside ---
+
+    def _check_open(self) -> None:
+        """An agent that is made now would be left behind."""
+        if self._closed:
+            raise NotReady("the daemon is shutting down")
 
     async def _end(self, commit: turns.Commit) -> None:
         """End a task that is nobody's."""

@@ -48,6 +48,12 @@ class StartOrder:
         self._clock = clock
         self._timers = timers
         self._news = asyncio.Event()
+        self._over = False
+
+    def end(self) -> None:
+        """Nothing more is started."""
+        self._over = True
+        self.changed()
 
     def changed(self) -> None:
         news, self._news = self._news, asyncio.Event()
@@ -55,15 +61,16 @@ class StartOrder:
 
     async def start(self, wanted: Iterable[Agent], config: Config, known: Callable[[], Iterable[Agent]]) -> None:
         """Start `wanted`; what others of them need, of all that are `known`, is ready before they are started. Who was
-        made anew meanwhile, for another configuration, is started as it is then."""
+        made anew meanwhile, for another configuration, is started as it is then; who was stopped is not."""
         for layer in in_layers(config, [agent.record.name for agent in wanted]):
             needed = {other for name in layer if name in config.agents for other in config.agents[name].depends_on}
             await self._until_up([agent for agent in known() if agent.record.name in needed])
-            await each(lambda agent: agent.start(), [agent for agent in known() if agent.record.name in layer])
+            chosen = [agent for agent in known() if agent.record.name in layer and not agent.stopped]
+            await each(lambda agent: agent.start(), chosen if not self._over else ())
 
     async def _until_up(self, agents: list[Agent]) -> None:
         deadline = self._clock.monotonic() + DEPENDENCY_S
-        while late := [agent.record.name for agent in agents if views.is_coming_up(agent)]:
+        while not self._over and (late := [agent.record.name for agent in agents if views.is_coming_up(agent)]):
             left = deadline - self._clock.monotonic()
             if left <= 0:
                 log.warning("what others depend on is not ready; they are started all the same", agents=late)

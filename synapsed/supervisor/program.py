@@ -75,7 +75,7 @@ class Program:
         self._taken_up = False
         """Whether `adopt` was called: until then the state is that of the last daemon."""
         self._suspending = False
-        """The daemon ends, and the program with it."""
+        """The daemon ends, and the program with it: it is not started any more."""
         self._parked_why = "it was idle"
         self._waiters: list[asyncio.Future[None]] = []
         self.reason = record.failure or ""
@@ -164,7 +164,7 @@ class Program:
 
     async def suspend(self) -> asyncio.Future[None]:
         """End it and all it started with the daemon, to be started again with the next one; what is parked stays so."""
-        self._suspending = self.record.desired == "running"
+        self._suspending = True
         if self.state in (ProcessState.STOPPED, ProcessState.EXITED, ProcessState.PARKED):
             return _done()
         if self.record.parking:
@@ -450,7 +450,7 @@ class Program:
         await self._shell.call(lambda: self._gone(exited), internal=True)
 
     async def _gone(self, exited: LinkExited) -> None:
-        settled = self._owner.settle(exited, interrupted=self._suspending)
+        settled = self._owner.settle(exited, interrupted=self._suspending and self.record.desired == "running")
         parked = self.record.parking and not self._start_again
         reason = f"parked: {self._parked_why}" if parked else f"stopped ({describe_exit(exited)})"
         await self._shell.persist(

@@ -13,6 +13,7 @@ from synapsed.errors import (
     AmbiguousAddress,
     InvalidRequest,
     NameTaken,
+    NotReady,
     PortsExhausted,
     ProgramNotFound,
     StoreError,
@@ -22,6 +23,7 @@ from synapsed.errors import (
 )
 from synapsed.interfaces import StartRequest, TaskFilter
 from synapsed.keeper.processes import start_mark
+from synapsed.model.agent import ProcessState
 from synapsed.supervisor.environment import agent_token
 from synapsed.supervisor.times import OutputTimes
 from tests.fakes.clock import PATIENCE_S, until
@@ -350,3 +352,38 @@ async def test_who_is_made_anew_while_it_waits_for_another_is_started(quiet_worl
     world.link.ready()
     await starting
     assert [view.state for view in world.manager.agents()] == ["running", "running"]
+
+
+async def test_who_is_stopped_before_it_would_be_started_stays_so(quiet_world: World) -> None:
+    world = quiet_world
+    world.agents["fake"] = AgentConfig(autostart=True)
+    await world.daemon(adopt=False)
+    await world.manager.adopt()
+    assert (await world.manager.stop(AGENT)).state == "stopped"
+    await world.manager.autostart()
+    assert (world.manager.view(AGENT).state, world.factory.launched) == ("stopped", [])
+
+
+async def test_nothing_is_made_or_started_as_the_daemon_ends(quiet_world: World) -> None:
+    """A reload that is under way ends with the agent that it is at, and what it made is ended too."""
+    world = quiet_world
+    world.paths.config.mkdir(parents=True, exist_ok=True)
+    world.agents = {"fake": AgentConfig(autostart=True), "talker": AgentConfig()}
+    await world.daemon()
+    gate = asyncio.get_running_loop().create_future()
+    world.factory.gate = gate
+    text = "[api]\nagent_ports = false\n[agents.fake]\nautostart = true\n[agents.talker]\nautostart = true\n"
+    world.paths.config_file.write_text(text + "[agents.last]\nautostart = true\n")
+    reloading = asyncio.ensure_future(world.manager.reload())
+    await world.agent_is("synapse-talker-8170", ProcessState.STARTING)
+    closing = asyncio.ensure_future(world.manager.close(keep_agents=False))
+    await asyncio.sleep(0)
+    with pytest.raises(NotReady):
+        await world.manager.start(StartRequest(profile="fake", cwd="/"))
+    gate.set_result(None)
+    await closing
+    await reloading
+    with pytest.raises(NotReady):
+        await world.manager.reload()
+    assert {record.state for record in await world.store.agents()} == {"stopped"}
+    assert all(link.exit is not None for link in world.factory.links)
