@@ -306,7 +306,8 @@ class PtyLink:
             if self._unread.now or self._runner.half_typed:
                 with contextlib.suppress(KeeperLost):
                     await self._unread.ask()
-            await self._redraw_if_defaced()
+            if self._runner.turn is None or self._runner.half_typed:
+                await self._redraw_if_defaced()
             if self._runner.turn is not None:
                 await self.poke()
             elif self._unsettled and self._clock.monotonic() - self._unsettled / 1e9 > SETTLE_AFTER_S:
