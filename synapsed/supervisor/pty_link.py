@@ -83,7 +83,7 @@ SUSPEND = re.compile(rb"\x1a|\x1b\[122;5(?::1)?u|\x1b\[27;5;122~")
 
 CONTINUE_AFTER_S = (0.3, 1.0, 3.0)
 """Ctrl-Z suspends some programs until a shell's `fg` sends them SIGCONT. There is no shell here: they are continued, at
-these distances, since how long they take to suspend themselves is not known. Others pass over it."""
+these distances once they have read the key: how long they take to suspend themselves is not known. Others pass over it."""
 
 CATCH_UP_S = 20.0
 """How long the output that was missed may take to read; then the program is judged as it stands."""
@@ -574,9 +574,10 @@ class PtyLink:
             self._spawn(self._continue())
 
     async def _continue(self) -> None:
-        for pause in CONTINUE_AFTER_S:
-            await asyncio.sleep(pause)
-            with contextlib.suppress(KeeperLost, KeeperRefused):
+        with contextlib.suppress(KeeperLost, KeeperRefused):
+            await self._unread.until_read()
+            for pause in CONTINUE_AFTER_S:
+                await asyncio.sleep(pause)
                 await self.signal(signal.SIGCONT)
 
     async def _type(self, data: bytes) -> WriteResult:
