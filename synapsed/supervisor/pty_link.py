@@ -83,7 +83,8 @@ SUSPEND = re.compile(rb"\x1a|\x1b\[122;5(?::1)?u|\x1b\[27;5;122~")
 
 CONTINUE_AFTER_S = (0.3, 1.0, 3.0)
 """Ctrl-Z suspends some programs until a shell's `fg` sends them SIGCONT. There is no shell here: they are continued, at
-these distances once they have read the key: how long they take to suspend themselves is not known. Others pass over it."""
+these distances once they have read the key: how long they take to suspend themselves is not known. Others pass over
+it."""
 
 CATCH_UP_S = 20.0
 """How long the output that was missed may take to read; then the program is judged as it stands."""
