@@ -24,7 +24,9 @@ _TASK_ID = re.compile(r"[0-9a-f]{8}[0-9a-f-]{0,28}")
 
 YES = frozenset({"accept", "allow", "approve", "confirm", "continue", "ok", "proceed", "trust", "y", "yes"})
 NO = frozenset({"cancel", "decline", "deny", "disallow", "esc", "exit", "n", "no", "quit", "reject"})
-LASTING = frozenset({"always", "ask again", "all future", "during this session", "for this session", "auto mode"})
+LASTING = frozenset(
+    {"always", "ask again", "all future", "automatically", "during this session", "for this session", "auto mode"}
+)
 """Words of options that say yes to more than what is asked now: never chosen for a person."""
 
 

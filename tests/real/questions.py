@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 
-__all__ = ["ANSWERING", "ASK", "ASKING", "LISTS", "PLANNED", "PROPOSED", "WORDS", "asking"]
+__all__ = ["ANSWERING", "ASK", "ASKING", "LISTS", "PLANNED", "PLANNING", "PROPOSED", "WORDS", "asking"]
 
 QUESTIONS = {
     "questions": [
@@ -20,9 +20,23 @@ QUESTIONS = {
     ]
 }
 ASK = f"[[tool:AskUserQuestion:{json.dumps(QUESTIONS)}]] say: Thank you."
-PLAN = {"file_path": "PLAN-FILE", "content": "# The plan\n\n1. Make the file\n2. Look at it\n"}
 PROPOSED = "[[say:Here it is.\n\n<proposed_plan>\n# The plan\n\n1. Make the file\n2. Look at it\n</proposed_plan>]]"
-PLANNED = f"[[tool:Write:{json.dumps(PLAN)}]] [[tool:ExitPlanMode:{{}}]] say: Thank you."
+PLAN = "# The plan\n\n1. Make the file\n2. Look at it\n"
+PLANNED: Mapping[str, str] = {
+    "claude": (
+        f"[[tool:Write:{json.dumps({'file_path': 'PLAN-FILE', 'content': PLAN})}]] "
+        "[[tool:ExitPlanMode:{}]] say: Thank you."
+    ),
+    "gemini": (
+        f"[[tool:write_file:{json.dumps({'file_path': 'plan.md', 'content': PLAN})}]] "
+        '[[tool:exit_plan_mode:{"plan_filename": "plan.md"}]] say: Thank you.'
+    ),
+}
+PLANNING: Mapping[str, Sequence[str]] = {
+    "claude": ("--permission-mode", "plan"),
+    "gemini": ("--approval-mode", "plan"),
+}
+"""How it is started to plan."""
 
 
 def _asked(question: str, *labels: str, **more: object) -> dict[str, object]:

@@ -19,6 +19,7 @@ from typing import Any
 
 from tests.real import netns
 from tests.real.programs import PROGRAMS, version
+from tests.real.questions import PLANNING
 from tests.real.recorded import SCENARIOS, is_possible
 from tests.real.session import Session, launched, untrusted, without_account
 from tests.real.terminal import COLUMNS, ROWS, Mark, render, statuses_in, titles_in
@@ -99,7 +100,7 @@ def record(cli: str, scenario: str, into: Path, base: Path) -> None:
     """Runs one scenario and keeps what was seen, also when the scenario fails (which it then reports)."""
     shutil.rmtree(base, ignore_errors=True)
     configure = {"trust": untrusted, "sign-in": without_account}.get(scenario)
-    extra = ("--permission-mode", "plan") if (cli, scenario) == ("claude", "plan") else ()
+    extra = PLANNING.get(cli, ()) if scenario == "plan" else ()
     with launched(cli, base, configure=configure, extra=extra) as session:
         session.mark("started")
         try:

@@ -191,11 +191,11 @@ def plan(session: Session) -> None:
         session.terminal.send("1")
         session.served("mplement the plan")
     else:
-        session.submit(PLANNED)
-        session.see(r"Would you like to proceed\?[\s\S]*3\. ", "dialog")
+        session.submit(PLANNED[session.cli])
+        session.see(r"Would you like to proceed\?[\s\S]*3\. |Ready to start[\s\S]*Enter to select", "dialog")
         session.settle("dialog settled")
         session.terminal.send("2")
-        session.served("PLAN-FILE", 3)
+        session.served("The plan", 3)
     session.settle("answered")
 
 
@@ -386,7 +386,7 @@ SOME = {
     "own-words": tuple(ASKING),
     "scrolled": ("gemini",),
     "unanswered": ("codex",),
-    "plan": ("claude", "codex"),
+    "plan": ("claude", "codex", "gemini"),
     "always": ("opencode",),
     "sign-in": ("claude", "codex", "gemini"),
 }

@@ -8,7 +8,7 @@ import pytest
 from tests.real.agents import EVERY, RealAgent, StartAgent, nonce
 from tests.real.conftest import CliHome
 from tests.real.model import Model
-from tests.real.questions import ASK, LISTS, PLANNED, PROPOSED, asking
+from tests.real.questions import ASK, LISTS, PLANNED, PLANNING, PROPOSED, asking
 from tests.real.session import untrusted, without_account
 from tests.support.daemon import Daemon, eventually
 
@@ -196,12 +196,13 @@ def test_a_plan_that_a_turn_ended_with_is_approved_or_not(approved: bool, start_
 
 
 @pytest.mark.parametrize("approved", [True, False])
-def test_a_plan_is_approved_or_not(approved: bool, daemon: Daemon, model: Model, cli_home: CliHome) -> None:
+@pytest.mark.parametrize("cli", PLANNING)
+def test_a_plan_is_approved_or_not(cli: str, approved: bool, daemon: Daemon, model: Model, cli_home: CliHome) -> None:
     """Approved by hand: `yes` is not the auto mode that the dialog offers first."""
-    agent = RealAgent.start("claude", daemon, model, cli_home("claude"), "--", "--permission-mode", "plan")
+    agent = RealAgent.start(cli, daemon, model, cli_home(cli), "--", *PLANNING[cli])
     word = nonce()
-    task_id = agent.send(f"{word} {PLANNED}")
-    prompt = asked(agent, task_id, "ready to execute")
+    task_id = agent.send(f"{word} {PLANNED[cli]}")
+    prompt = asked(agent, task_id, "ready to execute" if cli == "claude" else "Ready to start")
     assert prompt["type"] == "permission"
     assert "1. Make the file" in prompt["prompt"]
     before = len(model.requests())
@@ -209,11 +210,26 @@ def test_a_plan_is_approved_or_not(approved: bool, daemon: Daemon, model: Model,
     done = daemon.task_in(task_id, *ENDED)
     assert done["status"] == "completed", f"{done}\n{agent.screen()}"
     if approved:
-        assert "approved your plan" in told(agent, word)
-        assert "manual mode" in agent.screen()
+        assert APPROVED[cli] in told(agent, word), told(agent, word)
+        assert MANUAL[cli] in agent.screen()
     else:
         assert "refused" in model.requests()[before].user
-        assert "approved" not in told(agent, word)
+        assert APPROVED[cli] not in told(agent, word)
+
+
+APPROVED = {"claude": "approved your plan", "gemini": "Plan approved. Switching to Default mode"}
+MANUAL = {"claude": "manual mode", "gemini": "Shift+Tab to accept edits"}
+
+
+def test_what_is_to_be_changed_in_a_plan_is_said(daemon: Daemon, model: Model, cli_home: CliHome) -> None:
+    agent = RealAgent.start("gemini", daemon, model, cli_home("gemini"), "--", *PLANNING["gemini"])
+    word = nonce()
+    task_id = agent.send(f"{word} {PLANNED['gemini']}")
+    assert asked(agent, task_id, "Ready to start")["own_words"]
+    answer(agent, task_id, "two files,\nnot one")
+    assert daemon_done(agent, task_id) == "completed"
+    assert r"two files,\nnot one" in told(agent, word), told(agent, word)
+    assert APPROVED["gemini"] not in told(agent, word)
 
 
 def test_a_permission_for_good_is_confirmed(start_agent: StartAgent) -> None:

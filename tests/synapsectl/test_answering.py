@@ -72,6 +72,7 @@ def test_nothing_is_asked(daemon: FakeDaemon, ctl: Ctl, asking: str) -> None:
         ([("always", "Allow always"), ("once", "Allow once"), ("reject", "Reject")], False, "reject"),
         ([("1", "Red"), ("2", "Blue")], True, None),
         ([("1", "Allow for this session")], True, None),
+        ([("1", "Yes, automatically accept edits"), ("2", "Yes, manually accept edits")], True, "2"),
     ],
 )
 def test_yes_and_no_among_the_options(options: list[tuple[str, str]], *, accept: bool, key: str | None) -> None:
