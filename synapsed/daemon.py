@@ -128,8 +128,15 @@ class Daemon:
             config = await asyncio.to_thread(load_config, self._paths)
             parts = await self._build(up, config, stop)
             manager, servers = parts.manager, parts.servers
-            listen = await self._listen(servers, config)
+            inherited = inherited_sockets(self._environ)
+            listen = await self._listen(servers, config, inherited.pop("http", []))
             await manager.serve_ports(servers, listen=listen)
+            # Last: who starts a daemon waits for this to answer, and then finds the others.
+            await self._listen_control(servers, inherited.pop("control", []))
+            for name, others in inherited.items():
+                log.warning("a socket that is not known was handed over", name=name)
+                for sock in others:
+                    sock.close()
             await up.enter_async_context(_hooks(self._paths.hooks_socket, manager))
             await up.enter_async_context(answering(self._paths.decide_socket, manager.decide))
             up.enter_context(self._signals(stop, manager))
@@ -150,13 +157,12 @@ class Daemon:
             await manager.close(keep_agents=stop.keep_agents)
         log.info("daemon ended")
 
-    async def _listen(self, servers: ApiServers, config: Config) -> str:
-        """Serve the main listener and the control socket: on what the service manager has bound, where that is what is
-        wanted, else on sockets of our own. Gives where the main listener is. Raises ConfigError."""
-        inherited = inherited_sockets(self._environ)
+    async def _listen(self, servers: ApiServers, config: Config, inherited: list[socket.socket]) -> str:
+        """Serve the main listener: on what the service manager has bound, where that is what is wanted, else on a
+        socket of our own. Gives where that is. Raises ConfigError."""
         wanted = (config.api.address, config.api.port)
         listen = ""
-        for sock in inherited.pop("http", []):
+        for sock in inherited:
             if sock.getsockname()[:2] == wanted:
                 listen = await servers.start_main_on(sock)
             else:
@@ -166,16 +172,14 @@ class Daemon:
                 sock.close()
         if not listen:
             listen = await servers.start_main(config.api.host, config.api.port)
-        control = inherited.pop("control", [])
-        for sock in control:
-            await servers.start_unix_on(sock)
-        if not control or not await asyncio.to_thread(_answers, self._paths.control_socket):
-            await servers.start_unix(self._paths.control_socket)
-        for name, others in inherited.items():
-            log.warning("a socket that is not known was handed over", name=name)
-            for sock in others:
-                sock.close()
         return listen
+
+    async def _listen_control(self, servers: ApiServers, inherited: list[socket.socket]) -> None:
+        """Serve the control socket: on what the service manager has bound, if that is where it is looked for."""
+        for sock in inherited:
+            await servers.start_unix_on(sock)
+        if not inherited or not await asyncio.to_thread(_answers, self._paths.control_socket):
+            await servers.start_unix(self._paths.control_socket)
 
     def _launcher(self) -> Launcher:
         if self._agent_units:

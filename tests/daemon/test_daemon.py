@@ -1,5 +1,6 @@
 """The real daemon with the scripted agent: start and end, signals, kills, what is left."""
 
+import asyncio
 import contextlib
 import json
 import os
@@ -14,8 +15,12 @@ from typing import Any
 import psutil
 import pytest
 
+import synapsed.daemon
 from synapsed.cli import main
-from tests.support.daemon import ANY_PORTS, PATIENCE_S, Daemon, eventually
+from synapsed.paths import Paths
+from synapsed.supervisor.manager import Manager, PortServer
+from tests.fakes.clock import until
+from tests.support.daemon import ANY_PORTS, NO_PORTS, PATIENCE_S, Daemon, eventually
 
 
 @pytest.fixture
@@ -330,3 +335,29 @@ def test_check_config_and_version(
     with pytest.raises(SystemExit) as caught:
         main(["dance"])
     assert caught.value.code == 2
+
+
+async def test_who_waits_for_the_control_socket_finds_the_agents_ports(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    environ = {**os.environ, "SYNAPSED_HOME": str(tmp_path), "SYNAPSED_A2A_HOME": str(tmp_path / "a2a")}
+    paths = Paths.from_environ(environ)
+    paths.config.mkdir(parents=True)
+    paths.config_file.write_text(NO_PORTS)
+    serve_ports, early = Manager.serve_ports, []
+
+    async def serving(self: Manager, server: PortServer, *, listen: str) -> None:
+        early.append(paths.control_socket.exists())
+        await serve_ports(self, server, listen=listen)
+
+    monkeypatch.setattr(Manager, "serve_ports", serving)
+    umask = os.umask(0o077)
+    running = asyncio.create_task(synapsed.daemon.Daemon(paths, environ=environ, keep_agents=False).run())
+    try:
+        await until(lambda: paths.decide_socket.exists() or running.done(), "all that listens does")
+        await asyncio.sleep(0)
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+        os.umask(umask)
+    assert early == [False]
