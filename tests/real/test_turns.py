@@ -88,7 +88,7 @@ def test_text_streams_while_the_turn_runs(cli: str, start_agent: StartAgent) -> 
     """Words of the answer come before its end, which is exact."""
     agent = start_agent(cli)
     word = nonce()
-    message = f"{word} [[slow:60]] [[answer:fenced]]"
+    message = f"{word} [[slow:20]] [[answer:fenced]]"
     task_id = agent.send(message)
     told: list[tuple[str, bool, bool]] = []
     states: list[str] = []
