@@ -181,7 +181,9 @@ class TurnRunner:
                 try:
                     more = await self._perform(turn, command)
                 except KeeperLost:
-                    continue  # the exit is told by the keeper's end
+                    if self._keeper().lost is not None:
+                        continue  # the exit is told by the keeper's end
+                    more = [_again(command)]  # it was only silent for a while
                 except KeeperRefused as error:
                     if error.reason == "exited":
                         continue  # that is told too, and what was not submitted is given to the next program
@@ -210,6 +212,8 @@ class TurnRunner:
                 self._conclude(command)
             case turns.Undelivered(left=True) | turns.Interrupted(left=True):
                 self._emit(self._outcome(command))  # at once: what is left may take its time to be seen
+                return [turns.TakeBack()]
+            case turns.TakeBack():
                 await self._unread.until_read()
                 await self._keyboard.take_back()
                 self._drop()
@@ -313,3 +317,8 @@ class TurnRunner:
 
     async def _read_output(self, start: int, size: int) -> tuple[int, bytes]:
         return await self._keeper().read(start, size)
+
+
+def _again(command: turns.Command) -> turns.Command:
+    """For a command that the keeper did not answer: what was to be typed may be half written."""
+    return turns.Recall(command.part, command.data) if isinstance(command, turns.Type) else command

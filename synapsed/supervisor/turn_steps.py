@@ -28,6 +28,7 @@ __all__ = [
     "Recall",
     "Save",
     "Seen",
+    "TakeBack",
     "TurnState",
     "Type",
     "Undelivered",
@@ -145,6 +146,11 @@ class Clear:
 
 
 @dataclass(frozen=True, slots=True)
+class TakeBack:
+    """Empty the composer of what a turn that is over, and told, has left there; then the turn is gone."""
+
+
+@dataclass(frozen=True, slots=True)
 class Accepted:
     evidence: str
 
@@ -195,4 +201,17 @@ class Undelivered:
 UNTYPED = Interrupted("interrupted", "not yet typed")
 TAKEN_BACK = Interrupted("interrupted", "not yet submitted", left=True)
 
-Command = Save | Type | Recall | Clear | Accepted | Progressed | FindAnswer | Ended | Failed | Interrupted | Undelivered
+Command = (
+    Save
+    | Type
+    | Recall
+    | Clear
+    | TakeBack
+    | Accepted
+    | Progressed
+    | FindAnswer
+    | Ended
+    | Failed
+    | Interrupted
+    | Undelivered
+)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from synapsed.errors import KeeperLost
 from synapsed.interfaces import Delivery
 from synapsed.model.link import LinkEvent, LinkTurnRecord, LinkUndelivered
 from synapsed.model.records import TurnRecord
@@ -38,14 +39,18 @@ class Terminal:
         self.clock = FakeClock()
         self.observer = TerminalObserver(PROFILE, cols=80, rows=10, offset=0)
         self.typed: list[bytes] = []
+        self.known: set[str] = set()
+        """Ids of what was typed."""
         self.events: list[LinkEvent] = []
         self.records = 0
         self.unread = 0
         """Bytes that the program has not read."""
+        self.silent = 0
+        """How many more times the keeper does not answer in time."""
         self.writing = asyncio.Event()
         """What is written is with the program."""
         self.writing.set()
-        keeper: Any = SimpleNamespace(write=self.write, ping=self.ping)
+        keeper: Any = SimpleNamespace(write=self.write, recall=self.recall, ping=self.ping, lost=None)
         self.runner = TurnRunner(
             profile=PROFILE,
             clock=self.clock,
@@ -60,11 +65,20 @@ class Terminal:
         )
 
     async def write(self, data: bytes, input_id: str | None = None) -> Any:
-        self.typed.append(data)
+        if input_id not in self.known:
+            self.typed.append(data)
+        if input_id is not None:
+            self.known.add(input_id)
         await self.writing.wait()
         return SimpleNamespace(at=self.observer.offset)
 
+    async def recall(self, input_id: str) -> Any:
+        return await self.write(b"", input_id) if input_id in self.known else None
+
     async def ping(self) -> Any:
+        if self.silent:
+            self.silent -= 1
+            raise KeeperLost("the keeper did not answer within 10 s")
         return SimpleNamespace(unread=self.unread)
 
     def begin(self) -> asyncio.Task[None]:
@@ -159,6 +173,46 @@ async def test_nothing_is_pasted_while_something_is_unread() -> None:
     assert (terminal.typed, terminal.phase) == ([b"hello"], Phase.SETTLING)
     worker.cancel()
     await asyncio.gather(worker, return_exceptions=True)
+
+
+async def test_a_keeper_that_is_silent_for_a_while_is_asked_again() -> None:
+    """It stood still, or waited for its disk: the message is not held for ever."""
+    terminal = Terminal()
+    terminal.silent = 1
+    worker = terminal.begin()
+    await until(terminal.runner.idle.is_set)
+    assert (terminal.typed, terminal.phase) == ([], Phase.PREPARED)
+    terminal.judge()
+    await terminal.record()
+    assert (terminal.typed, terminal.phase) == ([b"hello"], Phase.SETTLING)
+    worker.cancel()
+    await asyncio.gather(worker, return_exceptions=True)
+
+
+async def test_a_half_written_paste_is_finished_after_a_silence_of_the_keeper(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is not what was typed before, for which the message would have to wait."""
+    monkeypatch.setattr("synapsed.supervisor.pty_runner.STALLED_S", 0.01)
+    terminal = Terminal()
+    terminal.writing.clear()
+    worker = terminal.begin()
+    await until(lambda: terminal.typed)
+    terminal.unread, terminal.silent = 30_000, 1
+    await until(lambda: not terminal.silent)
+    terminal.writing.set()
+    await until(terminal.runner.idle.is_set)
+    assert (terminal.typed, terminal.phase) == ([b"hello"], Phase.SETTLING)
+    worker.cancel()
+    await asyncio.gather(worker, return_exceptions=True)
+
+
+async def test_what_is_left_is_taken_back_after_a_silence_of_the_keeper(terminal: Terminal) -> None:
+    terminal.silent = 2
+    terminal.draw("> ")
+    terminal.judge(100.0)
+    await until(lambda: not terminal.silent)
+    terminal.draw("> hello")
+    await until(lambda: terminal.runner.turn is None)
+    assert [type(event) for event in terminal.events] == [LinkUndelivered], "told once"
 
 
 async def test_a_paste_that_the_program_stops_reading_is_told_and_taken_back_when_it_goes_on(
