@@ -36,6 +36,9 @@ DRAIN_S = 240.0
 TYPED_MAX = 40
 """Characters that a person types at most."""
 
+READ_S = 30.0
+"""How long a person watches the program work before they go."""
+
 ENTERS = 5
 """How often a person presses Enter before they give up and take back what they wrote."""
 
@@ -229,13 +232,20 @@ class Soak:
                 time.sleep(1.0)
                 terminal.send("\r")
                 time.sleep(1.0)
-                if self.daemon.agent(agent.name)["held"] != "typing":
+                if not self._stands_there(agent):
                     return
             terminal.send("\x7f" * TYPED_MAX)
             time.sleep(0.5)
         else:
             terminal.send("\x1b")
             time.sleep(0.3)
+
+    def _stands_there(self, agent: RealAgent) -> bool:
+        """Whether what was typed is still not sent, which shows when the program has done what it was at."""
+        deadline = time.monotonic() + READ_S
+        while (state := self.daemon.agent(agent.name))["activity"] == "busy" and time.monotonic() < deadline:
+            time.sleep(0.2)
+        return bool(state["held"] == "typing")
 
     def _answer_dialogs(self) -> None:
         while self.answering.is_set():
