@@ -167,6 +167,8 @@ class PtyLink:
         self._unsettled: int | None = None
         """`at_ns` of the youngest fact that is not settled."""
         self._tasks: set[asyncio.Task[None]] = set()
+        self._suspending = False
+        """A Ctrl-Z is not read yet."""
         self._saving = False
         self._caught_up = asyncio.Event()
         self._catch_up_to = 0
@@ -571,12 +573,16 @@ class PtyLink:
         if self._told is not None and self._told.prompt is not None and data not in FOCUS:
             self._touched = self._told.prompt.prompt_id
         await self._type(data)
-        if SUSPEND.search(data):
+        if SUSPEND.search(data) and not self._suspending:
+            self._suspending = True
             self._spawn(self._continue())
 
     async def _continue(self) -> None:
         with contextlib.suppress(KeeperLost, KeeperRefused):
-            await self._unread.until_read()
+            try:
+                await self._unread.until_read()
+            finally:
+                self._suspending = False
             for pause in CONTINUE_AFTER_S:
                 await asyncio.sleep(pause)
                 await self.signal(signal.SIGCONT)

@@ -202,6 +202,31 @@ async def test_a_person_s_key_waits_for_no_look_at_the_screen(opens: Opens, monk
     assert typed == [b"x"]
 
 
+async def test_a_program_that_reads_none_of_many_ctrl_z_is_waited_for_once(
+    opens: Opens, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its keeper is not asked for each key that somebody pressed."""
+    monkeypatch.setattr(pty_link, "CONTINUE_AFTER_S", (0.0, 0.0))
+    monkeypatch.setattr("synapsed.supervisor.unread.ASK_AGAIN_S", 0.001)
+    link, _ = opens(b"> ")
+    unread, signals = 1, []
+
+    async def ping() -> Any:
+        return SimpleNamespace(unread=unread)
+
+    async def signal(signum: int) -> None:
+        signals.append(signum)
+
+    monkeypatch.setattr(link._client, "ping", ping, raising=False)
+    monkeypatch.setattr(link._client, "signal", signal, raising=False)
+    for _ in range(20):
+        await link._type_person(b"\x1a")
+        await asyncio.sleep(0)
+    unread = 0
+    await until(lambda: not link._tasks)
+    assert len(signals) == 2
+
+
 async def test_a_keeper_that_stands_still_when_it_is_to_stop_is_ended(
     opens: Opens, monkeypatch: pytest.MonkeyPatch
 ) -> None:
