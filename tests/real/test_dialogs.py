@@ -211,7 +211,7 @@ def test_a_plan_is_approved_or_not(cli: str, approved: bool, daemon: Daemon, mod
     assert done["status"] == "completed", f"{done}\n{agent.screen()}"
     if approved:
         assert APPROVED[cli] in told(agent, word), told(agent, word)
-        assert MANUAL[cli] in agent.screen()
+        eventually(lambda: MANUAL[cli] in agent.screen(), "it shows that it does not edit unasked")
     else:
         assert "refused" in model.requests()[before].user
         assert APPROVED[cli] not in told(agent, word)
