@@ -1,9 +1,13 @@
 """Messages to a program that is stopped and reads nothing until it goes on: told, never mixed, never taken for read."""
 
+import fcntl
 import os
 import signal
+import struct
+import termios
 from collections.abc import Iterator
 
+import psutil
 import pytest
 
 from tests.support.daemon import eventually
@@ -17,6 +21,15 @@ class Stopped:
     def __init__(self, tui: Tui) -> None:
         self._pid = tui.ready().state["pid"]
         os.kill(self._pid, signal.SIGSTOP)
+
+    def unread(self) -> int:
+        """Bytes that wait in its terminal."""
+        fd = os.open(psutil.Process(self._pid).terminal(), os.O_RDONLY | os.O_NOCTTY)
+        try:
+            waiting: int = struct.unpack("i", fcntl.ioctl(fd, termios.FIONREAD, bytes(4)))[0]
+            return waiting
+        finally:
+            os.close(fd)
 
     def go_on(self) -> None:
         os.kill(self._pid, signal.SIGCONT)
@@ -69,6 +82,7 @@ def test_submit_key_that_is_not_read_is_waited_for(tui: Tui) -> None:
 def test_keys_of_a_person_that_are_not_read_are_a_draft_when_they_are(tui: Tui, person: PtyTool) -> None:
     program = Stopped(tui)
     person.type(b"a person's words")
+    eventually(program.unread, "the keys are with the terminal")
     task = tui.send("a message meanwhile")
     tui.becomes(held="unread")
     program.go_on()
