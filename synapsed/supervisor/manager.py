@@ -104,7 +104,9 @@ class Manager:
         memory: Callable[[], Memory] = machine_memory,
     ) -> None:
         self._settings = settings
-        self.everyone: Control = self  # whom `@agent` in a terminal can mean: more than ours, where there are others
+        self.everyone: Control = (
+            self  # more than ours, where there are others: whom `@agent` in a terminal means, whose request is canceled
+        )
         self._store = store
         self._library = profiles
         self._factory = factory
@@ -118,7 +120,13 @@ class Manager:
         self._agents: dict[str, Agent] = {}
         self._planner = Planner(settings, self._roster, self._reachable)
         self._exchange = Exchange(store=store, clock=clock, agents=self._agents, endpoint=self._planner.endpoint)
-        self._post = Post(store=store, clock=clock, agents=self._agents, exchange=self._exchange)
+        self._post = Post(
+            store=store,
+            clock=clock,
+            agents=self._agents,
+            exchange=self._exchange,
+            cancel=lambda task_id: self.everyone.cancel(task_id),  # noqa: PLW0108 - it becomes another one later
+        )
         self._tokens: dict[str, str] = {}
         self._sweeper: Timer | None = None
         self._tidier: Timer | None = None

@@ -4,7 +4,7 @@ Who X is has been settled before (`metadata.sender`, by `senders.settle_sender`)
 messages for agents comes through here.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -51,11 +51,21 @@ log = structlog.stdlib.get_logger("synapsed.post")
 class Post:
     """`agents` are all there are, by id."""
 
-    def __init__(self, *, store: Store, clock: Clock, agents: Mapping[str, Agent], exchange: Exchange) -> None:
+    def __init__(
+        self,
+        *,
+        store: Store,
+        clock: Clock,
+        agents: Mapping[str, Agent],
+        exchange: Exchange,
+        cancel: Callable[[str], Awaitable[Task]],
+    ) -> None:
+        """`cancel` cancels whatever task, also one at an agent elsewhere."""
         self._store = store
         self._clock = clock
         self._agents = agents
         self._exchange = exchange
+        self._cancel = cancel
         self._idempotency = Idempotency(store)
         self._blocked: dict[str, tuple[str, str]] = {}
         """Agents that do nothing but wait for a task, by its id: who waits, and for whom."""
@@ -223,7 +233,7 @@ class Post:
 
     async def _cancel_request(self, request: str) -> None:
         try:
-            await self.cancel(request)
+            await self._cancel(request)
         except SynapsedError as error:
             log.info("the request goes on although nobody wants its reply", task=request, why=error.message)
 
