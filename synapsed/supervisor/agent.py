@@ -13,7 +13,6 @@ from synapsed.clock import Clock
 from synapsed.config import ParkPolicy, UsageLimitPolicy
 from synapsed.errors import NotReady, NotWaiting, StoreError, SynapsedError, TaskNotCancelable
 from synapsed.interfaces import AgentLink, Attachment, NewEvent, OutputPiece, Store
-from synapsed.keeper.spool import SpoolReader
 from synapsed.model.agent import Activity, ProcessState
 from synapsed.model.approval import Policy
 from synapsed.model.events import ActivityChanged
@@ -29,7 +28,7 @@ from synapsed.model.link import (
 from synapsed.model.records import AgentRecord, ReplyRecord, TurnRecord
 from synapsed.model.task import Artifact, Message, Prompt, Task, TaskState
 from synapsed.profiles import Profile
-from synapsed.supervisor import letters
+from synapsed.supervisor import letters, past_output
 from synapsed.supervisor.alerts import Alerts
 from synapsed.supervisor.approvals import Answer, Approvals, Wait
 from synapsed.supervisor.briefing import Briefing
@@ -40,10 +39,8 @@ from synapsed.supervisor.parking import Parking
 from synapsed.supervisor.program import Program
 from synapsed.supervisor.restart import RestartState
 from synapsed.supervisor.shell import Shell
-from synapsed.supervisor.times import TIMES_FILE, OutputTimes
 from synapsed.supervisor.turns import Commit
 from synapsed.supervisor.usage import Usage
-from synapsed.terminal.cast import asciicast
 from synapsed.terminal.shown import kept, shown
 
 __all__ = ["Agent"]
@@ -188,21 +185,15 @@ class Agent:
         raise self._not_running()
 
     async def output(self, start: int | None, limit: int) -> OutputPiece:
-        """See `Control.output`; read from the spool, so that it is there whatever becomes of program and keeper."""
+        """See `Control.output`."""
         over = self.state in (ProcessState.STOPPED, ProcessState.EXITED, ProcessState.FAILED)
-        begin, data = await asyncio.to_thread(_piece, self._spool, start, limit)
+        begin, data = await asyncio.to_thread(past_output.read_output, self._spool, start, limit)
         return OutputPiece(begin, data, ended=over and not data)
 
     async def recording(self, limit: int) -> str:
         """See `Control.recording`."""
-        piece = await self.output(None, limit)
-        times = OutputTimes(self._spool.parent / TIMES_FILE)
         size = {"cols": self.record.cols, "rows": self.record.rows}
-
-        def compose() -> str:
-            return "".join(asciicast(piece.data, piece.start, times.read(), **size, title=self.record.name))
-
-        return await asyncio.to_thread(compose)
+        return await asyncio.to_thread(past_output.recording, self._spool, limit, **size, title=self.record.name)
 
     # --- the shell ---
 
@@ -576,22 +567,6 @@ class Agent:
     def prompt(self) -> Prompt | None:
         """What the program asks now."""
         return self.seen.prompt if self.seen is not None else None
-
-
-def _piece(spool: Path, start: int | None, limit: int) -> tuple[int, bytes]:
-    """Where it begins, and at most `limit` bytes from there on, up to a gap."""
-    reader = SpoolReader(str(spool))
-    wanted = reader.end - limit if start is None else min(start, reader.end)
-    begin = offset = max(reader.start, wanted)
-    pieces: list[bytes] = []
-    while offset < min(reader.end, begin + limit):
-        at, data = reader.read(offset, begin + limit - offset)
-        if not data or (at != offset and pieces):
-            break
-        begin = begin if pieces else at
-        pieces.append(data)
-        offset = at + len(data)
-    return begin, b"".join(pieces)
 
 
 def _sync[T](work: Callable[[], T]) -> Callable[[], Awaitable[T]]:

@@ -7,8 +7,6 @@ order. So nothing is typed while something else is being typed, and nothing is d
 
 import asyncio
 import contextlib
-import re
-import signal
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
@@ -40,6 +38,7 @@ from synapsed.supervisor.keys import TAKE_BACK_S, Keyboard
 from synapsed.supervisor.launchers import sweep_launch
 from synapsed.supervisor.pty_runner import TurnRunner
 from synapsed.supervisor.pty_watch import Watch
+from synapsed.supervisor.suspension import Suspension
 from synapsed.supervisor.times import OutputTimes
 from synapsed.supervisor.unread import Unread
 from synapsed.supervisor.viewers import FOCUS, Viewers, are_reports
@@ -77,14 +76,6 @@ NUDGE_S = 0.2
 
 NUDGE_EVERY_S = 30.0
 """A program that does not draw its screen anew is not asked over and over."""
-
-SUSPEND = re.compile(rb"\x1a|\x1b\[122;5(?::1)?u|\x1b\[27;5;122~")
-"""Ctrl-Z, in each way in which terminals write it."""
-
-CONTINUE_AFTER_S = (0.3, 1.0, 3.0)
-"""Ctrl-Z suspends some programs until a shell's `fg` sends them SIGCONT. There is no shell here: they are continued, at
-these distances once they have read the key: how long they take to suspend themselves is not known. Others pass over
-it."""
 
 CATCH_UP_S = 20.0
 """How long the output that was missed may take to read; then the program is judged as it stands."""
@@ -167,8 +158,7 @@ class PtyLink:
         self._unsettled: int | None = None
         """`at_ns` of the youngest fact that is not settled."""
         self._tasks: set[asyncio.Task[None]] = set()
-        self._suspending = False
-        """A Ctrl-Z is not read yet."""
+        self._suspension = Suspension(self._unread.until_read, self.signal, self._spawn)
         self._saving = False
         self._caught_up = asyncio.Event()
         self._catch_up_to = 0
@@ -573,19 +563,7 @@ class PtyLink:
         if self._told is not None and self._told.prompt is not None and data not in FOCUS:
             self._touched = self._told.prompt.prompt_id
         await self._type(data)
-        if SUSPEND.search(data) and not self._suspending:
-            self._suspending = True
-            self._spawn(self._continue())
-
-    async def _continue(self) -> None:
-        with contextlib.suppress(KeeperLost, KeeperRefused):
-            try:
-                await self._unread.until_read()
-            finally:
-                self._suspending = False
-            for pause in CONTINUE_AFTER_S:
-                await asyncio.sleep(pause)
-                await self.signal(signal.SIGCONT)
+        self._suspension.typed(data)
 
     async def _type(self, data: bytes) -> WriteResult:
         return await self._keeper().write(data)

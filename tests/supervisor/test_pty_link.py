@@ -206,7 +206,7 @@ async def test_a_program_that_reads_none_of_many_ctrl_z_is_waited_for_once(
     opens: Opens, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its keeper is not asked for each key that somebody pressed."""
-    monkeypatch.setattr(pty_link, "CONTINUE_AFTER_S", (0.0, 0.0))
+    monkeypatch.setattr("synapsed.supervisor.suspension.CONTINUE_AFTER_S", (0.0, 0.0))
     monkeypatch.setattr("synapsed.supervisor.unread.ASK_AGAIN_S", 0.001)
     link, _ = opens(b"> ")
     unread, signals = 1, []
