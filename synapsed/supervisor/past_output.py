@@ -1,4 +1,4 @@
-"""What an agent's program wrote, from the spool: there whatever becomes of program and keeper. It blocks on the disk."""
+"""What an agent's program wrote, from the spool: there whatever becomes of program and keeper. Blocks on the disk."""
 
 from pathlib import Path
 
