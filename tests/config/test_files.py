@@ -5,6 +5,7 @@ import os
 import resource
 import stat
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -20,13 +21,19 @@ def old(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.fixture
+@contextmanager
 def no_room() -> Iterator[None]:
-    """Every write beyond the first 4 KiB of a file fails, as on a full disk."""
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, limits[1]))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    """Every write beyond the first 4 KiB of a file fails, as on a full disk.
+
+    It holds for the test runner's own output too, so it must be over before a result is printed: a runner whose output
+    is a file would end there without a word.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 @pytest.fixture
@@ -68,8 +75,8 @@ def test_nobody_else_can_read_it_before_it_is_whole(old: Path, monkeypatch: pyte
     assert seen == [(0o600, 0o644, b"old")]
 
 
-def test_a_disk_that_fills_up_leaves_the_old_file_and_nothing_beside_it(old: Path, no_room: None) -> None:
-    with pytest.raises(OSError) as caught:
+def test_a_disk_that_fills_up_leaves_the_old_file_and_nothing_beside_it(old: Path) -> None:
+    with no_room(), pytest.raises(OSError) as caught:
         write_whole(old, b"x" * 100_000)
     assert (caught.value.errno, caught.value.filename) == (errno.EFBIG, str(old))
     assert old.read_bytes() == b"old"
