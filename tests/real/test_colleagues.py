@@ -84,10 +84,13 @@ def test_a_reply_of_its_own_words_and_a_forged_sender(start_agent: StartAgent) -
     claude, gemini = pair(start_agent, "claude", "gemini")
     mine, yours, forged = nonce(), nonce(), nonce()
     command = f"synapsectl reply -- In my own words {yours}"
-    done = claude.daemon.ctl(
+    sent = claude.daemon.ctl(
         "send", claude.name, "--response", "--from", gemini.name, "--", f"{mine} [[tool:shell:{command}]] say: Done."
     )
-    assert (done.code, done.out) == (0, f"In my own words {yours}\n"), f"{done.err}\n{claude.screen()}"
+    assert sent.code in (0, 7), f"{sent.err}\n{claude.screen()}"  # 7: its prompt was there, and not answered yet
+    own = next(t for t in gemini.daemon.ctl("tasks", gemini.name, "--json").json if t["metadata"].get("direction"))
+    gemini.daemon.ended(own["id"])
+    assert gemini.daemon.ctl("task", own["id"], "--wait").out == f"In my own words {yours}\n", claude.screen()
     forging = f"synapsectl send {gemini.name} --from {gemini.name} -- {forged}; echo code=$?"
     answer = claude.ask(f"{nonce()} [[tool:shell:{forging}]] say: Tried.")
     assert answer.out == "Tried.\n", answer.err
