@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+import structlog
+
 from synapsed.errors import KeeperLost, SynapsedError
 from synapsed.keeper import frames
 from synapsed.keeper.frames import Decoder, Frame, ProtocolError
@@ -48,6 +50,9 @@ PAUSE_AT = 1024 * 1024
 
 UNCONSUMED_LIMIT = 8 * 1024 * 1024
 """What is under way at a pause is far below this. Beyond it the keeper ignores FLOW and is given up."""
+
+
+log = structlog.stdlib.get_logger("synapsed.keeper")
 
 
 class KeeperRefused(SynapsedError):
@@ -223,7 +228,8 @@ class KeeperClient:
     ) -> "KeeperClient":
         """Connects and shakes hands. Raises KeeperLost when nobody answers in `timeout` seconds.
 
-        With `on_event` every event is passed to it, in the loop, in order; the callback may call `pause_output`.
+        With `on_event` every event is passed to it, in the loop, in order; the callback may call `pause_output`. What
+        it raises is logged.
         Without it the events wait, bounded, for `events()`.
         """
         client = cls(on_event)
@@ -453,7 +459,10 @@ class KeeperClient:
 
     def _emit(self, event: KeeperEvent) -> None:
         if self._on_event is not None:
-            self._on_event(event)
+            try:
+                self._on_event(event)
+            except Exception:  # a defect costs one event, never the connection, and the program with it
+                log.exception("an event of the keeper could not be handled", kind=type(event).__name__)
             return
         self._events.append(event)
         self._wake.set()

@@ -24,7 +24,7 @@ from synapsed.terminal.scanner import EditingBegan, QueryReceived, Scanner, Shel
 from synapsed.terminal.screen import Screen, ScreenSnapshot
 from synapsed.terminal.verdict import Observation, Verdict, judge
 
-__all__ = ["GONE_S", "Look", "Reply", "TerminalObserver"]
+__all__ = ["GONE_S", "QUERIES_MAX", "Look", "Reply", "TerminalObserver"]
 
 FRAME_MAX_S = 0.2
 """A program that holds a frame open (DECSET 2026) for longer is looked at all the same."""
@@ -41,6 +41,10 @@ DEFACED_S = 10.0
 
 DEFACED_HURRY_S = 1.0
 """The same where a message waits in the composer that is not to be seen: it would be told as undelivered."""
+
+QUERIES_MAX = 512
+"""Queries in one piece of output that are answered: each costs a look at the screen. A program asks for the 256 colours
+of the palette at the most; more come of a file that is shown."""
 
 CHROME_ROWS = 40
 """How far up from the bottom the program's own words for an error or an interruption are looked for."""
@@ -126,17 +130,22 @@ class TerminalObserver:
     def feed(self, offset: int, data: bytes, now: float) -> list[Reply]:
         """Take in what the program wrote at `offset`."""
         replies: list[Reply] = []
-        fed = 0
-        for event in self._scanner.feed(data):
+        fed = asked = 0
+        events = self._scanner.feed(data)
+        editing = next((event for event in reversed(events) if isinstance(event, EditingBegan)), None)
+        for event in events:
             match event:
                 case QueryReceived():
+                    asked += 1
+                    if asked > QUERIES_MAX:
+                        continue
                     # The cursor must be where the query found it.
                     self.screen.feed(data[fed : event.end])
                     fed = event.end
                     reply = answer(event, self.screen.snapshot())
                     if reply is not None:
                         replies.append(Reply(offset + event.end, reply))
-                case EditingBegan() if self._profile.composer.at_cursor:
+                case EditingBegan() if event is editing and self._profile.composer.at_cursor:
                     self.screen.feed(data[fed : event.end])
                     fed = event.end
                     self._before = unended(self.screen.snapshot())

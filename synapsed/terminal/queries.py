@@ -80,11 +80,13 @@ def _device_status(body: str, screen: ScreenSnapshot) -> bytes | None:
             return None
 
 
-def _mode(body: str, screen: ScreenSnapshot) -> bytes:
+def _mode(body: str, screen: ScreenSnapshot) -> bytes | None:
     """DECRPM: 1 set, 2 reset, 0 not known."""
     private = body.startswith("?")
-    # A number with more digits than any mode has is echoed without being read.
     number = body.removeprefix("?")
+    if not number.isdecimal():  # none, or several
+        return None
+    # A number with more digits than any mode has is echoed without being read.
     state = screen.modes.state(int(number), ansi=not private) if len(number) <= 5 else None
     value = 0 if state is None else 1 if state else 2
     return b"\x1b[%b;%d$y" % (body.encode("ascii"), value)
@@ -109,11 +111,12 @@ def _color(query: QueryReceived, screen: ScreenSnapshot) -> bytes | None:
     if number == "4":
         pairs = zip(values[::2], values[1::2], strict=False)
         indexes = [int(index) for index, value in pairs if value == "?" and index.isdecimal() and len(index) <= 3]
-        return b"".join(
+        answers = (
             b"\x1b]4;%d;%b%b" % (index, _rgb(screen.palette[3 * index : 3 * index + 3]), _terminator(query))
             for index in indexes
             if index < len(screen.palette) // 3
         )
+        return b"".join(answers) or None
     color = {
         _FOREGROUND: screen.foreground,
         _BACKGROUND: screen.background,

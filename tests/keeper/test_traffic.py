@@ -11,7 +11,7 @@ from typing import Literal
 import pytest
 
 from synapsed.errors import KeeperLost
-from synapsed.supervisor.keeper_client import KeeperBusy, KeeperRefused, Output
+from synapsed.supervisor.keeper_client import KeeperBusy, KeeperClient, KeeperEvent, KeeperRefused, Output
 from tests.keeper.conftest import DEADLINE_S, Lab, Watcher, until_file
 
 # --- output -----------------------------------------------------------------------------------------------------------
@@ -105,6 +105,28 @@ async def test_history_is_read_in_any_length(lab: Lab) -> None:
     assert await client.read(123, 1_000_000) == (123, bytes(watcher.output[123:1_000_123]))
     assert await client.read(9_999_990, 500) == (9_999_990, bytes(watcher.output[-10:]))
     assert await client.read(10_000_000, 500) == (10_000_000, b"")
+
+
+async def test_an_owner_that_fails_at_an_event_keeps_its_connection(lab: Lab) -> None:
+    keeper = await lab.shell("echo first; read line; echo second; read line")
+    output = bytearray()
+    came = asyncio.Event()
+
+    def take(event: KeeperEvent) -> None:
+        output.extend(getattr(event, "data", b""))
+        came.set()
+        raise KeyError("scripted")
+
+    client = await KeeperClient.connect(keeper.socket_path, on_event=take)
+    await client.subscribe(0)
+    for expected in (b"first", b"second"):
+        async with asyncio.timeout(DEADLINE_S):
+            while expected not in output:
+                came.clear()
+                await came.wait()
+        await client.write(b"on\r")
+    assert client.lost is None
+    client.close()
 
 
 # --- input ------------------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ import pytest
 from synapsed.model.agent import Activity
 from synapsed.model.facts import PromptAccepted, TurnEnded
 from synapsed.profiles import Composer, Dialog, Profile, Prompts, Ready
-from synapsed.terminal.observer import TerminalObserver
+from synapsed.terminal.observer import QUERIES_MAX, TerminalObserver
 
 PROFILE = Profile(name="p", command="p", ready=Ready(quiet_ms=0), composer=Composer(line=r"^> ?(?P<text>.*)$"))
 SETTLING = PROFILE.model_copy(update={"ready": Ready(quiet_ms=100)})
@@ -165,3 +165,10 @@ def test_a_prompt_behind_a_line_that_was_not_ended(left: str, size: int) -> None
         assert (each.look(2.0).composer.state, each.look(2.0).composer.text) == ("draft", "make")
         each.feed(each.offset, b"\r\n\x1b[?2004l\r" + left.encode(), 3.0)
         assert each.look(3.0).composer.state == "absent"
+
+
+def test_a_flood_of_queries_is_answered_as_far_as_a_program_would_ask() -> None:
+    watched = TerminalObserver(PROFILE, cols=40, rows=5, offset=0)
+    assert len(watched.feed(0, b"\x1b[6n" * (QUERIES_MAX + 10) + b"> ", 0.0)) == QUERIES_MAX
+    assert watched.look(1.0).verdict.can_receive, "what follows them is on the screen"
+    assert watched.feed(watched.offset, b"\x1b[6n", 2.0) != [], "the next ones are heard again"
