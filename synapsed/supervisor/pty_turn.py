@@ -1,14 +1,14 @@
 """One turn on a terminal: from the message to its answer, decided purely.
 
 The machine takes facts (what the screen shows, what side channels report, that something was typed or made durable,
-that a deadline came) and returns commands; `PtyLink` performs them. It knows no I/O and no clock.
+that a deadline came) and returns commands; `TurnRunner` performs them. It knows no I/O and no clock.
 
 ::
 
     PREPARED ◂─▸ PASTING ─▸ SETTLING ◂─▸ SUBMITTING ─▸ SUBMITTED ─▸ WORKING ◂─▸ READING ─▸ OVER
 
 Every phase may end in OVER. A refusal after which the program stops is told to the model in a second leg of the same
-turn: from WORKING back to PREPARED, with a note in place of the message.
+turn: from SUBMITTED, WORKING or READING back to PREPARED, with a note in place of the message.
 
 Two rules make a turn exactly one submission. Each irreversible act (the paste, the submit key) is written ahead: the
 record says so durably before the keys go out. And each carries an id of its own, which the keeper writes once and

@@ -53,7 +53,7 @@ NEXT: dict[Phase, frozenset[Phase]] = {
     Phase.SUBMITTING: frozenset({Phase.SETTLING, Phase.SUBMITTED, Phase.OVER}),
     Phase.SUBMITTED: frozenset({Phase.PREPARED, Phase.WORKING, Phase.READING, Phase.OVER}),
     Phase.WORKING: frozenset({Phase.PREPARED, Phase.READING, Phase.OVER}),
-    Phase.READING: frozenset({Phase.WORKING, Phase.OVER}),
+    Phase.READING: frozenset({Phase.PREPARED, Phase.WORKING, Phase.OVER}),
     Phase.OVER: frozenset(),
 }
 """Every legal step; the machine refuses the others."""

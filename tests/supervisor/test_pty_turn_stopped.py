@@ -3,11 +3,12 @@
 import pytest
 
 from synapsed.model.agent import Activity
-from synapsed.model.facts import PromptAccepted, TurnInterrupted
+from synapsed.model.facts import ChannelFact, PromptAccepted, TurnInterrupted
 from synapsed.supervisor.turn_steps import (
     TAKEN_BACK,
     UNTYPED,
     Accepted,
+    AnswerFound,
     Clear,
     Ended,
     FindAnswer,
@@ -216,6 +217,19 @@ def test_a_refusal_is_told_to_the_model_in_a_second_leg() -> None:
     assert machine.saved() == [Type("submit", b"\r")]
     machine.typed("submit", 50, 4.6)
     assert machine.told(ended(5.0, answer="I could not."), 5.0) == [Ended("I could not.", True, "hooks: turn ended")]
+
+
+@pytest.mark.parametrize(
+    "late", [ended(2.5, answer=""), TurnInterrupted(channel="hooks", at_ns=ns(2.5))], ids=["end", "stop"]
+)
+def test_a_refusal_is_told_to_the_model_although_an_answer_is_being_looked_for(late: ChannelFact) -> None:
+    machine = submitted()
+    machine.seen(seen(1.2, activity=Activity.WAITING, asked=ASKED, offset=30))
+    machine.refuse("It was refused.")
+    assert machine.told(ended(2.0, answer=None), 2.0) == [FindAnswer(ns(1.0), "hooks: turn ended")]
+    assert machine.told(late, 2.5) == [Save()]
+    assert machine.found(AnswerFound("", False, "screen")) == []
+    assert (machine.phase, machine.text) == (Phase.PREPARED, "It was refused.")
 
 
 def test_a_second_leg_that_cannot_be_typed_ends_as_refused() -> None:
