@@ -514,17 +514,17 @@ class Desk:
         interruption.confirmed = confirmed
         if confirmed and self._turn is not None:
             interruption.timer = self._shell.timers.call_later(
-                INTERRUPT_TOLD_S, lambda: self._shell.post(self._interruption_untold)
+                INTERRUPT_TOLD_S, lambda: self._shell.post(lambda: self._interruption_untold(interruption))
             )
             return
         self._end_interruption(over=True)
         await self.pump()
 
-    async def _interruption_untold(self) -> None:
-        if self._interruption is None:
-            return
+    async def _interruption_untold(self, interruption: _Interruption) -> None:
+        if self._interruption is not interruption:
+            return  # it was told just now, and what runs is another turn
         if self._turn is not None:
-            reason = self._interruption.reason
+            reason = interruption.reason
             await self._persist(turns.canceled(self._turn.task, reason=reason, now=self._clock.wall()))
         self._end_interruption(over=True)
         await self.pump()

@@ -127,6 +127,35 @@ async def test_a_confirmed_interruption_of_which_the_link_says_no_more_cancels_i
     assert (await canceling).status is TaskState.CANCELED
 
 
+async def test_an_interruption_of_which_the_link_told_late_does_not_end_the_next_task(world: World) -> None:
+    await world.start()
+    world.link.confirms_interrupt = asyncio.get_running_loop().create_future()
+    old = await world.send(AGENT, "old")
+    await world.delivered()
+    following = await world.send(AGENT, "next")
+    canceling = asyncio.ensure_future(world.manager.cancel(old.id))
+    await until(lambda: world.link.interrupts)
+    world.link.confirms_interrupt.set_result(True)
+    await until(lambda: any(2.9 < wait <= 3.0 for wait in world.clock.pending()))
+    unconfirmed = world.link.confirms_interrupt = asyncio.get_running_loop().create_future()
+    agent = world.manager._agents[AGENT]
+
+    async def interrupt_next() -> None:
+        assert agent.desk.current is not None
+        assert agent.desk.current.id == following.id
+        agent.desk.interrupt("interrupted")
+
+    world.link.end("finished")  # all three wait for the shell at once, in this order
+    agent._shell.post(interrupt_next)
+    world.clock.advance(3.0)
+    with pytest.raises(TaskNotCancelable):
+        await canceling
+    await until(lambda: world.link.interrupts == 2)
+    unconfirmed.set_result(False)
+    await until(lambda: agent.desk._interruption is None)
+    assert (await world.manager.task(following.id)).status is TaskState.WORKING
+
+
 async def test_cancel_of_a_running_task(world: World) -> None:
     await world.start()
     task = await world.send(AGENT)
