@@ -50,13 +50,19 @@ class Maildir:
             path.rename(self._root / "new" / path.name)
 
     def take(self) -> list[Report]:
-        """The next reports in their order, at most TAKEN_MAX. OSError where the directory cannot be read."""
-        reports = []
+        """The next reports in their order, at most TAKEN_MAX; up to one that cannot be read or moved just now. OSError
+        where that is the first."""
+        reports: list[Report] = []
         for path in self._files("new")[:TAKEN_MAX]:
-            report, whole = self._read(path)
+            try:
+                report, whole = self._read(path)
+                self._move(path, "cur" if whole else "bad")
+            except OSError:
+                if not reports:
+                    raise
+                break
             if report is not None:
                 reports.append(report)
-            self._move(path, "cur" if whole else "bad")
         if reports:
             self._bound()
         return reports

@@ -2,6 +2,7 @@ import json
 import time
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -28,6 +29,28 @@ def test_what_is_not_settled_is_told_again_after_a_restart(launch: Launch) -> No
     again = Maildir(launch.context.hooks)
     again.recover()
     assert [report.payload["n"] for report in again.take()] == [0, 1]
+
+
+def test_a_report_that_cannot_be_moved_does_not_lose_those_before_it(
+    launch: Launch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for n in range(3):
+        launch.report("Stop", {"n": n})
+    stuck = launch.names("new")[1]
+    rename = Path.rename
+
+    def refuse(path: Path, target: Path) -> Path:
+        if path.name == stuck:
+            raise OSError(28, "No space left on device")
+        return rename(path, target)
+
+    monkeypatch.setattr(Path, "rename", refuse)
+    box = Maildir(launch.context.hooks)
+    assert [report.payload["n"] for report in box.take()] == [0]
+    with pytest.raises(OSError, match="No space"):
+        box.take()
+    monkeypatch.undo()
+    assert [report.payload["n"] for report in box.take()] == [1, 2]
 
 
 def test_broken_report_still_says_what_happened_and_is_kept_for_a_person(launch: Launch) -> None:
