@@ -43,7 +43,7 @@ async def answering(path: Path, decide: Decide) -> AsyncIterator[None]:
             async with room, asyncio.timeout(PATIENCE_S):
                 writer.write(await _answer(await _read(reader), decide))
                 await writer.drain()
-        except (SynapsedError, OSError, ValueError, TimeoutError) as error:
+        except (SynapsedError, OSError, ValueError, RecursionError) as error:
             log.warning("a question was not answered: the person is asked", error=str(error))
         finally:
             writer.close()
@@ -72,8 +72,8 @@ async def _read(reader: asyncio.StreamReader) -> bytes:
 async def _answer(question: bytes, decide: Decide) -> bytes:
     agent_id, _, report = question.partition(b"\n")
     told = json.loads(report)
-    payload = told["payload"] if isinstance(told, dict) else None
-    if not isinstance(payload, dict) or not isinstance(told.get("event"), str):
+    event, payload = (told.get("event"), told.get("payload")) if isinstance(told, dict) else (None, None)
+    if not isinstance(event, str) or not isinstance(payload, dict):
         return b""
-    answer = await decide(agent_id.decode("ascii", "replace"), told["event"], payload)
+    answer = await decide(agent_id.decode("ascii", "replace"), event, payload)
     return json.dumps(answer, ensure_ascii=False).encode() if answer is not None else b""

@@ -235,8 +235,11 @@ async def test_no_daemon_leaves_it_to_the_program(maildir: Path) -> None:
 
 
 async def test_what_is_no_question_ends_nothing(maildir: Path) -> None:
+    failed: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: failed.append(context))
+    asks = (b"a\n{}", b'a\n{"event": "Asked"}', b'a\n{"payload": 5}', b'a\n{"payload": {}, "event": 5}')
     async with answering(maildir / "decide.sock", wrong):
-        for garbage in (b"", b"x", b"a\n{", b"a\n[1]", b'a\n{"payload": 5}', b'a\n{"payload": {}, "event": 5}'):
+        for garbage in (b"", b"x", b"a\n{", b"a\n[1]", b"a\n" + b"[" * 100_000, *asks):
             reader, writer = await asyncio.open_unix_connection(maildir / "decide.sock")
             writer.write(garbage)
             writer.write_eof()
@@ -244,3 +247,4 @@ async def test_what_is_no_question_ends_nothing(maildir: Path) -> None:
             writer.close()
             with contextlib.suppress(OSError):
                 await writer.wait_closed()
+    assert failed == []
