@@ -573,11 +573,11 @@ class Manager:
         await self._registry.sweep(live, frozenset(self._agents))
 
     def _sweep_again(self) -> None:
+        self._sweeper = self._timers.call_later(SWEEP_S, self._sweep_again)  # first: one that fails is not the last
         for agent in self._agents.values():
             agent.sweep()
-        self._memory.look()
         self._exchange.sweep()
-        self._sweeper = self._timers.call_later(SWEEP_S, self._sweep_again)
+        self._memory.look()
 
     def _tidy_again(self) -> None:
         self._spawn(each(lambda agent: agent.tidy(), self._agents.values()))

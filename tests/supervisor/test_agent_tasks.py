@@ -128,6 +128,23 @@ async def test_the_sweep_delivers_what_an_event_missed(world: World) -> None:
     await world.delivered()
 
 
+async def test_a_sweep_that_fails_is_not_the_last(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    await world.start(ready=False)
+    await world.send(AGENT)
+
+    def fail() -> None:
+        raise OSError("too many open files")
+
+    monkeypatch.setattr(world.manager._memory, "look", fail)
+    with pytest.raises(OSError, match="too many"):
+        world.clock.advance(1.0)
+    monkeypatch.undo()
+    assert not await world.manager.interrupt(AGENT)  # what that one has begun is done
+    world.link.seen = type(world.link.seen)(Activity.READY, "fake", None, can_receive=True)
+    world.clock.advance(1.0)
+    await world.delivered()
+
+
 async def test_the_sender_is_named(world: World) -> None:
     await world.start()
     task = await world.send(AGENT, "hi", metadata={"sender": {"sender_id": "synapse-codex-8120"}})
