@@ -14,7 +14,7 @@ from typing import Any, Literal
 import structlog
 
 from synapsed.clock import Clock, iso
-from synapsed.errors import KeeperLost, LaunchError, NotWaiting, PromptChanged, SynapsedError
+from synapsed.errors import KeeperLost, LaunchError, NotWaiting, PromptChanged, StoreError, SynapsedError
 from synapsed.interfaces import Attachment, Delivery, SideChannel, Store
 from synapsed.model.agent import Activity, Testimony
 from synapsed.model.facts import AssistantSaying, ChannelFact, PermissionAsked
@@ -211,7 +211,8 @@ class PtyLink:
                 with contextlib.suppress(SynapsedError):
                     await self._client.acknowledge_exit()
             elif self._observer.offset > self._checkpointed:
-                await self._save_checkpoint()
+                with contextlib.suppress(StoreError):  # then more of the output is read again
+                    await self._save_checkpoint()
             self._client.close()
         for task in list(self._tasks):
             task.cancel()

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from synapsed.errors import KeeperLost, LaunchError, PromptChanged
+from synapsed.errors import KeeperLost, LaunchError, PromptChanged, StoreError
 from synapsed.model.records import Checkpoint, LaunchRecord
 from synapsed.profiles import Composer, Dialog, ListedOption, Profile, Prompts, Ready
 from synapsed.supervisor import pty_link
@@ -84,6 +84,15 @@ async def test_a_checkpoint_of_an_earlier_launch_is_not_this_launch_s_screen(
 ) -> None:
     link, _ = opens(b"hello", offset=offset)
     assert link.screen_text() == shown
+
+
+async def test_a_link_whose_screen_cannot_be_kept_lets_go_all_the_same(opens: Opens) -> None:
+    link, _ = opens()
+    client = link._client = SimpleNamespace(closed=False, close=lambda: setattr(client, "closed", True))
+    link._observer.feed(101, b"more", 1.0)
+    link._store.refuse = StoreError("the disk is full", reason="full")
+    await link.close()
+    assert client.closed
 
 
 async def test_a_dialog_that_is_drawn_anew_can_be_answered_meanwhile(opens: Opens) -> None:
