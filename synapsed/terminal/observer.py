@@ -5,6 +5,7 @@ to the program's terminal queries, which the daemon must give at once and always
 the query, so that an answer can carry an id and is given once.
 """
 
+import contextlib
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -99,9 +100,10 @@ class TerminalObserver:
         self = cls(profile, cols=checkpoint.cols, rows=checkpoint.rows, offset=checkpoint.offset)
         self.screen.feed(checkpoint.redraw)
         state = checkpoint.state
-        self._records = StatusRecords.from_state(state.get("records"), state.get("speaker"), app=profile.status_app)
-        self._activity = Activity(checkpoint.state.get("activity", Activity.STARTING))
         self._before = str(state.get("before", ""))
+        with contextlib.suppress(ValueError, TypeError):  # words of a newer version: the screen tells what there is
+            self._activity = Activity(state.get("activity", Activity.STARTING))
+            self._records = StatusRecords.from_state(state.get("records"), state.get("speaker"), app=profile.status_app)
         self._changed_at = now
         return self
 

@@ -1,6 +1,7 @@
 """The observer: when what it sees counts; over a restart, what a checkpoint says and what it does not."""
 
 from itertools import batched
+from typing import Any
 
 import pytest
 
@@ -78,6 +79,16 @@ def test_a_checkpoint_is_the_screen_at_its_offset() -> None:
     restored = TerminalObserver.restore(PROFILE, checkpoint, 2.0)
     restored.feed(5, b"\x1b[31md", 2.0)
     assert restored.look(2.0).composer.text == "abcd"
+
+
+@pytest.mark.parametrize(
+    "state",
+    [{"activity": "dreaming"}, {"records": [{"state": "dreaming"}]}, {"records": [{"state": "idle", "new": 1}]}],
+)
+def test_a_checkpoint_of_a_newer_version_is_its_screen(state: dict[str, Any]) -> None:
+    kept = observer().checkpoint().model_copy(update={"state": state})
+    again = TerminalObserver.restore(PROFILE, kept, 1.0)
+    assert again.look(2.0).verdict.can_receive
 
 
 def test_state_that_is_reported_before_the_answer_is_drawn_is_not_settled() -> None:
