@@ -6,6 +6,7 @@ assistant message whose `parentID` it is. When the connection was lost the messa
 
 import asyncio
 import json
+import math
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -55,7 +56,7 @@ ABORTED = "MessageAbortedError"
 """The server's name for a turn that a person stopped."""
 
 _REQUEST_ID = re.compile(r"[\w-]{1,100}")
-_TROUBLE = (aiohttp.ClientError, TimeoutError, OSError, ValueError)
+_TROUBLE = (aiohttp.ClientError, OSError, ValueError)
 _log = structlog.get_logger(__name__)
 
 type _Message = dict[str, Any]
@@ -165,8 +166,7 @@ class SessionServerChannel:
         self._emit = None
         if self._task is not None:
             self._task.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._task
+            await asyncio.wait([self._task])
         if self._client is not None:
             await self._client.close()
 
@@ -451,7 +451,7 @@ def _word(value: Any, path: str) -> str | None:
 
 
 def _number(value: Any) -> int:
-    return int(value) if isinstance(value, int | float) else 0
+    return int(value) if isinstance(value, int | float) and math.isfinite(value) else 0
 
 
 def _ns(wall_ms: int) -> int:
