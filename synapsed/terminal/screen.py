@@ -10,7 +10,8 @@ contract suite in ``tests/emulator`` (docs/adr/0001-terminal-emulator.md). What 
 - A hidden cursor has no position in the emulator's frames, and rows carry no mark of being wrapped: see `grid`.
 - It prints control characters that terminals pass over, and counts invalid UTF-8 differently from chunk to chunk: it
   gets neither, see `sequences.cleaned`.
-- 132-column mode (DECCOLM) would resize the emulator behind its owner's back: it is switched off as soon as allowed.
+- 132-column mode (DECCOLM) would resize the emulator behind its owner's back: it is never allowed (40 is not passed
+  on), and where that was spelt in another way the size is what it was when the piece is over.
 """
 
 import re
@@ -255,10 +256,13 @@ class Screen:
                 if not self._alternate():
                     self._main_cursor = self._position()
             if b"40" in modes:
-                self._terminal.feed(data[done : stop.end()])
+                others = b";".join(mode for mode in modes if mode != b"40")
+                self._terminal.feed(data[done : stop.start()] + (b"\x1b[?%bh" % others if others else b""))
                 done = stop.end()
-                self._refuse_columns()
         self._terminal.feed(data[done:] if done else data)
+        if self._terminal.size() != (self._cols, self._rows):
+            self._terminal.set_mode(40, False)
+            self._terminal.resize(self._cols, self._rows)
         self._tail = (self._tail + data[-_TAIL:])[-_TAIL:]
         self._snapshot = None
 
@@ -269,11 +273,6 @@ class Screen:
             self._inner_region, self._shape = False, b""
         else:
             self._shape = stop["shape"]
-
-    def _refuse_columns(self) -> None:
-        self._terminal.set_mode(40, False)
-        if self._terminal.size() != (self._cols, self._rows):
-            self._terminal.resize(self._cols, self._rows)
 
     def _alternate(self) -> bool:
         return any(self._terminal.mode(number) for number in ALTERNATE)

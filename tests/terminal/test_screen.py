@@ -162,10 +162,14 @@ def test_invalid_bytes_become_replacement_characters() -> None:
     assert fed(b"a\xff\xc3(\xe2\x82z").snapshot().lines[0] == "a��(�z"
 
 
-def test_the_program_cannot_change_the_size() -> None:
-    screen = fed(b"\x1b[?40h\x1b[?3h\x1b[8;50;100t")
+@pytest.mark.parametrize(
+    "columns", [b"\x1b[?40h\x1b[?3h", b"\x1b[?40;3h", b"\x1b[?040h\x1b[?3h", b"\x1b[?4\n0h\x1b[?3h"], ids=repr
+)
+def test_the_program_cannot_change_the_size(columns: bytes) -> None:
+    screen = fed(columns + b"\x1b[8;50;100t")
     assert (screen.snapshot().cols, screen.snapshot().rows) == (20, 4)
-    assert len(screen.snapshot().lines) == 4
+    screen.feed(b"\x1b[2J\x1b[H" + b"x" * 50)
+    assert screen.snapshot().lines == ("x" * 20, "x" * 20, "x" * 10, "")
 
 
 def test_sizes_are_bounded() -> None:
