@@ -135,14 +135,18 @@ class Transcript(_Section):
 
 class DecisionSpec(_Section):
     """How the program asks whether a tool may be used, and how it is answered. `tool`, `command` and `subject` are
-    dotted paths into what it tells; of several the first that has a text. In `allow` and `deny` `{reason}` is replaced;
-    one that is empty cannot be answered this way, the program then asks its person."""
+    dotted paths into what it tells, `*` in them stands for each item of a list; the first that leads to a text counts.
+    In `allow` and `deny` `{reason}` is replaced; one that is empty cannot be answered this way, the program then asks
+    its person."""
 
     tool: str = "tool_name"
     command: list[str] = ["tool_input.command", "tool_input.cmd"]
     """A shell command."""
-    subject: list[str] = ["tool_input.file_path", "tool_input.path", "tool_input.url"]
-    """What another tool is about: a path, an address."""
+    subject: list[str | list[str]] = [["tool_input.file_path", "tool_input.path", "tool_input.url"]]
+    """What another tool is about: paths, addresses. Those of an inner list count together."""
+    shell: list[str] | None = None
+    """The tools that are called with a command and nothing else that counts; None: each that has one. A model may give
+    any other whatever its rules do not look at."""
     allow: dict[str, Any] = {}
     deny: dict[str, Any] = {}
     dialog: str | None = None

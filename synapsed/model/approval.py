@@ -16,6 +16,8 @@ What makes a rule safe to write:
   ``cd / && /bin/rm  -rf *``. A shell has other ways to say the same; deny rules are a convenience, what is not allowed
   is asked about;
 - a path is the same however it is written: absolute, in the agent's folder, or below ``~``;
+- where a call is about several things (files of one patch), an *allow* rule means it if it means each of them, a *deny*
+  rule if it means one;
 - a tool without parentheses means every call of it, whatever it says.
 """
 
@@ -37,7 +39,7 @@ _RULE = re.compile(r"(?P<tool>[\w.*?:/-]+)\s*(?:\((?P<pattern>.*)\))?", re.DOTAL
 _HARMLESS = r"[^;&|<>()$`\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029]"
 """What a wildcard stands for in a shell command that is to be allowed."""
 _PARTS = re.compile(r"[;&|()`{}\n\r]|\$\(|<\(|>\(")
-_ASSIGNMENTS = re.compile(r"^(?:\w+=\S*\s+)+")
+_ASSIGNMENTS = re.compile(r"^(?:\w+\+?=\S*\s+)+")
 _CONTINUED = re.compile(r"\\\r?\n")
 _REDIRECTION = re.compile(r"&?[<>]{1,3}[&|]?[ \t]*+[^\s;&|<>()]++")
 _WORD = re.compile(r"""(?:'[^']*+'|"(?:\\.|[^"\\])*+"|\\.|\S)++""", re.DOTALL)
@@ -45,17 +47,18 @@ _QUOTES = re.compile(r"""\\(.)|['"]""", re.DOTALL)
 _BEFORE = frozenset(("!", "if", "then", "elif", "else", "while", "until", "do", "time", "command", "builtin", "exec"))
 """Words of a shell that stand before a command."""
 _UPWARDS = re.compile(r"(?:^|[/\\])\.\.(?:[/\\]|$)")
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCall:
-    """What a program wants to do. `command` is a shell command, `subject` what another tool is about (a path, an
-    address); None where the program does not say. `input` is all of it, as the program told it. `folder` and `home` are
-    absolute: what the agent's paths, and those of its rules, are relative to."""
+    """What a program wants to do. `command` is a shell command (None where it does not say one), `subjects` what other
+    tools are about (paths, addresses). `input` is all of it, as the program told it. `folder` and `home` are absolute:
+    what the agent's paths, and those of its rules, are relative to."""
 
     tool: str
     command: str | None = None
-    subject: str | None = None
+    subjects: tuple[str, ...] = ()
     folder: str | None = None
     home: str | None = None
     input: dict[str, Any] = field(default_factory=dict)
@@ -84,10 +87,16 @@ class Rule:
             return False
         if self.pattern is None:
             return True
-        if call.command is not None:
-            return _matches(self.pattern, call.command.strip(" \t"), _HARMLESS)
-        places = [place for place in _places(call) if _UPWARDS.search(place) is None]
-        return any(_matches(self._place(call), place, r"[^\x00-\x1f\x7f]") for place in places)
+        if call.command is not None and not _matches(self.pattern, call.command.strip(" \t"), _HARMLESS):
+            return False
+        return not self.unclear(call) and all(self._allows_subject(call, subject) for subject in call.subjects)
+
+    def _allows_subject(self, call: ToolCall, subject: str) -> bool:
+        if subject != subject.strip():  # some programs take it without
+            return False
+        places = [subject] if _ADDRESS.match(subject) else _places(call, subject)
+        pattern = self._place(call)
+        return any(_matches(pattern, place, r"[^\x00-\x1f\x7f]") for place in places if not _UPWARDS.search(place))
 
     def denies(self, call: ToolCall) -> bool:
         """Whether the rule, in a list of denied calls, means `call` or a part of it."""
@@ -95,9 +104,12 @@ class Rule:
             return False
         if self.pattern is None:
             return True
-        if call.command is None:
-            return any(_matches(self._place(call), place, r"[\s\S]") for place in _places(call))
-        return any(_matches(self.pattern, text, r"[\s\S]") for text in _commands(call.command))
+        said = _commands(call.command) if call.command is not None else ()
+        if any(_matches(self.pattern, text, r"[\s\S]") for text in said):
+            return True
+        pattern = self._place(call)
+        places = (place for subject in call.subjects for place in (subject, *_places(call, subject.strip())))
+        return any(_matches(pattern, place, r"[\s\S]") for place in places)
 
     def _place(self, call: ToolCall) -> str:
         """The pattern of a subject; one that leads out of the folder is an absolute path."""
@@ -108,7 +120,7 @@ class Rule:
 
     def unclear(self, call: ToolCall) -> bool:
         """The tool is meant, but the program does not say what it is called with."""
-        return self.pattern is not None and call.command is None and call.subject is None and self._of(call)
+        return self.pattern is not None and call.command is None and not call.subjects and self._of(call)
 
     def _of(self, call: ToolCall) -> bool:
         return _matches(self.tool.casefold(), call.tool.casefold(), r"[\s\S]")
@@ -159,16 +171,17 @@ class Policy:
         return Decision(self.default)
 
 
-def _places(call: ToolCall) -> list[str]:
+def _places(call: ToolCall, subject: str) -> list[str]:
     """The subject in every way in which a rule may name it: as it is, and the path that it is."""
-    if call.subject is None or call.folder is None or "://" in call.subject:
-        return [call.subject] if call.subject is not None else []
-    below = call.subject.removeprefix("~/")
-    base = call.home if below != call.subject and call.home is not None else call.folder
+    if call.folder is None:
+        return [subject]
+    below = subject.removeprefix("~/")
+    base = call.home if below != subject and call.home is not None else call.folder
     path = posixpath.normpath(posixpath.join(base, below))
+    path = path[1:] if path.startswith("//") else path  # two are what POSIX leaves to each system: here they are one
     bases = (("", call.folder), ("~/", call.home))
     inside = [(name, at.rstrip("/") + "/") for name, at in bases if at is not None]
-    return [call.subject, path, *(name + path[len(at) :] for name, at in inside if path.startswith(at))]
+    return [subject, path, *(name + path[len(at) :] for name, at in inside if path.startswith(at))]
 
 
 def _commands(text: str) -> list[str]:

@@ -4,7 +4,7 @@ A decision that cannot be recorded is none: the person is asked, as without a po
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
@@ -25,13 +25,16 @@ from synapsed.profiles import DecisionSpec, Profile
 __all__ = ["Answer", "Approvals", "Wait", "answer_of", "read_call"]
 
 COMMAND_MAX = 100_000
-"""Characters of a command or subject that rules are tried on; a longer one is asked about."""
+"""Characters of a command and subjects that rules are tried on; what is longer is asked about."""
 
 REMEMBERED = 32
 """Decisions against which a dialog is held."""
 
 TOLD_MAX = 2000
 """Characters of one text of a call's input in the log of events."""
+
+LISTED_MAX = 20
+"""Texts of a list there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +119,7 @@ class Approvals:
         return next((channel.decisions[event] for channel in channels if event in channel.decisions), None)
 
     def _remember(self, spec: DecisionSpec, call: ToolCall, decision: Decision) -> None:
-        text = _dense(call.command or call.subject or "")
+        text = _dense(call.command or (call.subjects[0] if len(call.subjects) == 1 else ""))
         answer = spec.dialog if decision.verdict == "allow" and text else None
         self._forget(lambda known: known.text == text)
         self._recent.append(_Remembered(text, decision.verdict, answer))
@@ -138,21 +141,17 @@ class Approvals:
 
 def read_call(spec: DecisionSpec, told: dict[str, Any], folder: str) -> ToolCall:
     """What the program asks about, by the profile's paths; `folder` is the agent's."""
-    command, subject = _first(told, spec.command), _first(told, spec.subject)
     tool = at_path(told, spec.tool)
-    given: dict[str, Any] = {}
-    if command is not None:
-        given["command"] = command
-    if subject is not None:
-        given["subject"] = subject
-    return ToolCall(
-        tool=tool if isinstance(tool, str) else "",
-        command=command,
-        subject=subject,
-        folder=folder,
-        home=str(Path.home()),
-        input=given,
-    )
+    tool = tool if isinstance(tool, str) else ""
+    command = next((text for path in spec.command for text in _texts(told, path)), None)
+    only = command is not None and (spec.shell is None or tool.casefold() in (name.casefold() for name in spec.shell))
+    groups = [[entry] if isinstance(entry, str) else entry for entry in spec.subject]
+    found = ([text for path in group for text in _texts(told, path)] for group in groups)
+    subjects = () if only else tuple(next(filter(None, found), ()))
+    given: dict[str, Any] = {"command": command} if command is not None else {}
+    if subjects:
+        given["subject"] = subjects[0] if len(subjects) == 1 else list(subjects)
+    return ToolCall(tool=tool, command=command, subjects=subjects, folder=folder, home=str(Path.home()), input=given)
 
 
 def answer_of(spec: DecisionSpec, decision: Decision) -> dict[str, Any] | None:
@@ -170,18 +169,20 @@ def _filled(value: Any, reason: str) -> Any:
     return [_filled(item, reason) for item in value] if isinstance(value, list) else value
 
 
-def _first(told: dict[str, Any], paths: Iterable[str]) -> str | None:
-    found = (at_path(told, path) for path in paths)
-    for value in found:
-        if isinstance(value, list) and value and all(isinstance(word, str) for word in value):
-            return " ".join(value)
-        if isinstance(value, str) and value.strip():
-            return value
-    return None
+def _texts(told: Any, path: str) -> list[str]:
+    """What stands at the dotted `path`, in each item of a list where it has a `*`. Several words are one command."""
+    before, star, after = path.partition("*")
+    if star:
+        items = at_path(told, before.rstrip("."))
+        return [text for item in items for text in _texts(item, after.lstrip("."))] if isinstance(items, list) else []
+    value = at_path(told, path) if path else told
+    if isinstance(value, list) and value and all(isinstance(word, str) for word in value):
+        return [" ".join(value)]
+    return [value] if isinstance(value, str) and value.strip() else []
 
 
 def _too_long(call: ToolCall) -> bool:
-    return max(len(call.command or ""), len(call.subject or "")) > COMMAND_MAX
+    return sum(map(len, (call.command or "", *call.subjects))) > COMMAND_MAX
 
 
 def _dense(text: str) -> str:
@@ -203,4 +204,10 @@ def _is_shown(text: str, dialog: str) -> bool:
 
 
 def _cut(value: dict[str, Any]) -> dict[str, Any]:
-    return {k: f"{v[:TOLD_MAX]}…" if isinstance(v, str) and len(v) > TOLD_MAX else v for k, v in value.items()}
+    return {key: _shortened(item) for key, item in value.items()}
+
+
+def _shortened(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_shortened(item) for item in value[:LISTED_MAX]]
+    return f"{value[:TOLD_MAX]}…" if isinstance(value, str) and len(value) > TOLD_MAX else value

@@ -84,6 +84,7 @@ def test_deny_looks_at_every_part_and_wins(command: str) -> None:
         "git \\\n push",
         "/usr/bin/git push",
         "GIT_SSH='ssh -x' A=\"b c\" git push",
+        "PATH+=:. git push",
         "if true; then git push; fi",
         "while ! git push; do sleep 1; done",
         "2>/dev/null git push",
@@ -129,13 +130,13 @@ def test_a_tool_without_pattern_is_allowed_whatever_it_says() -> None:
 
 def test_a_path_leads_out_of_no_folder() -> None:
     rules = policy("Edit(src/*)")
-    assert rules.decide(ToolCall(tool="Edit", subject="src/a/b.py")).verdict == "allow"
-    assert rules.decide(ToolCall(tool="Edit", subject="src/../../etc/passwd")).verdict == "escalate"
-    assert rules.decide(ToolCall(tool="Edit", subject="src/a\nb")).verdict == "escalate"
+    assert rules.decide(ToolCall(tool="Edit", subjects=("src/a/b.py",))).verdict == "allow"
+    assert rules.decide(ToolCall(tool="Edit", subjects=("src/../../etc/passwd",))).verdict == "escalate"
+    assert rules.decide(ToolCall(tool="Edit", subjects=("src/a\nb",))).verdict == "escalate"
 
 
 def edit(path: str) -> ToolCall:
-    return ToolCall(tool="Edit", subject=path, folder="/home/me/work", home="/home/me")
+    return ToolCall(tool="Edit", subjects=(path,), folder="/home/me/work", home="/home/me")
 
 
 @pytest.mark.parametrize(
@@ -165,12 +166,32 @@ def test_a_path_that_is_elsewhere_is_not_allowed(path: str) -> None:
     assert policy("Edit(src/*)").decide(edit(path)).verdict == "escalate"
 
 
+@pytest.mark.parametrize("path", ["//etc/x", "/tmp/a://../../etc/x", "a://../../../../../etc/x", " /etc/x", "/etc/x\n"])
+def test_no_way_of_writing_a_path_slips_past_what_is_denied(path: str) -> None:
+    assert policy(deny=("Edit(/etc/*)",), default="allow").decide(edit(path)).verdict == "deny"
+    assert policy("Edit(/home/me/*)").decide(edit(path)).verdict == "escalate"
+
+
+def test_blanks_around_a_path_may_be_taken_away_by_the_program() -> None:
+    assert policy("Edit(/home/me/work/*)").decide(edit(" ../../.bashrc")).verdict == "escalate"
+
+
+def test_of_several_things_each_is_to_be_allowed_and_none_denied() -> None:
+    patch = ToolCall(tool="Edit", subjects=("src/a", "secret/b"), folder="/home/me/work", home="/home/me")
+    assert policy("Edit(src/*)").decide(patch).verdict == "escalate"
+    assert policy("Edit(s*)").decide(patch).verdict == "allow"
+    assert policy("Edit(s*)", deny=("Edit(secret/*)",)).decide(patch).verdict == "deny"
+    both = ToolCall(tool="Write", command="src/x", subjects=("/etc/passwd",), folder="/f", home="/h")
+    assert policy("Write(src/*)").decide(both).verdict == "escalate"
+    assert policy(deny=("Write(/etc/*)",), default="allow").decide(both).verdict == "deny"
+
+
 def test_a_rule_that_leads_out_of_the_folder_leads_no_further() -> None:
     assert policy("Edit(../shared/*)").decide(edit("../shared/../../etc/passwd")).verdict == "escalate"
 
 
 def test_an_address_is_no_path() -> None:
-    call = ToolCall(tool="Fetch", subject="https://example.org/a/../b", folder="/f", home="/h")
+    call = ToolCall(tool="Fetch", subjects=("https://example.org/a/../b",), folder="/f", home="/h")
     assert policy("Fetch(https://example.org/a/*)").decide(call).verdict == "escalate"
     assert policy(deny=("Fetch(https://example.org/a/*)",), default="allow").decide(call).verdict == "deny"
 

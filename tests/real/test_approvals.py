@@ -1,6 +1,7 @@
 """Approval policies on the real programs: what is allowed runs without a dialog, what is denied the model is told."""
 
 import itertools
+import json
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from tests.real.agents import EVERY, RealAgent, nonce
 from tests.real.conftest import CliHome
 from tests.real.model import Model
+from tests.real.programs import Prepared
 from tests.support.daemon import Daemon
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(600)]
@@ -52,3 +54,61 @@ def test_rules_decide_without_a_person(cli: str, private_dir: Path, model: Model
         assert decisions(agent, 3) == [("allow", allow), ("deny", deny), ("escalate", None)]
     finally:
         daemon.end()
+
+
+FORGED = {
+    "gemini": (
+        "read_file",
+        '{"file_path": "secret/key", "command": "git status"}',
+        '{"file_path": "./secret//key", "dir_path": "src"}',
+    ),
+    "opencode": (
+        "apply_patch",
+        json.dumps(
+            {"patchText": "*** Begin Patch\n*** Add File: src/a\n+a\n*** Add File: secret/b\n+b\n*** End Patch"}
+        ),
+        json.dumps(
+            {"patchText": "*** Begin Patch\n*** Update File: src/m\n*** Move to: secret/m\n@@\n-a\n+b\n*** End Patch"}
+        ),
+    ),
+}
+"""Calls of a tool that mean a file of `secret` and something else, too, and how the rules call what it does."""
+
+
+@pytest.mark.parametrize("cli", FORGED)
+def test_a_file_that_is_denied_is_not_reached_beside_another(
+    cli: str, private_dir: Path, model: Model, cli_home: CliHome
+) -> None:
+    prepared = cli_home(cli)
+    if cli == "opencode":
+        patching(prepared)
+    for name in ("src", "secret"):
+        (prepared.cwd / name).mkdir()
+    (prepared.cwd / "secret" / "key").write_text("4711\n")
+    (prepared.cwd / "src" / "m").write_text("a\n")
+    tool, *calls = FORGED[cli]
+    rule = f"{'edit' if cli == 'opencode' else tool}(%s/*)"
+    daemon = Daemon(private_dir / "synapsed")
+    settings = {"approval": {"allow": [rule % "src"], "deny": [rule % "secret"]}}
+    agent = RealAgent.configured(cli, daemon, model, prepared, settings)
+    try:
+        for call in calls:
+            before = len(model.requests())
+            done = agent.ask(f"{nonce()} [[tool:{tool}:{call}]] say: Told.")
+            assert (done.code, done.out) == (0, "Told.\n"), f"{done.err}\n{agent.screen()}"
+            told = "\n".join(result.text for request in model.requests()[before:] for result in request.results)
+            assert f"denied by the rule {rule % 'secret'}" in told
+            assert "4711" not in told
+        assert [file.name for file in (prepared.cwd / "secret").iterdir()] == ["key"]
+    finally:
+        daemon.end()
+
+
+def patching(prepared: Prepared) -> None:
+    """opencode asks before edits, and its model is one that it lets edit by patches."""
+    (file,) = prepared.home.rglob("opencode.json")
+    name = "gpt-5-scripted"
+    config = json.loads(file.read_text().replace("scripted/scripted", f"scripted/{name}"))
+    config["permission"] = {"edit": "ask"}
+    config["provider"]["scripted"]["models"] = {name: {"name": "Scripted", "tool_call": True}}
+    file.write_text(json.dumps(config))

@@ -14,10 +14,13 @@ from synapsed import hookclient
 from synapsed.config import AgentConfig, ApprovalConfig
 from synapsed.errors import StoreError
 from synapsed.model.agent import Activity, AgentView
+from synapsed.model.approval import ToolCall
 from synapsed.model.events import PermissionDecided
 from synapsed.model.facts import PermissionAsked
 from synapsed.model.link import LinkPermission
 from synapsed.model.task import Prompt, TaskState
+from synapsed.profiles import ProfileLibrary
+from synapsed.supervisor.approvals import read_call
 from synapsed.supervisor.questions import answering
 from tests.fakes.clock import until
 from tests.supervisor.world import World
@@ -93,6 +96,30 @@ async def test_what_cannot_be_recorded_is_asked_about(quiet_world: World) -> Non
     quiet_world.store.refuse = StoreError("full")
     assert await quiet_world.manager.decide(agent.id, "Asked", bash("git status")) is None
     quiet_world.store.refuse = None
+
+
+def call_of(profile: str, event: str, told: dict[str, Any]) -> ToolCall:
+    channels = ProfileLibrary.standard(Path("/nonexistent")).get(profile).channels.values()
+    spec = next(channel.decisions[event] for channel in channels if event in channel.decisions)
+    return read_call(spec, told, "/work")
+
+
+def test_what_a_model_adds_to_a_call_hides_nothing_of_it() -> None:
+    given = {"file_path": "secret/x", "command": "git status", "dir_path": "src"}
+    call = call_of("gemini", "BeforeTool", {"tool_name": "read_file", "tool_input": given})
+    assert (call.command, call.subjects) == ("git status", ("secret/x", "src"))
+    call = call_of("gemini", "BeforeTool", {"tool_name": "run_shell_command", "tool_input": given})
+    assert (call.command, call.subjects) == ("git status", ())
+
+
+def test_a_patch_is_about_each_of_its_files() -> None:
+    files = [{"filePath": "/work/src/a", "movePath": "/work/b"}, {"filePath": "/work/src/c"}]
+    told = {"permission": "edit", "patterns": ["work/src/a"], "metadata": {"filepath": "src/a, src/c", "files": files}}
+    assert call_of("opencode", "permission.asked", told).subjects == ("/work/src/a", "/work/src/c", "/work/b")
+    told = {"permission": "edit", "patterns": ["work/src/a"], "metadata": {"filepath": "/work/src/a"}}
+    assert call_of("opencode", "permission.asked", told).subjects == ("/work/src/a",)
+    told = {"permission": "bash", "patterns": ["git log", "head"], "metadata": {"command": "git log | head"}}
+    assert call_of("opencode", "permission.asked", told).subjects == ()
 
 
 async def test_a_channel_that_can_answer_is_answered(quiet_world: World) -> None:
