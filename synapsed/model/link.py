@@ -29,13 +29,15 @@ __all__ = [
 @dataclass(frozen=True, slots=True)
 class LinkObserved:
     """What the agent is doing now, and by which evidence. `can_receive` is true when a message would be delivered at
-    once; otherwise `held` says why not (`typing`, `dialog`, …), None while it is merely busy or starting."""
+    once; otherwise `held` says why not (`typing`, `dialog`, …), None while it is merely busy or starting. `asking` is
+    another number where the very same prompt is asked again (a password was wrong)."""
 
     activity: Activity
     evidence: str
     prompt: Prompt | None
     can_receive: bool
     held: str | None = None
+    asking: int = 0
 
 
 @dataclass(frozen=True, slots=True)

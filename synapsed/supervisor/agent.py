@@ -514,7 +514,7 @@ class Agent:
             return
         before, self._seen = self._seen, seen
         moved = before is None or before.activity is not seen.activity or before.prompt != seen.prompt
-        commit = self.desk.observed(seen)
+        commit = self.desk.observed(seen, again=before is not None and before.asking != seen.asking)
         if moved or commit is not None:
             told = ActivityChanged(activity=seen.activity, evidence=seen.evidence, prompt=seen.prompt)
             events = [NewEvent(self.id, told)] if moved else []

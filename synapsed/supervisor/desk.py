@@ -329,12 +329,12 @@ class Desk:
         elif (commit := self.settle(LinkExited(None, "the program that worked on it is gone"))) is not None:
             await self._persist(commit)
 
-    def observed(self, seen: LinkObserved) -> Commit | None:
-        """What an observation changes about the task being worked on."""
+    def observed(self, seen: LinkObserved, *, again: bool = False) -> Commit | None:
+        """What an observation changes about the task being worked on; `again`: its prompt is asked once more."""
         if (task := self.current) is None:
             return None
         if seen.activity is Activity.WAITING:
-            if seen.prompt is None or (task.prompt and task.prompt.prompt_id == seen.prompt.prompt_id):
+            if seen.prompt is None or (task.prompt and task.prompt.prompt_id == seen.prompt.prompt_id and not again):
                 return None
             return turns.waiting(task, prompt=seen.prompt, now=self._clock.wall())
         if task.status in INTERRUPTED_STATES and seen.activity in (Activity.BUSY, Activity.READY):

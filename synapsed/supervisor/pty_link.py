@@ -22,6 +22,7 @@ from synapsed.model.link import LinkAlert, LinkEvent, LinkExited, LinkObserved, 
 from synapsed.model.records import Checkpoint, LaunchRecord, TurnRecord
 from synapsed.profiles import Profile
 from synapsed.supervisor import turn_steps as turns
+from synapsed.supervisor.asking import Asking
 from synapsed.supervisor.frame import system_mark
 from synapsed.supervisor.keeper_client import (
     Alert,
@@ -149,8 +150,7 @@ class PtyLink:
         )
         self._touched: str | None = None
         """The prompt on the screen, if a person has been at it: what is selected there is theirs."""
-        self._answering: set[str] = set()
-        """Prompts that are being answered: a second answer to one might find another question."""
+        self._asking = Asking()
         self._told: LinkObserved | None = None
         self._nudged_at = 0.0
         self._facts: deque[ChannelFact] = deque(maxlen=RECENT_FACTS)
@@ -382,12 +382,14 @@ class PtyLink:
         if self._told is not None and (look.steady_at > self._watch.looked_at or self._keyboard.answering):
             return
         verdict = look.verdict
+        self._asking.shown(look.offset, asks=verdict.asked is not None)
         observed = LinkObserved(
             activity=verdict.activity,
             evidence=verdict.evidence,
             prompt=verdict.asked.prompt if verdict.asked else None,
             can_receive=verdict.can_receive and self._runner.turn is None,
             held=None if verdict.held == "typing" and self._runner.pasted else verdict.held,
+            asking=self._asking.number,
         )
         if observed == self._told:
             return
@@ -455,7 +457,7 @@ class PtyLink:
                 "the prompt on the screen is another one now; read it and answer that",
                 prompt=asked.prompt.model_dump(),
             )
-        if (answered := asked.prompt.prompt_id) in self._answering or self._keyboard.answering:
+        if (answered := asked.prompt.prompt_id) in self._asking.answering or self._keyboard.answering:
             raise PromptChanged("somebody else is answering this prompt just now; see what becomes of it")
         steps, chosen = keys_for(asked, text)
         if answered == self._touched and asked.dialog is not None and chosen in asked.dialog.from_first:
@@ -465,15 +467,16 @@ class PtyLink:
         turn = self._runner.turn
         if turn is not None and asked.dialog is not None and chosen in asked.dialog.refusal:
             self._runner.add(turn.refuse(self._refusal_note()))
-        self._answering.add(answered)
+        asking = self._asking.number
+        self._asking.begin(answered, self._observer.offset if asked.dialog is None else None)
         try:
             hidden = await self._keyboard.answer(
                 steps, lambda look: still_asks(self._profile.prompts, look.screen, asked)
             )
             gone_s = self._profile.interrupt.confirm_ms / 1000
-            await self._watch.until(lambda look: _prompt_id(look) != answered, gone_s)
+            await self._watch.until(lambda look: _prompt_id(look) != answered or self._asking.number != asking, gone_s)
         finally:
-            self._answering.discard(answered)
+            self._asking.end(answered)
         if hidden is None:
             raise PromptChanged("the prompt left the screen while it was being answered")
         return hidden

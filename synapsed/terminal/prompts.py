@@ -6,6 +6,7 @@ says so, and only on the cursor's line, where a program that reads its terminal 
 
 import hashlib
 import re
+import unicodedata
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -145,12 +146,23 @@ def _fingerprint(kind: str, prompt: str, options: list[PromptOption], *, own_wor
 # --- generic questions -----------------------------------------------------------------------------------------------
 
 _CONFIRM = (
-    (re.compile(r"[\(\[](?P<yes>y(?:es)?)\s*/\s*(?P<no>n(?:o)?)[\)\]]\s*+[:?？]?\s*+$", re.IGNORECASE), None),
-    (re.compile(r"\b(?P<yes>yes)\s*/\s*(?P<no>no)\b\s*+[:?？]?\s*+$", re.IGNORECASE), None),
+    (
+        re.compile(
+            r"[\(\[（［](?P<yes>y(?:es)?)\s*[/／]\s*(?P<no>n(?:o)?)(?:/\[\w{1,20}\])?[\)\]）］]\s*+[:?：？]?\s*+$",
+            re.IGNORECASE,
+        ),
+        None,
+    ),
+    (re.compile(r"\b(?P<yes>yes)\s*/\s*(?P<no>no)\b\s*+[:?：？]?\s*+$", re.IGNORECASE), None),
+    (re.compile(r"(?P<yes>はい)\s*+[/／・]\s*+(?P<no>いいえ)\s*+[\)\]）］]?\s*+[:?：？]?\s*+$"), None),
     (re.compile(r"(?:続行しますか|よろしいですか)\s*+[?？]?\s*+[:：]?\s*+$"), ("y", "n")),
     (re.compile(r"\b(?:continue|proceed)\s*+[?？]\s*+$", re.IGNORECASE), ("y", "n")),
 )
-_SELECT = re.compile(r"\[(?P<choices>\w{1,16}(?:/\w{1,16})+)\]\s*+[:?？]?\s*+$")
+"""`(yes/no/[fingerprint])` offers words of one's own besides."""
+_SELECT = re.compile(
+    r"(?:\[(?P<choices>\w{1,16}(?:/\w{1,16})+)\]|\((?P<more>y(?:es)?/no?(?:/\w{1,16})+)\))\s*+[:?：？]?\s*+$",
+    re.IGNORECASE,
+)
 _PASSWORD = re.compile(
     r"(?:pass[ -]?(?:word|wd|phrase|code)|\b(?:secret|token|api[ _-]?key|(?:pin|otp)\b)"
     r"|\b(?:verification|one-time|security) code|パスワード|パスフレーズ|暗証番号"
@@ -158,9 +170,15 @@ _PASSWORD = re.compile(
     r"(?:[^:：]|[:：](?=\S)){0,80}[:：]\s*$",
     re.IGNORECASE,
 )
-_TEXT = re.compile(r"(?:\benter\s[\w\s'-]{1,60}|\b(?:input|name|value))[:：]\s*$", re.IGNORECASE)
-_MENU = re.compile(r"^\s*[\(\[]?(?P<key>\d{1,2})[\)\].:]\s+(?P<label>\S.*)$")
-_MENU_ASK = re.compile(r"(?:choice|choose|select|option|number|選択|番号)[^\n]{0,40}[:：?？>]\s*$", re.IGNORECASE)
+_TEXT = re.compile(
+    r"(?:\benter\s[\w\s'-]{1,60}|\b(?:input|(?:user)?name|login|value)(?: for '[^']{1,200}')?|入力[^:：]{0,20}|名前)"
+    r"(?:\([^()]{0,200}\)\s*+)?[:：]\s*+$",
+    re.IGNORECASE,
+)
+_MENU = re.compile(r"^\s*[\(\[（［]?(?P<key>\d{1,2})(?:[\)\].:]\s+|[）］．：、]\s*+)(?P<label>\S.*)$")
+_MENU_ASK = re.compile(r"(?:choice|choose|select|option|number|選|番号)[^\n]{0,40}[:：?？>]\s*$", re.IGNORECASE)
+_INLINE = re.compile(r"[\(（](?P<key>\d{1,2})[\)）]\s*+(?P<label>[^()（）]{1,80})")
+_INLINE_ASK = re.compile(r"[:：?？>]\s*$")
 MENU_ROWS_MAX = 20
 LINE_MAX = 1000
 """Characters of a question, at the end of the cursor's line, which may be a whole screen long."""
@@ -178,10 +196,13 @@ def _generic(screen: ScreenSnapshot) -> Asked | None:
             options = [PromptOption(key=yes, label="yes"), PromptOption(key=no, label="no")]
             return _asked("confirmation", line, options, default)
     if (match := _SELECT.search(line)) is not None:
-        return _asked("selection", line, [PromptOption(key=c, label=c) for c in match["choices"].split("/")], None)
+        choices = (match["choices"] or match["more"]).split("/")
+        return _asked("selection", line, [PromptOption(key=choice, label=choice) for choice in choices], None)
     if _PASSWORD.search(line):
         return _asked("password", line, [], None)
     if _MENU_ASK.search(line) and len(menu := _menu(screen, row)) > 1:
+        return _asked("selection", line, menu, None)
+    if _INLINE_ASK.search(line) and len(menu := _inline(line)) > 1:
         return _asked("selection", line, menu, None)
     return _asked("text", line, [], None) if _TEXT.search(line) else None
 
@@ -191,10 +212,23 @@ def _menu(screen: ScreenSnapshot, row: int) -> list[PromptOption]:
     options: list[PromptOption] = []
     for line in reversed(screen.lines[max(0, row - MENU_ROWS_MAX) : row]):
         if (match := _MENU.match(line)) is not None:
-            options.insert(0, PromptOption(key=match["key"], label=match["label"].strip()))
+            options.insert(0, PromptOption(key=_plain(match["key"]), label=match["label"].strip()))
         elif options and line.strip():
             break
     return options
+
+
+def _inline(line: str) -> list[PromptOption]:
+    """`(1) red (2) blue: `: numbered from 1 on, or they are no choice."""
+    found = [(_plain(match["key"]), match["label"]) for match in _INLINE.finditer(line)]
+    if [key for key, _ in found] != [str(number) for number in range(1, len(found) + 1)]:
+        return []
+    return [PromptOption(key=key, label=label.strip(" \t,;:?>、。：？")) for key, label in found]
+
+
+def _plain(text: str) -> str:
+    """Without the width in which Japanese writes letters and digits."""
+    return unicodedata.normalize("NFKC", text)
 
 
 def _asked(kind: str, line: str, options: list[PromptOption], default: str | None) -> Asked:
@@ -216,6 +250,8 @@ _BOX = re.compile(r"^\[.\] ")
 """What is ticked, or not: no part of what the option is called."""
 _WORDS = re.compile(r"\{(?:key|text|line)\}")
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f]")
+_BREAKS = re.compile(r"(?:\r\n?|\n)+")
+"""Line breaks: what is asked for on one line is answered on one, or the rest would answer what is asked next."""
 
 
 def keys_for(asked: Asked, text: str) -> tuple[list[bytes], str | None]:
@@ -228,7 +264,7 @@ def keys_for(asked: Asked, text: str) -> tuple[list[bytes], str | None]:
     prompt, dialog = asked.prompt, asked.dialog
     submit = dialog.submit if dialog else "\r"
     if not prompt.options and not prompt.own_words:
-        typed = _CONTROL.sub("", text)
+        typed = _CONTROL.sub("", _BREAKS.sub(" ", text.strip("\r\n")))
         if text.strip() and not typed:
             raise _refused(asked, "nothing of the answer can be typed: it is control characters alone")
         return [(typed + (submit or "\r")).encode()], None
@@ -267,13 +303,13 @@ def _refused(asked: Asked, why: str) -> InvalidChoice:
 
 
 def _choose(asked: Asked, text: str) -> str | None:
-    wanted = text.casefold()
+    wanted = _plain(text).casefold()
     options = asked.prompt.options
     if not wanted:
         return asked.prompt.default
-    labels = {option.key: _BOX.sub("", option.label).casefold() for option in options}
+    labels = {option.key: _plain(_BOX.sub("", option.label)).casefold() for option in options}
     for key, label in labels.items():
-        if wanted in (key.casefold(), label):
+        if wanted in (_plain(key).casefold(), label):
             return key
     alias = asked.dialog.aliases.get(wanted) if asked.dialog else None
     if alias is not None and any(option.key == alias for option in options):

@@ -53,7 +53,17 @@ def asked(spec: Prompts, text: str, *, rows: int = 12) -> Asked:
         ("Continue? yes/no: ", "confirmation", ["yes", "no"], None),
         ("続行しますか？", "confirmation", ["y", "n"], None),
         ("Continue?", "confirmation", ["y", "n"], None),
+        ("続行しますか（y/n）？", "confirmation", ["y", "n"], None),
+        ("よろしいですか？（はい/いいえ）：", "confirmation", ["はい", "いいえ"], None),
+        ("Go on connecting (yes/no/[fingerprint])? ", "confirmation", ["yes", "no"], None),
+        ("Overwrite (y/n/all)? ", "selection", ["y", "n", "all"], None),
         ("Pick one [1/2/3]: ", "selection", ["1", "2", "3"], None),
+        ("Which one, (1) red or (2) dark blue? ", "selection", ["1", "2"], None),
+        ("１．はい\r\n２．いいえ\r\n番号を入力：", "selection", ["1", "2"], None),
+        ("名前を入力してください：", "text", [], None),
+        ("名前: ", "text", [], None),
+        ("Enter file in which to save the key (/root/.ssh/id_rsa): ", "text", [], None),
+        ("Username for 'https://git.example.com': ", "text", [], None),
         ("Password: ", "password", [], None),
         ("パスワード: ", "password", [], None),
         ("API key: ", "password", [], None),
@@ -103,7 +113,19 @@ def test_a_dialog_that_is_higher_than_the_screen_is_told_as_far_as_it_is_shown(r
     assert told == [line.strip(" │") for line in shown]
 
 
-@pytest.mark.parametrize("line", ["(y/n)", "Continue?", "Pick one [1/2]:", "Password:", "Enter", "Your choice:"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "(y/n)",
+        "Continue?",
+        "Pick one [1/2]:",
+        "Password:",
+        "Enter",
+        "Username for '",
+        "Which? (1) a (2) ",
+        "Your choice:",
+    ],
+)
 @pytest.mark.timeout(60)
 def test_a_question_built_to_make_the_expressions_backtrack_costs_what_any_other_does(line: str) -> None:
     """No deadline is asserted: quadratic behaviour would exceed the test's time-out."""
@@ -213,6 +235,16 @@ def test_an_answer_that_is_not_offered_is_refused_with_the_options(answer: str) 
 
 def test_free_text_is_typed_without_control_characters() -> None:
     assert keys_for(asked(GENERIC, "Password: "), "se\x1bcr\x03et") == ([b"secret\r"], None)
+
+
+@pytest.mark.parametrize("answer", ["the first\nthe second", "the first\r\n\r\nthe second\r\n"])
+def test_an_answer_of_several_lines_to_what_takes_one_is_one_line(answer: str) -> None:
+    assert keys_for(asked(GENERIC, "Enter your name: "), answer) == ([b"the first the second\r"], None)
+
+
+@pytest.mark.parametrize("answer", ["2", "２", "ｂｌｕｅ", "Blue"])
+def test_the_width_of_letters_and_digits_makes_no_other_answer(answer: str) -> None:
+    assert keys_for(asked(GENERIC, "Which one, (1) red, (2) blue: "), answer) == ([b"2\r"], "2")
 
 
 QUESTION = Dialog(

@@ -1,0 +1,57 @@
+"""What a line-oriented program asks, in a real terminal: answered over A2A, again and again, in two languages."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.daemon import ANY_PORTS, Daemon
+
+
+@pytest.fixture
+def daemon(tmp_path: Path) -> Iterator[Daemon]:
+    daemon = Daemon(tmp_path, config=ANY_PORTS).start()
+    daemon.start_agent(profile="generic", name="shell", args=["bash", "--norc"], env={"PS1": "$ "})
+    yield daemon
+    daemon.end()
+
+
+def asked(daemon: Daemon, command: str) -> dict[str, Any]:
+    """The task of `command`, once it asks."""
+    return daemon.task_in(daemon.send(command, "shell"), "input_required", "completed", "failed")
+
+
+def answer(daemon: Daemon, task_id: str, text: str) -> str:
+    """The task's state after an answer over A2A, which waits for what comes of it."""
+    message = {"messageId": "m1", "role": "ROLE_USER", "taskId": task_id, "parts": [{"text": text}]}
+    call = {"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": {"message": message}}
+    told = daemon.request("POST", "/agents/shell/a2a", call, {"A2A-Version": "1.0"}).json
+    state: str = told["result"]["task"]["status"]["state"]
+    return state
+
+
+@pytest.mark.parametrize("echo", ["echo", "echo; echo Sorry, try again."])
+def test_who_answered_is_told_that_the_same_is_asked_again(daemon: Daemon, echo: str) -> None:
+    """In the same moment, so that no screen without a question is ever seen."""
+    task = asked(daemon, f"until read -rsp 'Password: ' it; {echo}; [ \"$it\" = right ]; do :; done; echo done")
+    assert task["prompt"]["type"] == "password"
+    for text, state in (("wrong", "INPUT_REQUIRED"), ("wrong again", "INPUT_REQUIRED"), ("right", "COMPLETED")):
+        assert answer(daemon, task["id"], text) == f"TASK_STATE_{state}"
+    with daemon.sse(f"/agents/shell/tasks/{task['id']}/subscribe") as events:
+        states = [event["data"]["state"] for event in events if event["event"] == "status"]
+    assert (states.count("input_required"), states[-1]) == (3, "completed"), states
+
+
+def test_a_menu_in_japanese_is_answered_with_its_words(daemon: Daemon) -> None:
+    task = asked(daemon, "printf '１．はい\\n２．いいえ\\n'; read -rp '番号を入力してください：' it; echo \"=$it=\"")
+    assert [option["label"] for option in task["prompt"]["options"]] == ["はい", "いいえ"]
+    assert answer(daemon, task["id"], "いいえ") == "TASK_STATE_COMPLETED"
+    assert "=2=" in daemon.task(task["id"])["artifacts"][0]["parts"][0]["text"]
+
+
+def test_an_answer_of_two_lines_does_not_answer_what_is_asked_next(daemon: Daemon) -> None:
+    task = asked(daemon, "read -rp 'Enter your name: ' name; read -rp 'Really? (y/n) ' sure; echo \"=$name=$sure=\"")
+    assert answer(daemon, task["id"], "Ann\ny") == "TASK_STATE_INPUT_REQUIRED"
+    assert answer(daemon, task["id"], "n") == "TASK_STATE_COMPLETED"
+    assert "=Ann y=n=" in daemon.task(task["id"])["artifacts"][0]["parts"][0]["text"]
