@@ -13,11 +13,15 @@ from dataclasses import dataclass
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-__all__ = ["Code", "FenceReader", "Piece", "Prose", "read_fences"]
+__all__ = ["NESTING_MAX", "Code", "FenceReader", "Piece", "Prose", "read_fences"]
 
 GROWTH = 1.5
 """A text that could not be cut is tried again when it has grown by this factor: a list of a thousand fences is one
 block, and is not to be parsed a thousand times."""
+
+NESTING_MAX = 100
+"""Levels of lists and quotes (a list is two). What is deeper, and all that follows, is prose to the library, whose own
+limit is that of a list in nine others."""
 
 _OPENS = re.compile(r" {0,3}(?:`{3}|~{3})")
 _BLANKS = " \t"
@@ -107,7 +111,7 @@ class FenceReader:
 
 
 def _markdown() -> MarkdownIt:
-    return MarkdownIt("commonmark").disable("inline")
+    return MarkdownIt("commonmark", {"maxNesting": NESTING_MAX}).disable("inline")
 
 
 def _parse(markdown: MarkdownIt, lines: Sequence[str]) -> list[Token]:

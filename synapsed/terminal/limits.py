@@ -1,14 +1,14 @@
 """Usage limits: what a program says of one, and until when it lasts. Pure; times are Unix seconds.
 
 A profile's patterns find the words; their group `until` is read here: a time of day (`3pm`, `1:25 AM UTC`), a date with
-one (`Nov 22nd, 2026 1:24 AM`), a duration (`2 hours 5 minutes`, `2h 5m`, `90s`), RFC 3339, or Unix seconds. A time
+one (`Nov 22nd, 2026 1:24 AM`), a duration (`2 hours 5 minutes`, `2h 5m`, `3h22m10s`), RFC 3339, or Unix seconds. A time
 without a zone is this machine's, one without a date is the next such time.
 """
 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import datetime, timedelta, timezone, tzinfo
 from functools import lru_cache
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -20,7 +20,7 @@ UNTIL_MAX_S = 32 * 86_400.0
 """A limit that would last longer is one whose end is not known."""
 
 _DURATION = re.compile(
-    r"(?P<n>\d+(?:\.\d+)?)\s*(?P<unit>d(?:ays?)?|h(?:ours?|rs?)?|m(?:in(?:ute)?s?)?|s(?:ec(?:ond)?s?)?)\b",
+    r"(?P<n>\d+(?:\.\d+)?)\s*(?P<unit>d(?:ays?)?|h(?:ours?|rs?)?|m(?:in(?:ute)?s?)?|s(?:ec(?:ond)?s?)?)(?![A-Za-z])",
     re.IGNORECASE,
 )
 _SECONDS = {"d": 86_400.0, "h": 3600.0, "m": 60.0, "s": 1.0}
@@ -34,7 +34,9 @@ _DATE = re.compile(
     re.IGNORECASE,
 )
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-_ZONE = re.compile(r"\(?\b(?P<zone>UTC|GMT|[A-Z][A-Za-z_]+/[A-Za-z_/+-]+)\b\)?")
+_ZONE = re.compile(
+    r"\b(?:(?:UTC|GMT)(?:(?P<sign>[+-])(?P<hours>\d{1,2})(?::(?P<minutes>\d{2}))?)?|(?P<name>[A-Z][A-Za-z_]+/[A-Za-z_/+-]+))\b"
+)
 _EPOCH = re.compile(r"\d{10}(?:\.\d+)?")
 
 
@@ -107,7 +109,10 @@ def _zone(text: str) -> tzinfo | None:
     match = _ZONE.search(text)
     if match is None:
         return None
+    if match["name"] is None:
+        east = timedelta(hours=int(match["hours"] or 0), minutes=int(match["minutes"] or 0))
+        return timezone(-east if match["sign"] == "-" else east) if east < timedelta(days=1) else None
     try:
-        return UTC if match["zone"] in ("UTC", "GMT") else ZoneInfo(match["zone"])
+        return ZoneInfo(match["name"])
     except (ZoneInfoNotFoundError, ValueError):
         return None

@@ -9,7 +9,7 @@ from markdown_it import MarkdownIt
 
 from synapsed.profiles import Parsers
 from synapsed.terminal.blocks import Block, StreamParser, parse
-from synapsed.terminal.fences import Code, FenceReader, Piece, Prose, read_fences
+from synapsed.terminal.fences import NESTING_MAX, Code, FenceReader, Piece, Prose, read_fences
 from synapsed.terminal.languages import describe
 
 ALL = Parsers()
@@ -129,7 +129,8 @@ def test_character_by_character(text: str) -> None:
 @given(st.lists(LINES, max_size=40))
 def test_fences_are_those_of_the_library(lines: list[str]) -> None:
     text = "".join(line + "\n" for line in lines)
-    wanted = [(t.info.strip(), t.content) for t in MarkdownIt("commonmark").parse(text) if t.type == "fence"]
+    library = MarkdownIt("commonmark", {"maxNesting": NESTING_MAX})
+    wanted = [(t.info.strip(), t.content) for t in library.parse(text) if t.type == "fence"]
     whole = read_fences(text)
     assert [(p.info, p.content) for p in whole if isinstance(p, Code)] == wanted
     reader = FenceReader()
@@ -209,6 +210,10 @@ CASES: list[tuple[str, list[tuple[str, str, str]]]] = [
     (
         "1. do\n\n   ```sh\n   ls\n   ```\n2. end",
         [("text", "output", "1. do"), ("code", "code", "ls"), ("text", "output", "2. end")],
+    ),
+    (
+        "\n".join("  " * depth + "- x" for depth in range(40)) + "\n```\ny\n```",
+        [("text", "output", "\n".join("  " * depth + "- x" for depth in range(40))), ("code", "code", "y")],
     ),
     ("> ```\n> x\n\nafter", [("code", "code", "x"), ("text", "output", "after")]),
     ("<pre>\n```\n</pre>", [("text", "output", "<pre>\n```\n</pre>")]),

@@ -32,6 +32,11 @@ def after(text: str, now: datetime = NOW) -> str | None:
         ("12am", "11-22 00:00:00"),
         ("12pm", "11-22 12:00:00"),
         ("3pm (Europe/Berlin)", "11-22 14:00:00"),
+        ("1:34 PM GMT+9", "11-22 04:34:00"),
+        ("1:34 PM GMT+5:30", "11-22 08:04:00"),
+        ("1:34 AM GMT-3", "11-22 04:34:00"),
+        ("1:34 PM GMT+99", "11-22 13:34:00"),
+        ("3h22m10s", "11-22 02:46:10"),
         ("Dec 1 at 9am (America/New_York)", "12-01 14:00:00"),
         ("13:05", "11-22 13:05:00"),
         ("2 hours 5 minutes", "11-22 01:29:00"),
@@ -100,6 +105,14 @@ def test_whatever_it_says_it_is_a_time_to_come_or_none(text: str) -> None:
     ("profile", "text", "at"),
     [
         ("claude", "You've hit your session limit · resets 3am (UTC)", "11-22 03:00:00"),
+        ("claude", "You've hit your org's monthly usage limit · resets 3am (UTC)", "11-22 03:00:00"),
+        (
+            "claude",
+            "You've hit your org's monthly spend limit · visit https://x.org/y · your session limit resets 3am (UTC)",
+            "11-22 03:00:00",
+        ),
+        ("claude", "You're out of usage credits · resets 3am (UTC) · progress saved", "11-22 03:00:00"),
+        ("gemini", "You have exhausted your capacity. Your quota will reset after 2h0m10s.", "11-22 01:24:10"),
         ("claude", "API Error: Request rejected (429) · This request would exceed your account's rate limit.", None),
         (
             "codex",
