@@ -47,7 +47,7 @@ class _Section(BaseModel):
 
 
 class ChannelFields(_Section):
-    """Where a hook's payload has what is wanted: dotted paths; of several, the first that has something."""
+    """Where a hook's payload has what is wanted: dotted paths."""
 
     session: str = "session_id"
     transcript: str = "transcript_path"
@@ -57,9 +57,9 @@ class ChannelFields(_Section):
     """The turn's last assistant message, only where it is exact; else the transcript is read."""
     message_id: str | None = None
     error: list[str] = ["error"]
+    """All that have something are searched for the code; the last of them is the message."""
     tool: str = "tool_name"
     tool_input: str = "tool_input"
-    tool_output: str = "tool_response"
 
 
 FactKind = Literal[
@@ -70,8 +70,6 @@ FactKind = Literal[
     "failed",
     "interrupted",
     "permission",
-    "tool-started",
-    "tool-finished",
 ]
 
 

@@ -1,6 +1,7 @@
 """The few seams between rooms: what the supervisor asks of the store and of a link, and the API of the supervisor.
 
-Each has one real implementation and one fake under `tests/fakes`; the same contract tests run against both.
+The tests' fakes of store, link and control are under `tests/fakes`; that of the store is held to the same contract
+tests as the real one.
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence

@@ -111,19 +111,19 @@ class _Section(BaseModel):
 
 
 class Signs(_Section):
-    """What shows one state. Any one sign counts, in the order of evidence: status record, title, screen."""
+    """What shows one state. Any one sign counts, the title's first."""
 
     title: Pattern | None = None
     screen: list[Pattern] = []
     rows: int = Field(default=10, ge=1, le=200)
     """How many rows from the bottom of the visible text are looked at."""
-    quiet_ms: int = Field(default=250, ge=0, le=60_000)
-    """How long the screen must not have changed before the sign counts."""
 
 
 class Ready(Signs):
     """A program with a composer is ready when that is empty; `title` must then match too."""
 
+    quiet_ms: int = Field(default=250, ge=0, le=60_000)
+    """How long the screen must not have changed before a message is typed."""
     first: list[Pattern] = []
     """What must be on the visible screen before it is ready for the first time, if it comes at all."""
 

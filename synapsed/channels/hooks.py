@@ -27,8 +27,6 @@ from synapsed.model.facts import (
     PermissionAsked,
     PromptAccepted,
     SessionStarted,
-    ToolFinished,
-    ToolStarted,
     TurnEnded,
     TurnFailed,
     TurnInterrupted,
@@ -217,23 +215,17 @@ class HookChannel:
 
     def _plain_fact(self, kind: FactKind, report: Report, common: "_Common") -> ChannelFact:
         payload, fields = report.payload, self._channel.fields
-        tool = _string(payload, fields.tool) or ""
         match kind:
             case "session":
-                return common.fact(SessionStarted, transcript=_string(payload, fields.transcript))
+                return common.fact(SessionStarted)
             case "accepted":
                 return common.fact(PromptAccepted, prompt=_string(payload, fields.prompt))
             case "said":
                 text = _string(payload, fields.answer) or ""
                 return common.fact(AssistantSaid, message_id=_string(payload, fields.message_id) or "", text=text)
-            case "permission":
-                given = _table(payload, fields.tool_input)
-                return common.fact(PermissionAsked, tool=tool, input=given, event=report.event, told=payload)
-            case "tool-started":
-                return common.fact(ToolStarted, tool=tool, input=_table(payload, fields.tool_input))
             case _:
-                output = at_path(payload, fields.tool_output)
-                return common.fact(ToolFinished, tool=tool, output=output, error=self._error(payload) or None)
+                tool, given = _string(payload, fields.tool) or "", _table(payload, fields.tool_input)
+                return common.fact(PermissionAsked, tool=tool, input=given, event=report.event, told=payload)
 
     async def _tell_end(self, kind: FactKind, report: Report, common: "_Common") -> None:
         prompt = _string(report.payload, self._channel.fields.prompt)

@@ -14,8 +14,6 @@ __all__ = [
     "PermissionAsked",
     "PromptAccepted",
     "SessionStarted",
-    "ToolFinished",
-    "ToolStarted",
     "TurnEnded",
     "TurnFailed",
     "TurnInterrupted",
@@ -34,7 +32,7 @@ class ChannelFact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionStarted(ChannelFact):
-    transcript: str | None = None
+    """The program told its conversation's id."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,16 +89,3 @@ class PermissionAsked(ChannelFact):
     request: str | None = None
     event: str = ""
     told: dict[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolStarted(ChannelFact):
-    tool: str = ""
-    input: dict[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolFinished(ChannelFact):
-    tool: str = ""
-    output: Any = None
-    error: str | None = None

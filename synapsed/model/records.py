@@ -79,7 +79,6 @@ class AgentRecord(_Record):
     """Fingerprint of the instructions that it was given last."""
     launch: LaunchRecord | None = None
     limit: LimitRecord | None = None
-    last_exit: int | None = None
     failure: str | None = None
 
 
@@ -126,4 +125,4 @@ class Checkpoint(_Record):
     rows: int
     redraw: bytes
     state: dict[str, Any] = {}
-    """The stream scanner's and status records' state at `offset`."""
+    """What the screen does not say: status records, activity, what stands before the prompt (`TerminalObserver`)."""

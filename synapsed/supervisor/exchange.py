@@ -72,9 +72,8 @@ class Exchange:
 
     def restore(self, records: Iterable[ReplyRecord]) -> None:
         for record in records:
-            if record.state == "over":
-                record = record.model_copy(update={"due": self._clock.wall() + replies.COLLECT_S})  # noqa: PLW2901
-            self._put(record)
+            due = self._clock.wall() + replies.COLLECT_S if record.state == "over" else record.due
+            self._put(record.model_copy(update={"due": due}))
 
     async def reconcile(self) -> None:
         """Settle what ended while there was no daemon; every agent's shell runs."""

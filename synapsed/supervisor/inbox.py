@@ -43,8 +43,6 @@ class Inbox:
         self._capacity = capacity
         self._items: deque[Fact | Call] = deque()
         self._arrived = asyncio.Event()
-        self.dropped = 0
-        """Facts that did not fit."""
 
     def __len__(self) -> int:
         return len(self._items)
@@ -58,10 +56,8 @@ class Inbox:
     def put_fact(self, fact: Fact) -> None:
         if isinstance(fact.event, LinkObserved) and self._replace_last(fact):
             return
-        if isinstance(fact.event, LinkTurnProgress | LinkTurnSaid) and len(self._items) >= self._capacity:
-            self.dropped += 1
-            return
-        self._append(fact)
+        if not isinstance(fact.event, LinkTurnProgress | LinkTurnSaid) or len(self._items) < self._capacity:
+            self._append(fact)
 
     async def get(self) -> Fact | Call:
         while not self._items:

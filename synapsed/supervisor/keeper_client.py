@@ -5,7 +5,6 @@ not by pausing the transport: answers to requests always get through, and one ta
 """
 
 import asyncio
-import contextlib
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
@@ -529,8 +528,7 @@ class _Link(asyncio.BufferedProtocol):
 
     def abort(self) -> None:
         if self._transport is not None:
-            with contextlib.suppress(OSError):
-                self._transport.abort()
+            self._transport.abort()
 
 
 def _int(frame: Frame, name: str) -> int:

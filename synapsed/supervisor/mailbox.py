@@ -68,10 +68,6 @@ class Mailbox:
         """The next task."""
         return self._entries[0].task if self._entries else None
 
-    def pop(self) -> Task:
-        """Take the next task; raises IndexError when there is none."""
-        return self._entries.pop(0).task
-
     def remove(self, task_id: str) -> Task | None:
         """Take out a waiting task, None if it does not wait here."""
         for index, entry in enumerate(self._entries):

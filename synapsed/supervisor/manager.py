@@ -104,9 +104,8 @@ class Manager:
         memory: Callable[[], Memory] = machine_memory,
     ) -> None:
         self._settings = settings
-        self.everyone: Control = (
-            self  # more than ours, where there are others: whom `@agent` in a terminal means, whose request is canceled
-        )
+        self.everyone: Control = self
+        """More than ours, where there are others: whom `@agent` in a terminal means, whose request is canceled."""
         self._store = store
         self._library = profiles
         self._factory = factory
@@ -316,7 +315,7 @@ class Manager:
         return await self._agent(agent_id).recording(limit)
 
     def profiles(self) -> list[dict[str, Any]]:
-        return views.profile_rows(self._library, self._library.names())
+        return views.profile_rows(self._library)
 
     async def conversations(self, home: str | None, *, profile: str | None, cwd: str | None) -> list[dict[str, Any]]:
         names = [profile] if profile is not None else self._library.names()

@@ -18,10 +18,10 @@ from synapsed.errors import (
     NotWaiting,
     SynapsedError,
     TaskNotCancelable,
-    UnknownAgent,
 )
 from synapsed.interfaces import SendRequest, Store
 from synapsed.model.agent import ProcessState
+from synapsed.model.external import unknown
 from synapsed.model.records import ReplyRecord
 from synapsed.model.sender import Sender
 from synapsed.model.task import Artifact, Message, Task, new_id
@@ -256,7 +256,7 @@ class Post:
 
     def _agent(self, agent_id: str) -> Agent:
         if (agent := self._agents.get(agent_id)) is None:
-            raise UnknownAgent(f"no agent {agent_id[:128]!r}", agent=agent_id[:128])
+            raise unknown(agent_id)
         return agent
 
 

@@ -264,10 +264,7 @@ class Program:
         """Make what changed of the conversation durable, and tell it."""
         if not change.fields and change.alert is None:
             return
-        record = self.record.model_copy(update=change.fields)
-        rows = [NewEvent(record.id, alert) for alert in change.alerts]
-        await self._shell.persist(lambda: self._store.commit(events=rows, agents=[record]))
-        self.record = record
+        await self.amend(*change.alerts, **change.fields)
         self._log_alerts(change)
         self._owner.changed()
 
@@ -402,9 +399,8 @@ class Program:
         now = self._clock.monotonic()
         uptime = now - self._launched_at if event is ProcessEvent.EXITED else 0.0
         if found_dead is not None and (found_dead.taken_down or self.record.launch is None):
-            decision: Decision = Retry(
-                0.0
-            )  # it did not end, it was ended, or never begun: that is nothing for the policy
+            # It did not end, it was ended, or never begun: that is nothing for the policy.
+            decision: Decision = Retry(0.0)
         else:
             decision = self._restart.exited(exited.exit_code, now=now, uptime=uptime)
         how = describe_exit(exited)
@@ -412,7 +408,7 @@ class Program:
         interrupted = found_dead is not None and (found_dead.taken_down or exited.exit_code is None)
         settled = self._owner.settle(exited, interrupted=interrupted)
         alerts: list[AgentAlert] = []
-        changes: dict[str, Any] = {"last_exit": exited.exit_code, "failure": how}
+        changes: dict[str, Any] = {"failure": how}
         if unresumable:
             change = conversations.refused(self.record, how)
             changes |= change.fields
@@ -459,7 +455,6 @@ class Program:
                 reason=reason,
                 exit_code=exited.exit_code,
                 settled=settled,
-                last_exit=exited.exit_code,
             )
         )
         await self._close_link()

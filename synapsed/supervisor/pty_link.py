@@ -445,9 +445,8 @@ class PtyLink:
         return confirmed
 
     async def answer(self, text: str, prompt_id: str | None) -> bool:
-        if (
-            self._told is not None and self._told.prompt is not None
-        ):  # else nobody was told of one that may be drawn anew
+        # Else nobody was told of one that may be drawn anew.
+        if self._told is not None and self._told.prompt is not None:
             await self._watch.until(lambda look: look.verdict.asked is not None, GONE_S)
         asked = self._watch.look().verdict.asked
         if asked is None:

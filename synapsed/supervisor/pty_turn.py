@@ -282,7 +282,7 @@ class PtyTurn:
         if seen.error is not None:
             return self._over(Failed(*seen.error, seen.verdict.evidence))
         self._go(Phase.READING, seen.now)
-        return [FindAnswer(self.state.submit_ns, seen.verdict.evidence)]
+        return [FindAnswer(self.state.submit_ns)]
 
     def _stopped_by_somebody(self, seen: Seen) -> list[Command] | None:
         """What a ready screen says of that; None where it says nothing."""
@@ -404,7 +404,7 @@ class PtyTurn:
         if self.state.phase is Phase.READING:
             return []
         self._go(Phase.READING, now)
-        return [FindAnswer(self.state.submit_ns, evidence)]
+        return [FindAnswer(self.state.submit_ns)]
 
     def found(self, answer: AnswerFound) -> list[Command]:
         """The answer's search is over."""

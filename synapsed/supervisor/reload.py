@@ -7,7 +7,7 @@ agent that is configured no more is stopped and stays listed. Everything else is
 
 from collections.abc import Callable, Iterable
 from graphlib import TopologicalSorter
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import BaseModel
 
@@ -101,11 +101,7 @@ def _of_one(
 def _changed(before: BaseModel, after: BaseModel) -> list[str]:
     """The keys whose values differ, sorted."""
     fields = type(before).model_fields
-    return sorted(key for key in fields if _value(before, key) != _value(after, key))
-
-
-def _value(model: BaseModel, key: str) -> Any:
-    return getattr(model, key)
+    return sorted(key for key in fields if getattr(before, key) != getattr(after, key))
 
 
 def _change(name: str, action: Action, reason: str) -> ConfigChange:

@@ -166,7 +166,6 @@ class FindAnswer:
     """Look the answer up: in the channels (`since_ns`), else on the screen; then call `PtyTurn.found`."""
 
     since_ns: int
-    evidence: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -122,8 +122,8 @@ def entry_of(agent: Agent, endpoint: str) -> Entry:
     )
 
 
-def profile_rows(library: ProfileLibrary, names: Iterable[str]) -> list[dict[str, Any]]:
-    return [_profile_row(library.get(name)) for name in names]
+def profile_rows(library: ProfileLibrary) -> list[dict[str, Any]]:
+    return [_profile_row(library.get(name)) for name in library.names()]
 
 
 def conversation_rows(found: Iterable[PastConversation], agents: Mapping[tuple[str, str], str]) -> list[dict[str, Any]]:

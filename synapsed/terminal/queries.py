@@ -10,6 +10,7 @@ questions stay unanswered on purpose:
 
 import re
 
+from synapsed import __version__
 from synapsed.terminal.scanner import QueryKind, QueryReceived
 from synapsed.terminal.screen import ScreenSnapshot
 
@@ -18,7 +19,7 @@ __all__ = ["CELL_PIXELS", "VERSION", "answer"]
 CELL_PIXELS = (8, 16)
 """Width and height of a cell as it is reported: that of a common font, as no cell here has any."""
 
-VERSION = "synapsed 0.1.0"
+VERSION = f"synapsed {__version__}"
 """The answer to XTVERSION. Programs look for names they know, and know none of this."""
 
 _FIXED = {

@@ -13,15 +13,15 @@ def task(name: str, priority: int = 1) -> Task:
     return Task(id=name, agent_id="a", message=Message.of("x"), created_at="t", updated_at="t", priority=priority)
 
 
-def drain(mailbox: Mailbox) -> list[str]:
-    return [mailbox.pop().id for _ in range(len(mailbox))]
+def ids(mailbox: Mailbox) -> list[str]:
+    return [task.id for task in mailbox]
 
 
 def test_priority_then_arrival() -> None:
     mailbox = Mailbox()
     for name, priority in [("a", 1), ("b", 4), ("c", 1), ("d", 4), ("e", 5)]:
         mailbox.push(task(name, priority))
-    assert [t.id for t in mailbox] == drain(mailbox) == ["e", "b", "d", "a", "c"]
+    assert ids(mailbox) == ["e", "b", "d", "a", "c"]
 
 
 def test_what_is_given_back_goes_first() -> None:
@@ -29,7 +29,7 @@ def test_what_is_given_back_goes_first() -> None:
     mailbox.push(task("a", 5))
     mailbox.give_back(task("b"))
     mailbox.give_back(task("c"))
-    assert drain(mailbox) == ["c", "b", "a"]
+    assert ids(mailbox) == ["c", "b", "a"]
 
 
 def test_full_refuses_and_keeps_what_it_has() -> None:
@@ -40,7 +40,7 @@ def test_full_refuses_and_keeps_what_it_has() -> None:
         mailbox.push(task("c", 5))
     mailbox.give_back(task("d"))
     mailbox.restore([task("e")])
-    assert drain(mailbox) == ["d", "a", "b", "e"]
+    assert ids(mailbox) == ["d", "a", "b", "e"]
 
 
 def test_remove() -> None:
@@ -59,4 +59,4 @@ def test_any_arrivals_come_out_sorted_and_complete(priorities: list[int]) -> Non
     for number, priority in enumerate(priorities):
         mailbox.push(task(str(number), priority))
     expected = sorted(range(len(priorities)), key=lambda n: (-priorities[n], n))
-    assert drain(mailbox) == [str(n) for n in expected]
+    assert ids(mailbox) == [str(n) for n in expected]

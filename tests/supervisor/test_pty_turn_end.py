@@ -71,7 +71,7 @@ def test_ready_without_a_report_waits_for_the_channel_and_then_looks_the_answer_
     machine.seen(seen(1.2, activity=Activity.BUSY, offset=30))
     assert machine.seen(seen(3.0, offset=90)) == []
     assert machine.deadline == pytest.approx(4.5)
-    assert machine.seen(seen(4.6, offset=90)) == [FindAnswer(ns(1.0), "test")]
+    assert machine.seen(seen(4.6, offset=90)) == [FindAnswer(ns(1.0))]
     assert machine.found(AnswerFound("text", False, "screen")) == [Ended("text", False, "screen")]
 
 
