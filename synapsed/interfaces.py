@@ -359,12 +359,13 @@ class StartRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SendRequest:
-    """A message for an agent. `task_id` continues a task that waits for input."""
+    """A message for an agent. `task_id` continues a task that waits for input, `prompt_id` says with which."""
 
     message: Message
     priority: int = 1
     context_id: str | None = None
     task_id: str | None = None
+    prompt_id: str | None = None
     metadata: dict[str, Any] = field(default_factory=dict)
     command: bool = False
     wait: bool = False

@@ -224,7 +224,11 @@ class Courier:
             raise PromptChanged("it asks something else now", prompt_id=task.prompt.prompt_id)
         remote = await self._externals.remote(self._alias)
         ids = {"task_id": str(there["task_id"]), "context_id": str(there.get("context_id") or "")}
-        await self._apply(await remote.send(message, metadata={}, **ids), answered=True)
+        asked = task.prompt.prompt_id if task.prompt is not None else None
+        # Over there it may have been answered by now. An id of our own making would be nobody's.
+        known = asked is not None and not asked.startswith(f"{ids['task_id']}:")
+        metadata = {"synapsed": {"prompt_id": asked}} if known else {}
+        await self._apply(await remote.send(message, metadata=metadata, **ids), answered=True)
         self._wake.set()
         return self.task
 

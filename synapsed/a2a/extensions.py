@@ -16,6 +16,7 @@ __all__ = [
     "SENDER",
     "Extension",
     "activated",
+    "answered_prompt",
     "asked_for",
     "declared",
     "taken",
@@ -91,6 +92,15 @@ def taken(metadata: dict[str, Any]) -> tuple[int, dict[str, Any]]:
     if isinstance(reply, dict):
         rest |= {key: reply[key] for key in _REPLY_KEYS if key in reply}
     return priority, rest
+
+
+def answered_prompt(metadata: dict[str, Any]) -> str | None:
+    """The prompt that an answer is for, `synapsed.prompt_id`. Raises A2aError (-32602)."""
+    short = metadata.get("synapsed")
+    prompt_id = short.get("prompt_id") if isinstance(short, dict) else None
+    if prompt_id is not None and not isinstance(prompt_id, str):
+        raise invalid_params("metadata.synapsed.prompt_id", "must be a text")
+    return prompt_id
 
 
 def _priority(field: str, value: Any) -> int:

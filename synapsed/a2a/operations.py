@@ -17,7 +17,7 @@ from synapsed.a2a.errors import (
     A2aError,
     invalid_params,
 )
-from synapsed.a2a.extensions import taken
+from synapsed.a2a.extensions import answered_prompt, taken
 from synapsed.a2a.push.operations import PushOperations
 from synapsed.a2a.push.sender import PushSender
 from synapsed.clock import iso
@@ -158,7 +158,8 @@ class Operations:
     async def _wanted(self, agent_id: str, caller: Caller, request: pb.SendMessageRequest) -> SendRequest:
         message = message_from(request.message)
         _check_output(request.configuration.accepted_output_modes)
-        priority, metadata = taken({**(message.metadata or {}), **struct_dict(request.metadata)})
+        told = {**(message.metadata or {}), **struct_dict(request.metadata)}
+        priority, metadata = taken(told)
         context_id = request.message.context_id or None
         task_id = request.message.task_id or None
         if task_id is not None:
@@ -170,6 +171,7 @@ class Operations:
             priority=priority,
             context_id=context_id,
             task_id=task_id,
+            prompt_id=answered_prompt(told),
             metadata=metadata,
         )
 

@@ -78,7 +78,8 @@ class Post:
         if request.task_id is not None:
             task = await self.find(request.task_id, agent.id)  # it waits, and this is the answer to its prompt
             worker = self._worker(task)
-            return await worker.provide_input(task.id, request.message, turns.text_of(request.message), None)
+            text = turns.text_of(request.message)
+            return await worker.provide_input(task.id, request.message, text, request.prompt_id)
         if (named := request.metadata.get(IN_REPLY_TO)) is not None:
             return await self._complete(agent_id, named, request)
         async with self._idempotency.once(request) as (task_id, known):

@@ -24,6 +24,7 @@ from synapsed.errors import (
     NameTaken,
     NotWaiting,
     PromptChanged,
+    RemoteRefused,
     StoreError,
     SynapsedError,
     TaskNotCancelable,
@@ -160,6 +161,22 @@ async def test_it_asks_and_is_answered(far, here: Here, api: Api):
     assert task.status is TaskState.COMPLETED
     with pytest.raises(NotWaiting):
         await here.externals.answer(task, Message.of("blue"))
+
+
+async def test_an_answer_is_not_for_what_is_asked_there_by_then(far, here: Here, api: Api):
+    """Somebody there was faster: a yes to one command is none to the next."""
+    api.control.script = hold
+    task = await here.send("hi")
+    there = await here.there(task)
+    await api.control.ask(there, Prompt(prompt_id="p1", type="permission", prompt="Run ls?"))
+    task = await here.until(task, lambda now: now.status is TaskState.INPUT_REQUIRED)
+    asked = (await api.control.task(there)).model_copy(
+        update={"prompt": Prompt(prompt_id="p2", type="permission", prompt="Run rm?")}
+    )
+    await api.control.store.commit(tasks=[asked])  # and nobody has been told of it yet
+    with pytest.raises(RemoteRefused, match="another"):
+        await here.externals.answer(task, Message.of("yes"))
+    assert (await api.control.task(there)).status is TaskState.INPUT_REQUIRED
 
 
 async def test_a_stream_begins_with_where_the_task_is(far, here: Here, api: Api):

@@ -137,6 +137,21 @@ async def test_input_required_ends_the_wait_and_goes_on_by_task_id(api: Api):
     assert (await error(api, "SendMessage", message=again))["code"] == -32004
 
 
+async def test_an_answer_may_name_the_prompt_that_it_is_for(api: Api):
+    async def ask(control: FakeControl, task) -> None:
+        await control.ask(task.id, PROMPT)
+
+    api.control.script = ask
+    task = (await result(api, "SendMessage", message=MESSAGE))["task"]
+    again = MESSAGE | {"taskId": task["id"]}
+    for named, reason in (("another", "PROMPT_CHANGED"), (7, "INVALID_PARAMS")):
+        bad = await error(api, "SendMessage", message=again | {"metadata": {"synapsed": {"prompt_id": named}}})
+        assert bad["data"][0]["reason"] == reason
+    named = task["metadata"]["synapsed"]["prompt"]["prompt_id"]
+    done = await result(api, "SendMessage", message=again, metadata={"synapsed": {"prompt_id": named}})
+    assert done["task"]["status"]["state"] == "TASK_STATE_COMPLETED"
+
+
 async def test_a_task_that_works_takes_no_message(api: Api):
     api.control.script = hold
     task = (await result(api, "SendMessage", message=MESSAGE, configuration=NOW))["task"]

@@ -298,7 +298,8 @@ class FakeControl:
         self.calls.append(("send", agent_id_, request))
         view = self.view(agent_id_)
         if request.task_id is not None:
-            return await self.provide_input(request.task_id, request.message.text, said=request.message)
+            text = request.message.text
+            return await self.provide_input(request.task_id, text, request.prompt_id, said=request.message)
         if view.queue >= self.queue_max:
             raise QueueFull(f"{view.name} has {view.queue} messages waiting", retry_after=7)
         self._time += 0.25
