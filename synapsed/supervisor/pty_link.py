@@ -78,6 +78,9 @@ NUDGE_S = 0.2
 NUDGE_EVERY_S = 30.0
 """A program that does not draw its screen anew is not asked over and over."""
 
+HANDS_S = 3.0
+"""How long an answer waits for the program to read, and show, what was typed before it."""
+
 CATCH_UP_S = 20.0
 """How long the output that was missed may take to read; then the program is judged as it stands."""
 
@@ -445,6 +448,10 @@ class PtyLink:
         return confirmed
 
     async def answer(self, text: str, prompt_id: str | None) -> bool:
+        # What was typed before may have answered it already: another answer would go into what comes next.
+        await self._unread.read_within(HANDS_S)
+        if not await self._watch.hands_off(HANDS_S):
+            raise PromptChanged("a person is typing at its terminal: it is answered there, or when they have done")
         # Else nobody was told of one that may be drawn anew.
         if self._told is not None and self._told.prompt is not None:
             await self._watch.until(lambda look: look.verdict.asked is not None, GONE_S)

@@ -12,7 +12,7 @@ from synapsed.profiles import Profile
 from synapsed.terminal.observer import Look, TerminalObserver
 from synapsed.terminal.verdict import QUIET_UNKNOWN_S, STALE_S
 
-__all__ = ["EVALUATE_EVERY_S", "Watch"]
+__all__ = ["EVALUATE_EVERY_S", "HANDS_OFF_S", "Watch"]
 
 EVALUATE_EVERY_S = 0.015
 """The screen is judged at most so often: a snapshot costs about a millisecond, a program draws in bursts."""
@@ -107,6 +107,10 @@ class Watch:
         finally:
             self._waiting.remove(entry)
         return True
+
+    async def hands_off(self, within: float) -> bool:
+        """Whether what a person has typed has had the time to show, or has it `within` so many seconds."""
+        return await self.until(lambda _: not self.hands_on, within)
 
     def pressed(self) -> None:
         """A person pressed a key."""

@@ -8,6 +8,7 @@ moment in which what was read is not shown yet.
 import asyncio
 from collections.abc import Callable
 
+from synapsed.errors import NotReady
 from synapsed.supervisor.keeper_client import KeeperClient
 
 __all__ = ["Unread"]
@@ -40,3 +41,10 @@ class Unread:
         """Raises KeeperLost."""
         while await self.ask():  # noqa: ASYNC110 - the kernel tells nobody: it is asked
             await asyncio.sleep(ASK_AGAIN_S)
+
+    async def read_within(self, seconds: float) -> None:
+        """Raises NotReady where it is not, KeeperLost."""
+        try:
+            await asyncio.wait_for(self.until_read(), seconds)
+        except TimeoutError:
+            raise NotReady("the program does not read what is typed now: try again when it goes on") from None

@@ -13,7 +13,7 @@ from synapsed.model.records import Checkpoint, LaunchRecord
 from synapsed.profiles import Composer, Dialog, ListedOption, Profile, Prompts, Ready
 from synapsed.supervisor import pty_link
 from synapsed.supervisor.pty_link import PtyLink
-from synapsed.supervisor.pty_watch import Watch
+from synapsed.supervisor.pty_watch import HANDS_OFF_S, Watch
 from synapsed.supervisor.times import OutputTimes
 from tests.fakes.clock import FakeClock, until
 from tests.fakes.store import MemoryStore
@@ -72,6 +72,9 @@ def opens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Opens:
                 typed.append(data)
                 return SimpleNamespace(hidden=False)
 
+            async def ping(self) -> Any:
+                return SimpleNamespace(unread=0)
+
         monkeypatch.setattr(link, "_client", Keeper())
         return link, typed
 
@@ -103,7 +106,7 @@ async def test_a_dialog_that_is_drawn_anew_can_be_answered_meanwhile(opens: Open
     observer = link._observer
     observer.feed(observer.offset, b"\x1b[H\x1b[2J", 1.0)
     answering = asyncio.ensure_future(link.answer("1", prompt.prompt_id))
-    await asyncio.sleep(0)
+    await until(lambda: link._watch._waiting)
     observer.feed(observer.offset, drawn, 1.0)
     link.observe()
     await until(lambda: typed or answering.done())
@@ -173,6 +176,10 @@ async def test_what_a_person_may_have_selected_is_not_chosen_for_them(
     assert prompt is not None
     await link._type_person(data)
     answering = asyncio.ensure_future(link.answer(answer, prompt.prompt_id))
+    if data == b"\x1b[C":
+        await until(lambda: link._watch._waiting)  # what the key did may not be shown yet
+        link._clock.advance(HANDS_OFF_S)  # type: ignore[attr-defined]  # it is a fake
+        link.observe()
     await until(lambda: answering.done() or len(keys) > 1)
     assert keys == [data, *([answer.encode()] if typed else [])]
     answering.cancel()

@@ -19,7 +19,7 @@ class Stopped:
     """The program of an agent: stopped, until it goes on."""
 
     def __init__(self, tui: Tui) -> None:
-        self._pid = tui.ready().state["pid"]
+        self._pid = tui.state["pid"]
         os.kill(self._pid, signal.SIGSTOP)
 
     def unread(self) -> int:
@@ -47,7 +47,7 @@ def person(tui: Tui) -> Iterator[PtyTool]:
 
 @pytest.mark.parametrize("length", [10, 60_000], ids=["short", "more than the terminal takes"])
 def test_message_that_is_not_read_is_told_and_not_mixed_with_the_next(tui: Tui, length: int) -> None:
-    program = Stopped(tui.start())
+    program = Stopped(tui.start().ready())
     lost = tui.ended(tui.send("x" * length))
     assert (lost["status"], lost["error"]["code"]) == ("failed", "UNDELIVERED")
     assert "does not read" in lost["error"]["message"]
@@ -60,7 +60,7 @@ def test_message_that_is_not_read_is_told_and_not_mixed_with_the_next(tui: Tui, 
 
 @pytest.mark.parametrize("length", [10, 60_000], ids=["short", "more than the terminal takes"])
 def test_message_that_is_not_read_can_be_canceled(tui: Tui, length: int) -> None:
-    program = Stopped(tui.start())
+    program = Stopped(tui.start().ready())
     task = tui.send("x" * length)
     assert tui.daemon.post(f"/control/tasks/{task}/cancel", {}).status == 200
     assert tui.ended(task)["status"] == "canceled"
@@ -90,6 +90,35 @@ def test_keys_of_a_person_that_are_not_read_are_a_draft_when_they_are(tui: Tui, 
     person.type(b"\r")
     assert tui.answer(tui.ended(task)) == "You said: a message meanwhile"
     assert tui.submitted == ["a person's words", "a message meanwhile"]
+
+
+def test_dialog_that_a_person_answered_is_not_answered_once_more(tui: Tui) -> None:
+    """Their key is not read yet; a second one would go into the message behind the dialog."""
+    tui.start(dialog="paste").ready()
+    person = PtyTool("attach", tui.name, env=tui.daemon.env, rows=40, cols=120)
+    try:
+        person.until(b"scripted program")
+        task = tui.send("a message")
+        tui.becomes(activity="waiting")
+        program = Stopped(tui)
+        person.type(b"1")
+        eventually(program.unread, "the key is with the terminal")
+        refused = tui.daemon.ctl("approve", tui.name)
+        assert (refused.code, "does not read" in refused.err) == (6, True), refused
+        program.go_on()
+        assert tui.answer(tui.ended(task)) == "You said: a message"
+    finally:
+        person.close()
+    assert (tui.logged("key"), tui.submitted) == (["1"], ["a message"])
+
+
+def test_answer_that_is_not_read_is_not_given_twice(tui: Tui) -> None:
+    tui.start(dialog="start").becomes(activity="waiting")
+    program = Stopped(tui)
+    assert [tui.daemon.ctl("approve", tui.name).code for _ in range(2)] == [0, 6]
+    program.go_on()
+    assert tui.ask("a message") == "You said: a message"
+    assert (tui.logged("key"), tui.submitted) == (["1"], ["a message"])
 
 
 @pytest.mark.parametrize("key", [b"\x1a", b"\x1b[122;5u"], ids=["plain", "kitty"])
