@@ -227,7 +227,9 @@ class PtyTurn:
         return [Save()]
 
     def _submitted(self, seen: Seen) -> list[Command]:
-        if seen.verdict.activity in (Activity.BUSY, Activity.WAITING):
+        # The key may have done something else, and the message stand there as before: that is no sign of work.
+        only_moves = seen.verdict.source == "quiet" and seen.composer == "draft"
+        if seen.verdict.activity in (Activity.BUSY, Activity.WAITING) and not only_moves:
             return [*self._accept(seen.verdict.evidence, seen.now), *self._working(seen)]
         answered = self.state.submit_offset is not None and seen.offset > self.state.submit_offset
         if seen.composer == "empty" and answered and self._line_oriented:

@@ -39,10 +39,11 @@ def seen(
     text: str = "",
     stopped: bool = False,
     unread: bool = False,
+    source: str = "test",
 ) -> Seen:
     receives = activity is Activity.READY and composer == "empty" if can_receive is None else can_receive
     verdict = Verdict(
-        activity=activity, evidence="test", source="test", settled=settled, can_receive=receives, asked=asked
+        activity=activity, evidence="test", source=source, settled=settled, can_receive=receives, asked=asked
     )
     return Seen(
         verdict=verdict,

@@ -76,6 +76,15 @@ def test_an_unaccepted_message_gets_one_more_submit_key_and_then_fails() -> None
     assert command.left
 
 
+def test_a_submit_key_that_did_something_else_is_pressed_once_more() -> None:
+    """The screen moved, and the message still stands in the composer."""
+    machine = submitted()
+    moves = seen(1.1, activity=Activity.BUSY, source="quiet", composer="draft", offset=25, settled=False)
+    assert machine.seen(moves) == []
+    assert machine.phase is Phase.SUBMITTED
+    assert Type("submit2", b"\r") in machine.seen(seen(4.0, composer="draft", offset=25))
+
+
 def test_a_program_has_its_time_from_when_it_has_read_the_submit_key() -> None:
     """It is stopped, or the machine swaps: a second key would be submitted too, and what is not read not taken back."""
     machine = submitted()
