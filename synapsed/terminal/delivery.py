@@ -5,6 +5,7 @@ command (`/clear`, `!rm`): OSC and CSI are made of control characters, and none 
 """
 
 import re
+import unicodedata
 from dataclasses import dataclass
 
 from synapsed.errors import TooLarge
@@ -20,7 +21,9 @@ PASTE_END = "\x1b[201~"
 
 
 KNOWN_BY = 200
-"""Characters of a message, without its blanks, by which it is known again."""
+"""Characters of a message, but for blanks and what is not seen, by which it is known again."""
+
+_UNSEEN = ("Cf", "Cn", "Co")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,13 +37,17 @@ class Typed:
 
     def may_be(self, prompt: str | None) -> bool:
         """Whether `prompt`, as the program tells what it took, may be this. A command may be told as what it stands
-        for, and blanks are the program's own."""
+        for, blanks and the forms of characters are the program's own."""
         if not prompt or self.text.startswith(("/", "!")):
             return True
         return _squeezed(self.text)[:KNOWN_BY] in _squeezed(prompt)
 
 
 def _squeezed(text: str) -> str:
+    """Programs rewrite what they take: compatibility and composed forms, no characters that are not seen."""
+    if not text.isascii():
+        text = unicodedata.normalize("NFKC", text)
+        text = "".join(character for character in text if unicodedata.category(character) not in _UNSEEN)
     return "".join(text.split())
 
 

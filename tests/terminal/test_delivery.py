@@ -49,3 +49,18 @@ def test_an_end_that_would_make_a_line_break_of_enter_is_neutralised() -> None:
     assert type_message(spec, "ends so \\\n", bracketed=True).text == "ends so \\ "
     assert type_message(spec, "so \\ not", bracketed=True).text == "so \\ not"
     assert type_message(spec, "ends so \\", bracketed=True, command=True).text == "ends so \\"
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("cafe\u0301 \u2160", "caf\u00e9 I"),
+        ("zero\u200bwidth \u202eabc\u202c", "zerowidth abc"),
+        ("a tag \U0001f3f4\U000e0067\U000e007f", "a tag \U0001f3f4"),
+        ("\uff1f", "?"),
+    ],
+)
+def test_a_message_is_known_again_in_the_forms_that_programs_give_it(text: str, told: str) -> None:
+    typed = type_message(Delivery(), text, bracketed=True)
+    assert typed.may_be(f"[A2A:12345678:bob] {told}")
+    assert not typed.may_be("another one")
