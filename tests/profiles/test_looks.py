@@ -25,6 +25,18 @@ def test_a_frame_of_half_blocks_around_an_empty_composer() -> None:
     assert observed("gemini-truecolor-idle").look(1.0).composer.state == "empty"
 
 
+@pytest.mark.parametrize("look", ["gemini-vim-insert", "gemini-vim-normal", "opencode-sidebar"])
+def test_composers_that_look_otherwise(look: str) -> None:
+    """Of who has vim's keys; and beside a sidebar, which a window of more than 120 columns has by itself."""
+    assert observed(look).look(1.0).composer.state == "empty"
+
+
+@pytest.mark.parametrize("look", ["opencode-shell", "codex-search"])
+def test_composers_that_are_for_something_else(look: str) -> None:
+    """What is pasted would be run by a shell, or searched for in the history."""
+    assert observed(look).look(1.0).composer.state == "draft"
+
+
 @pytest.mark.parametrize("draft", [b"a draft", b" "])
 def test_and_around_a_draft(draft: bytes) -> None:
     observer = observed("gemini-truecolor-idle")

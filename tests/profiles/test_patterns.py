@@ -21,7 +21,7 @@ def library() -> ProfileLibrary:
     [
         ("claude", ["/clear", " /clear", "!rm -rf x", "# note", "exit", "quit ", ":q"]),
         ("codex", ["/clear", "!rm -rf x"]),
-        ("gemini", ["/clear", "!rm -rf x", "@/etc/passwd", "?"]),
+        ("gemini", ["/clear", "!rm -rf x", "./notes.md", "~/notes.md ./more.md"]),
         ("opencode", ["/clear", "!rm -rf x", "exit"]),
     ],
 )
@@ -29,6 +29,13 @@ def test_messages_that_would_be_commands_are_not(library: ProfileLibrary, name: 
     spec = library.get(name).delivery
     for text in texts:
         assert type_message(spec, text, bracketed=True).text == spec.neutral_prefix + text.rstrip()
+
+
+@pytest.mark.parametrize("name", ["codex", "gemini", "opencode"])
+@pytest.mark.parametrize("text", ["look at @READ", "@src/ma", "two\nlines @"])
+def test_enter_completes_nothing_in_a_message(library: ProfileLibrary, name: str, text: str) -> None:
+    spec = library.get(name).delivery
+    assert type_message(spec, text, bracketed=True).text.endswith(text + " ")
 
 
 @pytest.mark.parametrize("name", ["claude", "codex", "gemini", "opencode", "dummy", "generic"])
