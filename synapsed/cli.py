@@ -90,17 +90,18 @@ def _profile(args: argparse.Namespace) -> int:
     from synapsed.profiles import ProfileLibrary, advice
 
     try:
-        library = ProfileLibrary.standard(Paths.from_environ().user_profiles)
         if args.what == "show":
+            library = ProfileLibrary.standard(Paths.from_environ().user_profiles)
             shown = library.get(args.name).model_dump(mode="json", exclude_none=True, exclude={"name", "source"})
             print(tomli_w.dumps(shown), end="")
             return EXIT_OK
-        profile = library.check(Path(args.name))
+        profile = ProfileLibrary.builtin().check(Path(args.name))  # whatever is wrong in the user's other files
     except SynapsedError as error:
         return _refuse(error)
     told = advice(profile)
     if shutil.which(program := profile.argv(sys.executable)[0]) is None:
-        told.append(f"its program {program!r} is not on this shell's PATH")
+        hint = ": arguments stand in 'args'" if " " in program.strip() else ""
+        told.append(f"its program {program!r} is not on this shell's PATH{hint}")
     for line in told:
         print(f"{args.name}: {line}", file=sys.stderr)
     print(f"{args.name}: fine{', with advice' if told else ''}")

@@ -22,7 +22,7 @@ from synapsed.model.agent import validate_name
 from synapsed.model.approval import Policy, Rule
 from synapsed.paths import Paths
 from synapsed.profiles import ProfileLibrary
-from synapsed.validation import describe_validation, unreadable
+from synapsed.validation import describe_syntax, describe_validation, unreadable
 
 __all__ = [
     "LOOPBACK",
@@ -378,7 +378,7 @@ def save_agent(paths: Paths, name: str, agent: AgentConfig) -> Path:
 
 def _read(path: Path) -> str | None:
     try:
-        return path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         return None
     except (OSError, UnicodeDecodeError) as error:
@@ -389,7 +389,7 @@ def _validate[M: BaseModel](path: Path, text: str, model: type[M]) -> M:
     try:
         data: dict[str, Any] = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{path}: {error}", file=str(path)) from None
+        raise ConfigError(describe_syntax(error, path), file=str(path)) from None
     try:
         return model.model_validate(data)
     except ValidationError as error:

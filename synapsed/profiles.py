@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from synapsed.channelspec import (
     Channel,
@@ -28,7 +28,7 @@ from synapsed.channelspec import (
     has,
 )
 from synapsed.errors import ConfigError, UnknownProfile
-from synapsed.validation import describe_validation, unreadable
+from synapsed.validation import describe_syntax, describe_validation, line_of, unreadable
 
 __all__ = [
     "Answer",
@@ -75,6 +75,12 @@ def _speaker(value: bool | str) -> bool | str:
     if isinstance(value, str) and re.fullmatch(r"[A-Za-z0-9_.+-]{1,32}", value) is None:
         raise ValueError(f"{value[:40]!r} is no name of an app: true, false, or 1 to 32 of A-Z a-z 0-9 _ . + -")
     return value
+
+
+def _alone(command: object) -> object:
+    if isinstance(command, list):
+        raise ValueError("must be the program alone: its arguments stand in 'args'")  # noqa: TRY004 - pydantic's
+    return command
 
 
 def _names_path(wording: str) -> str:
@@ -159,7 +165,7 @@ class Delivery(_Section):
 
     paste: Literal["auto", "bracketed", "plain"] = "auto"
     """auto: bracketed where the program switched it on."""
-    submit: str = "\r"
+    submit: str = Field(default="\r", min_length=1)
     settle_ms: int = Field(default=80, ge=0, le=10_000)
     """Quiet time of the screen after the paste, before `submit`."""
     settle_max_ms: int = Field(default=3000, ge=0, le=60_000)
@@ -283,7 +289,7 @@ class PutOff(_Section):
 class Interrupt(_Section):
     """How a turn is stopped without ending the program."""
 
-    keys: str | None = None
+    keys: str | None = Field(default=None, min_length=1)
     signal: Annotated[str, AfterValidator(_signal)] | None = None
     repeat: int = Field(default=1, ge=1, le=5)
     gap_ms: int = Field(default=150, ge=0, le=5000)
@@ -419,7 +425,7 @@ class Profile(_Section):
 
     name: str
     description: str = ""
-    command: str = Field(min_length=1)
+    command: Annotated[str, Field(min_length=1), BeforeValidator(_alone)]
     args: list[str] = []
     env: dict[str, str] = {}
     unset_env: list[str] = []
@@ -427,8 +433,8 @@ class Profile(_Section):
     person."""
     ports: Annotated[tuple[Port, Port], AfterValidator(_ordered)] = (8140, 8189)
     transport: Literal["pty", "pipes"] = "pty"
-    cols: int = 120
-    rows: int = 40
+    cols: int = Field(default=120, ge=20, le=1000)
+    rows: int = Field(default=40, ge=5, le=1000)
     verified: str | None = None
     """The program's version that this profile was measured on."""
     status_records: Annotated[bool | str, AfterValidator(_speaker)] = True
@@ -477,8 +483,12 @@ class ProfileLibrary:
     @classmethod
     def standard(cls, user: Path) -> "ProfileLibrary":
         """The built-in profiles, overridden by those in the directory `user`."""
-        builtin = BUILTIN if BUILTIN.is_dir() else _CHECKOUT / "profiles"
-        return cls([builtin, user])
+        return cls([_builtin(), user])
+
+    @classmethod
+    def builtin(cls) -> "ProfileLibrary":
+        """The built-in profiles as they are shipped."""
+        return cls([_builtin()])
 
     def reload(self) -> None:
         """Read all files; ConfigError leaves the profiles as they were."""
@@ -487,17 +497,9 @@ class ProfileLibrary:
         for directory in self._directories:
             for path in sorted(directory.glob("*.toml")) if directory.is_dir() else ():
                 text = _read(path)
-                data = _parse_toml(path, text)
-                merged[path.stem] = _overlay(merged.get(path.stem, {}), data)
+                merged[path.stem] = _overlay(merged.get(path.stem, {}), _parse_toml(path, text))
                 origin[path.stem] = (path, text)
-        profiles = {}
-        for name, data in merged.items():
-            path, text = origin[name]
-            try:
-                profiles[name] = Profile.model_validate({"command": name, **data, "name": name, "source": str(path)})
-            except ValidationError as error:
-                raise ConfigError(describe_validation(error, path, text, Profile), file=str(path)) from None
-        self._profiles = profiles
+        self._profiles = {name: _profile(*origin[name], data) for name, data in merged.items()}
 
     def again(self) -> "ProfileLibrary":
         """What the files say now. Raises ConfigError."""
@@ -518,11 +520,7 @@ class ProfileLibrary:
         text = _read(path)
         known = self._profiles.get(path.stem)
         base = known.model_dump(exclude={"name", "source"}) if known is not None else {}
-        data = {"command": path.stem, **_overlay(base, _parse_toml(path, text)), "name": path.stem, "source": str(path)}
-        try:
-            return Profile.model_validate(data)
-        except ValidationError as error:
-            raise ConfigError(describe_validation(error, path, text, Profile), file=str(path)) from None
+        return _profile(path, text, _overlay(base, _parse_toml(path, text)))
 
     def get(self, name: str) -> Profile:
         """The profile `name`; UnknownProfile names the nearest."""
@@ -535,18 +533,34 @@ class ProfileLibrary:
         raise UnknownProfile(f"no profile {name[:80]!r}: {hint}", profile=name[:80], profiles=self.names())
 
 
+def _builtin() -> Path:
+    return BUILTIN if BUILTIN.is_dir() else _CHECKOUT / "profiles"
+
+
+def _profile(path: Path, text: str, data: Mapping[str, Any]) -> Profile:
+    """The profile of `data`; what is wrong in it is told by its place in `text`, which stands in `path`."""
+    try:
+        return Profile.model_validate({"command": path.stem, **data, "name": path.stem, "source": str(path)})
+    except ValidationError as error:
+        raise ConfigError(describe_validation(error, path, text, Profile), file=str(path)) from None
+
+
 def _read(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(unreadable(path, error), file=str(path)) from None
 
 
 def _parse_toml(path: Path, text: str) -> dict[str, Any]:
     try:
-        return tomllib.loads(text)
+        data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{path}: {error}", file=str(path)) from None
+        raise ConfigError(describe_syntax(error, path), file=str(path)) from None
+    for key in {"name", "source"} & data.keys():  # ours
+        where = f"{path}:{line_of(text, (key,))}"
+        raise ConfigError(f"{where}: unknown key {key!r}: a profile is named by its file", file=str(path))
+    return data
 
 
 def _replaced(text: str, known: Mapping[str, str]) -> str:
@@ -569,6 +583,8 @@ def advice(profile: Profile) -> list[str]:
     told = []
     if profile.composer.line is None and profile.ready.title is None and not profile.ready.screen:
         told.append("nothing shows that it is ready: give [composer] line, or a sign under [ready]")
+    if profile.composer.line is not None and profile.composer.at_cursor and re.search(profile.composer.line, ""):
+        told.append("[composer] line matches an empty line too: it would be taken for ready while it works")
     whole = profile.composer.line is not None and not profile.composer.at_cursor
     if whole and not profile.channels and profile.busy.title is None and not profile.busy.screen:
         told.append("nothing shows that it is busy: a turn then ends when the composer has been empty for a while")

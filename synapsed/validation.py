@@ -1,30 +1,97 @@
 """What is wrong in a TOML file of the user's, told by file, line, key and the nearest known key."""
 
 import difflib
+import json
 import re
+import tomllib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ValidationError
 
-__all__ = ["describe_validation", "unreadable"]
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
+
+__all__ = ["describe_syntax", "describe_validation", "line_of", "unreadable"]
 
 
 def describe_validation(error: ValidationError, path: Path, text: str, model: type[BaseModel]) -> str:
     """The first thing wrong in `text`, with file, line, key, and for an unknown key the nearest known one."""
-    first = error.errors()[0]
-    steps = first["loc"]
+    data = tomllib.loads(text)
+    errors = [(_written(data, each), each) for each in error.errors()]
+    steps, first = errors[0]
     location = [str(part) for part in steps]
     key = location[-1] if location else ""
-    line = _line_of(text, steps[:-1] if first["type"] == "missing" else steps)
+    line = line_of(text, steps[:-1] if first["type"] == "missing" else steps)
     where = f"{path}:{line}" if line else str(path)
     dotted = ".".join(location)
     if first["type"] == "extra_forbidden":
         near = difflib.get_close_matches(key, _known_keys(model, location[:-1]), n=1)
         hint = f"; did you mean {near[0]!r}?" if near else ""
         return f"{where}: unknown key {dotted!r}{hint}"
-    return f"{where}: {dotted}: {first['msg'].removeprefix('Value error, ')}"
+    # What may be of several kinds has an error for each.
+    wrong = dict.fromkeys(_in_toml(each, dotted) for at, each in errors if at == steps)
+    return f"{where}: {dotted}: {', or '.join(wrong)}"
+
+
+def describe_syntax(error: tomllib.TOMLDecodeError, path: Path) -> str:
+    """Why the file at `path` is no TOML."""
+    reason, at, place = str(error).partition(" (at line ")
+    line, _, column = place.rstrip(")").partition(", column ")
+    where = f"{path}:{line}: {reason} at column {column}" if at else f"{path}: {reason}"
+    return f"{where}; what has backslashes stands in single quotes" if "'\\'" in reason else where
+
+
+def _written(data: Any, error: "ErrorDetails") -> tuple[int | str, ...]:
+    """The steps to what is wrong, without those that only name the kind that it was tried as."""
+    steps = error["loc"]
+    for number, step in enumerate(steps):
+        inner = dict(enumerate(data)) if isinstance(data, list) else data
+        if isinstance(inner, dict) and step in inner:
+            data = inner[step]
+        else:
+            return steps if error["type"] == "missing" and number == len(steps) - 1 else steps[:number]
+    return steps
+
+
+_KINDS = {
+    "string_type": "a string",
+    "list_type": "a list",
+    "tuple_type": "a list",
+    "dict_type": "a table",
+    "model_type": "a table",
+    "bool_type": "true or false",
+    "bool_parsing": "true or false",
+    "int_type": "a whole number",
+    "int_parsing": "a whole number",
+    "int_from_float": "a whole number",
+    "float_type": "a number",
+    "float_parsing": "a number",
+}
+_ABOUT = re.compile(r"^(?:Input|String|List|Tuple|Dictionary) should |^Value error, ")
+
+
+def _in_toml(error: "ErrorDetails", key: str) -> str:
+    """What is wrong, in words for who writes TOML, and how it is written instead."""
+    if error["type"] == "missing":
+        return "is missing"
+    kind = _KINDS.get(error["type"])
+    if kind is None:
+        about = _ABOUT.match(error["msg"])
+        said = error["msg"][about.end() :] if about else error["msg"]
+        return f"must {said}" if about and "should" in about[0] else said
+    match error["type"], error["input"]:
+        case "list_type", str() | int() | float() as one:
+            return f"must be a list: [{json.dumps(one, ensure_ascii=False)}]"
+        case "list_type", dict():
+            return f"must be a list; one of tables is written [[{key}]]"
+        case "string_type", list():
+            return "must be a string, not a list"
+        case _ if kind == "a table":
+            return f"must be one table: [{key}]"
+        case _:
+            return f"must be {kind}"
 
 
 def unreadable(path: Path, error: OSError | UnicodeDecodeError) -> str:
@@ -39,7 +106,7 @@ _TABLE = re.compile(r"\s*(?P<array>\[)?\[(?P<name>[^\[\]]+)\]")
 type _Steps = Sequence[int | str]
 
 
-def _line_of(text: str, steps: _Steps) -> int | None:
+def line_of(text: str, steps: _Steps) -> int | None:
     """Where the key at `steps` stands: in the innermost table that leads to it, else the first line that has it. Of
     one that has a list, that is the key's line too."""
     end = max((number for number, step in enumerate(steps, 1) if isinstance(step, str)), default=0)

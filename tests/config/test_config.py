@@ -75,7 +75,7 @@ def test_everything(paths: Paths) -> None:
         ("[agents.x]\nrestart = { initial = 10, maximum = 1 }\n", r"maximum must not be below initial"),
         ('[agents."a b"]\n', r"cannot name an agent"),
         ("[agents.a]\nport = 9\n[agents.b]\nport = 9\n", r"both want port 9"),
-        ("[api\n", r"config.toml: "),
+        ("[api\n", r"config.toml:1: "),
     ],
 )
 def test_what_is_wrong_is_named(paths: Paths, text: str, message: str) -> None:

@@ -174,7 +174,7 @@ def test_a_second_daemon(daemon: Daemon) -> None:
         ("[api]\nlisten = '127.0.0.1:1'\n[agents.x]\nlisten = 2\n", r"config.toml:4: unknown key 'agents.x.listen'"),
         (
             "[agents.x.restart]\npolicy = 'maybe'\n",
-            r"config.toml:2: agents.x.restart.policy: Input should be 'never', ",
+            r"config.toml:2: agents.x.restart.policy: must be 'never', ",
         ),
         ("[api]\nlisten = '0.0.0.0:80'\n", r"config.toml:2: api.listen: only loopback addresses are served"),
         ("[api]\ntrusted_proxies = ['x']\n", r"config.toml:2: api.trusted_proxies.0: must be an address or a network"),
@@ -182,7 +182,7 @@ def test_a_second_daemon(daemon: Daemon) -> None:
             "[agents.x]\nlimits = { memory = 'much' }\n",
             r"config.toml:2: agents.x.limits.memory: must be a size like '2G'",
         ),
-        ("[api\n", r"config.toml: .*line 1"),
+        ("[api\n", r"config.toml:1: Expected '\]'"),
         (
             "[agents.x]\nprofile = 'dummy'\npark = { idle_timeout = 60 }\n",
             r"config.toml: agents.x.park: profile 'dummy' knows no way to go on with a conversation.*\[resume\] args",

@@ -42,6 +42,27 @@ def test_what_will_not_work_well_is_advice(home: Path, capsys: pytest.CaptureFix
         assert words in told.err
 
 
+def test_what_is_wrong_in_another_file_is_not_told_of_this_one(home: Path) -> None:
+    (home / "config" / "profiles" / "broken.toml").write_text("comand = 'x'\n")
+    (home / "config" / "profiles" / "mine.toml").write_text("command = 'mine'\n")
+    assert main(["profile", "check", str(home / "config" / "profiles" / "mine.toml")]) == 0
+
+
+def test_a_byte_order_mark_is_passed_over(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = home / "mine.toml"
+    file.write_text("command = 'mine'\n", encoding="utf-8-sig")
+    assert main(["profile", "check", str(file)]) == 0
+
+
+def test_a_prompt_that_matches_everything_is_advised_against(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = home / "mine.toml"
+    file.write_text("command = 'mine -i'\n[composer]\nat_cursor = true\nline = '(?P<text>.*)'\n")
+    assert main(["profile", "check", str(file)]) == 0
+    told = capsys.readouterr().err
+    assert "matches an empty line" in told
+    assert "arguments stand in 'args'" in told
+
+
 @pytest.mark.parametrize("name", ["gone.toml", ""])
 def test_a_file_that_cannot_be_read(name: str, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["profile", "check", str(home / name)]) == 2
@@ -55,7 +76,21 @@ def test_a_file_that_cannot_be_read(name: str, home: Path, capsys: pytest.Captur
         ("[composer]\nlime = 'x'\n", ["mine.toml:2", "'composer.lime'", "'line'"]),
         ("[ready]\ntitle = '('\n", ["mine.toml:2", "not a regular expression"]),
         ("[[prompts.dialogs]]\ntype = 'permission'\nwhen = ['a']\noption = 'x'\n", ["(?P<key>…) and (?P<label>…)"]),
-        ("command = \n", ["mine.toml", "line 1"]),
+        ("command = \n", ["mine.toml:1: Invalid value at column 11"]),
+        ('[composer]\nline = "^\\d> (?P<text>.*)$"\n', ["mine.toml:2: ", "single quotes"]),
+        ("name = 'other'\n", ["mine.toml:1: unknown key 'name': a profile is named by its file"]),
+        ("command = ['mine', '-i']\n", ["mine.toml:1: command: ", "stand in 'args'"]),
+        ("args = '-i'\n", ['mine.toml:1: args: must be a list: ["-i"]']),
+        ("args = [1]\n", ["mine.toml:1: args.0: must be a string"]),
+        ("env = ['A=1']\n", ["mine.toml:1: env: must be one table: [env]"]),
+        ("[[composer]]\nline = 'x'\n", ["mine.toml:1: composer: must be one table: [composer]"]),
+        ("[error]\npattern = '!'\n", ["mine.toml:1: error: must be a list", "[[error]]"]),
+        ("[interrupt]\nkeys = ['\\u0003']\n", ["mine.toml:2: interrupt.keys: must be a string, not a list"]),
+        ("[interrupt]\nkeys = ''\n", ["mine.toml:2: interrupt.keys: must have at least 1 character"]),
+        ("[delivery]\nsubmit = ''\n", ["mine.toml:2: delivery.submit: must have at least 1 character"]),
+        ("status_records = 3\n", ["mine.toml:1: status_records: must be true or false, or must be a string"]),
+        ("cols = 0\n", ["mine.toml:1: cols: must be greater than or equal to 20"]),
+        ("[[prompts.dialogs]]\nwhen = ['x']\n", ["mine.toml:1: prompts.dialogs.0.type: is missing"]),
         ("command = ''\n", ["mine.toml:1: command: "]),
         ("ports = [9, 8]\n", ["mine.toml:1: ports: ", "the first and the last port"]),
         ("ports = [8000, 80000]\n", ["mine.toml:1: ports.1: ", "65535"]),

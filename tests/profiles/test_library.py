@@ -70,7 +70,7 @@ def test_profile_of_ones_own(tmp_path: Path) -> None:
         ("[channels.h]\nadapter = 'smoke signals'\n", r"x\.toml:2: channels\.h\.adapter"),
         ("[channels.h]\nadapter = 'hooks'\nevents = { Stop = 'over' }\n", r"x\.toml:3: channels\.h\.events\.Stop"),
         ("[channels.h]\nadapter = 'hooks'\n[channels.h.transcript]\nlines = []\n", r"x\.toml:4: unknown key"),
-        ("command = \n", r"x\.toml: .*line 1"),
+        ("command = \n", r"x\.toml:1: Invalid value"),
         ("command = 'x'\nstatus_records = 'a b'\n", r"x\.toml:2: status_records: 'a b' is no name of an app"),
     ],
 )
