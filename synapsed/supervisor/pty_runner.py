@@ -33,6 +33,7 @@ from synapsed.supervisor.pty_turn import PtyTurn
 from synapsed.supervisor.streaming import Piece, Speech
 from synapsed.supervisor.unread import Unread
 from synapsed.terminal.answer import from_lines, from_screen
+from synapsed.terminal.composer import ends_at_cursor
 from synapsed.terminal.delivery import type_message
 from synapsed.terminal.observer import Look, TerminalObserver
 
@@ -125,7 +126,7 @@ class TurnRunner:
             return
         at_rest = look.verdict.activity is Activity.READY  # before, what the chrome says of the turn is not asked
         error, interrupted = self._observer.chrome(turn.text) if at_rest else (None, False)
-        taken = turn.phase is turns.Phase.SUBMITTED and self._observer.echoed(turn.text, look.composer)
+        echoed = self._echoed(turn, look)
         seen = turns.Seen(
             verdict=look.verdict,
             composer=look.composer.state,
@@ -134,13 +135,23 @@ class TurnRunner:
             changed_at=look.changed_at,
             error=error,
             interrupted=interrupted,
-            echoed=taken,
+            echoed=echoed,
             text=look.composer.text,
+            prompt=look.composer.prompt,
             stopped=self._observer.stopped,
             unread=self._unread.now,
         )
         self.add(turn.seen(seen))
         self.speech.seen(look, now)
+
+    def _echoed(self, turn: PtyTurn, look: Look) -> bool:
+        match turn.phase:
+            case turns.Phase.SETTLING:
+                return look.composer.state == "absent" and ends_at_cursor(look.screen, turn.message)
+            case turns.Phase.SUBMITTED:
+                return self._observer.echoed(turn.text, look.composer)
+            case _:
+                return False
 
     @property
     def due(self) -> list[float]:
@@ -308,7 +319,14 @@ class TurnRunner:
         _, output = await self._read_output(start, end - start)
         screen = self._observer.screen.snapshot()
         text = await asyncio.to_thread(
-            from_lines, spec, self._profile.composer, output, cols=screen.cols, rows=screen.rows
+            from_lines,
+            spec,
+            self._profile.composer,
+            output,
+            cols=screen.cols,
+            rows=screen.rows,
+            prompt=turn.state.prompt,
+            message=turn.message,
         )
         return turns.AnswerFound(text, False, "screen")
 

@@ -190,7 +190,10 @@ class PtyTurn:
         match self.state.phase:
             case Phase.PREPARED if seen.verdict.can_receive:
                 self._go(Phase.PASTING, seen.now)
+                self.state.prompt = seen.prompt
                 return [Save()]
+            case Phase.PASTING:
+                self.state.prompt = self.state.prompt or seen.prompt
             case Phase.SETTLING:
                 return self._settling(seen)
             case Phase.SUBMITTED:
@@ -209,7 +212,9 @@ class PtyTurn:
         latest = self._at + spec.settle_max_ms / 1000
         quiet_at = max(self._at, seen.changed_at) + spec.settle_ms / 1000
         unseen = seen.composer == "absent" and not self._profile.composer.needed
-        took = (seen.composer == "draft" or unseen) and seen.offset > self._pasted_at_offset
+        took = (
+            seen.composer == "draft" or unseen or (self._line_oriented and seen.echoed)
+        ) and seen.offset > self._pasted_at_offset
         if took and (seen.now >= quiet_at or seen.now >= latest):
             return self._submit(seen)
         if seen.now >= latest:

@@ -80,6 +80,8 @@ class TurnState(BaseModel):
     """How many notes were typed after the message."""
     shown: str = ""
     """The composer's row when the submit key was pressed, its digits masked."""
+    prompt: str = ""
+    """What the message was typed behind."""
     note: str | None = None
     """What is typed if the program stops after a refusal; in a later leg, what is being typed."""
 
@@ -89,8 +91,9 @@ class TurnState(BaseModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """The screen was judged. `composer` is its state's word, `text` what it holds; `offset` the spool offset it shows;
-    `echoed`: the message stands above the composer; `error` and `interrupted` are what the chrome of a program that is
+    """The screen was judged. `composer` is its state's word, `text` what it holds, `prompt` what stands before that;
+    `offset` the spool offset it shows; `echoed`: the message stands above the composer, or, while it is being typed
+    without one, its end at the cursor; `error` and `interrupted` are what the chrome of a program that is
     ready says below the turn's message; `stopped`: its status record is that of a turn that was stopped; `unread`:
     it has not read all that was typed; times are monotonic seconds."""
 
@@ -103,6 +106,7 @@ class Seen:
     interrupted: bool = False
     echoed: bool = False
     text: str = ""
+    prompt: str = ""
     stopped: bool = False
     unread: bool = False
 

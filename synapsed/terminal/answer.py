@@ -8,6 +8,7 @@ import re
 from collections.abc import Sequence
 
 from synapsed.profiles import Answer, Composer
+from synapsed.terminal.composer import cursor_line
 from synapsed.terminal.screen import Screen
 
 __all__ = ["anchor_of", "below_message", "edited", "from_lines", "from_screen", "position_below", "prompted"]
@@ -23,21 +24,39 @@ ANCHOR_CHARS = 40
 """How much of a message's first line is looked for on the screen; more may be wrapped."""
 
 
-def from_lines(spec: Answer, composer: Composer, output: bytes, *, cols: int, rows: int) -> str:
+def from_lines(
+    spec: Answer, composer: Composer, output: bytes, *, cols: int, rows: int, prompt: str = "", message: str = ""
+) -> str:
     """The answer in `output`: everything that was printed since the message was submitted, the next prompt included.
 
     The echo of the submitted line break ends the first line, which holds nothing of the answer; nor does what a line
-    editor draws until it is left.
+    editor draws until it is left, or once more: `prompt`, behind which the message was typed, and `message`.
     """
-    screen = Screen(cols, rows, scrollback_lines=SCROLLBACK_LINES)
-    end = prompted(output)
-    screen.feed(output[edited(output) or 0 : end])
-    lines = screen.text(scrollback=True).rstrip().split("\n")
-    if end is None and composer.line is not None and re.search(composer.line, lines[-1]):
-        lines.pop()
+    end = prompted(composer, output, cols=cols, rows=rows)
+    lines, last = _printed(output[edited(output) or 0 : end], cols=cols, rows=rows)
+    if end is None and lines[-1] == last.rstrip():
+        lines[-1:] = _without_prompt(composer, last, prompt)
     while lines and not lines[0].strip():
         lines.pop(0)
+    if lines and prompt and lines[0] == (prompt + message.rpartition("\n")[2]).rstrip():
+        lines.pop(0)
     return _tidy(spec, lines)
+
+
+def _printed(output: bytes, *, cols: int, rows: int) -> tuple[list[str], str]:
+    """The lines of `output`, and the one that the cursor is on, up to there."""
+    screen = Screen(cols, rows, scrollback_lines=SCROLLBACK_LINES)
+    screen.feed(output)
+    return screen.text(scrollback=True).rstrip().split("\n"), cursor_line(screen.snapshot())[1]
+
+
+def _without_prompt(composer: Composer, line: str, prompt: str) -> list[str]:
+    """What of the last `line` is no prompt: output that was not ended may stand before it."""
+    found = re.search(composer.line, line) if composer.line is not None else None
+    start = found.start() if found is not None else len(line)
+    if prompt.strip() and line.endswith(prompt):
+        start = len(line) - len(prompt)
+    return [line[:start]] if line[:start].strip() else []
 
 
 def edited(output: bytes) -> int | None:
@@ -52,11 +71,14 @@ def edited(output: bytes) -> int | None:
     return switch.end() if switch is not None and switch[1] == b"l" else None
 
 
-def prompted(output: bytes) -> int | None:
+def prompted(composer: Composer, output: bytes, *, cols: int, rows: int) -> int | None:
     """Where in `output` the program's next prompt begins, for which its line editor switches bracketed paste on again;
-    None where that is not to be seen."""
+    None where that is not to be seen, or follows the prompt."""
     switches = list(_PASTE_MODE.finditer(output))
-    return switches[-1].start() if switches and switches[-1][1] == b"h" else None
+    if not switches or switches[-1][1] != b"h" or composer.line is None:
+        return None
+    _, behind = _printed(output[switches[-1].end() :], cols=cols, rows=rows)
+    return switches[-1].start() if re.search(composer.line, behind) else None
 
 
 def anchor_of(message: str) -> str:

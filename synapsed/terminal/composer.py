@@ -2,26 +2,30 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal
 
 from synapsed.profiles import Composer, PutOff
 from synapsed.terminal.screen import ScreenSnapshot
 
-__all__ = ["ComposerState", "cursor_line", "puts_off", "read_composer", "shows_line", "unended"]
+__all__ = ["ComposerState", "cursor_line", "ends_at_cursor", "puts_off", "read_composer", "shows_line", "unended"]
 
 
 @dataclass(frozen=True, slots=True)
 class ComposerState:
-    """`absent`: not on the screen (a dialog, a start-up, a running line-oriented program). `text` is the draft."""
+    """`absent`: not on the screen (a dialog, a start-up, a running line-oriented program). `text` is the draft,
+    `prompt` what stands before it where that is at the cursor."""
 
     state: Literal["empty", "draft", "absent"]
     text: str = ""
     row: int | None = None
+    prompt: str = ""
 
 
 ABSENT = ComposerState("absent")
+END_CHARS = 40
+"""How much of a message's end is looked for at the cursor; more may be wrapped, or above the screen."""
 AROUND_ROWS = 3
 """Rows above and below the composer's that its surroundings are."""
 
@@ -49,9 +53,12 @@ def unended(screen: ScreenSnapshot) -> str:
     return (text if text.isascii() else text.rstrip()) if text.strip() else ""
 
 
-def _behind(text: str, before: str) -> str:
-    rest = text.removeprefix(before)
-    return rest if before.isascii() or rest == text else rest.lstrip()
+def _at_cursor(pattern: re.Pattern[str], line: str, before: str) -> re.Match[str] | None:
+    """The prompt on the cursor's `line`, behind what was `unended`. A program may switch to editing only when its
+    prompt stands: then that is what was unended, and no prompt follows."""
+    rest = line.removeprefix(before)
+    behind = rest if before.isascii() or rest == line else rest.lstrip()
+    return pattern.search(behind) or pattern.search(line)
 
 
 def read_composer(
@@ -64,13 +71,17 @@ def read_composer(
     pattern = _compiled(spec.line)
     if spec.at_cursor:
         row, text = cursor_line(screen)
-        found = pattern.search(_behind(text, before))
-        return _judge(spec, screen, found.group("text"), row) if found and _stands(spec.around, screen, row) else ABSENT
+        found = _at_cursor(pattern, text, before)
+        if found is None or not _stands(spec.around, screen, row):
+            return ABSENT
+        typed = found["text"] or ""
+        prompt = found.string[found.start() : found.end() if found["text"] is None else found.start("text")]
+        return replace(_judge(spec, screen, typed, row), prompt=prompt)
     for row in range(len(screen.lines) - 1, -1, -1):
         found = pattern.search(screen.lines[row])
         if found is None or not _stands(spec.around, screen, row):
             continue
-        text = found.group("text")
+        text = found["text"] or ""
         if spec.dim_is_placeholder and bright is not None and text.strip():
             start, end = found.span("text")
             text = text if bright(row)[start:end].strip() else ""
@@ -100,6 +111,12 @@ def puts_off(spec: PutOff, screen: ScreenSnapshot, message: str) -> bool:
     found = re.search(spec.shown, "\n".join(screen.lines), re.MULTILINE)
     shown = found["text"].strip().rstrip("…") if found is not None else ""
     return bool(shown) and " ".join(message.split()).startswith(shown)
+
+
+def ends_at_cursor(screen: ScreenSnapshot, message: str) -> bool:
+    """Whether the last line of `message` is what the program, or its terminal, has echoed last."""
+    last = message.rpartition("\n")[2].strip()[-END_CHARS:]
+    return bool(last) and last in cursor_line(screen)[1]
 
 
 _BORDERS = re.compile(r"[\s│┃║|]+")

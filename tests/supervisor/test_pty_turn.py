@@ -133,6 +133,17 @@ def test_a_program_that_does_not_echo_gets_its_submit_key() -> None:
     assert machine.phase is Phase.SUBMITTING
 
 
+def test_a_line_editor_that_shows_the_last_of_several_lines_gets_its_submit_key_at_once() -> None:
+    machine = turn(LINES)
+    machine.begin(0.0)
+    machine.seen(seen(0.0))
+    machine.saved()
+    machine.typed("paste", 10, 0.1)
+    assert machine.seen(seen(0.3, composer="absent", offset=20, changed_at=0.1)) == []
+    assert machine.seen(seen(0.3, composer="absent", offset=20, changed_at=0.1, echoed=True)) == [Save()]
+    assert machine.phase is Phase.SUBMITTING
+
+
 def test_a_dialog_that_comes_up_after_the_paste_is_not_answered_by_the_submit_key() -> None:
     machine = pasted()
     dialog = seen(9.0, activity=Activity.WAITING, composer="absent", asked=ASKED, offset=40)

@@ -34,13 +34,27 @@ READLINE = {
     "nothing drawn": b"\r\n\x1b[?2004l\r42\r\n\x1b[?2004hsqlite> ",
     "no bracketed paste": b"\r\n42\r\nsqlite> ",
     "a line that does not end": b"\r\n\x1b[?2004l\r42\x1b[?2004hsqlite> ",
+    "a line that does not end, and no bracketed paste": b"\r\n42sqlite> ",
+    "a prompt before its bracketed paste": b"\x1b[?2004l\r\r\n42\r\n\r \r\r\x1b[Jsqlite> \x1b[K\x1b[?2004h",
+    "the message drawn once more": b"\x1b[1G\x1b[1Gsqlite> \x1b[34mselect 6*7;\x1b[m\x1b[1B\x1b[1G42\r\nsqlite> ",
 }
 SQLITE = Composer(at_cursor=True, line=r"^sqlite> ?(?P<text>.*)$")
 
 
 @pytest.mark.parametrize("output", READLINE.values(), ids=READLINE)
 def test_what_a_line_editor_draws_is_no_answer(output: bytes) -> None:
-    assert from_lines(Answer(), SQLITE, output, cols=120, rows=40) == "42"
+    typed = {"prompt": "sqlite> ", "message": "select 6*7;"}
+    assert from_lines(Answer(), SQLITE, output, cols=120, rows=40, **typed) == "42"
+
+
+def test_a_prompt_whose_blank_the_pattern_wants() -> None:
+    pattern = Composer(at_cursor=True, line=r"^sqlite> (?P<text>.*)$")
+    assert from_lines(Answer(), pattern, b"\r\n42\r\nsqlite> ", cols=120, rows=40) == "42"
+
+
+def test_a_pattern_without_an_anchor_takes_only_the_prompt() -> None:
+    pattern = Composer(at_cursor=True, line=r"(?:>>>|\.\.\.) (?P<text>.*)$")
+    assert from_lines(Answer(), pattern, b"\r\nno end... ", cols=120, rows=40, prompt=">>> ") == "no end"
 
 
 def test_a_command_that_uses_bracketed_paste_itself() -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from synapsed.profiles import Composer
-from synapsed.terminal.composer import ComposerState, cursor_line, read_composer, shows_line
+from synapsed.terminal.composer import ComposerState, cursor_line, ends_at_cursor, read_composer, shows_line
 from synapsed.terminal.screen import Screen
 
 LINES = Composer(line=r"^\$ (?P<text>.*)$", at_cursor=True)
@@ -21,7 +21,24 @@ def read(spec: Composer, data: bytes, *, cols: int = 20, rows: int = 5) -> Compo
 
 
 def test_a_prompt_at_the_cursor_is_an_empty_composer() -> None:
-    assert read(LINES, b"hello\r\n$ ") == ComposerState("empty", "", 1)
+    assert read(LINES, b"hello\r\n$ ") == ComposerState("empty", "", 1, prompt="$ ")
+
+
+def test_a_prompt_that_leaves_its_group_out_is_empty() -> None:
+    pattern = Composer(line=r"^(?:\$ (?P<text>.*)|more> )$", at_cursor=True)
+    assert read(pattern, b"more> ") == ComposerState("empty", "", 0, prompt="more> ")
+
+
+def test_the_end_of_a_message_at_the_cursor() -> None:
+    screen = Screen(20, 5)
+    screen.feed(b"$ for i in 1 2\r\ndo echo\r\ndone")
+    snapshot = screen.snapshot()
+    assert read_composer(LINES, snapshot).state == "absent"
+    assert ends_at_cursor(snapshot, "for i in 1 2\ndo echo\ndone")
+    assert not ends_at_cursor(snapshot, "for i in 1 2\ndo echo")
+    assert not ends_at_cursor(snapshot, "done\n")
+    screen.feed(250 * b"x")
+    assert ends_at_cursor(screen.snapshot(), "echo " + 250 * "x")
 
 
 def test_a_prompt_that_is_not_the_cursors_is_none() -> None:

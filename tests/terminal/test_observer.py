@@ -183,3 +183,18 @@ def test_a_flood_of_queries_is_answered_as_far_as_a_program_would_ask() -> None:
     assert len(watched.feed(0, b"\x1b[6n" * (QUERIES_MAX + 10) + b"> ", 0.0)) == QUERIES_MAX
     assert watched.look(1.0).verdict.can_receive, "what follows them is on the screen"
     assert watched.feed(watched.offset, b"\x1b[6n", 2.0) != [], "the next ones are heard again"
+
+
+@pytest.mark.parametrize("size", [1, 7, 1000])
+def test_a_prompt_that_stands_before_its_editor_begins(size: int) -> None:
+    """zsh prints its prompt, then switches bracketed paste on: that is no output in front of another one."""
+    watched = TerminalObserver(SHELL, cols=40, rows=5, offset=0)
+    for chunk in batched(
+        b"\x1b[1m\x1b[7m%\x1b[m" + 39 * b" " + b"\r \r\r\x1b[Jsh-5.2# \x1b[K\x1b[?2004h", size, strict=False
+    ):
+        watched.feed(watched.offset, bytes(chunk), 1.0)
+    again = TerminalObserver.restore(SHELL, watched.checkpoint(), 1.0)
+    for each in (watched, again):
+        assert each.look(2.0).composer.state == "empty"
+        each.feed(each.offset, b"make", 2.0)
+        assert (each.look(2.0).composer.text, each.look(2.0).composer.prompt) == ("make", "sh-5.2# ")
