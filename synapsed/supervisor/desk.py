@@ -222,14 +222,8 @@ class Desk:
     async def cancel(self, task_id: str) -> asyncio.Future[bool] | Task:
         """The canceled task if it waited, else the future of its interruption. Raises TaskNotCancelable,
         StoreError."""
-        if (task := self._mailbox.remove(task_id)) is not None:
-            try:
-                commit = await self._commit(turns.canceled(task, reason="canceled", now=self._clock.wall()))
-            except SynapsedError:
-                self._mailbox.give_back(task)
-                raise
-            self._attempts.pop(task_id, None)
-            return commit.task
+        if (task := next((task for task in self._mailbox if task.id == task_id), None)) is not None:
+            return (await self._cancel_waiting(task, "canceled")).task
         if self._turn is None or self._turn.task.id != task_id:
             raise TaskNotCancelable(f"task {task_id} has ended just now", task=task_id)
         if self._link() is None:
@@ -239,9 +233,13 @@ class Desk:
     async def cancel_waiting(self, reason: str) -> None:
         """Cancel every waiting task: the agent is being removed."""
         for task in list(self._mailbox):
-            await self._commit(turns.canceled(task, reason=reason, now=self._clock.wall()))
-            self._mailbox.remove(task.id)
-            self._attempts.pop(task.id, None)
+            await self._cancel_waiting(task, reason)
+
+    async def _cancel_waiting(self, task: Task, reason: str) -> Commit:
+        commit = await self._commit(turns.canceled(task, reason=reason, now=self._clock.wall()))
+        self._mailbox.remove(task.id)
+        self._attempts.pop(task.id, None)
+        return commit
 
     def asked(self, task_id: str) -> Prompt:
         """What task `task_id` waits for; raises NotWaiting."""

@@ -194,8 +194,8 @@ class Program:
                 if self.record.parking or self.record.desired != desired:
                     await self.amend(parking=False, desired=desired)
             case _:
-                self._cancel_timer()
                 await self._move(ProcessEvent.STOP, reason="stopped", desired=desired, parking=False)
+                self._cancel_timer()
                 return await self.start() if again else _done()
         return self._waiter()
 
@@ -275,10 +275,10 @@ class Program:
     # --- operations and what follows them ---
 
     async def _launch(self, event: ProcessEvent) -> None:
-        self._cancel_timer()
         restarts = self.record.restarts + (event is ProcessEvent.DUE)
         changes: dict[str, Any] = {"launch": None, "restarts": restarts, "failure": None, "restart_pending": False}
         await self._move(event, reason="starting", desired="running", parking=False, **changes)
+        self._cancel_timer()
         self._shell.spawn(self._launching())
 
     async def _launching(self) -> None:

@@ -6,9 +6,7 @@ from typing import Any
 
 import pytest
 
-from synapsed.errors import (
-    TaskNotCancelable,
-)
+from synapsed.errors import StoreError, TaskNotCancelable
 from synapsed.interfaces import SendRequest
 from synapsed.model.agent import Activity
 from synapsed.model.link import (
@@ -199,6 +197,19 @@ async def test_cancel_of_a_task_that_ends_at_the_same_moment(world: World) -> No
     with pytest.raises(TaskNotCancelable):
         await world.manager.cancel(task.id)
     assert (await world.store.task(task.id)).status is TaskState.COMPLETED
+
+
+async def test_a_cancellation_that_the_database_refuses_leaves_the_task_in_its_place(world: World) -> None:
+    await world.start(ready=False)
+    first = await world.send(AGENT, "first", priority=4)
+    second = await world.send(AGENT, "second")
+    world.store.refuse = StoreError("disk full")
+    with pytest.raises(StoreError):
+        await world.manager.cancel(second.id)
+    world.store.refuse = None
+    world.link.ready()
+    await world.delivered()
+    assert world.link.deliveries[0].task_id == first.id
 
 
 async def test_cancel_of_a_waiting_task_types_nothing(world: World) -> None:

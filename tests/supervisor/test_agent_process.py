@@ -185,6 +185,19 @@ async def test_stop_during_backoff(world: World) -> None:
     assert world.manager.view(AGENT).state == "stopped"
 
 
+@pytest.mark.parametrize("asked", ["stop", "restart"])
+async def test_what_the_database_refuses_during_backoff_changes_nothing(world: World, asked: str) -> None:
+    await world.start()
+    world.link.die(1)
+    await world.agent_is(AGENT, ProcessState.BACKOFF)
+    world.store.refuse = StoreError("disk full")
+    with pytest.raises(StoreError):
+        await (world.manager.stop(AGENT) if asked == "stop" else world.manager.restart(AGENT))
+    world.store.refuse = None
+    world.clock.advance(60.0)
+    await world.agent_is(AGENT, ProcessState.RUNNING)
+
+
 async def test_kill_is_followed_by_the_policy(world: World) -> None:
     await world.start()
     await world.manager.kill(AGENT)
