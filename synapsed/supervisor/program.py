@@ -351,9 +351,11 @@ class Program:
         if self.state is ProcessState.STOPPING:
             self._end()
         elif self.state is ProcessState.RUNNING:
-            await self._owner.opened(link)
-            self._owner.changed()
-            self._wake()
+            try:
+                await self._owner.opened(link)
+            finally:  # it runs, whatever the database said to what is done with it first
+                self._owner.changed()
+                self._wake()
 
     async def _open_failed(self, link: AgentLink, lost: LinkExited) -> None:
         if link is not self._link:

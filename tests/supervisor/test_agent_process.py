@@ -10,7 +10,7 @@ from synapsed.model.agent import ProcessState
 from synapsed.model.events import ProcessChanged
 from synapsed.model.link import LinkExited
 from synapsed.model.task import TaskState
-from tests.fakes.clock import until
+from tests.fakes.clock import PATIENCE_S, until
 from tests.supervisor.world import World
 
 AGENT = "synapse-fake-8190"
@@ -429,6 +429,23 @@ async def test_backoff_and_failure_go_on(world: World) -> None:
     await until(lambda: world.factory.swept == [launch], "the keeper that was not told is dismissed")
     world.clock.advance(1)
     await world.agent_is(AGENT, ProcessState.RUNNING)
+
+
+async def test_a_program_is_taken_up_although_the_database_refuses_the_message_that_waits(world: World) -> None:
+    await world.start(ready=False)
+    waiting = await world.send(AGENT)
+    opened = world.factory.slow_to_open[AGENT] = asyncio.get_running_loop().create_future()
+    manager = await world.daemon(adopt=False)
+    adopting = asyncio.ensure_future(manager.adopt())
+    await until(lambda: world.told(ProcessChanged, lambda d: d.reason)[-1] == "adopted")
+    world.link.ready()
+    world.store.refuse = StoreError("disk full")
+    opened.set_result(None)
+    await asyncio.wait_for(adopting, PATIENCE_S)
+    world.store.refuse = None
+    world.clock.advance(1)
+    await world.delivered()
+    assert world.link.deliveries[0].task_id == waiting.id
 
 
 async def test_stopped_agents_stay_stopped_and_can_be_restarted(world: World) -> None:
