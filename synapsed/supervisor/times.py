@@ -29,16 +29,12 @@ class OutputTimes:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._count: int | None = None
-        self._last_offset = -1
-        self._last_at = float("-inf")
+        self._last_offset, self._last_at = -1, float("-inf")
 
     def note(self, offset: int, at: float) -> None:
         """Output from `offset` on came at `at`, Unix seconds. What is read again after a restart is known already."""
         if self._count is None:
-            known = self.read()
-            self._count = len(known)
-            if known:
-                self._last_offset, self._last_at = known[-1]
+            self._count, self._last_offset, self._last_at = self._known()
         if offset <= self._last_offset or 0 <= at - self._last_at < MARK_EVERY_S:
             return
         self._last_offset, self._last_at = offset, at
@@ -58,6 +54,17 @@ class OutputTimes:
             return []
         whole = len(raw) - len(raw) % _MARK.size
         return list(_MARK.iter_unpack(raw[:whole]))
+
+    def _known(self) -> tuple[int, int, float]:
+        """How many marks there are, and the last one: all of them are too much to read where output is waited for."""
+        try:
+            with self._path.open("rb") as file:
+                count = file.seek(0, os.SEEK_END) // _MARK.size
+                file.seek(max(0, count - 1) * _MARK.size)
+                last = file.read(_MARK.size)
+        except OSError:
+            return 0, -1, float("-inf")
+        return (count, *_MARK.unpack(last)) if count else (0, -1, float("-inf"))
 
     def _append(self, data: bytes) -> None:
         fd = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
