@@ -242,10 +242,12 @@ class Manager:
             record = record.model_copy(update={"from_config": False})
         agent = self._add(record, self._profile_of(record))
         await self._restore(agent, await self._open_tasks(), await self._store.turns())
-        await self._store.commit(agents=[record])
-        if old is None:
-            await self._announce(record.port)
-        await agent.adopt()
+        try:
+            await self._store.commit(agents=[record])
+        finally:  # else its program would be nobody's
+            if old is None:
+                await self._announce(record.port)
+            await agent.adopt()
         return agent
 
     async def close(self, *, keep_agents: bool) -> None:

@@ -354,6 +354,24 @@ async def test_who_is_made_anew_while_it_waits_for_another_is_started(quiet_worl
     assert [view.state for view in world.manager.agents()] == ["running", "running"]
 
 
+async def test_a_reload_that_the_database_refuses_leaves_no_program_alone(quiet_world: World) -> None:
+    world = quiet_world
+    world.paths.config.mkdir(parents=True, exist_ok=True)
+    text = "[api]\nagent_ports = false\n[agents.fake]\nautostart = true\n"
+    world.paths.config_file.write_text(text + "restart = { initial = 7 }\n")
+    world.agents = {"fake": AgentConfig(autostart=True)}
+    await world.daemon()
+    world.store.refuse = StoreError("disk full")
+    reloading = asyncio.ensure_future(world.manager.reload())
+    await until(lambda: len(world.factory.links) == 2)
+    world.store.refuse = None
+    world.clock.advance(1)
+    assert [(change.agent, change.action) for change in await reloading] == [("fake", "update")]
+    world.link.ready()
+    await world.send(AGENT)
+    await world.delivered()
+
+
 async def test_who_is_stopped_before_it_would_be_started_stays_so(quiet_world: World) -> None:
     world = quiet_world
     world.agents["fake"] = AgentConfig(autostart=True)
