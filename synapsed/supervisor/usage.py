@@ -6,7 +6,9 @@ priority message, interrupt or restart lifts it at once. Times are Unix seconds.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
+from datetime import tzinfo
 from typing import Any, Protocol
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from synapsed.clock import Clock, backoff
 from synapsed.config import UsageLimitPolicy
@@ -18,7 +20,7 @@ from synapsed.supervisor.links import Timer
 from synapsed.supervisor.shell import Shell
 from synapsed.terminal.limits import Limit, find_limit
 
-__all__ = ["Usage", "begun", "continues", "lifted", "resumes_at"]
+__all__ = ["Usage", "begun", "continues", "lifted", "resumes_at", "zone_of"]
 
 EVIDENCE_MAX = 300
 """Characters of the program's words."""
@@ -44,6 +46,15 @@ def lifted(limit: LimitRecord) -> LimitRecord:
 def continues(limit: LimitRecord, policy: UsageLimitPolicy) -> bool:
     """Whether the task that met the limit waits for its end: by policy, or because it was only sent to try it out."""
     return limit.attempt < policy.attempts and (policy.task == "continue" or limit.attempt > 1)
+
+
+def zone_of(record: AgentRecord) -> tzinfo | None:
+    """Where the agent's program thinks it is, if its environment says so; None for where this machine is."""
+    name = {**(record.env or {}), **record.extra_env}.get("TZ", "")
+    try:
+        return ZoneInfo(name.removeprefix(":")) if name else None
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        return None
 
 
 def resumes_at(limit: LimitRecord | None) -> float | None:
@@ -93,7 +104,7 @@ class Usage:
 
     def find(self, text: str) -> Limit | None:
         """The limit that the program's words tell of."""
-        return find_limit(self._patterns(), text, self._clock.wall())
+        return find_limit(self._patterns(), text, self._clock.wall(), zone_of(self._keeper.record))
 
     async def meet(self, limit: Limit) -> LimitRecord:
         """The program said so: no message is given to it until that is over."""

@@ -2,7 +2,7 @@
 
 A profile's patterns find the words; their group `until` is read here: a time of day (`3pm`, `1:25 AM UTC`), a date with
 one (`Nov 22nd, 2026 1:24 AM`), a duration (`2 hours 5 minutes`, `2h 5m`, `3h22m10s`), RFC 3339, or Unix seconds. A time
-without a zone is this machine's, one without a date is the next such time.
+without a zone is the agent's, one without a date is the next such time.
 """
 
 import re

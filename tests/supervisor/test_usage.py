@@ -1,6 +1,8 @@
 """Usage limits: the agent is parked, the mailbox waits, the limit ends."""
 
+from datetime import datetime
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -34,8 +36,8 @@ DIALOG = Prompt(
 )
 
 
-async def limited(world: World, policy: UsageLimitPolicy | None = None) -> AgentView:
-    world.agents["limiter"] = AgentConfig(cwd="/", autostart=True, usage_limit=policy or UsageLimitPolicy())
+async def limited(world: World, policy: UsageLimitPolicy | None = None, **config: Any) -> AgentView:
+    world.agents["limiter"] = AgentConfig(cwd="/", autostart=True, usage_limit=policy or UsageLimitPolicy(), **config)
     (world.paths.config.parent / "profiles" / "limiter.toml").write_text(LIMITER)
     world.library.reload()
     await world.daemon()
@@ -89,6 +91,20 @@ async def test_the_task_ends_the_mailbox_waits_and_the_reset_time_resumes(quiet_
     world.link.end("done")
     await world.task_is(second.id, TaskState.COMPLETED)
     assert world.manager.view(agent.id).activity == "ready"
+
+
+@pytest.mark.parametrize("zone", ["Asia/Tokyo", ":America/New_York", "Nowhere/City"])
+async def test_a_time_of_day_is_that_of_the_agent(quiet_world: World, zone: str) -> None:
+    """Not of the daemon, whose environment may say another one."""
+    world = quiet_world
+    agent = await limited(world, env={"TZ": zone})
+    task = await world.send(agent.id)
+    where = ZoneInfo(zone.removeprefix(":")) if "Nowhere" not in zone else None
+    ends = datetime.fromtimestamp(world.clock.wall() + 7200, where).replace(second=0, microsecond=0)
+    await refused(world, text=f"limit reached, until {ends:%I:%M %p}")
+    failed = await world.task_is(task.id, TaskState.FAILED)
+    assert failed.error is not None
+    assert failed.error.details == {"until": iso(ends.timestamp())}
 
 
 async def test_without_a_time_the_next_message_tries_it_out_and_is_not_lost(quiet_world: World) -> None:
