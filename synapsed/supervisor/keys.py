@@ -60,6 +60,9 @@ class Keyboard:
         self._until = until
         self.answering = False
         """Whether an answer is being typed in several steps: what is on the screen meanwhile is half of it."""
+        self.interrupting = False
+        """Whether a turn is being stopped: a dialog that is still shown goes with it, and what was typed for that would
+        be text in the composer."""
 
     async def interrupt(
         self,
@@ -69,6 +72,18 @@ class Keyboard:
     ) -> bool:
         """Stop the running turn; whether `stopped` then holds. `message` is what was typed for it, which the program
         may have put off: it is then taken back."""
+        self.interrupting = True
+        try:
+            return await self._interrupt(stopped, send_signal, message)
+        finally:
+            self.interrupting = False
+
+    async def _interrupt(
+        self,
+        stopped: Callable[[Look], bool],
+        send_signal: Callable[[int], Awaitable[None]],
+        message: str | None,
+    ) -> bool:
         confirmed = False
 
         def settled(look: Look) -> bool:
@@ -115,11 +130,11 @@ class Keyboard:
 
     async def answer(self, steps: Sequence[bytes], still: Callable[[Look], bool]) -> bool | None:
         """Answer a dialog, each step when it is shown what came of the one before: whether the terminal hid any of it.
-        None where the dialog was not `still` there for one of them."""
+        None where the dialog was not `still` there for one of them, or its turn is being stopped."""
         self.answering, hidden = True, False
         try:
             for number, keys in enumerate(steps):
-                if number and not still(self._look()):
+                if self.interrupting or (number and not still(self._look())):
                     return None
                 shown = self._look().screen.lines
                 hidden = (await self._write(keys)).hidden or hidden

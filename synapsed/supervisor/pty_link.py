@@ -463,6 +463,8 @@ class PtyLink:
                 "the prompt on the screen is another one now; read it and answer that",
                 prompt=asked.prompt.model_dump(),
             )
+        if self._keyboard.interrupting:
+            raise PromptChanged("its turn is being stopped just now, and the prompt goes with it")
         if (answered := asked.prompt.prompt_id) in self._asking.answering or self._keyboard.answering:
             raise PromptChanged("somebody else is answering this prompt just now; see what becomes of it")
         steps, chosen = keys_for(asked, text)

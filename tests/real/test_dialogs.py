@@ -375,3 +375,19 @@ def test_what_a_person_may_have_selected_is_not_chosen_for_them(start_agent: Sta
             person.settle(0.3)
         assert daemon_done(agent, task_id) == "completed"
     assert agent.file(word).exists()
+
+
+@pytest.mark.parametrize("cli", EVERY)
+def test_an_answer_and_an_urgent_message_at_the_same_moment(cli: str, start_agent: StartAgent) -> None:
+    """The answer's key is for the dialog or for nothing: not text that the urgent message would wait for."""
+    agent = start_agent(cli)
+    for _ in range(3):
+        word, urgent = nonce(), nonce()
+        task_id = agent.send(f"{word} [[tool:shell-ask:touch {word}]] say: Made.")
+        agent.daemon.task_in(task_id, "input_required")
+        second = agent.send(f"Urgent {urgent}.", "--priority", "5")
+        given = agent.daemon.request("POST", f"/agents/{agent.name}/tasks/{task_id}/input", {"input": "yes"})
+        assert given.status == 200 or given.json["error"]["code"] in ("PROMPT_CHANGED", "NOT_WAITING"), given
+        done = agent.daemon.ended(second)
+        assert (done["status"], done["artifacts"][-1]["parts"][0]["text"]) == ("completed", f"Answer to {urgent}.")
+        assert agent.daemon.ended(task_id)["status"] == "canceled"

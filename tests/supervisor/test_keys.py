@@ -90,6 +90,19 @@ async def test_a_menu_that_keys_pressed_once_too_often_open_late_is_closed() -> 
     assert program.keys == [b"\x15", b"\x15", b"q"]
 
 
+async def test_an_answer_of_several_steps_ends_where_the_turn_is_stopped() -> None:
+    program = Program(["a question"])
+    keyboard = program.keyboard
+
+    async def write(data: bytes) -> WriteResult:
+        keyboard.interrupting = True
+        return await program.write(data)
+
+    keyboard._write = write
+    assert await keyboard.answer([b"1", b"words", b"\r"], lambda _: True) is None
+    assert program.keys == [b"1"]
+
+
 async def no_signal(number: int) -> None:
     raise AssertionError(number)
 

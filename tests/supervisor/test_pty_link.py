@@ -10,7 +10,7 @@ import pytest
 
 from synapsed.errors import KeeperLost, LaunchError, PromptChanged, StoreError
 from synapsed.model.records import Checkpoint, LaunchRecord
-from synapsed.profiles import Composer, Dialog, ListedOption, Profile, Prompts, Ready
+from synapsed.profiles import Composer, Dialog, Interrupt, ListedOption, Profile, Prompts, Ready
 from synapsed.supervisor import pty_link
 from synapsed.supervisor.pty_link import PtyLink
 from synapsed.supervisor.pty_watch import HANDS_OFF_S, Watch
@@ -23,6 +23,7 @@ PROFILE = Profile(
     command="a",
     ready=Ready(quiet_ms=0),
     composer=Composer(line="^> ?(?P<text>.*)$"),
+    interrupt=Interrupt(keys="\x1b"),
     prompts=Prompts(
         dialogs=[
             Dialog(type="permission", when=[r"^Allow it\?"], option=r"^(?P<key>\d)\. (?P<label>.*)$", from_first=["1"]),
@@ -74,6 +75,9 @@ def opens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Opens:
 
             async def ping(self) -> Any:
                 return SimpleNamespace(unread=0)
+
+            async def signal(self, number: int) -> None:
+                raise AssertionError(number)
 
         monkeypatch.setattr(link, "_client", Keeper())
         return link, typed
@@ -157,6 +161,19 @@ async def test_an_answer_of_several_steps_is_typed_while_that_question_stands(
     answering.cancel()
     (outcome,) = await asyncio.gather(answering, return_exceptions=True)
     assert isinstance(outcome, PromptChanged) == (len(typed) == 1)
+
+
+async def test_nothing_is_answered_while_a_turn_is_being_stopped(opens: Opens) -> None:
+    """The key would be text in the composer that follows, where it would keep the messages waiting."""
+    link, keys = opens(b"Allow it?\r\n1. Yes\r\n2. No")
+    prompt = link.observe().prompt
+    assert prompt is not None
+    stopping = asyncio.ensure_future(link.interrupt())
+    await until(lambda: keys)
+    with pytest.raises(PromptChanged, match="stopped"):
+        await link.answer("1", prompt.prompt_id)
+    assert keys == [b"\x1b"]
+    stopping.cancel()
 
 
 @pytest.mark.parametrize(
