@@ -196,20 +196,21 @@ def _letter(task: dict[str, Any], history: "_History") -> Letter:
         taken=next((at for at in history.to_work.get(agent, ()) if begun is not None and at >= begun), None),
         ended=next((at for at, state in steps if state in FINAL), None),
         asked=tuple(history.waiting.get(agent, ())),
-        idle=tuple(_without(history.ready.get(agent, ()), history.at_work.get(agent, ()))),
+        idle=history.idle.get(agent, ()),
     )
 
 
 @dataclass
 class _History:
     """By agent: when it went to work, while it was ready, while it waited for a person, while a task of it was at
-    work."""
+    work, while it was ready and none was."""
 
     steps: dict[str, list[tuple[float, str]]] = field(default_factory=dict)
     to_work: dict[str, list[float]] = field(default_factory=dict)
     ready: dict[str, list[Span]] = field(default_factory=dict)
     waiting: dict[str, list[Span]] = field(default_factory=dict)
     at_work: dict[str, list[Span]] = field(default_factory=dict)
+    idle: dict[str, tuple[Span, ...]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, rows: Sequence[tuple[float, str, str | None, dict[str, Any]]], now: float) -> Self:
@@ -232,6 +233,9 @@ class _History:
             ended = [at for at, state in steps if state in FINAL] or [now]
             if begun:
                 history.at_work.setdefault(owners[task], []).append((begun[0], ended[0]))
+        history.idle = {
+            agent: tuple(_without(spans, history.at_work.get(agent, ()))) for agent, spans in history.ready.items()
+        }
         return history
 
     def _rest(self, agent: str, last: tuple[str, float] | None, until: float) -> None:
