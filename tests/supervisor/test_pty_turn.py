@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from synapsed.model.agent import Activity
-from synapsed.model.facts import TurnEnded
+from synapsed.model.facts import TurnEnded, TurnInterrupted
 from synapsed.profiles import Profile
 from synapsed.supervisor.turn_steps import (
     TAKEN_BACK,
@@ -228,17 +228,18 @@ FACTS = st.one_of(
     ),
     st.sampled_from(["saved", "held", "interrupt", "refuse", "found", "typed-paste", "typed-submit"]),
     st.builds(ended, st.floats(0, 50), st.sampled_from([None, "", "text"]), st.sampled_from([None, "a", "b"])),
+    st.builds(TurnInterrupted, channel=st.just("hooks"), at_ns=st.integers(0, ns(50))),
 )
 
 
 @settings(max_examples=300, deadline=None)
-@given(st.lists(FACTS, max_size=30), st.booleans(), st.sampled_from([TUI, LINES]))
-def test_whatever_happens_a_turn_pastes_and_submits_at_most_once_and_ends_once(
-    facts: list[object], channels: bool, profile: Profile
+@given(st.lists(FACTS, max_size=30), st.booleans(), st.sampled_from([TUI, LINES]), st.sampled_from([None, "No."]))
+def test_whatever_happens_a_leg_is_pasted_and_submitted_at_most_once_and_a_turn_ends_once(
+    facts: list[object], channels: bool, profile: Profile, note: str | None
 ) -> None:
     machine = turn(profile, channels=channels)
     machine.begin(0.0)
-    typed: list[str] = []
+    typed: list[tuple[int, str]] = []
     ends = 0
     now = 0.0
     pending: str | None = None
@@ -249,7 +250,7 @@ def test_whatever_happens_a_turn_pastes_and_submits_at_most_once_and_ends_once(
             case Seen():
                 look = Seen(**{**{n: getattr(fact, n) for n in fact.__slots__}, "now": now, "changed_at": now - 0.5})
                 commands = list(machine.seen(look))
-            case TurnEnded():
+            case TurnEnded() | TurnInterrupted():
                 commands = list(machine.told(fact, now))
             case "saved" if machine.phase in (Phase.PASTING, Phase.SUBMITTING) and pending is None:
                 commands = list(machine.saved())
@@ -260,7 +261,7 @@ def test_whatever_happens_a_turn_pastes_and_submits_at_most_once_and_ends_once(
             case "interrupt" if not machine.over:
                 commands = list(machine.interrupt())
             case "refuse" if not machine.over:
-                commands = list(machine.refuse())
+                commands = list(machine.refuse(note))
             case "found":
                 commands = list(machine.found(AnswerFound("t", False, "screen")))
             case "typed-paste" | "typed-submit" if pending is not None:
@@ -268,9 +269,10 @@ def test_whatever_happens_a_turn_pastes_and_submits_at_most_once_and_ends_once(
                 pending = None
         for command in commands:
             if isinstance(command, Type):
-                typed.append(command.part)
+                typed.append((machine.state.leg, command.part))
                 pending = command.part if command.part != "submit2" else pending
             ends += isinstance(command, Ended | Failed | Interrupted | Undelivered)
-    assert all(typed.count(part) <= 1 for part in ("paste", "submit", "submit2"))
-    assert "submit" not in typed or typed.index("paste") < typed.index("submit")
+    assert len(typed) == len(set(typed))
+    submitted = [leg for leg, part in typed if part == "submit"]
+    assert all(typed.index((leg, "paste")) < typed.index((leg, "submit")) for leg in submitted)
     assert ends == (1 if machine.over else 0)
