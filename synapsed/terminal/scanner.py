@@ -15,7 +15,6 @@ from enum import Enum
 from synapsed.terminal.sequences import MAX_SEQUENCE, incomplete_sequence
 
 __all__ = [
-    "BellRang",
     "EditingBegan",
     "ProgressChanged",
     "ProgressState",
@@ -93,13 +92,6 @@ class TitleChanged(ScanEvent):
 
     number: int
     title: str
-
-
-@dataclass(frozen=True, slots=True)
-class BellRang(ScanEvent):
-    """The bell, ``count`` times in this chunk; at most one event a chunk, and the last of it."""
-
-    count: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,36 +206,22 @@ class Scanner:
     def feed(self, data: bytes) -> list[ScanEvent]:
         """The events that ``data`` completes, in the order of the stream."""
         whole, known = self._carry.take(data)
-        start, inside = self._leave_overlong(whole)
-        events: list[ScanEvent] = []
-        strings = inside
-        for match in _SEQUENCE.finditer(whole, start):
-            if match["bel"]:
-                strings += 1
-            elif match["string"]:
-                strings += match["string"].count(b"\x07")
-            event = _read(match, match.end() - known)
-            if event is not None:
-                events.append(event)
-        open_from = incomplete_sequence(whole)
-        bells = whole.count(b"\x07", 0, open_from) - strings
-        if bells > 0:
-            events.append(BellRang(len(data), bells))
-        if open_from < len(whole):
+        matches = _SEQUENCE.finditer(whole, self._leave_overlong(whole))
+        events = [event for match in matches if (event := _read(match, match.end() - known)) is not None]
+        if incomplete_sequence(whole) < len(whole):
             self._carry.overlong(whole)
         return events
 
-    def _leave_overlong(self, whole: bytes) -> tuple[int, int]:
-        """Where reading resumes in ``whole``, and how many BELs before that belong to a skipped string."""
+    def _leave_overlong(self, whole: bytes) -> int:
+        """Where reading resumes in ``whole``."""
         pattern = self._carry.skipping
         if pattern is None:
-            return 0, 0
+            return 0
         end = pattern.search(whole)
         if end is None:
-            return len(whole), whole.count(b"\x07")
+            return len(whole)
         self._carry.skipping = None
-        ended_by_bell = end[0] == b"\x07"
-        return (end.end() if ended_by_bell else end.start()), whole.count(b"\x07", 0, end.end())
+        return end.end() if end[0] == b"\x07" else end.start()
 
 
 class ViewerFilter:

@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from synapsed.terminal.scanner import (
-    BellRang,
     EditingBegan,
     ProgressChanged,
     ProgressState,
@@ -80,19 +79,15 @@ NOT_QUERIES = [
 
 
 def scan(data: bytes, *cuts: int) -> list[ScanEvent]:
-    """All events of `data` cut at `cuts`, their ends counted from its beginning, the bells summed up at the end."""
+    """All events of `data` cut at `cuts`, their ends counted from its beginning."""
     scanner = Scanner()
     events: list[ScanEvent] = []
-    bells = 0
     edges = [0, *sorted(cuts), len(data)]
     for start, end in pairwise(edges):
         for event in scanner.feed(data[start:end]):
             assert 0 < event.end <= end - start
-            if isinstance(event, BellRang):
-                bells += event.count
-            else:
-                events.append(_moved(event, start))
-    return [*events, BellRang(len(data), bells)] if bells else events
+            events.append(_moved(event, start))
+    return events
 
 
 def _moved(event: ScanEvent, by: int) -> ScanEvent:
@@ -148,14 +143,14 @@ def test_a_notification_is_no_progress() -> None:
     assert scan(b"\x1b]9;4 files changed\x07\x1b]9;hello\x07") == []
 
 
-def test_the_bell_is_not_what_ends_a_string() -> None:
-    assert scan(b"\x07a\x07\x1b]0;t\x07\x07") == [TitleChanged(9, 0, "t"), BellRang(10, 3)]
-    assert scan(b"\x1bPx\x07y\x1b\\") == []
+def test_the_bell_ends_no_string_but_an_osc() -> None:
+    assert scan(b"\x07a\x07\x1b]0;t\x07\x07") == [TitleChanged(9, 0, "t")]
+    assert scan(b"\x1bP+q54\x074e\x1b\\") == [QueryReceived(11, QueryKind.TERMCAP, "54\x074e")]
 
 
 def test_an_aborted_string_is_no_event_and_what_aborts_it_is_read() -> None:
     assert scan(b"\x1b]0;title\x1b[6n") == [QueryReceived(13, QueryKind.DEVICE_STATUS, "6")]
-    assert scan(b"\x1b]0;title\x18\x07") == [BellRang(11, 1)]
+    assert scan(b"\x1b]0;title\x18\x07") == []
 
 
 def test_a_status_report_ends_at_4096_bytes() -> None:
@@ -230,7 +225,7 @@ def test_an_endless_string_is_passed_on(size: int) -> None:
         events += scanner.feed(chunk)
         seen += len(viewer.feed(chunk))
         kept = max(kept, start + len(chunk) - seen)
-    assert [type(event) for event in events] == [QueryReceived, BellRang]
+    assert [type(event) for event in events] == [QueryReceived]
     assert seen == len(data) - len(b"\x1b[6n")
     assert kept <= MAX_SEQUENCE + len(b"\x1b[6n")
 
@@ -238,7 +233,7 @@ def test_an_endless_string_is_passed_on(size: int) -> None:
 def test_the_terminator_of_an_overlong_string_may_be_cut() -> None:
     scanner = Scanner()
     assert scanner.feed(b"\x1b]52;c;" + b"A" * (MAX_SEQUENCE + 10) + b"\x1b") == []
-    assert scanner.feed(b"\\\x07") == [BellRang(2, 1)]
+    assert scanner.feed(b"\\\x1b[6n") == [QueryReceived(5, QueryKind.DEVICE_STATUS, "6")]
 
 
 def test_strings_built_to_make_the_expression_backtrack_are_read_in_linear_time() -> None:
