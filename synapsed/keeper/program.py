@@ -133,6 +133,8 @@ class Keeper:
             },
             "input_pending": self.input.queue.size,
             "input_unread": self.input.unread(),
+            "line_mode": self.input.line_mode(),
+            "foreground": self.input.foreground(),
             "alert": self._alert,
             "started_at": self._started_at,
             "exit": self.exit_record,

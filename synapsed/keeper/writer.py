@@ -63,6 +63,27 @@ class InputWriter:
             if other is not None:
                 os.close(other)
 
+    def line_mode(self) -> bool | None:
+        """Whether the terminal gives the program whole lines (canonical mode), as it does but for one that reads keys;
+        None where that cannot be told."""
+        import termios
+
+        if self.closed or not self._program.terminal:
+            return None
+        try:
+            return bool(termios.tcgetattr(self._program.input)[3] & termios.ICANON)
+        except termios.error:  # the program is ending
+            return None
+
+    def foreground(self) -> int | None:
+        """The process group that reads the terminal; None where that cannot be told."""
+        if self.closed or not self._program.terminal:
+            return None
+        try:
+            return os.tcgetpgrp(self._program.input)
+        except OSError:
+            return None
+
     def put(self, pending: Pending) -> None:
         self.queue.put(pending)
         if not self.stalled:

@@ -124,15 +124,23 @@ class Hello:
     exit: ExitRecord | None
     unread: int
     """Bytes of input that the program has not read, as far as that can be told."""
+    line_mode: bool | None = None
+    """Whether the terminal gives the program whole lines: then no line editor is up."""
+    foreground: int | None = None
+    """The process group that reads the terminal."""
 
     @classmethod
     def from_json(cls, header: dict[str, Any]) -> "Hello":
         """From the header of WELCOME, or of the answer to PING. Raises KeyError."""
         exit_record = header["exit"]
-        plain = {name: header[name] for name in cls.__slots__ if name not in ("exit", "unread")}
+        plain = {
+            name: header[name] for name in cls.__slots__ if name not in ("exit", "unread", "line_mode", "foreground")
+        }
         return cls(
             exit=None if exit_record is None else ExitRecord.from_json(exit_record),
             unread=header["input_pending"] + (header.get("input_unread") or 0),  # keepers of before did not look
+            line_mode=header.get("line_mode"),
+            foreground=header.get("foreground"),
             **plain,
         )
 

@@ -300,9 +300,11 @@ class PtyLink:
     async def _sweep(self) -> None:
         while True:
             await asyncio.sleep(POLL_EVERY_S)
-            if self._unread.now or self._runner.half_typed:
-                with contextlib.suppress(KeeperLost):
+            with contextlib.suppress(KeeperLost):
+                if self._unread.now or self._runner.half_typed:
                     await self._unread.ask()
+                elif self._observer.given_back is not None:
+                    await self._runner.works()
             if self._runner.turn is None or self._runner.half_typed:
                 await self._redraw_if_defaced()
             if self._runner.turn is not None:

@@ -229,7 +229,7 @@ class TurnRunner:
                 await self._keyboard.take_back()
                 self._drop()
             case turns.FindAnswer():
-                return turn.found(await self._find_answer(turn, command))
+                return await self._answer(turn, command)
             case _:
                 self._conclude(command)
         return []
@@ -251,8 +251,11 @@ class TurnRunner:
         """Whether the program, as it is at this very moment, takes these keys for what they are meant for: while the
         record was written a dialog may have come up, or a person have typed; and it may not have read what was typed
         before."""
-        if part == "paste" and await self._unread.ask():
-            return False
+        if part == "paste":
+            if await self._unread.ask():
+                return False
+            turn.state.reader = self._unread.foreground if self._profile.composer.at_cursor else None
+            turn.state.edited = self._unread.line_mode is False
         look = self._look()
         match part:
             case "paste":
@@ -261,6 +264,19 @@ class TurnRunner:
                 return look.verdict.activity is not Activity.WAITING
             case _:
                 return look.verdict.activity is Activity.READY and look.composer.state == "draft"
+
+    async def works(self) -> bool:
+        """Whether the terminal is another's, or its line editor gone, since the message was typed: then the program
+        works, and what looks like its prompt was printed. Raises KeeperLost."""
+        await self._unread.ask()
+        if self.turn is not None:
+            state, kernel = self.turn.state, self._unread
+            if kernel.line_mode and kernel.foreground != state.reader:
+                self._observer.given_back = "command"
+            else:
+                self._observer.given_back = "program" if kernel.line_mode and state.edited else None
+        self._look_soon()
+        return self._look().verdict.activity is not Activity.READY
 
     def _conclude(self, command: turns.Command) -> None:
         """Tell the supervisor how the turn goes."""
@@ -290,6 +306,7 @@ class TurnRunner:
 
     def _drop(self) -> None:
         self.turn = self._delivery = None
+        self._observer.given_back = None
         self.speech.end()
         self._look_soon()
 
@@ -304,6 +321,11 @@ class TurnRunner:
         self._saved = asyncio.get_running_loop().create_future()
         self._emit(LinkTurnRecord(record))
         await self._saved
+
+    async def _answer(self, turn: PtyTurn, command: turns.FindAnswer) -> Sequence[turns.Command]:
+        if turn.state.reader is not None and await self.works():
+            return turn.at_work(self._clock.monotonic())
+        return turn.found(await self._find_answer(turn, command))
 
     async def _find_answer(self, turn: PtyTurn, command: turns.FindAnswer) -> turns.AnswerFound:
         for channel in self._channels:

@@ -413,6 +413,14 @@ class PtyTurn:
         self._go(Phase.READING, now)
         return [FindAnswer(self.state.submit_ns)]
 
+    def at_work(self, now: float) -> list[Command]:
+        """The program is not at its prompt: what looks like one was printed."""
+        if self.state.phase is Phase.READING:
+            self._go(Phase.WORKING, now)
+            self.state.busy_seen = True
+            self._ready_since = None
+        return []
+
     def found(self, answer: AnswerFound) -> list[Command]:
         """The answer's search is over."""
         if self.state.phase is not Phase.READING:

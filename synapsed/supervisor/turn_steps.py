@@ -82,6 +82,10 @@ class TurnState(BaseModel):
     """The composer's row when the submit key was pressed, its digits masked."""
     prompt: str = ""
     """What the message was typed behind."""
+    reader: int | None = None
+    """The process group at whose prompt that was; None where it is not known, or the program is not line-oriented."""
+    edited: bool = False
+    """It had a line editor up."""
     note: str | None = None
     """What is typed if the program stops after a refusal; in a later leg, what is being typed."""
 

@@ -24,6 +24,10 @@ class Unread:
         self._read = read
         self.now = False
         """Something was unread when the keeper was last asked."""
+        self.line_mode: bool | None = None
+        """Whether the terminal gave the program whole lines then: it has no line editor up. None: unknown."""
+        self.foreground: int | None = None
+        """The process group that read the terminal then."""
 
     async def ask(self) -> bool:
         """Whether anything is unread. Raises KeeperLost."""
@@ -31,11 +35,12 @@ class Unread:
 
     async def amount(self) -> int:
         """Bytes that are unread, also those that the keeper could not write yet. Raises KeeperLost."""
-        amount = (await self._keeper().ping()).unread
-        before, self.now = self.now, amount > 0
+        keeper = await self._keeper().ping()
+        before, self.now = self.now, keeper.unread > 0
+        self.line_mode, self.foreground = keeper.line_mode, keeper.foreground
         if before and not self.now:
             self._read()
-        return amount
+        return keeper.unread
 
     async def until_read(self) -> None:
         """Raises KeeperLost."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from synapsed.profiles import Profile
 from synapsed.terminal.composer import cursor_line
-from synapsed.terminal.verdict import Observation, Verdict, doubt, lost_end, screen_sign, title_sign
+from synapsed.terminal.verdict import Observation, Verdict, doubt, edits_no_line, lost_end, screen_sign, title_sign
 
 __all__ = ["Since", "Witness", "explain"]
 
@@ -94,6 +94,6 @@ def _composer(profile: Profile, seen: Observation) -> str:
             if spec.at_cursor
             else "not on the screen"
         )
-    off = spec.bracketed_paste and not seen.screen.modes.bracketed_paste
+    off = (spec.bracketed_paste and not seen.screen.modes.bracketed_paste) or edits_no_line(seen)
     text = "empty" if composer.state == "empty" else f"a draft of {len(composer.text)} characters in its line"
     return f"{text}, but input is off" if off else text

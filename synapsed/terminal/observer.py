@@ -9,7 +9,7 @@ import contextlib
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from synapsed.model.agent import Activity
 from synapsed.model.facts import ChannelFact, PromptAccepted, TurnEnded, TurnFailed, TurnInterrupted
@@ -90,6 +90,8 @@ class TerminalObserver:
         """What stands before the prompt on its line: output that did not end it."""
         self._prompt: tuple[str, float] = ("", 0.0)
         """The prompt's id, and since when it has been that."""
+        self.given_back: Literal["program", "command"] | None = None
+        """As of `Observation`; told by who asks the kernel."""
         self.offset = offset
         """Spool offset up to which the output is on the screen."""
 
@@ -227,6 +229,7 @@ class TerminalObserver:
             turn_open=self._turn_open,
             quiet_s=now - self._changed_at,
             previous=self._activity,
+            given_back=self.given_back,
         )
 
     def _note(self, seen: Observation, now: float) -> None:

@@ -11,7 +11,7 @@ source              says
 side channel        a turn was accepted and has not ended; asked where no status record speaks
 ``title``           signs of waiting, of work
 ``screen``          the same in the program's own chrome, in the bottom rows
-``composer``        it stands and is empty: ready
+``composer``        it stands and is empty: ready (a prompt at the cursor: unless the kernel says that it was printed)
 ``quiet``           nothing of all this: `unknown` when it is quiet, never `ready`
 ==================  ==============================================================================================
 
@@ -48,7 +48,17 @@ from synapsed.terminal.composer import ComposerState
 from synapsed.terminal.prompts import Asked
 from synapsed.terminal.screen import ScreenSnapshot
 
-__all__ = ["QUIET_UNKNOWN_S", "STALE_S", "Observation", "Verdict", "doubt", "judge", "lost_end", "shows"]
+__all__ = [
+    "QUIET_UNKNOWN_S",
+    "STALE_S",
+    "Observation",
+    "Verdict",
+    "doubt",
+    "edits_no_line",
+    "judge",
+    "lost_end",
+    "shows",
+]
 
 QUIET_UNKNOWN_S = 3.0
 """A program that shows no sign and has been quiet for so long is `unknown`."""
@@ -72,6 +82,9 @@ class Observation:
     """Since the screen last changed."""
     previous: Activity
     """The last verdict's activity: what is not settled changes nothing."""
+    given_back: Literal["program", "command"] | None = None
+    """A message was typed at the program's prompt, and since then the terminal is in line mode: for the program, which
+    had a line editor up, or for what it has started."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,6 +222,8 @@ def _not_yet(profile: Profile, seen: Observation, told: str | None) -> str | Non
     """Why a program whose composer stands takes no input yet; None where it does."""
     if profile.composer.bracketed_paste and not seen.screen.modes.bracketed_paste:
         return "screen: input is off"
+    if edits_no_line(seen):
+        return "composer: printed, no line editor is up"
     if told is None and profile.ready.title and not _compiled(profile.ready.title).search(seen.screen.title):
         return f"title: {seen.screen.title.strip()[:80]}"
     if seen.previous is Activity.STARTING and seen.quiet_s < QUIET_UNKNOWN_S:
@@ -216,6 +231,12 @@ def _not_yet(profile: Profile, seen: Observation, told: str | None) -> str | Non
         missing = next((first for first in profile.ready.first if not _compiled(first).search(text)), None)
         return None if missing is None else f"screen: not yet {missing}"
     return None
+
+
+def edits_no_line(seen: Observation) -> bool:
+    """What stands at the cursor is no prompt: a line editor has keys from the terminal while it shows its own. What the
+    program has started may have a prompt without an editor: it is believed when it has stood for a while."""
+    return seen.given_back == "program" or (seen.given_back == "command" and seen.quiet_s < STALE_S)
 
 
 def _settling(

@@ -197,6 +197,24 @@ async def test_what_the_program_has_not_read_is_known(lab: Lab, transport: Liter
     assert (await client.ping()).unread == 0
 
 
+async def test_who_reads_the_terminal_and_how_is_known(lab: Lab) -> None:
+    keeper = await lab.shell("stty raw -echo; echo ready; head -c 1; stty sane; echo lines; exec sleep 1000")
+    watcher = await lab.watch(keeper)
+    await watcher.until_output(b"ready")
+    said = await watcher.client.ping()
+    assert (said.line_mode, said.foreground) == (False, said.pid)
+    await watcher.client.write(b"x")
+    await watcher.until_output(b"lines")
+    assert (await watcher.client.ping()).line_mode is True
+
+
+async def test_pipes_have_no_line_mode(lab: Lab) -> None:
+    watcher = await lab.watch(await lab.shell("echo ready; exec sleep 1000", transport="pipes"))
+    await watcher.until_output(b"ready")
+    said = await watcher.client.ping()
+    assert (said.line_mode, said.foreground) == (None, None)
+
+
 async def test_a_large_paste_into_a_program_that_does_not_read_is_bounded(lab: Lab) -> None:
     keeper = await lab.shell("stty raw -echo; echo ready; exec sleep 1000")
     watcher = await lab.watch(keeper)

@@ -74,7 +74,7 @@ def opens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Opens:
                 return SimpleNamespace(hidden=False)
 
             async def ping(self) -> Any:
-                return SimpleNamespace(unread=0)
+                return SimpleNamespace(unread=0, line_mode=None, foreground=None)
 
             async def signal(self, number: int) -> None:
                 raise AssertionError(number)
@@ -245,7 +245,7 @@ async def test_a_program_that_reads_none_of_many_ctrl_z_is_waited_for_once(
     unread, signals = 1, []
 
     async def ping() -> Any:
-        return SimpleNamespace(unread=unread)
+        return SimpleNamespace(unread=unread, line_mode=None, foreground=None)
 
     async def signal(signum: int) -> None:
         signals.append(signum)

@@ -9,7 +9,8 @@ import pytest
 
 from synapsed.errors import KeeperLost
 from synapsed.interfaces import Delivery
-from synapsed.model.link import LinkEvent, LinkTurnRecord, LinkUndelivered
+from synapsed.model.agent import Activity
+from synapsed.model.link import LinkEvent, LinkTurnEnded, LinkTurnRecord, LinkUndelivered
 from synapsed.model.records import TurnRecord
 from synapsed.profiles import Composer, Dialog, Profile, Prompts, Ready, Signs
 from synapsed.profiles import Delivery as DeliverySpec
@@ -19,6 +20,7 @@ from synapsed.supervisor.pty_runner import TurnRunner
 from synapsed.supervisor.turn_steps import Phase, TurnState
 from synapsed.supervisor.unread import Unread
 from synapsed.terminal.observer import Look, TerminalObserver
+from synapsed.terminal.verdict import STALE_S
 from tests.fakes.clock import FakeClock, until
 
 PROFILE = Profile(
@@ -31,18 +33,28 @@ PROFILE = Profile(
     prompts=Prompts(dialogs=[Dialog(type="permission", when=[r"^Allow it\?"])]),
 )
 
+LINES = Profile(
+    name="p",
+    command="p",
+    ready=Ready(quiet_ms=0),
+    composer=Composer(at_cursor=True, line="^> ?(?P<text>.*)$"),
+    delivery=DeliverySpec(settle_ms=0, accept_ms=1000),
+)
+
 
 class Terminal:
     """A program that shows what the test draws, and the turn of one message."""
 
-    def __init__(self) -> None:
+    def __init__(self, profile: Profile = PROFILE) -> None:
         self.clock = FakeClock()
-        self.observer = TerminalObserver(PROFILE, cols=80, rows=10, offset=0)
+        self.observer = TerminalObserver(profile, cols=80, rows=10, offset=0)
         self.typed: list[bytes] = []
         self.known: set[str] = set()
         """Ids of what was typed."""
         self.events: list[LinkEvent] = []
         self.records = 0
+        self.reader: tuple[bool | None, int | None] = (None, None)
+        """Whether the terminal is in line mode, and the process group that reads it."""
         self.unread = 0
         """Bytes that the program has not read."""
         self.silent = 0
@@ -50,12 +62,12 @@ class Terminal:
         self.writing = asyncio.Event()
         """What is written is with the program."""
         self.writing.set()
-        keeper: Any = SimpleNamespace(write=self.write, recall=self.recall, ping=self.ping, lost=None)
+        keeper: Any = SimpleNamespace(write=self.write, recall=self.recall, ping=self.ping, read=self.read, lost=None)
         self.runner = TurnRunner(
-            profile=PROFILE,
+            profile=profile,
             clock=self.clock,
             observer=self.observer,
-            keyboard=Keyboard(PROFILE, self.write, self.look, self.until),
+            keyboard=Keyboard(profile, self.write, self.look, self.until),
             channels=[],
             keeper=lambda: keeper,
             unread=Unread(lambda: keeper, lambda: None),
@@ -75,11 +87,14 @@ class Terminal:
     async def recall(self, input_id: str) -> Any:
         return await self.write(b"", input_id) if input_id in self.known else None
 
+    async def read(self, start: int, size: int) -> tuple[int, bytes]:
+        return start, b"\r\nhi\r\n> "
+
     async def ping(self) -> Any:
         if self.silent:
             self.silent -= 1
             raise KeeperLost("the keeper did not answer within 10 s")
-        return SimpleNamespace(unread=self.unread)
+        return SimpleNamespace(unread=self.unread, line_mode=self.reader[0], foreground=self.reader[1])
 
     def begin(self) -> asyncio.Task[None]:
         """The message is to be pasted; the worker that does it."""
@@ -251,3 +266,52 @@ async def test_a_program_that_ends_before_the_submit_key_did_not_refuse_the_mess
     await terminal.record()
     assert tried == [b"\r"]
     assert not any(isinstance(event, LinkUndelivered) for event in terminal.events)
+
+
+@pytest.mark.parametrize(
+    ("typed_at", "works"), [((False, 7), (True, 7)), ((False, 7), (True, 8)), ((True, 7), (True, 8))]
+)
+async def test_a_prompt_that_is_printed_ends_no_turn(typed_at: tuple[bool, int], works: tuple[bool, int]) -> None:
+    """The kernel knows that the line editor is gone, or that another program has the terminal."""
+    terminal = Terminal(LINES)
+    terminal.reader = typed_at
+    worker = terminal.begin()
+    await until(terminal.runner.idle.is_set)
+    terminal.draw("> hello")
+    terminal.judge(1.0)
+    await terminal.record()
+    terminal.reader = works
+    terminal.draw("> hello", "> ")
+    terminal.judge()
+    await terminal.record()
+    assert (terminal.phase, terminal.look().verdict.activity) == (Phase.WORKING, Activity.BUSY)
+    terminal.reader = typed_at
+    assert not await terminal.runner.works()
+    terminal.judge()
+    await terminal.record()
+    assert [event.answer for event in terminal.events if isinstance(event, LinkTurnEnded)] == ["hi"]
+    assert terminal.observer.given_back is None
+    worker.cancel()
+    await asyncio.gather(worker, return_exceptions=True)
+
+
+@pytest.mark.parametrize(("reader", "believed"), [(7, False), (8, True)])
+async def test_a_command_may_have_a_prompt_without_a_line_editor(reader: int, believed: bool) -> None:
+    """It is believed when it has stood for a while; the program itself is known to have an editor."""
+    terminal = Terminal(LINES)
+    terminal.reader = (False, 7)
+    worker = terminal.begin()
+    await until(terminal.runner.idle.is_set)
+    terminal.draw("> hello")
+    terminal.judge(1.0)
+    await terminal.record()
+    terminal.reader = (True, reader)
+    terminal.draw("> hello", "> ")
+    terminal.judge()
+    await terminal.record()
+    assert terminal.phase is Phase.WORKING
+    terminal.judge(STALE_S + 1)
+    await terminal.record()
+    assert any(isinstance(event, LinkTurnEnded) for event in terminal.events) is believed
+    worker.cancel()
+    await asyncio.gather(worker, return_exceptions=True)
