@@ -46,6 +46,15 @@ def test_and_around_a_draft(draft: bytes) -> None:
     assert observer.look(3.0).composer.state == ("draft" if draft.strip() else "empty")
 
 
+def test_an_option_that_begins_in_the_row_below_its_number() -> None:
+    """gemini breaks a line at blanks, and where there are none behind the number."""
+    asked = observed("gemini-long-option").look(1.0).verdict.asked
+    assert asked is not None
+    labels = [(option.key, option.label[:7]) for option in asked.prompt.options]
+    assert labels == [("1", "長い選択肢です"), ("2", "短い"), ("none", "Decline")]
+    assert (asked.prompt.default, asked.prompt.own_words) == ("1", True)
+
+
 def test_a_message_that_is_put_off_is_work_to_come() -> None:
     """gemini shows it so until its MCP servers have started; its title says meanwhile that it is ready."""
     look = observed("gemini-queued").look(1.0)
