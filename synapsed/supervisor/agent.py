@@ -512,6 +512,8 @@ class Agent:
     async def _observed(self, seen: LinkObserved) -> None:
         if seen.prompt is not None and (self._limit_in(seen.prompt) or self._decided(seen.prompt)):
             return
+        if seen.prompt is None:
+            self._awaited = ""  # the same one, if it comes again, is another call's
         before, self._seen = self._seen, seen
         moved = before is None or before.activity is not seen.activity or before.prompt != seen.prompt
         commit = self.desk.observed(seen, again=before is not None and before.asking != seen.asking)

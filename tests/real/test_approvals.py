@@ -56,6 +56,35 @@ def test_rules_decide_without_a_person(cli: str, private_dir: Path, model: Model
         daemon.end()
 
 
+@pytest.mark.parametrize("cli", EVERY)
+def test_rules_that_change_while_it_asks_count_for_the_next_call(
+    cli: str, private_dir: Path, model: Model, cli_home: CliHome
+) -> None:
+    """What is asked already stays the person's; the very same command once more is not asked about."""
+    daemon, tool = Daemon(private_dir / "synapsed"), TOOLS[cli]
+    agent = RealAgent.configured(cli, daemon, model, cli_home(cli), {"approval": {"allow": [f"{tool}(touch some*)"]}})
+    word = nonce()
+    calls = f"[[tool:shell-ask:touch {word}]]" * 2 + f"[[tool:shell-ask:touch no-{word}]]"
+    try:
+        task_id = agent.send(f"{word} {calls} say: Told.")
+        asked = daemon.task_in(task_id, "input_required")["prompt"]
+        config = daemon.config_file.read_text()
+        daemon.config_file.write_text(config.replace(f'"{tool}(touch some*)"', f'"{tool}(touch nonce*)"'))
+        assert "approval changed" in daemon.ctl("reload").out
+        assert daemon.task(task_id)["prompt"] == asked
+        assert not agent.file(word).exists()
+        assert daemon.ctl("approve", task_id).code == 0
+        second = daemon.task_in(task_id, "input_required", "completed", "failed", "canceled")
+        assert f"no-{word}" in second["prompt"]["prompt"], f"{second}\n{agent.screen()}"
+        assert daemon.ctl("deny", task_id).code == 0
+        daemon.ended(task_id)
+        assert agent.file(word).exists()
+        assert not agent.file(f"no-{word}").exists()
+        assert [verdict for verdict, _ in decisions(agent, 3)] == ["escalate", "allow", "escalate"]
+    finally:
+        daemon.end()
+
+
 FORGED = {
     "gemini": (
         "read_file",

@@ -201,6 +201,12 @@ async def test_a_dialog_without_a_decision_waits_a_moment_then_is_a_persons(quie
     assert "input_required" not in quiet_world.statuses(task.id)
     quiet_world.clock.advance(2.1)
     await quiet_world.task_is(task.id, TaskState.INPUT_REQUIRED)
+    quiet_world.link.observe_as(Activity.BUSY)
+    await quiet_world.task_is(task.id, TaskState.WORKING)
+    # The same once more is another call's, which the policy may decide otherwise by now.
+    quiet_world.link.observe_as(Activity.WAITING, prompt=permission("Run make?"))
+    await until(lambda: any(1.9 < left < 2.1 for left in quiet_world.clock.pending()), "a timer")
+    assert quiet_world.statuses(task.id).count("input_required") == 1
 
 
 # --- over the socket -------------------------------------------------------------------------------------------------
