@@ -147,9 +147,12 @@ class Composer(_Section):
     """The row of the cursor must match (line-oriented programs); else the last matching row counts."""
     around: Pattern | None = None
     """What else tells the composer's row from one that only looks like it (an earlier message, a menu): searched in the
-    three rows above it, its own and the three below, joined by line breaks."""
+    rows above it, its own and the three below, joined by line breaks."""
+    rows_above: int = Field(default=3, ge=0, le=10)
+    """How many of those above it that are."""
     empty: Pattern | None = None
-    """What the same rows look like while nothing is typed: a draft may begin with an empty line."""
+    """What its own row and the three above and below it look like while nothing is typed: a draft may begin with an
+    empty line."""
     needed: bool = True
     """False: where the program's status record says that it rests, a message is typed though no composer is found."""
     shows_cursor: bool = False

@@ -27,7 +27,7 @@ ABSENT = ComposerState("absent")
 END_CHARS = 40
 """How much of a message's end is looked for at the cursor; more may be wrapped, or above the screen."""
 AROUND_ROWS = 3
-"""Rows above and below the composer's that its surroundings are."""
+"""Rows above and below the composer's that its surroundings are; `Composer.rows_above` may say otherwise."""
 
 
 @lru_cache(maxsize=256)
@@ -72,14 +72,14 @@ def read_composer(
     if spec.at_cursor:
         row, text = cursor_line(screen)
         found = _at_cursor(pattern, text, before)
-        if found is None or not _stands(spec.around, screen, row):
+        if found is None or not _stands(spec.around, screen, row, spec.rows_above):
             return ABSENT
         typed = found["text"] or ""
         prompt = found.string[found.start() : found.end() if found["text"] is None else found.start("text")]
         return replace(_judge(spec, screen, typed, row), prompt=prompt)
     for row in range(len(screen.lines) - 1, -1, -1):
         found = pattern.search(screen.lines[row])
-        if found is None or not _stands(spec.around, screen, row):
+        if found is None or not _stands(spec.around, screen, row, spec.rows_above):
             continue
         text = found["text"] or ""
         if spec.dim_is_placeholder and bright is not None and text.strip():
@@ -97,12 +97,12 @@ def _judge(spec: Composer, screen: ScreenSnapshot, text: str, row: int) -> Compo
     return ComposerState("draft", text, row)
 
 
-def _stands(pattern: str | None, screen: ScreenSnapshot, row: int) -> bool:
+def _stands(pattern: str | None, screen: ScreenSnapshot, row: int, rows_above: int = AROUND_ROWS) -> bool:
     """Whether `pattern`, if there is one, is found in what surrounds `row`."""
     if pattern is None:
         return True
-    above = [""] * max(0, AROUND_ROWS - row)
-    text = "\n".join([*above, *screen.lines[max(0, row - AROUND_ROWS) : row + AROUND_ROWS + 1]])
+    above = [""] * max(0, rows_above - row)
+    text = "\n".join([*above, *screen.lines[max(0, row - rows_above) : row + AROUND_ROWS + 1]])
     return re.search(pattern, text) is not None
 
 

@@ -13,9 +13,9 @@ LOOKS = Path(__file__).with_name("looks")
 GEMINI = ProfileLibrary.standard(Path("/nonexistent")).get("gemini")
 
 
-def observed(look: str, typed: bytes = b"") -> TerminalObserver:
+def observed(look: str, typed: bytes = b"", *, cols: int = 120, rows: int = 40) -> TerminalObserver:
     profile = ProfileLibrary.standard(Path("/nonexistent")).get(look.partition("-")[0])
-    observer = TerminalObserver(profile, cols=120, rows=40, offset=0)
+    observer = TerminalObserver(profile, cols=cols, rows=rows, offset=0)
     observer.feed(0, (LOOKS / f"{look}.ansi").read_bytes() + typed, 0.0)
     return observer
 
@@ -29,6 +29,11 @@ def test_a_frame_of_half_blocks_around_an_empty_composer() -> None:
 def test_composers_that_look_otherwise(look: str) -> None:
     """Of who has vim's keys; and beside a sidebar, which a window of more than 120 columns has by itself."""
     assert observed(look).look(1.0).composer.state == "empty"
+
+
+def test_a_composer_of_less_than_80_columns() -> None:
+    """What gemini has in one row above it stands in four then."""
+    assert observed("gemini-narrow", cols=60, rows=24).look(1.0).composer.state == "empty"
 
 
 @pytest.mark.parametrize("look", ["opencode-shell", "codex-search"])
