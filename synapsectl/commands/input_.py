@@ -36,7 +36,9 @@ def run(args: argparse.Namespace, ctx: Context) -> int:
 def _read(target: Asked) -> str:
     """A line from the terminal, hidden where a password is asked for, or all of stdin."""
     if not sys.stdin.isatty():
-        return sys.stdin.read().removesuffix("\n")
+        if not (text := sys.stdin.read()):
+            raise UsageError("there is no answer")
+        return text.removesuffix("\n")
     if target.prompt and target.prompt["type"] == "password":
         from getpass import getpass
 

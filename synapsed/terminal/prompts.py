@@ -250,6 +250,8 @@ _BOX = re.compile(r"^\[.\] ")
 """What is ticked, or not: no part of what the option is called."""
 _WORDS = re.compile(r"\{(?:key|text|line)\}")
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f]")
+EXPLICIT = frozenset({"permission", "trust", "login"})
+"""What is given by a word: an empty answer may come of a script that had none."""
 _BREAKS = re.compile(r"(?:\r\n?|\n)+")
 """Line breaks: what is asked for on one line is answered on one, or the rest would answer what is asked next."""
 
@@ -306,7 +308,7 @@ def _choose(asked: Asked, text: str) -> str | None:
     wanted = _plain(text).casefold()
     options = asked.prompt.options
     if not wanted:
-        return asked.prompt.default
+        return asked.prompt.default if asked.prompt.type not in EXPLICIT else None
     labels = {option.key: _plain(_BOX.sub("", option.label)).casefold() for option in options}
     for key, label in labels.items():
         if wanted in (_plain(key).casefold(), label):

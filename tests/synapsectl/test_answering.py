@@ -46,6 +46,13 @@ def test_input_outside_any_task_from_stdin(daemon: FakeDaemon, ctl: Ctl) -> None
     assert posted(daemon) == [("/control/agents/claude/input", {"input": "geheim é", "prompt_id": "p1"})]
 
 
+def test_nothing_on_stdin_is_no_answer(daemon: FakeDaemon, ctl: Ctl, asking: str) -> None:
+    """A script without one must not choose what is offered first."""
+    done = ctl("input", asking, stdin=b"")
+    assert (done.code, "there is no answer" in done.err) == (2, True)
+    assert posted(daemon) == []
+
+
 def test_approve_and_deny_answer_this_very_prompt(daemon: FakeDaemon, ctl: Ctl, asking: str) -> None:
     assert "answered: Yes" in ctl("approve", asking[:8]).err
     assert "answered: No, tell" in ctl("deny", "claude").err

@@ -222,6 +222,17 @@ def test_an_option_is_named_by_key_label_alias_or_beginning(answer: str, keys: b
     assert keys_for(asked(Prompts(dialogs=[PERMISSION]), DIALOG), answer) == ([keys], chosen)
 
 
+@pytest.mark.parametrize("kind", ["permission", "trust", "question"])
+def test_an_empty_answer_is_the_default_but_gives_no_permission(kind: str) -> None:
+    found = asked(Prompts(dialogs=[PERMISSION.model_copy(update={"type": kind})]), DIALOG)
+    assert found.prompt.default == "1"
+    if kind == "question":
+        assert keys_for(found, " \n") == ([b"1"], "1")
+        return
+    with pytest.raises(InvalidChoice):
+        keys_for(found, " \n")
+
+
 @pytest.mark.parametrize("answer", ["4", "maybe", "\x1b", "1\r"])
 def test_an_answer_that_is_not_offered_is_refused_with_the_options(answer: str) -> None:
     found = asked(Prompts(dialogs=[PERMISSION]), DIALOG)
