@@ -4,11 +4,12 @@ Needs no SDK: refusals of the gate take A2A's form before it is loaded. tests/a2
 the SDK's.
 """
 
+import json
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Final
 
-from synapsed.errors import HTTP_STATUS, InvalidRequest, SynapsedError, TaskNotFound
+from synapsed.errors import HTTP_STATUS, InvalidChoice, InvalidRequest, SynapsedError, TaskNotFound
 
 __all__ = [
     "CONTENT_TYPE_NOT_SUPPORTED",
@@ -156,6 +157,10 @@ def from_synapsed(error: SynapsedError) -> A2aError:
     if isinstance(error, InvalidRequest) and "field" in error.details:
         violations = ((str(error.details["field"]), error.message),)
     reason = error.code if code == SERVER_ERROR else None
+    if code in KINDS and KINDS[code].reason != error.code:
+        metadata["code"] = error.code
+    if isinstance(error, InvalidChoice):
+        metadata["options"] = json.dumps(error.details.get("options", []), ensure_ascii=False)
     return A2aError(code, message, reason=reason, metadata=metadata, violations=violations)
 
 

@@ -3,7 +3,7 @@
 from a2a.utils import errors as sdk
 
 from synapsed.a2a.errors import DOMAIN, KINDS, SERVER_ERROR, A2aError, Kind, from_synapsed, invalid_params, rest_error
-from synapsed.errors import HTTP_STATUS, QueueFull, TaskNotFound
+from synapsed.errors import HTTP_STATUS, InvalidChoice, InvalidRequest, QueueFull, TaskNotFound
 
 
 def test_the_table_is_the_sdks():
@@ -33,3 +33,11 @@ def test_forms():
     both = invalid_params("a", "is bad", ("b", "too"))
     assert both.message == "a: is bad; b: too"
     assert [fault["field"] for fault in rest_error(both)["error"]["details"][1]["fieldViolations"]] == ["a", "b"]
+
+
+def test_an_answer_that_is_not_offered_is_refused_with_the_options():
+    refused = from_synapsed(InvalidChoice("no", options=[{"key": "1", "label": "はい"}], prompt_id="p1"))
+    assert refused.code == -32602
+    metadata = {"prompt_id": "p1", "code": "INVALID_CHOICE", "options": '[{"key": "1", "label": "はい"}]'}
+    assert refused.metadata == metadata
+    assert from_synapsed(InvalidRequest("no", field="x")).metadata == {"field": "x", "code": "INVALID_REQUEST"}
