@@ -117,9 +117,11 @@ class _Section(BaseModel):
 
 
 class Signs(_Section):
-    """What shows one state. Any one sign counts, the title's first."""
+    """What shows one state. Any one sign counts, the title's first, then the progress."""
 
     title: Pattern | None = None
+    progress: list[Literal["normal", "error", "indeterminate", "paused"]] = []
+    """States of the terminal's progress bar (OSC 9;4). A tool may show one too, and leave it behind."""
     screen: list[Pattern] = []
     rows: int = Field(default=10, ge=1, le=200)
     """How many rows from the bottom of the visible text are looked at."""

@@ -3,11 +3,22 @@
 Built from the same observation as the verdict (`verdict`), only when somebody asks.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from synapsed.profiles import Profile
+from synapsed.profiles import Profile, Signs
 from synapsed.terminal.composer import cursor_line
-from synapsed.terminal.verdict import Observation, Verdict, doubt, edits_no_line, lost_end, screen_sign, title_sign
+from synapsed.terminal.verdict import (
+    Observation,
+    Verdict,
+    doubt,
+    edits_no_line,
+    lost_end,
+    progress_left_behind,
+    progress_sign,
+    screen_sign,
+    title_sign,
+)
 
 __all__ = ["Since", "Witness", "explain"]
 
@@ -49,8 +60,9 @@ def explain(profile: Profile, seen: Observation, verdict: Verdict, since: Since,
         "dialog": f"{seen.asked.prompt.type}: {_line(seen.asked.prompt.prompt)}" if seen.asked else "none",
         "status record": _record(profile, seen),
         side: turn,
-        "title": _sign(profile, seen, title=True),
-        "screen": _sign(profile, seen, title=False),
+        "title": _sign(profile, lambda signs: title_sign(signs, seen.screen), repr(seen.screen.title.strip()[:80])),
+        "progress": _progress(profile, seen),
+        "screen": _sign(profile, lambda signs: screen_sign(signs, seen.screen)),
         "composer": _composer(profile, seen),
         "quiet": f"nothing has moved for {seen.quiet_s:.1f} s",
     }
@@ -74,14 +86,19 @@ def _record(profile: Profile, seen: Observation) -> str:
     return seen.record if reason is None else f"{seen.record}, not believed: {reason}"
 
 
-def _sign(profile: Profile, seen: Observation, *, title: bool) -> str:
-    """What the title, or the bottom rows, are a sign of."""
-    look = title_sign if title else screen_sign
-    told = f"{seen.screen.title.strip()[:80]!r}, " if title else ""
+def _sign(profile: Profile, look: Callable[[Signs], str | None], said: str = "") -> str:
+    """What a channel says (where `said` is empty, the sign that `look` finds), and of which state that is a sign."""
     for state, signs in (("waiting", profile.waiting), ("busy", profile.busy), ("ready", profile.ready)):
-        if (sign := look(signs, seen.screen)) is not None:
-            return f"{told}a sign of {state}" if title else f"{sign.partition(': ')[2]!r}, a sign of {state}"
-    return f"{told}no sign"
+        if (sign := look(signs)) is not None:
+            return f"{said or repr(sign.partition(': ')[2])}, a sign of {state}"
+    return f"{said}, no sign" if said else "no sign"
+
+
+def _progress(profile: Profile, seen: Observation) -> str:
+    if seen.progress is None:
+        return "none"
+    told = _sign(profile, lambda signs: progress_sign(signs, seen), seen.progress)
+    return f"{told}: it was left behind" if progress_left_behind(seen) else told
 
 
 def _composer(profile: Profile, seen: Observation) -> str:

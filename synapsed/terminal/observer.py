@@ -21,7 +21,16 @@ from synapsed.terminal.explain import Since, Witness, explain
 from synapsed.terminal.prompts import find_prompt
 from synapsed.terminal.psp import StatusRecords
 from synapsed.terminal.queries import answer
-from synapsed.terminal.scanner import EditingBegan, QueryReceived, Scanner, ShellPrompted, StatusReported, TerminalReset
+from synapsed.terminal.scanner import (
+    EditingBegan,
+    ProgressChanged,
+    ProgressState,
+    QueryReceived,
+    Scanner,
+    ShellPrompted,
+    StatusReported,
+    TerminalReset,
+)
 from synapsed.terminal.screen import Screen, ScreenSnapshot
 from synapsed.terminal.verdict import Observation, Verdict, judge
 
@@ -80,6 +89,7 @@ class TerminalObserver:
         self.screen = Screen(cols, rows)
         self._scanner = Scanner()
         self._records = StatusRecords(app=profile.status_app)
+        self._progress = ProgressState.NONE
         self._turn_open: str | None = None
         self._since = Since()
         self._activity = Activity.STARTING
@@ -105,6 +115,7 @@ class TerminalObserver:
         self._before = str(state.get("before", ""))
         with contextlib.suppress(ValueError, TypeError):  # words of a newer version: the screen tells what there is
             self._activity = Activity(state.get("activity", Activity.STARTING))
+            self._progress = ProgressState(state.get("progress", 0))
             self._records = StatusRecords.from_state(state.get("records"), state.get("speaker"), app=profile.status_app)
         self._changed_at = now
         return self
@@ -121,6 +132,7 @@ class TerminalObserver:
             "records": self._records.to_state(),
             "speaker": self._records.speaker,
             "activity": self._activity.value,
+            "progress": self._progress.value,
             "before": self._before,
         }
         return Checkpoint(
@@ -155,10 +167,15 @@ class TerminalObserver:
                     self._before = unended(self.screen.snapshot())
                 case StatusReported() if self._profile.status_records:
                     self._report(event.body, now)
+                case ProgressChanged():
+                    self._progress = event.state
+                    self._changed_at = now  # how far it has come is no part of the screen
                 case TerminalReset():
                     self._records.clear()
+                    self._progress = ProgressState.NONE
                 case ShellPrompted() if self._profile.status_app is None:  # a program that is known is no shell
                     self._records.ended()
+                    self._progress = ProgressState.NONE
         self.screen.feed(data[fed:] if fed else data)
         self.offset = offset + len(data)
         self._fed_at = now
@@ -226,6 +243,7 @@ class TerminalObserver:
             composer=composer,
             asked=asked,
             record=self._records.root,
+            progress=self._progress.name.lower() if self._progress is not ProgressState.NONE else None,
             turn_open=self._turn_open,
             quiet_s=now - self._changed_at,
             previous=self._activity,
@@ -237,6 +255,7 @@ class TerminalObserver:
         self._since.note("status record", seen.record, now)
         self._since.note("turn", seen.turn_open, now)
         self._since.note("title", seen.screen.title, now)
+        self._since.note("progress", seen.progress, now)
         self._since.note("screen", seen.screen.lines, now)
         self._since.note("composer", seen.composer.state, now)
 

@@ -10,7 +10,9 @@ source              says
 ``status record``   the program's own status record (OSC 7501), where it is believed
 side channel        a turn was accepted and has not ended; asked where no status record speaks
 ``title``           signs of waiting, of work
-``screen``          the same in the program's own chrome, in the bottom rows
+``progress``        the same of its progress bar (OSC 9;4); none that was left behind: a composer stands, and nothing
+                    has moved for `STALE_S`
+``screen``          signs of waiting, of work in the program's own chrome, in the bottom rows
 ``composer``        it stands and is empty: ready (a prompt at the cursor: unless the kernel says that it was printed)
 ``quiet``           nothing of all this: `unknown` when it is quiet, never `ready`
 ==================  ==============================================================================================
@@ -57,7 +59,11 @@ __all__ = [
     "edits_no_line",
     "judge",
     "lost_end",
+    "progress_left_behind",
+    "progress_sign",
+    "screen_sign",
     "shows",
+    "title_sign",
 ]
 
 QUIET_UNKNOWN_S = 3.0
@@ -76,6 +82,8 @@ class Observation:
     asked: Asked | None
     record: Literal["idle", "working", "blocked", "done", "error"] | None
     """State of the root status record, None where there is none."""
+    progress: str | None = None
+    """State of the progress bar, in the words of a profile; None while there is none."""
     turn_open: str | None
     """The channel that says a turn was accepted and has not ended; None for none."""
     quiet_s: float
@@ -130,16 +138,28 @@ def screen_sign(signs: Signs, screen: ScreenSnapshot) -> str | None:
     return None
 
 
-def shows(signs: Signs, screen: ScreenSnapshot) -> str | None:
-    """The sign of `signs` that `screen` shows as evidence, None for none."""
-    return title_sign(signs, screen) or screen_sign(signs, screen)
+def progress_sign(signs: Signs, seen: Observation) -> str | None:
+    """The sign of `signs` in the progress bar, as evidence."""
+    if seen.progress not in signs.progress or progress_left_behind(seen):
+        return None
+    return f"progress: {seen.progress}"
+
+
+def progress_left_behind(seen: Observation) -> bool:
+    """Who showed the progress has ended without taking it away."""
+    return seen.progress is not None and seen.composer.state != "absent" and seen.quiet_s >= STALE_S
+
+
+def shows(signs: Signs, seen: Observation) -> str | None:
+    """The sign of `signs` that is there, as evidence; None for none."""
+    return title_sign(signs, seen.screen) or progress_sign(signs, seen) or screen_sign(signs, seen.screen)
 
 
 def doubt(profile: Profile, seen: Observation) -> str | None:
     """Why the status record is not believed; None where it is, or there is none."""
     match seen.record:
         case "idle" | "done" | "error" if seen.turn_open is not None:
-            sign = title_sign(profile.busy, seen.screen)
+            sign = title_sign(profile.busy, seen.screen) or progress_sign(profile.busy, seen)
             if sign is None and seen.quiet_s < STALE_S:
                 sign = screen_sign(profile.busy, seen.screen)
             return None if sign is None else f"{seen.turn_open} has a turn open, and {sign}"
@@ -147,7 +167,7 @@ def doubt(profile: Profile, seen: Observation) -> str | None:
             has_signs = profile.busy.title is not None or bool(profile.busy.screen)
             if not has_signs or seen.composer.state == "absent":
                 return None
-            if shows(profile.busy, seen.screen) or shows(profile.waiting, seen.screen):
+            if shows(profile.busy, seen) or shows(profile.waiting, seen):
                 return None
             return f"nothing has moved for {STALE_S:g} s, and there is no sign of it"
     return None
@@ -160,7 +180,7 @@ def lost_end(profile: Profile, seen: Observation) -> bool:
         and seen.quiet_s >= STALE_S
         and seen.composer.state == "empty"
         and title_sign(profile.ready, seen.screen) is not None
-        and shows(profile.busy, seen.screen) is None
+        and shows(profile.busy, seen) is None
     )
 
 
@@ -184,9 +204,9 @@ def judge(profile: Profile, seen: Observation) -> Verdict:
         if seen.turn_open is not None and not lost_end(profile, seen):
             evidence = f"{seen.turn_open}: turn open"
             return Verdict(activity=Activity.BUSY, evidence=evidence, source=seen.turn_open)
-        if (sign := shows(profile.waiting, seen.screen)) is not None:
+        if (sign := shows(profile.waiting, seen)) is not None:
             return Verdict(activity=Activity.WAITING, evidence=sign, source=_source(sign), held="dialog")
-        if (sign := shows(profile.busy, seen.screen)) is not None:
+        if (sign := shows(profile.busy, seen)) is not None:
             return Verdict(activity=Activity.BUSY, evidence=sign, source=_source(sign))
     return _resting(profile, seen, record)
 
@@ -201,7 +221,7 @@ def _resting(profile: Profile, seen: Observation, record: str | None) -> Verdict
     told = f"status record: {record}" if record is not None else None
     settled = seen.quiet_s * 1000 >= profile.ready.quiet_ms
     if spec.line is None:
-        sign = told or shows(profile.ready, seen.screen)
+        sign = told or shows(profile.ready, seen)
         if sign is None:
             return _no_sign(profile, seen)
         return _settling(seen, sign, settled=settled, told=told, can_receive=settled)

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from synapsed.errors import InvalidChoice
-from synapsed.profiles import Profile, ProfileLibrary
+from synapsed.profiles import Profile, ProfileLibrary, Signs
 from synapsed.terminal.composer import ComposerState, read_composer
 from synapsed.terminal.prompts import Asked, find_prompt, keys_for
 from synapsed.terminal.screen import Screen, ScreenSnapshot
-from synapsed.terminal.verdict import shows
+from synapsed.terminal.verdict import screen_sign, title_sign
 
 RECORDINGS = Path(__file__).parent.parent / "recordings"
 
@@ -38,6 +38,10 @@ class Moment:
 
     def has(self, pattern: str) -> bool:
         return any(re.search(pattern, line) for line in self.screen.lines)
+
+
+def _sign(signs: Signs, screen: ScreenSnapshot) -> str | None:
+    return title_sign(signs, screen) or screen_sign(signs, screen)
 
 
 def _moments(*labels: str, scenario: str | None = None) -> list[object]:
@@ -69,8 +73,8 @@ def test_program_at_rest_asks_nothing_and_takes_a_message(moment: Moment) -> Non
         assert moment.asked is not None  # whether to try on: it does not rest
         return
     assert moment.asked is None
-    assert shows(moment.profile.waiting, moment.screen) is None
-    assert shows(moment.profile.busy, moment.screen) is None
+    assert _sign(moment.profile.waiting, moment.screen) is None
+    assert _sign(moment.profile.busy, moment.screen) is None
     early = moment.scenario == "interrupt-early" and moment.label == "after interrupt"
     gives_back = early and moment.profile.name == "claude"  # it puts a prompt that had no answer into the composer
     assert moment.composer.state == ("draft" if gives_back else "empty")
@@ -79,8 +83,8 @@ def test_program_at_rest_asks_nothing_and_takes_a_message(moment: Moment) -> Non
 @pytest.mark.parametrize("moment", _moments(*WORKING), indirect=True)
 def test_program_at_work_asks_nothing_and_shows_that_it_works(moment: Moment) -> None:
     assert moment.asked is None
-    assert shows(moment.profile.waiting, moment.screen) is None
-    assert shows(moment.profile.busy, moment.screen) is not None
+    assert _sign(moment.profile.waiting, moment.screen) is None
+    assert _sign(moment.profile.busy, moment.screen) is not None
 
 
 @pytest.mark.parametrize("moment", _moments(*DRAFTS), indirect=True)

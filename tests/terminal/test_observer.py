@@ -7,8 +7,9 @@ import pytest
 
 from synapsed.model.agent import Activity
 from synapsed.model.facts import PromptAccepted, TurnEnded
-from synapsed.profiles import Composer, Dialog, Profile, Prompts, Ready
+from synapsed.profiles import Composer, Dialog, Profile, Prompts, Ready, Signs
 from synapsed.terminal.observer import QUERIES_MAX, TerminalObserver
+from synapsed.terminal.verdict import STALE_S
 
 PROFILE = Profile(name="p", command="p", ready=Ready(quiet_ms=0), composer=Composer(line=r"^> ?(?P<text>.*)$"))
 SETTLING = PROFILE.model_copy(update={"ready": Ready(quiet_ms=100)})
@@ -83,7 +84,12 @@ def test_a_checkpoint_is_the_screen_at_its_offset() -> None:
 
 @pytest.mark.parametrize(
     "state",
-    [{"activity": "dreaming"}, {"records": [{"state": "dreaming"}]}, {"records": [{"state": "idle", "new": 1}]}],
+    [
+        {"activity": "dreaming"},
+        {"progress": 9},
+        {"records": [{"state": "dreaming"}]},
+        {"records": [{"state": "idle", "new": 1}]},
+    ],
 )
 def test_a_checkpoint_of_a_newer_version_is_its_screen(state: dict[str, Any]) -> None:
     kept = observer().checkpoint().model_copy(update={"state": state})
@@ -144,6 +150,55 @@ def test_a_new_shell_prompt_ends_what_a_program_that_was_killed_still_says() -> 
     assert watched.look(1.0).verdict.activity is Activity.BUSY
     watched.feed(watched.offset, b"^C\r\n\x1b]133;A\x07> ", 2.0)
     assert watched.look(3.0).verdict.can_receive
+
+
+BARRED = PROFILE.model_copy(
+    update={"busy": Signs(progress=["normal", "indeterminate"]), "waiting": Signs(progress=["paused"])}
+)
+
+
+def barred(shown: bytes) -> TerminalObserver:
+    """One that has shown its composer and then a progress bar, at time 1."""
+    watched = TerminalObserver(BARRED, cols=40, rows=5, offset=0)
+    watched.feed(0, b"> ", 0.0)
+    assert watched.look(0.0).verdict.activity is Activity.READY
+    watched.feed(watched.offset, shown, 1.0)
+    return watched
+
+
+@pytest.mark.parametrize(
+    ("bar", "activity", "evidence"),
+    [
+        (b"\x1b]9;4;1;50\a", Activity.BUSY, "progress: normal"),
+        (b"\x1b]9;4;3\x1b\\", Activity.BUSY, "progress: indeterminate"),
+        (b"\x1b]9;4;4;50\a", Activity.WAITING, "progress: paused"),
+        (b"\x1b]9;4;2\a", Activity.READY, "composer: empty"),
+        (b"\x1b]9;4;1;100\a\x1b]9;4;0\a", Activity.READY, "composer: empty"),
+        (b"\x1b]9;4;1\a\x1bc> ", Activity.READY, "composer: empty"),
+        (b"\x1b]9;4;1\a\x1b]133;A\a", Activity.READY, "composer: empty"),
+        (b"\x1b]9;4;1\a\x1b]7501;state=idle\a", Activity.READY, "status record: idle"),
+    ],
+    ids=["normal", "indeterminate", "paused", "no sign", "removed", "terminal reset", "new prompt", "status record"],
+)
+def test_a_progress_bar_is_a_sign(bar: bytes, activity: Activity, evidence: str) -> None:
+    watched = barred(bar)
+    verdict = watched.look(2.0).verdict
+    assert (verdict.activity, verdict.evidence) == (activity, evidence)
+    again = TerminalObserver.restore(BARRED, watched.checkpoint(), 2.0).look(3.0).verdict
+    assert (again.activity, again.evidence) == (activity, evidence)
+
+
+def test_a_progress_bar_that_was_left_behind_is_not_believed() -> None:
+    """Whoever showed it was killed; while it moves on, or no composer stands, somebody is at work."""
+    watched = barred(b"\x1b]9;4;1;1\a")
+    watched.feed(watched.offset, b"\x1b]9;4;1;2\a", 9.0)
+    assert watched.look(9.0 + STALE_S - 0.1).verdict.activity is Activity.BUSY
+    assert watched.look(9.0 + STALE_S).verdict.can_receive
+    assert ("progress", "normal, no sign: it was left behind") in [
+        (witness.channel, witness.says) for witness in watched.explain(9.0 + STALE_S)
+    ]
+    watched.feed(watched.offset, b"\r\x1b[Kworking in silence", 30.0)
+    assert watched.look(99.0).verdict.evidence == "progress: normal"
 
 
 def test_a_prompt_mark_is_nothing_to_a_program_that_is_no_shell() -> None:
