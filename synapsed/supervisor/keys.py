@@ -130,11 +130,13 @@ class Keyboard:
 
     async def answer(self, steps: Sequence[bytes], still: Callable[[Look], bool]) -> bool | None:
         """Answer a dialog, each step when it is shown what came of the one before: whether the terminal hid any of it.
-        None where the dialog was not `still` there for one of them, or its turn is being stopped."""
+        None where the dialog was not `still` there for one of them (it may be drawn anew meanwhile), or its turn is
+        being stopped."""
         self.answering, hidden = True, False
         try:
             for number, keys in enumerate(steps):
-                if self.interrupting or (number and not still(self._look())):
+                there = number == 0 or await self._until(lambda look: self.interrupting or still(look), SHOWN_S)
+                if self.interrupting or not there:
                     return None
                 shown = self._look().screen.lines
                 hidden = (await self._write(keys)).hidden or hidden

@@ -90,6 +90,13 @@ async def test_a_menu_that_keys_pressed_once_too_often_open_late_is_closed() -> 
     assert program.keys == [b"\x15", b"\x15", b"q"]
 
 
+async def test_a_dialog_that_is_drawn_anew_between_two_steps_is_waited_for() -> None:
+    program = Program(["a question"], then=[[WARNING, "a question: 1"], "a question: 1 words", ""])
+    program.hidden_s = 1.0
+    answered = await program.keyboard.answer([b"1", b"words", b"\r"], lambda look: "question" in look.screen.lines[0])
+    assert (answered, program.keys) == (False, [b"1", b"words", b"\r"])
+
+
 async def test_an_answer_of_several_steps_ends_where_the_turn_is_stopped() -> None:
     program = Program(["a question"])
     keyboard = program.keyboard
