@@ -140,6 +140,7 @@ class TurnRunner:
             prompt=look.composer.prompt,
             stopped=self._observer.stopped,
             unread=self._unread.now,
+            worked_until=self._observer.worked_until,
         )
         self.add(turn.seen(seen))
         self.speech.seen(look, now)

@@ -97,9 +97,10 @@ class TurnState(BaseModel):
 class Seen:
     """The screen was judged. `composer` is its state's word, `text` what it holds, `prompt` what stands before that;
     `offset` the spool offset it shows; `echoed`: the message stands above the composer, or, while it is being typed
-    without one, its end at the cursor; `error` and `interrupted` are what the chrome of a program that is
-    ready says below the turn's message; `stopped`: its status record is that of a turn that was stopped; `unread`:
-    it has not read all that was typed; times are monotonic seconds."""
+    without one, its end at the cursor; `error` and `interrupted` are what the chrome of a program that is ready says
+    below the turn's message; `stopped`: its status record is that of a turn that was stopped; `unread`: it has not read
+    all that was typed; `worked_until`: the spool offset at which its status record last went from work to rest; times
+    are monotonic seconds."""
 
     verdict: Verdict
     composer: str
@@ -113,6 +114,7 @@ class Seen:
     prompt: str = ""
     stopped: bool = False
     unread: bool = False
+    worked_until: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -100,6 +100,8 @@ class TerminalObserver:
         """What stands before the prompt on its line: output that did not end it."""
         self._prompt: tuple[str, float] = ("", 0.0)
         """The prompt's id, and since when it has been that."""
+        self.worked_until = 0
+        """Spool offset at which the program's status record last went from work to rest."""
         self.given_back: Literal["program", "command"] | None = None
         """As of `Observation`; told by who asks the kernel."""
         self.offset = offset
@@ -166,7 +168,7 @@ class TerminalObserver:
                     fed = event.end
                     self._before = unended(self.screen.snapshot())
                 case StatusReported() if self._profile.status_records:
-                    self._report(event.body, now)
+                    self._report(event.body, now, offset + event.end)
                 case ProgressChanged():
                     self._progress = event.state
                     self._changed_at = now  # how far it has come is no part of the screen
@@ -181,12 +183,14 @@ class TerminalObserver:
         self._fed_at = now
         return replies
 
-    def _report(self, body: str, now: float) -> None:
+    def _report(self, body: str, now: float, end: int) -> None:
         """A program may say that it rests and draw what it has to say only then: its screen must come to rest anew."""
         before = self._records.root
         self._records.report(body)
         if self._records.root != before:
             self._changed_at = now
+            if before == "working" and self._records.root in ("idle", "done", "error"):
+                self.worked_until = end
 
     def skip(self, offset: int) -> None:
         """The output before `offset` is gone."""

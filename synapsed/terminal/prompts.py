@@ -176,7 +176,7 @@ _TEXT = re.compile(
     re.IGNORECASE,
 )
 _MENU = re.compile(r"^\s*[\(\[（［]?(?P<key>\d{1,2})(?:[\)\].:]\s+|[）］．：、]\s*+)(?P<label>\S.*)$")
-_MENU_ASK = re.compile(r"(?:choice|choose|select|option|number|選|番号)[^\n]{0,40}[:：?？>]\s*$", re.IGNORECASE)
+_MENU_ASK = re.compile(r"(?:choice|choose|select|option|number|選|番号|^#)[^\n]{0,40}[:：?？>]\s*$", re.IGNORECASE)
 _INLINE = re.compile(r"[\(（](?P<key>\d{1,2})[\)）]\s*+(?P<label>[^()（）]{1,80})")
 _INLINE_ASK = re.compile(r"[:：?？>]\s*$")
 MENU_ROWS_MAX = 20

@@ -40,6 +40,7 @@ def seen(
     stopped: bool = False,
     unread: bool = False,
     source: str = "test",
+    worked_until: int = 0,
 ) -> Seen:
     receives = activity is Activity.READY and composer == "empty" if can_receive is None else can_receive
     verdict = Verdict(
@@ -57,6 +58,7 @@ def seen(
         text=text,
         stopped=stopped,
         unread=unread,
+        worked_until=worked_until,
     )
 
 

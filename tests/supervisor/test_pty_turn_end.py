@@ -92,6 +92,14 @@ def test_a_line_program_ends_when_its_prompt_is_back() -> None:
     assert [type(command) for command in commands] == [Save, Accepted, FindAnswer]
 
 
+def test_a_program_that_worked_between_two_looks_is_done_at_once() -> None:
+    """So says its status record, written after the message was submitted (at offset 20)."""
+    machine = submitted(channels=False)
+    assert machine.seen(seen(1.1, offset=60, worked_until=20)) == []
+    commands = machine.seen(seen(1.2, offset=60, worked_until=40))
+    assert [type(command) for command in commands] == [Save, Accepted, FindAnswer]
+
+
 def test_a_line_program_that_has_written_nothing_since_is_not_done() -> None:
     machine = submitted(LINES, channels=False)
     assert machine.seen(seen(1.01, offset=20)) == []

@@ -253,3 +253,12 @@ def test_a_prompt_that_stands_before_its_editor_begins(size: int) -> None:
         assert each.look(2.0).composer.state == "empty"
         each.feed(each.offset, b"make", 2.0)
         assert (each.look(2.0).composer.text, each.look(2.0).composer.prompt) == ("make", "sh-5.2# ")
+
+
+@pytest.mark.parametrize("size", [1, 7, 1000])
+def test_the_end_of_work_is_noted_where_it_was_reported(size: int) -> None:
+    watched = TerminalObserver(Profile(name="p", command="p"), cols=40, rows=5, offset=100)
+    told = b"\x1b]7501;state=idle\x1b\\x\x1b]7501;state=working\x1b\\yes\r\n\x1b]7501;state=done\x1b\\"
+    for chunk in batched(told + b"more\x1b]7501;state=idle\x1b\\", size, strict=False):
+        watched.feed(watched.offset, bytes(chunk), 1.0)
+    assert watched.worked_until == 100 + len(told)

@@ -72,6 +72,7 @@ def asked(spec: Prompts, text: str, *, rows: int = 12) -> Asked:
         ("Input: ", "text", [], None),
         ("Value: ", "text", [], None),
         ("1) red\r\n2) blue\r\nYour choice: ", "selection", ["1", "2"], None),
+        ("1) red\r\n2) blue\r\n#? ", "selection", ["1", "2"], None),  # bash's select
     ],
 )
 def test_generic_questions_at_the_cursor(text: str, kind: str, keys: list[str], default: str | None) -> None:
