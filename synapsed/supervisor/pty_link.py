@@ -301,10 +301,7 @@ class PtyLink:
         while True:
             await asyncio.sleep(POLL_EVERY_S)
             with contextlib.suppress(KeeperLost):
-                if self._unread.now or self._runner.half_typed:
-                    await self._unread.ask()
-                elif self._observer.given_back is not None:
-                    await self._runner.works()
+                await self._runner.ask_again()
             if self._runner.turn is None or self._runner.half_typed:
                 await self._redraw_if_defaced()
             if self._runner.turn is not None:

@@ -266,10 +266,18 @@ class TurnRunner:
             case _:
                 return look.verdict.activity is Activity.READY and look.composer.state == "draft"
 
+    async def ask_again(self) -> None:
+        """Ask the kernel, where its last word may not be true any more. Raises KeeperLost."""
+        if self._unread.now or self.half_typed:
+            await self._unread.ask()
+        elif self._observer.given_back is not None:
+            await self.works()
+
     async def works(self) -> bool:
         """Whether the terminal is another's, or its line editor gone, since the message was typed: then the program
-        works, and what looks like its prompt was printed. Raises KeeperLost."""
-        await self._unread.ask()
+        works, and what looks like its prompt was printed. So it does while lines of the message are unread. Raises
+        KeeperLost."""
+        unread = await self._unread.ask()
         if self.turn is not None:
             state, kernel = self.turn.state, self._unread
             if kernel.line_mode and kernel.foreground != state.reader:
@@ -277,7 +285,7 @@ class TurnRunner:
             else:
                 self._observer.given_back = "program" if kernel.line_mode and state.edited else None
         self._look_soon()
-        return self._look().verdict.activity is not Activity.READY
+        return unread or self._look().verdict.activity is not Activity.READY
 
     def _conclude(self, command: turns.Command) -> None:
         """Tell the supervisor how the turn goes."""
@@ -337,8 +345,9 @@ class TurnRunner:
         if spec.mode == "blocks":
             text = from_screen(spec, self._observer.screen.text(scrollback=True), turn.text)
             return turns.AnswerFound(text, False, "screen")
-        end = self._observer.offset
-        start = max(turn.state.submit_offset or 0, end - ANSWER_BYTES_MAX)
+        end, state = self._observer.offset, turn.state
+        begin = state.submit_offset or 0 if state.typed_from is None else state.typed_from
+        start = max(begin, end - ANSWER_BYTES_MAX)
         _, output = await self._read_output(start, end - start)
         screen = self._observer.screen.snapshot()
         text = await asyncio.to_thread(
@@ -348,8 +357,10 @@ class TurnRunner:
             output,
             cols=screen.cols,
             rows=screen.rows,
-            prompt=turn.state.prompt,
+            prompt=state.prompt,
             message=turn.message,
+            one_by_one=state.typed_from is not None,
+            edits=state.edited,
         )
         return turns.AnswerFound(text, False, "screen")
 

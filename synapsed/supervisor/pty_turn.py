@@ -172,6 +172,8 @@ class PtyTurn:
         if part == "paste" and self.state.phase is Phase.PASTING:
             self._go(Phase.SETTLING, now)
             self._pasted_at_offset = offset
+            if self._line_oriented and self._typed.one_by_one:
+                self.state.typed_from = offset
             if self.state.interrupting:
                 return self._over(TAKEN_BACK)
             self.deadline = now + self._profile.delivery.settle_ms / 1000

@@ -82,6 +82,8 @@ class TurnState(BaseModel):
     """The composer's row when the submit key was pressed, its digits masked."""
     prompt: str = ""
     """What the message was typed behind."""
+    typed_from: int | None = None
+    """The output from there on is of this turn, where the program takes each of several lines as it is typed."""
     reader: int | None = None
     """The process group at whose prompt that was; None where it is not known, or the program is not line-oriented."""
     edited: bool = False

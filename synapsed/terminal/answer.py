@@ -25,17 +25,32 @@ ANCHOR_CHARS = 40
 
 
 def from_lines(
-    spec: Answer, composer: Composer, output: bytes, *, cols: int, rows: int, prompt: str = "", message: str = ""
+    spec: Answer,
+    composer: Composer,
+    output: bytes,
+    *,
+    cols: int,
+    rows: int,
+    prompt: str = "",
+    message: str = "",
+    one_by_one: bool = False,
+    edits: bool = False,
 ) -> str:
     """The answer in `output`: everything that was printed since the message was submitted, the next prompt included.
 
     The echo of the submitted line break ends the first line, which holds nothing of the answer; nor does what a line
     editor draws until it is left, or once more: `prompt`, behind which the message was typed, and `message`.
+    `one_by_one`: `output` begins where the message was typed, of which the program took each line by itself; `edits`:
+    in a line editor.
     """
     end = prompted(composer, output, cols=cols, rows=rows)
-    lines, last = _printed(output[edited(output) or 0 : end], cols=cols, rows=rows)
-    if end is None and lines[-1] == last.rstrip():
-        lines[-1:] = _without_prompt(composer, last, prompt)
+    before = prompt.encode() if one_by_one else b""  # where its editor begins to draw
+    lines, last = _printed(before + output[edited(output) or 0 : end], cols=cols, rows=rows)
+    if end is None and (tail := last.rstrip()) and lines[-1].endswith(tail):
+        above = lines[-1].removesuffix(tail).rstrip()  # what the cursor's line goes on from, as it looks here
+        lines[-1:] = [*([above] if above else []), *_without_prompt(composer, last, prompt)]
+    if one_by_one:
+        lines = _without_echo(composer, lines, message, edits=edits)
     while lines and not lines[0].strip():
         lines.pop(0)
     if lines and prompt and lines[0] == (prompt + message.rpartition("\n")[2]).rstrip():
@@ -57,6 +72,37 @@ def _without_prompt(composer: Composer, line: str, prompt: str) -> list[str]:
     if prompt.strip() and line.endswith(prompt):
         start = len(line) - len(prompt)
     return [line[:start]] if line[:start].strip() else []
+
+
+def _without_echo(composer: Composer, lines: list[str], message: str, *, edits: bool) -> list[str]:
+    """`lines` without those of `message`: a terminal echoes them as they come, a line editor shows them behind its
+    prompt. Behind the prompt of a program that `edits` no line stands what it has printed next."""
+    typed = [line.strip() for line in message.split("\n")]
+    left, kept = list(typed), []
+    for line in lines:
+        behind = _behind_prompts(composer, line)
+        if left and left[0] == (line if behind is None else behind).strip():
+            left.pop(0)
+        elif len(left) == 1 and left[0] and not edits and line.startswith(left[0]):  # its end is typed later
+            printed = line.removeprefix(left.pop())
+            behind = _behind_prompts(composer, printed)
+            kept += [shown] if (shown := printed if behind is None else behind) else []
+        elif behind is None or (edits and behind.strip() not in typed):
+            kept.append(line)
+        elif behind.strip() not in ("", *typed):
+            kept.append(behind)
+    return kept
+
+
+def _behind_prompts(composer: Composer, line: str) -> str | None:
+    """What stands behind the prompts that `line` begins with; None where it begins with none."""
+    behind = None
+    while composer.line is not None:
+        found = re.search(composer.line, f"{line} ")
+        if found is None or found.start() > 0 or found["text"] in (None, f"{line} "):
+            return behind
+        line = behind = found["text"].rstrip()
+    return None
 
 
 def edited(output: bytes) -> int | None:

@@ -35,6 +35,11 @@ class Typed:
     paste: bytes
     submit: bytes
 
+    @property
+    def one_by_one(self) -> bool:
+        """Whether it is several lines that a line-oriented program takes each by itself."""
+        return b"\n" in self.paste and not self.paste.startswith(PASTE_BEGIN.encode())
+
     def may_be(self, prompt: str | None) -> bool:
         """Whether `prompt`, as the program tells what it took, may be this. A command may be told as what it stands
         for, blanks and the forms of characters are the program's own."""

@@ -315,3 +315,25 @@ async def test_a_command_may_have_a_prompt_without_a_line_editor(reader: int, be
     assert any(isinstance(event, LinkTurnEnded) for event in terminal.events) is believed
     worker.cancel()
     await asyncio.gather(worker, return_exceptions=True)
+
+
+async def test_a_prompt_between_lines_of_the_message_ends_no_turn() -> None:
+    """The program has not read the last ones."""
+    terminal = Terminal(LINES)
+    terminal.reader = (True, 7)
+    worker = terminal.begin()
+    await until(terminal.runner.idle.is_set)
+    terminal.draw("> hello")
+    terminal.judge(1.0)
+    await terminal.record()
+    terminal.unread = 3
+    terminal.draw("> hello", "> ")
+    terminal.judge()
+    await terminal.record()
+    assert terminal.phase is Phase.WORKING
+    terminal.unread = 0
+    terminal.judge()
+    await terminal.record()
+    assert any(isinstance(event, LinkTurnEnded) for event in terminal.events)
+    worker.cancel()
+    await asyncio.gather(worker, return_exceptions=True)

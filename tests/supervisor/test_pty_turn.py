@@ -1,6 +1,8 @@
 """Playbooks of the turn machine, facts in and commands out: the message on its way to the program, restarts, and what
 holds whatever happens."""
 
+import functools
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -8,6 +10,7 @@ from hypothesis import strategies as st
 from synapsed.model.agent import Activity
 from synapsed.model.facts import TurnEnded, TurnInterrupted
 from synapsed.profiles import Profile
+from synapsed.supervisor.pty_turn import PtyTurn
 from synapsed.supervisor.turn_steps import (
     TAKEN_BACK,
     Accepted,
@@ -23,6 +26,7 @@ from synapsed.supervisor.turn_steps import (
     Type,
     Undelivered,
 )
+from synapsed.terminal.delivery import type_message
 from tests.supervisor.playbook import ASKED, LINES, TUI, ended, ns, pasted, seen, submitted, turn
 
 
@@ -131,6 +135,22 @@ def test_a_program_that_does_not_echo_gets_its_submit_key() -> None:
     machine.typed("paste", 10, 0.1)
     assert machine.seen(seen(3.2, composer="absent")) == [Save()]
     assert machine.phase is Phase.SUBMITTING
+
+
+@pytest.mark.parametrize(
+    ("profile", "text", "bracketed", "typed_from"),
+    [(LINES, "a\nb", False, 10), (LINES, "a\nb", True, None), (LINES, "a", False, None), (TUI, "a\nb", False, None)],
+)
+def test_the_answer_to_lines_that_are_taken_one_by_one_begins_where_they_are_typed(
+    profile: Profile, text: str, bracketed: bool, typed_from: int | None
+) -> None:
+    compose = functools.partial(type_message, profile.delivery, bracketed=bracketed)
+    machine = PtyTurn(profile, text, compose, TurnState(), channels_tell=False)
+    machine.begin(0.0)
+    machine.seen(seen(0.0))
+    machine.saved()
+    machine.typed("paste", 10, 0.1)
+    assert machine.state.typed_from == typed_from
 
 
 def test_a_line_editor_that_shows_the_last_of_several_lines_gets_its_submit_key_at_once() -> None:

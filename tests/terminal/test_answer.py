@@ -57,6 +57,34 @@ def test_a_pattern_without_an_anchor_takes_only_the_prompt() -> None:
     assert from_lines(Answer(), pattern, b"\r\nno end... ", cols=120, rows=40, prompt=">>> ") == "no end"
 
 
+SHELL = Composer(at_cursor=True, line=r"^(?:\$|>) ?(?P<text>.*)$")
+ONE_BY_ONE = {
+    "the terminal's echo": (b"echo 1\r\necho 2\r\necho 31\r\n$ 2\r\n$ \r\n3\r\n$ ", False),
+    "a prompt for more": (b"echo 1\r\necho 2\r\necho 3> > 1\r\n2\r\n$ \r\n3\r\n$ ", False),
+    "a line editor": (b"echo 1\r\n1\r\n$ echo 2\r\n2\r\n$ echo 3\r\n3\r\n$ ", True),
+    "both": (b"echo 1\r\necho 2\r\n1\r\n$ echo 2\r\n2\r\n$ echo 3\r\n3\r\n$ ", True),
+    "an editor that moves": (b"ec\r\x1b[4C\r\x1b[2Cecho 1\r\n\r1\r\n$ echo 2\r\n2\r\n$ echo 3\r\n3\r\n$ ", True),
+}
+
+
+@pytest.mark.parametrize(("output", "edits"), ONE_BY_ONE.values(), ids=ONE_BY_ONE)
+def test_what_several_lines_that_are_taken_one_by_one_are_answered(output: bytes, edits: bool) -> None:
+    typed = {"prompt": "$ ", "message": "echo 1\necho 2\necho 3"}
+    assert from_lines(Answer(), SHELL, output, cols=80, rows=9, one_by_one=True, edits=edits, **typed) == "1\n2\n3"
+
+
+def test_what_looks_like_a_prompt_in_the_answer_of_an_editor_stays() -> None:
+    output = b"quote\r\n> x\r\n$ 5\r\n5\r\n$ "
+    typed = {"prompt": "$ ", "message": "quote\n5"}
+    assert from_lines(Answer(), SHELL, output, cols=80, rows=9, one_by_one=True, edits=True, **typed) == "> x\n5"
+
+
+def test_a_prompt_that_a_full_line_goes_on_into() -> None:
+    """zsh fills the line that was not ended, so that its prompt begins a new one."""
+    output = b"\x1b[?2004l\r\r\n42%" + 79 * b" " + b"\r \r\r\x1b[Jsqlite> \x1b[K\x1b[?2004h"
+    assert from_lines(Answer(), SQLITE, output, cols=80, rows=9, prompt="sqlite> ") == "42%"
+
+
 def test_a_command_that_uses_bracketed_paste_itself() -> None:
     """The program leaves the mode on; an editor that it has run switched it on and off."""
     output = b"\r\nbefore\r\n\x1b[?2004h? \x1b[?2004l\r\nafter\r\nsqlite> "
