@@ -238,10 +238,11 @@ class PtyTurn:
         only_moves = seen.verdict.source == "quiet" and seen.composer == "draft"
         if seen.verdict.activity in (Activity.BUSY, Activity.WAITING) and not only_moves:
             return [*self._accept(seen.verdict.evidence, seen.now), *self._working(seen)]
-        if self.state.submit_offset is not None and seen.worked_until > self.state.submit_offset:
+        submitted = self.state.submit_offset
+        if submitted is not None and seen.worked_until > submitted and seen.composer != "draft":
             self.state.busy_seen = True  # between two looks
             return [*self._accept("status record: it worked", seen.now), *self._working(seen)]
-        answered = self.state.submit_offset is not None and seen.offset > self.state.submit_offset
+        answered = submitted is not None and seen.offset > submitted
         if seen.composer == "empty" and answered and self._line_oriented:
             return [*self._accept("screen: the prompt came back", seen.now), *self._working(seen)]
         if seen.unread:
