@@ -10,10 +10,14 @@ from synapsed.supervisor.keeper_client import WriteResult
 from synapsed.terminal.composer import puts_off
 from synapsed.terminal.observer import Look
 
-__all__ = ["TAKE_BACK_S", "Keyboard"]
+__all__ = ["TAKE_BACK_S", "VAIN_TRIES", "Keyboard"]
 
 CLEAR_TRIES = 20
 """A composer may need its key once per line."""
+
+VAIN_TRIES = 3
+"""Where it changes nothing so many times in a row it does something else there (of vim's keys, Esc), and what stands in
+the composer is left to a person."""
 
 CLEAR_WAIT_S = 3.0
 """How long a program may take to show what the key did; it is not pressed again before: some programs take it for
@@ -162,12 +166,16 @@ class Keyboard:
 
     async def clear(self) -> bool:
         """Empty the composer; whether it is."""
+        vain = 0
         for tries in range(CLEAR_TRIES):
             before = self._look()
             if before.composer.state != "draft":
                 await self._leave_opened(OPENED_S if tries > 1 else 0.0)
                 return True
-            await self._wipe(self._profile.delivery.clear, _from_composer(before))
+            if vain == VAIN_TRIES:
+                return False
+            wiped = await self._wipe(self._profile.delivery.clear, _from_composer(before))
+            vain = 0 if wiped else vain + 1
             await self._leave_opened()
         return self._look().composer.state != "draft"
 
@@ -180,10 +188,10 @@ class Keyboard:
             await self._wipe(self._profile.delivery.erase, _from_composer(before))
         return self._look().composer.state != "draft"
 
-    async def _wipe(self, keys: str, shown: tuple[str, ...]) -> None:
-        """Press `keys` where the composer holds `shown`, and wait for what they do to it."""
+    async def _wipe(self, keys: str, shown: tuple[str, ...]) -> bool:
+        """Press `keys` where the composer holds `shown`, and wait for what they do to it; whether that is anything."""
         await self._write(keys.encode())
-        await self._until(lambda look: _from_composer(look) != shown, CLEAR_WAIT_S)
+        return await self._until(lambda look: _from_composer(look) != shown, CLEAR_WAIT_S)
 
     async def _leave_opened(self, within: float = 0.0) -> None:
         """Close what these keys opened, or open `within` so many seconds: they found nothing to stop or to clear."""

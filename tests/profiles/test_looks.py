@@ -36,9 +36,9 @@ def test_a_composer_of_less_than_80_columns() -> None:
     assert observed("gemini-narrow", cols=60, rows=24).look(1.0).composer.state == "empty"
 
 
-@pytest.mark.parametrize("look", ["opencode-shell", "codex-search"])
+@pytest.mark.parametrize("look", ["opencode-shell", "codex-search", "claude-visual"])
 def test_composers_that_are_for_something_else(look: str) -> None:
-    """What is pasted would be run by a shell, or searched for in the history."""
+    """What is pasted would be run by a shell, searched for in the history, or stand there unsent."""
     assert observed(look).look(1.0).composer.state == "draft"
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from synapsed.profiles import Composer, Delivery, Dialog, Interrupt, Profile, Prompts, PutOff
 from synapsed.supervisor.keeper_client import WriteResult
-from synapsed.supervisor.keys import Keyboard
+from synapsed.supervisor.keys import VAIN_TRIES, Keyboard
 from synapsed.terminal.composer import ComposerState
 
 MENU = "a menu"
@@ -95,6 +95,12 @@ async def test_a_dialog_that_is_drawn_anew_between_two_steps_is_waited_for() -> 
     program.hidden_s = 1.0
     answered = await program.keyboard.answer([b"1", b"words", b"\r"], lambda look: "question" in look.screen.lines[0])
     assert (answered, program.keys) == (False, [b"1", b"words", b"\r"])
+
+
+async def test_keys_that_change_nothing_are_not_pressed_for_ever() -> None:
+    program = Program(["a message"], then=["a message"] * 30)
+    assert not await program.keyboard.clear()
+    assert program.keys == [b"\x15"] * VAIN_TRIES
 
 
 async def test_an_answer_of_several_steps_ends_where_the_turn_is_stopped() -> None:
