@@ -40,7 +40,7 @@ def results(model: Model, word: str) -> str:
 def test_one_asks_and_the_other_answers(asker: str, answerer: str, start_agent: StartAgent) -> None:
     one, other = pair(start_agent, asker, answerer)
     mine, yours = nonce(), nonce()
-    command = f"synapsectl send --response {other.name} -- What of {yours}?"
+    command = f"synapsectl send --response {other.name} -- 'What of {yours}?'"
     answer = one.ask(f"{mine} [[tool:shell:{command}]] say: I have asked.")
     assert (answer.code, answer.out) == (0, "I have asked.\n"), f"{answer.err}\n{one.screen()}"
     names = {agent.name: agent.daemon.agent(agent.name)["id"] for agent in (one, other)}
@@ -69,7 +69,7 @@ def test_one_waits_for_the_other(start_agent: StartAgent) -> None:
     """The reply is the command's output, and comes by no message."""
     claude, codex = pair(start_agent)
     mine, yours = nonce(), nonce()
-    command = f"synapsectl send --response --wait {codex.name} -- What of {yours}?"
+    command = f"synapsectl send --response --wait {codex.name} -- 'What of {yours}?'"
     answer = claude.ask(f"{mine} [[tool:shell:{command}]] say: I know.")
     assert answer.out == "I know.\n", answer.err
     assert f"Answer to {yours}." in results(claude.model, mine)
