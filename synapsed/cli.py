@@ -13,7 +13,7 @@ from synapsed import __version__
 if TYPE_CHECKING:
     from synapsed.config import AgentConfig
     from synapsed.errors import SynapsedError
-    from synapsed.profiles import ProfileLibrary
+    from synapsed.library import ProfileLibrary
 
 __all__ = ["EXIT_CONFIG", "EXIT_FAILED", "EXIT_OK", "main"]
 
@@ -86,8 +86,8 @@ def _profile(args: argparse.Namespace) -> int:
     import tomli_w
 
     from synapsed.errors import SynapsedError
+    from synapsed.library import ProfileLibrary, advice
     from synapsed.paths import Paths
-    from synapsed.profiles import ProfileLibrary, advice
 
     try:
         if args.what == "show":
@@ -111,8 +111,8 @@ def _profile(args: argparse.Namespace) -> int:
 def _check_config(*, as_json: bool) -> int:
     from synapsed.config import check_parking, load_config
     from synapsed.errors import ConfigError, SynapsedError, UnknownProfile
+    from synapsed.library import ProfileLibrary
     from synapsed.paths import Paths
-    from synapsed.profiles import ProfileLibrary
 
     paths = Paths.from_environ()
     try:

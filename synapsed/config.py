@@ -18,10 +18,10 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from synapsed.errors import ConfigError, InvalidRequest
 from synapsed.files import write_private
+from synapsed.library import ProfileLibrary
 from synapsed.model.agent import validate_name
 from synapsed.model.approval import Policy, Rule
 from synapsed.paths import Paths
-from synapsed.profiles import ProfileLibrary
 from synapsed.validation import describe_syntax, describe_validation, unreadable
 
 __all__ = [

@@ -44,8 +44,8 @@ from synapsed.clock import Clock, SystemClock
 from synapsed.config import Config, check_parking, load_config
 from synapsed.errors import AlreadyRunning, InvalidRequest, SynapsedError
 from synapsed.interfaces import Control
+from synapsed.library import ProfileLibrary
 from synapsed.paths import Paths
-from synapsed.profiles import ProfileLibrary
 from synapsed.service import ServiceManager, inherited_sockets
 from synapsed.store import SqliteStore
 from synapsed.supervisor.launchers import Launcher, ProcessLauncher, private_directory

@@ -1,19 +1,16 @@
 """Profiles: all that is known of a program, as data. TOML in, one frozen model out; no code asks which agent it is.
 
-A profile is found by its name in the user's directory and among the built-in ones; a user's file of the same name
-overrides the built-in key by key. Every pattern is a Python regular expression; those over the screen are searched
-line by line (MULTILINE) in the bottom `rows` lines of what is visible.
+Every pattern is a Python regular expression; those over the screen are searched line by line (MULTILINE) in the bottom
+`rows` lines of what is visible. Where the files are and how they are read: `library`.
 """
 
-import difflib
 import re
 import signal
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from synapsed.channelspec import (
     Channel,
@@ -27,8 +24,6 @@ from synapsed.channelspec import (
     Transcript,
     has,
 )
-from synapsed.errors import ConfigError, UnknownProfile
-from synapsed.validation import describe_syntax, describe_validation, line_of, unreadable
 
 __all__ = [
     "Answer",
@@ -51,7 +46,6 @@ __all__ = [
     "OwnWords",
     "Parsers",
     "Profile",
-    "ProfileLibrary",
     "Prompts",
     "PutOff",
     "Ready",
@@ -60,14 +54,11 @@ __all__ = [
     "Signs",
     "Stream",
     "Transcript",
-    "advice",
 ]
 
 
-BUILTIN = Path(__file__).parent / "_profiles"
-"""Where a wheel has them; a checkout has them beside the package."""
 EXAMPLES = Path(__file__).parent / "_examples"
-"""The same for the examples that a profile runs."""
+"""Where a wheel has the examples that a profile runs; a checkout has them beside the package."""
 _CHECKOUT = Path(__file__).parent.parent
 
 
@@ -125,6 +116,11 @@ class Signs(_Section):
     screen: list[Pattern] = []
     rows: int = Field(default=10, ge=1, le=200)
     """How many rows from the bottom of the visible text are looked at."""
+
+    @property
+    def known(self) -> bool:
+        """Whether there is any."""
+        return self.title is not None or bool(self.progress or self.screen)
 
 
 class Ready(Signs):
@@ -477,128 +473,7 @@ class Profile(_Section):
         return [_replaced(part, known) for part in (self.command, *self.args)]
 
 
-class ProfileLibrary:
-    """The profiles of `directories`, the last one winning key by key. Read once; `reload` reads again."""
-
-    def __init__(self, directories: list[Path]) -> None:
-        self._directories = directories
-        self._profiles: dict[str, Profile] = {}
-        self.reload()
-
-    @classmethod
-    def standard(cls, user: Path) -> "ProfileLibrary":
-        """The built-in profiles, overridden by those in the directory `user`."""
-        return cls([_builtin(), user])
-
-    @classmethod
-    def builtin(cls) -> "ProfileLibrary":
-        """The built-in profiles as they are shipped."""
-        return cls([_builtin()])
-
-    def reload(self) -> None:
-        """Read all files; ConfigError leaves the profiles as they were."""
-        merged: dict[str, dict[str, Any]] = {}
-        origin: dict[str, tuple[Path, str]] = {}
-        for directory in self._directories:
-            for path in sorted(directory.glob("*.toml")) if directory.is_dir() else ():
-                text = _read(path)
-                merged[path.stem] = _overlay(merged.get(path.stem, {}), _parse_toml(path, text))
-                origin[path.stem] = (path, text)
-        self._profiles = {name: _profile(*origin[name], data) for name, data in merged.items()}
-
-    def again(self) -> "ProfileLibrary":
-        """What the files say now. Raises ConfigError."""
-        return ProfileLibrary(self._directories)
-
-    def become(self, other: "ProfileLibrary") -> None:
-        """Have the profiles of `other` from now on."""
-        self._profiles = {name: other.get(name) for name in other.names()}
-
-    def find(self, name: str) -> Profile | None:
-        return self._profiles.get(name)
-
-    def names(self) -> list[str]:
-        return sorted(self._profiles)
-
-    def check(self, path: Path) -> Profile:
-        """The profile that `path` would make, over the one of the same name. Raises ConfigError."""
-        text = _read(path)
-        known = self._profiles.get(path.stem)
-        base = known.model_dump(exclude={"name", "source"}) if known is not None else {}
-        return _profile(path, text, _overlay(base, _parse_toml(path, text)))
-
-    def get(self, name: str) -> Profile:
-        """The profile `name`; UnknownProfile names the nearest."""
-        if (profile := self._profiles.get(name)) is not None:
-            return profile
-        near = difflib.get_close_matches(name, self._profiles, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(self.names())}"
-        if any(file.stem == name for directory in self._directories for file in directory.glob("*.toml")):
-            hint = "its file came after these were read: 'synapsectl reload' reads them again"
-        raise UnknownProfile(f"no profile {name[:80]!r}: {hint}", profile=name[:80], profiles=self.names())
-
-
-def _builtin() -> Path:
-    return BUILTIN if BUILTIN.is_dir() else _CHECKOUT / "profiles"
-
-
-def _profile(path: Path, text: str, data: Mapping[str, Any]) -> Profile:
-    """The profile of `data`; what is wrong in it is told by its place in `text`, which stands in `path`."""
-    try:
-        return Profile.model_validate({"command": path.stem, **data, "name": path.stem, "source": str(path)})
-    except ValidationError as error:
-        raise ConfigError(describe_validation(error, path, text, Profile), file=str(path)) from None
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(unreadable(path, error), file=str(path)) from None
-
-
-def _parse_toml(path: Path, text: str) -> dict[str, Any]:
-    try:
-        data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(describe_syntax(error, path), file=str(path)) from None
-    for key in {"name", "source"} & data.keys():  # ours
-        where = f"{path}:{line_of(text, (key,))}"
-        raise ConfigError(f"{where}: unknown key {key!r}: a profile is named by its file", file=str(path))
-    return data
-
-
 def _replaced(text: str, known: Mapping[str, str]) -> str:
     for name, value in known.items():
         text = text.replace(name, value)
     return text
-
-
-def _overlay(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """`over` on `base`, tables merged key by key, everything else replaced."""
-    result = dict(base)
-    for key, value in over.items():
-        old = result.get(key)
-        result[key] = _overlay(old, value) if isinstance(old, Mapping) and isinstance(value, Mapping) else value
-    return result
-
-
-def advice(profile: Profile) -> list[str]:
-    """What is not wrong in `profile` but will not work well."""
-    told = []
-    if profile.composer.line is None and profile.ready.title is None and not profile.ready.screen:
-        told.append("nothing shows that it is ready: give [composer] line, or a sign under [ready]")
-    if profile.composer.line is not None and profile.composer.at_cursor and re.search(profile.composer.line, ""):
-        told.append("[composer] line matches an empty line too: it would be taken for ready while it works")
-    whole = profile.composer.line is not None and not profile.composer.at_cursor
-    if whole and not profile.channels and profile.busy.title is None and not profile.busy.screen:
-        told.append("nothing shows that it is busy: a turn then ends when the composer has been empty for a while")
-    if profile.interrupt.keys is None and profile.interrupt.signal is None:
-        told.append("nothing interrupts it: give [interrupt] keys or signal")
-    for table, keys in (("interrupt", [profile.interrupt.keys or ""]), ("exit", profile.exit.keys)):
-        if plain := [text for text in keys if text and text.isprintable()]:
-            told.append(f'[{table}] types the letters {plain[0]!r}; a key is written as in "\\u0003" for ctrl-c')
-    resume = profile.resume
-    if resume.args and resume.needs_conversation and not profile.channels and not resume.fresh_args:
-        told.append("[resume] needs a conversation's id, and no channel or fresh_args gives one")
-    return told

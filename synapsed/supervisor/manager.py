@@ -40,12 +40,13 @@ from synapsed.interfaces import (
     Store,
     TaskFilter,
 )
+from synapsed.library import ProfileLibrary
 from synapsed.model.agent import AgentDetail, AgentView, Testimony, resolve
 from synapsed.model.events import AgentRemoved, AgentReported
 from synapsed.model.external import alias_of, unknown
 from synapsed.model.records import AgentRecord, ReplyRecord, TurnRecord
 from synapsed.model.task import Artifact, Task
-from synapsed.profiles import Profile, ProfileLibrary
+from synapsed.profiles import Profile
 from synapsed.supervisor import environment, letters, turns, views
 from synapsed.supervisor.agent import Agent
 from synapsed.supervisor.ancestry import Root, owner_of

@@ -10,10 +10,11 @@ from synapsed.clock import Clock
 from synapsed.config import AgentConfig, Config
 from synapsed.errors import InvalidRequest, NameTaken, SynapsedError
 from synapsed.interfaces import StartRequest
+from synapsed.library import ProfileLibrary
 from synapsed.model.agent import agent_id, validate_name
 from synapsed.model.records import AgentRecord
 from synapsed.model.task import new_id
-from synapsed.profiles import Profile, ProfileLibrary
+from synapsed.profiles import Profile
 from synapsed.supervisor.ports import Ports
 
 __all__ = ["Roster", "saved_as"]

@@ -7,6 +7,7 @@ from typing import Any
 
 from synapsed.channels.past import PastConversation
 from synapsed.clock import iso
+from synapsed.library import ProfileLibrary
 from synapsed.model.agent import (
     Activity,
     AgentDetail,
@@ -17,7 +18,7 @@ from synapsed.model.agent import (
     Testimony,
     seed_status,
 )
-from synapsed.profiles import Profile, ProfileLibrary
+from synapsed.profiles import Profile
 from synapsed.supervisor.agent import Agent
 from synapsed.supervisor.program import LIVE_STATES
 from synapsed.supervisor.registry import Entry

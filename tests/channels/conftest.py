@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from synapsed.channels.injection import LaunchContext, plan, prepare
+from synapsed.library import ProfileLibrary
 from synapsed.model.facts import ChannelFact
-from synapsed.profiles import Profile, ProfileLibrary
+from synapsed.profiles import Profile
 
 SAMPLES = Path(__file__).parent / "samples"
 

@@ -11,7 +11,8 @@ import pytest
 from synapsed.channels import injection
 from synapsed.channels.injection import LaunchContext, free_port, needs_port, plan, prepare, without_nesting
 from synapsed.errors import ConfigError
-from synapsed.profiles import Profile, ProfileLibrary
+from synapsed.library import ProfileLibrary
+from synapsed.profiles import Profile
 from tests.channels.conftest import Launch
 
 

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from synapsed.library import ProfileLibrary
 from synapsed.model.facts import ChannelFact, PromptAccepted, TurnEnded, TurnFailed, TurnInterrupted
-from synapsed.profiles import Profile, ProfileLibrary
+from synapsed.profiles import Profile
 from synapsed.terminal.observer import Look, TerminalObserver
 
 __all__ = ["CASES", "Case", "Cut", "Replay", "Seen", "at_random", "bytewise", "whole"]

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from synapsed.cli import main
-from synapsed.profiles import ProfileLibrary
+from synapsed.library import ProfileLibrary
 
 
 @pytest.fixture
@@ -40,6 +40,16 @@ def test_what_will_not_work_well_is_advice(home: Path, capsys: pytest.CaptureFix
     assert told.out == f"{file}: fine, with advice\n"
     for words in ("[interrupt] types the letters 'ctrl-c'", "'no-such-program-anywhere' is not on this shell's PATH"):
         assert words in told.err
+
+
+@pytest.mark.parametrize(("busy", "told"), [("", True), ("[busy]\nprogress = ['normal']\n", False)])
+def test_a_progress_bar_shows_that_it_is_busy(
+    busy: str, told: bool, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = home / "mine.toml"
+    file.write_text(f"command = 'mine'\n[composer]\nline = '^> (?P<text>.*)$'\n{busy}")
+    assert main(["profile", "check", str(file)]) == 0
+    assert ("nothing shows that it is busy" in capsys.readouterr().err) is told
 
 
 def test_what_is_wrong_in_another_file_is_not_told_of_this_one(home: Path) -> None:

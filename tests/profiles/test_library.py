@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from synapsed.errors import ConfigError, UnknownProfile
-from synapsed.profiles import ProfileLibrary
+from synapsed.library import ProfileLibrary
 
 BUILT_IN = ["claude", "codex", "dummy", "gemini", "generic", "opencode"]
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from synapsed.library import ProfileLibrary
 from synapsed.model.agent import Activity
-from synapsed.profiles import ProfileLibrary
 from synapsed.terminal.composer import puts_off
 from synapsed.terminal.observer import TerminalObserver
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from synapsed.profiles import ProfileLibrary
+from synapsed.library import ProfileLibrary
 from synapsed.terminal.composer import read_composer
 from synapsed.terminal.delivery import type_message
 from synapsed.terminal.screen import Screen

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from synapsed.errors import InvalidChoice
-from synapsed.profiles import Profile, ProfileLibrary, Signs
+from synapsed.library import ProfileLibrary
+from synapsed.profiles import Profile, Signs
 from synapsed.terminal.composer import ComposerState, read_composer
 from synapsed.terminal.prompts import Asked, find_prompt, keys_for
 from synapsed.terminal.screen import Screen, ScreenSnapshot

@@ -13,13 +13,13 @@ import pytest
 from synapsed import hookclient
 from synapsed.config import AgentConfig, ApprovalConfig
 from synapsed.errors import StoreError
+from synapsed.library import ProfileLibrary
 from synapsed.model.agent import Activity, AgentView
 from synapsed.model.approval import ToolCall
 from synapsed.model.events import PermissionDecided
 from synapsed.model.facts import PermissionAsked
 from synapsed.model.link import LinkPermission
 from synapsed.model.task import Prompt, TaskState
-from synapsed.profiles import ProfileLibrary
 from synapsed.supervisor.approvals import read_call
 from synapsed.supervisor.questions import answering
 from tests.fakes.clock import until

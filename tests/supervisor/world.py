@@ -7,11 +7,11 @@ from typing import Any
 
 from synapsed.config import AgentConfig, ApiConfig, Config
 from synapsed.interfaces import SendRequest, StartRequest
+from synapsed.library import ProfileLibrary
 from synapsed.model.agent import AgentView, ProcessState
 from synapsed.model.events import TaskStatusChanged
 from synapsed.model.task import Message, Prompt, PromptOption, Task, TaskState
 from synapsed.paths import Paths
-from synapsed.profiles import ProfileLibrary
 from synapsed.supervisor.manager import Manager, ManagerSettings
 from synapsed.supervisor.parking import Memory
 from synapsed.supervisor.registry import Registry, RegistryFiles

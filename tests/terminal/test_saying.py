@@ -8,8 +8,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from synapsed.library import ProfileLibrary
 from synapsed.model.agent import Activity
-from synapsed.profiles import Answer, Profile, ProfileLibrary, Stream
+from synapsed.profiles import Answer, Profile, Stream
 from synapsed.supervisor.streaming import Piece, TurnStream
 from synapsed.terminal.observer import TerminalObserver
 from synapsed.terminal.saying import LineText, ScreenText

@@ -1,0 +1,142 @@
+"""The profiles that there are: found by name in the user's directory and among the built-in ones; a user's file of the
+same name overrides the built-in key by key."""
+
+import difflib
+import re
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from synapsed.errors import ConfigError, UnknownProfile
+from synapsed.profiles import Profile
+from synapsed.validation import describe_syntax, describe_validation, line_of, unreadable
+
+__all__ = ["ProfileLibrary", "advice"]
+
+BUILTIN = Path(__file__).parent / "_profiles"
+"""Where a wheel has them; a checkout has them beside the package."""
+CHECKOUT = Path(__file__).parent.parent / "profiles"
+
+
+class ProfileLibrary:
+    """The profiles of `directories`, the last one winning key by key. Read once; `reload` reads again."""
+
+    def __init__(self, directories: list[Path]) -> None:
+        self._directories = directories
+        self._profiles: dict[str, Profile] = {}
+        self.reload()
+
+    @classmethod
+    def standard(cls, user: Path) -> "ProfileLibrary":
+        """The built-in profiles, overridden by those in the directory `user`."""
+        return cls([_builtin(), user])
+
+    @classmethod
+    def builtin(cls) -> "ProfileLibrary":
+        """The built-in profiles as they are shipped."""
+        return cls([_builtin()])
+
+    def reload(self) -> None:
+        """Read all files; ConfigError leaves the profiles as they were."""
+        merged: dict[str, dict[str, Any]] = {}
+        origin: dict[str, tuple[Path, str]] = {}
+        for directory in self._directories:
+            for path in sorted(directory.glob("*.toml")) if directory.is_dir() else ():
+                text = _read(path)
+                merged[path.stem] = _overlay(merged.get(path.stem, {}), _parse_toml(path, text))
+                origin[path.stem] = (path, text)
+        self._profiles = {name: _profile(*origin[name], data) for name, data in merged.items()}
+
+    def again(self) -> "ProfileLibrary":
+        """What the files say now. Raises ConfigError."""
+        return ProfileLibrary(self._directories)
+
+    def become(self, other: "ProfileLibrary") -> None:
+        """Have the profiles of `other` from now on."""
+        self._profiles = {name: other.get(name) for name in other.names()}
+
+    def find(self, name: str) -> Profile | None:
+        return self._profiles.get(name)
+
+    def names(self) -> list[str]:
+        return sorted(self._profiles)
+
+    def check(self, path: Path) -> Profile:
+        """The profile that `path` would make, over the one of the same name. Raises ConfigError."""
+        text = _read(path)
+        known = self._profiles.get(path.stem)
+        base = known.model_dump(exclude={"name", "source"}) if known is not None else {}
+        return _profile(path, text, _overlay(base, _parse_toml(path, text)))
+
+    def get(self, name: str) -> Profile:
+        """The profile `name`; UnknownProfile names the nearest."""
+        if (profile := self._profiles.get(name)) is not None:
+            return profile
+        near = difflib.get_close_matches(name, self._profiles, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(self.names())}"
+        if any(file.stem == name for directory in self._directories for file in directory.glob("*.toml")):
+            hint = "its file came after these were read: 'synapsectl reload' reads them again"
+        raise UnknownProfile(f"no profile {name[:80]!r}: {hint}", profile=name[:80], profiles=self.names())
+
+
+def _builtin() -> Path:
+    return BUILTIN if BUILTIN.is_dir() else CHECKOUT
+
+
+def _profile(path: Path, text: str, data: Mapping[str, Any]) -> Profile:
+    """The profile of `data`; what is wrong in it is told by its place in `text`, which stands in `path`."""
+    try:
+        return Profile.model_validate({"command": path.stem, **data, "name": path.stem, "source": str(path)})
+    except ValidationError as error:
+        raise ConfigError(describe_validation(error, path, text, Profile), file=str(path)) from None
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(unreadable(path, error), file=str(path)) from None
+
+
+def _parse_toml(path: Path, text: str) -> dict[str, Any]:
+    try:
+        data = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(describe_syntax(error, path), file=str(path)) from None
+    for key in {"name", "source"} & data.keys():  # ours
+        where = f"{path}:{line_of(text, (key,))}"
+        raise ConfigError(f"{where}: unknown key {key!r}: a profile is named by its file", file=str(path))
+    return data
+
+
+def _overlay(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """`over` on `base`, tables merged key by key, everything else replaced."""
+    result = dict(base)
+    for key, value in over.items():
+        old = result.get(key)
+        result[key] = _overlay(old, value) if isinstance(old, Mapping) and isinstance(value, Mapping) else value
+    return result
+
+
+def advice(profile: Profile) -> list[str]:
+    """What is not wrong in `profile` but will not work well."""
+    told = []
+    if profile.composer.line is None and not profile.ready.known:
+        told.append("nothing shows that it is ready: give [composer] line, or a sign under [ready]")
+    if profile.composer.line is not None and profile.composer.at_cursor and re.search(profile.composer.line, ""):
+        told.append("[composer] line matches an empty line too: it would be taken for ready while it works")
+    whole = profile.composer.line is not None and not profile.composer.at_cursor
+    if whole and not profile.channels and not profile.busy.known:
+        told.append("nothing shows that it is busy: a turn then ends when the composer has been empty for a while")
+    if profile.interrupt.keys is None and profile.interrupt.signal is None:
+        told.append("nothing interrupts it: give [interrupt] keys or signal")
+    for table, keys in (("interrupt", [profile.interrupt.keys or ""]), ("exit", profile.exit.keys)):
+        if plain := [text for text in keys if text and text.isprintable()]:
+            told.append(f'[{table}] types the letters {plain[0]!r}; a key is written as in "\\u0003" for ctrl-c')
+    resume = profile.resume
+    if resume.args and resume.needs_conversation and not profile.channels and not resume.fresh_args:
+        told.append("[resume] needs a conversation's id, and no channel or fresh_args gives one")
+    return told
