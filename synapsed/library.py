@@ -1,10 +1,11 @@
 """The profiles that there are: found by name in the user's directory and among the built-in ones; a user's file of the
-same name overrides the built-in key by key."""
+same name overrides the built-in key by key, and so does one that `extends` another."""
 
 import difflib
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,21 @@ __all__ = ["ProfileLibrary", "advice"]
 BUILTIN = Path(__file__).parent / "_profiles"
 """Where a wheel has them; a checkout has them beside the package."""
 CHECKOUT = Path(__file__).parent.parent / "profiles"
+
+
+_ITS_OWN = ("ports", "description")
+"""What a profile does not take from the one that it extends."""
+_OF_ONE_PROGRAM = ("verified",)
+"""What it does not take either where its command is another one."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """What the files of one name say, the last one's `path` and `text`."""
+
+    path: Path
+    text: str
+    data: Mapping[str, Any]
 
 
 class ProfileLibrary:
@@ -41,14 +57,17 @@ class ProfileLibrary:
 
     def reload(self) -> None:
         """Read all files; ConfigError leaves the profiles as they were."""
-        merged: dict[str, dict[str, Any]] = {}
-        origin: dict[str, tuple[Path, str]] = {}
+        written = self._read_all()
+        self._profiles = {
+            name: _profile(each.path, each.text, _extended(each, written.get)) for name, each in written.items()
+        }
+
+    def _read_all(self) -> dict[str, _Written]:
+        written: dict[str, _Written] = {}
         for directory in self._directories:
             for path in sorted(directory.glob("*.toml")) if directory.is_dir() else ():
-                text = _read(path)
-                merged[path.stem] = _overlay(merged.get(path.stem, {}), _parse_toml(path, text))
-                origin[path.stem] = (path, text)
-        self._profiles = {name: _profile(*origin[name], data) for name, data in merged.items()}
+                written[path.stem] = _written(path, written.get(path.stem))
+        return written
 
     def again(self) -> "ProfileLibrary":
         """What the files say now. Raises ConfigError."""
@@ -65,11 +84,18 @@ class ProfileLibrary:
         return sorted(self._profiles)
 
     def check(self, path: Path) -> Profile:
-        """The profile that `path` would make, over the one of the same name. Raises ConfigError."""
-        text = _read(path)
-        known = self._profiles.get(path.stem)
-        base = known.model_dump(exclude={"name", "source"}) if known is not None else {}
-        return _profile(path, text, _overlay(base, _parse_toml(path, text)))
+        """The profile that `path` would make, over the one of the same name. Those that it extends are ours, or stand
+        beside it. Raises ConfigError."""
+        known = self._read_all()
+        checked = _written(path, known.get(path.stem))
+
+        def find(name: str) -> _Written | None:
+            if name == path.stem:
+                return checked
+            beside = path.with_name(f"{name}.toml")
+            return _written(beside, known.get(name)) if beside.is_file() else known.get(name)
+
+        return _profile(path, checked.text, _extended(checked, find))
 
     def get(self, name: str) -> Profile:
         """The profile `name`; UnknownProfile names the nearest."""
@@ -92,6 +118,32 @@ def _profile(path: Path, text: str, data: Mapping[str, Any]) -> Profile:
         return Profile.model_validate({"command": path.stem, **data, "name": path.stem, "source": str(path)})
     except ValidationError as error:
         raise ConfigError(describe_validation(error, path, text, Profile), file=str(path)) from None
+
+
+def _written(path: Path, over: _Written | None) -> _Written:
+    """What `path` says, `over` what the file of the same name said before it."""
+    text = _read(path)
+    data = _parse_toml(path, text)
+    return _Written(path, text, _overlay(over.data, data) if over is not None else data)
+
+
+def _extended(one: _Written, find: Callable[[str], _Written | None], chain: tuple[str, ...] = ()) -> dict[str, Any]:
+    """The data of `one` on that of the profile that it extends; `chain` are the names that led here."""
+    data, base_name = dict(one.data), one.data.get("extends")
+    if not isinstance(base_name, str):
+        return data
+    chain = (*chain, one.path.stem)
+    where = f"{one.path}:{line_of(one.text, ('extends',))}: extends"
+    if base_name in chain:
+        circle = " → ".join((*chain[chain.index(base_name) :], base_name))
+        own = "; a file of a profile's name overrides it without that" if len(chain) == 1 else ""
+        raise ConfigError(f"{where}: goes in a circle: {circle}{own}", file=str(one.path))
+    if (base := find(base_name)) is None:
+        raise ConfigError(f"{where}: no profile {base_name[:80]!r}; 'profiles list' names them", file=str(one.path))
+    inherited = {"command": base_name, **_extended(base, find, chain)}
+    _profile(base.path, base.text, inherited)  # what is wrong there is told of that file
+    left = {*_ITS_OWN, *(_OF_ONE_PROGRAM if data.get("command", inherited["command"]) != inherited["command"] else ())}
+    return _overlay({key: value for key, value in inherited.items() if key not in left}, data)
 
 
 def _read(path: Path) -> str:

@@ -322,7 +322,7 @@ class Answer(_Section):
     start: Pattern | None = None
     end: Pattern | None = None
     strip: Pattern | None = None
-    """Removed from the beginning of each line."""
+    """Removed from the beginning and from the end of each line: an indent, both sides of a frame."""
     channel_wait_ms: int = Field(default=1500, ge=0, le=60_000)
     """How long a channel that should tell the turn's end is waited for after the screen is ready again."""
 
@@ -425,6 +425,8 @@ class Profile(_Section):
     """What is known of one program. `source` is where it was read."""
 
     name: str
+    extends: str | None = None
+    """The profile that this one is written over, key by key; its ports and its description are no part of that."""
     description: str = ""
     command: Annotated[str, Field(min_length=1), BeforeValidator(_alone)]
     args: list[str] = []

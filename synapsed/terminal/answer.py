@@ -11,7 +11,16 @@ from synapsed.profiles import Answer, Composer
 from synapsed.terminal.composer import cursor_line
 from synapsed.terminal.screen import Screen
 
-__all__ = ["anchor_of", "below_message", "edited", "from_lines", "from_screen", "position_below", "prompted"]
+__all__ = [
+    "anchor_of",
+    "below_message",
+    "edited",
+    "from_lines",
+    "from_screen",
+    "position_below",
+    "prompted",
+    "stripped",
+]
 
 SCROLLBACK_LINES = 50_000
 """Lines of one answer that are read back; more is cut at the front."""
@@ -170,7 +179,17 @@ def from_screen(spec: Answer, text: str, message: str) -> str:
     return _tidy(spec, lines)
 
 
+def stripped(spec: Answer, line: str) -> str:
+    """`line` without what the profile strips off its two ends."""
+    if spec.strip is None:
+        return line
+    line = line.rstrip()
+    found = list(re.finditer(spec.strip, line))
+    if found and found[-1].end() == len(line):
+        line = line[: found[-1].start()]
+    return line[found[0].end() :] if found and found[0].start() == 0 else line
+
+
 def _tidy(spec: Answer, lines: list[str]) -> str:
-    if spec.strip is not None:
-        lines = [re.sub(spec.strip, "", line, count=1) for line in lines]
+    lines = [stripped(spec, line) for line in lines]
     return "\n".join(line.rstrip() for line in lines).strip("\n")

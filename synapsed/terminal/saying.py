@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 
 from synapsed.profiles import Answer, Stream
-from synapsed.terminal.answer import edited, position_below
+from synapsed.terminal.answer import edited, position_below, stripped
 
 __all__ = ["LineText", "ScreenText"]
 
@@ -96,8 +96,7 @@ class ScreenText:
         block = self._cut(lines[begin or 0 : end], first=begin is None)
         if begin is not None and self._answer.start is not None:
             block[0] = re.sub(self._answer.start, "", block[0], count=1)
-        if self._answer.strip is not None:
-            block = [re.sub(self._answer.strip, "", line, count=1) for line in block]
+        block = [stripped(self._answer, line) for line in block]
         block = _trimmed(block)
         if block:
             self._lines = block if begin is not None else _joined(self._lines, block)

@@ -99,3 +99,69 @@ def test_dummy_is_run_by_our_own_interpreter(tmp_path: Path) -> None:
     argv = ProfileLibrary.standard(tmp_path).get("dummy").argv("/usr/bin/python3")
     assert argv[0] == "/usr/bin/python3"
     assert Path(argv[-1]).is_file()
+
+
+FORK = """extends = 'gemini'
+command = 'qwen'
+ports = [8200, 8209]
+[delivery]
+settle_ms = 7
+"""
+
+
+def test_a_profile_extends_another_key_by_key(tmp_path: Path) -> None:
+    library = user(tmp_path, "qwen", FORK)
+    fork, base = library.get("qwen"), library.get("gemini")
+    assert (fork.name, fork.command, fork.ports, fork.delivery.settle_ms) == ("qwen", "qwen", (8200, 8209), 7)
+    assert fork.source == str(tmp_path / "qwen.toml")
+    assert (fork.prompts, fork.channels, fork.delivery.clear) == (base.prompts, base.channels, base.delivery.clear)
+    assert base.verified
+    assert fork.verified is None  # that was another program
+
+
+def test_what_extends_a_profile_is_another_type_of_the_same_program(tmp_path: Path) -> None:
+    library = user(tmp_path, "second", "extends = 'gemini'\n")
+    second, base = library.get("second"), library.get("gemini")
+    assert (second.command, second.verified, second.composer) == (base.command, base.verified, base.composer)
+    assert second.ports == (8140, 8189)
+    assert second.description == ""
+
+
+def test_a_chain_goes_through_what_overrides_a_built_in_profile(tmp_path: Path) -> None:
+    user(tmp_path, "gemini", "[delivery]\nsettle_ms = 9\n")
+    user(tmp_path, "b", "extends = 'gemini'\ncols = 99\n")
+    profile = user(tmp_path, "a", "extends = 'b'\nrows = 77\n").get("a")
+    assert (profile.delivery.settle_ms, profile.cols, profile.rows) == (9, 99, 77)
+
+
+def test_a_base_without_a_command_is_named_by_its_file(tmp_path: Path) -> None:
+    user(tmp_path, "calc", "[composer]\nline = '^calc> (?P<text>.*)$'\n")
+    assert user(tmp_path, "other", "extends = 'calc'\n").get("other").command == "calc"
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        ({"a": "cols = 90\nextends = 'b'\n", "b": "extends = 'a'\n"}, r"b\.toml:1: extends: .*circle: a → b → a"),
+        ({"gemini": "extends = 'gemini'\n"}, r"gemini\.toml:1: .*circle: gemini → gemini; .* without that"),
+        ({"a": "extends = 'b'\n", "b": "extends = 'c'\n", "c": "extends = 'b'\n"}, "circle: b → c → b"),
+        ({"a": "extends = 'gemmini'\n"}, r"a\.toml:1: extends: no profile 'gemmini'"),
+        ({"a": "extends = 3\n"}, r"a\.toml:1: extends: must be a string"),
+        ({"a": "extends = 'b'\n", "b": "rows = 1\n"}, r"b\.toml:1: rows: "),
+    ],
+)
+def test_what_is_extended_is_checked(tmp_path: Path, files: dict[str, str], message: str) -> None:
+    for name, text in files.items():
+        (tmp_path / f"{name}.toml").write_text(text)
+    with pytest.raises(ConfigError, match=message):
+        ProfileLibrary.standard(tmp_path)
+
+
+def test_a_file_is_checked_with_those_beside_it_that_it_extends(tmp_path: Path) -> None:
+    (tmp_path / "broken.toml").write_text("comand = 'x'\n")
+    (tmp_path / "b.toml").write_text("extends = 'gemini'\ncols = 99\n")
+    (tmp_path / "a.toml").write_text("extends = 'b'\n")
+    assert ProfileLibrary.builtin().check(tmp_path / "a.toml").cols == 99
+    (tmp_path / "b.toml").write_text("extends = 'a'\n")
+    with pytest.raises(ConfigError, match="circle: a → b → a"):
+        ProfileLibrary.builtin().check(tmp_path / "a.toml")

@@ -89,3 +89,16 @@ def test_a_command_that_uses_bracketed_paste_itself() -> None:
     """The program leaves the mode on; an editor that it has run switched it on and off."""
     output = b"\r\nbefore\r\n\x1b[?2004h? \x1b[?2004l\r\nafter\r\nsqlite> "
     assert from_lines(Answer(), SQLITE, output, cols=120, rows=40) == "before\n?\nafter"
+
+
+@pytest.mark.parametrize(
+    ("strip", "shown", "answer"),
+    [
+        ("^│ |│$", "│ one     │\n│   two   │\n│         │\n│ ┃ │ end │", "one\n  two\n\n┃ │ end"),
+        ("[│┃ ]+", "│┃ one │\n┃ two ┃", "one\ntwo"),
+        ("^  ", "  one  \n    two\nthree  four", "one\n  two\nthree  four"),
+        ("│", "a │ b\n│ c", "a │ b\n c"),
+    ],
+)
+def test_a_frame_is_stripped_off_both_ends(strip: str, shown: str, answer: str) -> None:
+    assert from_screen(Answer(mode="blocks", strip=strip), shown, "nowhere") == answer
