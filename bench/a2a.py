@@ -23,7 +23,7 @@ import psutil
 if __name__ == "__main__":
     sys.path[0] = str(Path(__file__).resolve().parent.parent)  # not this directory: this file is not the SDK `a2a`
 
-from bench.figures import report
+from bench.figures import report, sized
 
 SERVERS = ("reference", "synapsed", "synapsed+store")
 
@@ -46,6 +46,7 @@ async def serve_synapsed(home: Path, durable: bool) -> None:
     from synapsed.model.task import Artifact, Task, TaskState
     from synapsed.paths import Paths
     from synapsed.store import SqliteStore
+    from tests.api.serving import unreachable_hosts
     from tests.fakes.control import FakeControl
     from tests.fakes.store import MemoryStore
 
@@ -98,9 +99,12 @@ async def serve_synapsed(home: Path, durable: bool) -> None:
         control = BenchControl(store)
         control.add("dummy")
         paths = Paths.from_environ({"SYNAPSED_HOME": str(home), "HOME": str(home)})
+        hosts = unreachable_hosts(paths)
+        stack.push_async_callback(hosts.close)
         context = build_context(
             control=control,
-            externals=Externals(store=store, book=AddressBook(paths.external), clock=SystemClock()),
+            externals=Externals(store=store, book=AddressBook(paths.external), clock=SystemClock(), hosts=hosts),
+            hosts=hosts,
             security=Security(control=control, token="bench"),
             clock=SystemClock(),
             paths=paths,
@@ -253,8 +257,8 @@ def run_server(name: str, home: Path, args: argparse.Namespace) -> Figures:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=float, default=5.0)
-    parser.add_argument("--connections", type=int, default=16)
+    parser.add_argument("--seconds", type=float, default=sized(5.0, 0.3))
+    parser.add_argument("--connections", type=int, default=sized(16, 2))
     parser.add_argument("--serve", choices=SERVERS, help=argparse.SUPPRESS)
     parser.add_argument("--home", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--core", type=int, help=argparse.SUPPRESS)

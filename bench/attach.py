@@ -11,11 +11,11 @@ import tempfile
 import time
 from pathlib import Path
 
-from bench.figures import daemon, milliseconds, percentile, report
+from bench.figures import daemon, milliseconds, percentile, report, sized
 from bench.peers import Terminal, tmux_available, tmux_terminal
 from tests.support.daemon import eventually
 
-KEYS = 400
+KEYS = sized(400, 6)
 LETTERS = b"QWYOUV"
 """Letters that no escape sequence here has in it; one after the other, so that none is taken for the one before."""
 

@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from bench.figures import sized
 from synapsed.terminal.scanner import Scanner, ViewerFilter
 from synapsed.terminal.screen import Screen
 from tests.emulator.candidates import CANDIDATES, PACKAGES
@@ -113,8 +114,8 @@ WAYS: dict[str, Callable[[bytes], None]] = {
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--megabytes", type=int, default=20)
-    parser.add_argument("--runs", type=int, default=3, help="the shortest of them counts")
+    parser.add_argument("--megabytes", type=int, default=sized(20, 1))
+    parser.add_argument("--runs", type=int, default=sized(3, 1), help="the shortest of them counts")
     options = parser.parse_args()
     data = output(options.megabytes * 1_000_000)
     ways = dict(WAYS)

@@ -9,7 +9,15 @@ from pathlib import Path
 
 from tests.support.daemon import Daemon
 
-__all__ = ["daemon", "environment", "milliseconds", "percentile", "pss", "report"]
+__all__ = ["SMOKE", "daemon", "environment", "milliseconds", "percentile", "pss", "report", "sized"]
+
+SMOKE = "SYNAPSED_BENCH_SMOKE"
+"""Set in the environment: everything is measured in a size that shows only that the measuring works."""
+
+
+def sized[Size: (int, float)](full: Size, smoke: Size) -> Size:
+    """`full`, or `smoke` in a smoke run."""
+    return smoke if os.environ.get(SMOKE) else full
 
 
 @contextlib.contextmanager

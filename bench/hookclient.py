@@ -12,13 +12,13 @@ import tempfile
 import time
 from pathlib import Path
 
-from bench.figures import environment, milliseconds, report
+from bench.figures import environment, milliseconds, report, sized
 
 CLIENT = Path(__file__).parent.parent / "synapsed" / "hookclient.py"
 FLAGS = ("-S", "-E", "-I")
 PAYLOAD = b'{"session_id": "x", "last_assistant_message": "' + b"word " * 800 + b'"}'  # a common answer: 4 KB
 BAR_S = 0.005
-RUNS = 100
+RUNS = sized(100, 3)
 
 
 def run_s(*argv: str) -> float:

@@ -12,12 +12,13 @@ import tempfile
 import time
 from pathlib import Path
 
+from bench.figures import sized
 from synapsed.supervisor.keeper_client import Exited, KeeperClient, KeeperEvent, Output
 from synapsed.supervisor.launchers import LaunchedKeeper, LaunchSpec, ProcessLauncher
 
-SIZE = 20_000_000
-ECHOES = 2000
-KEEPERS = 20
+SIZE = sized(20_000_000, 500_000)
+ECHOES = sized(2000, 50)
+KEEPERS = sized(20, 2)
 PRODUCER = (
     "import os,tty\ntty.setraw(1)\n"
     "data=(bytes(range(32,126))*700)[:65536]\nleft=%d\n"
@@ -137,7 +138,7 @@ async def main() -> None:
         root = Path(directory)
         floor = min(bare() for _ in range(3))
         times = [await throughput(root / str(number)) for number in range(3)]
-        print(f"20 MB through keeper and client   {min(times):.2f} s (bare PTY {floor:.2f} s)")
+        print(f"{SIZE / 1e6:g} MB through keeper and client   {min(times):.2f} s (bare PTY {floor:.2f} s)")
         echoes = await echo(root)
         p50, p99 = echoes[len(echoes) // 2], echoes[len(echoes) * 99 // 100]
         print(f"echo of one byte                  p50 {p50 * 1e6:.0f} us, p99 {p99 * 1e6:.0f} us")

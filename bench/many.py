@@ -7,14 +7,14 @@ import time
 
 import psutil
 
-from bench.figures import daemon, pss, report
+from bench.figures import daemon, pss, report, sized
 from tests.support.daemon import Daemon, eventually
 
-AGENTS = 50
+AGENTS = sized(50, 2)
 FIRST_PORT = 18140
-IDLE_S = 20.0
-KILLS = 3
-TURN_S = 15
+IDLE_S = sized(20.0, 0.5)
+KILLS = sized(3, 1)
+TURN_S = sized(15, 5)
 """How long the turns run over which the daemon is killed: longer than the slowest way back."""
 
 CONFIG = '[api]\nlisten = "127.0.0.1:0"\nagent_ports = false\n' + "".join(

@@ -15,14 +15,14 @@ import tempfile
 import time
 from pathlib import Path
 
-from bench.figures import daemon, percentile, report
+from bench.figures import daemon, percentile, report, sized
 from bench.peers import COLS, ROWS, tmux_available, tmux_terminal
 from synapsectl.client import Client
 from synapsectl.websocket import BINARY, WebSocket
 from tests.support.daemon import Daemon
 
-SIZE = 20_000_000
-RUNS = 5
+SIZE = sized(20_000_000, 500_000)
+RUNS = sized(5, 1)
 END = b"ALL-IS-WRITTEN"
 BETWEEN_ASKS_S = 0.005
 

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import psutil
 
-from bench.figures import daemon, milliseconds, pss, report
+from bench.figures import daemon, milliseconds, pss, report, sized
 from tests.support.daemon import Daemon, eventually
 
-AGENTS = 50
-WAKES = 20
+AGENTS = sized(50, 2)
+WAKES = sized(20, 2)
 FIRST_PORT = 18140
 NO_AGENTS = '[api]\nlisten = "127.0.0.1:0"\nagent_ports = false\n'
 CONFIG = NO_AGENTS + "".join(
@@ -49,7 +49,7 @@ def main() -> None:
 
 def size(running: Daemon) -> tuple[int, int]:
     """PSS and USS of the daemon, bytes, once it has nothing to do."""
-    time.sleep(3)
+    time.sleep(sized(3.0, 0.5))
     assert running.process is not None
     pid = running.process.pid
     return pss(pid), psutil.Process(pid).memory_full_info().uss

@@ -12,6 +12,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from bench.figures import sized
 from synapsed.clock import SystemClock, iso
 from synapsed.interfaces import NewEvent, TaskFilter, task_cursor
 from synapsed.model.events import TaskArtifactAdded, TaskStatusChanged
@@ -19,7 +20,7 @@ from synapsed.model.task import Artifact, Message, Task, TaskState
 from synapsed.store import SqliteStore
 
 COMMITTERS = 16
-FOLLOWERS = 1000
+FOLLOWERS = sized(1000, 20)
 AGENTS = 50
 
 
@@ -157,7 +158,7 @@ async def fan_out(store: SqliteStore) -> None:
         f"event to {FOLLOWERS:,} followers of one task, from commit()",
         f"p50 {statistics.median(delays) * 1e3:.1f} ms, p99 {p99(delays) * 1e3:.1f} ms",
     )
-    begun, count = time.perf_counter(), 2000
+    begun, count = time.perf_counter(), sized(2000, 50)
     await asyncio.gather(*(store.commit(events=its_events(others)[:1]) for _ in range(count)))
     tell("commits of others meanwhile", f"{count / (time.perf_counter() - begun):,.0f}/s")
     for waiting in followers:
@@ -167,14 +168,14 @@ async def fan_out(store: SqliteStore) -> None:
 
 async def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument("--tasks", type=int, default=100_000)
+    arguments.add_argument("--tasks", type=int, default=sized(100_000, 500))
     arguments.add_argument("--dir", help="where to make the database (default: a temporary directory)")
     given = arguments.parse_args()
     with tempfile.TemporaryDirectory(dir=given.dir) as directory:
         path = Path(directory) / "bench.db"
         store = await SqliteStore.open(path, clock=SystemClock())
-        await commits(store, COMMITTERS, 20_000)
-        await commits(store, 1, 5_000)
+        await commits(store, COMMITTERS, sized(20_000, 200))
+        await commits(store, 1, sized(5_000, 50))
         await store.close()
         path.unlink()
         store = await SqliteStore.open(path, clock=SystemClock())

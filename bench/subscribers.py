@@ -18,11 +18,11 @@ from typing import Any
 if __name__ == "__main__":
     sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
-from bench.figures import daemon, percentile, pss, report
+from bench.figures import daemon, percentile, pss, report, sized
 from tests.support.daemon import Daemon
 
-SUBSCRIBERS = 1000
-EVENTS = 50
+SUBSCRIBERS = sized(1000, 50)
+EVENTS = sized(50, 3)
 EVERY_S = 0.4
 CONNECTING = 50
 """At a time."""
@@ -67,7 +67,9 @@ async def subscribe(port: int, path: str) -> None:
     """Says `open` when all are, and what they saw when the task has ended."""
     delays: list[float] = []
     loop = asyncio.get_running_loop()
-    request = f"GET {path} HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n\r\n".encode()
+    request = (
+        f"GET {path} HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\nConnection: close\r\n\r\n".encode()
+    )
     everyone: list[Subscriber] = []
     for _ in range(0, SUBSCRIBERS, CONNECTING):
         some = [

@@ -23,7 +23,7 @@ if __name__ == "__main__":
 
 from aiohttp import ClientSession, TCPConnector
 
-from bench.figures import environment, milliseconds, percentile, report
+from bench.figures import environment, milliseconds, percentile, report, sized
 from synapsed.clock import SystemClock, iso
 from synapsed.config import Keep
 from synapsed.interfaces import NewEvent
@@ -34,14 +34,14 @@ from synapsed.store import SqliteStore
 from synapsed.supervisor.retention import Retention
 from tests.support.daemon import ANY_PORTS, Daemon
 
-TASKS = 100_000
+TASKS = sized(100_000, 500)
 CONNECTIONS = 16
-SECONDS = 4.0
+SECONDS = sized(4.0, 0.3)
 SPAN_S = 80 * 86_400.0
 """Over which the tasks were done; what is older than 90 days would go."""
 
-REQUESTS = 200
-STARTS = 3
+REQUESTS = sized(200, 5)
+STARTS = sized(3, 1)
 HEADERS = {"A2A-Version": "1.0"}
 
 

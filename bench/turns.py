@@ -13,12 +13,12 @@ import subprocess
 import sys
 import time
 
-from bench.figures import daemon, milliseconds, percentile, report
+from bench.figures import daemon, milliseconds, percentile, report, sized
 from tests.support.daemon import Daemon
 
-TURNS = 200
-CRASHES = 10
-LISTS = 40
+TURNS = sized(200, 3)
+CRASHES = sized(10, 1)
+LISTS = sized(40, 2)
 
 BACKOFF_S = 0.1
 CONFIG = f"""

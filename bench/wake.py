@@ -17,7 +17,7 @@ from pathlib import Path
 
 import psutil
 
-from bench.figures import environment, milliseconds, report
+from bench.figures import environment, milliseconds, report, sized
 from tests.real import programs
 from tests.real.agents import RealAgent
 from tests.real.looks import LOOKS
@@ -25,7 +25,7 @@ from tests.real.model import Model
 from tests.real.terminal import Terminal
 from tests.support.daemon import Daemon, eventually
 
-WAKES = 5
+WAKES = sized(5, 1)
 
 
 def main() -> None:

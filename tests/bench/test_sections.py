@@ -1,0 +1,27 @@
+"""Every section of `make bench`, and every suite beside it, still measures. The sizes show this and nothing else."""
+
+import os
+import subprocess
+import sys
+from importlib.util import find_spec
+
+import pytest
+
+from bench.__main__ import SECTIONS
+from bench.figures import SMOKE
+
+SUITES = ("emulator", "keeper", "store")
+"""Not among the bars. `bench.wake` measures the real programs, and is tried with them."""
+COMMANDS = [("bench", section) for section in SECTIONS] + [(f"bench.{suite}",) for suite in SUITES]
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command[-1].removeprefix("bench."))
+def test_it_measures(command: tuple[str, ...]) -> None:
+    if command[-1] == "a2a" and find_spec("uvicorn") is None:
+        pytest.skip("the reference server needs the extra `bench`")
+    env = {**os.environ, SMOKE: "1"}
+    argv = [sys.executable, "-m", *command]
+    done = subprocess.run(argv, check=False, env=env, capture_output=True, text=True, timeout=110)
+    assert done.returncode == 0, done.stderr
+    assert any(character.isdigit() for character in done.stdout.partition("---")[2] or done.stdout), done.stdout
+    assert "not measured" not in done.stdout
