@@ -143,6 +143,9 @@ class Composer(_Section):
     line: Annotated[Pattern, has("text")] | None = None
     at_cursor: bool = False
     """The row of the cursor must match (line-oriented programs); else the last matching row counts."""
+    usual: bool = False
+    """`line` is what prompts usually look like, of no program in particular: while a turn runs, a sign alone (`> `)
+    that is not the prompt at which the message was typed is a question of what runs."""
     around: Pattern | None = None
     """What else tells the composer's row from one that only looks like it (an earlier message, a menu): searched in the
     rows above it, its own and the three below, joined by line breaks."""

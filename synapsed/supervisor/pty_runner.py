@@ -45,6 +45,9 @@ HALF_TYPED = frozenset(
 """Until the program took the message: a second submit key must not find a person's words. A turn that is over and still
 here is being cleared away: the keys that empty the composer must not find them either."""
 
+RUNS = frozenset({turns.Phase.SUBMITTED, turns.Phase.WORKING, turns.Phase.READING})
+"""What the program prints now may be a question of this turn's."""
+
 STALLED_S = 3.0
 """A program that has read nothing of a half-written message for so long is not taking it."""
 
@@ -124,6 +127,7 @@ class TurnRunner:
         turn = self.turn
         if turn is None:
             return
+        self._note_turn(turn)
         at_rest = look.verdict.activity is Activity.READY  # before, what the chrome says of the turn is not asked
         error, interrupted = self._observer.chrome(turn.text) if at_rest else (None, False)
         echoed = self._echoed(turn, look)
@@ -144,6 +148,14 @@ class TurnRunner:
         )
         self.add(turn.seen(seen))
         self.speech.seen(look, now)
+
+    def _note_turn(self, turn: PtyTurn) -> None:
+        runs = turn.phase in RUNS and not turn.state.interrupting
+        if runs != self._observer.in_turn:
+            self._observer.in_turn = runs
+            if not runs:
+                self._observer.own_prompt = None
+            self._look_soon()
 
     def _echoed(self, turn: PtyTurn, look: Look) -> bool:
         match turn.phase:
@@ -284,6 +296,10 @@ class TurnRunner:
                 self._observer.given_back = "command"
             else:
                 self._observer.given_back = "program" if kernel.line_mode and state.edited else None
+            # What another program has an editor for is its own prompt.
+            same = kernel.line_mode or kernel.foreground == state.reader
+            asks = self._profile.composer.usual and same and self._observer.in_turn
+            self._observer.own_prompt = (state.prompt or None) if asks else None
         self._look_soon()
         return unread or self._look().verdict.activity is not Activity.READY
 
@@ -315,7 +331,8 @@ class TurnRunner:
 
     def _drop(self) -> None:
         self.turn = self._delivery = None
-        self._observer.given_back = None
+        self._observer.given_back = self._observer.own_prompt = None
+        self._observer.in_turn = False  # nothing is asked in it any more
         self.speech.end()
         self._look_soon()
 

@@ -18,7 +18,7 @@ from synapsed.profiles import Profile
 from synapsed.terminal.answer import anchor_of, below_message
 from synapsed.terminal.composer import ComposerState, read_composer, unended
 from synapsed.terminal.explain import Since, Witness, explain
-from synapsed.terminal.prompts import find_prompt
+from synapsed.terminal.prompts import find_prompt, is_question
 from synapsed.terminal.psp import StatusRecords
 from synapsed.terminal.queries import answer
 from synapsed.terminal.scanner import (
@@ -41,6 +41,9 @@ FRAME_MAX_S = 0.2
 
 STEADY_S = 0.15
 """A dialog is drawn in pieces: it is told once it has read the same for so long."""
+
+DOUBTFUL_S = 1.0
+"""What has no more than a prompt's sign is told once it has read the same for so long: output may stop there."""
 
 GONE_S = 0.5
 """A program clears its screen and draws a dialog anew: that it is gone, with nothing in its place, is told after so
@@ -104,6 +107,11 @@ class TerminalObserver:
         """Spool offset at which the program's status record last went from work to rest."""
         self.given_back: Literal["program", "command"] | None = None
         """As of `Observation`; told by who asks the kernel."""
+        self.in_turn = False
+        """A message was submitted, and its turn is not over."""
+        self.own_prompt: str | None = None
+        """The prompt at which that message was typed, where another one that stands now is a question of what runs;
+        told by who asks the kernel."""
         self.offset = offset
         """Spool offset up to which the output is on the screen."""
 
@@ -227,7 +235,7 @@ class TerminalObserver:
 
     def _steady_at(self, verdict: Verdict) -> float:
         if verdict.asked is not None:
-            return self._prompt[1] + STEADY_S
+            return self._prompt[1] + (DOUBTFUL_S if verdict.asked.doubtful else STEADY_S)
         return self._prompt[1] + GONE_S if verdict.source == "quiet" else 0.0
 
     def explain(self, now: float) -> list[Witness]:
@@ -237,8 +245,10 @@ class TerminalObserver:
 
     def _observe(self, screen: ScreenSnapshot, now: float) -> Observation:
         composer = read_composer(self._profile.composer, screen, self._bright, before=self._before)
+        if composer.state == "empty" and self.own_prompt is not None and is_question(composer.prompt, self.own_prompt):
+            composer = ComposerState("absent")
         # Who asks waits for that answer and for nothing else: beside a composer, a dialog is only shown.
-        asked = find_prompt(self._profile.prompts, screen) if composer.state == "absent" else None
+        asked = find_prompt(self._profile.prompts, screen, in_turn=self.in_turn) if composer.state == "absent" else None
         prompt_id = asked.prompt.prompt_id if asked else ""
         if prompt_id != self._prompt[0]:
             self._prompt = (prompt_id, now)

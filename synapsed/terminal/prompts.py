@@ -7,7 +7,7 @@ says so, and only on the cursor's line, where a program that reads its terminal 
 import hashlib
 import re
 import unicodedata
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from synapsed.errors import InvalidChoice
@@ -17,7 +17,7 @@ from synapsed.terminal.composer import cursor_line
 from synapsed.terminal.delivery import PASTE_BEGIN, PASTE_END, clean
 from synapsed.terminal.screen import ScreenSnapshot
 
-__all__ = ["Asked", "find_prompt", "keys_for", "still_asks"]
+__all__ = ["Asked", "find_prompt", "is_question", "keys_for", "still_asks"]
 
 _RULE = re.compile(r"(?=.*?[─━═▔▁▀▄_]{8})[\s╭╮╰╯┌┐└┘├┤─━═┏┓┗┛▔▁▀▄_-]*+$")
 """A horizontal rule or a box's edge: where a dialog begins."""
@@ -33,11 +33,13 @@ BODY_ROWS_MAX = 24
 @dataclass(frozen=True, slots=True)
 class Asked:
     """A prompt on the screen, and the dialog of the profile that it was read by (None: a generic question). `for_words`
-    are the keys of the dialog's rows for words of one's own."""
+    are the keys of the dialog's rows for words of one's own. `doubtful`: it has no more than the sign of a prompt,
+    which output may end in for a moment."""
 
     prompt: Prompt
     dialog: Dialog | None
     for_words: tuple[str, ...] = ()
+    doubtful: bool = False
 
 
 @lru_cache(maxsize=512)
@@ -45,8 +47,9 @@ def _compiled(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern, re.MULTILINE)
 
 
-def find_prompt(spec: Prompts, screen: ScreenSnapshot) -> Asked | None:
-    """The prompt that `screen` shows, None for none."""
+def find_prompt(spec: Prompts, screen: ScreenSnapshot, *, in_turn: bool = False) -> Asked | None:
+    """The prompt that `screen` shows, None for none. `in_turn`: a turn runs, and what stands at the cursor is not the
+    prompt that the program had before it."""
     if not spec.enabled:
         return None
     text = "\n".join(screen.lines)
@@ -55,7 +58,7 @@ def find_prompt(spec: Prompts, screen: ScreenSnapshot) -> Asked | None:
             _compiled(p).search(text) for p in dialog.unless
         ):
             return _read_dialog(dialog, text)
-    return _generic(screen) if spec.generic else None
+    return _generic(screen, in_turn=in_turn) if spec.generic else None
 
 
 def still_asks(spec: Prompts, screen: ScreenSnapshot, asked: Asked) -> bool:
@@ -184,11 +187,32 @@ LINE_MAX = 1000
 """Characters of a question, at the end of the cursor's line, which may be a whole screen long."""
 
 
-def _generic(screen: ScreenSnapshot) -> Asked | None:
+_BARE = re.compile(r"[>›❯»]{1,3}|[?？]")
+"""A prompt's sign alone; what is asked stands above it."""
+_OPEN = re.compile(r"[^\W_].*(?:[?？]|[:：?？]\s*[>›❯»]{1,3})$")
+"""A question in words that the other patterns do not know."""
+
+
+def is_question(prompt: str, own: str) -> bool:
+    """Whether `prompt`, of a program that had its `own` before, is a sign and nothing else, and another one."""
+    return _BARE.fullmatch(prompt.strip()) is not None and prompt.strip() != own.strip()
+
+
+def _generic(screen: ScreenSnapshot, *, in_turn: bool) -> Asked | None:
     row, line = cursor_line(screen)
     line = line.rstrip()[-LINE_MAX:]
     if not line:
         return None
+    if (asked := _known(screen, row, line)) is not None or not in_turn:
+        return asked
+    if _BARE.fullmatch(line.strip()):
+        return replace(_bare(screen, row, line.strip()), doubtful=True)
+    open_question = not screen.alternate and _OPEN.search(line) is not None
+    return replace(_asked("text", line, [], None), doubtful=True) if open_question else None
+
+
+def _known(screen: ScreenSnapshot, row: int, line: str) -> Asked | None:
+    """The question that `line`, in `row`, is by its words."""
     for pattern, words in _CONFIRM:
         if (match := pattern.search(line)) is not None:
             yes, no = words or (match["yes"], match["no"])
@@ -205,6 +229,20 @@ def _generic(screen: ScreenSnapshot) -> Asked | None:
     if _INLINE_ASK.search(line) and len(menu := _inline(line)) > 1:
         return _asked("selection", line, menu, None)
     return _asked("text", line, [], None) if _TEXT.search(line) else None
+
+
+def _bare(screen: ScreenSnapshot, row: int, sign: str) -> Asked:
+    """What is asked above a `sign` alone: a menu, with a line of words below it at most, or a question in words."""
+    above = [n for n in range(max(0, row - MENU_ROWS_MAX), row) if screen.lines[n].strip()]
+    question = above[-1] if above else row
+    words = screen.lines[question].strip() if above else ""
+    for end in above[-2:]:
+        if _MENU.match(screen.lines[end]) and len(menu := _menu(screen, end + 1)) > 1:
+            told = f"{words}\n{sign}" if question != end else sign
+            return _asked("selection", told, menu, None, own_words=True)
+    if (asked := _known(screen, question, words)) is not None:
+        return asked
+    return _asked("text", f"{words}\n{sign}" if words else sign, [], None)
 
 
 def _menu(screen: ScreenSnapshot, row: int) -> list[PromptOption]:
@@ -231,14 +269,15 @@ def _plain(text: str) -> str:
     return unicodedata.normalize("NFKC", text)
 
 
-def _asked(kind: str, line: str, options: list[PromptOption], default: str | None) -> Asked:
+def _asked(kind: str, line: str, options: list[PromptOption], default: str | None, *, own_words: bool = False) -> Asked:
     prompt = Prompt.model_validate(
         {
-            "prompt_id": _fingerprint(kind, line, options),
+            "prompt_id": _fingerprint(kind, line, options, own_words=own_words),
             "type": kind,
             "prompt": line.strip(),
             "options": options,
             "default": default,
+            "own_words": own_words,
         }
     )
     return Asked(prompt, None)
@@ -272,7 +311,7 @@ def keys_for(asked: Asked, text: str) -> tuple[list[bytes], str | None]:
         return [(typed + (submit or "\r")).encode()], None
     key = _choose(asked, text.strip())
     if key is None and (words := clean(text).strip()) and prompt.own_words:
-        return _words_keys(asked, words), None
+        return [f"{_BREAKS.sub(' ', words)}\r".encode()] if dialog is None else _words_keys(asked, words), None
     if key is None:
         offered = ", ".join(f"{option.key} ({option.label})" for option in prompt.options)
         raise _refused(asked, f"{text[:80]!r} is not among the options: {offered}")

@@ -1,12 +1,13 @@
 """What a line-oriented program asks, in a real terminal: answered over A2A, again and again, in two languages."""
 
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support.daemon import ANY_PORTS, Daemon
+from tests.support.daemon import ANY_PORTS, Daemon, eventually
 
 
 @pytest.fixture
@@ -55,3 +56,48 @@ def test_an_answer_of_two_lines_does_not_answer_what_is_asked_next(daemon: Daemo
     assert answer(daemon, task["id"], "Ann\ny") == "TASK_STATE_INPUT_REQUIRED"
     assert answer(daemon, task["id"], "n") == "TASK_STATE_COMPLETED"
     assert "=Ann y=n=" in daemon.task(task["id"])["artifacts"][0]["parts"][0]["text"]
+
+
+@pytest.mark.parametrize("sign", ["> ", ">>> ", "? "])
+def test_a_sign_alone_asks(daemon: Daemon, sign: str) -> None:
+    task = asked(daemon, f"echo 'Which colour?'; read -rp '{sign}' it; echo \"=$it=\"")
+    assert (task["prompt"]["type"], task["prompt"]["prompt"]) == ("text", f"Which colour?\n{sign.strip()}")
+    assert answer(daemon, task["id"], "dark red") == "TASK_STATE_COMPLETED"
+    assert "=dark red=" in daemon.task(task["id"])["artifacts"][0]["parts"][0]["text"]
+
+
+def test_a_menu_above_a_sign_is_a_choice(daemon: Daemon) -> None:
+    task = asked(daemon, "printf '1) red\\n2) blue\\n'; read -rp '> ' it; read -rp 'Sure? ' sure; echo \"=$it=$sure=\"")
+    assert [option["label"] for option in task["prompt"]["options"]] == ["red", "blue"]
+    assert answer(daemon, task["id"], "blue") == "TASK_STATE_INPUT_REQUIRED"
+    assert answer(daemon, task["id"], "quite") == "TASK_STATE_COMPLETED"
+    assert "=2=quite=" in daemon.task(task["id"])["artifacts"][0]["parts"][0]["text"]
+
+
+def test_the_rest_of_a_statement_is_asked_for(daemon: Daemon) -> None:
+    task = asked(daemon, "echo 'one")
+    assert task["prompt"]["type"] == "text"
+    assert answer(daemon, task["id"], "two'") == "TASK_STATE_COMPLETED"
+    assert daemon.ctl("send", "shell", "echo 3", "--wait").out == "3\n"
+
+
+def test_a_question_that_is_canceled_leaves_the_shell_ready(daemon: Daemon) -> None:
+    task = asked(daemon, "read -rp '> ' it")
+    assert daemon.ctl("cancel", task["id"]).code == 0
+    assert daemon.ctl("send", "shell", "echo 3", "--wait").out == "3\n"
+
+
+def test_the_prompt_of_a_program_that_the_shell_starts_ends_the_turn(daemon: Daemon) -> None:
+    """It has a line editor of its own: the next message is for it."""
+    assert daemon.ctl("send", "shell", f"{sys.executable} -q", "--wait").code == 0
+    assert daemon.ctl("send", "shell", "6*7", "--wait").out == "42\n"
+
+
+def test_a_prompt_of_its_own_is_ready_and_another_one_asks(daemon: Daemon) -> None:
+    daemon.start_agent(profile="generic", name="py", args=[sys.executable, "-q"])
+    assert daemon.ctl("send", "py", "6*7", "--wait").out == "42\n"
+    waiting = daemon.ctl("send", "py", "input('> ')", "--wait")
+    assert waiting.code == 7, waiting
+    assert daemon.ctl("input", "py", "six").code == 0
+    eventually(lambda: daemon.ctl("list", "--json").json[1]["activity"] == "ready", "it has its answer")
+    assert daemon.ctl("send", "py", "6*7", "--wait").out == "42\n"

@@ -5,7 +5,7 @@ from pydantic import ValidationError
 
 from synapsed.errors import InvalidChoice
 from synapsed.profiles import Dialog, ListedOption, OwnWords, Prompts
-from synapsed.terminal.prompts import Asked, find_prompt, keys_for
+from synapsed.terminal.prompts import Asked, find_prompt, is_question, keys_for
 from synapsed.terminal.screen import Screen
 
 GENERIC = Prompts(generic=True)
@@ -338,3 +338,55 @@ def test_own_words_may_be_all_that_is_asked_for() -> None:
 def test_own_words_have_to_be_typed() -> None:
     with pytest.raises(ValidationError, match="must have"):
         OwnWords(row="(?P<key>.)", keys=["{key}", "\r"])
+
+
+def in_turn(text: str) -> Asked | None:
+    screen = Screen(60, 12)
+    screen.feed(text.encode())
+    return find_prompt(GENERIC, screen.snapshot(), in_turn=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "prompt", "keys"),
+    [
+        ("> ", "text", ">", []),
+        (">>> ", "text", ">>>", []),
+        ("? ", "text", "?", []),
+        ("$ ./ask\r\nWhich colour?\r\n\r\n> ", "text", "Which colour?\n>", []),
+        ("1) red\r\n2) blue\r\n> ", "selection", ">", ["1", "2"]),
+        ("Colours\r\n 1. red\r\n 2. blue\r\n\r\nYours?\r\n> ", "selection", "Yours?\n>", ["1", "2"]),
+        ("1) red\r\n2) blue\r\nI am done\r\nThat was it\r\n> ", "text", "That was it\n>", []),
+        ("Really (y/n)\r\n> ", "confirmation", "Really (y/n)", ["y", "n"]),
+        ("Password:\r\n> ", "password", "Password:", []),
+        ("Where to? ", "text", "Where to?", []),
+        ("Where to: > ", "text", "Where to: >", []),
+    ],
+)
+def test_a_sign_alone_is_a_question_while_a_turn_runs(text: str, kind: str, prompt: str, keys: list[str]) -> None:
+    found = in_turn(text)
+    assert found is not None
+    assert found.doubtful
+    assert (found.prompt.type, found.prompt.prompt) == (kind, prompt)
+    assert [option.key for option in found.prompt.options] == keys
+    assert ask(GENERIC, text) is None or kind in ("confirmation", "password")
+
+
+@pytest.mark.parametrize("text", ["working", "50% ", "x > y > z", "> quoted", "Reading: ", "$ ", "??? ", "done?\r\n"])
+def test_what_ends_in_no_sign_of_a_question_is_none(text: str) -> None:
+    assert in_turn(text) is None
+
+
+def test_a_menu_above_a_sign_is_answered_by_key_label_or_words() -> None:
+    found = in_turn("1) red\r\n2) blue\r\n> ")
+    assert found is not None
+    assert keys_for(found, "blue") == ([b"2\r"], "2")
+    assert keys_for(found, "1") == ([b"1\r"], "1")
+    assert keys_for(found, "something\nelse") == ([b"something else\r"], None)
+
+
+@pytest.mark.parametrize(
+    ("prompt", "own", "asks"),
+    [("> ", "$ ", True), ("> ", ">>> ", True), (">>> ", ">>> ", False), (">", "> ", False), ("sqlite> ", "$ ", False)],
+)
+def test_a_programs_own_prompt_is_no_question(prompt: str, own: str, *, asks: bool) -> None:
+    assert is_question(prompt, own) is asks
