@@ -21,7 +21,9 @@ def add_profile(parser: argparse.ArgumentParser) -> None:
 
 def add_start_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--name", help="the agent's name; the profile's where that is free")
-    parser.add_argument("--port", type=int, help="the agent's own port; one of the profile's range otherwise")
+    ports = parser.add_mutually_exclusive_group()
+    ports.add_argument("--port", type=int, help="the agent's own port; one of the profile's range otherwise")
+    ports.add_argument("--no-port", action="store_true", help="no port of its own: the main listener serves it")
     parser.add_argument("--cwd", help="its working directory; the current one otherwise")
     parser.add_argument(
         "--env", action="append", default=[], metavar="K=V", help="a variable of its environment; may be repeated"
@@ -44,7 +46,7 @@ def start_agent(args: argparse.Namespace, ctx: Context, *, conversation: str | N
     body = {
         "profile": args.profile,
         "name": args.name,
-        "port": args.port,
+        "port": False if args.no_port else args.port,
         "cwd": _directory(args.cwd),
         "args": [_clean("an argument", argument) for argument in args.rest or []],
         "env": None if args.clean_env else _environment(ctx),

@@ -19,7 +19,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from synapsed.errors import ConfigError, InvalidRequest
 from synapsed.files import write_private
 from synapsed.library import ProfileLibrary
-from synapsed.model.agent import validate_name
+from synapsed.model.agent import PortChoice, validate_name
 from synapsed.model.approval import Policy, Rule
 from synapsed.paths import Paths
 from synapsed.validation import describe_syntax, describe_validation, unreadable
@@ -299,7 +299,8 @@ class AgentConfig(_Section):
     depends_on: list[str] = []
     """Agents that are to be ready before this one is started."""
     autostart: bool = False
-    port: int | None = Field(default=None, ge=1, le=65535)
+    port: PortChoice = None
+    """False: it has none, and is reached by the main listener alone."""
     restart: RestartPolicy = RestartPolicy()
     approval: ApprovalConfig = ApprovalConfig()
     usage_limit: UsageLimitPolicy = UsageLimitPolicy()
@@ -435,7 +436,7 @@ def _check_teams(teams: dict[str, TeamConfig], agents: dict[str, AgentConfig], f
 def _check_ports(agents: dict[str, AgentConfig], origin: dict[str, Path]) -> None:
     taken: dict[int, str] = {}
     for name, agent in agents.items():
-        if agent.port is None:
+        if not agent.port:
             continue
         if (other := taken.setdefault(agent.port, name)) != name:
             raise ConfigError(

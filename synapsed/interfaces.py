@@ -344,7 +344,8 @@ class StartRequest:
 
     profile: str
     name: str | None = None
-    port: int | None = None
+    port: int | Literal[False] | None = None
+    """False: it has none."""
     cwd: str | None = None
     args: tuple[str, ...] = ()
     env: dict[str, str] | None = None

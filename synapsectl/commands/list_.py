@@ -57,7 +57,7 @@ def _show(agents: list[dict[str, Any]], ctx: Context) -> None:
             agent["queue"],
             short_id(agent["task"]) if agent["task"] else "-",
             agent["restarts"],
-            agent["port"],
+            agent["port"] or "-",
             agent["pid"] or "-",
             _shorter(agent["cwd"], home) if ctx.out.on_terminal else agent["cwd"],
         )

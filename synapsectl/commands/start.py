@@ -32,7 +32,7 @@ def run(args: argparse.Namespace, ctx: Context) -> int:
 
 def _start_team(members: list[str], args: argparse.Namespace, ctx: Context) -> int:
     """Start those that do not run; one that cannot be started does not keep the others from it."""
-    if args.name or args.port or args.rest:
+    if args.name or args.port or args.no_port or args.rest:
         raise UsageError("a name, a port and arguments are one agent's: start the members by themselves")
     known = {agent["name"]: agent for agent in ctx.client.get("/agents")}
     code, started = DONE, []

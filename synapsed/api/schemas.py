@@ -5,6 +5,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
 from synapsed.interfaces import SendRequest, StartRequest
+from synapsed.model.agent import PortChoice
 from synapsed.model.task import Artifact, DataPart, FilePart, Message, Part, TextPart, new_id
 
 __all__ = [
@@ -200,7 +201,7 @@ class StartBody(_Body):
 
     profile: _Id
     name: _Id | None = None
-    port: Annotated[int, Field(ge=1, le=65535), _Whole] | None = None
+    port: Annotated[PortChoice, _Whole] = None
     cwd: _NoNul | None = None
     args: list[_NoNul] = []
     env: _Env | None = None

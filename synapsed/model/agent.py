@@ -5,8 +5,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
 from enum import StrEnum
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from synapsed.errors import AmbiguousAddress, InvalidRequest, UnknownAgent
 from synapsed.model.task import Prompt
@@ -20,6 +21,7 @@ __all__ = [
     "AgentRef",
     "AgentView",
     "Conversation",
+    "PortChoice",
     "ProcessState",
     "Testimony",
     "agent_id",
@@ -31,6 +33,16 @@ __all__ = [
 NAME_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 ADDRESS_MAX = 128
 """Characters of an address that are looked at; more is refused."""
+
+
+def _port_choice(value: object) -> object:
+    if value is None or value is False or (type(value) is int and 1 <= value <= 65535):
+        return value
+    raise ValueError("must be a port from 1 to 65535, or false for an agent without one")
+
+
+PortChoice = Annotated[Annotated[int, Field(ge=1, le=65535)] | Literal[False] | None, BeforeValidator(_port_choice)]
+"""The port that is asked for: None for one of the profile's range, False for none."""
 
 
 class ProcessState(StrEnum):
@@ -83,9 +95,12 @@ def seed_status(state: ProcessState, activity: Activity) -> str:
     return _SEED_ACTIVITY[activity] if state is ProcessState.RUNNING else SEED_STATUS[state]
 
 
-def agent_id(profile: str, port: int) -> str:
-    """`synapse-<type>-<port>`."""
-    return f"synapse-{profile}-{port}"
+def agent_id(profile: str, port: int | None, name: str) -> str:
+    """`synapse-<type>-<port>`; of an agent without a port `synapse-<type>-<name>`. Raises InvalidRequest where that
+    would be the id of one with a port."""
+    if port is None and name.isdecimal():
+        raise InvalidRequest(f"an agent without a port cannot be called {name!r}: choose a name that is no number")
+    return f"synapse-{profile}-{name if port is None else port}"
 
 
 def validate_name(name: str) -> str:
@@ -106,7 +121,7 @@ class AgentRef:
     name: str
     id: str
     type: str
-    port: int
+    port: int | None
     running: bool
 
 
@@ -122,7 +137,7 @@ def resolve(address: str, agents: Iterable[AgentRef]) -> AgentRef:
         if wanted in (agent.name, agent.id):
             return agent
     for agent in known:
-        if wanted == f"{agent.type}-{agent.port}":
+        if agent.port is not None and wanted == f"{agent.type}-{agent.port}":
             return agent
     of_type = [agent for agent in known if agent.type == wanted]
     candidates = [agent for agent in of_type if agent.running] or of_type
@@ -153,7 +168,7 @@ class AgentView(BaseModel):
     name: str
     id: str
     type: str
-    port: int
+    port: int | None
     pid: int | None
     state: ProcessState
     activity: Activity

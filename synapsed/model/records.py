@@ -49,7 +49,7 @@ class AgentRecord(_Record):
     id: str
     name: str
     profile: str
-    port: int
+    port: int | None
     cwd: str
     args: list[str] = []
     env: dict[str, str] | None = None

@@ -71,7 +71,7 @@ class Colleague:
     id: str
     name: str
     type: str
-    port: int
+    port: int | None
 
 
 def instructions(me: Colleague, others: Iterable[Colleague], *, language: str, text: str | None, mcp: bool) -> str:
@@ -83,7 +83,7 @@ def instructions(me: Colleague, others: Iterable[Colleague], *, language: str, t
         "name": me.name,
         "id": me.id,
         "type": me.type,
-        "port": str(me.port),
+        "port": "none" if me.port is None else str(me.port),
         "others": listed or _NOBODY[language],
         **ways,
     }

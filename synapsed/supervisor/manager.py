@@ -531,7 +531,7 @@ class Manager:
             if agent.state in LIVE_STATES:
                 await agent.stop()
             await agent.close()
-        if self._server is not None:
+        if self._server is not None and record.port is not None:
             await self._server.close_agent_port(record.port)
         with contextlib.suppress(SynapsedError):
             await self._store.delete_agent(record.id, [NewEvent(record.id, AgentRemoved())])
@@ -548,8 +548,8 @@ class Manager:
             log.error("the agent's profile is gone; it can be stopped, not used", agent=record.name, why=error.message)  # noqa: TRY400
             return Profile(name=record.profile, command=record.profile)
 
-    async def _announce(self, port: int) -> None:
-        sock = self._roster.take_socket(port) if self._server is not None else None
+    async def _announce(self, port: int | None) -> None:
+        sock = self._roster.take_socket(port) if self._server is not None and port is not None else None
         if sock is not None and self._server is not None:
             await self._server.open_agent_port(announceable(sock))
 

@@ -63,7 +63,7 @@ class Planner:
 
     def endpoint(self, record: AgentRecord) -> str:
         """The agent's base URL."""
-        if self._settings.config.api.agent_ports:
+        if self._settings.config.api.agent_ports and record.port is not None:
             return f"http://localhost:{record.port}"
         return f"http://{self.listen}/agents/{record.name}"
 

@@ -14,11 +14,16 @@ from collections.abc import Iterable, Mapping
 
 from synapsed.errors import AgentError, PortsExhausted
 
-__all__ = ["LOOPBACK", "Ports", "announceable"]
+__all__ = ["COMMON", "LOOPBACK", "Ports", "announceable"]
 
 LOOPBACK = "127.0.0.1"
 
+COMMON = range(8200, 9000)
+"""The ports of agents for which their profile's range has none left, whatever the profile."""
+
 _BACKLOG = 128
+_NAMED_MAX = 10
+"""Holders of ports that an error names in words; its details have all of them."""
 
 
 class Ports:
@@ -52,7 +57,8 @@ class Ports:
             return port, sock
         which = f"no port is left for {name} of {listed}" if len(holders) != 1 else f"{name} cannot have port {listed}"
         raise PortsExhausted(
-            f"{which}: {_who(holders)}; name another with --port, or free one with 'synapsectl stop AGENT --remove'",
+            f"{which}: {_who(holders)}; name another with --port, start it without one (--no-port), or free one with "
+            "'synapsectl stop AGENT --remove'",
             ports=listed,
             holders=_json(holders),
         )
@@ -117,7 +123,9 @@ def _bind(port: int) -> socket.socket | None:
 
 
 def _who(holders: Mapping[int, str]) -> str:
-    return ", ".join(f"{name} has {port}" for port, name in sorted(holders.items())) or "the range is empty"
+    first = [f"{name} has {port}" for port, name in sorted(holders.items())[:_NAMED_MAX]]
+    more = [f"and {len(holders) - _NAMED_MAX} more are taken"] if len(holders) > _NAMED_MAX else []
+    return ", ".join([*first, *more]) or "the range is empty"
 
 
 def _json(holders: Mapping[int, str]) -> dict[str, str]:

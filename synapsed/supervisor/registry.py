@@ -31,7 +31,7 @@ class Entry:
     agent_id: str
     agent_type: str
     name: str
-    port: int
+    port: int | None
     status: str
     pid: int | None
     working_dir: str

@@ -68,7 +68,7 @@ def _by_hand(record: AgentRecord, config: AgentConfig | None) -> AgentConfig:
     return AgentConfig(
         profile=record.profile if config.profile is not None else None,
         cwd=record.cwd if config.cwd is not None else None,
-        port=record.port if config.port is not None else None,
+        port=(record.port or False) if config.port is not None else None,
         args=record.args,
         env=record.extra_env,
     )

@@ -1,8 +1,9 @@
 """Who is who: the names and ports that are taken, and the records of agents made from requests and configuration."""
 
 import socket
+from itertools import chain, count
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import structlog
 
@@ -15,7 +16,7 @@ from synapsed.model.agent import agent_id, validate_name
 from synapsed.model.records import AgentRecord
 from synapsed.model.task import new_id
 from synapsed.profiles import Profile
-from synapsed.supervisor.ports import Ports
+from synapsed.supervisor.ports import COMMON, Ports
 
 __all__ = ["Roster", "saved_as"]
 
@@ -45,7 +46,8 @@ class Roster:
         for record in known:
             record.from_config = False
             self._names.add(record.name)
-            self._ports.reclaim(record.name, record.port)
+            if record.port is not None:
+                self._ports.reclaim(record.name, record.port)
         by_name = {record.name: record for record in known}
         records = list(known)
         for name, config in self._config.agents.items():
@@ -91,14 +93,16 @@ class Roster:
                 name=request.name,
             )
         port = self._claim(request.name or profile.name, request.port, profile)
-        name = request.name or (profile.name if profile.name not in self._names else f"{profile.name}-{port}")
+        name = request.name or self._free_name(profile.name, port)
         if name in self._names:
-            self._ports.release(port)
+            self._release(port)
             raise NameTaken(f"there is an agent {name!r} already: choose another name with --name", name=name)
+        if port is not None:
+            self._ports.rename(port, name)
+        identity = agent_id(profile.name, port, name)
         self._names.add(name)
-        self._ports.rename(port, name)
         return AgentRecord(
-            id=agent_id(profile.name, port),
+            id=identity,
             name=name,
             profile=profile.name,
             port=port,
@@ -115,7 +119,7 @@ class Roster:
     def leave(self, record: AgentRecord) -> None:
         """The agent's name and port are free again."""
         self._names.discard(record.name)
-        self._ports.release(record.port)
+        self._release(record.port)
 
     def take_socket(self, port: int) -> socket.socket | None:
         """The bound socket of an agent's port, which is the caller's from here on; None where there is none."""
@@ -124,18 +128,37 @@ class Roster:
     def close(self) -> None:
         self._ports.close()
 
-    def _claim(self, name: str, port: int | None, profile: Profile) -> int:
+    def _free_name(self, profile: str, port: int | None) -> str:
+        """The profile's name; where that is taken, with the port behind it, or with a number where there is no port."""
+        if profile not in self._names:
+            return profile
+        if port is not None:
+            return f"{profile}-{port}"
+        return next(name for number in count(2) if (name := f"{profile}-{number}") not in self._names)
+
+    def _release(self, port: int | None) -> None:
+        if port is not None:
+            self._ports.release(port)
+
+    def _claim(self, name: str, port: int | Literal[False] | None, profile: Profile) -> int | None:
+        """The port that the agent has from now on: `port`, or one of the profile's range, or of the common one; None
+        where `port` is False."""
+        if port is False:
+            return None
         if port is not None:
             return self._ports.claim(name, [port], listed=str(port))[0]
         low, high = profile.ports
-        return self._ports.claim(name, range(low, high + 1), listed=f"{low} to {high} (profile {profile.name})")[0]
+        own = range(low, high + 1)
+        wanted = chain(own, (one for one in COMMON if one not in own))
+        listed = f"{low} to {high} (profile {profile.name}) or {COMMON[0]} to {COMMON[-1]}"
+        return self._ports.claim(name, wanted, listed=listed)[0]
 
     def _configured(self, name: str, config: AgentConfig) -> AgentRecord:
         profile = self._library.get(config.profile or name)
         port = self._claim(name, config.port, profile)
         self._names.add(name)
         return AgentRecord(
-            id=agent_id(profile.name, port),
+            id=agent_id(profile.name, port, name),
             name=name,
             profile=profile.name,
             port=port,
@@ -155,7 +178,7 @@ def saved_as(record: AgentRecord, request: StartRequest) -> AgentConfig:
         cwd=record.cwd,
         args=list(request.args),
         env=dict(request.extra_env),
-        port=record.port,
+        port=False if record.port is None else record.port,
         autostart=True,
     )
 
@@ -177,5 +200,5 @@ def _configure(record: AgentRecord, name: str, config: AgentConfig) -> None:
     record.env = None
     if config.cwd is not None:
         record.cwd = str(Path(config.cwd).expanduser())
-    if config.port is not None and config.port != record.port:
+    if config.port is not None and (config.port or None) != record.port:
         log.warning("the new port counts after 'stop --remove'", agent=name, port=record.port, new=config.port)

@@ -126,7 +126,7 @@ class FakeControl:
 
     def add(self, name: str, kind: str = "dummy", port: int = 8190, **changes: Any) -> AgentView:
         view = AgentView(
-            name=name, id=agent_id(kind, port), type=kind, port=port, pid=4242, state=ProcessState.RUNNING,
+            name=name, id=agent_id(kind, port, name), type=kind, port=port, pid=4242, state=ProcessState.RUNNING,
             activity=Activity.READY, since=iso(self._time), evidence="screen: prompt", held=None, queue=0, task=None,
             restarts=0, cwd="/tmp", endpoint=f"http://localhost:{port}",
         )  # fmt: skip

@@ -84,15 +84,24 @@ async def test_a_program_that_is_not_found_leaves_no_trace(world: World, tmp_pat
     assert (await world.start()).id == AGENT
 
 
-async def test_ranges_exhausted_says_who_has_them(world: World) -> None:
-    for _ in range(3):
-        await world.start()
-    with pytest.raises(PortsExhausted) as caught:
-        await world.start()
-    assert caught.value.details["holders"] == {"8190": "fake", "8191": "fake-8191", "8192": "fake-8192"}
+async def test_a_range_that_is_exhausted_is_followed_by_the_common_one(world: World) -> None:
+    started = [await world.start() for _ in range(5)]
+    assert [agent.port for agent in started] == [8190, 8191, 8192, 8200, 8201]
     with pytest.raises(PortsExhausted, match="fake-8191 has 8191"):
         await world.start(port=8191)
     assert (await world.start(port=8250)).id == "synapse-fake-8250"
+
+
+async def test_an_agent_without_a_port(world: World) -> None:
+    agent = await world.start(port=False)
+    assert (agent.id, agent.port, agent.endpoint) == ("synapse-fake-fake", None, "http://127.0.0.1:8090/agents/fake")
+    assert world.registry(agent.id)["port"] is None  # type: ignore[index]  # it is there
+    assert [(await world.start(port=False)).id for _ in range(2)] == ["synapse-fake-fake-2", "synapse-fake-fake-3"]
+    with pytest.raises(InvalidRequest, match="no number"):
+        await world.start(port=False, name="8190")
+    assert (await world.start()).id == "synapse-fake-8190"
+    await world.manager.stop(agent.id, remove=True)
+    assert (await world.start(port=False)).id == "synapse-fake-fake"
 
 
 async def test_the_environment(world: World) -> None:

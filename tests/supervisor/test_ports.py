@@ -75,6 +75,15 @@ def test_exhausted_names_the_holders() -> None:
     ports.close()
 
 
+def test_of_many_holders_the_words_name_some_and_the_details_all() -> None:
+    ports = Ports(listen=False)
+    for number in range(1, 13):
+        ports.claim(f"a{number}", [number], listed="x")
+    with pytest.raises(PortsExhausted, match="a10 has 10, and 2 more are taken; ") as caught:
+        ports.claim("b", range(1, 13), listed="x")
+    assert len(caught.value.details["holders"]) == 12
+
+
 def test_without_listening_ports_are_numbers() -> None:
     ports = Ports(listen=False)
     assert ports.claim("a", [1, 2], listed="x") == (1, None)

@@ -42,7 +42,7 @@ def agent(name: str, *, kind: str | None = None, port: int = 8190, **changes: An
     kind = kind or name
     facts: dict[str, Any] = {
         "name": name,
-        "id": agent_id(kind, port),
+        "id": agent_id(kind, port, name),
         "type": kind,
         "port": port,
         "pid": 4242,
