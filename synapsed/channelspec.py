@@ -30,6 +30,12 @@ def _compiles(pattern: str) -> str:
     return pattern
 
 
+def _hashes_nothing(text: str) -> str:
+    if "{sha256:" in text:
+        raise ValueError("a text to be hashed cannot have the hash of another")
+    return text
+
+
 Pattern = Annotated[str, AfterValidator(_compiles)]
 
 
@@ -157,7 +163,7 @@ class Channel(_Section):
     In `args`, `env` and `files` these are replaced: `{hook:EVENT}` the shell command that reports EVENT,
     `{hook_json:EVENT}` the same escaped for a JSON or TOML string, `{decide:EVENT}` and `{decide_json:EVENT}` the
     command that also waits for a decision (`decisions`) and prints it, `{file:NAME}` the path of a file of `files`,
-    `{port}` a free port, `{agent_dir}`, `{conversation}`.
+    `{sha256:NAME}` the hash of a text of `hashed`, `{port}` a free port, `{agent_dir}`, `{conversation}`.
     """
 
     adapter: Literal["hooks", "session-server"]
@@ -167,6 +173,9 @@ class Channel(_Section):
     env: dict[str, str] = {}
     files: dict[str, dict[str, Any]] = {}
     """Files written as JSON (0600) for each launch, by name."""
+    hashed: dict[str, Annotated[str, AfterValidator(_hashes_nothing)]] = {}
+    """Texts, by name, of which a launch is given the SHA-256 in hexadecimal digits: programs that run only the hooks
+    that somebody has looked at know them by one. The other placeholders are replaced in them first."""
     events: dict[str, FactKind] = {}
     """What each of the program's events means."""
     fields: ChannelFields = ChannelFields()

@@ -3,6 +3,7 @@
 `plan` is pure: profile and context to command line, environment and files. `prepare` is the I/O around it.
 """
 
+import hashlib
 import json
 import os
 import re
@@ -38,7 +39,7 @@ PACKAGES = Path(__file__).parent.parent.parent
 """Where `synapsed` and `synapsectl` are."""
 _CONTEXT_FILE = "context.json"
 _PLACEHOLDER = re.compile(
-    r"\{(?:(hook|hook_json|decide|decide_json|file):([\w.-]+)"
+    r"\{(?:(hook|hook_json|decide|decide_json|file|sha256):([\w.-]+)"
     r"|(port|agent_dir|launch_dir|inbox|conversation|python|packages|control_socket|instructions|instructions_json))\}"
 )
 
@@ -223,6 +224,7 @@ def _expander(
         "instructions": instructions,
         "instructions_json": json.dumps(instructions or "", ensure_ascii=False)[1:-1],
     }
+    hashed = {name: text for channel in profile.channels.values() for name, text in channel.hashed.items()}
 
     def replacement(match: re.Match[str]) -> str:
         kind, name, word = match.groups()
@@ -231,12 +233,19 @@ def _expander(
         if kind in ("hook_json", "decide_json"):
             command = _hook_command(context, name, decide=kind == "decide_json")
             return json.dumps(command, ensure_ascii=False)[1:-1]
-        value = files.get(name) if kind == "file" else plain[word]
+        value = {"file": files, "sha256": hashed}[kind].get(name) if kind else plain[word]
         if value is None:
             raise ConfigError(f"{profile.source}: {match[0]} leads nowhere", file=profile.source)
-        return str(value)
+        return _sha256(expand(str(value))) if kind == "sha256" else str(value)
 
-    return lambda text: _PLACEHOLDER.sub(replacement, text)
+    def expand(text: str) -> str:
+        return _PLACEHOLDER.sub(replacement, text)
+
+    return expand
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _expanded(value: Any, expand: Callable[[str], str]) -> Any:
@@ -252,4 +261,5 @@ def _expanded(value: Any, expand: Callable[[str], str]) -> Any:
 def _texts(channel: Channel) -> Iterable[str]:
     yield from channel.args
     yield from channel.env.values()
+    yield from channel.hashed.values()
     yield json.dumps(channel.files)

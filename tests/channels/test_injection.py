@@ -1,5 +1,7 @@
+import hashlib
 import json
 import os
+import re
 import shlex
 import subprocess
 import tomllib
@@ -45,8 +47,21 @@ def test_codex_gets_its_hooks_as_toml_on_the_command_line(launch: Launch, tmp_pa
     assert got.argv[:4] == ("codex", "resume", odd.conversation, "--no-daemon")
     settings = [got.argv[n + 1] for n, word in enumerate(got.argv) if word == "-c"]
     told = {key: value for text in settings for key, value in tomllib.loads(text).get("hooks", {}).items()}
+    trusted = told.pop("state")
     assert set(told) == {"SessionStart", "UserPromptSubmit", "Stop", "Interrupt", "PermissionRequest"}
     assert shlex.split(told["Stop"][0]["hooks"][0]["command"]) == hook(odd, "Stop")
+    for event, [group] in told.items():
+        label = re.sub(r"(?<!^)(?=[A-Z])", "_", event).lower()
+        known = {"event_name": label, "hooks": [{**group["hooks"][0], "async": False}]}
+        text = json.dumps(known, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        trust = trusted.pop(f"/<session-flags>/config.toml:{label}:0:0")
+        assert trust == {"trusted_hash": f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"}
+    assert not trusted
+
+
+def test_no_program_is_started_with_a_flag_that_calls_itself_dangerous(library: ProfileLibrary) -> None:
+    for name in library.names():
+        assert "dangerous" not in library.get(name).model_dump_json().lower(), name
 
 
 @pytest.mark.parametrize("launch", ["gemini"], indirect=True)
@@ -170,3 +185,12 @@ def test_the_model_is_told_by_the_programs_own_way(launch: Launch) -> None:
     ].count(True) == 1
     silent = plan(launch.profile, launch.context, resume=False)
     assert file not in silent.files
+
+
+def test_a_hash_of_a_text_that_there_is_not_names_the_profile(launch: Launch) -> None:
+    channel = {"adapter": "hooks", "args": ["{sha256:Stop}"]}
+    data = {"name": "x", "command": "x", "source": "/p/x.toml", "channels": {"h": channel}}
+    with pytest.raises(ConfigError, match=r"/p/x\.toml: \{sha256:Stop\} leads nowhere"):
+        plan(Profile.model_validate(data), launch.context, resume=False)
+    with pytest.raises(ValueError, match="hash of another"):
+        Profile.model_validate({**data, "channels": {"h": {**channel, "hashed": {"Stop": "{sha256:Stop}"}}}})

@@ -1,6 +1,8 @@
 """How the real programs are started so that they report, and how they look: as profiles say it, for tests."""
 
+import hashlib
 import json
+import re
 import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -51,10 +53,20 @@ def _claude(hooks: Path, home: Path) -> tuple[list[str], dict[str, str]]:
 
 
 def _codex(hooks: Path, home: Path) -> tuple[list[str], dict[str, str]]:
-    args = ["--no-daemon", "--dangerously-bypass-hook-trust"]
+    args, trusted = ["--no-daemon"], []
     for event in CODEX_EVENTS:
-        command = json.dumps(_dump(hooks, event))  # a JSON string is a TOML one
-        args += ["-c", f'hooks.{event}=[{{hooks=[{{type="command",command={command},timeout=5}}]}}]']
+        command, timeout = _dump(hooks, event), 3 if event == "Interrupt" else 5
+        # A JSON string is a TOML one.
+        args += [
+            "-c",
+            f'hooks.{event}=[{{hooks=[{{type="command",command={json.dumps(command)},timeout={timeout}}}]}}]',
+        ]
+        label = re.sub(r"(?<!^)(?=[A-Z])", "_", event).lower()
+        hook = {"async": False, "command": command, "timeout": timeout, "type": "command"}
+        known = json.dumps({"event_name": label, "hooks": [hook]}, separators=(",", ":"), ensure_ascii=False)
+        digest = hashlib.sha256(known.encode()).hexdigest()
+        trusted.append(f'"/<session-flags>/config.toml:{label}:0:0"={{trusted_hash="sha256:{digest}"}}')
+    args += ["-c", f"hooks.state={{{','.join(trusted)}}}"]
     return args, {}
 
 
