@@ -22,6 +22,7 @@ from synapsed.errors import (
 from synapsed.interfaces import NewEvent, Store
 from synapsed.model.events import TaskStatusChanged
 from synapsed.model.external import KEY, alias_of
+from synapsed.model.link import LinkTurnSaid
 from synapsed.model.sender import KEY as SENDER
 from synapsed.model.task import (
     ANSWER_ID,
@@ -35,6 +36,7 @@ from synapsed.model.task import (
     TextPart,
 )
 from synapsed.supervisor import turns
+from synapsed.supervisor.told import Told, told_before
 
 if TYPE_CHECKING:
     from synapsed.a2a.externals import Externals
@@ -64,6 +66,8 @@ class Courier:
         self._wake = asyncio.Event()
         self._pause = FIRST_PAUSE_S
         self._speaking: str | None = None
+        self._before: Told | None = None
+        """What was told of the answer; None where the log has to be asked."""
         self._turn = asyncio.Lock()
         """What is learned is written in one place at a time."""
 
@@ -241,16 +245,17 @@ class Courier:
             known = self._there
             if there.id != known.get("task_id") or there.context_id != known.get("context_id"):
                 await self._note(sending=True, task_id=there.id, context_id=there.context_id)
-            if (commit := self._change(there, answered=answered)) is not None:
+            told = (await self._told()).text if there.state is TaskState.COMPLETED else ""
+            if (commit := self._change(there, answered=answered, told=told)) is not None:
                 await self._commit(commit)
 
-    def _change(self, there: Snapshot, *, answered: bool) -> turns.Commit | None:
+    def _change(self, there: Snapshot, *, answered: bool, told: str) -> turns.Commit | None:
         now, task = self._clock.wall(), self.task
         match there.state:
             case TaskState.COMPLETED:
                 answer, blocks = _answer(there)
                 exact = there.own.get("exact") is not False
-                return turns.completed(task, answer=answer, exact=exact, blocks=blocks, now=now)
+                return turns.completed(task, answer=answer, exact=exact, blocks=blocks, now=now, told=told)
             case TaskState.FAILED | TaskState.REJECTED:
                 return self._refusal(there, now)
             case TaskState.CANCELED:
@@ -287,7 +292,14 @@ class Courier:
     async def _say(self, told: Said) -> None:
         append = told.append and self._speaking == told.artifact_id
         self._speaking = told.artifact_id
-        await self._store.commit(events=[turns.said(self.task, text=told.text, append=append)])
+        piece = (await self._told()).piece(LinkTurnSaid(self.task.id, told.text, append))
+        if piece is not None:
+            await self._store.commit(events=[turns.said(self.task, text=piece[0], append=piece[1])])
+
+    async def _told(self) -> Told:
+        if self._before is None:
+            self._before = Told(await told_before(self._store.events, self.task.id), again=True)
+        return self._before
 
     async def _note(self, **learned: Any) -> None:
         metadata = {**self.task.metadata, KEY: {**self._there, **learned}}

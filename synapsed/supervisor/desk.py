@@ -15,7 +15,7 @@ an operation: its outcome is believed when the link confirms it.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -46,6 +46,7 @@ from synapsed.supervisor.answers import answer_blocks
 from synapsed.supervisor.links import Timer
 from synapsed.supervisor.mailbox import Mailbox
 from synapsed.supervisor.shell import Shell
+from synapsed.supervisor.told import Told, told_before
 from synapsed.supervisor.turns import Commit
 from synapsed.supervisor.usage import Usage
 from synapsed.terminal.limits import Limit
@@ -75,6 +76,8 @@ before); were nothing said by then, the confirmation itself would have to do."""
 class _Turn:
     task: Task
     record: TurnRecord
+    told: Told | None = None
+    """None where the log has to be asked: somebody else may have told of it."""
 
 
 @dataclass(slots=True)
@@ -312,7 +315,7 @@ class Desk:
         await self._commit(replace(commit, events=(*before, *commit.events), turn=record, reply=reply))
         self._mailbox.remove(task.id)
         self._attempts.pop(task.id, None)
-        self._turn = _Turn(commit.task, record)
+        self._turn = _Turn(commit.task, record, None if returned else Told())
         self._deliver(link, fresh=True)
         return commit.task
 
@@ -391,13 +394,12 @@ class Desk:
             self._shell.log.info("message accepted", task=event.task_id, evidence=event.evidence)
             return
         if isinstance(event, LinkTurnSaid):
-            await self._tell(turns.said(turn.task, text=event.text, append=event.append))
+            await self._say(event, turn)
             return
         if (limit := self._limit_told(event)) is not None:
             await self._limited(limit, turn, link)
             return
-        blocks = await answer_blocks(event.answer, self._parsers) if isinstance(event, LinkTurnEnded) else ()
-        if (commit := self._decide(event, turn.task, blocks)) is not None:
+        if (commit := await self._decide(event, turn)) is not None:
             await self._persist(commit)
             if commit.turn_ended is not None:
                 evidence = getattr(event, "evidence", None)
@@ -446,13 +448,38 @@ class Desk:
         link.settled()
         self._end_interruption()
 
-    def _decide(self, event: LinkEvent, task: Task, blocks: Sequence[Artifact]) -> Commit | None:
-        now = self._clock.wall()
+    async def _told(self, turn: _Turn) -> Told:
+        if turn.told is None:
+            before = await self._shell.persist(lambda: told_before(self._store.events, turn.task.id))
+            turn.told = Told(before, again=True)
+        return turn.told
+
+    async def _say(self, event: LinkTurnSaid, turn: _Turn) -> None:
+        """What is nice to know is not insisted on: what the database refuses is told with what follows it."""
+        told = await self._told(turn)
+        before = told.text
+        if (piece := told.piece(event)) is None:
+            return
+        try:
+            await self._store.commit(events=[turns.said(turn.task, text=piece[0], append=piece[1])])
+        except StoreError as error:
+            told.text = before
+            self._shell.log.debug("a piece of text is not told", error=error.message)
+
+    async def _completed(self, event: LinkTurnEnded, turn: _Turn) -> Commit:
+        blocks = await answer_blocks(event.answer, self._parsers)
+        told = (await self._told(turn)).text
+        return turns.completed(
+            turn.task, answer=event.answer, exact=event.exact, now=self._clock.wall(), blocks=blocks, told=told
+        )
+
+    async def _decide(self, event: LinkEvent, turn: _Turn) -> Commit | None:
+        now, task = self._clock.wall(), turn.task
         match event:
+            case LinkTurnEnded():
+                return await self._completed(event, turn)
             case LinkTurnProgress():
                 return turns.progressed(task, message_id=event.message_id, text=event.text, now=now)
-            case LinkTurnEnded():
-                return turns.completed(task, answer=event.answer, exact=event.exact, now=now, blocks=blocks)
             case LinkTurnFailed():
                 return turns.failed(task, code=event.code, message=event.message, now=now)
             case LinkTurnInterrupted():
@@ -553,13 +580,6 @@ class Desk:
         )
         self.believe(commit)
         return commit
-
-    async def _tell(self, event: NewEvent) -> None:
-        """What is nice to know is not insisted on."""
-        try:
-            await self._store.commit(events=[event])
-        except StoreError as error:
-            self._shell.log.debug("a piece of text is not told", error=error.message)
 
     async def _persist(self, commit: Commit) -> None:
         await self._shell.persist(lambda: self._commit(commit))

@@ -2,7 +2,8 @@
 
 A courtesy: pieces are events and nothing else, at most five a second, and bounded; the turn's end neither waits for
 them nor looks at them. What is read off a screen is told when it was read twice the same, so that half-drawn frames are
-not; where what was told turns out to be wrong, all of it is told anew.
+not. Pieces go on from each other; where what was told turns out to be wrong, the rest is left to the turn's end, which
+knows the answer. Another message takes the place of the one before.
 """
 
 import contextlib
@@ -35,17 +36,21 @@ EARLY_MAX = 64
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """`append` false: `text` replaces what was told before."""
+    """`append` false: `text` replaces what was told before, as it is another message; or nobody knows what was."""
 
     text: str
     append: bool
 
 
 class _Source(Protocol):
-    """`text` is what is being said as far as it is known; `settled` says that a further look would change nothing."""
+    """`text` is what is being said as far as it is known, of which number `message`; `settled` says that a further
+    look would change nothing."""
 
     @property
     def text(self) -> str: ...
+
+    @property
+    def message(self) -> int: ...
 
     @property
     def settled(self) -> bool: ...
@@ -58,11 +63,13 @@ class _Said:
 
     def __init__(self) -> None:
         self.text = ""
-        self._message: str | None = None
+        self.message = 0
+        self._id: str | None = None
 
     def told(self, fact: AssistantSaying) -> None:
-        if fact.message_id != self._message:
-            self._message, self.text = fact.message_id, ""
+        if fact.message_id != self._id:
+            self.message += 1
+            self._id, self.text = fact.message_id, ""
         self.text += fact.piece
 
 
@@ -70,6 +77,7 @@ class _Printed:
     """What a line-oriented program has printed since the message was submitted."""
 
     settled = True
+    message = 0
 
     def __init__(self) -> None:
         self._lines: LineText | None = None
@@ -77,7 +85,8 @@ class _Printed:
 
     @property
     def text(self) -> str:
-        return self._lines.text if self._lines is not None else ""
+        """Without the line break at its end, which belongs to the answer where more follows."""
+        return self._lines.text.strip("\n") if self._lines is not None else ""
 
     def submitted(self, offset: int) -> None:
         if self._lines is None:
@@ -98,18 +107,22 @@ class _Drawn:
 
     def __init__(self, text: ScreenText) -> None:
         self.text = ""
+        self.message = 0
         self._screen = text
-        self._read = ""
+        self._read = (0, "")
 
     @property
     def settled(self) -> bool:
-        return self._read == self.text
+        return self._read == (self.message, self.text)
 
     def seen(self, screen: str) -> None:
-        before, self._read = self._read, self._screen.read(screen)
-        both = os.path.commonprefix([before, self._read])  # noqa: RUF071 - characters are what is meant
-        if not self.text.startswith(both):
-            self.text = both
+        (number, before), text = self._read, self._screen.read(screen)
+        self._read = (self._screen.message, text)
+        if number != self._screen.message:
+            return
+        both = os.path.commonprefix([before, text])  # noqa: RUF071 - characters are what is meant
+        if number != self.message or not self.text.startswith(both):
+            self.message, self.text = number, both
 
 
 class TurnStream:
@@ -129,6 +142,9 @@ class TurnStream:
             source = self._drawn = _Drawn(ScreenText(profile.stream, profile.answer, message, begun=begun))
         self._source = source
         self._told: str | None = None if begun else ""
+        self._message = 0
+        """Which one was told."""
+        self._begun = begun
         self._due = 0.0
         self._left = TOLD_MAX
 
@@ -165,24 +181,32 @@ class TurnStream:
     @property
     def due(self) -> float | None:
         """When `take`, or a look at the screen, is worth it; None while nothing is open."""
-        open_ = not self._source.settled or self._source.text != (self._told or "")
+        open_ = not self._source.settled or self._new() is not None
         return self._due if open_ and self._left > 0 else None
+
+    def _new(self) -> Piece | None:
+        text, told = self._source.text, self._told
+        if not text:
+            return None
+        if told is None or (told and self._source.message != self._message):
+            return Piece(text, append=False)
+        return Piece(text[len(told) :], append=True) if text.startswith(told) and text != told else None
 
     def take(self, now: float) -> Piece | None:
         """What is new since the last piece, if it is time for one."""
         if now < self._due or self._left <= 0:
             return None
         self._due = now + TOLD_EVERY_S
-        text = self._source.text
-        append = self._told is not None and text.startswith(self._told)
-        new = text[len(self._told or "") :] if append else text
-        if not new:
+        if (new := self._new()) is None:
             return None
-        self._left -= len(new)
+        if self._printed is not None and not self._begun:
+            self._begun = True  # an answer that is there at once is told once, whole
+            return None
+        self._left -= len(new.text)
         if self._left <= 0:
             return None
-        self._told = text
-        return Piece(new, append)
+        self._told, self._message = self._source.text, self._source.message
+        return new
 
 
 class Speech:

@@ -91,13 +91,18 @@ def progressed(task: Task, *, message_id: str, text: str, now: float) -> Commit:
 
 
 def said(task: Task, *, text: str, append: bool) -> NewEvent:
-    """A piece of the answer to come: told, and not kept in the task, whose answer replaces it."""
+    """A piece of the answer to come: told, and not kept in the task, which gets the answer whole."""
     return _event(task, TaskArtifactAdded(artifact=Artifact.answer(text), append=append, last_chunk=False))
 
 
-def completed(task: Task, *, answer: str, exact: bool, now: float, blocks: Sequence[Artifact] = ()) -> Commit:
-    """`blocks` is what the answer is made of, where that is more than text; the answer itself is kept whole."""
+def completed(
+    task: Task, *, answer: str, exact: bool, now: float, blocks: Sequence[Artifact] = (), told: str = ""
+) -> Commit:
+    """`blocks` is what the answer is made of, where that is more than text; the answer itself is kept whole. What was
+    `told` of it in pieces is not told again, unless it turned out to be another text."""
     artifacts = [Artifact.answer(answer), *blocks]
+    append = bool(told) and answer.startswith(told)
+    end = TaskArtifactAdded(artifact=Artifact.answer(answer[len(told) :]) if append else artifacts[0], append=append)
     task = _changed(
         task,
         now,
@@ -106,7 +111,8 @@ def completed(task: Task, *, answer: str, exact: bool, now: float, blocks: Seque
         prompt=None,
         artifacts=[*(a for a in task.artifacts if a.artifact_id != ANSWER_ID and not a.is_block), *artifacts],
     )
-    events = (*(_event(task, TaskArtifactAdded(artifact=artifact)) for artifact in artifacts), _status(task))
+    added = [end, *(TaskArtifactAdded(artifact=block) for block in blocks)]
+    events = (*(_event(task, data) for data in added), _status(task))
     return Commit(task=task, events=events, turn_ended=task.id)
 
 

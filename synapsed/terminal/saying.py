@@ -1,10 +1,11 @@
-"""What a program is saying, read while it still does. Approximate: the exact answer replaces it at the turn's end.
+"""What a program is saying, read while it still does: the beginning of the answer, which the turn's end tells whole.
 
 Line-oriented programs (`LineText`): the output itself, line by line. Block-oriented ones (`ScreenText`): the block of
 text that is being drawn, taken from one screen after the other; what has scrolled away stays, and what comes is joined
 where the two overlap.
 """
 
+import os.path
 import re
 from collections.abc import Sequence
 
@@ -18,21 +19,29 @@ HELD_MAX = 256 * 1024
 
 _PASTE_MODE = b"\x1b[?2004"
 
-_SEQUENCES = re.compile(
-    rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_](?:[^\x07\x1b]|\x1b(?!\\))*+(?:\x07|\x1b\\|\Z)|[ -/]*[0-~])"
-    rb"|[\x00-\x08\x0b-\x1f\x7f]"
+_UNMOVED = re.compile(
+    rb"\x1b(?:\[[\d;:]*m|\[\?(?:25|2004)[hl]|\[[012]?K|\[\?2026[hl]"
+    rb"|[\]PX^_](?:[^\x07\x1b]|\x1b(?!\\))*+(?:\x07|\x1b\\|\Z)|\([0B]|[=>])"
+    rb"|[\x00\x07]"
 )
+"""What leaves the cursor where it is."""
+
+_ERASED = re.compile(rb"\x1b\[[02]?K")
+
+_MOVED = re.compile(rb"[\x00-\x08\x0b-\x1f\x7f]")
 
 
 class LineText:
     """Lines from `start` on (a spool offset: where the message had been submitted). The first, which the echo of the
     submitted line break ends, is none, nor are those that a line editor draws until it is left; the last, which may be
-    the next prompt, counts when it has ended."""
+    the next prompt, counts when it has ended. From a line on that only a terminal can tell what it looks like, there
+    is no more text."""
 
     def __init__(self, start: int) -> None:
         self.text = ""
         self._at = start
         self._first = True
+        self._lost = False
         self._editing = True
         """A line editor may still draw, as far as is known."""
         self._rest = b""
@@ -62,16 +71,34 @@ class LineText:
         if self._editing and _PASTE_MODE in line:
             self._editing = False
             if (left := edited(line)) is not None:
-                self.text, line = "", line[left:]
-        if not self._first:
-            self.text += _shown(line)
+                self.text, self._lost, line = "", False, line[left:]
+        if not self._first and not self._lost:
+            shown = _shown(line)
+            self._lost = shown is None
+            self.text += "" if shown is None else f"{shown}\n"
         self._first = False
 
 
-def _shown(line: bytes) -> str:
-    """The line as a person sees it: without sequences, and only what was written over the rest last."""
-    line = line.rstrip(b"\r").rpartition(b"\r")[2]
-    return _SEQUENCES.sub(b"", line).decode("utf-8", "replace").rstrip() + "\n"
+def _shown(line: bytes) -> str | None:
+    """The line as a terminal shows it; None where that takes a terminal. What was written over the rest last counts,
+    if it hides what was there before."""
+    *over, last = line.rstrip(b"\r").split(b"\r")
+    shown = _plain(last)
+    if over and _ERASED.search(last) is None:
+        hidden = [_plain(each) for each in over]
+        if shown is None or any(each is None or len(each) > len(shown) for each in hidden):
+            return None
+    return shown
+
+
+def _plain(line: bytes) -> str | None:
+    try:
+        text = _UNMOVED.sub(b"", line).decode()
+    except UnicodeDecodeError:
+        return None
+    if "\t" in text and text.isascii():
+        text = text.expandtabs(8)
+    return text.rstrip() if _MOVED.search(text.encode()) is None and "\t" not in text else None
 
 
 class ScreenText:
@@ -84,6 +111,8 @@ class ScreenText:
         self._message = message
         self._begun = begun
         self._lines: list[str] = []
+        self.message = 0
+        """Grows with every block that another one takes the place of."""
 
     def read(self, screen: str) -> str:
         """Take in a screen (wrapped rows joined); the text so far, up to its last whole word."""
@@ -98,8 +127,11 @@ class ScreenText:
             block[0] = re.sub(self._answer.start, "", block[0], count=1)
         block = [stripped(self._answer, line) for line in block]
         block = _trimmed(block)
-        if block:
-            self._lines = block if begin is not None else _joined(self._lines, block)
+        if block and begin is None:
+            self._lines = _joined(self._lines, block)
+        elif block:
+            self.message += _is_another(self._lines, block)
+            self._lines = block
         return self._text()
 
     def _block(self, lines: Sequence[str], below: int) -> tuple[int | None, int]:
@@ -136,6 +168,14 @@ def _trimmed(lines: Sequence[str]) -> list[str]:
     while text and not text[0]:
         text.pop(0)
     return text
+
+
+def _is_another(old: Sequence[str], new: Sequence[str]) -> bool:
+    """Whether the block `new` is another than `old`, which grows at its end, and where marks (`**`) may come and go."""
+    if not old:
+        return False
+    same = os.path.commonprefix([old[0], new[0]])  # noqa: RUF071 - characters are what is meant
+    return 2 * len(same) < min(len(old[0]), len(new[0]))
 
 
 def _joined(old: list[str], new: list[str]) -> list[str]:

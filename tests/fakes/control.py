@@ -36,6 +36,7 @@ from synapsed.model.events import (
 )
 from synapsed.model.task import Artifact, Message, Prompt, Task, TaskError, TaskState
 from synapsed.supervisor import turns
+from synapsed.supervisor.told import told_before
 from tests.fakes.store import MemoryEventLog, MemoryStore
 
 __all__ = ["FakeAttachment", "FakeControl", "echo", "hold"]
@@ -141,9 +142,10 @@ class FakeControl:
 
     async def complete(self, task_id: str, answer: str, *, exact: bool = True, blocks: Sequence[Artifact] = ()) -> Task:
         task = await self.task(task_id)
-        artifacts = [Artifact.answer(answer), *blocks]
-        task = task.model_copy(update={"artifacts": [*task.artifacts, *artifacts], "exact": exact, "prompt": None})
-        return await self._put(task, TaskState.COMPLETED, [TaskArtifactAdded(artifact=a) for a in artifacts])
+        told = await told_before(self.events, task_id)
+        commit = turns.completed(task, answer=answer, exact=exact, now=self._time, blocks=blocks, told=told)
+        added = [event.data for event in commit.events if isinstance(event.data, TaskArtifactAdded)]
+        return await self._put(commit.task, TaskState.COMPLETED, added)
 
     async def say(self, task_id: str, text: str, *, append: bool) -> Task:
         """A piece of the answer while the turn runs."""

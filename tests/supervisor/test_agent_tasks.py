@@ -313,7 +313,7 @@ async def test_pieces_of_text_are_told_and_not_kept(world: World) -> None:
     done = await world.task_is(task.id, TaskState.COMPLETED)
     assert [a.text for a in done.artifacts] == ["Hello you."]
     told = world.told(TaskArtifactAdded, lambda data: (data.artifact.text, data.append, data.last_chunk))
-    assert told == [("Hel", True, False), ("lo", True, False), ("Hello you", False, False), ("Hello you.", False, True)]
+    assert told == [("Hel", True, False), ("lo", True, False), (" you", True, False), (".", True, True)]
     assert {data.artifact.artifact_id for data in world.told(TaskArtifactAdded)} == {"answer"}
 
 

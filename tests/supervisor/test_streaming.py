@@ -51,7 +51,9 @@ def test_output_from_the_submission_on() -> None:
     stream.submitted(94)
     stream.submitted(500)
     stream.printed(99, b"lo\r\nyou\r\n> ")
-    assert stream.take(1.0) == Piece("Hello\nyou\n", append=True)
+    assert stream.take(1.0) is None  # were it all, it would be told whole, at once
+    assert stream.due == 1.0 + TOLD_EVERY_S
+    assert stream.take(1.2) == Piece("Hello\nyou", append=True)
     assert not stream.wants_screen(1.0)
 
 

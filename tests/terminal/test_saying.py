@@ -14,6 +14,7 @@ from synapsed.profiles import Answer, Profile, Stream
 from synapsed.supervisor.streaming import Piece, TurnStream
 from synapsed.terminal.observer import TerminalObserver
 from synapsed.terminal.saying import LineText, ScreenText
+from synapsed.terminal.screen import Screen
 from tests.real.script import expected_answer
 
 MESSAGE = "Say it."
@@ -61,6 +62,28 @@ def test_what_a_line_editor_draws_of_the_message_is_none() -> None:
     assert text.text == "select 2;\n"
     text.feed(len(drawn), b"04l\r1\r\n2\r\n\x1b[?2004hsqlite> \r\n")
     assert text.text == "1\n2\nsqlite>\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        (b"a\tb", "a       b"),
+        (b"long text\rabc", None),
+        (b"long text\r\x1b[Kabc", "abc"),
+        (b"up\x1b[A", None),
+        (b"ab\x08c", None),
+        ("日\tb".encode(), None),
+        (b"\xff", None),
+    ],
+)
+def test_what_only_a_terminal_can_tell_ends_the_text(line: bytes, shown: str | None) -> None:
+    """The answer is what a terminal shows; text that goes another way would have to be taken back."""
+    text = LineText(0)
+    text.feed(0, b"\r\nyes\r\n" + line + b"\r\nmore\r\n")
+    assert text.text == ("yes\n" if shown is None else f"yes\n{shown}\nmore\n")
+    screen = Screen(80, 24)
+    screen.feed(b"yes\r\n" + line + b"\r\nmore\r\n")
+    assert shown is None or screen.text(scrollback=False) == f"yes\n{shown}\nmore"
 
 
 @given(st.lists(st.binary(max_size=40), max_size=10))

@@ -1,4 +1,7 @@
-"""What a receiver is sent (specification 4.3.3): a StreamResponse, or in 0.3 the Task."""
+"""What a receiver is sent (specification 4.3.3): a StreamResponse, or in 0.3 the Task.
+
+Of an artifact that was told in pieces a receiver got none: it is sent whole, with the last of them.
+"""
 
 from typing import Any, Literal
 
@@ -7,7 +10,7 @@ from synapsed.a2a.convert03 import task03
 from synapsed.model.events import Event, TaskArtifactAdded, TaskStatusChanged
 from synapsed.model.task import Task
 
-__all__ = ["is_told", "notification", "whole"]
+__all__ = ["is_rest", "is_told", "notification", "whole"]
 
 type Dialect = Literal["1.0", "0.3"]
 
@@ -24,14 +27,24 @@ def is_told(event: Event) -> bool:
             return False
 
 
+def is_rest(event: Event) -> bool:
+    """Whether it is the last piece of an artifact, the whole of which only the task has."""
+    return isinstance(event.data, TaskArtifactAdded) and event.data.append
+
+
 def notification(event: Event, task: Task, dialect: Dialect) -> dict[str, Any]:
-    """Of an event that is told. `task` is as it is now, which only 0.3 shows."""
+    """Of an event that is told. `task` is as it is now, for 0.3 and for what `is_rest`."""
     if dialect == "0.3":
         return whole(task, dialect)
     if isinstance(event.data, TaskArtifactAdded):
-        return artifact_update(event, event.data, task.context_id)
+        return artifact_update(event, _unbroken(event.data, task), task.context_id)
     assert isinstance(event.data, TaskStatusChanged)
     return status_update(event, event.data, task.context_id)
+
+
+def _unbroken(piece: TaskArtifactAdded, task: Task) -> TaskArtifactAdded:
+    found = next((one for one in task.artifacts if one.artifact_id == piece.artifact.artifact_id), None)
+    return piece if found is None else TaskArtifactAdded(artifact=found, append=False, last_chunk=piece.last_chunk)
 
 
 def whole(task: Task, dialect: Dialect) -> dict[str, Any]:

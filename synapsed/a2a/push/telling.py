@@ -111,7 +111,7 @@ class Telling:
             async for event in events:
                 if not documents.is_told(event):
                     continue
-                if record.dialect == "0.3":
+                if record.dialect == "0.3" or documents.is_rest(event):
                     task = await store.task(record.task_id) or task
                 document = documents.notification(event, task, record.dialect)
                 if not await self._deliver(event.id, document, last=_is_end(event)):

@@ -213,6 +213,22 @@ async def test_a_task_is_told_from_its_beginning_to_its_end(world: World):
     }
 
 
+async def test_what_was_told_in_pieces_is_told_whole(world: World):
+    """A receiver of notifications gets the last piece only: it is given the artifact."""
+    async with world.up() as sender:
+        task = await world.task()
+        await sender.put(a_push(task, 0))
+        pieces = [
+            artifact(task, "exa", append=True, last_chunk=False),
+            artifact(task, "ct", append=True, last_chunk=True),
+        ]
+        task = task.model_copy(update={"artifacts": [Artifact.answer("exact")]})
+        await world.move(task, TaskState.COMPLETED, *pieces)
+        documents = await world.poster.took(3)
+        assert told(documents) == ["SUBMITTED", "exact", "COMPLETED"]
+        assert documents[1]["artifactUpdate"]["append"] is False
+
+
 async def test_without_secrets_there_are_no_headers_for_them(world: World):
     async with world.up() as sender:
         task = await world.task()

@@ -1,0 +1,52 @@
+"""What was told of a task's answer before the answer was known, so that its end is told as the rest of it.
+
+Whoever joins the pieces of the artifact has the answer: a piece is only told that goes on from those before. One that
+replaces them (`append` false) is told where another message began, and at the end where the answer is really another.
+"""
+
+from dataclasses import dataclass, field
+
+from synapsed.interfaces import EventLog
+from synapsed.model.events import TaskArtifactAdded
+from synapsed.model.link import LinkTurnSaid
+from synapsed.model.task import ANSWER_ID
+
+__all__ = ["Told", "told_before"]
+
+
+@dataclass(slots=True)
+class Told:
+    """Of one turn. `text` is what the pieces are together; of a turn that an earlier daemon or attempt began it is
+    read from the log (`told_before`), with `again`: then the first piece repeats some of it, or nobody knows."""
+
+    text: str = ""
+    again: bool = False
+    _said: str = field(default="", init=False)
+    """What the link has said, which may be behind what was told, or beside it."""
+
+    def piece(self, said: LinkTurnSaid) -> tuple[str, bool] | None:
+        """The piece to tell now, and whether it is appended; None for none."""
+        another = not said.append and not self.again
+        self.again = False
+        self._said = self._said + said.text if said.append else said.text
+        if not self._said.startswith(self.text):
+            if not another:
+                return None
+            self.text = self._said
+            return self._said, False
+        if len(self._said) == len(self.text):
+            return None
+        new, self.text = self._said[len(self.text) :], self._said
+        return new, True
+
+
+async def told_before(log: EventLog, task_id: str) -> str:
+    """What the log has of the answer of a task that is not over."""
+    text, after = "", 0
+    while batch := await log.read(after, task_id=task_id):
+        for event in batch:
+            data = event.data
+            if isinstance(data, TaskArtifactAdded) and data.artifact.artifact_id == ANSWER_ID:
+                text = text + data.artifact.text if data.append else data.artifact.text
+        after = batch[-1].id
+    return text
