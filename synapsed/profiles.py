@@ -303,6 +303,9 @@ class Interrupt(_Section):
     """The status record that it then leaves, where a turn that ended leaves another."""
     put_off: PutOff | None = None
     confirm_ms: int = Field(default=3000, ge=100, le=60_000)
+    still_ms: int = Field(default=1000, ge=100, le=60_000)
+    """A turn that was asked to stop has stopped when the composer stands, nothing says on the screen or in the title
+    that the program works, and neither has changed for so long, whatever else says that the turn is open."""
 
 
 class Exit(_Section):

@@ -327,6 +327,8 @@ class Desk:
             self._deliver(link, fresh=False)
             if any(task.priority >= INTERRUPT_PRIORITY for task in self._mailbox):
                 self.interrupt(INTERRUPTED)  # as was begun, perhaps, when the last daemon ended
+            elif turns.is_being_stopped(self._turn.record):
+                self.interrupt("canceled")
         elif (commit := self.settle(LinkExited(None, "the program that worked on it is gone"))) is not None:
             await self._persist(commit)
 

@@ -57,11 +57,14 @@ class Keyboard:
         write: Callable[[bytes], Awaitable[WriteResult]],
         look: Callable[[], Look],
         until: Callable[[Callable[[Look], bool], float], Awaitable[bool]],
+        asked_to_stop: Callable[[], None] = lambda: None,
     ) -> None:
+        """`asked_to_stop` is called when the keys that stop a turn are written."""
         self._profile = profile
         self._write = write
         self._look = look
         self._until = until
+        self._asked_to_stop = asked_to_stop
         self.answering = False
         """Whether an answer is being typed in several steps: what is on the screen meanwhile is half of it."""
         self.interrupting = False
@@ -114,6 +117,7 @@ class Keyboard:
             if press and await self._until(stopped, spec.gap_ms / 1000):
                 break
             await self._write((spec.keys or "").encode())
+        self._asked_to_stop()
 
     def _puts_off(self, look: Look, message: str | None) -> bool:
         spec = self._profile.interrupt.put_off

@@ -39,6 +39,7 @@ from synapsed.supervisor.keys import TAKE_BACK_S, Keyboard
 from synapsed.supervisor.launchers import sweep_launch
 from synapsed.supervisor.pty_runner import TurnRunner
 from synapsed.supervisor.pty_watch import Watch
+from synapsed.supervisor.stopping import Stopping
 from synapsed.supervisor.suspension import Suspension
 from synapsed.supervisor.times import OutputTimes
 from synapsed.supervisor.unread import Unread
@@ -68,9 +69,6 @@ SETTLE_AFTER_S = 30.0
 ECHO_S = 5.0
 """How long a program may take to show what a person typed: a third of a second is usual, a busy machine's takes more.
 Only a line that is addressed to another agent waits for it."""
-
-INTERRUPT_TYPING_S = 20.0
-"""How long a message that is being typed may take until it can be taken back, or the program has taken it."""
 
 NUDGE_S = 0.2
 """How long a window keeps the other size: two at once would be one that changed nothing."""
@@ -131,7 +129,13 @@ class PtyLink:
             unread=lambda: self._unread.now,
         )
         self._unread = Unread(self._keeper, self._read)
-        self._keyboard = Keyboard(profile, self._type, self._watch.look, self._watch.until)
+        self._keyboard = Keyboard(
+            profile,
+            self._type,
+            self._watch.look,
+            self._watch.until,
+            lambda: self._observer.asked_to_stop(clock.monotonic()),
+        )
         self._runner = TurnRunner(
             profile=profile,
             clock=clock,
@@ -143,6 +147,18 @@ class PtyLink:
             emit=self._tell,
             look=self._watch.look,
             look_soon=self._watch.soon,
+        )
+        self._exited: asyncio.Future[LinkExited] = asyncio.get_running_loop().create_future()
+        self._stopping = Stopping(
+            profile=profile,
+            clock=clock,
+            observer=self._observer,
+            keyboard=self._keyboard,
+            runner=self._runner,
+            watch=self._watch,
+            keeper=self._keeper,
+            exited=self._exited,
+            spawn=self._spawn,
         )
         self._viewers = Viewers(
             draw=self._draw,
@@ -165,7 +181,6 @@ class PtyLink:
         self._saving = False
         self._caught_up = asyncio.Event()
         self._catch_up_to = 0
-        self._exited: asyncio.Future[LinkExited] = asyncio.get_running_loop().create_future()
         self._finishing = self._closing = False
 
     # --- life ---
@@ -374,6 +389,7 @@ class PtyLink:
         if not self._started and look.verdict.activity is not Activity.STARTING and not self._saving:
             self._started = True
             self._spawn(self._save_checkpoint())
+        self._stopping.looked(look)
         self._publish(look)
 
     def _judged(self, look: Look, now: float) -> None:
@@ -422,29 +438,7 @@ class PtyLink:
         return self._told
 
     async def interrupt(self) -> bool:
-        turn = self._runner.turn
-        if turn is not None:
-            self._runner.add(turn.interrupt())
-            # Before the program has taken the message, and when it is done with it, these keys would be for something
-            # else; and a program that has yet to begin looks as one that has stopped.
-            working = turns.Phase.WORKING
-            await self._watch.until(lambda _: turn.over or turn.phase is working, INTERRUPT_TYPING_S)
-            if turn.phase is not working:
-                self._runner.add(turn.go_on())
-                return turn.over
-        elif self._watch.look().verdict.activity is Activity.READY:
-            return False
-        confirmed = await self._keyboard.interrupt(
-            lambda look: turn.over if turn is not None else look.verdict.activity is Activity.READY,
-            self._keeper().signal,
-            turn.message if turn is not None else None,
-        )
-        if turn is not None and confirmed:
-            # Some programs give an interrupted message back for editing; only that is removed.
-            await self._keyboard.clear_if(turn.holds)
-        elif turn is not None:
-            self._runner.add(turn.go_on())
-        return confirmed
+        return await self._stopping.stop()
 
     async def answer(self, text: str, prompt_id: str | None) -> bool:
         # What was typed before may have answered it already: another answer would go into what comes next.
@@ -575,6 +569,7 @@ class PtyLink:
             self._touched = self._told.prompt.prompt_id
         await self._type(data)
         self._suspension.typed(data)
+        self._stopping.typed(data)
 
     async def _type(self, data: bytes) -> WriteResult:
         return await self._keeper().write(data)

@@ -109,6 +109,10 @@ class TurnRunner:
         self.turn, self._delivery = turn, delivery
         self.speech.begin(turn)
         now = self._clock.monotonic()
+        if state.interrupting:  # by the last daemon, which pressed the keys or was about to
+            self._observer.asked_to_stop(now)
+        else:
+            self._observer.stop_over()
         self.add(turn.begin(now, fresh=delivery.fresh))
         for fact in facts:
             self.add(turn.told(fact, now))

@@ -302,7 +302,7 @@ class PtyTurn:
         if seen.interrupted and self._fresh(seen):
             return self._stopped(seen.verdict.evidence, seen.now)
         if self.state.interrupting:
-            if seen.verdict.settled and self._fresh(seen):
+            if seen.verdict.settled and self._fresh(seen) and not seen.unread:
                 return self._stopped(seen.verdict.evidence, seen.now)
             self.deadline = seen.now + LOOK_AGAIN_S  # it may be about to begin with what it had put off
             return []

@@ -10,7 +10,7 @@ from synapsed.clock import Clock
 from synapsed.model.agent import Activity
 from synapsed.profiles import Profile
 from synapsed.terminal.observer import Look, TerminalObserver
-from synapsed.terminal.verdict import QUIET_UNKNOWN_S, STALE_S
+from synapsed.terminal.verdict import LOST_S, QUIET_UNKNOWN_S, STALE_S
 
 __all__ = ["EVALUATE_EVERY_S", "HANDS_OFF_S", "Watch"]
 
@@ -45,7 +45,8 @@ class Watch:
         self._unread = unread
         self._timer: asyncio.TimerHandle | None = None
         self._open = self._closed = False
-        self._hands_at = -HANDS_OFF_S
+        self.hands_at = -HANDS_OFF_S
+        """When a person last pressed a key, monotonic seconds."""
         self._waiting: list[tuple[Callable[[Look], bool], asyncio.Future[None]]] = []
         self.looked_at = 0.0
         """When the last look was, monotonic seconds."""
@@ -114,12 +115,12 @@ class Watch:
 
     def pressed(self) -> None:
         """A person pressed a key."""
-        self._hands_at = self._clock.monotonic()
+        self.hands_at = self._clock.monotonic()
 
     @property
     def hands_on(self) -> bool:
         """A person pressed a key just now."""
-        return self._clock.monotonic() - self._hands_at < HANDS_OFF_S
+        return self._clock.monotonic() - self.hands_at < HANDS_OFF_S
 
     def _cancel(self) -> None:
         if self._timer is not None:
@@ -137,11 +138,12 @@ class Watch:
 
     def _plan_next(self, look: Look, now: float) -> None:
         """Time alone changes some verdicts: a screen comes to rest, a turn's patience ends."""
-        times = [look.steady_at, self._hands_at + HANDS_OFF_S, *self._due()]
+        times = [look.steady_at, self.hands_at + HANDS_OFF_S, *self._due()]
         if not look.verdict.settled:
             times.append(look.changed_at + self._profile.ready.quiet_ms / 1000)
         if look.verdict.activity is not Activity.READY:
             times += [look.changed_at + QUIET_UNKNOWN_S, look.changed_at + STALE_S]
+            times += [look.still_since + wait for wait in (self._profile.interrupt.still_ms / 1000, STALE_S, LOST_S)]
         coming = [when for when in times if when > now]
         if coming:
             self._wake_at(min(coming) + 0.001)

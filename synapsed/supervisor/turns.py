@@ -42,6 +42,7 @@ __all__ = [
     "describe_exit",
     "exit_details",
     "failed",
+    "is_being_stopped",
     "is_submitted",
     "progressed",
     "put_off",
@@ -174,6 +175,11 @@ def put_off(task: Task, record: TurnRecord, *, reason: str, now: float) -> Commi
 def is_submitted(record: TurnRecord) -> bool:
     """Whether the program may have the message: from then on it is never typed again."""
     return bool(record.link.get("submitted"))
+
+
+def is_being_stopped(record: TurnRecord) -> bool:
+    """Whether somebody has asked for the turn's end, which the program may not have heard of."""
+    return bool(record.link.get("interrupting"))
 
 
 def text_of(message: Message) -> str:

@@ -17,6 +17,7 @@ from synapsed.terminal.verdict import (
     progress_left_behind,
     progress_sign,
     screen_sign,
+    title_left_behind,
     title_sign,
 )
 
@@ -60,7 +61,7 @@ def explain(profile: Profile, seen: Observation, verdict: Verdict, since: Since,
         "dialog": f"{seen.asked.prompt.type}: {_line(seen.asked.prompt.prompt)}" if seen.asked else "none",
         "status record": _record(profile, seen),
         side: turn,
-        "title": _sign(profile, lambda signs: title_sign(signs, seen.screen), repr(seen.screen.title.strip()[:80])),
+        "title": _title(profile, seen),
         "progress": _progress(profile, seen),
         "screen": _sign(profile, lambda signs: screen_sign(signs, seen.screen)),
         "composer": _composer(profile, seen),
@@ -92,6 +93,11 @@ def _sign(profile: Profile, look: Callable[[Signs], str | None], said: str = "")
         if (sign := look(signs)) is not None:
             return f"{said or repr(sign.partition(': ')[2])}, a sign of {state}"
     return f"{said}, no sign" if said else "no sign"
+
+
+def _title(profile: Profile, seen: Observation) -> str:
+    told = _sign(profile, lambda signs: title_sign(signs, seen.screen), repr(seen.screen.title.strip()[:80]))
+    return f"{told}: it was left behind" if title_left_behind(profile, seen) else told
 
 
 def _progress(profile: Profile, seen: Observation) -> str:

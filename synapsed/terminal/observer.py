@@ -32,7 +32,7 @@ from synapsed.terminal.scanner import (
     TerminalReset,
 )
 from synapsed.terminal.screen import Screen, ScreenSnapshot
-from synapsed.terminal.verdict import Observation, Verdict, judge
+from synapsed.terminal.verdict import Observation, Verdict, judge, lost_end
 
 __all__ = ["GONE_S", "QUERIES_MAX", "Look", "Reply", "TerminalObserver"]
 
@@ -82,6 +82,8 @@ class Look:
     offset: int
     changed_at: float
     steady_at: float = 0.0
+    still_since: float = 0.0
+    """When the screen or the title last changed, or the turn was asked to stop."""
 
 
 class TerminalObserver:
@@ -94,10 +96,15 @@ class TerminalObserver:
         self._records = StatusRecords(app=profile.status_app)
         self._progress = ProgressState.NONE
         self._turn_open: str | None = None
+        self._lost_ns: int | None = None
+        """When the end of the open turn was found to be lost (CLOCK_MONOTONIC); None while its channel is believed."""
+        self._stop_asked_at: float | None = None
         self._since = Since()
         self._activity = Activity.STARTING
         self._lines: tuple[str, ...] = ()
         self._changed_at = 0.0
+        self._title: tuple[str, float] = ("", 0.0)
+        """The title, and since when it has been that."""
         self._fed_at = 0.0
         self._before = ""
         """What stands before the prompt on its line: output that did not end it."""
@@ -197,6 +204,8 @@ class TerminalObserver:
         self._records.report(body)
         if self._records.root != before:
             self._changed_at = now
+            if self._records.root == "working":
+                self.stop_over()
             if before == "working" and self._records.root in ("idle", "done", "error"):
                 self.worked_until = end
 
@@ -210,9 +219,22 @@ class TerminalObserver:
     def told(self, fact: ChannelFact) -> None:
         """A side channel reported: remember whether a turn is open."""
         if isinstance(fact, PromptAccepted):
+            if self._lost_ns is not None and fact.at_ns < self._lost_ns:
+                return  # told late: of the turn that is over
             self._turn_open = fact.channel
+            self._lost_ns = None
+            if self._stop_asked_at is not None and fact.at_ns > self._stop_asked_at * 1e9:
+                self.stop_over()
         elif isinstance(fact, TurnEnded | TurnFailed | TurnInterrupted):
             self._turn_open = None
+
+    def asked_to_stop(self, now: float) -> None:
+        """What stops the running turn was typed."""
+        self._stop_asked_at = now
+
+    def stop_over(self) -> None:
+        """The turn that was asked to stop has ended, or goes on."""
+        self._stop_asked_at = None
 
     def look(self, now: float) -> Look:
         """Judge what is on the screen."""
@@ -220,7 +242,11 @@ class TerminalObserver:
         if screen.lines != self._lines:
             self._lines = screen.lines
             self._changed_at = now
+        if screen.title != self._title[0]:
+            self._title = (screen.title, now)
         seen = self._observe(screen, now)
+        if self._lost_ns is None and lost_end(self._profile, seen):
+            self._lost_ns = int(now * 1e9)
         verdict = judge(self._profile, seen)
         self._activity = verdict.activity
         self._note(seen, now)
@@ -231,6 +257,7 @@ class TerminalObserver:
             offset=self.offset,
             changed_at=self._changed_at,
             steady_at=self._steady_at(verdict),
+            still_since=now - seen.still_s,
         )
 
     def _steady_at(self, verdict: Verdict) -> float:
@@ -260,6 +287,9 @@ class TerminalObserver:
             progress=self._progress.name.lower() if self._progress is not ProgressState.NONE else None,
             turn_open=self._turn_open,
             quiet_s=now - self._changed_at,
+            still_s=now - max(self._changed_at, self._title[1], self._stop_asked_at or 0.0),
+            stopping=self._stop_asked_at is not None,
+            lost=self._lost_ns is not None,
             previous=self._activity,
             given_back=self.given_back,
         )

@@ -23,6 +23,9 @@ composer a dialog is only shown.
 A status record is untrusted: what a tool prints can hold one, as can a file that is shown. So two are not believed
 (`doubt`), and the channels below them speak as if there were none:
 
+A title that says that the program works is one that was left behind when its screen has signs of work too, shows none
+of them beside its composer, and nothing has moved for `STALE_S`.
+
 ==========================  ======================================================================================
 record                      is not believed while
 ==========================  ======================================================================================
@@ -32,8 +35,20 @@ working, blocked            no side channel has a turn open, the program shows n
                             signs, its composer stands, and nothing has moved for `STALE_S`
 ==========================  ======================================================================================
 
-A side channel's open turn is not believed either once its end must have been lost: the title says that the program is
-ready, its composer is empty, and nothing has moved for `STALE_S` (`lost_end`).
+Nor is a side channel's open turn believed for ever against the screen (`lost_end`). Its composer stands, nothing on the
+screen or in the title moves, and the program shows no sign of work:
+
+==============================================================  ==================================================
+the turn                                                        counts as over after
+==============================================================  ==================================================
+was asked to stop                                               the profile's `interrupt.still_ms`
+has its composer empty, of a program with a sign of work, or    `STALE_S`
+with a title that says that it is ready
+has its composer empty, of a program without such signs         `LOST_S`
+==============================================================  ==================================================
+
+A sign of work that stands still counts no longer than `STALE_S` where the turn was asked to stop. What was lost stays
+lost until the channel tells of another turn: a row that changes does not open the turn again.
 
 The first keeps a printed `idle` from ending a turn or letting a message into one; the second keeps a printed `working`
 from blocking delivery for ever. A program without signs of its own is always believed: a long silence is then work.
@@ -51,18 +66,22 @@ from synapsed.terminal.prompts import Asked
 from synapsed.terminal.screen import ScreenSnapshot
 
 __all__ = [
+    "LOST_S",
     "QUIET_UNKNOWN_S",
     "STALE_S",
     "Observation",
     "Verdict",
     "doubt",
     "edits_no_line",
+    "has_signs",
     "judge",
     "lost_end",
     "progress_left_behind",
     "progress_sign",
     "screen_sign",
     "shows",
+    "stopped",
+    "title_left_behind",
     "title_sign",
 ]
 
@@ -71,6 +90,11 @@ QUIET_UNKNOWN_S = 3.0
 
 STALE_S = 10.0
 """A program that works moves something on its screen more often than this: a spinner, a clock."""
+
+
+LOST_S = 120.0
+"""A program without signs of work may think for long without a word; that it thinks for so long, and moves nothing, is
+less likely than that the end of its turn was lost."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +112,12 @@ class Observation:
     """The channel that says a turn was accepted and has not ended; None for none."""
     quiet_s: float
     """Since the screen last changed."""
+    still_s: float = 0.0
+    """Since the screen or the title last changed, and (`stopping`) since the turn was asked to stop."""
+    stopping: bool = False
+    """The turn that runs was asked to stop."""
+    lost: bool = False
+    """The end of the open turn was found to be lost before."""
     previous: Activity
     """The last verdict's activity: what is not settled changes nothing."""
     given_back: Literal["program", "command"] | None = None
@@ -157,31 +187,68 @@ def shows(signs: Signs, seen: Observation) -> str | None:
 
 def doubt(profile: Profile, seen: Observation) -> str | None:
     """Why the status record is not believed; None where it is, or there is none."""
+    open_ = None if lost_end(profile, seen) else seen.turn_open
     match seen.record:
-        case "idle" | "done" | "error" if seen.turn_open is not None:
+        case "idle" | "done" | "error" if open_ is not None:
             sign = title_sign(profile.busy, seen.screen) or progress_sign(profile.busy, seen)
             if sign is None and seen.quiet_s < STALE_S:
                 sign = screen_sign(profile.busy, seen.screen)
-            return None if sign is None else f"{seen.turn_open} has a turn open, and {sign}"
-        case "working" | "blocked" if seen.turn_open is None and seen.quiet_s >= STALE_S:
-            has_signs = profile.busy.title is not None or bool(profile.busy.screen)
-            if not has_signs or seen.composer.state == "absent":
+            return None if sign is None else f"{open_} has a turn open, and {sign}"
+        case "working" | "blocked" if open_ is None and (stopped(profile, seen) or seen.quiet_s >= STALE_S):
+            if not has_signs(profile) or seen.composer.state == "absent" or _at_work(profile, seen):
                 return None
-            if shows(profile.busy, seen) or shows(profile.waiting, seen):
-                return None
-            return f"nothing has moved for {STALE_S:g} s, and there is no sign of it"
+            return f"nothing has moved for {seen.quiet_s:.0f} s, and there is no sign of it"
     return None
 
 
-def lost_end(profile: Profile, seen: Observation) -> bool:
-    """The open turn of a side channel is over, and nobody has told."""
+def has_signs(profile: Profile) -> bool:
+    """The program shows, in its title or on its screen, that it works."""
+    return profile.busy.title is not None or bool(profile.busy.screen)
+
+
+def working(profile: Profile, seen: Observation) -> str | None:
+    """The sign of work that is there, as evidence; None for none, and for a title that was left behind."""
+    sign = shows(profile.busy, seen)
+    if sign is None or not title_left_behind(profile, seen):
+        return sign
+    return progress_sign(profile.busy, seen)
+
+
+def title_left_behind(profile: Profile, seen: Observation) -> bool:
+    """The title says that the program works, and its screen, which would say so as well, has come to rest."""
+    signs = profile.busy
     return (
-        seen.turn_open is not None
-        and seen.quiet_s >= STALE_S
-        and seen.composer.state == "empty"
-        and title_sign(profile.ready, seen.screen) is not None
-        and shows(profile.busy, seen) is None
+        bool(signs.screen)
+        and title_sign(signs, seen.screen) is not None
+        and screen_sign(signs, seen.screen) is None
+        and seen.composer.state != "absent"
+        and seen.still_s >= STALE_S
     )
+
+
+def _at_work(profile: Profile, seen: Observation) -> str | None:
+    return working(profile, seen) or shows(profile.waiting, seen)
+
+
+def stopped(profile: Profile, seen: Observation) -> bool:
+    """The turn was asked to stop, and by the screen it has: whatever else says that it goes on."""
+    if not seen.stopping or seen.asked is not None or seen.composer.state == "absent" or edits_no_line(seen):
+        return False
+    if seen.still_s < profile.interrupt.still_ms / 1000 or shows(profile.waiting, seen) is not None:
+        return False
+    return seen.still_s >= STALE_S or working(profile, seen) is None
+
+
+def lost_end(profile: Profile, seen: Observation) -> bool:
+    """The open turn of a side channel is over, and no channel has told so."""
+    if seen.turn_open is None:
+        return False
+    if seen.lost or stopped(profile, seen):
+        return True
+    if seen.composer.state != "empty" or seen.still_s < STALE_S or _at_work(profile, seen) is not None:
+        return False
+    told = has_signs(profile) or title_sign(profile.ready, seen.screen) is not None
+    return told or seen.still_s >= LOST_S
 
 
 def judge(profile: Profile, seen: Observation) -> Verdict:
@@ -195,6 +262,8 @@ def judge(profile: Profile, seen: Observation) -> Verdict:
             held="dialog",
         )
     record = seen.record if doubt(profile, seen) is None else None
+    if record in ("working", "blocked") and stopped(profile, seen):
+        record = None
     if record == "working":
         return Verdict(activity=Activity.BUSY, evidence="status record: working", source="status record")
     if record == "blocked":
@@ -206,7 +275,7 @@ def judge(profile: Profile, seen: Observation) -> Verdict:
             return Verdict(activity=Activity.BUSY, evidence=evidence, source=seen.turn_open)
         if (sign := shows(profile.waiting, seen)) is not None:
             return Verdict(activity=Activity.WAITING, evidence=sign, source=_source(sign), held="dialog")
-        if (sign := shows(profile.busy, seen)) is not None:
+        if (sign := working(profile, seen)) is not None and not stopped(profile, seen):
             return Verdict(activity=Activity.BUSY, evidence=sign, source=_source(sign))
     return _resting(profile, seen, record)
 

@@ -18,13 +18,27 @@ from typing import Any, Self
 from tests.real.model import Request
 from tests.real.script import expected_answer
 
-__all__ = ["LATE_S", "WORD", "Happening", "Journal", "Letter", "Verdict", "ends_of", "judge", "letters_of"]
+__all__ = [
+    "CONFIRMED_S",
+    "LATE_S",
+    "WORD",
+    "Happening",
+    "Journal",
+    "Letter",
+    "Verdict",
+    "ends_of",
+    "judge",
+    "letters_of",
+]
 
 WORD = re.compile(r"nonce-[0-9a-f]{12}")
 
 LATE_S = 10.0
 """By then the program has taken a message that reaches the model, or its non-delivery is told; what delays it by right
 does not count."""
+
+CONFIRMED_S = 3.0
+"""By then the program has confirmed that a turn is canceled."""
 
 SLACK_S = 3.0
 """How long a happening may show its effect after it is over: a key is on its way, a daemon that is back takes up its

@@ -9,9 +9,7 @@ import pytest
 from synapsed.errors import StoreError, TaskNotCancelable
 from synapsed.interfaces import SendRequest
 from synapsed.model.agent import Activity
-from synapsed.model.link import (
-    LinkTurnInterrupted,
-)
+from synapsed.model.link import LinkTurnInterrupted, LinkTurnRecord
 from synapsed.model.task import FileContent, FilePart, Message, Prompt, TaskState
 from synapsed.supervisor import letters
 from tests.fakes.clock import until
@@ -54,6 +52,18 @@ async def test_priority_5_interrupts_although_the_daemon_dies(world: World) -> N
     await world.delivered(2)
     assert world.link.deliveries[1].task_id == urgent.id
     unconfirmed.set_result(False)
+
+
+async def test_a_cancellation_under_which_the_daemon_dies_is_done_by_the_next(world: World) -> None:
+    await world.start()
+    task = await world.send(AGENT)
+    await world.delivered()
+    record = world.link.deliveries[0].record.model_copy(update={"link": {"submitted": True, "interrupting": True}})
+    world.link.emit(LinkTurnRecord(record))
+    await until(lambda: world.link.records)
+    await world.daemon()
+    canceled = await world.task_is(task.id, TaskState.CANCELED)
+    assert (canceled.metadata["reason"], world.link.interrupts) == ("canceled", 1)
 
 
 async def test_priority_5_interrupts_a_person_s_own_turn(world: World) -> None:

@@ -123,6 +123,15 @@ def test_a_moment_of_rest_after_an_interrupt_that_did_nothing_is_not_its_end() -
     assert machine.told(ended(1.5), 1.5) != []
 
 
+def test_what_a_program_has_not_read_did_not_stop_it() -> None:
+    machine = submitted()
+    machine.seen(seen(1.2, activity=Activity.BUSY, offset=30))
+    machine.interrupt()
+    assert machine.seen(seen(2.5, offset=40, unread=True)) == []
+    assert machine.deadline is not None
+    assert machine.seen(seen(2.6, offset=40)) == [Interrupted("interrupted", "test")]
+
+
 def test_what_a_program_that_was_not_stopped_answers_is_the_answer() -> None:
     machine = submitted()
     machine.seen(seen(1.2, activity=Activity.BUSY, offset=30))

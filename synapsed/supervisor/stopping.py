@@ -1,0 +1,113 @@
+"""Stopping what a program does, and what remains of it: the keys, the proof that it has stopped, the message that it
+may give back into its composer.
+
+Before the program has taken the message, and when it is done with it, the keys that stop a turn would be for something
+else; so they are pressed while it works. From then on a screen that stands still counts as proof (`verdict.stopped`).
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from synapsed.clock import Clock
+from synapsed.model.agent import Activity
+from synapsed.profiles import Profile
+from synapsed.supervisor import turn_steps as turns
+from synapsed.supervisor.keeper_client import KeeperClient
+from synapsed.supervisor.keys import Keyboard
+from synapsed.supervisor.pty_runner import TurnRunner
+from synapsed.supervisor.pty_turn import PtyTurn
+from synapsed.supervisor.pty_watch import Watch
+from synapsed.terminal.observer import Look, TerminalObserver
+from synapsed.terminal.verdict import has_signs
+
+__all__ = ["Stopping"]
+
+TYPING_S = 20.0
+"""How long a message that is being typed may take until it can be taken back, or the program has taken it."""
+
+JUDGED_S = 0.5
+"""How long it takes at the most, from a screen that is still for long enough, to the end of the turn."""
+
+RETURNED_LATE_S = 10.0
+"""A busy machine's program may give a message back so long after it said that it stopped."""
+
+
+class Stopping:
+    """Stops the turns of one program. `exited` is done when the program has ended."""
+
+    def __init__(
+        self,
+        *,
+        profile: Profile,
+        clock: Clock,
+        observer: TerminalObserver,
+        keyboard: Keyboard,
+        runner: TurnRunner,
+        watch: Watch,
+        keeper: Callable[[], KeeperClient],
+        exited: "asyncio.Future[Any]",
+        spawn: Callable[[Any], None],
+    ) -> None:
+        self._profile = profile
+        self._clock = clock
+        self._observer = observer
+        self._keyboard = keyboard
+        self._runner = runner
+        self._watch = watch
+        self._keeper = keeper
+        self._exited = exited
+        self._spawn = spawn
+        self._stopped: tuple[PtyTurn, float] | None = None
+        """The turn that was stopped last, and when: its message may come back."""
+
+    async def stop(self) -> bool:
+        """Stop what runs, a person's own turn too; False where nothing ran or the program did not confirm it."""
+        turn = self._runner.turn
+        if turn is not None:
+            return await self._stop_turn(turn)
+        if self._watch.look().verdict.activity is Activity.READY:
+            return False
+        return await self._press(lambda look: look.verdict.activity is Activity.READY, None)
+
+    async def _stop_turn(self, turn: PtyTurn) -> bool:
+        pressed = turn.state.interrupting
+        self._runner.add(turn.interrupt())
+        working = turns.Phase.WORKING
+        await self._watch.until(lambda _: turn.over or turn.phase is working or self._exited.done(), TYPING_S)
+        if turn.phase is not working or self._exited.done():
+            self._runner.add(turn.go_on())
+            return turn.over
+        if pressed:  # by the last daemon: a program that has stopped takes the keys for something else
+            await self._watch.until(lambda _: turn.over, self._profile.interrupt.still_ms / 1000 + JUDGED_S)
+        if not (turn.over or await self._press(lambda _: turn.over, turn.message)):
+            self._observer.stop_over()
+            self._runner.add(turn.go_on())
+            return False
+        # Some programs give an interrupted message back for editing; only that is removed.
+        await self._keyboard.clear_if(turn.holds)
+        self._stopped = (turn, self._clock.monotonic())
+        return True
+
+    async def _press(self, stopped: Callable[[Look], bool], message: str | None) -> bool:
+        """Press the keys until it has `stopped`; whether it has, and is still there."""
+        over = await self._keyboard.interrupt(
+            lambda look: self._exited.done() or stopped(look), self._keeper().signal, message
+        )
+        return over and stopped(self._watch.look())
+
+    def typed(self, data: bytes) -> None:
+        """A person has typed that; of a program that shows no signs of work the screen could not prove anything."""
+        if data == (self._profile.interrupt.keys or "").encode() and has_signs(self._profile):
+            self._observer.asked_to_stop(self._clock.monotonic())
+
+    def looked(self, look: Look) -> None:
+        """Remove what is given back late, unless a person has typed since: they may have fetched it."""
+        if self._stopped is None:
+            return
+        turn, at = self._stopped
+        if self._watch.hands_at > at or self._clock.monotonic() - at > RETURNED_LATE_S or self._runner.turn is not None:
+            self._stopped = None
+        elif look.composer.state == "draft" and look.verdict.settled and turn.holds(look.composer.text):
+            self._stopped = None
+            self._spawn(self._keyboard.clear())

@@ -1,0 +1,182 @@
+"""Stopping what runs: when its keys are pressed, what proves it, and what is removed from the composer afterwards."""
+
+import asyncio
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from synapsed.model.agent import Activity
+from synapsed.model.facts import PromptAccepted
+from synapsed.profiles import Composer, Interrupt, Profile, Ready, Signs
+from synapsed.supervisor.keys import Keyboard
+from synapsed.supervisor.pty_turn import PtyTurn
+from synapsed.supervisor.stopping import RETURNED_LATE_S, Stopping
+from synapsed.supervisor.turn_steps import Command, Phase, TurnState
+from synapsed.terminal.delivery import Typed
+from synapsed.terminal.observer import Look, TerminalObserver
+from tests.fakes.clock import FakeClock, until
+
+PROFILE = Profile(
+    name="p",
+    command="p",
+    ready=Ready(quiet_ms=0),
+    busy=Signs(screen=["esc to stop"]),
+    composer=Composer(line=r"^> ?(?P<text>.*)$"),
+    interrupt=Interrupt(keys="\x1b", still_ms=1000),
+)
+SILENT = PROFILE.model_copy(update={"busy": Signs()})
+
+
+class Program:
+    """A terminal whose screen the test draws, and everything around `Stopping` that it acts on."""
+
+    def __init__(self, profile: Profile = PROFILE) -> None:
+        self.clock = FakeClock()
+        self.observer = TerminalObserver(profile, cols=40, rows=5, offset=0)
+        self.hands_at = 0.0
+        self.typed: list[bytes] = []
+        self.commands: list[Command] = []
+        self.works: list[Any] = []
+        self.turn: PtyTurn | None = None
+        self.exited: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.keyboard = Keyboard(profile, self.write, self.look, self.until, self.asked)
+        self.waits: list[float] = []
+        self.draw("> ")
+        surroundings: Any = self
+        keeper: Any = SimpleNamespace(signal=None)
+        self.stopping = Stopping(
+            profile=profile,
+            clock=self.clock,
+            observer=self.observer,
+            keyboard=self.keyboard,
+            runner=surroundings,
+            watch=surroundings,
+            keeper=lambda: keeper,
+            exited=self.exited,
+            spawn=self.works.append,
+        )
+
+    def begin(self, phase: Phase = Phase.WORKING, *, interrupting: bool = False) -> PtyTurn:
+        state = TurnState(phase=phase, submitted=True, shown="hello", busy_seen=True, interrupting=interrupting)
+        self.turn = PtyTurn(PROFILE, "hello", lambda text: Typed(text, text.encode(), b"\r"), state, channels_tell=True)
+        self.observer.told(PromptAccepted(channel="hooks", at_ns=int(self.clock.monotonic() * 1e9)))
+        return self.turn
+
+    def draw(self, *rows: str) -> None:
+        self.observer.feed(self.observer.offset, ("\x1b[H\x1b[J" + "\r\n".join(rows)).encode(), 0.0)
+        self.look()
+
+    def asked(self) -> None:
+        self.observer.asked_to_stop(self.clock.monotonic())
+
+    async def write(self, data: bytes) -> Any:
+        self.typed.append(data)
+        if data == PROFILE.delivery.clear.encode():
+            self.draw("> ")
+
+    # --- the watch ---
+
+    def look(self) -> Look:
+        look = self.observer.look(self.clock.monotonic())
+        if self.turn is not None and self.turn.state.interrupting and look.verdict.activity is Activity.READY:
+            self.turn.state.phase = Phase.OVER
+        return look
+
+    async def until(self, wanted: Callable[[Look], bool], timeout: float) -> bool:
+        """Time passes while it is waited for."""
+        self.waits.append(timeout)
+        for _ in range(20):
+            if wanted(self.look()):
+                return True
+            self.clock.advance(timeout / 20)
+            await asyncio.sleep(0)
+        return wanted(self.look())
+
+    # --- the runner ---
+
+    def add(self, commands: Any) -> None:
+        self.commands += commands
+
+
+async def test_a_turn_that_only_its_channel_holds_open_is_stopped_and_what_was_given_back_removed() -> None:
+    program = Program()
+    turn = program.begin()
+    program.draw("> hello")
+    assert await program.stopping.stop()
+    assert turn.over
+    assert program.typed == [b"\x1b", PROFILE.delivery.clear.encode()]
+
+
+async def test_the_keys_are_not_pressed_again_where_the_last_daemon_did() -> None:
+    program = Program()
+    program.begin(interrupting=True)
+    program.asked()
+    assert await program.stopping.stop()
+    assert program.typed == []
+
+
+async def test_a_program_that_still_works_gets_the_keys_that_the_last_daemon_may_have_pressed() -> None:
+    program = Program()
+    program.begin(interrupting=True)
+    program.draw("3 s, esc to stop", "> ")
+    stopping = asyncio.ensure_future(program.stopping.stop())
+    await until(lambda: program.typed)
+    program.draw("> ")
+    assert await stopping
+
+
+async def test_a_turn_that_goes_on_is_believed_to_be_open_again() -> None:
+    program = Program()
+    turn = program.begin()
+    program.draw("3 s, esc to stop", "> ")
+    program.clock.advance(0.5)
+    assert not await program.stopping.stop()
+    assert not turn.state.interrupting
+    program.draw("> ")
+    program.clock.advance(2.0)
+    assert program.look().verdict.activity is Activity.BUSY
+
+
+async def test_a_program_that_ended_did_not_confirm() -> None:
+    program = Program()
+    turn = program.begin()
+    program.draw("3 s, esc to stop", "> ")
+    program.exited.set_result(None)
+    assert not await program.stopping.stop()
+    assert not turn.over
+    assert program.typed == []
+
+
+@pytest.mark.parametrize(
+    ("profile", "key", "over"), [(PROFILE, b"\x1b", True), (PROFILE, b"x", False), (SILENT, b"\x1b", False)]
+)
+async def test_the_key_of_a_person_stops_their_own_turn(profile: Profile, key: bytes, over: bool) -> None:
+    program = Program(profile)
+    program.observer.told(PromptAccepted(channel="hooks", at_ns=1))
+    program.stopping.typed(key)
+    program.clock.advance(1.0)
+    assert (program.look().verdict.activity is Activity.READY) is over
+
+
+@pytest.mark.parametrize("change", ["none", "a person types", "other words", "another turn", "too late"])
+async def test_a_message_that_is_given_back_late_is_removed(change: str) -> None:
+    program = Program()
+    program.begin()
+    assert await program.stopping.stop()
+    program.turn = None
+    match change:
+        case "a person types":
+            program.hands_at = program.clock.monotonic() + 0.5
+        case "another turn":
+            program.begin()
+        case "too late":
+            program.clock.advance(RETURNED_LATE_S + 1)
+    program.clock.advance(1.0)
+    program.draw("> my words" if change == "other words" else "> hello")
+    program.stopping.looked(program.look())
+    assert len(program.works) == (change == "none")
+    for work in program.works:
+        await work
+        assert program.look().composer.state == "empty"

@@ -1,0 +1,144 @@
+"""A turn that a channel, a record or a title says is open, against a screen that says otherwise."""
+
+import pytest
+
+from synapsed.model.agent import Activity
+from synapsed.model.facts import PromptAccepted, TurnEnded
+from synapsed.profiles import Composer, Interrupt, Profile, Ready, Signs
+from synapsed.terminal.observer import TerminalObserver
+from synapsed.terminal.verdict import LOST_S, STALE_S
+
+STILL_S = 1.0
+UNSIGNED = Profile(
+    name="p",
+    command="p",
+    ready=Ready(quiet_ms=100),
+    composer=Composer(line=r"^> ?(?P<text>.*)$"),
+    interrupt=Interrupt(keys="\x1b", still_ms=int(STILL_S * 1000)),
+)
+SIGNED = UNSIGNED.model_copy(update={"busy": Signs(title="^\\* ", screen=["esc to stop"])})
+TITLED = UNSIGNED.model_copy(update={"ready": Ready(quiet_ms=100, title="^Ready")})
+
+
+def at_work(profile: Profile = SIGNED, screen: bytes = b"", *, told: bool = True) -> TerminalObserver:
+    """A turn is open since time 1; its screen is drawn."""
+    watched = TerminalObserver(profile, cols=40, rows=5, offset=0)
+    watched.feed(0, b"\x1b]0;Ready\x07> ", 0.0)
+    watched.look(0.0)
+    assert watched.look(0.5).verdict.activity is Activity.READY
+    if told:
+        watched.told(PromptAccepted(channel="hooks", at_ns=int(1e9)))
+    draw(watched, screen or b"> ", 1.0)
+    watched.look(1.0)
+    return watched
+
+
+def draw(watched: TerminalObserver, screen: bytes, now: float) -> None:
+    watched.feed(watched.offset, b"\x1b[H\x1b[J" + screen, now)
+
+
+def activity(watched: TerminalObserver, now: float) -> Activity:
+    return watched.look(now).verdict.activity
+
+
+RECORD = b"\x1b]7501;state=working\x1b\\"
+
+
+@pytest.mark.parametrize("profile", [UNSIGNED, SIGNED], ids=["no signs", "signs"])
+@pytest.mark.parametrize("composer", [b"> ", b"> the message"], ids=["empty", "given back"])
+def test_a_turn_that_was_asked_to_stop_has_stopped_when_the_screen_is_still(composer: bytes, profile: Profile) -> None:
+    watched = at_work(profile, composer)
+    assert activity(watched, 5.0) is Activity.BUSY
+    watched.asked_to_stop(5.0)
+    assert activity(watched, 5.0 + STILL_S - 0.1) is Activity.BUSY
+    look = watched.look(5.0 + STILL_S)
+    assert look.verdict.activity is Activity.READY
+    assert look.verdict.can_receive is (composer == b"> ")
+
+
+def test_a_status_record_holds_no_turn_that_was_asked_to_stop() -> None:
+    for told in (True, False):
+        watched = at_work(UNSIGNED, RECORD + b"> ", told=told)
+        assert activity(watched, 3600.0) is Activity.BUSY
+        watched.asked_to_stop(3600.0)
+        assert activity(watched, 3600.0 + STILL_S) is Activity.READY
+        watched.feed(watched.offset, RECORD.replace(b"working", b"idle") + RECORD, 3700.0)
+        assert activity(watched, 3800.0) is Activity.BUSY, "it began with another"
+
+
+@pytest.mark.parametrize(
+    "screen",
+    [b"(3s, esc to stop)\r\n> ", b"\x1b]0;* thinking\x07> "],
+    ids=["screen", "title"],
+)
+def test_a_sign_of_work_is_believed_until_it_was_left_behind(screen: bytes) -> None:
+    watched = at_work(SIGNED, screen)
+    watched.asked_to_stop(2.0)
+    assert activity(watched, 2.0 + STALE_S - 0.1) is Activity.BUSY
+    assert activity(watched, 2.0 + STALE_S) is Activity.READY
+
+
+def test_what_moves_has_not_stopped() -> None:
+    watched = at_work(SIGNED)
+    watched.asked_to_stop(2.0)
+    draw(watched, b"a word\r\n> ", 2.5)
+    assert activity(watched, 2.5) is Activity.BUSY
+    assert activity(watched, 3.4) is Activity.BUSY
+    watched.feed(watched.offset, b"\x1b]0;another title\x07", 3.4)
+    assert activity(watched, 3.4) is Activity.BUSY
+    assert activity(watched, 3.4 + STILL_S - 0.1) is Activity.BUSY
+    assert activity(watched, 3.4 + STILL_S) is Activity.READY
+
+
+def test_without_a_composer_nothing_has_stopped() -> None:
+    watched = at_work(SIGNED, b"thinking")
+    watched.asked_to_stop(2.0)
+    assert activity(watched, 3600.0) is Activity.BUSY
+
+
+def test_what_has_stopped_stays_so_until_another_turn_is_told() -> None:
+    watched = at_work()
+    watched.asked_to_stop(2.0)
+    assert activity(watched, 3.0) is Activity.READY
+    draw(watched, b"12:00\r\n> ", 4.0)
+    assert activity(watched, 4.0) is Activity.READY, "a clock"
+    watched.told(PromptAccepted(channel="hooks", at_ns=int(1.5e9)))
+    assert activity(watched, 4.5) is Activity.READY, "told late, of the same turn"
+    watched.told(PromptAccepted(channel="hooks", at_ns=int(5e9)))
+    assert activity(watched, 7.0) is Activity.BUSY, "nobody asked this one to stop"
+    watched.told(TurnEnded(channel="hooks", at_ns=int(8e9), answer="x"))
+    assert activity(watched, 8.0) is Activity.READY
+
+
+def test_a_turn_that_goes_on_after_all_is_open() -> None:
+    watched = at_work(UNSIGNED)
+    watched.asked_to_stop(2.0)
+    watched.stop_over()
+    assert activity(watched, 30.0) is Activity.BUSY
+
+
+@pytest.mark.parametrize(("profile", "after"), [(SIGNED, STALE_S), (TITLED, STALE_S), (UNSIGNED, LOST_S)])
+def test_an_end_that_nobody_told_is_found_by_the_screen(profile: Profile, after: float) -> None:
+    """A person stopped their own turn; no hook and no record tells of it."""
+    watched = at_work(profile, b"a word\r\n> ")
+    assert activity(watched, 1.0 + after - 0.1) is Activity.BUSY
+    assert watched.look(1.0 + after).verdict.can_receive
+    chain = {row.channel: row.says for row in watched.explain(1.0 + after)}
+    assert chain["hooks"] == "a turn is open, not believed: its end must have been lost"
+
+
+@pytest.mark.parametrize("screen", [b"(3s, esc to stop)\r\n> ", b"thinking", b"> a draft"])
+def test_work_in_silence_is_not_taken_for_an_end(screen: bytes) -> None:
+    watched = at_work(SIGNED, screen)
+    assert activity(watched, 3600.0) is Activity.BUSY
+
+
+def test_a_title_that_was_left_behind_is_not_believed() -> None:
+    """The screen would show the work as well."""
+    watched = at_work(SIGNED, b"\x1b]0;* thinking\x07> ", told=False)
+    assert activity(watched, 1.0 + STALE_S - 0.1) is Activity.BUSY
+    assert watched.look(1.0 + STALE_S).verdict.can_receive
+    assert {row.channel: row.says for row in watched.explain(1.0 + STALE_S)}["title"].endswith("it was left behind")
+    titled = SIGNED.model_copy(update={"busy": Signs(title="^\\* ")})
+    watched = at_work(titled, b"\x1b]0;* thinking\x07> ", told=False)
+    assert activity(watched, 3600.0) is Activity.BUSY, "this one has no other sign"
