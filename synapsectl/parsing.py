@@ -29,6 +29,7 @@ def parse(
         # Left to itself it asks shutil for the width with every option: 5 ms of imports.
         formatter_class=partial(argparse.HelpFormatter, width=(columns or 80) - 2),
     )
+    parser.takes_rest = takes_rest
     configure(parser)
     rest = None
     if "--" in arguments:
@@ -53,5 +54,11 @@ def seconds(text: str) -> float:
 
 
 class _Parser(argparse.ArgumentParser):
+    takes_rest = False
+    """Whether the verb has a use for what stands after `--`."""
+
     def error(self, message: str) -> NoReturn:
-        self.exit(USAGE, f"{self.prog}: {message}\n{self.format_usage()}see '{self.prog} -h'\n")
+        hint = ""
+        if self.takes_rest and message.startswith("unrecognized arguments: -"):
+            hint = f"what is not for {PROGRAM} stands behind --: {self.prog} … -- {message.partition(': ')[2]}\n"
+        self.exit(USAGE, f"{self.prog}: {message}\n{hint}{self.format_usage()}see '{self.prog} -h'\n")

@@ -1,4 +1,4 @@
-"""`synapsectl events`: one line an event, as it happens."""
+"""`synapsectl events`: one line an event; with `-f`, as it happens."""
 
 import argparse
 import json
@@ -7,7 +7,7 @@ from typing import Any
 
 from synapsectl.client import agent_path
 from synapsectl.context import Context
-from synapsectl.errors import NoDaemon
+from synapsectl.errors import DONE, NoDaemon
 
 __all__ = ["configure", "run"]
 
@@ -17,20 +17,25 @@ VALUE_SHOWN = 100
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("agent", nargs="?", help="only this agent's")
-    parser.add_argument("-f", "--follow", action="store_true", help="go on until interrupted; it always does")
-    parser.add_argument("--after", type=int, metavar="ID", help="begin after this event; 0 is the first there is")
+    parser.add_argument("-f", "--follow", action="store_true", help="go on with what happens, until interrupted")
+    parser.add_argument(
+        "--after", type=int, metavar="ID", help="begin after this event; otherwise, with -f, with the next that happens"
+    )
     parser.add_argument("--json", action="store_true", help="one JSON document a line")
 
 
 def run(args: argparse.Namespace, ctx: Context) -> int:
     path = agent_path(args.agent, "events") if args.agent else "/events"
-    query = {} if args.after is None else {"after": args.after}
-    while after := _follow(args, ctx, path, query):
-        query = {"after": after}
+    after = args.after if args.after is not None or args.follow else 0
+    ends = {} if args.follow else {"until": "newest"}
+    while after := _show(args, ctx, path, ends if after is None else {"after": after, **ends}):
+        pass
+    if not args.follow:
+        return DONE
     raise NoDaemon("the daemon ended the stream")
 
 
-def _follow(args: argparse.Namespace, ctx: Context, path: str, query: dict[str, Any]) -> str:
+def _show(args: argparse.Namespace, ctx: Context, path: str, query: dict[str, Any]) -> str:
     """Show events until the stream ends; the id after which to go on where that was because it was read too slowly."""
     with ctx.client.stream(path, query) as stream:
         for event in stream.events():

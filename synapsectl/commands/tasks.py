@@ -27,10 +27,11 @@ def run(args: argparse.Namespace, ctx: Context) -> int:
         return DONE
     if not tasks:
         ctx.out.note("there are no tasks")
+    names = {agent["id"]: agent["name"] for agent in ctx.client.get("/agents")} if tasks else {}
     rows = [
         (
             short_id(task["id"]) if ctx.out.on_terminal else task["id"],
-            task["agent_id"],
+            names.get(task["agent_id"], task["agent_id"]),
             task["status"],
             age(task["updated_at"]),
             task["priority"],

@@ -163,6 +163,18 @@ async def test_tasks_by_state(api: Api):
     assert (status, body["error"]["details"]["field"]) == (400, "status")
 
 
+async def test_an_agents_limit_counts_its_own_tasks(api: Api):
+    codex = next(view.id for view in api.control.views.values() if view.name == "codex")
+    api.control.tokens["codex-token"] = codex
+    await api.json(api.http, "POST", "/agents/codex/tasks/send", json=SEND)
+    await api.json(api.http, "POST", "/agents/claude/tasks/send", json=SEND)
+    headers = {"Authorization": "Bearer codex-token"}
+    status, tasks = await api.json(api.unix, "GET", "/control/tasks?limit=1", headers=headers)
+    assert (status, [task["agent_id"] for task in tasks]) == (200, [codex])
+    _, tasks = await api.json(api.http, "GET", "/agents/claude/tasks?limit=1", headers=headers)
+    assert tasks == []
+
+
 async def test_a_task_of_another_agent(api: Api):
     _, sent = await api.json(api.http, "POST", "/agents/codex/tasks/send", json=SEND)
     task_id = sent["task"]["id"]

@@ -213,6 +213,17 @@ async def test_events_of_all_and_of_one(api: Api):
         assert await socket.receive_json(timeout=30) == event
 
 
+async def test_events_up_to_the_newest(api: Api):
+    for agent in ("synapse-claude-8100", "synapse-codex-8120"):
+        await api.control.tell(agent, ActivityChanged(activity=Activity.BUSY, evidence="hook"))
+    async with api.http.get("/events?stream=sse&after=0&until=newest") as everyone:
+        assert [event["id"] for event in await sse_events(everyone)] == ["1", "2"]
+    async with api.http.get("/agents/codex/events?stream=sse&after=0&until=newest") as codex:
+        assert [event["id"] for event in await sse_events(codex)] == ["2"]
+    async with api.http.get("/events?stream=sse&until=newest") as none:
+        assert await sse_events(none) == []
+
+
 async def test_events_asked_for_in_no_way_that_is_there(api: Api):
     status, body = await api.json(api.http, "GET", "/events")
     assert (status, body["error"]["code"]) == (400, "INVALID_REQUEST")

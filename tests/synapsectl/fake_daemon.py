@@ -423,7 +423,8 @@ class FakeDaemon:
             self.cut_off = False
             await response.write(b'event: truncated\ndata: {"reason": "read too slowly"}\n\n')
             return response
-        await asyncio.get_running_loop().create_future()
+        if "until" not in request.query:
+            await asyncio.get_running_loop().create_future()
         return response
 
     async def _wait(self, request: web.Request) -> web.StreamResponse:

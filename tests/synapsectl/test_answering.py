@@ -130,7 +130,7 @@ def test_tasks_of_all_and_of_one(daemon: FakeDaemon, ctl: Ctl) -> None:
     ctl("send", "claude,codex", "two\nlines\x1b[2J")
     assert len(ctl("tasks").out.splitlines()) == 2
     line = ctl("tasks", "codex").out
-    assert line.split("\t")[1:3] == ["synapse-codex-8120", "completed"]
+    assert line.split("\t")[1:3] == ["codex", "completed"], "an agent's name is what a person typed"
     assert line.endswith("two lines\\x1b[2J\n")
     assert len(json.loads(ctl("tasks", "codex", "--json").out)) == 1
 
@@ -162,22 +162,30 @@ def test_profiles_version_completion(daemon: FakeDaemon, ctl: Ctl) -> None:
 
 
 def test_events(daemon: FakeDaemon) -> None:
-    for arguments in ([], ["--json"], ["claude", "-f", "--after", "0"]):
+    for arguments in (["-f"], ["-f", "--json"], ["claude", "-f", "--after", "0"]):
         process = subprocess.Popen([sys.executable, "-m", "synapsectl", "events", *arguments], stdout=subprocess.PIPE)
         assert process.stdout is not None
         line = process.stdout.readline().decode()
         process.send_signal(signal.SIGINT)
         process.stdout.close()
         assert process.wait(DEADLINE) == 130
-        if arguments == ["--json"]:
+        if "--json" in arguments:
             assert json.loads(line)["data"]["activity"] == "busy"
         else:
             assert line.endswith("synapse-claude-8100 agentActivity activity=busy evidence=title\n")
 
 
+def test_events_end_with_the_newest(daemon: FakeDaemon, ctl: Ctl) -> None:
+    told = ctl("events")
+    assert (told.code, told.out.count("\n")) == (0, 1)
+    assert ctl("events", "claude", "--after", "3").code == 0
+    asked = [path.partition("?")[2] for _, path, _ in daemon.requests if "/events" in path]
+    assert asked == ["after=0&until=newest", "after=3&until=newest"]
+
+
 def test_events_that_are_read_too_slowly_go_on(daemon: FakeDaemon) -> None:
     daemon.cut_off = True
-    process = subprocess.Popen([sys.executable, "-m", "synapsectl", "events", "--json"], stdout=subprocess.PIPE)
+    process = subprocess.Popen([sys.executable, "-m", "synapsectl", "events", "-f", "--json"], stdout=subprocess.PIPE)
     assert process.stdout is not None
     lines = [process.stdout.readline() for _ in range(2)]
     process.send_signal(signal.SIGINT)

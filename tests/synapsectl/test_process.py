@@ -147,3 +147,10 @@ def test_words_that_nobody_takes_change_no_exit_code(home: Path) -> None:
     buffered = {key: value for key, value in os.environ.items() if key != "PYTHONUNBUFFERED"}
     with Path("/dev/full").open("w") as full:
         assert subprocess.run(command, stderr=full, env=buffered, timeout=60, check=False).returncode == 3
+
+
+def test_arguments_that_are_the_programs_own(daemon: FakeDaemon) -> None:
+    said = run(CALL, "start", "claude", "--resume", "last").stderr
+    assert "unrecognized arguments: --resume" in said
+    assert "synapsectl start … -- --resume" in said
+    assert " -- " not in run(CALL, "list", "--resume").stderr, "list has no use for them"

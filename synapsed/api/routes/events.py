@@ -5,7 +5,7 @@ A frame is the event as the log has it: `{id, at, agent_id, task_id, data: {type
 the cursor is not kept any more, the first frame says so (`truncated`).
 """
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, AsyncIterator
 
 from aiohttp import hdrs, web
 
@@ -19,11 +19,13 @@ from synapsed.api.sse import cursor_of, frame, serve
 from synapsed.api.websocket import is_upgrade, push
 from synapsed.errors import InvalidRequest, QueueFull
 from synapsed.interfaces import EventLog
+from synapsed.model.events import Event
 
 __all__ = ["routes"]
 
 TRUNCATED = "truncated"
 STREAM = Choice("stream", "`sse` has the same effect as `Accept: text/event-stream`", ("", "sse"))
+UNTIL = Choice("until", "`newest`: the stream ends with the newest event that there is", ("", "newest"))
 EVENTS = Streamed("typed events, from now on or after the cursor", websocket=True)
 
 
@@ -35,13 +37,13 @@ def global_routes() -> list[web.RouteDef]:
     return [web.get("/events", all_events)]
 
 
-@describe("The events of all agents", EVENTS, query=(CURSOR, STREAM), errors=(QueueFull,))
+@describe("The events of all agents", EVENTS, query=(CURSOR, STREAM, UNTIL), errors=(QueueFull,))
 async def all_events(request: web.Request) -> web.StreamResponse:
     rights_of(request).require_person("read the events of all agents")
     return await _events(request, None)
 
 
-@describe("The agent's events", EVENTS, query=(CURSOR, STREAM), errors=(QueueFull,))
+@describe("The agent's events", EVENTS, query=(CURSOR, STREAM, UNTIL), errors=(QueueFull,))
 async def agent_events(request: web.Request) -> web.StreamResponse:
     agent_id = agent_id_of(request)
     rights_of(request).require_sight_of(agent_id, "other agents' events")
@@ -64,11 +66,12 @@ async def _events(request: web.Request, agent_id: str | None) -> web.StreamRespo
     after = cursor_of(request, log, log.last_id)
     accepts_sse = "text/event-stream" in request.headers.get(hdrs.ACCEPT, "")
     truncated = _truncated(request, log, after, agent_id)
+    events = _until(log, after, agent_id) if UNTIL.of(request) else log.follow(after, agent_id=agent_id)
     if accepts_sse or STREAM.of(request) == "sse":
-        return await serve(request, _frames(log, after, agent_id, truncated))
+        return await serve(request, _frames(events, truncated))
     if not is_upgrade(request):
         raise InvalidRequest("ask for text/event-stream (Accept, or ?stream=sse) or upgrade to a WebSocket")
-    return await push(request, _texts(log, after, agent_id, truncated))
+    return await push(request, _texts(events, truncated))
 
 
 def _truncated(request: web.Request, log: EventLog, after: int, agent_id: str | None) -> bytes | None:
@@ -85,15 +88,26 @@ def _truncated(request: web.Request, log: EventLog, after: int, agent_id: str | 
     return encode_json(told)
 
 
-async def _frames(log: EventLog, after: int, agent_id: str | None, truncated: bytes | None) -> AsyncGenerator[bytes]:
+async def _until(log: EventLog, after: int, agent_id: str | None) -> AsyncGenerator[Event]:
+    """The events up to the one that is the newest now."""
+    newest = log.last_id
+    while batch := await log.read(after, agent_id=agent_id):
+        for event in batch:
+            if event.id > newest:
+                return
+            yield event
+        after = batch[-1].id
+
+
+async def _frames(events: AsyncIterator[Event], truncated: bytes | None) -> AsyncGenerator[bytes]:
     if truncated is not None:
         yield frame(truncated, event=TRUNCATED)
-    async for event in log.follow(after, agent_id=agent_id):
+    async for event in events:
         yield frame(event.model_dump_json(by_alias=True).encode(), event=event.data.type, event_id=event.id)
 
 
-async def _texts(log: EventLog, after: int, agent_id: str | None, truncated: bytes | None) -> AsyncGenerator[str]:
+async def _texts(events: AsyncIterator[Event], truncated: bytes | None) -> AsyncGenerator[str]:
     if truncated is not None:
         yield truncated.decode()
-    async for event in log.follow(after, agent_id=agent_id):
+    async for event in events:
         yield event.model_dump_json(by_alias=True)

@@ -11,7 +11,6 @@ from synapsed.api.body import json_response, model_response, read_model
 from synapsed.api.context import CONTEXT, agent_id_of, rights_of, task_of
 from synapsed.api.describe import Answer, Streamed, describe
 from synapsed.api.query import CURSOR, Integer, Text, Words
-from synapsed.api.rights import Rights
 from synapsed.api.schemas import ArtifactBody, CreateBody, InputBody, ReplyBody, SendBody
 from synapsed.api.sending import REPLY_ERRORS, SEND_ERRORS, expect_reply, reply, send
 from synapsed.api.sse import cursor_of, serve
@@ -26,7 +25,6 @@ from synapsed.errors import (
     TaskNotCancelable,
 )
 from synapsed.interfaces import Control, TaskFilter
-from synapsed.model.sender import sender_id_of
 from synapsed.model.task import ANSWER_ID, Task, TaskState
 
 __all__ = ["FILTERS", "TASK", "list_tasks", "provide_input", "routes", "task_response"]
@@ -140,15 +138,9 @@ async def list_tasks(request: web.Request, control: Control, agent_id: str | Non
         context_id=CONTEXT_ID.of(request),
         states=None if words is None else frozenset(map(TaskState, words)),
         limit=LIMIT.of(request),
+        visible_to=None if rights.person else rights.agent_id,
     )
-    tasks, _ = await control.tasks(which)
-    return _own(tasks, rights)
-
-
-def _own(tasks: list[Task], rights: Rights) -> list[Task]:
-    if rights.person:
-        return tasks
-    return [task for task in tasks if rights.agent_id in (task.agent_id, sender_id_of(task))]
+    return (await control.tasks(which))[0]
 
 
 @describe("Cancel a task", TASK, errors=(TaskNotCancelable,))
