@@ -11,8 +11,9 @@ import socket
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, Self
 
-from synapsectl.errors import ApiError, BadAnswer, NoDaemon, TimedOut
+from synapsectl.errors import ApiError, BadAnswer, NoDaemon, NotOurs, TimedOut
 from synapsectl.sse import SseEvent, SseParser, SseTooLarge
+from synapsed.sockets import why_not_our_folder, why_not_our_peer
 
 __all__ = [
     "ANSWER_MAX",
@@ -45,6 +46,7 @@ ANSWER_MAX = 256 * 1024 * 1024
 """Bytes of an answer's body, above any spool's retention."""
 
 CHUNK = 64 * 1024
+_ANOTHER_PLACE = "remove it if you can, or set XDG_RUNTIME_DIR to a folder of your own"
 _PLAIN = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*")
 
 
@@ -150,7 +152,10 @@ class Client:
             raise
 
     def connect(self) -> socket.socket:
-        """A connection to the daemon. Raises NoDaemon."""
+        """A connection to the daemon. Raises NoDaemon, and NotOurs before anything is sent to another user."""
+        folder = self.socket_path.rpartition("/")[0] or "/"
+        if (reason := why_not_our_folder(folder)) is not None:
+            raise NotOurs(f"{reason}: nothing was sent to the control socket there; {_ANOTHER_PLACE}")
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         connection.settimeout(CONNECT_TIMEOUT)
         try:
@@ -162,6 +167,9 @@ class Client:
             else:
                 reason = f"the daemon cannot be reached on {self.socket_path}: {error.strerror or error}"
             raise NoDaemon(f"{reason}; 'synapsed run' starts one, and so does 'synapsectl start PROFILE'") from None
+        if (reason := why_not_our_peer(connection)) is not None:
+            connection.close()
+            raise NotOurs(f"{self.socket_path}: {reason}: nothing was sent; {_ANOTHER_PLACE}")
         return connection
 
     def head(

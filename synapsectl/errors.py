@@ -6,6 +6,7 @@
     ├── UsageError          2  the command line is wrong
     ├── NoDaemon            3  nothing answers on the control socket
     │   └── BadAnswer       3  something answers that is no synapsed
+    ├── NotOurs             3  somebody else made the control socket: nothing was sent
     ├── TimedOut            5  a deadline of ours passed; nothing was undone
     └── ApiError            the daemon refused: by its code, see `synapsed.errors.EXIT_CODES`
 """
@@ -23,6 +24,7 @@ __all__ = [
     "BadAnswer",
     "CtlError",
     "NoDaemon",
+    "NotOurs",
     "TimedOut",
     "UsageError",
 ]
@@ -62,6 +64,14 @@ class BadAnswer(NoDaemon):
     """What listens on the control socket does not speak as synapsed does, or died while it spoke."""
 
     code = "BAD_ANSWER"
+
+
+class NotOurs(CtlError):
+    """Another user made the control socket, or can have. Not a `NoDaemon`: no daemon is started for it, and nothing is
+    tried again."""
+
+    exit_code = 3
+    code = "NOT_OURS"
 
 
 class TimedOut(CtlError):

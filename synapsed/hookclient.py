@@ -20,6 +20,7 @@ slow or has nothing to say prints nothing: the program then asks its person, as 
 import _socket  # not `socket`, which imports enum and selectors: more than everything here costs
 import os
 import select
+import stat
 import sys
 import time
 
@@ -86,6 +87,21 @@ def wake(path: str, agent: str) -> None:
         sock.close()
 
 
+def folder_is_ours(path: str) -> bool:
+    """Whether only this user can have put the socket `path` where it is. `synapsed.sockets` has the same rule;
+    importing that would cost as much as all of this."""
+    found = os.lstat(os.path.dirname(path))
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o022
+
+
+def peer_is_ours(sock: _socket.socket) -> bool:
+    """Whether this user, or root, listens at the other end: the uid is the second number of what Linux (SO_PEERCRED)
+    and macOS (LOCAL_PEERCRED) tell of it."""
+    level, option, size = (1, 17, 12) if sys.platform == "linux" else (0, 1, 76)
+    told: bytes = sock.getsockopt(level, option, size)
+    return int.from_bytes(told[4:8], sys.byteorder) in (os.getuid(), 0)
+
+
 def decision(path: str, agent: str, content: bytes) -> bytes:
     """What the daemon at `path` decides; empty for nothing. OSError where it is not there or does not answer."""
     deadline = time.monotonic() + DECIDE_SECONDS
@@ -93,6 +109,8 @@ def decision(path: str, agent: str, content: bytes) -> bytes:
     try:
         sock.settimeout(DECIDE_SECONDS)
         sock.connect(path)
+        if not peer_is_ours(sock):
+            return b""
         sock.sendall(agent.encode() + b"\n" + content)
         sock.shutdown(_socket.SHUT_WR)
         answer = b""
@@ -120,11 +138,12 @@ def main(argv: list[str]) -> None:
     try:
         store(hooks, f"{at_ns:020d}-{os.getpid()}.json", content)
     finally:
-        try:
-            wake(sock, agent)
-        finally:
-            if decide and (answer := decision(decide[0], agent, content)):
-                os.write(1, answer)
+        if folder_is_ours(sock):
+            try:
+                wake(sock, agent)
+            finally:
+                if decide and (answer := decision(decide[0], agent, content)):
+                    os.write(1, answer)
 
 
 if __name__ == "__main__":

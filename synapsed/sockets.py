@@ -1,16 +1,30 @@
-"""Where the daemon's sockets are, told from the environment alone.
+"""Where the daemon's sockets are, told from the environment alone, and whose they are.
 
 Apart from `synapsed.paths`, and without pathlib: the person's tool asks for one path, and importing pathlib would be an
 eighth of its time.
 """
 
 import os
+import stat
 from collections.abc import Mapping
+from typing import Any
 
-__all__ = ["PATH_MAX", "control_socket", "runtime_directory", "socket_directory"]
+__all__ = [
+    "PATH_MAX",
+    "control_socket",
+    "peer_uid",
+    "runtime_directory",
+    "socket_directory",
+    "why_not_our_folder",
+    "why_not_our_peer",
+]
 
 PATH_MAX = 103
 """Bytes of a Unix socket's path that every supported system accepts (macOS 103, Linux 107)."""
+
+_LINUX = os.uname().sysname == "Linux"
+_SOL_SOCKET, _SO_PEERCRED = 1, 17  # <sys/socket.h> of Linux
+_SOL_LOCAL, _LOCAL_PEERCRED = 0, 1  # <sys/un.h> of macOS: struct xucred
 
 _LONGEST = os.path.join("keepers", "k" * 24 + ".sock")
 
@@ -26,7 +40,54 @@ def runtime_directory(environ: Mapping[str, str]) -> str:
         return _plain(os.path.join(os.getcwd(), home, "run"))
     if runtime := environ.get("XDG_RUNTIME_DIR"):
         return _plain(os.path.join(runtime, "synapsed"))
-    return _plain(os.path.join(environ.get("TMPDIR") or "/tmp", f"synapsed-{os.getuid()}"))
+    before = _plain(os.path.join(environ.get("TMPDIR") or "/tmp", f"synapsed-{os.getuid()}"))
+    if _has_lock(before):
+        return before
+    user_home = environ.get("HOME") or os.path.expanduser("~")
+    state = environ.get("XDG_STATE_HOME") or os.path.join(user_home, ".local", "state")
+    return _plain(os.path.join(state, "synapsed", "run"))
+
+
+def _has_lock(folder: str) -> bool:
+    """Whether a daemon of the versions that had their place in a shared folder has run there since it was emptied last:
+    its successor takes the same lock, or there would be two."""
+    return why_not_our_folder(folder) is None and os.path.exists(os.path.join(folder, "lock"))
+
+
+def why_not_our_folder(folder: str) -> str | None:
+    """Why what is in `folder` may have been put there by others, in a sentence; None where only this user, or nobody,
+    can have. A folder that is not there holds nothing."""
+    try:
+        found = os.lstat(folder)
+    except OSError:
+        return None
+    if not stat.S_ISDIR(found.st_mode):
+        return f"{folder} is no directory but {'a link' if stat.S_ISLNK(found.st_mode) else 'a file'}"
+    if found.st_uid != os.getuid():
+        return f"{folder} belongs to uid {found.st_uid}, and you are uid {os.getuid()}"
+    if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        return f"{folder} can be written to by others (mode {stat.S_IMODE(found.st_mode):04o})"
+    return None
+
+
+def why_not_our_peer(sock: Any) -> str | None:
+    """Why whoever listens at the other end of a connected Unix socket is not this user, in a sentence; None where it
+    is, where it is root, who needs no trick, and where the system does not tell."""
+    uid = peer_uid(sock)
+    return None if uid in (os.getuid(), 0, None) else f"uid {uid} listens there, and you are uid {os.getuid()}"
+
+
+def peer_uid(sock: Any) -> int | None:
+    """Of the process at the other end of a connected Unix socket: the one that listens, or that has connected."""
+    import struct
+
+    try:
+        if _LINUX:
+            return int(struct.unpack("=iII", sock.getsockopt(_SOL_SOCKET, _SO_PEERCRED, 12))[1])
+        version, uid = struct.unpack_from("=II", sock.getsockopt(_SOL_LOCAL, _LOCAL_PEERCRED, 76))
+    except (OSError, struct.error):
+        return None
+    return None if version else int(uid)
 
 
 def _plain(path: str) -> str:

@@ -16,6 +16,7 @@ import structlog
 from synapsed.errors import KeeperLost, SynapsedError
 from synapsed.keeper import frames
 from synapsed.keeper.frames import Decoder, Frame, ProtocolError
+from synapsed.sockets import why_not_our_peer
 
 __all__ = [
     "Alert",
@@ -244,7 +245,11 @@ class KeeperClient:
         client._requests[_WELCOME_KEY] = welcome
         try:
             async with asyncio.timeout(timeout):
-                await asyncio.get_running_loop().create_unix_connection(lambda: client._link, str(socket_path))
+                transport, _ = await asyncio.get_running_loop().create_unix_connection(
+                    lambda: client._link, str(socket_path)
+                )
+                if (reason := why_not_our_peer(transport.get_extra_info("socket"))) is not None:
+                    raise PermissionError(reason)  # noqa: TRY301 - what follows is the same as for one that is gone
                 client._link.send(frames.HELLO, {"min": frames.OLDEST_VERSION, "max": frames.VERSION})
                 header = (await welcome).header
         except (OSError, TimeoutError) as error:

@@ -34,7 +34,8 @@ def test_quick_arguments_are_what_the_parser_makes_of_them(verb):
     ],
 )
 def test_the_socket_is_found_where_the_daemon_has_it(environ):
-    assert control_socket(environ) == str(Paths.from_environ({"HOME": "/home/me", **environ}).control_socket)
+    environ = {"HOME": "/home/me", **environ}
+    assert control_socket(environ) == str(Paths.from_environ(environ).control_socket)
 
 
 def test_list_imports_no_more_than_it_needs():
