@@ -32,3 +32,7 @@ def tell_inexact(ctx: Context, tasks: Mapping[str, dict[str, Any]]) -> None:
     if read:
         whose = "this answer was" if len(tasks) == 1 else f"the answers of {', '.join(read)} were"
         ctx.out.note(f"{whose} read off the screen and may not be exact")
+    for agent, task in tasks.items():
+        if task.get("truncated"):
+            whose = "this answer" if len(tasks) == 1 else f"the answer of {agent}"
+            ctx.out.note(f"{whose} is cut: its beginning had left the screen; 'synapsectl logs {agent}' has the output")

@@ -329,6 +329,9 @@ class Answer(_Section):
     end: Pattern | None = None
     strip: Pattern | None = None
     """Removed from the beginning and from the end of each line: an indent, both sides of a frame."""
+    rows: Annotated[int, Field(ge=5, le=1000)] | Literal[0] = 200
+    """blocks: height of the window of a full-screen program whose answers no channel tells, while no terminal is
+    attached; 0: as any program's."""
     channel_wait_ms: int = Field(default=1500, ge=0, le=60_000)
     """How long a channel that should tell the turn's end is waited for after the screen is ready again."""
 

@@ -255,7 +255,10 @@ class Courier:
             case TaskState.COMPLETED:
                 answer, blocks = _answer(there)
                 exact = there.own.get("exact") is not False
-                return turns.completed(task, answer=answer, exact=exact, blocks=blocks, now=now, told=told)
+                cut = there.own.get("truncated") is True
+                return turns.completed(
+                    task, answer=answer, exact=exact, truncated=cut, blocks=blocks, now=now, told=told
+                )
             case TaskState.FAILED | TaskState.REJECTED:
                 return self._refusal(there, now)
             case TaskState.CANCELED:

@@ -80,6 +80,7 @@ class LinkTurnEnded:
     answer: str
     exact: bool
     evidence: str
+    truncated: bool = False
 
 
 @dataclass(frozen=True, slots=True)

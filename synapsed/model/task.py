@@ -144,8 +144,9 @@ class Artifact(_Model):
     metadata: dict[str, Any] | None = None
 
     @classmethod
-    def answer(cls, text: str) -> "Artifact":
-        return cls(artifact_id=ANSWER_ID, parts=[TextPart(text=text)])
+    def answer(cls, text: str, *, truncated: bool = False) -> "Artifact":
+        metadata = {"truncated": True} if truncated else None
+        return cls(artifact_id=ANSWER_ID, parts=[TextPart(text=text)], metadata=metadata)
 
     @classmethod
     def block(cls, number: int, **fields: Any) -> "Artifact":
@@ -193,9 +194,10 @@ class TaskError(_Model):
 class Task(_Model):
     """A message to an agent and what became of it.
 
-    `exact` is None until there is an answer, then False where the answer was read off the screen. Times are RFC 3339
-    in UTC. `priority` is 1 to 5, 4 before 1 in the mailbox; 5 interrupts. `exchange` is what was said after `message`:
-    the program's questions and what they were answered with, the last HISTORY_KEPT of it; a password is not in it.
+    `exact` is None until there is an answer, then False where the answer was read off the screen; `truncated`: its
+    beginning was not there any more, or its output too long to be read back. Times are RFC 3339 in UTC. `priority` is
+    1 to 5, 4 before 1 in the mailbox; 5 interrupts. `exchange` is what was said after `message`: the program's
+    questions and what they were answered with, the last HISTORY_KEPT of it; a password is not in it.
     """
 
     id: str = Field(default_factory=new_id)
@@ -210,6 +212,7 @@ class Task(_Model):
     priority: int = Field(default=1, ge=1, le=5)
     error: TaskError | None = None
     exact: bool | None = None
+    truncated: bool = False
     prompt: Prompt | None = None
     exchange: list[Message] = []
 

@@ -469,10 +469,10 @@ class Desk:
             self._shell.log.debug("a piece of text is not told", error=error.message)
 
     async def _completed(self, event: LinkTurnEnded, turn: _Turn) -> Commit:
-        blocks = await answer_blocks(event.answer, self._parsers)
-        told = (await self._told(turn)).text
+        task, blocks = turn.task, await answer_blocks(event.answer, self._parsers)
+        told, now = (await self._told(turn)).text, self._clock.wall()
         return turns.completed(
-            turn.task, answer=event.answer, exact=event.exact, now=self._clock.wall(), blocks=blocks, told=told
+            task, answer=event.answer, exact=event.exact, truncated=event.truncated, now=now, blocks=blocks, told=told
         )
 
     async def _decide(self, event: LinkEvent, turn: _Turn) -> Commit | None:

@@ -44,6 +44,7 @@ from synapsed.supervisor.suspension import Suspension
 from synapsed.supervisor.times import OutputTimes
 from synapsed.supervisor.unread import Unread
 from synapsed.supervisor.viewers import FOCUS, Viewers, are_reports
+from synapsed.supervisor.window import Window
 from synapsed.terminal.composer import shows_line
 from synapsed.terminal.observer import GONE_S, Look, TerminalObserver
 from synapsed.terminal.prompts import keys_for, still_asks
@@ -69,12 +70,6 @@ SETTLE_AFTER_S = 30.0
 ECHO_S = 5.0
 """How long a program may take to show what a person typed: a third of a second is usual, a busy machine's takes more.
 Only a line that is addressed to another agent waits for it."""
-
-NUDGE_S = 0.2
-"""How long a window keeps the other size: two at once would be one that changed nothing."""
-
-NUDGE_EVERY_S = 30.0
-"""A program that does not draw its screen anew is not asked over and over."""
 
 HANDS_S = 3.0
 """How long an answer waits for the program to read, and show, what was typed before it."""
@@ -160,18 +155,27 @@ class PtyLink:
             exited=self._exited,
             spawn=self._spawn,
         )
+        self._window = Window(
+            agent_id,
+            profile,
+            observer=self._observer,
+            keeper=self._keeper,
+            attached=lambda: len(self._viewers),
+            changed=self._watch.soon,
+            told=bool(channels),
+        )
         self._viewers = Viewers(
             draw=self._draw,
             write=self._type_person,
-            resize=self._resize,
+            resize=self._window.resize,
             composes=self._composes,
             take_line=self._take_line,
+            empty=self._watch.soon,
         )
         self._touched: str | None = None
         """The prompt on the screen, if a person has been at it: what is selected there is theirs."""
         self._asking = Asking()
         self._told: LinkObserved | None = None
-        self._nudged_at = 0.0
         self._facts: deque[ChannelFact] = deque(maxlen=RECENT_FACTS)
         self._conversation: str | None = None
         self._unsettled: int | None = None
@@ -317,8 +321,13 @@ class PtyLink:
             await asyncio.sleep(POLL_EVERY_S)
             with contextlib.suppress(KeeperLost):
                 await self._runner.ask_again()
-            if self._runner.turn is None or self._runner.half_typed:
-                await self._redraw_if_defaced()
+            if (
+                (self._runner.turn is None or self._runner.half_typed)
+                and not self._finishing
+                and self._caught_up.is_set()
+            ):
+                now = self._clock.monotonic()
+                await self._window.redraw_if_defaced(self._watch.look, now, hurry=self._runner.half_typed)
             if self._runner.turn is not None:
                 await self.poke()
             elif self._unsettled and self._clock.monotonic() - self._unsettled / 1e9 > SETTLE_AFTER_S:
@@ -328,22 +337,6 @@ class PtyLink:
         """What the program had not read is read, and about to be shown."""
         self._watch.pressed()
         self._watch.soon()
-
-    async def _redraw_if_defaced(self) -> None:
-        """Let the program draw its screen anew: its window becomes another and is itself again."""
-        if self._told is None or self._told.activity not in (Activity.BUSY, Activity.UNKNOWN):
-            return  # most agents, most of the time: nothing to look at
-        now = self._clock.monotonic()
-        if now - self._nudged_at < NUDGE_EVERY_S or self._finishing or not self._caught_up.is_set():
-            return
-        if self._observer.defaced(self._watch.look(), now, hurry=self._runner.half_typed):
-            self._nudged_at = now
-            screen = self._observer.screen.snapshot()
-            log.info("the screen is drawn anew", agent_id=self._agent_id)
-            with contextlib.suppress(KeeperLost, KeeperRefused):
-                for cols in (screen.cols - 1, screen.cols):
-                    await self._resize(cols, screen.rows)
-                    await asyncio.sleep(NUDGE_S)
 
     def settled(self) -> None:
         at_ns, self._unsettled = self._unsettled, None
@@ -390,6 +383,8 @@ class PtyLink:
             self._started = True
             self._spawn(self._save_checkpoint())
         self._stopping.looked(look)
+        if self._window.wants_rows(look) and not (self._finishing or self._runner.half_typed):
+            self._spawn(self._window.stretch())
         self._publish(look)
 
     def _judged(self, look: Look, now: float) -> None:
@@ -536,7 +531,10 @@ class PtyLink:
         await self._save_checkpoint()
 
     async def attach(self, *, cols: int, rows: int, read_only: bool) -> Attachment:
-        return await self._viewers.join(cols=cols, rows=rows, read_only=read_only)
+        viewer = await self._viewers.join(cols=cols, rows=rows, read_only=read_only)
+        if read_only:
+            await self._window.join(cols, rows)
+        return viewer
 
     def _draw(self, notice: Sequence[str]) -> tuple[bytes, bytes]:
         return self._observer.redraw(notice), self._observer.screen.pending
@@ -550,11 +548,6 @@ class PtyLink:
             return False
         self._watch.pressed()
         return await self._keyboard.erase()
-
-    async def _resize(self, cols: int, rows: int) -> None:
-        await self._keeper().resize(cols, rows)
-        self._observer.resize(cols, rows)
-        self._watch.soon()
 
     async def _type_person(self, data: bytes) -> None:
         """A person's keys. They wait while a message is being typed, which is a moment: nothing is ever mixed."""

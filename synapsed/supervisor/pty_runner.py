@@ -32,7 +32,7 @@ from synapsed.supervisor.keys import Keyboard
 from synapsed.supervisor.pty_turn import PtyTurn
 from synapsed.supervisor.streaming import Piece, Speech
 from synapsed.supervisor.unread import Unread
-from synapsed.terminal.answer import from_lines, from_screen
+from synapsed.terminal.answer import SCROLLBACK_LINES, from_lines, from_screen, is_cut
 from synapsed.terminal.composer import ends_at_cursor
 from synapsed.terminal.delivery import type_message
 from synapsed.terminal.observer import Look, TerminalObserver
@@ -318,7 +318,9 @@ class TurnRunner:
                 self._emit(LinkTurnProgress(task_id, command.message_id, command.text))
                 return
             case turns.Ended():
-                event: LinkEvent = LinkTurnEnded(task_id, command.answer, command.exact, command.evidence)
+                event: LinkEvent = LinkTurnEnded(
+                    task_id, command.answer, command.exact, command.evidence, command.truncated
+                )
             case turns.Failed():
                 event = LinkTurnFailed(task_id, command.code, command.message, command.evidence)
             case turns.Interrupted() | turns.Undelivered():
@@ -364,12 +366,13 @@ class TurnRunner:
                 return turns.AnswerFound(text, True, f"{channel.name}: transcript")
         spec = self._profile.answer
         if spec.mode == "blocks":
-            text = from_screen(spec, self._observer.screen.text(scrollback=True), turn.text)
-            return turns.AnswerFound(text, False, "screen")
+            shown = self._observer.screen.text(scrollback=True)
+            cut = self._observer.screen.snapshot().alternate and is_cut(spec, shown, turn.text)
+            return turns.AnswerFound(from_screen(spec, shown, turn.text), False, "screen", truncated=cut)
         end, state = self._observer.offset, turn.state
         begin = state.submit_offset or 0 if state.typed_from is None else state.typed_from
         start = max(begin, end - ANSWER_BYTES_MAX)
-        _, output = await self._read_output(start, end - start)
+        first, output = await self._read_output(start, end - start)
         screen = self._observer.screen.snapshot()
         text = await asyncio.to_thread(
             from_lines,
@@ -383,7 +386,8 @@ class TurnRunner:
             one_by_one=state.typed_from is not None,
             edits=state.edited,
         )
-        return turns.AnswerFound(text, False, "screen")
+        cut = first > begin or text.count("\n") + screen.rows >= SCROLLBACK_LINES
+        return turns.AnswerFound(text, False, "screen", truncated=cut)
 
     def _said(self, piece: Piece) -> None:
         self._emit(LinkTurnSaid(self.task_id, piece.text, piece.append))

@@ -431,7 +431,7 @@ class PtyTurn:
         """The answer's search is over."""
         if self.state.phase is not Phase.READING:
             return []
-        return self._over(Ended(answer.text, answer.exact, answer.evidence))
+        return self._over(Ended(answer.text, answer.exact, answer.evidence, answer.truncated))
 
     # --- what is asked ---
 

@@ -154,7 +154,8 @@ def ended(record: ReplyRecord, task: Task, request: Task, sender: Sender, *, now
     noted = _noted(task, sender, request.id, implicit=True)
     if request.status is TaskState.COMPLETED:
         parts = [part for artifact in request.artifacts if artifact.artifact_id == ANSWER_ID for part in artifact.parts]
-        commit = _completed(noted, parts or [TextPart(text="")], exact=request.exact is not False, now=now)
+        told = noted.model_copy(update={"truncated": request.truncated})
+        commit = _completed(told, parts or [TextPart(text="")], exact=request.exact is not False, now=now)
     elif request.error is not None:
         error = request.error
         commit = turns.failed(noted, code=error.code, message=error.message, details=error.details, now=now)

@@ -121,11 +121,13 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class AnswerFound:
-    """What the answer's search gave. `exact` is False where it was read off the screen."""
+    """What the answer's search gave. `exact` is False where it was read off the screen; `truncated`: its beginning had
+    left that by then."""
 
     text: str
     exact: bool
     evidence: str
+    truncated: bool = False
 
 
 # --- commands --------------------------------------------------------------------------------------------------------
@@ -185,6 +187,7 @@ class Ended:
     answer: str
     exact: bool
     evidence: str
+    truncated: bool = False
 
 
 @dataclass(frozen=True, slots=True)

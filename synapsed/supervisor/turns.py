@@ -97,18 +97,28 @@ def said(task: Task, *, text: str, append: bool) -> NewEvent:
 
 
 def completed(
-    task: Task, *, answer: str, exact: bool, now: float, blocks: Sequence[Artifact] = (), told: str = ""
+    task: Task,
+    *,
+    answer: str,
+    exact: bool,
+    now: float,
+    truncated: bool = False,
+    blocks: Sequence[Artifact] = (),
+    told: str = "",
 ) -> Commit:
-    """`blocks` is what the answer is made of, where that is more than text; the answer itself is kept whole. What was
-    `told` of it in pieces is not told again, unless it turned out to be another text."""
-    artifacts = [Artifact.answer(answer), *blocks]
+    """`blocks` is what the answer is made of, where that is more than text; the answer itself is kept whole, but where
+    the screen that it was read off had it no more (`truncated`). What was `told` of it in pieces is not told again,
+    unless it turned out to be another text."""
+    artifacts = [Artifact.answer(answer, truncated=truncated), *blocks]
     append = bool(told) and answer.startswith(told)
-    end = TaskArtifactAdded(artifact=Artifact.answer(answer[len(told) :]) if append else artifacts[0], append=append)
+    rest = Artifact.answer(answer[len(told) :], truncated=truncated)
+    end = TaskArtifactAdded(artifact=rest if append else artifacts[0], append=append)
     task = _changed(
         task,
         now,
         status=TaskState.COMPLETED,
         exact=exact,
+        truncated=truncated,
         prompt=None,
         artifacts=[*(a for a in task.artifacts if a.artifact_id != ANSWER_ID and not a.is_block), *artifacts],
     )

@@ -146,12 +146,15 @@ class Viewers:
         resize: Callable[[int, int], Awaitable[None]],
         composes: Callable[[], bool],
         take_line: Callable[[str], Awaitable[bool]],
+        empty: Callable[[], None],
     ) -> None:
+        """`empty` is called when the last one has left."""
         self.composes = composes
         self.take_line = take_line
         self._draw = draw
         self._write = write
         self._resize = resize
+        self._empty = empty
         self._viewers: list[Viewer] = []
         self._last: Viewer | None = None
 
@@ -194,6 +197,8 @@ class Viewers:
             self._viewers.remove(viewer)
         if self._last is viewer:
             self._last = None
+        if not self._viewers:
+            self._empty()
 
     def end(self) -> None:
         """The program is gone."""

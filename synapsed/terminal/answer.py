@@ -12,11 +12,13 @@ from synapsed.terminal.composer import cursor_line
 from synapsed.terminal.screen import Screen
 
 __all__ = [
+    "SCROLLBACK_LINES",
     "anchor_of",
     "below_message",
     "edited",
     "from_lines",
     "from_screen",
+    "is_cut",
     "position_below",
     "prompted",
     "stripped",
@@ -162,6 +164,14 @@ def position_below(lines: Sequence[str], message: str, start: str | None = None)
             return n + 1
         quoted = quoted or n + 1
     return quoted
+
+
+def is_cut(spec: Answer, text: str, message: str) -> bool:
+    """Whether the beginning of the answer to `message` is not in `text`, the whole of a screen that keeps nothing that
+    leaves it."""
+    lines = text.split("\n")
+    begins = spec.start is not None and any(re.search(spec.start, line) for line in lines)
+    return not begins and position_below(lines, message, spec.start) is None
 
 
 def from_screen(spec: Answer, text: str, message: str) -> str:

@@ -19,6 +19,7 @@ class Program:
             resize=self.ignore,
             composes=lambda: False,
             take_line=self.take,
+            empty=lambda: None,
         )
 
     async def ignore(self, *_: object) -> None:

@@ -4,7 +4,8 @@
 
 It shows what was said above a composer between two rules, as agent programs do. Every line of LOG is a JSON object:
 `{"submitted": text}`, `{"key": text}` for what was pressed in a dialog, `{"interrupted": text}`. A message is answered
-with `You said: …`; in it, `delay=S` is the time that takes, and `gaps=N` makes it N pieces with silence between them.
+with `You said: …`; in it, `delay=S` is the time that takes, `lines=N` makes it N lines and `gaps=N` N pieces with
+silence between them.
 
 ==============  ======================================================================================================
 trick           what it does
@@ -214,6 +215,8 @@ class Program:
         gaps = re.search(r"gaps=(\d+)", text)
         begin = time.monotonic() + (float(delay[1]) if delay else 0.0)
         said = ["● You said: " + text.split("\n")[0]]
+        lines = re.search(r"lines=(\d+)", text)
+        said[0] += "".join(f"\n  line {n}" for n in range(2, int(lines[1]) + 1)) if lines else ""
         said += [f"  piece {n}" for n in range(2, int(gaps[1]) + 1)] if gaps else []
         return [(begin + n * GAP_S, line, text) for n, line in enumerate(said)]
 
@@ -230,7 +233,7 @@ class Program:
             time.sleep(GAP_S)
             self.log(blinked=self.left["blink"])
         while self.work and time.monotonic() >= self.work[0][0]:
-            self.history.append(self.work[0][1])
+            self.history += self.work[0][1].split("\n")
             self.work = self.work[1:] or None
 
     # --- life ---
