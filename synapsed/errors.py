@@ -14,6 +14,7 @@
     │   ├── NotWaiting               NOT_WAITING
     │   ├── InvalidChoice            INVALID_CHOICE
     │   ├── PromptChanged            PROMPT_CHANGED
+    │   ├── NotTaken                 NOT_TAKEN
     │   ├── TaskNotCancelable        TASK_NOT_CANCELABLE
     │   ├── WouldDeadlock            WOULD_DEADLOCK
     │   ├── HopLimit                 HOP_LIMIT
@@ -62,6 +63,7 @@ __all__ = [
     "LaunchError",
     "NameTaken",
     "NotReady",
+    "NotTaken",
     "NotWaiting",
     "PortsExhausted",
     "ProgramNotFound",
@@ -136,6 +138,10 @@ class InvalidChoice(RequestError):
 
 class PromptChanged(RequestError):
     code = "PROMPT_CHANGED"
+
+
+class NotTaken(RequestError):
+    code = "NOT_TAKEN"
 
 
 class TaskNotCancelable(RequestError):
@@ -251,6 +257,7 @@ HTTP_STATUS: dict[str, int] = {
     "NOT_WAITING": 400,
     "INVALID_CHOICE": 400,
     "PROMPT_CHANGED": 409,
+    "NOT_TAKEN": 409,
     "TASK_NOT_CANCELABLE": 409,
     "WOULD_DEADLOCK": 409,
     "HOP_LIMIT": 409,

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from synapsed.clock import Clock
 from synapsed.config import ParkPolicy, UsageLimitPolicy
-from synapsed.errors import NotReady, NotWaiting, StoreError, SynapsedError, TaskNotCancelable
+from synapsed.errors import NotReady, StoreError, TaskNotCancelable
 from synapsed.interfaces import AgentLink, Attachment, NewEvent, OutputPiece, Store
 from synapsed.model.agent import Activity, ProcessState
 from synapsed.model.approval import Policy
@@ -29,8 +29,9 @@ from synapsed.model.records import AgentRecord, ReplyRecord, TurnRecord
 from synapsed.model.task import Artifact, Message, Prompt, Task, TaskState
 from synapsed.profiles import Profile
 from synapsed.supervisor import letters, past_output
+from synapsed.supervisor.agent_prompts import AgentPrompts
 from synapsed.supervisor.alerts import Alerts
-from synapsed.supervisor.approvals import Answer, Approvals, Wait
+from synapsed.supervisor.approvals import Approvals
 from synapsed.supervisor.briefing import Briefing
 from synapsed.supervisor.desk import Desk
 from synapsed.supervisor.inbox import Fact
@@ -44,9 +45,6 @@ from synapsed.supervisor.usage import Usage
 from synapsed.terminal.shown import kept, shown
 
 __all__ = ["Agent"]
-
-DECISION_S = 2.0
-"""How long after a dialog was drawn the approval policy's decision may still take it away; then a person is asked."""
 
 SCREEN_KEPT = 20_000
 """Characters of the last screen kept after the program ended, so that a person sees why."""
@@ -125,8 +123,16 @@ class Agent:
             shell=self._shell,
         )
         self._briefing = Briefing(self.program, self.desk, folder=spool.parent, clock=clock)
-        self._approvals = Approvals(
-            record=lambda: self.record, profile=lambda: self.profile, policy=policy, store=store
+        self.approvals = Approvals(record=lambda: self.record, profile=lambda: self.profile, policy=policy, store=store)
+        self.prompts = AgentPrompts(
+            self.program,
+            self.desk,
+            approvals=self.approvals,
+            usage=self.usage,
+            answer=self.answer,
+            clock=clock,
+            shell=self._shell,
+            observe_again=self._observe_again,
         )
         self.alerts = Alerts()
         self.stopped = False
@@ -136,9 +142,6 @@ class Agent:
         self._last_screen = ""
         self._adoption: asyncio.Future[None] | None = None
         self._polling: asyncio.Task[None] | None = None
-        self._approving: asyncio.Task[None] | None = None
-        self._awaited, self._wait_until = "", 0.0
-        """The prompt that a decision is awaited for, and until when (monotonic)."""
 
     # --- what can be read at any time ---
 
@@ -329,32 +332,21 @@ class Agent:
         )
 
     async def provide_input(self, task_id: str, answer: Message, text: str, prompt_id: str | None) -> Task:
-        """`text` is what of `answer` is typed. Raises NotWaiting, PromptChanged, InvalidChoice."""
+        """`text` is what of `answer` is typed. Raises NotWaiting, PromptChanged, NotTaken, InvalidChoice."""
         await self.adopt()
-        prompt = await self._shell.call(_sync(lambda: self.desk.asked(task_id)))
-        wanted = prompt_id or prompt.prompt_id
-        hidden = await self._require_link().answer(text, wanted)
-        task = await self._shell.call(lambda: self.desk.answered(task_id, prompt, wanted, answer, hidden=hidden))
+        task = await self.prompts.provide(self._require_link(), task_id, answer, text, prompt_id)
         return task if task is not None else await self._stored(task_id)
 
     async def answer(self, text: str, prompt_id: str | None) -> None:
         """Answer whatever prompt is on the screen, in a task or not."""
         await self.adopt()
         link = self.program.link if self.parking.away else self._require_link()
-        prompt = link.observe().prompt if link is not None else None
-        if link is None or prompt is None:
-            raise NotWaiting(f"{self.record.name} does not ask anything", agent=self.record.name)
-        wanted = prompt_id or prompt.prompt_id
-        hidden = await link.answer(text, wanted)
-        task = self.desk.current
-        task_id = task.id if task is not None else None
-        said = Message.of(text)
-        await self._shell.call(lambda: self.desk.answered(task_id, prompt, wanted, said, hidden=hidden))
+        await self.prompts.answer(link, text, prompt_id)
 
     async def decide(self, event: str, told: dict[str, Any]) -> dict[str, Any] | None:
         """What the approval policy answers to the program's question; None leaves it to a person."""
         task = self.desk.current
-        return await self._approvals.decide(event, told, task.id if task is not None else None)
+        return await self.approvals.decide(event, told, task.id if task is not None else None)
 
     # --- its terminal and side channels ---
 
@@ -464,56 +456,17 @@ class Agent:
         if answer is not None and not await link.reply(asked, answer):
             self._shell.log.warning("a decision was not taken: the person is asked", tool=asked.tool)
 
-    async def _approve(self, prompt: Prompt, text: str) -> None:
-        """Answer a dialog for the person."""
-        try:
-            await self.answer(text, prompt.prompt_id)
-        except SynapsedError as error:
-            self._shell.log.warning("a decision was not taken: the person is asked", error=error.message)
-        finally:
-            self._approvals.answered(prompt)
-            self._approving = None
-            self._shell.post(self._observe_again)
-
     async def _observe_again(self) -> None:
         if (link := self.program.link) is not None:
             await self._observed(link.observe())
-
-    def _decided(self, prompt: Prompt) -> bool:
-        """Whether the approval policy sees to that dialog, so that nobody is asked."""
-        match self._approvals.judge(prompt):
-            case Answer(text):
-                if self._approving is None:
-                    self._approving = self._shell.spawn(self._approve(prompt, text))
-                return True
-            case Wait():
-                if self._awaited != prompt.prompt_id:
-                    self._awaited, self._wait_until = prompt.prompt_id, self._clock.monotonic() + DECISION_S
-                    self._shell.timers.call_later(DECISION_S, lambda: self._shell.post(self._observe_again))
-                return self._clock.monotonic() < self._wait_until
-        return False
-
-    def _limit_in(self, prompt: Prompt) -> bool:
-        """Whether a task's dialog tells of a usage limit, and is answered for that. Others may have such words from the
-        model: those that ask for a permission, and questions not with their first."""
-        told = self.desk.current is not None and prompt.type != "permission"
-        limit = self.usage.find(prompt.prompt) if told else None
-        if limit is None or limit.answer is None or not " ".join(prompt.prompt.split()).startswith(limit.words):
-            return False
-        self.desk.limit_shown(limit)
-        if self._approving is None:
-            self._approving = self._shell.spawn(self._approve(prompt, limit.answer))
-        return True
 
     async def _limit_over(self) -> None:
         self._changed(self)
         await self._pump()
 
     async def _observed(self, seen: LinkObserved) -> None:
-        if seen.prompt is not None and (self._limit_in(seen.prompt) or self._decided(seen.prompt)):
+        if self.prompts.sees_to(seen.prompt):
             return
-        if seen.prompt is None:
-            self._awaited = ""  # the same one, if it comes again, is another call's
         before, self._seen = self._seen, seen
         moved = before is None or before.activity is not seen.activity or before.prompt != seen.prompt
         commit = self.desk.observed(seen, again=before is not None and before.asking != seen.asking)

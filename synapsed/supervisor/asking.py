@@ -12,6 +12,8 @@ class Asking:
         """Prompts that are being answered: a second answer to one might find another question."""
         self._answered_at: int | None = None
         """Offset at which a line-oriented program was given an answer, until it prints something."""
+        self._taken: str | None = None
+        """The dialog that took an answer last, until something else is shown: if it is shown, it is asked again."""
 
     def begin(self, prompt_id: str, offset: int | None) -> None:
         """The prompt is being answered. `offset` is where the output ends by now; None for a dialog, which may also be
@@ -22,8 +24,15 @@ class Asking:
     def end(self, prompt_id: str) -> None:
         self.answering.discard(prompt_id)
 
-    def shown(self, offset: int, *, asks: bool) -> None:
-        """What is on the screen counts, up to `offset`, and whether it `asks`."""
+    def taken(self, prompt_id: str) -> None:
+        """That dialog took the answer and left the screen."""
+        self._taken = prompt_id
+
+    def shown(self, offset: int, prompt_id: str | None) -> None:
+        """What is on the screen counts, up to `offset`, and what it asks."""
         if self._answered_at is not None and offset > self._answered_at:
             self._answered_at = None
-            self.number += asks
+            self.number += prompt_id is not None
+        elif prompt_id is not None and prompt_id == self._taken:
+            self.number += 1
+        self._taken = None

@@ -131,6 +131,12 @@ class Desk:
         """Gives the turn to the link."""
         self._limit: Limit | None = None
         """What a dialog in the turn in flight said."""
+        self._answers = 0
+        """Answers that are being given: until the program took one, what else is seen does not count for its task."""
+        self._put_off: tuple[LinkObserved, bool] | None = None
+        """The last thing that was seen meanwhile, and whether it asks again."""
+        self._settled: str | None = None
+        """The prompt that was answered last, until something else is asked."""
 
     @property
     def queue(self) -> int:
@@ -260,11 +266,24 @@ class Desk:
         )
         return (await self._commit(commit)).task
 
+    def begin_answer(self) -> None:
+        """An answer is about to be typed: `answered` is then the first that is told of its task; see `end_answer`."""
+        self._answers += 1
+
+    async def end_answer(self) -> None:
+        """It was taken, or was not."""
+        self._answers -= 1
+        if self._answers or self._put_off is None:
+            return
+        (seen, again), self._put_off = self._put_off, None
+        if (commit := self.observed(seen, again=again)) is not None:
+            await self._persist(commit)
+
     async def answered(
         self, task_id: str | None, prompt: Prompt | None, prompt_id: str, answer: Message, *, hidden: bool
     ) -> Task | None:
-        """An answer was typed: tell so, and go on with the task unless the prompt is still there. What the terminal hid
-        is as secret as what a password prompt was given."""
+        """The program took an answer: tell so, and in the same commit the task is worked on again, whatever is asked
+        next. What the terminal hid is as secret as what a password prompt was given."""
         secret = hidden or (prompt is not None and prompt.type == "password")
         text = answer.text
         told = InputProvided(prompt_id=prompt_id, answer=None if secret else text)
@@ -274,7 +293,8 @@ class Desk:
             task = await self._store.task(task_id)  # its turn ended before the answer was told of
         if task is not None and prompt is not None and not secret:
             task = turns.answered(task, prompt=prompt, answer=answer)
-        if task is None or not _waits_for(task, prompt_id) or self._still_asked(prompt_id):
+        self._settled = prompt_id
+        if task is None or not _waits_for(task, prompt_id):
             await self._store.commit(events=[event], tasks=[task] if task is not None else [])
             if task is not None:
                 self.believe(Commit(task=task))
@@ -335,6 +355,12 @@ class Desk:
     def observed(self, seen: LinkObserved, *, again: bool = False) -> Commit | None:
         """What an observation changes about the task being worked on; `again`: its prompt is asked once more."""
         if (task := self.current) is None:
+            return None
+        if seen.prompt is not None and seen.prompt.prompt_id == self._settled and not again:
+            return None  # it was answered, and may stay on the screen for a moment
+        self._settled = None
+        if self._answers and task.status in INTERRUPTED_STATES:
+            self._put_off = (seen, again or (self._put_off is not None and self._put_off[1]))
             return None
         if seen.activity is Activity.WAITING:
             if seen.prompt is None or (task.prompt and task.prompt.prompt_id == seen.prompt.prompt_id and not again):
@@ -566,11 +592,6 @@ class Desk:
             interruption.timer.cancel()
         if not interruption.outcome.done():
             interruption.outcome.set_result(interruption.confirmed)
-
-    def _still_asked(self, prompt_id: str) -> bool:
-        link = self._link()
-        prompt = link.observe().prompt if link is not None else None
-        return prompt is not None and prompt.prompt_id == prompt_id
 
     async def _commit(self, commit: Commit, *more: NewEvent) -> Commit:
         await self._store.commit(

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import structlog
 
 from synapsed.clock import Clock, iso
-from synapsed.errors import KeeperLost, LaunchError, NotWaiting, PromptChanged, StoreError, SynapsedError
+from synapsed.errors import KeeperLost, LaunchError, StoreError, SynapsedError
 from synapsed.interfaces import Attachment, Delivery, SideChannel, Store
 from synapsed.model.agent import Activity, Testimony
 from synapsed.model.facts import AssistantSaying, ChannelFact, PermissionAsked
@@ -22,8 +22,7 @@ from synapsed.model.link import LinkAlert, LinkEvent, LinkExited, LinkObserved, 
 from synapsed.model.records import Checkpoint, LaunchRecord, TurnRecord
 from synapsed.profiles import Profile
 from synapsed.supervisor import turn_steps as turns
-from synapsed.supervisor.asking import Asking
-from synapsed.supervisor.frame import system_mark
+from synapsed.supervisor.answering import Answering, prompt_id_of
 from synapsed.supervisor.keeper_client import (
     Alert,
     Exited,
@@ -46,8 +45,7 @@ from synapsed.supervisor.unread import Unread
 from synapsed.supervisor.viewers import FOCUS, Viewers, are_reports
 from synapsed.supervisor.window import Window
 from synapsed.terminal.composer import shows_line
-from synapsed.terminal.observer import GONE_S, Look, TerminalObserver
-from synapsed.terminal.prompts import keys_for, still_asks
+from synapsed.terminal.observer import Look, TerminalObserver
 from synapsed.terminal.shown import shown
 
 __all__ = ["PtyLink"]
@@ -71,8 +69,6 @@ ECHO_S = 5.0
 """How long a program may take to show what a person typed: a third of a second is usual, a busy machine's takes more.
 Only a line that is addressed to another agent waits for it."""
 
-HANDS_S = 3.0
-"""How long an answer waits for the program to read, and show, what was typed before it."""
 
 CATCH_UP_S = 20.0
 """How long the output that was missed may take to read; then the program is judged as it stands."""
@@ -174,8 +170,18 @@ class PtyLink:
         )
         self._touched: str | None = None
         """The prompt on the screen, if a person has been at it: what is selected there is theirs."""
-        self._asking = Asking()
         self._told: LinkObserved | None = None
+        self._answering = Answering(
+            agent_id,
+            profile,
+            watch=self._watch,
+            keyboard=self._keyboard,
+            unread=self._unread,
+            runner=self._runner,
+            offset=lambda: self._observer.offset,
+            told=lambda: self._told.prompt if self._told is not None else None,
+            touched=lambda: self._touched,
+        )
         self._facts: deque[ChannelFact] = deque(maxlen=RECENT_FACTS)
         self._conversation: str | None = None
         self._unsettled: int | None = None
@@ -377,7 +383,7 @@ class PtyLink:
     # --- judging ---
 
     def _looked(self, look: Look) -> None:
-        if self._touched != _prompt_id(look):
+        if self._touched != prompt_id_of(look):
             self._touched = None
         if not self._started and look.verdict.activity is not Activity.STARTING and not self._saving:
             self._started = True
@@ -395,14 +401,15 @@ class PtyLink:
         if self._told is not None and (look.steady_at > self._watch.looked_at or self._keyboard.answering):
             return
         verdict = look.verdict
-        self._asking.shown(look.offset, asks=verdict.asked is not None)
+        asking = self._answering.asking
+        asking.shown(look.offset, prompt_id_of(look))
         observed = LinkObserved(
             activity=verdict.activity,
             evidence=verdict.evidence,
             prompt=verdict.asked.prompt if verdict.asked else None,
             can_receive=verdict.can_receive and self._runner.turn is None,
             held=None if verdict.held == "typing" and self._runner.pasted else verdict.held,
-            asking=self._asking.number,
+            asking=asking.number,
         )
         if observed == self._told:
             return
@@ -436,54 +443,11 @@ class PtyLink:
         return await self._stopping.stop()
 
     async def answer(self, text: str, prompt_id: str | None) -> bool:
-        # What was typed before may have answered it already: another answer would go into what comes next.
-        await self._unread.read_within(HANDS_S)
-        if not await self._watch.hands_off(HANDS_S):
-            raise PromptChanged("a person is typing at its terminal: it is answered there, or when they have done")
-        # Else nobody was told of one that may be drawn anew.
-        if self._told is not None and self._told.prompt is not None:
-            await self._watch.until(lambda look: look.verdict.asked is not None, GONE_S)
-        asked = self._watch.look().verdict.asked
-        if asked is None:
-            raise NotWaiting("the agent does not ask anything now", agent=self._agent_id)
-        if prompt_id is not None and prompt_id != asked.prompt.prompt_id:
-            raise PromptChanged(
-                "the prompt on the screen is another one now; read it and answer that",
-                prompt=asked.prompt.model_dump(),
-            )
-        if self._keyboard.interrupting:
-            raise PromptChanged("its turn is being stopped just now, and the prompt goes with it")
-        if (answered := asked.prompt.prompt_id) in self._asking.answering or self._keyboard.answering:
-            raise PromptChanged("somebody else is answering this prompt just now; see what becomes of it")
-        steps, chosen = keys_for(asked, text)
-        if answered == self._touched and asked.dialog is not None and chosen in asked.dialog.from_first:
-            raise PromptChanged(
-                "a person at its terminal may have moved the selection: it is answered there, or refused"
-            )
-        turn = self._runner.turn
-        if turn is not None and asked.dialog is not None and chosen in asked.dialog.refusal:
-            self._runner.add(turn.refuse(self._refusal_note()))
-        asking = self._asking.number
-        self._asking.begin(answered, self._observer.offset if asked.dialog is None else None)
-        try:
-            hidden = await self._keyboard.answer(
-                steps, lambda look: still_asks(self._profile.prompts, look.screen, asked)
-            )
-            gone_s = self._profile.interrupt.confirm_ms / 1000
-            await self._watch.until(lambda look: _prompt_id(look) != answered or self._asking.number != asking, gone_s)
-        finally:
-            self._asking.end(answered)
-        if hidden is None:
-            raise PromptChanged("the prompt left the screen while it was being answered")
-        return hidden
+        return await self._answering.answer(text, prompt_id)
 
     async def reply(self, asked: PermissionAsked, answer: dict[str, Any]) -> bool:
         channel = next((channel for channel in self._channels if channel.name == asked.channel), None)
         return channel is not None and asked.request is not None and await channel.reply(asked.request, answer)
-
-    def _refusal_note(self) -> str | None:
-        note = self._profile.prompts.refusal_note
-        return system_mark(self._runner.task_id) + note if note else None
 
     async def stop(self, grace: float) -> LinkExited:
         if not self._exited.done():
@@ -580,7 +544,3 @@ class PtyLink:
         if self._client is None:
             raise KeeperLost("the link is not open")
         return self._client
-
-
-def _prompt_id(look: Look) -> str | None:
-    return look.verdict.asked.prompt.prompt_id if look.verdict.asked else None

@@ -59,6 +59,12 @@ UNTOLD_UNSEEN_S = 10.0
 
 UNREAD = "the program does not read what is typed"
 
+REFUSAL_STOPS_S = 3.0
+"""A program that a refusal stops does so at once: one that shows for so long that it works was not refused."""
+
+SIGNS = frozenset({"status record", "title", "progress", "screen"})
+"""Sources of a verdict by which the program itself shows that it works."""
+
 LOOK_AGAIN_S = 0.02
 """While something is due but not settled yet."""
 
@@ -79,6 +85,8 @@ class PtyTurn:
         self._at = 0.0
         """When the current phase began."""
         self._ready_since: float | None = None
+        self._at_work_since: float | None = None
+        """Since when the program shows that it works although a refusal should have stopped it."""
         self._pasted_at_offset = 0
         self._others: set[str] = set()  # turns of other prompts, by the program's ids
         self._early: list[ChannelFact] = []
@@ -279,7 +287,7 @@ class PtyTurn:
             self.state.busy_seen = self.state.busy_seen or seen.verdict.activity is Activity.BUSY
             self._ready_since = None
             self.deadline = None
-            return []
+            return self._goes_on(seen)
         if (stopped := self._stopped_by_somebody(seen)) is not None:
             return stopped
         if self._ready_since is None:
@@ -296,6 +304,19 @@ class PtyTurn:
             return self._over(Failed(*seen.error, seen.verdict.evidence))
         self._go(Phase.READING, seen.now)
         return [FindAnswer(self.state.submit_ns)]
+
+    def _goes_on(self, seen: Seen) -> list[Command]:
+        """A program that works on was not stopped by a refusal: a person may have allowed it in the terminal."""
+        if not self.state.refused or seen.verdict.activity is not Activity.BUSY or seen.verdict.source not in SIGNS:
+            self._at_work_since = None
+            return []
+        if self._at_work_since is None:
+            self._at_work_since = seen.now
+        due = self._at_work_since + REFUSAL_STOPS_S
+        if seen.now >= due:
+            return self.overrule()
+        self.deadline = due
+        return []
 
     def _stopped_by_somebody(self, seen: Seen) -> list[Command] | None:
         """What a ready screen says of that; None where it says nothing."""
@@ -460,6 +481,17 @@ class PtyTurn:
         self.state.refused = True
         if self.state.leg == 0:
             self.state.note = note
+        self._at_work_since = None
+        return [Save()]
+
+    def overrule(self) -> list[Command]:
+        """The refusal does not count: the program did not take it, a later answer was another one, or the program went
+        on working."""
+        if not self.state.refused or self.over:
+            return []
+        self.state.refused = False
+        if self.state.leg == 0:
+            self.state.note = None
         return [Save()]
 
 

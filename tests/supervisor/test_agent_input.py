@@ -3,6 +3,7 @@
 import pytest
 
 from synapsed.errors import (
+    NotTaken,
     NotWaiting,
     PromptChanged,
 )
@@ -51,13 +52,32 @@ async def test_a_prompt_makes_the_task_wait_and_its_answer_lets_it_go_on(world: 
     assert world.statuses(task.id) == ["submitted", "working", "input_required", "working", "completed"]
 
 
-async def test_a_prompt_that_stays_on_the_screen_is_still_asked(world: World) -> None:
+async def test_an_answer_that_was_not_taken_leaves_the_task_at_its_prompt(world: World) -> None:
+    task = await asking(world)
+    world.link.answer_error = NotTaken("it asks the same")
+    with pytest.raises(NotTaken):
+        await world.manager.provide_input(task.id, "2")
+    assert (await world.store.task(task.id)).status is TaskState.INPUT_REQUIRED
+    assert world.statuses(task.id) == ["submitted", "working", "input_required"]
+    assert world.told(InputProvided) == []
+
+
+async def test_what_was_answered_and_is_still_shown_is_not_asked_again(world: World) -> None:
+    """What a terminal hid leaves a password's prompt on the screen until the program says something."""
     task = await asking(world)
     task = await world.manager.provide_input(task.id, "2")
-    assert task.status is TaskState.INPUT_REQUIRED
+    assert (task.status, task.prompt) == (TaskState.WORKING, None)
+    world.link.observe_as(Activity.WAITING, prompt=PERMISSION, evidence="drawn again")
+    world.link.observe_as(Activity.BUSY)
+    await until(lambda: world.manager.view(AGENT).activity is Activity.BUSY)
+    world.link.observe_as(Activity.WAITING, prompt=PERMISSION)  # another call's
+    await world.task_is(task.id, TaskState.INPUT_REQUIRED)
+    assert world.statuses(task.id) == ["submitted", "working", "input_required", "working", "input_required"]
 
 
-async def test_the_next_question_may_be_there_before_the_answer_is_told_of(world: World) -> None:
+async def test_an_answered_task_is_worked_on_before_the_next_question(world: World) -> None:
+    """The answer, the commit that tells of it, and the stream: working; then what is asked next, however early it was
+    seen."""
     task = await asking(world)
     following = PERMISSION.model_copy(update={"prompt_id": "p2"})
 
@@ -66,8 +86,11 @@ async def test_the_next_question_may_be_there_before_the_answer_is_told_of(world
         await until(lambda: world.manager.detail(AGENT).prompt == following)
 
     world.link.answer = answer
-    task = await world.manager.provide_input(task.id, "2")
-    assert (task.status, task.prompt) == (TaskState.INPUT_REQUIRED, following)
+    answered = await world.manager.provide_input(task.id, "2")
+    assert (answered.status, answered.prompt) == (TaskState.WORKING, None)
+    await until(lambda: world.statuses(task.id)[-1] == "input_required" and len(world.statuses(task.id)) == 5)
+    assert (await world.store.task(task.id)).prompt == following
+    assert world.statuses(task.id) == ["submitted", "working", "input_required", "working", "input_required"]
 
 
 async def test_what_was_asked_and_answered_is_kept_in_its_order(world: World) -> None:

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from synapsed.errors import KeeperLost, LaunchError, PromptChanged, StoreError
+from synapsed.errors import KeeperLost, LaunchError, NotTaken, PromptChanged, StoreError
 from synapsed.model.records import Checkpoint, LaunchRecord
 from synapsed.profiles import Composer, Dialog, Interrupt, ListedOption, Profile, Prompts, Ready
-from synapsed.supervisor import pty_link
+from synapsed.supervisor import answering, pty_link
 from synapsed.supervisor.pty_link import PtyLink
 from synapsed.supervisor.pty_watch import HANDS_OFF_S, Watch
 from synapsed.supervisor.times import OutputTimes
@@ -133,6 +133,48 @@ async def test_of_two_answers_at_the_same_moment_one_is_typed(opens: Opens) -> N
     second = asyncio.ensure_future(link.answer("2", prompt.prompt_id))
     await until(lambda: len(typed) == 2)
     second.cancel()
+
+
+@pytest.mark.parametrize("reacts", [True, False])
+async def test_an_answer_is_over_when_the_program_took_it(
+    reacts: bool, opens: Opens, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is typed once; who answers hears whether that was for something."""
+    monkeypatch.setattr(answering, "TAKEN_S", 30.0 if reacts else 0.05)
+    link, keys = opens(b"Allow it?\r\n1. Yes\r\n2. No")
+    prompt = link.observe().prompt
+    assert prompt is not None
+    told = asyncio.ensure_future(link.answer("2", prompt.prompt_id))
+    await until(lambda: keys)
+    if reacts:
+        link._observer.feed(link._observer.offset, b"\x1b[H\x1b[2JWorking", 1.0)
+        link.observe()
+        assert await told is False
+    else:
+        with pytest.raises(NotTaken, match="asks the same") as refused:
+            await told
+        assert refused.value.details["prompt_id"] == prompt.prompt_id
+    assert keys == [b"2"]
+
+
+async def test_a_dialog_that_comes_back_after_its_answer_is_asked_again(opens: Opens) -> None:
+    """Two calls that look the same, one after the other: the second must not pass for the first."""
+    drawn = b"Allow it?\r\n1. Yes\r\n2. No"
+    link, keys = opens(drawn)
+    first = link.observe()
+    assert first.prompt is not None
+    told = asyncio.ensure_future(link.answer("1", first.prompt.prompt_id))
+    await until(lambda: keys)
+    observer = link._observer
+    observer.feed(observer.offset, b"\x1b[H\x1b[2J", 1.0)
+    link.observe()
+    await told
+    observer.feed(observer.offset, drawn, 1.0)
+    link.observe()
+    link._clock.advance(5.0)  # type: ignore[attr-defined]  # it is a fake
+    again = link.observe()
+    assert again.prompt == first.prompt
+    assert again.asking != first.asking
 
 
 @pytest.mark.parametrize(

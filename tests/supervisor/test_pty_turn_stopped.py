@@ -204,6 +204,44 @@ def test_a_refused_permission_that_stops_the_turn_is_no_answer() -> None:
     assert command == Interrupted("refused", "test")
 
 
+def test_a_refusal_that_a_later_answer_overrules_is_not_told_to_the_model() -> None:
+    """The program did not take its key; what the person then allowed was done, and the turn ended as any other."""
+    machine = submitted()
+    machine.seen(seen(1.2, activity=Activity.WAITING, asked=ASKED, offset=30))
+    machine.refuse("It was refused.")
+    assert machine.overrule() == [Save()]
+    assert (machine.state.refused, machine.state.note) == (False, None)
+    assert machine.overrule() == []
+    machine.seen(seen(2.0, activity=Activity.BUSY, offset=40))
+    machine.seen(seen(3.0, offset=50))
+    assert machine.seen(seen(5.0, offset=50)) == [FindAnswer(ns(1.0))]
+
+
+def test_a_program_that_works_on_was_not_refused() -> None:
+    """A person may have allowed it in the terminal at the same moment."""
+    machine = submitted()
+    machine.seen(seen(1.2, activity=Activity.WAITING, asked=ASKED, offset=30))
+    machine.refuse("It was refused.")
+    works = {"activity": Activity.BUSY, "source": "title", "composer": "absent"}
+    assert machine.seen(seen(2.0, offset=40, **works)) == []
+    assert machine.deadline is not None
+    assert machine.seen(seen(machine.deadline, offset=50, **works)) == [Save()]
+    machine.seen(seen(9.0, offset=60))
+    assert machine.seen(seen(11.0, offset=60)) == [FindAnswer(ns(1.0))]
+
+
+def test_an_open_turn_alone_is_no_work_after_a_refusal() -> None:
+    """Its end may never be told."""
+    machine = submitted()
+    machine.seen(seen(1.2, activity=Activity.WAITING, asked=ASKED, offset=30))
+    machine.refuse()
+    for at in (2.0, 9.0):
+        assert machine.seen(seen(at, activity=Activity.BUSY, source="hooks", offset=40)) == []
+    machine.seen(seen(10.0, offset=40))
+    (command,) = machine.seen(seen(12.0, offset=40))
+    assert command == Interrupted("refused", "test")
+
+
 def test_a_refusal_after_which_the_model_goes_on_gives_its_answer() -> None:
     machine = submitted()
     machine.seen(seen(1.2, activity=Activity.WAITING, asked=ASKED, offset=30))

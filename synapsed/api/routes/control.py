@@ -32,6 +32,7 @@ from synapsed.errors import (
     LaunchError,
     NameTaken,
     NotReady,
+    NotTaken,
     NotWaiting,
     PortsExhausted,
     ProgramNotFound,
@@ -160,9 +161,9 @@ async def interrupt(request: web.Request) -> web.Response:
 
 @describe(
     "Answer a prompt outside any task",
-    Answer("it is typed", InputProvided),
+    Answer("the program took it", InputProvided),
     body=InputBody,
-    errors=(NotWaiting, InvalidChoice, PromptChanged, NotReady),
+    errors=(NotWaiting, InvalidChoice, PromptChanged, NotTaken, NotReady),
 )
 async def answer_agent(request: web.Request) -> web.Response:
     """A prompt outside any task."""

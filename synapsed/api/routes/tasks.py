@@ -19,6 +19,7 @@ from synapsed.errors import (
     InvalidChoice,
     InvalidRequest,
     NotReady,
+    NotTaken,
     NotWaiting,
     PromptChanged,
     QueueFull,
@@ -165,9 +166,9 @@ async def hand_over(request: web.Request) -> web.Response:
 
 @describe(
     "Answer the prompt that the task waits at",
-    Answer("it is typed", InputProvided),
+    Answer("the program took it", InputProvided),
     body=InputBody,
-    errors=(NotWaiting, InvalidChoice, PromptChanged, NotReady),
+    errors=(NotWaiting, InvalidChoice, PromptChanged, NotTaken, NotReady),
 )
 async def provide_input(request: web.Request) -> web.Response:
     body = await read_model(request, InputBody)

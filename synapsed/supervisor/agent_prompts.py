@@ -1,0 +1,132 @@
+"""What one agent asks, and who answers: the approval policy, what its usage limit says, or a person."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+from synapsed.clock import Clock
+from synapsed.errors import NotWaiting, SynapsedError
+from synapsed.interfaces import AgentLink
+from synapsed.model.task import Message, Prompt, Task
+from synapsed.supervisor.approvals import Answer, Approvals, Wait
+from synapsed.supervisor.desk import Desk
+from synapsed.supervisor.program import Program
+from synapsed.supervisor.shell import Shell
+from synapsed.supervisor.usage import Usage
+
+__all__ = ["AgentPrompts"]
+
+DECISION_S = 2.0
+"""How long after a dialog was drawn the approval policy's decision may still take it away; then a person is asked."""
+
+
+class AgentPrompts:
+    """`answer` answers whatever prompt is on the screen, `observe_again` looks at what is asked once more."""
+
+    def __init__(
+        self,
+        program: Program,
+        desk: Desk,
+        *,
+        approvals: Approvals,
+        usage: Usage,
+        answer: Callable[[str, str | None], Awaitable[None]],
+        clock: Clock,
+        shell: Shell,
+        observe_again: Callable[[], Awaitable[None]],
+    ) -> None:
+        self._program = program
+        self._desk = desk
+        self._approvals = approvals
+        self._usage = usage
+        self._answer = answer
+        self._clock = clock
+        self._shell = shell
+        self._observe_again = observe_again
+        self._approving: asyncio.Task[None] | None = None
+        self._awaited, self._wait_until = "", 0.0
+        """The prompt that a decision is awaited for, and until when (monotonic)."""
+
+    # --- a person's answers ---
+
+    async def provide(
+        self, link: AgentLink, task_id: str, answer: Message, text: str, prompt_id: str | None
+    ) -> Task | None:
+        """The task that the program goes on with. Raises NotWaiting, PromptChanged, NotTaken, InvalidChoice."""
+        async with self._answering():
+            prompt = await self._shell.call(lambda: _now(lambda: self._desk.asked(task_id)))
+            wanted = prompt_id or prompt.prompt_id
+            hidden = await link.answer(text, wanted)
+            return await self._shell.call(lambda: self._desk.answered(task_id, prompt, wanted, answer, hidden=hidden))
+
+    async def answer(self, link: AgentLink | None, text: str, prompt_id: str | None) -> None:
+        """Answer what is on the screen. Raises as `provide`."""
+        prompt = link.observe().prompt if link is not None else None
+        if link is None or prompt is None:
+            name = self._program.record.name
+            raise NotWaiting(f"{name} does not ask anything", agent=name)
+        wanted = prompt_id or prompt.prompt_id
+        async with self._answering():
+            hidden = await link.answer(text, wanted)
+            task = self._desk.current
+            task_id = task.id if task is not None else None
+            said = Message.of(text)
+            await self._shell.call(lambda: self._desk.answered(task_id, prompt, wanted, said, hidden=hidden))
+
+    @contextlib.asynccontextmanager
+    async def _answering(self) -> AsyncIterator[None]:
+        self._desk.begin_answer()
+        try:
+            yield
+        finally:
+            self._shell.post(self._desk.end_answer)
+
+    # --- answers that no person gives ---
+
+    def sees_to(self, prompt: Prompt | None) -> bool:
+        """Whether what is asked is answered without a person."""
+        if prompt is None:
+            self._awaited = ""  # the same one, if it comes again, is another call's
+            return False
+        return self._limit_in(prompt) or self._decided(prompt)
+
+    def _decided(self, prompt: Prompt) -> bool:
+        """Whether the approval policy sees to that dialog, so that nobody is asked."""
+        match self._approvals.judge(prompt):
+            case Answer(text):
+                if self._approving is None:
+                    self._approving = self._shell.spawn(self._approve(prompt, text))
+                return True
+            case Wait():
+                if self._awaited != prompt.prompt_id:
+                    self._awaited, self._wait_until = prompt.prompt_id, self._clock.monotonic() + DECISION_S
+                    self._shell.timers.call_later(DECISION_S, lambda: self._shell.post(self._observe_again))
+                return self._clock.monotonic() < self._wait_until
+        return False
+
+    def _limit_in(self, prompt: Prompt) -> bool:
+        """Whether a task's dialog tells of a usage limit, and is answered for that. Others may have such words from the
+        model: those that ask for a permission, and questions not with their first."""
+        told = self._desk.current is not None and prompt.type != "permission"
+        limit = self._usage.find(prompt.prompt) if told else None
+        if limit is None or limit.answer is None or not " ".join(prompt.prompt.split()).startswith(limit.words):
+            return False
+        self._desk.limit_shown(limit)
+        if self._approving is None:
+            self._approving = self._shell.spawn(self._approve(prompt, limit.answer))
+        return True
+
+    async def _approve(self, prompt: Prompt, text: str) -> None:
+        """Answer a dialog for the person."""
+        try:
+            await self._answer(text, prompt.prompt_id)
+        except SynapsedError as error:
+            self._shell.log.warning("a decision was not taken: the person is asked", error=error.message)
+        finally:
+            self._approvals.answered(prompt)
+            self._approving = None
+            self._shell.post(self._observe_again)
+
+
+async def _now[T](work: Callable[[], T]) -> T:
+    return work()
