@@ -4,7 +4,7 @@ PY := .venv/bin/python
 STAMP := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run demo test check lint test-real soak test-faults clis record bench lock clean
+.PHONY: help setup run demo test check lint test-real test-versions soak test-faults clis record bench lock clean
 
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -38,6 +38,10 @@ clis: $(STAMP) ## install the pinned agent programs, and A2A clients from npm an
 
 test-real: $(STAMP) clis ## everything on the real agent programs
 	@$(PY) -m tests.real.run
+
+test-versions: $(STAMP) clis ## older versions of the agent programs, back to six months: one row a version
+	@$(PY) -m tests.real.versions install
+	@$(PY) -m tests.real.run -q -rs tests/real/test_versions.py
 
 soak: $(STAMP) clis ## one hour of real agents, people, dialogs, interrupts and kills; MINUTES=60 SEED=N
 	@$(PY) -m tests.real.soak --minutes $(or $(MINUTES),60) $(if $(SEED),--seed $(SEED))

@@ -2,9 +2,11 @@
 
 import argparse
 import os
+import time
 from typing import Any
 
 from synapsectl.client import SLOW_TIMEOUT
+from synapsectl.commands.list_ import notes_on
 from synapsectl.context import Context
 from synapsectl.errors import UsageError
 
@@ -12,6 +14,10 @@ __all__ = ["DEFAULT_SIZE", "add_profile", "add_start_options", "show_started", "
 
 DEFAULT_SIZE = (120, 40)
 """Columns and rows of an agent that nobody looks at."""
+
+FIRST_S = 4.0
+"""Seconds within which a program that does not take its arguments has said so, nearly always."""
+LOOK_S = 0.1
 
 
 def add_profile(parser: argparse.ArgumentParser) -> None:
@@ -63,7 +69,12 @@ def start_agent(args: argparse.Namespace, ctx: Context, *, conversation: str | N
     return started
 
 
-def show_started(agent: dict[str, Any], ctx: Context, *, as_json: bool) -> None:
+def show_started(agent: dict[str, Any], ctx: Context, *, as_json: bool, watched: bool = False) -> None:
+    """`watched`: it may not take its arguments, which shows in its first seconds."""
+    if watched or agent.get("drift"):
+        agent = _watch(agent, ctx)
+    for note in notes_on(agent):
+        ctx.out.note(f"{agent['name']}: {note}")
     if as_json:
         ctx.out.document(agent)
     elif ctx.out.on_terminal:
@@ -71,6 +82,15 @@ def show_started(agent: dict[str, Any], ctx: Context, *, as_json: bool) -> None:
         ctx.out.note(f"'synapsectl attach {agent['name']}' puts this terminal on it")
     else:
         ctx.out.table((), [[agent["name"], agent["id"], agent["endpoint"], agent["pid"]]])
+
+
+def _watch(agent: dict[str, Any], ctx: Context) -> dict[str, Any]:
+    """The agent when it has shown something, or has ended, or at the latest after `FIRST_S`."""
+    deadline = time.monotonic() + FIRST_S
+    while agent["state"] in ("starting", "running") and agent["activity"] == "starting" and time.monotonic() < deadline:
+        time.sleep(LOOK_S)
+        agent = next((each for each in ctx.client.get("/agents") if each["id"] == agent["id"]), agent)
+    return agent
 
 
 def _environment(ctx: Context) -> dict[str, str]:

@@ -35,6 +35,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     profile = verbs.add_parser("profile", help="show a profile as it counts, or check a file before it is used")
     profile.add_argument("what", choices=["show", "check"])
     profile.add_argument("name", help="show: a profile's name; check: a profile's file")
+    profile.add_argument("--version", dest="release", metavar="X", help="as it counts for that version of the program")
     run.add_argument(
         "--service",
         choices=["systemd"],
@@ -88,20 +89,29 @@ def _profile(args: argparse.Namespace) -> int:
     from synapsed.errors import SynapsedError
     from synapsed.library import ProfileLibrary, advice
     from synapsed.paths import Paths
+    from synapsed.releases import key
 
+    if args.release is not None and key(args.release) is None:
+        print(f"synapsed: --version: {args.release!r} is no version: numbers with dots between them", file=sys.stderr)
+        return EXIT_CONFIG
     try:
         if args.what == "show":
             library = ProfileLibrary.standard(Paths.from_environ().user_profiles)
-            shown = library.get(args.name).model_dump(mode="json", exclude_none=True, exclude={"name", "source"})
+            profile = library.get(args.name).at(args.release)
+            if (drift := profile.drift(args.release)) is not None:
+                print(f"{args.name}: {drift}", file=sys.stderr)
+            shown = profile.model_dump(mode="json", exclude_none=True, exclude={"name", "source"})
             print(tomli_w.dumps(shown), end="")
             return EXIT_OK
-        profile = ProfileLibrary.builtin().check(Path(args.name))  # whatever is wrong in the user's other files
+        checked = ProfileLibrary.builtin().check(Path(args.name))  # whatever is wrong in the user's other files
+        profile = checked.at(args.release)
     except SynapsedError as error:
         return _refuse(error)
     told = advice(profile)
     if shutil.which(program := profile.argv(sys.executable)[0]) is None:
         hint = ": arguments stand in 'args'" if " " in program.strip() else ""
         told.append(f"its program {program!r} is not on this shell's PATH{hint}")
+    told += [f"differs {variant.range}: {', '.join(sorted(variant.overrides))}" for variant in checked.versions]
     for line in told:
         print(f"{args.name}: {line}", file=sys.stderr)
     print(f"{args.name}: fine{', with advice' if told else ''}")
@@ -144,6 +154,7 @@ def _agent_facts(name: str, agent: "AgentConfig", profiles: "ProfileLibrary") ->
         "profile": profile.name,
         "command": agent.command or profile.argv(sys.executable)[0],
         "autostart": agent.autostart,
+        "version": None if profile.version is None else {**profile.version.model_dump(), "verified": profile.verified},
     }
 
 

@@ -55,6 +55,7 @@ from synapsed.supervisor.questions import answering
 from synapsed.supervisor.registry import Registry, RegistryFiles
 from synapsed.supervisor.retention import Retention
 from synapsed.supervisor.systemd_launcher import SystemdLauncher
+from synapsed.supervisor.versions import VersionReader
 
 __all__ = ["Daemon", "lock_home", "prepare_directories"]
 
@@ -201,7 +202,13 @@ class Daemon:
             ),
             store=store,
             profiles=profiles,
-            factory=PtyLinkFactory(paths=paths, launcher=self._launcher(), store=store, clock=self._clock),
+            factory=PtyLinkFactory(
+                paths=paths,
+                launcher=self._launcher(),
+                store=store,
+                clock=self._clock,
+                versions=VersionReader(paths.versions),
+            ),
             registry=Registry(RegistryFiles(paths.registry)),
             clock=self._clock,
             timers=asyncio.get_running_loop(),

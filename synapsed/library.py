@@ -4,7 +4,7 @@ same name overrides the built-in key by key, and so does one that `extends` anot
 import difflib
 import re
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from synapsed.errors import ConfigError, UnknownProfile
-from synapsed.profiles import Profile
+from synapsed.profiles import Profile, Variant
+from synapsed.releases import within
 from synapsed.validation import describe_syntax, describe_validation, line_of, unreadable
 
 __all__ = ["ProfileLibrary", "advice"]
@@ -24,7 +25,7 @@ CHECKOUT = Path(__file__).parent.parent / "profiles"
 
 _ITS_OWN = ("ports", "description")
 """What a profile does not take from the one that it extends."""
-_OF_ONE_PROGRAM = ("verified",)
+_OF_ONE_PROGRAM = ("verified", "version", "versions")
 """What it does not take either where its command is another one."""
 
 
@@ -34,7 +35,12 @@ class _Written:
 
     path: Path
     text: str
-    data: Mapping[str, Any]
+    layers: Sequence[Mapping[str, Any]]
+    """What each file says, the last one winning."""
+
+    @property
+    def data(self) -> Mapping[str, Any]:
+        return _merged(self.layers)
 
 
 class ProfileLibrary:
@@ -43,6 +49,7 @@ class ProfileLibrary:
     def __init__(self, directories: list[Path]) -> None:
         self._directories = directories
         self._profiles: dict[str, Profile] = {}
+        self._layers: dict[str, list[dict[str, Any]]] = {}
         self.reload()
 
     @classmethod
@@ -112,26 +119,56 @@ def _builtin() -> Path:
     return BUILTIN if BUILTIN.is_dir() else CHECKOUT
 
 
-def _profile(path: Path, text: str, data: Mapping[str, Any]) -> Profile:
-    """The profile of `data`; what is wrong in it is told by its place in `text`, which stands in `path`."""
+def _profile(path: Path, text: str, layers: Sequence[Mapping[str, Any]]) -> Profile:
+    """The profile of `layers`, the last of which is `text`, at `path`, where what is wrong is told by its place."""
+    if len(layers) > 1 and "versions" in layers[-1]:
+        _validated(path, text, {"versions": layers[-1]["versions"]}, ())  # by their numbers in this file
+    profile = _validated(path, text, _merged(layers), ())
+    bounds = {bound for variant in profile.versions for bound in (variant.since, variant.below) if bound is not None}
+    own = len(profile.versions) - len(layers[-1].get("versions", ()))
+    for number, variant in enumerate(profile.versions[own:]):
+        _validated(path, text, _overlay(_merged(layers), variant.overrides), ("versions", number))
+    variants = {bound: _validated(path, text, _merged(layers, bound), ()) for bound in {"0", *bounds}} if bounds else {}
+    return profile.with_variants(variants)
+
+
+def _merged(layers: Iterable[Mapping[str, Any]], version: str | None = None) -> dict[str, Any]:
+    """What `layers` say together, of that version: each layer's variants count before the next layer, so that what
+    a user writes counts for every version."""
+    data: dict[str, Any] = {}
+    versions: list[Any] = []
+    for layer in layers:
+        data = _overlay(data, layer)
+        if not isinstance(own := layer.get("versions", []), list):
+            return data  # which tells what is wrong
+        versions += own
+        for variant in map(Variant.model_validate, own) if version is not None else ():
+            if within(version or "", variant.since, variant.below):
+                data = _overlay(data, variant.overrides)
+    return data | {"versions": versions} if versions else data
+
+
+def _validated(path: Path, text: str, data: Mapping[str, Any], inside: Sequence[int | str]) -> Profile:
+    """`inside`: the table of the file that `data` was made with."""
     try:
         return Profile.model_validate({"command": path.stem, **data, "name": path.stem, "source": str(path)})
     except ValidationError as error:
-        raise ConfigError(describe_validation(error, path, text, Profile), file=str(path)) from None
+        raise ConfigError(describe_validation(error, path, text, Profile, inside), file=str(path)) from None
 
 
 def _written(path: Path, over: _Written | None) -> _Written:
     """What `path` says, `over` what the file of the same name said before it."""
     text = _read(path)
-    data = _parse_toml(path, text)
-    return _Written(path, text, _overlay(over.data, data) if over is not None else data)
+    return _Written(path, text, [*(over.layers if over is not None else ()), _parse_toml(path, text)])
 
 
-def _extended(one: _Written, find: Callable[[str], _Written | None], chain: tuple[str, ...] = ()) -> dict[str, Any]:
-    """The data of `one` on that of the profile that it extends; `chain` are the names that led here."""
-    data, base_name = dict(one.data), one.data.get("extends")
+def _extended(
+    one: _Written, find: Callable[[str], _Written | None], chain: tuple[str, ...] = ()
+) -> list[Mapping[str, Any]]:
+    """The layers of `one` on those of the profile that it extends; `chain` are the names that led here."""
+    data, base_name = one.data, one.data.get("extends")
     if not isinstance(base_name, str):
-        return data
+        return list(one.layers)
     chain = (*chain, one.path.stem)
     where = f"{one.path}:{line_of(one.text, ('extends',))}: extends"
     if base_name in chain:
@@ -140,10 +177,12 @@ def _extended(one: _Written, find: Callable[[str], _Written | None], chain: tupl
         raise ConfigError(f"{where}: goes in a circle: {circle}{own}", file=str(one.path))
     if (base := find(base_name)) is None:
         raise ConfigError(f"{where}: no profile {base_name[:80]!r}; 'profiles list' names them", file=str(one.path))
-    inherited = {"command": base_name, **_extended(base, find, chain)}
+    inherited = [{"command": base_name}, *_extended(base, find, chain)]
     _profile(base.path, base.text, inherited)  # what is wrong there is told of that file
-    left = {*_ITS_OWN, *(_OF_ONE_PROGRAM if data.get("command", inherited["command"]) != inherited["command"] else ())}
-    return _overlay({key: value for key, value in inherited.items() if key not in left}, data)
+    command = _merged(inherited)["command"]
+    left = {*_ITS_OWN, *(_OF_ONE_PROGRAM if data.get("command", command) != command else ())}
+    kept = [{key: value for key, value in layer.items() if key not in left} for layer in inherited]
+    return [*kept, *one.layers]
 
 
 def _read(path: Path) -> str:

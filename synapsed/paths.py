@@ -58,6 +58,11 @@ class Paths(NamedTuple):  # a dataclass would cost every call of the person's to
         return self.state / "token"
 
     @property
+    def versions(self) -> Path:
+        """What programs told of their versions."""
+        return self.state / "versions.json"
+
+    @property
     def logs(self) -> Path:
         return self.state / "logs"
 

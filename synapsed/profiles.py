@@ -6,11 +6,11 @@ Every pattern is a Python regular expression; those over the screen are searched
 
 import re
 import signal
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr
 
 from synapsed.channelspec import (
     Channel,
@@ -24,6 +24,8 @@ from synapsed.channelspec import (
     Transcript,
     has,
 )
+from synapsed.releases import drift, key
+from synapsed.variants import Variant, VersionCheck
 
 __all__ = [
     "Answer",
@@ -54,6 +56,8 @@ __all__ = [
     "Signs",
     "Stream",
     "Transcript",
+    "Variant",
+    "VersionCheck",
 ]
 
 
@@ -389,6 +393,32 @@ class Resume(_Section):
     fresh_args: list[str] = []
     """Arguments of a first start; `{conversation}` is an id chosen by synapsed."""
     needs_conversation: bool = False
+    own: list[Annotated[str, Field(pattern=r"^\S+( \S+)?$")]] = []
+    """A person's own arguments that choose the conversation: options (`--continue`, or `--resume ID` for one that has,
+    or may have, a value) and subcommands (`resume ID`). Where one of them is given, `args` and `fresh_args` are not; a
+    restart goes on with the conversation that the program told, without them."""
+
+    def chosen_by(self, args: Sequence[str]) -> bool:
+        """Whether the person's own `args` choose the conversation."""
+        return len(self.without_choice(args)) != len(args)
+
+    def without_choice(self, args: Sequence[str]) -> list[str]:
+        """`args` without those that choose the conversation."""
+        takes_value = {own.partition(" ")[0]: " " in own for own in self.own}
+        kept: list[str] = []
+        value_follows = False
+        for number, arg in enumerate(args):
+            if arg == "--":
+                return [*kept, *args[number:]]
+            is_value, value_follows = value_follows and not arg.startswith("-"), False
+            if is_value:
+                continue
+            name, with_value, _ = arg.partition("=")
+            if name in takes_value and (name.startswith("-") or number == 0):
+                value_follows = takes_value[name] and not with_value
+            else:
+                kept.append(arg)
+        return kept
 
 
 class Skill(_Section):
@@ -430,7 +460,7 @@ class McpInjection(_Section):
         return bool(self.args or self.env or self.files)
 
 
-class Profile(_Section):
+class Profile(_Section):  # noqa: PLW1641 - it has lists: it cannot be hashed
     """What is known of one program. `source` is where it was read."""
 
     name: str
@@ -449,6 +479,9 @@ class Profile(_Section):
     rows: int = Field(default=40, ge=5, le=1000)
     verified: str | None = None
     """The program's version that this profile was measured on."""
+    version: VersionCheck | None = None
+    versions: list[Variant] = []
+    """In the order in which they count: the last one wins."""
     status_records: Annotated[bool | str, AfterValidator(_speaker)] = True
     """Whose OSC 7501 records are believed: those of the `app` that is named here, whoever's (true), nobody's."""
     ready: Ready = Ready()
@@ -472,6 +505,30 @@ class Profile(_Section):
     """What its agents may do beyond an agent's rights, to others and never to themselves."""
     skills: list[Skill] = []
     source: str = ""
+    _at: tuple[tuple[tuple[int, ...], "Profile"], ...] = PrivateAttr(default=())
+    """What counts from which version on."""
+
+    def with_variants(self, variants: Mapping[str, "Profile"]) -> "Profile":
+        """This one, with what counts from each of those versions on until the next."""
+        profile = self.model_copy()
+        known = {at: variant for version, variant in variants.items() if (at := key(version)) is not None}
+        profile._at = tuple(sorted(known.items(), key=lambda pair: pair[0]))  # noqa: SLF001 - a copy of itself
+        return profile
+
+    def at(self, version: str | None) -> "Profile":
+        """The profile as it counts for that version of the program; itself where the version is not known."""
+        number = key(version) if version is not None else None
+        if number is None:
+            return self
+        return next((variant for first, variant in reversed(self._at) if first <= number), self)
+
+    def drift(self, version: str | None) -> str | None:
+        """What a person should know of a program of that version; None where there is nothing to tell."""
+        return drift(version, verified=self.verified, since=self.version.since if self.version else None)
+
+    def __eq__(self, other: object) -> bool:
+        """Whether both say the same; what counts for other versions follows from `versions`."""
+        return isinstance(other, Profile) and self.__dict__ == other.__dict__
 
     @property
     def status_app(self) -> str | None:

@@ -16,10 +16,15 @@ if TYPE_CHECKING:
 __all__ = ["describe_syntax", "describe_validation", "line_of", "unreadable"]
 
 
-def describe_validation(error: ValidationError, path: Path, text: str, model: type[BaseModel]) -> str:
-    """The first thing wrong in `text`, with file, line, key, and for an unknown key the nearest known one."""
+def describe_validation(
+    error: ValidationError, path: Path, text: str, model: type[BaseModel], inside: Sequence[int | str] = ()
+) -> str:
+    """The first thing wrong in `text`, with file, line, key, and for an unknown key the nearest known one. `inside`
+    leads to the table of the file that was taken for a whole `model`."""
     data = tomllib.loads(text)
-    errors = [(_written(data, each), each) for each in error.errors()]
+    for step in inside:
+        data = data[step]  # type: ignore[index]  # a number where it is a list
+    errors = [((*inside, *_written(data, each)), each) for each in error.errors()]
     steps, first = errors[0]
     location = [str(part) for part in steps]
     key = location[-1] if location else ""
@@ -27,7 +32,7 @@ def describe_validation(error: ValidationError, path: Path, text: str, model: ty
     where = f"{path}:{line}" if line else str(path)
     dotted = ".".join(location)
     if first["type"] == "extra_forbidden":
-        near = difflib.get_close_matches(key, _known_keys(model, location[:-1]), n=1)
+        near = difflib.get_close_matches(key, _known_keys(model, location[len(inside) : -1]), n=1)
         hint = f"; did you mean {near[0]!r}?" if near else ""
         return f"{where}: unknown key {dotted!r}{hint}"
     # What may be of several kinds has an error for each.

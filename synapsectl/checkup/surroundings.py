@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 from synapsectl.checkup.finding import NOTE, OK, WRONG, Finding
 from synapsectl.context import Context
@@ -13,6 +14,7 @@ from synapsectl.errors import CtlError
 from synapsectl.service.manager import NoServiceManager, ServiceManager, this_machines
 from synapsectl.service.settings import PACKAGES, Configured, Settings, env_file, gather
 from synapsed import __version__
+from synapsed.releases import drift, find
 
 __all__ = ["look_around"]
 
@@ -111,13 +113,19 @@ def _program(agent: Configured, settings: Settings, path: str) -> Finding:
         return Finding(what, WRONG, f"{agent.command} was not found{why}", mend)
     if "/" not in agent.command and shutil.which(agent.command, path=path) is None:
         return Finding(what, WRONG, f"{found.path} is not on the service's PATH", "synapsectl install --start")
-    return Finding(what, OK, f"{found.path}, {_version(found.path, {**settings.login.environ, 'PATH': path})}")
+    if agent.version is None:
+        return Finding(what, OK, found.path)  # nothing says how it is asked for its version
+    version = _version(found.path, agent.version, {**settings.login.environ, "PATH": path})
+    differs = drift(version, verified=agent.version["verified"], since=agent.version["since"])
+    if differs is not None:
+        return Finding(what, NOTE, f"{found.path}: {differs}")
+    return Finding(what, OK, f"{found.path}, {version or 'version unknown'}")
 
 
-def _version(program: str, environ: Mapping[str, str]) -> str:
+def _version(program: str, check: Mapping[str, Any], environ: Mapping[str, str]) -> str | None:
     try:
         done = subprocess.run(
-            [program, "--version"],
+            [program, *check["args"]],
             env=dict(environ),
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -127,7 +135,6 @@ def _version(program: str, environ: Mapping[str, str]) -> str:
             check=False,
             start_new_session=True,
         )
-    except (OSError, subprocess.SubprocessError) as error:
-        return f"--version: {error}"
-    lines = done.stdout.strip().splitlines()
-    return lines[0][:80] if done.returncode == 0 and lines else "version unknown"
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return find(check["pattern"], done.stdout + done.stderr)

@@ -11,7 +11,7 @@ from synapsectl.output import short_id
 if TYPE_CHECKING:
     import argparse
 
-__all__ = ["QUICK", "configure", "run", "state_of"]
+__all__ = ["QUICK", "configure", "notes_on", "run", "state_of"]
 
 QUICK = {(): {"json": False, "watch": False}, ("--json",): {"json": True, "watch": False}}
 """What argparse makes of these."""
@@ -64,6 +64,17 @@ def _show(agents: list[dict[str, Any]], ctx: Context) -> None:
         for agent in agents
     ]
     ctx.out.table(HEADINGS, rows, grows="CWD")
+    for agent in agents:
+        for note in notes_on(agent):
+            ctx.out.note(f"{agent['name']}: {note}")
+
+
+def notes_on(agent: dict[str, Any]) -> list[str]:
+    """What a person should know of it: why it does not run although it is to, and that its version is another."""
+    fallen = agent["state"] in ("backoff", "failed")
+    drift = agent.get("drift")
+    told = [agent["evidence"]] if fallen else []
+    return told + ([drift] if drift and not any(drift in words for words in told) else [])
 
 
 def _shorter(path: str, home: str) -> str:

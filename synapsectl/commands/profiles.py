@@ -21,6 +21,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "what", nargs="?", choices=["list", "show", "check"], default="list", help="what to do; the default is list"
     )
     parser.add_argument("name", nargs="?", help="show: a profile's name; check: a profile's file")
+    parser.add_argument(
+        "--version", dest="release", metavar="X", help="show, check: as it counts for that version of the program"
+    )
     parser.add_argument("--json", action="store_true", help="print a JSON array")
 
 
@@ -29,6 +32,7 @@ def run(args: argparse.Namespace, ctx: Context) -> int:
         if args.name is None:
             raise UsageError(f"profiles {args.what}: name {'a profile' if args.what == 'show' else 'a file'}")
         command = [sys.executable, "-m", "synapsed", "profile", args.what, args.name]
+        command += ["--version", args.release] if args.release is not None else []
         return subprocess.run(command, env=dict(os.environ), check=False).returncode
     profiles = ctx.client.get("/control/profiles")
     if args.json:

@@ -24,5 +24,7 @@ def run(args: argparse.Namespace, ctx: Context) -> int:
     require_terminal("run")
     agent = start_agent(args, ctx)
     ctx.out.remark(f"[{agent['name']} ({agent['id']}) at {agent['endpoint']}; {args.detach_keys or 'no key'} detaches]")
+    if drift := agent.get("drift"):
+        ctx.out.remark(f"[{drift}]")
     code = attach(ctx, agent, detach, read_only=False, ends_as_program=True)
     return DONE if code is None else code

@@ -22,7 +22,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, ctx: Context) -> int:
     try:
-        show_started(start_agent(args, ctx), ctx, as_json=args.json)
+        show_started(start_agent(args, ctx), ctx, as_json=args.json, watched=bool(args.rest))
     except ApiError as error:
         if error.code != "UNKNOWN_PROFILE" or (members := members_of(ctx, args.profile)) is None:
             raise

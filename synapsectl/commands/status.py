@@ -85,6 +85,8 @@ def _show_agent(agent: dict[str, Any], ctx: Context) -> None:
     out.line(f"{agent['name']} ({agent['id']})  {state_of(agent)} for {age(agent['since'])}")
     facts = {
         "evidence": agent["evidence"],
+        "version": agent.get("version"),
+        "drift": agent.get("drift"),
         "error": agent.get("error"),
         "alert": "; ".join(agent.get("alerts") or []) or None,
         "held": agent["held"],

@@ -5,7 +5,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import synapsed
 from synapsectl.errors import CtlError
@@ -44,6 +44,8 @@ class Configured(NamedTuple):
     profile: str
     command: str
     autostart: bool
+    version: Mapping[str, Any] | None = None
+    """How its program is asked for its version, and which ones are known: `args`, `pattern`, `since`, `verified`."""
 
 
 class Settings(NamedTuple):

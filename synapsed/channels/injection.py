@@ -11,7 +11,7 @@ import shlex
 import shutil
 import socket
 import sys
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -141,15 +141,17 @@ def plan(
     context: LaunchContext,
     *,
     resume: bool,
-    args: Iterable[str] = (),
+    args: Sequence[str] = (),
+    chosen: bool = False,
     mcp: bool = True,
     instructions: str | None = None,
     taken: Collection[str] = (),
 ) -> LaunchPlan:
     """The command line is: command, arguments that resume (or begin) a conversation, the inbox's, the profile's, the
     channels' in order of rank, those for the MCP server (with `mcp`) and for `instructions`, and `args`, the
-    person's own. A variable that is `taken` in the person's environment is not set for these two: it may name a
-    configuration of the person's.
+    person's own. Where these have `chosen` the conversation, nothing else does; a subcommand that does so stays the
+    first, with all that follows it. A variable that is `taken` in the person's environment is not set for these two: it
+    may name a configuration of the person's.
 
     `resume` goes on with `context.conversation` where the profile knows how. ConfigError names the profile's file
     where a placeholder leads nowhere.
@@ -162,6 +164,10 @@ def plan(
     names |= {} if instructions is None else {INSTRUCTIONS_FILE: context.launch_dir / INSTRUCTIONS_FILE}
     expand = _expander(profile, context, names, instructions)
     conversation = profile.resume.args if resume else profile.resume.fresh_args
+    leading: Sequence[str] = ()
+    if chosen:
+        conversation = []
+        leading, args = (args, ()) if args and not args[0].startswith("-") else ((), args)
     inbox = profile.delivery.inbox_args
     injected = [text for injection in injections for text in injection.args]
     env = dict(profile.env)
@@ -175,7 +181,15 @@ def plan(
     if instructions is not None:
         written[INSTRUCTIONS_FILE] = instructions.encode()
     return LaunchPlan(
-        argv=(command, *map(expand, conversation), *map(expand, inbox), *fixed, *map(expand, injected), *args),
+        argv=(
+            command,
+            *leading,
+            *map(expand, conversation),
+            *map(expand, inbox),
+            *fixed,
+            *map(expand, injected),
+            *args,
+        ),
         env=env,
         unset_env=tuple(profile.unset_env),
         files={names[name]: content for name, content in written.items()},

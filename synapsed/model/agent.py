@@ -182,6 +182,12 @@ class AgentView(BaseModel):
     endpoint: str
     until: str | None = None
     """When a usage limit ends or is tried out (RFC 3339), while `activity` is `limited`."""
+    version: str | None = None
+    """The program's, as it tells it; None where it does not, or its profile does not say how it is asked."""
+    verified: str | None = None
+    """The version that its profile was measured on."""
+    drift: str | None = None
+    """What a person should know where these differ."""
     host: str | None = None
     """The other host on which it is: then `name` and `id` are addresses (`name@host`), `endpoint`, `pid` and `cwd` what
     they are there."""

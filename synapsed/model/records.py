@@ -28,6 +28,8 @@ class LaunchRecord(_Record):
     """Spool offset at which this launch's output begins."""
     started_at: float
     resumed: bool = False
+    version: str | None = None
+    """The program's, where it told it."""
 
 
 class LimitRecord(_Record):

@@ -58,7 +58,7 @@ class Agent:
         record: AgentRecord,
         profile: Profile,
         *,
-        plan: Callable[[AgentRecord], LaunchPlan],
+        plan: Callable[[AgentRecord, Profile], LaunchPlan],
         factory: LinkFactory,
         restart: RestartState,
         store: Store,

@@ -14,7 +14,19 @@ from synapsed.model.records import AgentRecord
 from synapsed.model.task import new_id
 from synapsed.profiles import Profile
 
-__all__ = ["LOST", "Change", "asked_anew", "began", "obstacle", "refused", "replaced", "said", "taken", "told"]
+__all__ = [
+    "LOST",
+    "Change",
+    "asked_anew",
+    "began",
+    "chosen",
+    "obstacle",
+    "refused",
+    "replaced",
+    "said",
+    "taken",
+    "told",
+]
 
 LOST = "CONVERSATION_LOST"
 """Code of the alert."""
@@ -78,6 +90,15 @@ def told(record: AgentRecord, before: str | None, session: str, *, working: bool
     note = "begun in the program itself"
     fields = {"said": working, "context_id": new_id(), "conversation_note": note}
     return Change(fields={**fields, "conversation": session if working else None})
+
+
+def chosen(record: AgentRecord, session: str) -> Change:
+    """The program told the conversation that a person's own arguments chose: the next one goes on with that, and does
+    not ask again."""
+    if record.conversation == session:
+        return Change()
+    note = "chosen by the agent's own arguments"
+    return Change(fields={"conversation": session, "said": True, "conversation_note": note})
 
 
 def said(record: AgentRecord, session: str | None, context_id: str | None) -> Change:

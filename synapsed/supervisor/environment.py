@@ -126,16 +126,22 @@ LAST_CONVERSATION = "last"
 
 
 def launch_plan(record: AgentRecord, profile: Profile, *, program: str, env: dict[str, str]) -> LaunchPlan:
-    """What to run, and whether it goes on with the conversation on record or begins a new one."""
-    resume, conversation = profile.resume, record.conversation
+    """What to run, and whether it goes on with the conversation on record or begins a new one. Where the person's own
+    arguments choose one, they do so at the first start: afterwards it is on record."""
+    resume, conversation, args = profile.resume, record.conversation, tuple(record.args)
     resumed = bool(resume.args) and conversation is not None
-    if not resumed:
+    chosen = not resumed and resume.chosen_by(args)
+    if resumed:
+        args = tuple(resume.without_choice(args))
+    elif chosen:
+        conversation = None
+    else:
         conversation = None
         if names_conversation(resume.fresh_args):
             conversation = str(uuid4())
         elif resume.args and not resume.needs_conversation and not names_conversation(resume.args):
             conversation = LAST_CONVERSATION
-    return LaunchPlan(program=program, env=env, conversation=conversation, resumed=resumed)
+    return LaunchPlan(program=program, env=env, conversation=conversation, resumed=resumed, args=args, chosen=chosen)
 
 
 def names_conversation(args: Sequence[str]) -> bool:

@@ -22,6 +22,10 @@ class LaunchPlan:
     env: dict[str, str]
     conversation: str | None = None
     resumed: bool = False
+    args: tuple[str, ...] = ()
+    """The person's own."""
+    chosen: bool = False
+    """These choose the conversation: none of the profile's `resume` is given."""
     limits: Limits = field(default_factory=Limits)
     mcp: bool = True
     """Whether the program is told of the MCP server."""
@@ -41,8 +45,13 @@ class Ended:
 class LinkFactory(Protocol):
     """Makes links. A link is returned unopened: the agent stores its `launch`, then opens it."""
 
+    async def version(self, record: AgentRecord, profile: Profile, launch: LaunchPlan) -> str | None:
+        """The version of the program that `launch` would run, as it tells it; None where it does not, or the profile
+        does not say how it is asked. Never raises."""
+        ...
+
     async def launch(self, record: AgentRecord, profile: Profile, launch: LaunchPlan) -> AgentLink:
-        """Start the program in `record.cwd` with the profile's arguments, those of its channels and `record.args`,
+        """Start the program in `record.cwd` with the profile's arguments, those of its channels and `launch.args`,
         under a new keeper. Raises LaunchError."""
         ...
 

@@ -76,6 +76,9 @@ REGISTRY_SWEEP_S = 5.0
 
 LINUX = sys.platform == "linux"
 
+VERSION_S = 8.0
+"""How long a start's answer may wait for the program's version, the first time that the program is run."""
+
 log = structlog.stdlib.get_logger("synapsed.manager")
 
 
@@ -368,6 +371,7 @@ class Manager:
             agent.start_shell()
             await self._announce(record.port)
             await agent.start()
+            await agent.program.version_known(VERSION_S)
         except BaseException:
             await asyncio.shield(self._forget(record))
             raise
@@ -507,7 +511,7 @@ class Manager:
         agent = Agent(
             record,
             profile,
-            plan=lambda record: self._planner.plan(record, profile),
+            plan=self._planner.plan,
             factory=self._factory,
             restart=RestartState(policy, fine_codes=frozenset(fine), rng=self._rng),
             store=self._store,

@@ -22,10 +22,12 @@ from synapsed.model.records import AgentRecord, LaunchRecord
 from synapsed.model.task import Task
 from synapsed.profiles import Profile
 from synapsed.supervisor import conversations
+from synapsed.supervisor.leftovers import Leftovers
 from synapsed.supervisor.lifecycle import Lifecycle, ProcessEvent
 from synapsed.supervisor.links import Ended, LaunchPlan, LinkFactory, Timer
 from synapsed.supervisor.owner import ProgramOwner
-from synapsed.supervisor.restart import Decision, GiveUp, Rest, RestartState, Retry
+from synapsed.supervisor.parting import Parting, parting, told_of
+from synapsed.supervisor.restart import Decision, Rest, RestartState, Retry
 from synapsed.supervisor.shell import Shell
 from synapsed.supervisor.turns import Commit, describe_exit
 
@@ -42,7 +44,7 @@ class Program:
         profile: Profile,
         *,
         owner: ProgramOwner,
-        plan: Callable[[AgentRecord], LaunchPlan],
+        plan: Callable[[AgentRecord, Profile], LaunchPlan],
         factory: LinkFactory,
         restart: RestartState,
         store: Store,
@@ -50,7 +52,9 @@ class Program:
         shell: Shell,
     ) -> None:
         self.record = record
-        self.profile = profile
+        self._every = profile
+        self.profile = profile.at(record.launch.version if record.launch is not None else None)
+        """As it counts for the version that runs."""
         self._owner = owner
         self._plan = plan
         self._factory = factory
@@ -58,10 +62,14 @@ class Program:
         self._store = store
         self._clock = clock
         self._shell = shell
+        self._leftovers = Leftovers(factory, shell)
         self._lifecycle = Lifecycle(_state_of(record))
         self._link: AgentLink | None = None
         self._open = False
         self._ready_seen = False
+        self._chosen = False
+        """A person's own arguments chose the conversation, in which nothing was said yet by this program."""
+        self._reading: asyncio.Task[None] | None = None
         self._session: str | None = None
         """The conversation's id, as it was given to the program or as the program told it."""
         self._told: str | None = None
@@ -118,6 +126,7 @@ class Program:
             self._ready_seen = True
         self._working = activity is Activity.BUSY and was_ready
         if self._working:
+            self._chosen = False
             await self._change(conversations.said(self.record, self._session, context_id))
 
     # --- what callers ask; each returns a future that is done when it is so ---
@@ -209,7 +218,12 @@ class Program:
         """Send a signal to the program; raises NotReady while there is none."""
         if (link := self.link) is None:
             raise NotReady(f"{self.record.name} does not run ({self.state.value})", agent=self.record.name)
-        self._shell.spawn(_signal(link, signum))
+
+        async def signal() -> None:
+            with contextlib.suppress(SynapsedError):  # it ended meanwhile, which its exit tells
+                await link.signal(signum)
+
+        self._shell.spawn(signal())
 
     def adopt(self) -> asyncio.Future[None]:
         """Take up where the last daemon was. Called once, when the shell runs; nothing is launched before."""
@@ -218,7 +232,7 @@ class Program:
             self._shell.spawn(self._adopting())
             return self._waiter()
         if self.record.launch is not None:
-            self._dismissing = self._shell.spawn(self._dismiss(self.record.launch))
+            self._dismissing = self._shell.spawn(self._leftovers.dismiss(self.record, self.profile))
         if self.state is ProcessState.BACKOFF:
             self._schedule(self._restart.first_delay())
         elif self.state is ProcessState.FAILED:
@@ -244,7 +258,9 @@ class Program:
         wanted, self._to_resume = self._to_resume, None
         before, self._told = self._told, conversation
         self._session = conversation
-        if wanted is not None and wanted != conversation:
+        if self._chosen:
+            await self._change(conversations.chosen(self.record, conversation))
+        elif wanted is not None and wanted != conversation:
             await self._change(conversations.replaced(self.record, conversation))
         else:
             await self._change(conversations.told(self.record, before, conversation, working=self._working))
@@ -285,16 +301,41 @@ class Program:
         if self._dismissing is not None:
             await asyncio.wait([self._dismissing])
         try:
-            plan = self._plan(self.record)
+            version, plan = await self._planned()
             link = await self._factory.launch(self.record, self.profile, plan)
         except (SynapsedError, OSError) as error:
             failure = error if isinstance(error, SynapsedError) else AgentError(str(error))
             await self._shell.call(lambda: self._launch_failed(failure), internal=True)
             return
         self._session = self.record.conversation if plan.resumed else plan.conversation
-        launch = link.launch.model_copy(update={"resumed": plan.resumed})
+        self._chosen = plan.chosen
+        launch = link.launch.model_copy(update={"resumed": plan.resumed, "version": version})
         await self._shell.call(lambda: self._launched(link, launch, ProcessEvent.LAUNCHED), internal=True)
+        if version is None:
+            self._reading = self._shell.spawn(self._read_version(launch, plan))
         await self._opening(link)
+
+    async def _planned(self) -> tuple[str | None, LaunchPlan]:
+        """What to run. Its version is waited for only where something of that depends on it."""
+        plan = self._plan(self.record, self._every)
+        version = await self._factory.version(self.record, self._every, plan) if self._every.versions else None
+        self.profile = self._every.at(version)
+        return version, plan if self.profile is self._every else self._plan(self.record, self.profile)
+
+    async def _read_version(self, launch: LaunchRecord, plan: LaunchPlan) -> None:
+        """Beside the launch."""
+        version = await self._factory.version(self.record, self._every, plan)
+        if version is not None:
+            await self._shell.call(lambda: self._told_version(launch, version), internal=True)
+
+    async def _told_version(self, of: LaunchRecord, version: str) -> None:
+        if (launch := self.record.launch) is not None and launch.launch_id == of.launch_id:
+            await self.amend(launch=launch.model_copy(update={"version": version}))
+
+    async def version_known(self, patience: float) -> None:
+        """Returns when the program's version is as known as it will be, at the latest after `patience` seconds."""
+        if self._reading is not None:
+            await asyncio.wait([self._reading], timeout=patience)
 
     async def _adopting(self) -> None:
         link = None
@@ -305,11 +346,12 @@ class Program:
         if link is None:
             ended = await self._factory.ended(self.record)
             if ended.exited.exit_code is None and self.record.launch is not None:
-                await self._sweep(self.record.launch)
+                await self._leftovers.sweep(self.record.launch)
             await self._shell.call(lambda: self._found_dead(ended), internal=True)
             return
-        resumed = self.record.launch is not None and self.record.launch.resumed
-        launch = link.launch.model_copy(update={"resumed": resumed})
+        was = self.record.launch
+        known = {"resumed": was.resumed, "version": was.version} if was is not None else {}
+        launch = link.launch.model_copy(update=known)
         await self._shell.call(lambda: self._launched(link, launch, ProcessEvent.ADOPTED), internal=True)
         await self._opening(link)
 
@@ -318,7 +360,7 @@ class Program:
             await link.open(functools.partial(self._shell.emit, link))
         except (SynapsedError, OSError) as error:
             lost = LinkExited(None, f"the keeper cannot be reached: {error}")
-            await self._sweep(link.launch)
+            await self._leftovers.sweep(link.launch)
             await self._shell.call(lambda: self._open_failed(link, lost), internal=True)
             return
         await self._shell.call(lambda: self._opened(link), internal=True)
@@ -370,7 +412,8 @@ class Program:
             await self._gone(LinkExited(None, error.message))
             return
         waiters, self._waiters = self._waiters, []
-        await self._decide(ProcessEvent.LAUNCH_FAILED, LinkExited(None, error.message))
+        failed = LinkExited(None, error.message)
+        await self._decide(ProcessEvent.LAUNCH_FAILED, failed, Parting(how=error.message))
         for waiter in waiters:
             if not waiter.done():
                 waiter.set_exception(error)
@@ -383,10 +426,16 @@ class Program:
             await self._exit(ended.exited, found_dead=ended)
 
     async def _exit(self, exited: LinkExited, *, found_dead: Ended | None = None) -> None:
-        launch = self.record.launch
-        refused = exited.exit_code is not None and exited.exit_code >= 0  # a signal is no refusal
-        unresumable = launch is not None and launch.resumed and refused and not self._ready_seen and found_dead is None
-        await self._decide(ProcessEvent.EXITED, exited, found_dead=found_dead, unresumable=unresumable)
+        launch, uptime = self.record.launch, self._clock.monotonic() - self._launched_at
+        screen = self._link.screen_text() if self._link is not None else ""
+        end = parting(exited, screen, ready=self._ready_seen, uptime=uptime)
+        if end.refused and launch is not None:
+            end = end.because(self._every.drift(launch.version))
+        by_itself = exited.exit_code is not None and exited.exit_code >= 0 and not end.refused
+        unresumable = (
+            launch is not None and launch.resumed and by_itself and not self._ready_seen and found_dead is None
+        )
+        await self._decide(ProcessEvent.EXITED, exited, end, found_dead=found_dead, unresumable=unresumable)
         self._wake()
         await self._close_link()
 
@@ -394,6 +443,7 @@ class Program:
         self,
         event: ProcessEvent,
         exited: LinkExited,
+        end: Parting,
         *,
         found_dead: Ended | None = None,
         unresumable: bool = False,
@@ -404,15 +454,14 @@ class Program:
             # It did not end, it was ended, or never begun: that is nothing for the policy.
             decision: Decision = Retry(0.0)
         else:
-            decision = self._restart.exited(exited.exit_code, now=now, uptime=uptime)
-        how = describe_exit(exited)
-        then, reason = _told(decision, how)
+            decision = self._restart.exited(exited.exit_code, now=now, uptime=uptime, refused=end.refused)
+        then, reason = told_of(decision, end)
         interrupted = found_dead is not None and (found_dead.taken_down or exited.exit_code is None)
         settled = self._owner.settle(exited, interrupted=interrupted)
         alerts: list[AgentAlert] = []
-        changes: dict[str, Any] = {"failure": how}
+        changes: dict[str, Any] = {"failure": end.how}
         if unresumable:
-            change = conversations.refused(self.record, how)
+            change = conversations.refused(self.record, end.how)
             changes |= change.fields
             alerts = change.alerts
             self._log_alerts(change)
@@ -444,7 +493,7 @@ class Program:
             exited = await link.stop(self.profile.exit.grace_ms / 1000)
         except SynapsedError as error:
             exited = LinkExited(None, error.message)
-            await self._sweep(link.launch)
+            await self._leftovers.sweep(link.launch)
         await self._shell.call(lambda: self._gone(exited), internal=True)
 
     async def _gone(self, exited: LinkExited) -> None:
@@ -522,29 +571,10 @@ class Program:
             self._timer.cancel()
             self._timer = None
 
-    async def _dismiss(self, launch: LaunchRecord) -> None:
-        """Its exit is on record, but the last daemon may have been killed before it told the keeper so."""
-        try:
-            if await self._factory.adopt(self.record, self.profile) is not None:
-                await self._factory.sweep(launch)
-        except (SynapsedError, OSError) as error:
-            self._shell.log.warning("the last keeper could not be dismissed", error=str(error))
-
-    async def _sweep(self, launch: LaunchRecord) -> None:
-        """Nobody saw how it ended, so something of it may be left. That is ended before the exit is on record: the next
-        daemon does not look for it again."""
-        try:
-            ended = await self._factory.sweep(launch)
-        except (SynapsedError, OSError) as error:
-            self._shell.log.error("processes are left over", error=str(error))  # noqa: TRY400
-            return
-        if ended:
-            self._shell.log.warning("processes were left over and are ended", count=ended)
-
     def _waiter(self) -> asyncio.Future[None]:
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiters.append(waiter)
-        waiter.add_done_callback(_look)  # the caller may be gone
+        waiter.add_done_callback(lambda done: done.cancelled() or done.exception())  # the caller may be gone
         return waiter
 
     def _wake(self) -> None:
@@ -560,27 +590,6 @@ def _state_of(record: AgentRecord) -> ProcessState:
         return ProcessState(record.state)
     except ValueError:
         return ProcessState.STOPPED
-
-
-def _look(waiter: asyncio.Future[None]) -> None:
-    if not waiter.cancelled():
-        waiter.exception()
-
-
-async def _signal(link: AgentLink, signum: int) -> None:
-    with contextlib.suppress(SynapsedError):  # it ended meanwhile, which its exit tells
-        await link.signal(signum)
-
-
-def _told(decision: Decision, how: str) -> tuple[tuple[ProcessEvent, ...], str]:
-    match decision:
-        case Rest():
-            return (), f"{how}; {decision.reason}"
-        case Retry():
-            return (ProcessEvent.RETRY,), f"{how}; starting again in {decision.delay:.1f} s"
-        case GiveUp():
-            message = f"{how}; ended {decision.exits} times in a row, trying again in {decision.delay:.0f} s"
-            return (ProcessEvent.GIVE_UP,), message
 
 
 def _done() -> asyncio.Future[None]:

@@ -30,6 +30,7 @@ from synapsed.supervisor.launchers import (
 from synapsed.supervisor.links import Ended, LaunchPlan
 from synapsed.supervisor.pty_link import PtyLink
 from synapsed.supervisor.times import TIMES_FILE, OutputTimes
+from synapsed.supervisor.versions import VersionReader
 
 __all__ = ["PtyLinkFactory"]
 
@@ -49,6 +50,13 @@ class PtyLinkFactory:
     launcher: Launcher
     store: Store
     clock: Clock
+    versions: VersionReader
+
+    async def version(self, record: AgentRecord, profile: Profile, launch: LaunchPlan) -> str | None:
+        if profile.version is None:
+            return None
+        env = without_nesting(launch.env, profile.unset_env)
+        return await self.versions.read(profile.version, launch.program, env=env, cwd=record.cwd)
 
     async def launch(self, record: AgentRecord, profile: Profile, launch: LaunchPlan) -> PtyLink:
         launch_id = uuid4().hex
@@ -64,7 +72,8 @@ class PtyLinkFactory:
             profile,
             context,
             resume=launch.resumed,
-            args=record.args,
+            args=launch.args,
+            chosen=launch.chosen,
             mcp=launch.mcp,
             instructions=launch.instructions,
             taken=launch.env,

@@ -7,7 +7,8 @@ After a program ended, `RestartState.exited` says one of three things:
   the restarts since the last stable run, times a random factor within ±`jitter`, so that many agents that fell
   together do not come back together;
 - `GiveUp(delay)`: it ended more than `limit` times within `window` seconds: a crash loop. It is tried again, but only
-  every `retry` seconds, until a run is stable.
+  every `retry` seconds, until a run is stable. A program that refused its arguments would do so again: that is given
+  up at its first exit.
 
 A run of at least `stable` seconds forgives everything before it. All times are differences of a monotonic clock, so a
 jump of the wall clock changes nothing.
@@ -59,8 +60,9 @@ class RestartState:
         self._exits: deque[float] = deque(maxlen=policy.limit + 1)
         self._consecutive = 0
 
-    def exited(self, code: int | None, *, now: float, uptime: float) -> Decision:
-        """What to do after an exit with `code` (None: not known) at `now`, after `uptime` seconds."""
+    def exited(self, code: int | None, *, now: float, uptime: float, refused: bool = False) -> Decision:
+        """What to do after an exit with `code` (None: not known) at `now`, after `uptime` seconds. `refused`: it would
+        not take its arguments."""
         policy = self._policy
         if uptime >= policy.stable:
             self.forgive()
@@ -71,7 +73,7 @@ class RestartState:
         self._exits.append(now)
         while self._exits and self._exits[0] <= now - policy.window:
             self._exits.popleft()
-        if len(self._exits) > policy.limit:
+        if refused or len(self._exits) > policy.limit:
             return GiveUp(self.slow_retry(), len(self._exits))
         delay = self._backoff()
         self._consecutive += 1

@@ -190,6 +190,7 @@ def _fields(agent: Agent, endpoint: str) -> dict[str, Any]:
     activity, evidence = activity_of(agent)
     limit, limited = agent.usage.in_force, activity is Activity.LIMITED
     task = agent.desk.current
+    version = record.launch.version if record.launch is not None else None
     return {
         "name": record.name,
         "id": record.id,
@@ -206,5 +207,8 @@ def _fields(agent: Agent, endpoint: str) -> dict[str, Any]:
         "restarts": record.restarts,
         "cwd": record.cwd,
         "endpoint": endpoint,
+        "version": version,
+        "verified": agent.profile.verified,
+        "drift": agent.profile.drift(version),
         "until": iso(limit.resume_at) if limited and limit is not None else None,
     }

@@ -206,6 +206,11 @@ class FakeLinkFactory:
         self.sweep_gate: asyncio.Future[None] | None = None
         self.refuse: SynapsedError | None = None
         self.gate: asyncio.Future[None] | None = None
+        self.versions: dict[str, str] = {}
+        """What the programs of a profile say, by its name."""
+        self.version_gate: asyncio.Future[None] | None = None
+        self.profiles: list[Profile] = []
+        """Those that were launched, as they counted."""
         self.slow_to_open: dict[str, asyncio.Future[None]] = {}
         """By agent's id: until when a program that is adopted has output to be read."""
 
@@ -214,7 +219,13 @@ class FakeLinkFactory:
         """The newest link."""
         return self.links[-1]
 
+    async def version(self, record: AgentRecord, profile: Profile, launch: LaunchPlan) -> str | None:
+        if self.version_gate is not None:
+            await self.version_gate
+        return self.versions.get(profile.name)
+
     async def launch(self, record: AgentRecord, profile: Profile, launch: LaunchPlan) -> FakeLink:
+        self.profiles.append(profile)
         if self.gate is not None:
             await self.gate
         if self.refuse is not None:

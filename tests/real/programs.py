@@ -21,7 +21,17 @@ from pathlib import Path
 
 from tests.support.npm import MissingProgramsError, NpmCache, cache_root
 
-__all__ = ["PROGRAMS", "MissingProgramsError", "Prepared", "cache_dir", "install", "missing", "prepare", "version"]
+__all__ = [
+    "PROGRAMS",
+    "MissingProgramsError",
+    "Prepared",
+    "cache_dir",
+    "install",
+    "missing",
+    "prepare",
+    "run_install_script",
+    "version",
+]
 
 _LOCKED = Path(__file__).with_name("npm")
 
@@ -78,8 +88,16 @@ def install() -> Path:
 
 
 def _run_install_scripts(cache: Path) -> None:
-    for package, script in _INSTALL_SCRIPTS.items():
-        subprocess.run(["node", script], cwd=cache / "node_modules" / package, check=True)
+    for package in _INSTALL_SCRIPTS:
+        run_install_script(cache, package)
+
+
+def run_install_script(cache: Path, package: str) -> None:
+    """Runs what `package` needs to have run after its installation in `cache`; older versions had no such script."""
+    folder = cache / "node_modules" / package
+    script = _INSTALL_SCRIPTS.get(package)
+    if script is not None and (folder / script).is_file():
+        subprocess.run(["node", script], cwd=folder, check=True)
 
 
 def prepare(cli: str, home: Path, project: Path, model_url: str) -> Prepared:

@@ -272,3 +272,29 @@ async def test_an_earlier_conversation_that_is_refused_is_told(world: World) -> 
     (message,) = lost(world)
     assert "before it was ready" in message
     assert conversation(world).id is None
+
+
+def own_arguments(world: World) -> list[tuple[bool, str | None, tuple[str, ...]]]:
+    return [(plan.chosen, plan.conversation, plan.args) for _, plan in world.factory.launched]
+
+
+async def test_a_persons_own_choice_of_the_conversation_is_made_once(world: World) -> None:
+    """Beside ours it would be refused; and nobody is asked again at a restart."""
+    await world.start("talker", args=["--pick", "--verbose"])
+    assert own_arguments(world) == [(True, None, ("--pick", "--verbose"))]
+    world.link.emit(LinkSession("empty"))
+    world.link.emit(LinkSession("picked"))
+    await until(lambda: world.manager.detail(TALKER).conversation.id == "picked")
+    await world.manager.restart(TALKER)
+    assert own_arguments(world)[1] == (False, "picked", ("--verbose",))
+    assert plans(world)[1] == (True, "picked")
+
+
+async def test_what_a_person_begins_later_in_the_program_is_no_choice_of_the_arguments(world: World) -> None:
+    await world.start("talker", args=["--continue"])
+    world.link.emit(LinkSession("old"))
+    await worked(world)
+    world.link.ready()
+    await until(lambda: world.manager.view(TALKER).activity is Activity.READY)
+    world.link.emit(LinkSession("new"))
+    await until(lambda: world.manager.detail(TALKER).conversation.id is None)

@@ -18,6 +18,7 @@ from synapsed.supervisor.keeper_client import KeeperClient
 from synapsed.supervisor.launchers import LaunchedKeeper, LaunchSpec, ProcessLauncher, sweep_launch
 from synapsed.supervisor.links import LaunchPlan
 from synapsed.supervisor.pty_factory import LAUNCH_FILE, PtyLinkFactory
+from synapsed.supervisor.versions import VersionReader
 from tests.fakes.clock import FakeClock
 from tests.fakes.store import MemoryStore
 from tests.store.samples import an_agent
@@ -29,7 +30,13 @@ def paths(tmp_path: Path) -> Paths:
 
 
 def factory(paths: Paths, store: Any = None, launcher: Any = None) -> PtyLinkFactory:
-    return PtyLinkFactory(paths=paths, launcher=launcher or ProcessLauncher(), store=store, clock=FakeClock())
+    return PtyLinkFactory(
+        paths=paths,
+        launcher=launcher or ProcessLauncher(),
+        store=store,
+        clock=FakeClock(),
+        versions=VersionReader(paths.versions),
+    )
 
 
 def note(paths: Paths, agent: str, launch_id: str, socket: Path) -> None:

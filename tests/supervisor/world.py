@@ -34,6 +34,18 @@ ports = [8170, 8179]
 [resume]
 args = ["--resume", "{conversation}"]
 fresh_args = ["--session", "{conversation}"]
+own = ["--pick ID", "--continue"]
+"""
+
+DRIFTER = """
+command = "sh"
+args = ["--new"]
+ports = [8150, 8150]
+verified = "2.0"
+version = {}
+[[versions]]
+below = "2.0"
+args = []
 """
 
 LAST = """
@@ -60,6 +72,7 @@ class World:
         profiles.mkdir()
         (profiles / "fake.toml").write_text(PROFILE)
         (profiles / "talker.toml").write_text(TALKER)
+        (profiles / "drifter.toml").write_text(DRIFTER)
         (profiles / "last.toml").write_text(LAST)
         self.library = ProfileLibrary([profiles])
         self.clock = FakeClock()

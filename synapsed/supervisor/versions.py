@@ -1,0 +1,140 @@
+"""Which version of a program is about to run: asked of the program itself, once for each file that it is.
+
+The answer is kept by the program's resolved path, with the file's time and size, so that a later start waits for
+nothing. A program is run only where its profile says how, with the very environment that it will be started with. That
+it does not answer is no failure of anything: the version is then not known.
+"""
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import structlog
+
+from synapsed.files import write_whole
+from synapsed.profiles import VersionCheck
+
+__all__ = ["VersionReader"]
+
+ANSWER_S = 10.0
+"""For the program's answer: some start a runtime of their own, on a busy machine."""
+
+ENDED_S = 1.0
+"""For what was killed to be gone."""
+
+PRINTED_MAX = 4096
+"""Bytes of the answer that are read."""
+
+KNOWN_MAX = 256
+"""Programs whose versions are kept."""
+
+VERSION_MAX = 64
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Identity:
+    """One program file as it was at one time."""
+
+    path: str
+    mtime_ns: int
+    size: int
+
+    @classmethod
+    def of(cls, program: str) -> "_Identity | None":
+        try:
+            path = os.path.realpath(program)
+            found = Path(path).stat()
+        except OSError:
+            return None
+        return cls(path, found.st_mtime_ns, found.st_size)
+
+
+class VersionReader:
+    """`file` keeps what was told, for the next daemon; whatever is wrong with it only costs asking again."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._known: dict[_Identity, str | None] = {}
+        self._loading: asyncio.Task[None] | None = None
+        self._asking: dict[_Identity, asyncio.Task[str | None]] = {}
+
+    async def read(self, check: VersionCheck, program: str, *, env: Mapping[str, str], cwd: str) -> str | None:
+        """The version of `program`; None where it does not tell one in time."""
+        identity = await asyncio.to_thread(_Identity.of, program)
+        if identity is None:
+            return None
+        if self._loading is None:
+            self._loading = asyncio.create_task(self._load())
+        await asyncio.shield(self._loading)
+        if identity in self._known:
+            return self._known[identity]
+        if (asking := self._asking.get(identity)) is None:
+            asking = asyncio.create_task(self._ask(identity, check, [program, *check.args], env, cwd))
+            self._asking[identity] = asking
+            asking.add_done_callback(lambda _: self._asking.pop(identity, None))
+        return await asyncio.shield(asking)
+
+    async def _load(self) -> None:
+        self._known = await asyncio.to_thread(_load, self._file)
+
+    async def _ask(
+        self, identity: _Identity, check: VersionCheck, argv: list[str], env: Mapping[str, str], cwd: str
+    ) -> str | None:
+        printed = await _printed(argv, env, cwd)
+        found = check.find(printed)
+        version = found[:VERSION_MAX] if found else None
+        log.info("version read", program=identity.path, version=version)
+        self._known[identity] = version
+        while len(self._known) > KNOWN_MAX:
+            del self._known[next(iter(self._known))]
+        rows = [[each.path, each.mtime_ns, each.size, told] for each, told in self._known.items() if told is not None]
+        with contextlib.suppress(OSError):  # the next daemon asks again
+            await asyncio.to_thread(write_whole, self._file, json.dumps(rows).encode(), durable=False)
+        return version
+
+
+def _load(file: Path) -> dict[_Identity, str | None]:
+    try:
+        rows: Any = json.loads(file.read_bytes())
+        return {_Identity(str(path), int(mtime), int(size)): str(told) for path, mtime, size, told in rows[-KNOWN_MAX:]}
+    except (OSError, ValueError, TypeError, KeyError):
+        return {}
+
+
+async def _printed(argv: list[str], env: Mapping[str, str], cwd: str) -> str:
+    """What the program prints, on either of its outputs, within `ANSWER_S`; it and what it started are then ended."""
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *argv,
+            env=dict(env),
+            cwd=cwd,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+            start_new_session=True,
+            limit=PRINTED_MAX,
+        )
+    except OSError:
+        return ""
+    assert process.stdout is not None
+    printed = b""
+    try:
+        async with asyncio.timeout(ANSWER_S):
+            while len(printed) < PRINTED_MAX and (piece := await process.stdout.read(PRINTED_MAX - len(printed))):
+                printed += piece
+    except TimeoutError:
+        printed = b""
+    finally:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+        with contextlib.suppress(TimeoutError):  # what has left its session may hold the pipe
+            await asyncio.wait_for(process.communicate(), ENDED_S)
+    return printed.decode(errors="replace")

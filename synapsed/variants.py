@@ -1,0 +1,83 @@
+"""How a program is asked for its version, and what a profile says of some versions only; `profiles` has the rest."""
+
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+
+from synapsed.channelspec import Pattern
+from synapsed.releases import PRINTED, find, key
+
+__all__ = ["Release", "Variant", "VersionCheck"]
+
+
+def _is_release(version: str) -> str:
+    if key(version) is None:
+        raise ValueError(f"{version[:40]!r} is no version: numbers with dots between them, like 2.1.0")
+    return version
+
+
+Release = Annotated[str, AfterValidator(_is_release)]
+
+
+class VersionCheck(BaseModel):
+    """How the program tells its version. Without this table it is never asked."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    args: list[str] = Field(default=["--version"], min_length=1)
+    """It is run with these alone, in the agent's environment and directory."""
+    pattern: Pattern = PRINTED
+    """The first match in what it prints; its group `version`, if it has one."""
+    since: Release | None = None
+    """The oldest that the profile is known to work with."""
+
+    def find(self, printed: str) -> str | None:
+        """The version in what the program `printed`; None where there is none."""
+        return find(self.pattern, printed)
+
+
+_SAME = frozenset(
+    {
+        "name",
+        "source",
+        "description",
+        "command",
+        "ports",
+        "transport",
+        "cols",
+        "rows",
+        "verified",
+        "version",
+        "versions",
+    }
+    | {"parsers", "rights", "skills"}
+)
+"""What a profile says of every version."""
+
+
+class Variant(BaseModel):
+    """What differs in some versions of the program, from `since` on and before `below`: the profile's other keys, which
+    override those of the profile."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    since: Release | None = None
+    below: Release | None = None
+
+    @model_validator(mode="after")
+    def _is_bounded(self) -> "Variant":
+        if self.since is None and self.below is None:
+            raise ValueError("must say of which versions it speaks: 'below', 'since' or both")
+        if fixed := sorted(_SAME & self.overrides.keys()):
+            raise ValueError(f"{fixed[0]!r} cannot differ from version to version")
+        return self
+
+    @property
+    def overrides(self) -> dict[str, Any]:
+        return dict(self.model_extra or {})
+
+    @property
+    def range(self) -> str:
+        """The versions that it speaks of, in words."""
+        bounds = (("from", self.since), ("below", self.below))
+        return ", ".join(f"{word} {bound}" for word, bound in bounds if bound is not None)
