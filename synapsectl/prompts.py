@@ -13,6 +13,7 @@ __all__ = [
     "NoSuchChoice",
     "answer",
     "asked",
+    "behind",
     "choose",
     "decide",
     "looks_like_task",
@@ -28,6 +29,10 @@ LASTING = frozenset(
     {"always", "ask again", "all future", "automatically", "during this session", "for this session", "auto mode"}
 )
 """Words of options that say yes to more than what is asked now: never chosen for a person."""
+
+
+QUESTION_MAX = 160
+"""Characters of a question in a line about something else."""
 
 
 class NoSuchChoice(CtlError):
@@ -114,6 +119,20 @@ def show_prompt(out: Output, prompt: dict[str, Any] | None) -> None:
         out.remark(f"    {option['key']}  {option['label']}{mark}")
     if prompt.get("own_words"):
         out.remark("    or words of your own")
+
+
+def behind(name: str, task: str | None, prompt: dict[str, Any] | None) -> str:
+    """What waits for `name` to go on waits behind: the `task` it works on, and what that asks, with a way to answer."""
+    what = f"task {short_id(task)}" if task else f"what {name} does"
+    if prompt is None:
+        return f"waits behind {what}"
+    lines = str(prompt.get("prompt", "")).split()
+    question = " ".join(lines)
+    question = f"{question[:QUESTION_MAX]}…" if len(question) > QUESTION_MAX else question
+    target = short_id(task) if task else name
+    verb = "approve" if prompt.get("type") in ("permission", "confirmation", "trust") else "input"
+    more = "" if verb == "approve" else " …"
+    return f"waits behind {what}, which asks: {question}; 'synapsectl {verb} {target}{more}' answers it"
 
 
 def tell_waiting(ctx: Context, name: str, target: str, task: dict[str, Any]) -> None:

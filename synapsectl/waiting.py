@@ -7,6 +7,7 @@ from typing import Any
 from synapsectl.client import Client, agent_path, task_path
 from synapsectl.errors import ApiError, NoDaemon, TimedOut
 from synapsectl.output import short_id
+from synapsectl.prompts import behind
 from synapsectl.sse import SseEvent
 
 __all__ = ["INTERRUPTED", "RECONNECT", "RETRY", "TERMINAL", "Waiter", "answer_of"]
@@ -139,8 +140,14 @@ class Waiter:
         held = agent.get("held") or (agent["state"] if agent["state"] in ("stopped", "failed", "backoff") else "")
         if not held and agent["activity"] == "starting" and time.monotonic() - self._since >= LONG_START:
             held = f"starting ({agent['evidence']}); 'synapsectl status {agent['name']} --explain' says more"
+        prompt = agent.get("prompt")
+        before = agent.get("task") if agent.get("task") != task["id"] else None
+        if before and (prompt or not held) and (prompt or time.monotonic() - self._since >= LONG_START):
+            held = behind(agent["name"], before, prompt)
+            told = f"the message {held}"
+        else:
+            told = f"{agent['name']} cannot take a message now: {held}"
         if held and held != self._noted:
             self._noted = held
-            self._note(f"{agent['name']} cannot take a message now: {held}")
-        prompt = agent.get("prompt")
+            self._note(told)
         return prompt if prompt and not agent.get("task") else None

@@ -45,6 +45,7 @@ __all__ = [
     "check_parking",
     "load_config",
     "save_agent",
+    "seconds_of",
 ]
 
 
@@ -283,6 +284,15 @@ class ParkPolicy(_Section):
         return self.idle_timeout is not None or self.memory_below is not None
 
 
+Duration = Annotated[str, _like(r"[1-9][0-9]{0,5}[smhd]", "a time like '90s', '30m', '2h' or '1d'")]
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+
+
+def seconds_of(duration: str) -> int:
+    """A `Duration` in seconds."""
+    return int(duration[:-1]) * _SECONDS[duration[-1]]
+
+
 class AgentConfig(_Section):
     """`[agents.NAME]`."""
 
@@ -306,6 +316,8 @@ class AgentConfig(_Section):
     usage_limit: UsageLimitPolicy = UsageLimitPolicy()
     limits: Limits = Limits()
     park: ParkPolicy = ParkPolicy()
+    question_timeout: Duration | None = None
+    """How long a question of a task may stay unanswered; then the task fails (TIMEOUT). None: for ever."""
     mcp: bool = True
     """Tell its program of `synapsectl mcp`, where the profile knows how."""
     instructions: bool = True

@@ -9,6 +9,7 @@ from synapsectl.commands.list_ import state_of
 from synapsectl.context import Context
 from synapsectl.errors import DONE
 from synapsectl.output import clip
+from synapsectl.prompts import behind
 from synapsectl.reach import reach
 
 __all__ = ["configure", "run"]
@@ -80,6 +81,15 @@ def _conversation(known: dict[str, Any] | None) -> str | None:
     return note if name in note and note else " · ".join(part for part in (name, note) if part) or None
 
 
+def _queue(agent: dict[str, Any]) -> str | None:
+    """How many messages wait, and behind what."""
+    if not agent["queue"]:
+        return None
+    if not agent["task"] and not agent.get("prompt"):
+        return str(agent["queue"])
+    return f"{agent['queue']}: {behind(agent['name'], agent['task'], agent.get('prompt'))}"
+
+
 def _show_agent(agent: dict[str, Any], ctx: Context) -> None:
     out = ctx.out
     out.line(f"{agent['name']} ({agent['id']})  {state_of(agent)} for {age(agent['since'])}")
@@ -93,7 +103,7 @@ def _show_agent(agent: dict[str, Any], ctx: Context) -> None:
         "until": agent.get("until"),
         "conversation": _conversation(agent.get("conversation")),
         "task": agent["task"],
-        "queue": agent["queue"] or None,
+        "queue": _queue(agent),
         "restarts": agent["restarts"] or None,
         "pid": agent["pid"],
         "endpoint": agent["endpoint"],

@@ -11,7 +11,7 @@ from synapsectl.errors import DONE
 from synapsectl.messages import part_text
 from synapsectl.outcomes import outcome, tell_inexact
 from synapsectl.parsing import seconds
-from synapsectl.prompts import show_prompt
+from synapsectl.prompts import behind, show_prompt
 from synapsectl.waiting import Waiter, answer_of
 
 __all__ = ["configure", "run"]
@@ -50,6 +50,10 @@ def _show(task: dict[str, Any], ctx: Context) -> None:
     out.line(f"  priority  {task['priority']}")
     if error := task.get("error"):
         out.line(f"  error     {error['code']}: {error['message']}")
+    if waits := task.get("waits_behind"):
+        ahead = f", after {waits['ahead']} more" if waits["ahead"] else ""
+        told = behind(task["agent_id"], waits.get("task"), waits.get("prompt"))
+        out.line(f"  queue     {told}{ahead}")
     for part in task["message"]["parts"]:
         for line in part_text(part).splitlines():
             out.line(f"  > {line}")

@@ -69,6 +69,8 @@ def task_dict(task: Task, *, history_length: int | None = None, artifacts: bool 
     own: dict[str, Any] = {"priority": task.priority, **_problem(task.error), **_prompt(task.prompt)}
     if task.exact is not None:
         own["exact"] = task.exact
+    if (behind := task.waits_behind) is not None:
+        own["waitsBehind"] = {"taskId": behind.task, "ahead": behind.ahead, "asks": behind.prompt is not None}
     if task.truncated:
         own["truncated"] = True
     document["metadata"] = {**task.metadata, "synapsed": own}

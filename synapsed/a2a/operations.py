@@ -9,6 +9,7 @@ from typing import Any, Final, Literal, Protocol
 from a2a.types import a2a_pb2 as pb
 
 from synapsed.a2a.card import TEXT
+from synapsed.a2a.continuing import answered_by
 from synapsed.a2a.convert import STATES, artifact_update, message_from, status_update, struct_dict, task_dict
 from synapsed.a2a.errors import (
     CONTENT_TYPE_NOT_SUPPORTED,
@@ -17,13 +18,14 @@ from synapsed.a2a.errors import (
     A2aError,
     invalid_params,
 )
-from synapsed.a2a.extensions import answered_prompt, taken
+from synapsed.a2a.extensions import INTERRUPTS, answered_prompt, taken
 from synapsed.a2a.push.operations import PushOperations
 from synapsed.a2a.push.sender import PushSender
 from synapsed.clock import iso
 from synapsed.errors import AmbiguousAddress, InvalidRequest, TaskNotFound
 from synapsed.interfaces import Control, SendRequest, TaskFilter, task_cursor
 from synapsed.model.events import Event, TaskArtifactAdded, TaskStatusChanged
+from synapsed.model.sender import Sender
 from synapsed.model.task import INTERRUPTED_STATES, TERMINAL_STATES, Task, TextPart
 
 __all__ = ["Caller", "Operations"]
@@ -31,6 +33,8 @@ __all__ = ["Caller", "Operations"]
 _SETTLED: Final = TERMINAL_STATES | INTERRUPTED_STATES
 _OUR_STATES: Final = {pb.TaskState.Value(name): state for state, name in STATES.items()}
 _TEXTS: Final = frozenset({TEXT, "text", "text/*", "*/*", "*"})
+_NO_ANSWERS: Final = frozenset({"in_reply_to", "new_conversation", "response_expected", "sender_task_id"})
+"""Metadata of messages that say themselves what they are."""
 PAGE_DEFAULT: Final = 50
 PAGE_MAX: Final = 100
 SNAPSHOT_TRIES: Final = 5
@@ -51,6 +55,11 @@ class Caller(Protocol):
     @property
     def scope(self) -> str | None:
         """The agent whose own tasks are all that this caller may see; None: any."""
+        ...
+
+    @property
+    def may_answer(self) -> bool:
+        """Whether this caller may answer what the agent asks."""
         ...
 
     @property
@@ -166,7 +175,7 @@ class Operations:
             task = await self._task(agent_id, caller, task_id)
             _check_continues(task, context_id)
             context_id = task.context_id
-        return SendRequest(
+        wanted = SendRequest(
             message=message,
             priority=priority,
             context_id=context_id,
@@ -174,6 +183,21 @@ class Operations:
             prompt_id=answered_prompt(told),
             metadata=metadata,
         )
+        return wanted if task_id is not None else await self._continued(agent_id, caller, wanted)
+
+    async def _continued(self, agent_id: str, caller: Caller, wanted: SendRequest) -> SendRequest:
+        """The same as the answer to a task of its context, where it can be nothing else (3.4.3)."""
+        meant_otherwise = wanted.priority == INTERRUPTS or _NO_ANSWERS & wanted.metadata.keys()
+        if wanted.context_id is None or not caller.may_answer or meant_otherwise:
+            return wanted
+        which = TaskFilter(agent_id=agent_id, context_id=wanted.context_id, states=INTERRUPTED_STATES, limit=2)
+        tasks, _ = await self._control.tasks(which)
+        claimed = Sender.of(wanted.metadata)
+        sender = caller.scope or (claimed.id if claimed is not None else None)
+        task = answered_by(wanted.message, sender, tasks)
+        if task is None or task.prompt is None:
+            return wanted
+        return replace(wanted, task_id=task.id, prompt_id=wanted.prompt_id or task.prompt.prompt_id)
 
     async def _send(self, caller: Caller, wanted: SendRequest, request: pb.SendMessageRequest, cursor: int) -> Task:
         """Hand the message over; a config that came with it is durable before anybody is told of the task."""

@@ -76,6 +76,10 @@ class HttpCaller:
         return None if self.rights.person else self.rights.agent_id
 
     @property
+    def may_answer(self) -> bool:
+        return self.rights.may_answer(self.agent_id)
+
+    @property
     def extensions(self) -> frozenset[str]:
         return _extensions(self.request)
 

@@ -199,5 +199,6 @@ async def task_of(request: web.Request) -> Task:
     task = await control.task(request.match_info["task"], agent_id)
     if agent_id is not None and task.agent_id != agent_id:
         raise TaskNotFound(f"{agent_id} has no task {request.match_info['task'][:64]}", task_id=task.id, agent=agent_id)
-    rights_of(request).require_read(task)
-    return task
+    rights = rights_of(request)
+    rights.require_read(task)
+    return rights.shown(task)

@@ -81,6 +81,11 @@ class Rights:
         if right not in self.granted or self.agent_id in (None, of):
             self.require_person(act)
 
+    def may_answer(self, agent_id: str) -> bool:
+        """Whether this caller may answer what the agent asks."""
+        granted = "answer_prompts" in self.granted and self.agent_id not in (None, agent_id)
+        return self.person or granted
+
     def may_see_agent(self, agent_id: str) -> bool:
         """Whether this caller may read the screen and the events of the agent."""
         own = self.agent_id is not None and self.agent_id == agent_id
@@ -99,6 +104,13 @@ class Rights:
     def require_read(self, task: Task) -> None:
         if not self.may_read(task):
             raise Forbidden("an agent may read only its own tasks", task_id=task.id, rights=self.standing.value)
+
+    def shown(self, task: Task) -> Task:
+        """The task without what another agent's program asks, unless this caller may see that."""
+        behind = task.waits_behind
+        if behind is None or behind.prompt is None or self.may_see_agent(task.agent_id):
+            return task
+        return task.model_copy(update={"waits_behind": behind.model_copy(update={"prompt": None})})
 
     def require_list(self) -> None:
         """Tasks cannot be listed by a caller of whom it is not known which are its own."""

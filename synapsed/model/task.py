@@ -27,6 +27,7 @@ __all__ = [
     "TaskError",
     "TaskState",
     "TextPart",
+    "WaitsBehind",
     "new_id",
 ]
 
@@ -183,6 +184,15 @@ class Prompt(_Model):
     """Besides the options, an answer in words of one's own is taken."""
 
 
+class WaitsBehind(_Model):
+    """What a task in a mailbox waits for: the `task` that its agent works on (None: a person's own turn, or none), how
+    many are taken before it, and what the agent asks meanwhile."""
+
+    task: str | None = None
+    ahead: int = 0
+    prompt: Prompt | None = None
+
+
 class TaskError(_Model):
     """Why a task did not complete; the codes are those of DESIGN §6."""
 
@@ -197,7 +207,8 @@ class Task(_Model):
     `exact` is None until there is an answer, then False where the answer was read off the screen; `truncated`: its
     beginning was not there any more, or its output too long to be read back. Times are RFC 3339 in UTC. `priority` is
     1 to 5, 4 before 1 in the mailbox; 5 interrupts. `exchange` is what was said after `message`: the program's
-    questions and what they were answered with, the last HISTORY_KEPT of it; a password is not in it.
+    questions and what they were answered with, the last HISTORY_KEPT of it; a password is not in it. `waits_behind` is
+    shown, and not kept.
     """
 
     id: str = Field(default_factory=new_id)
@@ -214,6 +225,7 @@ class Task(_Model):
     exact: bool | None = None
     truncated: bool = False
     prompt: Prompt | None = None
+    waits_behind: WaitsBehind | None = None
     exchange: list[Message] = []
 
     @property

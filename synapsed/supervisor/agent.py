@@ -41,6 +41,7 @@ from synapsed.supervisor.program import Program
 from synapsed.supervisor.restart import RestartState
 from synapsed.supervisor.shell import Shell
 from synapsed.supervisor.turns import Commit
+from synapsed.supervisor.unanswered import Unanswered
 from synapsed.supervisor.usage import Usage
 from synapsed.terminal.shown import kept, shown
 
@@ -69,6 +70,7 @@ class Agent:
         policy: Callable[[], Policy],
         limits: Callable[[], UsageLimitPolicy],
         parking: Callable[[], ParkPolicy],
+        question_timeout: Callable[[], str | None],
         changed: Callable[["Agent"], None],
         ended: Callable[[Task], None],
     ) -> None:
@@ -122,6 +124,7 @@ class Agent:
             clock=clock,
             shell=self._shell,
         )
+        self._unanswered = Unanswered(self.desk, limit=question_timeout, clock=clock, shell=self._shell)
         self._briefing = Briefing(self.program, self.desk, folder=spool.parent, clock=clock)
         self.approvals = Approvals(record=lambda: self.record, profile=lambda: self.profile, policy=policy, store=store)
         self.prompts = AgentPrompts(
@@ -222,6 +225,7 @@ class Agent:
         if (link := self.program.link) is None:
             return
         if self.desk.current is not None:
+            self._unanswered.sweep()
             if self._polling is None or self._polling.done():
                 self._polling = self._shell.spawn(link.poke())
         elif self.desk.queue or self.record.restart_pending:
@@ -494,7 +498,7 @@ class Agent:
         return self.desk.interrupt("interrupted") if self.desk.runs_something() else None
 
     async def _canceled(self, task_id: str, confirmed: bool) -> Task:
-        if self.desk.waits(task_id):  # its program ended before the message was submitted: it waits again
+        if self.desk.ahead(task_id) is not None:  # its program ended before the message was submitted: it waits again
             outcome = await self.desk.cancel(task_id)
             if isinstance(outcome, Task):
                 return outcome

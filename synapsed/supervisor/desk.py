@@ -84,6 +84,7 @@ class _Turn:
 class _Interruption:
     reason: str
     outcome: asyncio.Future[bool]
+    failure: str = ""
     confirmed: bool = False
     timer: Timer | None = None
 
@@ -162,8 +163,9 @@ class Desk:
         """What is to be typed for the task. Raises InvalidRequest, TooLarge."""
         return letters.compose(task, self._delivery, self._inbox)
 
-    def waits(self, task_id: str) -> bool:
-        return task_id in self._mailbox
+    def ahead(self, task_id: str) -> int | None:
+        """How many tasks are taken before the one that waits; None for one that does not."""
+        return next((number for number, task in enumerate(self._mailbox) if task.id == task_id), None)
 
     def restore(self, tasks: Iterable[Task], records: Iterable[TurnRecord]) -> list[Task]:
         """What the store had of this agent, tasks in order of arrival; called before the shell runs. Returns the tasks
@@ -220,11 +222,11 @@ class Desk:
             return seen is not None and seen.activity is Activity.BUSY
         return seen.prompt is not None and seen.prompt.type not in OF_NO_TURN
 
-    def interrupt(self, reason: str) -> asyncio.Future[bool]:
+    def interrupt(self, reason: str, failure: str = "") -> asyncio.Future[bool]:
         """Stop what runs; the future tells whether the program confirmed it. A task that ran ends `canceled` with
-        `reason`. No task is taken meanwhile."""
+        `reason`, or as a `failure` (TIMEOUT) with these words. No task is taken meanwhile."""
         if self._interruption is None:
-            self._interruption = _Interruption(reason, asyncio.get_running_loop().create_future())
+            self._interruption = _Interruption(reason, asyncio.get_running_loop().create_future(), failure)
             self._shell.spawn(self._interrupt(self._interruption))
         return self._interruption.outcome
 
@@ -512,7 +514,8 @@ class Desk:
                 return turns.failed(task, code=event.code, message=event.message, now=now)
             case LinkTurnInterrupted():
                 asked = self._interruption if event.reason == INTERRUPTED else None
-                return turns.canceled(task, reason=asked.reason if asked else event.reason, now=now)
+                reason, failure = (asked.reason, asked.failure) if asked else (event.reason, "")
+                return turns.stopped(task, reason=reason, failure=failure, now=now)
             case LinkUndelivered():
                 return turns.failed(
                     task,
@@ -577,8 +580,8 @@ class Desk:
         if self._interruption is not interruption:
             return  # it was told just now, and what runs is another turn
         if self._turn is not None:
-            reason = interruption.reason
-            await self._persist(turns.canceled(self._turn.task, reason=reason, now=self._clock.wall()))
+            asked, now = interruption, self._clock.wall()
+            await self._persist(turns.stopped(self._turn.task, reason=asked.reason, failure=asked.failure, now=now))
         self._end_interruption(over=True)
         await self.pump()
 

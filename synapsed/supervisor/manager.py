@@ -467,10 +467,11 @@ class Manager:
         return await self._agent(agent_id).interrupt()
 
     async def task(self, task_id: str, agent_id: str | None = None) -> Task:
-        return await self._post.find(task_id, agent_id)
+        return views.queued(await self._post.find(task_id, agent_id), self._agents)
 
     async def tasks(self, which: TaskFilter) -> tuple[list[Task], int]:
-        return await self._store.tasks(which)
+        tasks, count = await self._store.tasks(which)
+        return [views.queued(task, self._agents) for task in tasks], count
 
     async def cancel(self, task_id: str) -> Task:
         return await self._post.cancel(task_id)
@@ -522,6 +523,7 @@ class Manager:
             policy=lambda: self._roster.config_of(agent.record).approval.policy,
             limits=lambda: self._roster.config_of(agent.record).usage_limit,
             parking=lambda: self._roster.config_of(agent.record).park,
+            question_timeout=lambda: self._roster.config_of(agent.record).question_timeout,
             changed=self._publish,
             ended=self._post.ended,
         )

@@ -48,6 +48,7 @@ __all__ = [
     "put_off",
     "returned",
     "said",
+    "stopped",
     "submitted",
     "text_of",
     "waiting",
@@ -137,6 +138,13 @@ def canceled(task: Task, *, reason: str, now: float) -> Commit:
     metadata = {**task.metadata, "reason": reason}
     task = _changed(task, now, status=TaskState.CANCELED, metadata=metadata, prompt=None)
     return Commit(task=task, events=(_status(task, reason=reason),), turn_ended=task.id)
+
+
+def stopped(task: Task, *, reason: str, failure: str, now: float) -> Commit:
+    """Its turn was stopped, for want of an answer where there is a `failure` to be told."""
+    if failure:
+        return failed(task, code="TIMEOUT", message=failure, now=now)
+    return canceled(task, reason=reason, now=now)
 
 
 def waiting(task: Task, *, prompt: Prompt, now: float) -> Commit:

@@ -18,6 +18,7 @@ from synapsed.model.agent import (
     Testimony,
     seed_status,
 )
+from synapsed.model.task import Task, TaskState, WaitsBehind
 from synapsed.profiles import Profile
 from synapsed.supervisor.agent import Agent
 from synapsed.supervisor.program import LIVE_STATES
@@ -32,6 +33,7 @@ __all__ = [
     "is_live",
     "is_reachable",
     "profile_rows",
+    "queued",
     "ref_of",
     "summary_of",
     "view_of",
@@ -121,6 +123,17 @@ def entry_of(agent: Agent, endpoint: str) -> Entry:
         working_dir=record.cwd,
         endpoint=endpoint,
     )
+
+
+def queued(task: Task, agents: Mapping[str, Agent]) -> Task:
+    """The task as it is shown: one that waits with what it waits behind."""
+    agent = agents.get(task.agent_id) if task.status is TaskState.SUBMITTED else None
+    ahead = agent.desk.ahead(task.id) if agent is not None else None
+    if agent is None or ahead is None:
+        return task
+    current = agent.desk.current
+    behind = WaitsBehind(task=current.id if current else None, ahead=ahead, prompt=agent.prompt)
+    return task.model_copy(update={"waits_behind": behind})
 
 
 def profile_rows(library: ProfileLibrary) -> list[dict[str, Any]]:

@@ -152,6 +152,77 @@ async def test_an_answer_may_name_the_prompt_that_it_is_for(api: Api):
     assert done["task"]["status"]["state"] == "TASK_STATE_COMPLETED"
 
 
+def _asks(**prompt) -> Prompt:
+    given = {
+        "prompt_id": "p1",
+        "type": "permission",
+        "prompt": "Run ls?",
+        "options": [{"key": "1", "label": "Yes"}],
+    } | prompt
+    return Prompt.model_validate(given)
+
+
+@pytest.mark.parametrize(
+    ("prompt", "text", "answers"),
+    [
+        (_asks(), "1", True),
+        (_asks(), " YES ", True),
+        (_asks(), "and now do something else", False),
+        (_asks(own_words=True), "and now do something else", False),
+        (_asks(type="question", own_words=True), "a colour of my own", True),
+        (_asks(type="text", options=[]), "any words", True),
+        (_asks(type="password", options=[]), "any words", False),
+        (_asks(type="confirmation", options=[]), "any words", False),
+    ],
+)
+async def test_a_message_of_the_context_answers_where_it_can_be_nothing_else(api: Api, prompt, text, answers):
+    async def ask(control: FakeControl, task) -> None:
+        await control.ask(task.id, prompt)
+
+    api.control.script = ask
+    task = (await result(api, "SendMessage", message=MESSAGE))["task"]
+    api.control.script = hold
+    again = {"messageId": "m2", "role": "ROLE_USER", "parts": [{"text": text}], "contextId": task["contextId"]}
+    then = (await result(api, "SendMessage", message=again, configuration=NOW))["task"]
+    assert (then["id"] == task["id"]) is answers
+    assert then["contextId"] == task["contextId"]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"contextId": "another"},
+        {"metadata": {"sender": {"sender_id": "somebody"}}},
+        {"metadata": {"synapsed": {"priority": 5}}},
+        {"metadata": {"in_reply_to": "that"}},
+        {"parts": [{"data": {"a": 1}}]},
+    ],
+)
+async def test_a_message_that_may_be_another_one_is_a_task_of_its_own(api: Api, other):
+    async def ask(control: FakeControl, task) -> None:
+        await control.ask(task.id, _asks(type="text", options=[]))
+
+    api.control.script = ask
+    task = (await result(api, "SendMessage", message=MESSAGE | {"contextId": "c"}))["task"]
+    api.control.script = hold
+    again = {"messageId": "m2", "role": "ROLE_USER", "parts": [{"text": "words"}], "contextId": "c"} | other
+    then = (await result(api, "SendMessage", message=again, configuration=NOW))["task"]
+    assert then["id"] != task["id"]
+
+
+async def test_of_two_tasks_that_wait_none_is_guessed(api: Api):
+    async def ask(control: FakeControl, task) -> None:
+        await control.ask(task.id, _asks(type="text", options=[]))
+
+    api.control.script = ask
+    message = MESSAGE | {"contextId": "c"}
+    first = (await result(api, "SendMessage", message=message | {"parts": [{"data": 1}]}))["task"]
+    second = (await result(api, "SendMessage", message=message | {"parts": [{"data": 2}]}))["task"]
+    api.control.script = hold
+    third = (await result(api, "SendMessage", message=message, configuration=NOW))["task"]
+    assert len({first["id"], second["id"], third["id"]}) == 3
+
+
 async def test_a_task_that_works_takes_no_message(api: Api):
     api.control.script = hold
     task = (await result(api, "SendMessage", message=MESSAGE, configuration=NOW))["task"]
@@ -571,6 +642,7 @@ class Anybody:
         self.control = control
         self.scope = None
         self.extensions = frozenset()
+        self.may_answer = True
         self.require_cancel = self.rights.require_cancel
         self.require_list = self.rights.require_list
         self.may_read = self.rights.may_read

@@ -141,7 +141,7 @@ async def list_tasks(request: web.Request, control: Control, agent_id: str | Non
         limit=LIMIT.of(request),
         visible_to=None if rights.person else rights.agent_id,
     )
-    return (await control.tasks(which))[0]
+    return [rights.shown(task) for task in (await control.tasks(which))[0]]
 
 
 @describe("Cancel a task", TASK, errors=(TaskNotCancelable,))

@@ -1,0 +1,43 @@
+"""Which waiting task a message without a `taskId` answers (specification 3.4.3). Pure.
+
+A message that names a task answers it. One that names only the context usually is a new task there; while a task of the
+context waits for input, many a client means the answer. It is taken for that only where nothing else can be meant:
+
+====================  ==============================================================================================
+exactly one           task of that context waits for input at this agent
+the same sender       has sent it; who may not answer prompts never does so unawares
+what it says          names an option of the prompt by its key or its label, whole; or is words, where the prompt
+                      takes these: a question for text, or one with options that takes words of one's own besides
+====================  ==============================================================================================
+
+A password is never taken from a message that did not mean to give it, and a permission is given by an option alone.
+Everything else waits in the mailbox, and says what it waits behind (`waitsBehind`).
+"""
+
+from collections.abc import Sequence
+
+from synapsed.model.sender import sender_id_of
+from synapsed.model.task import INTERRUPTED_STATES, Message, Prompt, Task, TextPart
+
+__all__ = ["answered_by"]
+
+_TAKE_WORDS = frozenset({"text", "question", "selection"})
+"""Types of prompts that words of one's own may answer."""
+
+
+def answered_by(message: Message, sender: str | None, tasks: Sequence[Task]) -> Task | None:
+    """The one of `tasks` (of the message's context) that `message` of `sender` answers; None where it is a new task."""
+    waiting = [task for task in tasks if task.status in INTERRUPTED_STATES and task.prompt is not None]
+    if len(waiting) != 1 or sender_id_of(waiting[0]) != sender:
+        return None
+    prompt = waiting[0].prompt
+    words = all(isinstance(part, TextPart) for part in message.parts)
+    return waiting[0] if words and prompt is not None and _answers(message.text.strip(), prompt) else None
+
+
+def _answers(text: str, prompt: Prompt) -> bool:
+    named = {name.strip().casefold() for option in prompt.options for name in (option.key, option.label)}
+    if text.casefold() in named:
+        return True
+    free = prompt.own_words or not prompt.options
+    return bool(text) and free and prompt.type in _TAKE_WORDS
