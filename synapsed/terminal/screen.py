@@ -8,6 +8,7 @@ contract suite in ``tests/emulator`` (docs/adr/0001-terminal-emulator.md). What 
 - An escape sequence or character cut by the end of a chunk is kept back (`Screen.pending`), so that the emulator's
   parser is at rest whenever the screen is read, and a checkpoint stands between two sequences.
 - A hidden cursor has no position in the emulator's frames, and rows carry no mark of being wrapped: see `grid`.
+- It corrupts its memory where some hundreds of characters come together in one cell: see `clusters`.
 - It prints control characters that terminals pass over, and counts invalid UTF-8 differently from chunk to chunk: it
   gets neither, see `sequences.cleaned`.
 - 132-column mode (DECCOLM) would resize the emulator behind its owner's back: it is never allowed (40 is not passed
@@ -21,6 +22,7 @@ from dataclasses import dataclass, field
 import evp
 
 from synapsed.terminal import redraw
+from synapsed.terminal.clusters import ClusterBound
 from synapsed.terminal.grid import Cell, Color, Grid, Replies, format_screen
 from synapsed.terminal.modes import ALTERNATE, ANSI, DEC, Modes
 from synapsed.terminal.notice import draw_notice
@@ -50,6 +52,10 @@ _TAIL = 512
 _STOPS = re.compile(
     rb"\x1b(?!\[\??[\d;:]*+[@-Z`a-gi-qs-z])"
     rb"(?:\[\?(?P<set>[\d;]+)h|\[(?P<region>[\d;]*)r|\[(?P<shape>\d*) q|(?P<reset>c))"
+)
+# What may switch wrapping (7), margins (69) or grapheme clustering (2027): modes, and resets.
+_RULES = re.compile(
+    rb"\x1b(?:c|\[(?:\?[\x00-\x1a\x1c-\x3f\x7f]*[79][\x00-\x1a\x1c-\x3f\x7f]*[hlr]|[\x00-\x1a\x1c-\x3f\x7f]*!p))"
 )
 _TOP = frozenset({b"", b"0", b"1"})
 _CANCEL = re.compile(rb"[\x18\x1a]")
@@ -106,6 +112,7 @@ class Screen:
         self._grid = Grid(self._terminal, self._replies)
         fresh = self._grid.refresh(movable=True)
         self._default_colors = (fresh.foreground, fresh.background, fresh.palette)
+        self._bound = ClusterBound()
         self._pending = b""
         self._at_rest = True
         """False inside a string too long to be kept back."""
@@ -139,7 +146,7 @@ class Screen:
             self._at_rest = _ENDS_STRING.search(whole, 0, cut) is not None
         self._pending = whole[cut:]
         if cut:
-            self._apply(cleaned(whole[:cut]))
+            self._admit(cleaned(whole[:cut]))
 
     def resize(self, cols: int, rows: int) -> None:
         """Change the size, in cells, as the program's window does: the main screen is wrapped anew."""
@@ -148,6 +155,7 @@ class Screen:
             return
         self._cols, self._rows = cols, rows
         self._terminal.resize(cols, rows)
+        self._bound.moved()
         self._main_cursor = (min(self._main_cursor[0], rows - 1), min(self._main_cursor[1], cols - 1))
         self._tail = b""
         self._snapshot = None
@@ -241,6 +249,15 @@ class Screen:
             parts.append(b"\x1b[%b q" % self._shape)
         parts.append(b"\x1b[?25%c" % ord("h" if snapshot.cursor_visible else "l"))
         return b"".join(parts)
+
+    def _admit(self, data: bytes) -> None:
+        """Apply `data`, bounded by the modes that are in force in each part of it."""
+        mode, done = self._terminal.mode, 0
+        for rule in [*_RULES.finditer(data), None]:
+            end = len(data) if rule is None else rule.end()
+            wraps = mode(7) and not mode(69) and self._cols > 1
+            self._apply(self._bound.feed(data[done:end], clusters=mode(2027), wraps=wraps))
+            done = end
 
     def _apply(self, data: bytes) -> None:
         done = 0
