@@ -280,6 +280,9 @@ class Prompts(_Section):
     turn ends there."""
     limit_note: str = "The usage limit is over: go on with what was asked."
     """Typed in place of the message when a task goes on that met a usage limit."""
+    menus: bool = True
+    """Also read what no dialog of the profile knows, where no composer stands: menus of which one row is marked, and
+    what asks for Enter or for a letter in parentheses."""
     generic: bool = False
     """Also look for the generic questions of line-oriented programs ((y/n), [1/2/3], password:) at the cursor."""
 

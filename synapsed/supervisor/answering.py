@@ -12,6 +12,7 @@ from synapsed.profiles import Profile
 from synapsed.supervisor.asking import Asking
 from synapsed.supervisor.frame import system_mark
 from synapsed.supervisor.keys import Keyboard
+from synapsed.supervisor.menu_keys import choose
 from synapsed.supervisor.pty_runner import TurnRunner
 from synapsed.supervisor.pty_watch import Watch
 from synapsed.supervisor.unread import Unread
@@ -79,7 +80,7 @@ class Answering:
         refuses = dialog is not None and chosen in dialog.refusal
         self._refuse(refuses=refuses)
         try:
-            return await self._typed(asked, steps)
+            return await self._typed(asked, steps, chosen)
         except (NotTaken, PromptChanged):
             self._refuse(refuses=False)
             raise
@@ -108,28 +109,33 @@ class Answering:
             whole = system_mark(self._runner.task_id) + note if note else None
             self._runner.add(turn.refuse(whole) if refuses else turn.overrule())
 
-    async def _typed(self, asked: Asked, steps: list[bytes]) -> bool:
+    async def _typed(self, asked: Asked, steps: list[bytes], chosen: str | None) -> bool:
         """Type it; whether the terminal hid it. Raises PromptChanged, NotTaken."""
         answered, number = asked.prompt.prompt_id, self.asking.number
-        self.asking.begin(answered, self._offset() if asked.dialog is None else None)
+        self.asking.begin(answered, None if asked.drawn else self._offset())
         try:
-            hidden = await self._keyboard.answer(
-                steps, lambda look: still_asks(self._profile.prompts, look.screen, asked)
-            )
-            if hidden is None:
-                raise PromptChanged("the prompt left the screen while it was being answered")
-            if not await self._is_taken(answered, number, hidden=hidden):
+            hidden, shown = await self._pressed(asked, steps, chosen)
+            if not await self._is_taken(shown, number, hidden=hidden):
                 raise NotTaken(
                     f"the answer was typed, and {TAKEN_S:g} s later the program asks the same: "
                     "it did not take it, or asks again",
                     agent=self._agent_id,
                     prompt_id=answered,
                 )
-            if asked.dialog is not None:
-                self.asking.taken(answered)
+            if asked.drawn:
+                self.asking.taken(shown)
         finally:
             self.asking.end(answered)
         return hidden
+
+    async def _pressed(self, asked: Asked, steps: list[bytes], chosen: str | None) -> tuple[bool, str]:
+        """Whether the terminal hid any of it, and the id of what was asked when the last key was pressed."""
+        if asked.menu is not None and chosen is not None:
+            return False, await choose(self._keyboard, self._watch.look(), asked, asked.menu, chosen)
+        hidden = await self._keyboard.answer(steps, lambda look: still_asks(self._profile.prompts, look.screen, asked))
+        if hidden is None:
+            raise PromptChanged("the prompt left the screen while it was being answered")
+        return hidden, asked.prompt.prompt_id
 
     async def _is_taken(self, answered: str, number: int, *, hidden: bool) -> bool:
         if hidden:  # a terminal in line mode without echo: what is asked stays there until the program says something

@@ -8,6 +8,7 @@ from synapsed.model.link import LinkExited
 from synapsed.profiles import Profile
 from synapsed.supervisor.keeper_client import WriteResult
 from synapsed.terminal.composer import puts_off
+from synapsed.terminal.menus import Move
 from synapsed.terminal.observer import Look
 
 __all__ = ["TAKE_BACK_S", "VAIN_TRIES", "Keyboard"]
@@ -154,6 +155,24 @@ class Keyboard:
         finally:
             self.answering = False
         return hidden
+
+    async def choose(self, moves: Sequence[Move], mark: Callable[[Look], str | None]) -> bool | None:
+        """Answer a menu, each move when the one before is shown: whether all were made. What comes last, and submits,
+        is pressed only while the `mark` of the menu stands where it was moved to; else it is False, or None where the
+        menu has left the screen, or its turn is being stopped."""
+        self.answering = True
+        try:
+            for keys, wanted in moves:
+                if self.interrupting:
+                    return None
+                await self._write(keys)
+                if wanted is not None:
+                    await self._until(lambda look, wanted=wanted: mark(look) == wanted, SHOWN_S)  # type: ignore[misc]  # mypy cannot infer a lambda with a default
+                    if (shown := mark(self._look())) != wanted:
+                        return None if shown is None else False
+        finally:
+            self.answering = False
+        return True
 
     async def take_back(self) -> bool:
         """Empty the composer of what was just pasted, which may not be shown yet; whether it is empty."""

@@ -18,7 +18,7 @@ from synapsed.profiles import Profile
 from synapsed.terminal.answer import anchor_of, below_message
 from synapsed.terminal.composer import ComposerState, read_composer, unended
 from synapsed.terminal.explain import Since, Witness, explain
-from synapsed.terminal.prompts import find_prompt, is_question
+from synapsed.terminal.prompts import Asked, find_prompt, find_unknown, is_question
 from synapsed.terminal.psp import StatusRecords
 from synapsed.terminal.queries import answer
 from synapsed.terminal.scanner import (
@@ -274,8 +274,7 @@ class TerminalObserver:
         composer = read_composer(self._profile.composer, screen, self._bright, before=self._before)
         if composer.state == "empty" and self.own_prompt is not None and is_question(composer.prompt, self.own_prompt):
             composer = ComposerState("absent")
-        # Who asks waits for that answer and for nothing else: beside a composer, a dialog is only shown.
-        asked = find_prompt(self._profile.prompts, screen, in_turn=self.in_turn) if composer.state == "absent" else None
+        composer, asked = self._ask(screen, composer)
         prompt_id = asked.prompt.prompt_id if asked else ""
         if prompt_id != self._prompt[0]:
             self._prompt = (prompt_id, now)
@@ -293,6 +292,18 @@ class TerminalObserver:
             previous=self._activity,
             given_back=self.given_back,
         )
+
+    def _ask(self, screen: ScreenSnapshot, composer: ComposerState) -> tuple[ComposerState, Asked | None]:
+        """What is asked. Who asks waits for that answer and for nothing else: beside a composer, a dialog is only
+        shown; but the mark of a menu may look like a prompt at the cursor, which a menu hides."""
+        spec, cells = self._profile.prompts, self.screen.row_cells
+        if composer.state == "absent":
+            return composer, find_prompt(spec, screen, cells, in_turn=self.in_turn)
+        if self._profile.composer.at_cursor and not screen.cursor_visible:
+            asked = find_unknown(spec, screen, cells)
+            if asked is not None and asked.menu is not None and composer.row in asked.menu.rows:
+                return ComposerState("absent"), asked
+        return composer, None
 
     def _note(self, seen: Observation, now: float) -> None:
         self._since.note("dialog", self._prompt[0], now)

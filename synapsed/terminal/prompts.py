@@ -1,23 +1,28 @@
 """Prompts: what a program asks a person, read off the screen, and how an answer is typed.
 
-Dialogs are a profile's data; the generic questions of line-oriented programs (S4) are looked for only where a profile
-says so, and only on the cursor's line, where a program that reads its terminal has left the cursor.
+Dialogs are a profile's data. What no profile knows is read where it shows by itself that it waits for keys: menus with
+a mark (`menus`), and what asks for Enter or a letter. The generic questions of line-oriented programs (S4) are looked
+for only where a profile says so, and only on the cursor's line, where a program that reads its terminal has left the
+cursor.
 """
 
 import hashlib
 import re
 import unicodedata
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from synapsed.errors import InvalidChoice
 from synapsed.model.task import Prompt, PromptOption
-from synapsed.profiles import Dialog, Prompts
+from synapsed.profiles import Dialog, ListedOption, Prompts
 from synapsed.terminal.composer import cursor_line
 from synapsed.terminal.delivery import PASTE_BEGIN, PASTE_END, clean
+from synapsed.terminal.grid import Cell
+from synapsed.terminal.menus import DONE, Menu, find_menu, find_pause
 from synapsed.terminal.screen import ScreenSnapshot
 
-__all__ = ["Asked", "find_prompt", "is_question", "keys_for", "still_asks"]
+__all__ = ["Asked", "find_prompt", "find_unknown", "is_question", "keys_for", "still_asks"]
 
 _RULE = re.compile(r"(?=.*?[─━═▔▁▀▄_]{8})[\s╭╮╰╯┌┐└┘├┤─━═┏┓┗┛▔▁▀▄_-]*+$")
 """A horizontal rule or a box's edge: where a dialog begins."""
@@ -34,12 +39,23 @@ BODY_ROWS_MAX = 24
 class Asked:
     """A prompt on the screen, and the dialog of the profile that it was read by (None: a generic question). `for_words`
     are the keys of the dialog's rows for words of one's own. `doubtful`: it has no more than the sign of a prompt,
-    which output may end in for a moment."""
+    which output may end in for a moment. `menu`: it was read off the screen as one, and is answered by moving its
+    mark."""
 
     prompt: Prompt
     dialog: Dialog | None
     for_words: tuple[str, ...] = ()
     doubtful: bool = False
+    menu: Menu | None = None
+
+    @property
+    def drawn(self) -> bool:
+        """Whether it is drawn on the screen, which may happen anew while it waits; else it was printed once."""
+        return self.dialog is not None or self.menu is not None
+
+
+type Cells = Callable[[int], Sequence[Cell]]
+"""A row → its cells."""
 
 
 @lru_cache(maxsize=512)
@@ -47,9 +63,12 @@ def _compiled(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern, re.MULTILINE)
 
 
-def find_prompt(spec: Prompts, screen: ScreenSnapshot, *, in_turn: bool = False) -> Asked | None:
-    """The prompt that `screen` shows, None for none. `in_turn`: a turn runs, and what stands at the cursor is not the
-    prompt that the program had before it."""
+def find_prompt(
+    spec: Prompts, screen: ScreenSnapshot, cells: Cells | None = None, *, in_turn: bool = False
+) -> Asked | None:
+    """The prompt that `screen` shows, None for none. `cells`, those of the screen: with them, menus that the profile
+    does not know are found too. `in_turn`: a turn runs, and what stands at the cursor is not the prompt that the
+    program had before it."""
     if not spec.enabled:
         return None
     text = "\n".join(screen.lines)
@@ -58,7 +77,21 @@ def find_prompt(spec: Prompts, screen: ScreenSnapshot, *, in_turn: bool = False)
             _compiled(p).search(text) for p in dialog.unless
         ):
             return _read_dialog(dialog, text)
+    if (asked := find_unknown(spec, screen, cells)) is not None:
+        return asked
     return _generic(screen, in_turn=in_turn) if spec.generic else None
+
+
+def find_unknown(spec: Prompts, screen: ScreenSnapshot, cells: Cells | None) -> Asked | None:
+    """What is asked by a menu, or with words that are known of any program, and in no dialog of the profile."""
+    if not (spec.enabled and spec.menus) or cells is None:
+        return None
+    if (menu := find_menu(screen, cells)) is not None:
+        return _of_menu(menu)
+    if (words := find_pause(screen, cells)) is not None:
+        return replace(_asked("confirmation", words, _PAUSED, _PAUSED[0].key), dialog=_PAUSE)
+    _, line = cursor_line(screen)
+    return _lettered(line.rstrip()[-LINE_MAX:]) if screen.cursor_visible else None
 
 
 def still_asks(spec: Prompts, screen: ScreenSnapshot, asked: Asked) -> bool:
@@ -146,6 +179,61 @@ def _fingerprint(kind: str, prompt: str, options: list[PromptOption], *, own_wor
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
 
 
+# --- what no profile knows -------------------------------------------------------------------------------------------
+
+_PAUSED = [PromptOption(key="enter", label="Continue")]
+_PAUSE = Dialog(type="confirmation", when=[], options=[ListedOption(key="enter", label="Continue", keys="\r")])
+_LETTERS = re.compile(
+    r"(?P<choices>\(\w\)[\w' ]{0,30}+(?:/\(\w\)[\w' ]{0,30}+)++)(?:\[(?P<default>[^\[\]]{1,30})\])?+\s*+[:?]?+\s*+$"
+)
+"""`(Y)es/(N)o/(D)on't ask again [Yes]:`"""
+_LETTER = re.compile(r"\((?P<key>\w)\)(?P<rest>[\w' ]*)")
+_BEFORE_WORK = (
+    ("trust", re.compile(r"\btrust", re.IGNORECASE)),
+    ("login", re.compile(r"\b(?:log|sign)[ -]?in\b|\bauthenticat|\bAPI key\b", re.IGNORECASE)),
+)
+"""What a question is about, by the words of its sentence; the first counts."""
+_PERMISSION = re.compile(r"\b(?:allow|permi(?:t|ssion)|approve|grant|run|execut\w+)\b", re.IGNORECASE)
+"""The same of all that is asked."""
+_YES_NO = (re.compile(r"\W*(?:yes|continue|ok)\b", re.IGNORECASE), re.compile(r"\W*(?:no|cancel)\b", re.IGNORECASE))
+
+
+def _of_menu(menu: Menu) -> Asked:
+    options = [PromptOption(key=option.key, label=option.label) for option in menu.options]
+    default = options[menu.marked].key
+    if menu.ticks:
+        default = DONE
+        options.append(PromptOption(key=DONE, label="Go on with what is ticked"))
+    asked = _asked(_kind("\n".join(menu.asked), options), "\n".join(menu.asked) or "A menu", options, default)
+    return replace(asked, menu=menu)
+
+
+def _kind(question: str, options: Sequence[PromptOption]) -> str:
+    """The type of prompt that the words make of it."""
+    lines = question.split("\n")
+    sentence = "\n".join([line for line in lines if "?" in line] or lines)
+    for kind, pattern in _BEFORE_WORK:
+        if pattern.search(sentence):
+            return kind
+    if _PERMISSION.search(question):
+        return "permission"
+    both = all(any(word.match(option.label) for option in options) for word in _YES_NO)
+    return "confirmation" if both else "selection"
+
+
+def _lettered(line: str) -> Asked | None:
+    """A question at the cursor whose answers are named by a letter in parentheses."""
+    if (match := _LETTERS.search(line)) is None:
+        return None
+    options = [
+        PromptOption(key=letter["key"].lower(), label=f"{letter['key']}{letter['rest']}".strip())
+        for letter in _LETTER.finditer(match["choices"])
+    ]
+    default = (match["default"] or "").casefold()
+    first = next((option.key for option in options if default in (option.key, option.label.casefold())), None)
+    return _asked(_kind(line, options), line, options, first)
+
+
 # --- generic questions -----------------------------------------------------------------------------------------------
 
 _CONFIRM = (
@@ -160,10 +248,12 @@ _CONFIRM = (
     (re.compile(r"(?P<yes>はい)\s*+[/／・]\s*+(?P<no>いいえ)\s*+[\)\]）］]?\s*+[:?：？]?\s*+$"), None),
     (re.compile(r"(?:続行しますか|よろしいですか)\s*+[?？]?\s*+[:：]?\s*+$"), ("y", "n")),
     (re.compile(r"\b(?:continue|proceed)\s*+[?？]\s*+$", re.IGNORECASE), ("y", "n")),
+    (re.compile(r"[?？]\s*+\((?:yes|no)\)\s*+$", re.IGNORECASE), ("yes", "no")),
 )
 """`(yes/no/[fingerprint])` offers words of one's own besides."""
 _SELECT = re.compile(
-    r"(?:\[(?P<choices>\w{1,16}(?:/\w{1,16})+)\]|\((?P<more>y(?:es)?/no?(?:/\w{1,16})+)\))\s*+[:?：？]?\s*+$",
+    r"(?:\[(?P<choices>\w{1,16}(?:/\w{1,16})+)\]|\((?P<more>y(?:es)?/no?(?:/\w{1,16})+)\))"
+    r"(?:\s*+\((?P<default>\w{1,16})\))?+\s*+[:?：？]?\s*+$",
     re.IGNORECASE,
 )
 _PASSWORD = re.compile(
@@ -221,7 +311,8 @@ def _known(screen: ScreenSnapshot, row: int, line: str) -> Asked | None:
             return _asked("confirmation", line, options, default)
     if (match := _SELECT.search(line)) is not None:
         choices = (match["choices"] or match["more"]).split("/")
-        return _asked("selection", line, [PromptOption(key=choice, label=choice) for choice in choices], None)
+        default = match["default"] if match["default"] in choices else None
+        return _asked("selection", line, [PromptOption(key=choice, label=choice) for choice in choices], default)
     if _PASSWORD.search(line):
         return _asked("password", line, [], None)
     if _MENU_ASK.search(line) and len(menu := _menu(screen, row)) > 1:
@@ -297,7 +388,8 @@ _BREAKS = re.compile(r"(?:\r\n?|\n)+")
 
 def keys_for(asked: Asked, text: str) -> tuple[list[bytes], str | None]:
     """What is typed to answer `asked` with `text`, each when the program has shown what came of the one before, and the
-    chosen option's key (None for free text).
+    chosen option's key (None for free text). Nothing is typed for an option of a menu: its mark is moved
+    (`menus.route`).
 
     An option is named by its key, its label or an alias of the profile; where nothing else is taken, also by an
     unambiguous beginning of its label. Raises InvalidChoice with the options.
@@ -315,6 +407,8 @@ def keys_for(asked: Asked, text: str) -> tuple[list[bytes], str | None]:
     if key is None:
         offered = ", ".join(f"{option.key} ({option.label})" for option in prompt.options)
         raise _refused(asked, f"{text[:80]!r} is not among the options: {offered}")
+    if asked.menu is not None:
+        return [], key
     *first, last = _typed(dialog, key) if dialog else [key]
     return [keys.encode() for keys in (*first, last + submit)], key
 

@@ -10,6 +10,7 @@ from synapsed.profiles import Composer, Delivery, Dialog, Interrupt, Profile, Pr
 from synapsed.supervisor.keeper_client import WriteResult
 from synapsed.supervisor.keys import VAIN_TRIES, Keyboard
 from synapsed.terminal.composer import ComposerState
+from synapsed.terminal.menus import Move
 
 MENU = "a menu"
 WARNING = "a warning that the program printed over its composer"
@@ -158,3 +159,20 @@ async def test_an_answer_goes_step_by_step_while_its_dialog_is_there() -> None:
     still = await keyboard.answer([b"3", b"words", b"\r"], lambda look: "prompt" not in look.screen.lines[0])
     assert (still, program.keys, keyboard.answering) == (None, [b"3"], False)
     assert await keyboard.answer([b"secret", b"\r"], lambda _: True) is True
+
+
+MOVES = [Move(b"down", "second"), Move(b"down", "third"), Move(b"\r", None)]
+
+
+async def test_a_mark_is_moved_step_by_step_and_enter_comes_last() -> None:
+    program = Program(["first"], then=["second", ["second", "third"], "done"])
+    assert await program.keyboard.choose(MOVES, lambda look: look.screen.lines[0]) is True
+    assert program.keys == [b"down", b"down", b"\r"]
+    assert not program.keyboard.answering
+
+
+@pytest.mark.parametrize(("shown", "told"), [("first", False), ("fourth", False), ("", None)])
+async def test_a_mark_that_goes_elsewhere_submits_nothing(shown: str, told: bool | None) -> None:
+    program = Program(["first"], then=["second", shown])
+    assert await program.keyboard.choose(MOVES, lambda look: look.screen.lines[0] or None) is told
+    assert program.keys == [b"down", b"down"]
