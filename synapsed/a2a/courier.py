@@ -2,11 +2,13 @@
 
 import asyncio
 import hashlib
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Final
 
 import structlog
 
+from synapsed.a2a.heard import Heard, answer_of
 from synapsed.a2a.remote import Remote, Said, Snapshot
 from synapsed.clock import Clock, iso
 from synapsed.errors import (
@@ -22,18 +24,14 @@ from synapsed.errors import (
 from synapsed.interfaces import NewEvent, Store
 from synapsed.model.events import TaskStatusChanged
 from synapsed.model.external import KEY, alias_of
-from synapsed.model.link import LinkTurnSaid
 from synapsed.model.sender import KEY as SENDER
 from synapsed.model.task import (
-    ANSWER_ID,
     INTERRUPTED_STATES,
     TERMINAL_STATES,
-    Artifact,
     Message,
     Prompt,
     Task,
     TaskState,
-    TextPart,
 )
 from synapsed.supervisor import turns
 from synapsed.supervisor.told import Told, told_before
@@ -65,7 +63,9 @@ class Courier:
         self._alias = alias_of(task) or ""
         self._wake = asyncio.Event()
         self._pause = FIRST_PAUSE_S
-        self._speaking: str | None = None
+        self._heard = Heard()
+        self._hearing: asyncio.Task[None] | None = None
+        """Listens to the stream that a message was sent by."""
         self._before: Told | None = None
         """What was told of the answer; None where the log has to be asked."""
         self._turn = asyncio.Lock()
@@ -83,6 +83,9 @@ class Courier:
                 await self._commit(
                     turns.failed(self.task, code=_code(error), message=error.message, now=self._clock.wall())
                 )
+        finally:
+            if self._hearing is not None:
+                self._hearing.cancel()
 
     # --- there ---
 
@@ -102,7 +105,7 @@ class Courier:
             await self._note(alias=self._alias, endpoint=self._externals.view(self._alias).endpoint, sending=True)
         for attempt in range(CONNECT_TRIES):
             try:
-                answer = await remote.send(self.task.message, metadata=self._metadata())
+                answer = await self._send(remote, self.task.message, self._metadata())
             except Unreachable as error:
                 if error.details["sent"]:
                     found = await self._look_for_it(remote)
@@ -150,17 +153,70 @@ class Courier:
                     remote="LOST",
                 ) from error
 
+    async def _send(self, remote: Remote, message: Message, metadata: dict[str, Any], **ids: str) -> Snapshot:
+        """The task as it is told first; what follows is listened to."""
+        if not remote.streams_sends:
+            return await remote.send(message, metadata=metadata, **ids)
+        first: asyncio.Future[Snapshot] = asyncio.get_running_loop().create_future()
+        stream = remote.stream(message, metadata=metadata, **ids)
+        self._hearing = asyncio.create_task(self._hear(stream, first), name=f"stream of {self.task.id}")
+        return await first
+
+    async def _hear(self, stream: AsyncGenerator[Snapshot | Said], first: asyncio.Future[Snapshot]) -> None:
+        try:
+            await self._attend(stream, first)
+            if not first.done():
+                raise RemoteRefused(f"{self._alias} answered with neither a task nor a message")
+        except SynapsedError as error:
+            if not first.done():
+                first.set_exception(error)
+            else:
+                log.debug("the stream of an external task broke", alias=self._alias, why=error.message)
+        finally:
+            first.cancel()
+
+    async def _attend(
+        self, stream: AsyncGenerator[Snapshot | Said], first: asyncio.Future[Snapshot] | None = None
+    ) -> None:
+        """Tell what is said while it works. The stream's end is no end of anything: the task itself is asked next."""
+        async with aclosing(stream) as heard:
+            async for told in heard:
+                self._pause = FIRST_PAUSE_S / 10
+                there = self._heard.take(told)
+                if first is not None and not first.done():
+                    first.set_result(there)
+                if there.state in _SETTLED:
+                    return
+                if there.state is TaskState.WORKING:
+                    await self._work()
+                if isinstance(told, Said):
+                    await self._say()
+
+    async def _ask(self, remote: Remote) -> Snapshot:
+        """The task as it is; where nobody there knows it any more, as it was at the end of what was heard."""
+        try:
+            return await remote.get(str(self._there.get("task_id")))
+        except RemoteRefused:
+            if (heard := self._heard.snapshot) is not None and heard.state in _SETTLED:
+                return heard
+            raise
+
     async def _follow(self, remote: Remote) -> None:
         last_word = self._clock.monotonic()
         while True:
+            if (hearing := self._hearing) is not None:
+                await asyncio.wait([hearing])
+                self._hearing = None if self._hearing is hearing else self._hearing
             if self.task.terminal:
                 return
             task_id = str(self._there.get("task_id"))
             try:
-                await self._apply(await remote.get(task_id))
+                await self._apply(await self._ask(remote))
                 await self._externals.seen(self._alias)
                 if remote.streaming and self.task.status not in _SETTLED:
                     await self._listen(remote, task_id)
+                elif not self.task.terminal:
+                    await self._say()
                 last_word = self._clock.monotonic()
             except Unreachable as error:
                 if not remote.own and self._clock.monotonic() - last_word > FOLLOWED_FOR_S:
@@ -169,18 +225,8 @@ class Courier:
             await self._rest()
 
     async def _listen(self, remote: Remote, task_id: str) -> None:
-        """While it works: tell what is said. A stream that cannot be had, or ends, is no end of anything: the task
-        itself is asked for next."""
         try:
-            async with aclosing(remote.follow(task_id)) as stream:
-                async for told in stream:
-                    self._pause = FIRST_PAUSE_S / 10
-                    if isinstance(told, Said):
-                        await self._say(told)
-                    elif told in _SETTLED:
-                        return
-                    elif told is TaskState.WORKING:
-                        await self._work()
+            await self._attend(remote.follow(task_id))
         except RemoteRefused as error:
             log.debug("no stream of an external task", alias=self._alias, why=error.message)
 
@@ -232,7 +278,7 @@ class Courier:
         # Over there it may have been answered by now. An id of our own making would be nobody's.
         known = asked is not None and not asked.startswith(f"{ids['task_id']}:")
         metadata = {"synapsed": {"prompt_id": asked}} if known else {}
-        await self._apply(await remote.send(message, metadata=metadata, **ids), answered=True)
+        await self._apply(await self._send(remote, message, metadata, **ids), answered=True)
         self._wake.set()
         return self.task
 
@@ -245,6 +291,7 @@ class Courier:
             known = self._there
             if there.id != known.get("task_id") or there.context_id != known.get("context_id"):
                 await self._note(sending=True, task_id=there.id, context_id=there.context_id)
+            self._heard.take(there)
             told = (await self._told()).text if there.state is TaskState.COMPLETED else ""
             if (commit := self._change(there, answered=answered, told=told)) is not None:
                 await self._commit(commit)
@@ -253,7 +300,7 @@ class Courier:
         now, task = self._clock.wall(), self.task
         match there.state:
             case TaskState.COMPLETED:
-                answer, blocks = _answer(there)
+                answer, blocks = answer_of(there)
                 exact = there.own.get("exact") is not False
                 cut = there.own.get("truncated") is True
                 return turns.completed(
@@ -292,12 +339,11 @@ class Courier:
             if self.task.status is TaskState.SUBMITTED:
                 await self._commit(turns.working_again(self.task, now=self._clock.wall()))
 
-    async def _say(self, told: Said) -> None:
-        append = told.append and self._speaking == told.artifact_id
-        self._speaking = told.artifact_id
-        piece = (await self._told()).piece(LinkTurnSaid(self.task.id, told.text, append))
-        if piece is not None:
-            await self._store.commit(events=[turns.said(self.task, text=piece[0], append=piece[1])])
+    async def _say(self) -> None:
+        async with self._turn:
+            piece = (await self._told()).toward(self._heard.so_far)
+            if piece is not None and not self.task.terminal:
+                await self._store.commit(events=[turns.said(self.task, text=piece[0], append=piece[1])])
 
     async def _told(self) -> Told:
         if self._before is None:
@@ -313,21 +359,6 @@ class Courier:
     async def _commit(self, commit: turns.Commit) -> None:
         await self._store.commit(events=commit.events, tasks=[commit.task], turn_ended=commit.turn_ended)
         self.task = commit.task
-
-
-def _answer(there: Snapshot) -> tuple[str, list[Artifact]]:
-    """The answer's text, whole; and where it is made of more than one text, its artifacts as blocks."""
-    exact = next((artifact for artifact in there.artifacts if artifact.artifact_id == ANSWER_ID), None)
-    shown = [exact] if exact is not None else there.artifacts
-    text = "\n\n".join(artifact.text for artifact in shown if artifact.text) or there.said
-    plain = len(shown) == 1 and all(isinstance(part, TextPart) for part in shown[0].parts)
-    blocks = [artifact for artifact in there.artifacts if artifact is not exact and artifact.parts]
-    if plain and exact is None:
-        return text, []
-    return text, [
-        Artifact.block(number, type=artifact.type, name=artifact.name, parts=artifact.parts, metadata=artifact.metadata)
-        for number, artifact in enumerate(blocks, 1)
-    ]
 
 
 def _prompt(there: Snapshot) -> Prompt:

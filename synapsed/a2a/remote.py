@@ -50,23 +50,25 @@ _LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A task over there, as it is. `own` is what another synapsed says of it (`metadata.synapsed`)."""
+    """A task over there, as it is. `own` is what another synapsed says of it (`metadata.synapsed`). `artifacts` is None
+    where only its state is told."""
 
     id: str
     context_id: str
     state: TaskState
-    artifacts: list[Artifact]
+    artifacts: list[Artifact] | None
     said: str
     own: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """A piece of text of the artifact `artifact_id`."""
+    """A piece of an artifact, or the artifact anew; of the task `task_id`."""
 
-    artifact_id: str
-    text: str
+    artifact: Artifact
     append: bool
+    task_id: str
+    context_id: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,7 +229,14 @@ class Remote:
 
     @property
     def streaming(self) -> bool:
-        return self._agent.streaming
+        """Whether a task there can be followed that is under way already."""
+        return self._agent.streaming and not self.streams_sends
+
+    @property
+    def streams_sends(self) -> bool:
+        """Whether a message is sent by `stream`, and its task followed in no other way: servers of 0.3 keep every piece
+        twice of a task that somebody subscribes to again, while the one who sent it was served or is served still."""
+        return self._agent.streaming and self._agent.protocol_version.startswith("0.")
 
     @property
     def own(self) -> bool:
@@ -274,6 +283,22 @@ class Remote:
                     return _answered(answer.message)
         raise RemoteRefused(f"{self._agent.endpoint} answered with neither a task nor a message")
 
+    async def stream(
+        self, message: Message, *, metadata: dict[str, Any], task_id: str = "", context_id: str = ""
+    ) -> AsyncGenerator[Snapshot | Said]:
+        """Send, and follow what becomes of it."""
+        request = pb.SendMessageRequest(
+            message=outgoing(message, task_id=task_id, context_id=context_id, metadata=metadata)
+        )
+        with _told(self._agent.endpoint, asked=True):
+            stream = self._streams.send_message(request, context=ClientCallContext(timeout=SILENCE_S))
+            try:
+                async for update in stream:
+                    yield _update(update)
+            finally:
+                if isinstance(stream, AsyncGenerator):
+                    await stream.aclose()
+
     async def get(self, task_id: str) -> Snapshot:
         with _told(self._agent.endpoint):
             return _snapshot(await self._calls.get_task(pb.GetTaskRequest(id=task_id), context=_call()))
@@ -295,21 +320,14 @@ class Remote:
                 raise RemoteRefused(f"{self._agent.endpoint} does not tell of all its tasks what they were made of")
         return None
 
-    async def follow(self, task_id: str) -> AsyncGenerator[Said | TaskState]:
+    async def follow(self, task_id: str) -> AsyncGenerator[Snapshot | Said]:
         """What is said, and the states, up to the end of the stream."""
         with _told(self._agent.endpoint):
             context = ClientCallContext(timeout=SILENCE_S)
             stream = self._streams.subscribe(pb.SubscribeToTaskRequest(id=task_id), context=context)
             try:
                 async for update in stream:
-                    if update.HasField("task"):
-                        yield _state(update.task.status)
-                    elif update.HasField("status_update"):
-                        yield _state(update.status_update.status)
-                    elif update.HasField("artifact_update"):
-                        told = update.artifact_update
-                        text = "".join(part.text for part in told.artifact.parts)
-                        yield Said(told.artifact.artifact_id, text, told.append)
+                    yield _update(update)
             finally:
                 if isinstance(stream, AsyncGenerator):
                     await stream.aclose()
@@ -327,6 +345,27 @@ def _snapshot(task: pb.Task) -> Snapshot:
         state=_state(task.status),
         artifacts=[_artifact(artifact) for artifact in task.artifacts],
         said="\n".join(part.text for part in task.status.message.parts if part.text),
+        own=own if isinstance(own, dict) else {},
+    )
+
+
+def _update(update: pb.StreamResponse) -> Snapshot | Said:
+    """What a stream tells. Of a status only, `artifacts` is None: it says nothing of them."""
+    if update.HasField("task"):
+        return _snapshot(update.task)
+    if update.HasField("message"):
+        return _answered(update.message)
+    if update.HasField("artifact_update"):
+        piece = update.artifact_update
+        return Said(_artifact(piece.artifact), piece.append, piece.task_id, piece.context_id)
+    status = update.status_update
+    own = struct_dict(status.metadata).get("synapsed")
+    return Snapshot(
+        id=status.task_id,
+        context_id=status.context_id,
+        state=_state(status.status),
+        artifacts=None,
+        said="\n".join(part.text for part in status.status.message.parts if part.text),
         own=own if isinstance(own, dict) else {},
     )
 

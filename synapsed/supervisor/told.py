@@ -29,15 +29,20 @@ class Told:
         another = not said.append and not self.again
         self.again = False
         self._said = self._said + said.text if said.append else said.text
-        if not self._said.startswith(self.text):
-            if not another:
-                return None
-            self.text = self._said
-            return self._said, False
-        if len(self._said) == len(self.text):
+        return self.toward(self._said, another=another)
+
+    def toward(self, text: str, *, another: bool = False) -> tuple[str, bool] | None:
+        """As `piece`, where `text` is all that is known of the answer; of `another` message, it replaces what was told
+        of the one before."""
+        before = self.text
+        if not text.startswith(before):
+            if another:
+                self.text = text
+            return (text, False) if another else None
+        if len(text) == len(before):
             return None
-        new, self.text = self._said[len(self.text) :], self._said
-        return new, True
+        self.text = text
+        return text[len(before) :], True
 
 
 async def told_before(log: EventLog, task_id: str) -> str:

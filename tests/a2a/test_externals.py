@@ -14,7 +14,7 @@ import pytest
 
 from synapsed.a2a.addressbook import AddressBook
 from synapsed.a2a.externals import Externals
-from synapsed.a2a.remote import Remote
+from synapsed.a2a.remote import Remote, Snapshot
 from synapsed.clock import SystemClock
 from synapsed.errors import (
     CardChanged,
@@ -184,18 +184,23 @@ async def test_a_stream_begins_with_where_the_task_is(far, here: Here, api: Api)
     there = await here.there(await here.send("hi"))
     await api.control.ask(there, Prompt(prompt_id="p1", type="question", prompt="Which colour?"))
     async with contextlib.aclosing((await here.externals.remote("far")).follow(there)) as stream:
-        assert await anext(stream) is TaskState.INPUT_REQUIRED
+        told = await anext(stream)
+    assert isinstance(told, Snapshot)
+    assert told.state is TaskState.INPUT_REQUIRED
 
 
 async def test_a_stream_that_is_not_heard_to_its_end_is_closed(far, here: Here, api: Api, monkeypatch):
     streams = []
-    follow = Remote.follow
 
-    def followed(remote: Remote, task_id: str):
-        streams.append(follow(remote, task_id))
-        return streams[-1]
+    def noted(method):
+        def stream(*args, **options):
+            streams.append(method(*args, **options))
+            return streams[-1]
 
-    monkeypatch.setattr(Remote, "follow", followed)
+        return stream
+
+    monkeypatch.setattr(Remote, "follow", noted(Remote.follow))
+    monkeypatch.setattr(Remote, "stream", noted(Remote.stream))
     api.control.script = hold
     task = await here.send("hi")
     there = await here.there(task)

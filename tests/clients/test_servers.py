@@ -1,0 +1,112 @@
+"""Servers as others run them, as agents elsewhere: the SDK's of A2A 0.3, with its own way of keeping a task."""
+
+import asyncio
+import os
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+import pytest
+
+from synapsed.a2a.addressbook import AddressBook
+from synapsed.a2a.externals import Externals
+from synapsed.clock import SystemClock
+from synapsed.interfaces import SendRequest
+from synapsed.model.events import TaskArtifactAdded
+from synapsed.model.task import Message, Task, TaskState
+from tests.clients.programs import FRAMEWORKS
+from tests.fakes.store import MemoryStore
+
+PATIENCE_S = 60.0
+SERVER = Path(__file__).parent / "servers" / "sdk03.py"
+SDK = FRAMEWORKS["sdk03"]
+MISSING = SDK.missing()
+
+pytestmark = pytest.mark.skipif(MISSING is not None, reason=f"*** A SERVER OF A2A 0.3 NOT TRIED: {MISSING} ***")
+
+
+@pytest.fixture
+async def far() -> AsyncGenerator[str]:
+    process = await asyncio.create_subprocess_exec(
+        SDK.program("python"),
+        str(SERVER),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        env={"PATH": os.defpath},
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            yield f"http://127.0.0.1:{int(await process.stdout.readline())}"
+            process.stdin.close()
+            await process.wait()
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+
+
+class Here:
+    def __init__(self, folder: Path) -> None:
+        self.store = MemoryStore()
+        self.externals = Externals(store=self.store, book=AddressBook(folder), clock=SystemClock())
+
+    async def send(self, text: str) -> Task:
+        return await self.externals.send("far", SendRequest(message=Message.of(text)))
+
+    async def until(self, task: Task, *states: TaskState) -> Task:
+        while (now := await self.externals.task("far", task.id)).status not in states:
+            assert not now.terminal, now
+            await asyncio.sleep(0.01)
+        return now
+
+    def told(self, task: Task) -> list[tuple[str, bool]]:
+        """Pieces of the answer, and whether each is appended."""
+        added = [event.data for event in self.store.events.all if event.task_id == task.id]
+        pieces = [data for data in added if isinstance(data, TaskArtifactAdded) and not data.artifact.is_block]
+        return [(data.artifact.text, data.append) for data in pieces]
+
+
+@pytest.fixture
+async def here(far: str, tmp_path: Path) -> AsyncGenerator[Here]:
+    found = Here(tmp_path)
+    await found.externals.discover(far, "far", headers=None)
+    try:
+        yield found
+    finally:
+        await found.externals.close()
+
+
+def counted(number: int) -> str:
+    return "".join(f"piece {n}, " for n in range(number))
+
+
+async def test_an_answer_in_pieces_is_kept_once(here: Here) -> None:
+    """Its own store has every piece twice of a task that somebody else subscribed to besides who sent it."""
+    task = await here.until(await here.send("count 20"), TaskState.COMPLETED)
+    assert task.answer == counted(20)
+    told = here.told(task)
+    assert len(told) > 2
+    assert "".join(text for text, _ in told) == task.answer
+    assert all(append for _, append in told)
+
+
+async def test_a_stream_that_breaks_loses_and_doubles_nothing(here: Here) -> None:
+    task = await here.until(await here.send("count 60 break 3"), TaskState.COMPLETED)
+    assert task.answer == counted(60)
+    assert "".join(text for text, _ in here.told(task)) == task.answer
+
+
+async def test_a_question_and_its_answer(here: Here) -> None:
+    task = await here.until(await here.send("ask"), TaskState.INPUT_REQUIRED)
+    assert task.prompt is not None
+    assert task.prompt.prompt == "How many?"
+    await here.externals.answer(task, Message.of("count 15"))
+    task = await here.until(task, TaskState.COMPLETED)
+    assert task.answer == counted(15)
+    assert "".join(text for text, _ in here.told(task)) == task.answer
+
+
+async def test_an_answer_without_a_task(here: Here) -> None:
+    task = await here.until(await here.send("message"), TaskState.COMPLETED)
+    assert task.answer == "no task at all"
