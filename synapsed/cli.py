@@ -1,4 +1,4 @@
-"""`synapsed run | check-config | profile | version`. Everything heavy is imported when its verb is used."""
+"""`synapsed run | check-config | profile | repair | version`. Everything heavy is imported when its verb is used."""
 
 import argparse
 import gc
@@ -27,7 +27,7 @@ EXIT_CONFIG = 2
 def main(argv: Sequence[str] | None = None) -> int:
     """The exit code of `synapsed`."""
     parser = argparse.ArgumentParser(prog="synapsed", description="The daemon that keeps command-line agents running.")
-    verbs = parser.add_subparsers(dest="verb", required=True, metavar="run | check-config | profile | version")
+    verbs = parser.add_subparsers(dest="verb", required=True, metavar="run | check-config | profile | repair | version")
     run = verbs.add_parser("run", help="run in the foreground until SIGTERM or SIGINT")
     run.add_argument("--keep-agents", action="store_true", help="leave the agents running when the daemon ends")
     run.add_argument("--log-level", choices=["debug", "info", "warning", "error"], default="info")
@@ -44,6 +44,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     check = verbs.add_parser("check-config", help="read configuration and profiles, say what is wrong, start nothing")
     check.add_argument("--json", action="store_true", help="print what there is as a JSON document")
+    verbs.add_parser("repair", help="save what can be read of a damaged database; 'synapsectl doctor --repair'")
     verbs.add_parser("version", help="print the version")
     args = parser.parse_args(argv)
     if args.verb == "profile":
@@ -51,6 +52,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     if args.verb == "version":
         print(f"synapsed {__version__}")
         return EXIT_OK
+    if args.verb == "repair":
+        return _repair()
     return _run(args) if args.verb == "run" else _check_config(as_json=args.json)
 
 
@@ -115,6 +118,33 @@ def _profile(args: argparse.Namespace) -> int:
     for line in told:
         print(f"{args.name}: {line}", file=sys.stderr)
     print(f"{args.name}: fine{', with advice' if told else ''}")
+    return EXIT_OK
+
+
+def _repair() -> int:
+    """Prints one JSON document: `{"database", "sound"}`, and of a damaged one `damaged` (where it is now), `rows`,
+    `filled` and `lost` (`store.salvage`)."""
+    from dataclasses import asdict
+
+    from synapsed.daemon import lock_home, prepare_directories
+    from synapsed.errors import SynapsedError
+    from synapsed.paths import Paths
+    from synapsed.store.backups import newest_first
+    from synapsed.store.salvage import is_sound, salvage
+
+    paths = Paths.from_environ()
+    os.umask(0o077)
+    try:
+        prepare_directories(paths)
+        with lock_home(paths):
+            told: dict[str, object] = {"database": str(paths.database)}
+            if told.setdefault("sound", is_sound(paths.database)):
+                print(json.dumps(told))
+                return EXIT_OK
+            saved = asdict(salvage(paths.database, newest_first(paths.backups)))
+    except SynapsedError as error:
+        return _refuse(error)
+    print(json.dumps(told | saved | {"damaged": str(saved["damaged"])}))
     return EXIT_OK
 
 

@@ -188,6 +188,8 @@ class StoreConfig(_Section):
     """`[store]`."""
 
     keep: Keep = Keep()
+    backup_days: float = Field(default=7.0, ge=0, le=36_500)
+    """The database is copied once a day, and a copy kept for so many; 0: no copies are made."""
 
 
 class InstructionsConfig(_Section):

@@ -48,6 +48,7 @@ from synapsed.library import ProfileLibrary
 from synapsed.paths import Paths
 from synapsed.service import ServiceManager, inherited_sockets
 from synapsed.store import SqliteStore
+from synapsed.store.backups import Backups
 from synapsed.supervisor.launchers import Launcher, ProcessLauncher, private_directory
 from synapsed.supervisor.manager import Manager, ManagerSettings
 from synapsed.supervisor.pty_factory import PtyLinkFactory
@@ -91,6 +92,7 @@ class _Parts:
     hosts: Hosts
     servers: ApiServers
     retention: Retention
+    backups: Backups
 
 
 class Daemon:
@@ -145,6 +147,7 @@ class Daemon:
                 background = [
                     group.create_task(self._come_up(parts)),
                     group.create_task(_watch_loop(self._clock)),
+                    group.create_task(parts.backups.run()),
                 ]
                 self._service.ready(manager.summary)
                 log.info("daemon ready", version=__version__, pid=os.getpid(), listen=listen)
@@ -249,7 +252,10 @@ class Daemon:
             clock=self._clock,
             timers=asyncio.get_running_loop(),
         )
-        return _Parts(manager=manager, externals=externals, hosts=hosts, servers=servers, retention=retention)
+        backups = Backups(paths.database, paths.backups, days=config.store.backup_days, clock=self._clock)
+        return _Parts(
+            manager=manager, externals=externals, hosts=hosts, servers=servers, retention=retention, backups=backups
+        )
 
     async def _hosts(self, up: AsyncExitStack, config: Config) -> Hosts:
         means = TunnelMeans(

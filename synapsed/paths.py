@@ -67,6 +67,11 @@ class Paths(NamedTuple):  # a dataclass would cost every call of the person's to
         return self.state / "logs"
 
     @property
+    def backups(self) -> Path:
+        """Daily copies of the database."""
+        return self.state / "backups"
+
+    @property
     def lock(self) -> Path:
         return self.run / "lock"
 

@@ -6,6 +6,7 @@ import shutil
 import socket
 import stat
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,7 @@ def look_inside(ctx: Context) -> Iterator[Finding]:
     yield from _sockets(ctx)
     yield from _permissions(ctx)
     yield from _disk(ctx)
+    yield from _database(ctx, daemon=agents is not None)
     yield from _keepers(ctx, agents)
     if "/synapsed.service" in _cgroup(status.get("pid")):
         yield from _outsiders(agents or [])
@@ -107,6 +109,30 @@ def _disk(ctx: Context) -> Iterator[Finding]:
         yield Finding("disk", WRONG, detail, f"make room: agents block while their output cannot be stored ({place})")
     else:
         yield Finding("disk", OK, detail)
+
+
+def _database(ctx: Context, *, daemon: bool) -> Iterator[Finding]:
+    """A daemon that runs has read it; it is looked at where none does."""
+    path, copies = ctx.paths.database, sorted(ctx.paths.backups.glob("synapsed-*.db"))
+    kept = f"{len(copies)} daily copies, the newest {copies[-1].name}" if copies else "no copy yet"
+    if not path.exists() or (not daemon and holds_lock(ctx)):
+        return
+    if not daemon and (wrong := _damage(path)):
+        yield Finding("database", WRONG, f"{path} is damaged: {wrong}; {kept}", "synapsectl doctor --repair")
+    else:
+        yield Finding("database", OK, f"{path}; {kept}")
+
+
+def _damage(path: Path) -> str:
+    """What SQLite finds wrong with the database, empty for nothing."""
+    import sqlite3
+
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True)) as connection:
+            (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+    except sqlite3.Error as error:
+        return str(error)
+    return "" if found == "ok" else str(found)
 
 
 def _keepers(ctx: Context, agents: list[dict[str, Any]] | None) -> Iterator[Finding]:

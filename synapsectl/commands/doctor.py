@@ -1,25 +1,38 @@
-"""`synapsectl doctor`."""
+"""`synapsectl doctor [--repair]`."""
 
 import argparse
+import json
 from collections.abc import Iterator
 from itertools import chain
 
 from synapsectl.checkup.finding import OK, WRONG, Finding
 from synapsectl.context import Context
-from synapsectl.errors import DONE
+from synapsectl.errors import DONE, CtlError
 
 __all__ = ["configure", "run"]
 
 SOMETHING_WRONG = 1
+
+
+class RepairError(CtlError):
+    """The repair was refused, or failed: the database is as it was."""
+
+    exit_code = SOMETHING_WRONG
+
 
 WORDS = {"ok": "OK", "note": "note", "wrong": "WRONG"}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print a JSON document")
+    parser.add_argument(
+        "--repair", action="store_true", help="save what can be read of a damaged database; the damaged file is kept"
+    )
 
 
 def run(args: argparse.Namespace, ctx: Context) -> int:
+    if args.repair:
+        return _repair(args, ctx)
     findings = _findings(ctx)
     if args.json:
         found = list(findings)
@@ -34,6 +47,31 @@ def run(args: argparse.Namespace, ctx: Context) -> int:
             ctx.out.line(f"      → {finding.mend}")
         ctx.out.stdout.flush()
     return SOMETHING_WRONG if wrong else DONE
+
+
+def _repair(args: argparse.Namespace, ctx: Context) -> int:
+    import subprocess
+    import sys
+
+    command = [sys.executable, "-m", "synapsed", "repair"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=dict(ctx.environ))
+    if done.returncode != 0:
+        raise RepairError((done.stderr.strip().splitlines() or ["synapsed repair failed"])[-1])
+    told = json.loads(done.stdout)
+    if args.json:
+        ctx.out.document(told)
+    elif told["sound"]:
+        ctx.out.line(f"{told['database']} is sound: nothing was changed")
+    else:
+        ctx.out.line(f"{told['database']} is a new one; the damaged one is {told['damaged']}")
+        ctx.out.line(f"read from it: {_counted(told['rows'])}; {told['lost']} places could not be read")
+        if any(told["filled"].values()):
+            ctx.out.line(f"from the copies in {ctx.paths.backups}: {_counted(told['filled'])}")
+    return DONE
+
+
+def _counted(rows: dict[str, int]) -> str:
+    return ", ".join(f"{count} {table}" for table, count in rows.items() if count) or "nothing"
 
 
 def _findings(ctx: Context) -> Iterator[Finding]:

@@ -302,10 +302,11 @@ def _create_private(path: Path) -> None:
         os.close(descriptor)
 
 
+_REPAIR = "'synapsectl doctor --repair' saves what can be read of it and of its copies"
 _REASONS = {
     sqlite3.SQLITE_FULL: ("full", "the disk is full; nothing was changed, it will go on when there is space"),
-    sqlite3.SQLITE_CORRUPT: ("corrupt", "the database is damaged; move it away or restore a copy"),
-    sqlite3.SQLITE_NOTADB: ("corrupt", "this is not a database, or it is damaged; move it away or restore a copy"),
+    sqlite3.SQLITE_CORRUPT: ("corrupt", f"the database is damaged; {_REPAIR}"),
+    sqlite3.SQLITE_NOTADB: ("corrupt", f"this is not a database, or it is damaged; {_REPAIR}"),
     sqlite3.SQLITE_BUSY: ("busy", "another program holds the database"),
     sqlite3.SQLITE_LOCKED: ("busy", "another program holds the database"),
     sqlite3.SQLITE_READONLY: ("readonly", "the database cannot be written"),

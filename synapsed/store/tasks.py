@@ -13,7 +13,16 @@ from synapsed.errors import InvalidRequest
 from synapsed.interfaces import TaskFilter
 from synapsed.model.task import Task
 
-__all__ = ["RecentTasks", "TaskRow", "find_ids", "put_tasks", "select_open", "select_page", "select_task"]
+__all__ = [
+    "RecentTasks",
+    "TaskRow",
+    "find_ids",
+    "parse_task",
+    "put_tasks",
+    "select_open",
+    "select_page",
+    "select_task",
+]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,6 @@
 """The seam below an agent: how its program is launched, found again, and cleaned up after."""
 
+from collections.abc import Container
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -61,6 +62,10 @@ class LinkFactory(Protocol):
         `record.launch` is None where the daemon was killed between a launch and its recording: the agent's directory
         says whether there is a keeper. A program that ended while nobody looked is told by LinkExited after `open`.
         """
+        ...
+
+    async def strays(self, known: Container[str]) -> list[AgentRecord]:
+        """The agents whose programs live, but for those with the ids `known`: the database is another one by now."""
         ...
 
     async def ended(self, record: AgentRecord) -> Ended:

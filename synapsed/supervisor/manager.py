@@ -144,13 +144,15 @@ class Manager:
 
     async def restore(self) -> None:
         """Make the agents that the store and the configuration know. Nothing is started or adopted yet."""
-        records = self._roster.restore(await self._store.agents())
+        known = await self._store.agents()
+        strays = await self._factory.strays({record.id for record in known})
+        records = self._roster.restore(known + strays)
         self._exchange.restore(await self._store.replies())
         tasks = await self._open_tasks()
         turn_records = await self._store.turns()
         for record in records:
             await self._restore(self._add(record, self._profile_of(record)), tasks, turn_records)
-        await self._store.commit(agents=records)
+        await self._store.commit(agents=records, events=[views.taken_up(stray) for stray in strays])
         for task in tasks:
             if task.agent_id not in self._agents and alias_of(task) is None:
                 await self._end(turns.canceled(task, reason="removed", now=self._clock.wall()))

@@ -1,8 +1,10 @@
 """Makes the links of programs in terminals: launched anew under a keeper, or found again after a restart."""
 
 import asyncio
+import contextlib
 import json
 import math
+from collections.abc import Container
 from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
@@ -35,7 +37,8 @@ from synapsed.supervisor.versions import VersionReader
 __all__ = ["PtyLinkFactory"]
 
 LAUNCH_FILE = "launch.json"
-"""In the agent's directory, from before the launch on: what a daemon needs that was killed before it recorded it."""
+"""In the agent's directory, from before the launch on: what a daemon needs that was killed before it recorded it, or
+whose database is not the one that this agent stood in."""
 
 
 EXIT_FILE = "exit.json"
@@ -95,7 +98,7 @@ class PtyLinkFactory:
             limits=launch.limits,
         )
         await asyncio.to_thread(prepare, context, command)
-        await asyncio.to_thread(_note, context.agent_dir, launch_id, spec.socket_path)
+        await asyncio.to_thread(_note, context.agent_dir, launch_id, spec.socket_path, record)
         keeper = await self.launcher.launch(spec)
         launched = LaunchRecord(
             launch_id=launch_id,
@@ -118,6 +121,9 @@ class PtyLinkFactory:
         address = KeeperAddress(launched.launch_id, Path(launched.socket), launched.keeper_pid, launched.keeper_start)
         alive = await asyncio.to_thread(find_keepers, [address])
         if not alive[launched.launch_id]:
+            # Of an older copy of the database that is the launch before.
+            launched = await self._unrecorded(agent_dir, but=launched.launch_id)
+        if launched is None:
             return None
         try:
             context = await asyncio.to_thread(LaunchContext.load, agent_dir)
@@ -125,6 +131,15 @@ class PtyLinkFactory:
             context = None
         checkpoint = await self.store.checkpoint(record.id)
         return self._link(record, profile, self._dated(launched), context, checkpoint=checkpoint)
+
+    async def strays(self, known: Container[str]) -> list[AgentRecord]:
+        noted = await asyncio.to_thread(_noted_agents, self.paths.state / "agents")
+        living = [(one, await self._unrecorded(self.paths.agent(one.id))) for one in noted if one.id not in known]
+        return [
+            record.model_copy(update={"launch": launched, "state": "running", "desired": "running"})
+            for record, launched in living
+            if launched is not None
+        ]
 
     async def ended(self, record: AgentRecord) -> Ended:
         launch, told = record.launch, None
@@ -166,15 +181,18 @@ class PtyLinkFactory:
             clock=self.clock,
         )
 
-    async def _unrecorded(self, agent_dir: Path) -> LaunchRecord | None:
-        """The launch that was under way when the last daemon was killed, if its program runs. Whose keeper does not
-        listen is ended: it may be about to, and would keep the place of the next for ever. So is one whose program has
-        ended: it may be the launch before, whose end is on record, where the last daemon did not come to note its own.
+    async def _unrecorded(self, agent_dir: Path, *, but: str | None = None) -> LaunchRecord | None:
+        """The launch, if it is not `but`, that was under way when the last daemon was killed, if its program runs.
+        Whose keeper does not listen is ended: it may be about to, and would keep the place of the next for ever. So is
+        one whose program has ended: it may be the launch before, whose end is on record, where the last daemon did not
+        come to note its own.
         """
         try:
             noted = json.loads(await asyncio.to_thread((agent_dir / LAUNCH_FILE).read_bytes))
             launch_id, socket = noted["launch_id"], noted["socket"]
         except (OSError, ValueError, KeyError):
+            return None
+        if launch_id == but:
             return None
         try:
             client = await KeeperClient.connect(socket)
@@ -200,6 +218,17 @@ class PtyLinkFactory:
         )
 
 
+def _noted_agents(agents_dir: Path) -> list[AgentRecord]:
+    """The agents of which a launch is noted, in order of their making."""
+    found = []
+    for path in agents_dir.glob(f"*/{LAUNCH_FILE}"):
+        with contextlib.suppress(OSError, ValueError, KeyError, TypeError):  # ValidationError is a ValueError
+            record = AgentRecord.model_validate(json.loads(path.read_bytes())["agent"])
+            if record.id == path.parent.name:
+                found.append(record)
+    return sorted(found, key=lambda record: record.created_at)
+
+
 def _exit_record(agent_dir: Path, launch_id: str) -> ExitRecord | None:
     """What the keeper of that launch left behind, if it came to that."""
     try:
@@ -209,6 +238,8 @@ def _exit_record(agent_dir: Path, launch_id: str) -> ExitRecord | None:
     return record if record.launch_id == launch_id else None
 
 
-def _note(agent_dir: Path, launch_id: str, socket: Path) -> None:
-    content = json.dumps({"launch_id": launch_id, "socket": str(socket)})
+def _note(agent_dir: Path, launch_id: str, socket: Path, record: AgentRecord) -> None:
+    """The agent's record holds secrets, as the database does: the file is its owner's alone."""
+    agent = record.model_dump(mode="json", exclude={"launch"})
+    content = json.dumps({"launch_id": launch_id, "socket": str(socket), "agent": agent})
     write_whole(agent_dir / LAUNCH_FILE, content.encode(), durable=False)  # no keeper outlives a loss of power

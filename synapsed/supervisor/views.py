@@ -7,6 +7,7 @@ from typing import Any
 
 from synapsed.channels.past import PastConversation
 from synapsed.clock import iso
+from synapsed.interfaces import NewEvent
 from synapsed.library import ProfileLibrary
 from synapsed.model.agent import (
     Activity,
@@ -18,6 +19,8 @@ from synapsed.model.agent import (
     Testimony,
     seed_status,
 )
+from synapsed.model.events import AgentAlert
+from synapsed.model.records import AgentRecord
 from synapsed.model.task import Task, TaskState, WaitsBehind
 from synapsed.profiles import Profile
 from synapsed.supervisor.agent import Agent
@@ -36,6 +39,7 @@ __all__ = [
     "queued",
     "ref_of",
     "summary_of",
+    "taken_up",
     "view_of",
 ]
 
@@ -55,6 +59,12 @@ def activity_of(agent: Agent) -> tuple[Activity, str]:
     if agent.state in (ProcessState.STARTING, ProcessState.RUNNING):
         return Activity.STARTING, NOT_SEEN
     return Activity.UNKNOWN, agent.program.reason or agent.state.value
+
+
+def taken_up(stray: AgentRecord) -> NewEvent:
+    """What is told of an agent that lived and was not in the database."""
+    message = "the database did not know it: what it is comes from its own files, and its earlier tasks are missing"
+    return NewEvent(stray.id, AgentAlert(code="TAKEN_UP", message=message))
 
 
 def view_of(agent: Agent, endpoint: str) -> AgentView:

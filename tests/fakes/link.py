@@ -5,7 +5,7 @@ can be tested by giving the same factory to a second manager.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Container
 from typing import Any, Literal
 
 from synapsed.errors import LaunchError, SynapsedError
@@ -200,6 +200,8 @@ class FakeLinkFactory:
         """Launch by agent's id: programs that a new daemon finds."""
         self.dead: dict[str, LinkExited] = {}
         """Exits that a new daemon learns of, by agent's id."""
+        self.unknown: list[AgentRecord] = []
+        """Agents whose programs a daemon finds without its database's having them."""
         self.taken_down = False
         """Whether those that are gone were taken down by a reboot."""
         self.swept: list[str] = []
@@ -253,6 +255,9 @@ class FakeLinkFactory:
         link.exit = self.dead.get(record.id)
         link.open_gate = self.slow_to_open.get(record.id)
         return link
+
+    async def strays(self, known: Container[str]) -> list[AgentRecord]:
+        return [record for record in self.unknown if record.id not in known]
 
     async def ended(self, record: AgentRecord) -> Ended:
         return Ended(LinkExited(None, "it was gone when the daemon came back"), self.taken_down)

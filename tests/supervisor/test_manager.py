@@ -24,9 +24,11 @@ from synapsed.errors import (
 from synapsed.interfaces import StartRequest, TaskFilter
 from synapsed.keeper.processes import start_mark
 from synapsed.model.agent import ProcessState
+from synapsed.model.events import AgentAlert
 from synapsed.supervisor.environment import agent_token
 from synapsed.supervisor.times import OutputTimes
 from tests.fakes.clock import PATIENCE_S, until
+from tests.fakes.store import MemoryStore
 from tests.supervisor.world import World
 
 AGENT = "synapse-fake-8190"
@@ -414,3 +416,17 @@ async def test_nothing_is_made_or_started_as_the_daemon_ends(quiet_world: World)
         await world.manager.reload()
     assert {record.state for record in await world.store.agents()} == {"stopped"}
     assert all(link.exit is not None for link in world.factory.links)
+
+
+async def test_an_agent_that_the_database_does_not_know(world: World) -> None:
+    view = await world.start(name="ann")
+    record = next(record for record in await world.store.agents() if record.id == view.id)
+    world.factory.unknown.append(record.model_copy(update={"state": "running"}))
+    await world.manager.close(keep_agents=True)
+    world.store = MemoryStore(world.clock)
+    await world.daemon()
+    found = await world.agent_is(view.id, ProcessState.RUNNING)
+    assert (found.name, found.port) == ("ann", view.port)
+    assert world.told(AgentAlert, lambda alert: alert.code) == ["TAKEN_UP"]
+    await world.daemon()
+    assert len(world.told(AgentAlert)) == 1, "the next daemon has it on record"

@@ -1,0 +1,205 @@
+"""Saves what can be read of a damaged database. Blocks, and wants to be alone: no daemon runs.
+
+A new database is made beside the damaged one, which is kept: first everything that the damaged one still gives, then
+what it lost, from the daily copies, newest first. Of these only what cannot be typed again counts: a task that was open
+when the copy was made has failed since, as far as anybody can tell, and a turn is not taken up from there.
+"""
+
+import os
+import sqlite3
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import closing, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from synapsed.clock import iso
+from synapsed.errors import StoreError
+from synapsed.model.task import TaskError, TaskState
+from synapsed.store.schema import migrate
+from synapsed.store.tasks import TaskRow, parse_task
+
+__all__ = ["Salvaged", "is_sound", "salvage"]
+
+TABLES = ("agents", "tasks", "events", "turns", "replies", "pushes", "removed", "checkpoints")
+"""Those that others refer to come first."""
+FROM_COPIES = ("agents", "tasks", "events", "removed")
+KEYS = {"agents": "seq", "tasks": "seq", "events": "id", "pushes": "seq"}
+"""Tables whose rows have numbers that only grow."""
+UNKNOWN_END = 1 << 22
+"""How far rows are looked for where their greatest number cannot be read."""
+CHUNK = 1 << 10
+"""Numbers of rows that are read at once; where that fails, half as many."""
+AFTER_LOSS = 100_000
+"""How far the number of the next event is ahead of the last one that was read, where it is not on record: an id that
+was given once is never given again."""
+
+
+@dataclass(slots=True)
+class Salvaged:
+    """`rows` by table of the damaged database, `filled` those of the copies; `lost` counts the places (rows, or runs of
+    them) that could not be read. `damaged` is where the old file is now."""
+
+    damaged: Path
+    rows: dict[str, int] = field(default_factory=dict)
+    filled: dict[str, int] = field(default_factory=dict)
+    lost: int = 0
+
+
+def is_sound(path: Path) -> bool:
+    """Whether SQLite finds nothing wrong with the database at `path`."""
+    try:
+        with closing(_open(path)) as connection:
+            (found,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
+            return bool(found == "ok")
+    except sqlite3.DatabaseError:
+        return False
+
+
+def salvage(path: Path, copies: Sequence[Path]) -> Salvaged:
+    """Replace the database at `path` by what can be saved of it and of its `copies`, newest first.
+
+    Raises StoreError where the new one cannot be written; then nothing has changed.
+    """
+    stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
+    saved = Salvaged(damaged=path.with_name(f"{path.name}.damaged-{stamp}"))
+    fresh = path.with_name(f".{path.name}.salvaged")
+    fresh.unlink(missing_ok=True)
+    try:
+        os.close(os.open(fresh, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600))
+        with closing(sqlite3.connect(fresh, autocommit=True)) as target:
+            target.execute("PRAGMA auto_vacuum = INCREMENTAL")
+            migrate(target)
+            target.execute("BEGIN")
+            _fill(target, path, copies, saved)
+            target.execute("COMMIT")
+        with fresh.open("rb") as written:
+            os.fsync(written.fileno())
+        for suffix in ("", "-wal", "-shm"):
+            with suppress(FileNotFoundError):
+                path.with_name(path.name + suffix).replace(saved.damaged.with_name(saved.damaged.name + suffix))
+        fresh.replace(path)
+    except (OSError, sqlite3.Error) as error:
+        fresh.unlink(missing_ok=True)
+        raise StoreError(f"{path} cannot be repaired: {error}", reason="io", path=str(path)) from error
+    return saved
+
+
+def _fill(target: sqlite3.Connection, path: Path, copies: Sequence[Path], saved: Salvaged) -> None:
+    known_end = 0
+    with suppress(sqlite3.DatabaseError), closing(_open(path)) as damaged:
+        for table in TABLES:
+            saved.rows[table], lost = _take(target, damaged, table)
+            saved.lost += lost
+        known_end = _sequence(damaged, "events")
+    for copy in copies:
+        with suppress(sqlite3.DatabaseError), closing(_open(copy)) as source:
+            for table in FROM_COPIES:
+                filled, _ = _take(target, source, table, closed=True)
+                saved.filled[table] = saved.filled.get(table, 0) + filled
+    for table, of in (("turns", "tasks"), ("replies", "tasks"), ("pushes", "tasks"), ("checkpoints", "agents")):
+        column = "agent_id" if of == "agents" else "task_id"
+        target.execute(f"DELETE FROM {table} WHERE {column} NOT IN (SELECT id FROM {of})")  # noqa: S608 - constants
+    (newest,) = target.execute("SELECT coalesce(max(id), 0) FROM events").fetchone()
+    target.execute("DELETE FROM sqlite_sequence WHERE name = 'events'")
+    end = max(known_end, newest) if known_end else newest + AFTER_LOSS
+    target.execute("INSERT INTO sqlite_sequence (name, seq) VALUES ('events', ?)", (end,))
+
+
+def _open(path: Path) -> sqlite3.Connection:
+    """For reading. Its write-ahead log counts, so that it cannot be opened as what never changes."""
+    if not path.exists():
+        raise sqlite3.DatabaseError("there is none")
+    return sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True, autocommit=True)
+
+
+def _take(
+    target: sqlite3.Connection, source: sqlite3.Connection, table: str, *, closed: bool = False
+) -> tuple[int, int]:
+    """Take over the rows of `table` that `target` does not have; how many, and how many places could not be read.
+    `closed`: a task that is open there has failed."""
+    names = [row[1] for row in target.execute(f"PRAGMA table_info({table})")]
+    try:
+        known = {row[1] for row in source.execute(f"PRAGMA table_info({table})")}
+    except sqlite3.DatabaseError:
+        return 0, 1
+    if not known:
+        return 0, 0  # of a version that had no such table
+    columns = ", ".join(name for name in names if name in known)
+    statement = f"INSERT OR IGNORE INTO {table} ({columns}) VALUES ({', '.join('?' * len(columns.split(', ')))})"  # noqa: S608
+    taken = lost = 0
+    for row in _rows(source, table, columns):
+        if row is None:
+            lost += 1
+            continue
+        if closed and table == "tasks" and (row := _ended(dict(zip(columns.split(", "), row, strict=True)))) is None:
+            continue
+        try:
+            taken += target.execute(statement, row).rowcount
+        except sqlite3.IntegrityError:
+            lost += 1
+    return taken, lost
+
+
+def _rows(source: sqlite3.Connection, table: str, columns: str) -> Iterator[tuple[object, ...] | None]:
+    """The rows that can be read, and None for each place where some cannot."""
+    if table not in KEYS:
+        try:
+            yield from source.execute(f"SELECT {columns} FROM {table}")  # noqa: S608 - constants
+        except sqlite3.DatabaseError:
+            yield None
+        return
+    key = KEYS[table]
+    end = _end(source, table, key)
+    ranges = [(low, min(low + CHUNK - 1, end)) for low in range(1, end + 1, CHUNK)][::-1]
+    while ranges:
+        low, high = ranges.pop()
+        try:
+            found = source.execute(
+                f"SELECT {columns} FROM {table} NOT INDEXED WHERE {key} BETWEEN ? AND ?",  # noqa: S608 - constants
+                (low, high),
+            ).fetchall()
+        except sqlite3.DatabaseError:
+            if low == high:
+                yield None
+                continue
+            middle = (low + high) // 2
+            ranges += [(middle + 1, high), (low, middle)]
+        else:
+            yield from found
+
+
+def _end(source: sqlite3.Connection, table: str, key: str) -> int:
+    """The greatest number that a row of the table may have."""
+    try:
+        (greatest,) = source.execute(f"SELECT coalesce(max({key}), 0) FROM {table} NOT INDEXED").fetchone()  # noqa: S608
+    except sqlite3.DatabaseError:
+        return _sequence(source, table) or UNKNOWN_END
+    return int(greatest)
+
+
+def _sequence(source: sqlite3.Connection, table: str) -> int:
+    """The number given last in `table`; 0 where it cannot be read."""
+    try:
+        row = source.execute("SELECT seq FROM sqlite_sequence WHERE name = ?", (table,)).fetchone()
+    except sqlite3.DatabaseError:
+        return 0
+    return int(row[0]) if row else 0
+
+
+def _ended(row: dict[str, object]) -> tuple[object, ...] | None:
+    """A task's row as it is taken from a copy; None where it is no task."""
+    if not row["open"]:
+        return tuple(row.values())
+    try:
+        task = parse_task(str(row["data"]))
+    except ValidationError:
+        return None
+    message = "the database was damaged while it was open, and what became of it is not known"
+    error = TaskError(code="INTERRUPTED", message=message)
+    told = {"status": TaskState.FAILED, "error": error, "prompt": None, "updated_at": iso(time.time())}
+    failed = TaskRow.of(task.model_copy(update=told))
+    changed = {"status": failed.status, "open": 0, "updated_at": failed.updated_at, "data": failed.data}
+    return tuple({**row, **changed}.values())

@@ -1,0 +1,187 @@
+"""Damaged databases: what is saved of them and of the daily copies, and what is never taken from a copy."""
+
+import random
+import sqlite3
+import stat
+from pathlib import Path
+
+import pytest
+
+from synapsed.errors import StoreError
+from synapsed.interfaces import TaskFilter
+from synapsed.model.records import TurnRecord
+from synapsed.model.task import Task, TaskState
+from synapsed.store import SqliteStore
+from synapsed.store.backups import Backups, newest_first
+from synapsed.store.salvage import is_sound, salvage
+from tests.store.samples import Hands, a_task, an_agent, news
+
+PAGE = 4096
+MANY = 400
+DAY = 86_400.0
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "synapsed.db"
+
+
+def backups(path: Path, clock: Hands, days: float = 7) -> Backups:
+    return Backups(path, path.parent / "backups", days=days, clock=clock)
+
+
+async def filled(path: Path, count: int = MANY) -> list[Task]:
+    """So many completed tasks with an event each, and an agent."""
+    store = await SqliteStore.open(path, clock=Hands())
+    tasks = [a_task(number, status=TaskState.COMPLETED) for number in range(count)]
+    await store.commit(agents=[an_agent()])
+    for task in tasks:
+        await store.commit(tasks=[task], events=[news(task.id)])
+    await store.close()
+    return tasks
+
+
+def damage(path: Path, *, seed: int, pages: int) -> None:
+    """Overwrite some pages behind the first ones, which say what tables there are."""
+    rng = random.Random(seed)
+    count = path.stat().st_size // PAGE
+    with path.open("r+b") as file:
+        for page in rng.sample(range(count // 3, count), pages):
+            file.seek(page * PAGE)
+            file.write(rng.randbytes(PAGE))
+
+
+async def content(path: Path) -> tuple[list[Task], int, list[str]]:
+    """Tasks, the id of the newest event, names of agents."""
+    store = await SqliteStore.open(path, clock=Hands())
+    tasks, _ = await store.tasks(TaskFilter(limit=10_000))
+    agents = [agent.name for agent in await store.agents()]
+    last = store.events.last_id
+    await store.close()
+    return tasks, last, agents
+
+
+# --- copies ----------------------------------------------------------------------------------------------------------
+
+
+async def test_a_copy_a_day_for_so_many_days(path: Path) -> None:
+    await filled(path, 3)
+    clock = Hands()
+    keeper = backups(path, clock, days=2)
+    first = await keeper.look()
+    assert first is not None
+    assert is_sound(first)
+    assert stat.S_IMODE(first.stat().st_mode) == 0o600
+    clock.now += DAY / 2
+    assert await keeper.look() is None
+    made = [first]
+    for _ in range(3):
+        clock.now += DAY
+        copy = await keeper.look()
+        assert copy is not None
+        made.append(copy)
+    assert newest_first(path.parent / "backups") == made[:0:-1], "the first is more than two days old"
+    assert await backups(path, clock, days=0).look() is None
+
+
+async def test_a_copy_is_made_beside_a_store_that_is_written(path: Path) -> None:
+    store = await SqliteStore.open(path, clock=Hands())
+    task = a_task(1, status=TaskState.COMPLETED)
+    await store.commit(tasks=[task])  # stands in the write-ahead log alone
+    copy = await backups(path, Hands()).look()
+    await store.close()
+    assert copy is not None
+    tasks, _, _ = await content(copy)
+    assert [found.id for found in tasks] == [task.id]
+
+
+async def test_a_copy_that_cannot_be_made_leaves_nothing(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path.write_bytes(b"no database" * 1000)
+    assert await backups(path, Hands()).look() is None
+    assert list((path.parent / "backups").iterdir()) == []
+
+
+async def test_a_clock_that_was_set_back_is_no_reason_to_wait(path: Path) -> None:
+    await filled(path, 1)
+    clock = Hands()
+    assert await backups(path, clock).look() is not None
+    clock.now -= 30 * DAY
+    assert await backups(path, clock).look() is not None
+
+
+# --- repairs ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(6))
+async def test_what_can_be_read_is_saved(path: Path, seed: int) -> None:
+    tasks = await filled(path)
+    damage(path, seed=seed, pages=5)
+    assert not is_sound(path)
+    saved = salvage(path, [])
+    assert is_sound(path)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert saved.damaged.exists()
+    found, last, _ = await content(path)
+    assert saved.rows["tasks"] == len(found)
+    assert {task.id for task in found} <= {task.id for task in tasks}
+    assert len(found) >= MANY // 2, "five pages of many"
+    assert last >= MANY, "no id of an event is given twice"
+
+
+async def test_what_it_lost_comes_from_the_copies(path: Path) -> None:
+    tasks = await filled(path)
+    copy = await backups(path, Hands()).look()
+    assert copy is not None
+    damage(path, seed=1, pages=12)
+    saved = salvage(path, [copy])
+    found, last, agents = await content(path)
+    assert {task.id for task in found} == {task.id for task in tasks}
+    assert saved.rows["tasks"] + saved.filled["tasks"] == MANY
+    assert (last, agents) == (MANY, ["synapse-claude-8100"])
+
+
+async def test_a_file_that_is_no_database_is_made_of_its_copy(path: Path) -> None:
+    tasks = await filled(path, 5)
+    store = await SqliteStore.open(path, clock=Hands())
+    waiting = a_task(7, status=TaskState.SUBMITTED)
+    await store.commit(tasks=[waiting], turn=None)
+    working = a_task(8, status=TaskState.WORKING)
+    await store.commit(tasks=[working], turn=TurnRecord(task_id=working.id, launch_id="l"))
+    await store.close()
+    copy = await backups(path, Hands()).look()
+    assert copy is not None
+    path.write_bytes(random.Random(0).randbytes(20_000))
+    salvage(path, [copy])
+    found, last, _ = await content(path)
+    by_id = {task.id: task for task in found}
+    assert set(by_id) == {task.id for task in [*tasks, waiting, working]}
+    for task in (waiting, working):
+        failed = by_id[task.id]
+        assert failed.status is TaskState.FAILED, "it may have been typed since"
+        assert failed.error is not None
+        assert failed.error.code == "INTERRUPTED"
+    store = await SqliteStore.open(path, clock=Hands())
+    assert await store.turns() == []
+    await store.close()
+    assert last > 5, "events came after the copy"
+
+
+async def test_without_a_copy_there_is_an_empty_one(path: Path) -> None:
+    path.write_bytes(b"no database" * 1000)
+    saved = salvage(path, [])
+    assert saved.damaged.read_bytes().startswith(b"no database")
+    assert (await content(path))[0] == []
+
+
+async def test_a_repair_that_fails_changes_nothing(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path.write_bytes(b"no database" * 1000)
+    before = path.read_bytes()
+
+    def full(_: sqlite3.Connection) -> None:
+        raise sqlite3.OperationalError("database or disk is full")
+
+    monkeypatch.setattr("synapsed.store.salvage.migrate", full)
+    with pytest.raises(StoreError, match="cannot be repaired"):
+        salvage(path, [])
+    assert [found.name for found in path.parent.iterdir()] == [path.name]
+    assert path.read_bytes() == before
