@@ -38,6 +38,7 @@ __all__ = [
     "ErrorPattern",
     "Exit",
     "FactKind",
+    "Indented",
     "Instructions",
     "Interrupt",
     "LimitPattern",
@@ -150,6 +151,8 @@ class Composer(_Section):
     usual: bool = False
     """`line` is what prompts usually look like, of no program in particular: while a turn runs, a sign alone (`> `)
     that is not the prompt at which the message was typed is a question of what runs."""
+    continuation: Pattern | None = None
+    """What a program with a prompt at its cursor shows before a further line of a message: no part of an answer."""
     around: Pattern | None = None
     """What else tells the composer's row from one that only looks like it (an earlier message, a menu): searched in the
     rows above it, its own and the three below, joined by line breaks."""
@@ -166,6 +169,20 @@ class Composer(_Section):
     dim_is_placeholder: bool = True
     bracketed_paste: bool = False
     """The program takes input only while it has DECSET 2004 on."""
+
+
+class Indented(_Section):
+    """A prompt that takes blocks by indentation, each ended by an empty line. A message is given these lines, and none
+    within a block. All patterns but the first are for lines at the margin."""
+
+    prompt: Pattern
+    """The prompt, at which a message is so typed."""
+    opens: Pattern
+    """A line that opens a block."""
+    goes_on: Pattern
+    """One that goes on with the statement of the block above it."""
+    leads: Pattern
+    """One that the block below it belongs to."""
 
 
 class Delivery(_Section):
@@ -186,6 +203,7 @@ class Delivery(_Section):
     neutralise_end: Pattern | None = None
     """A message that matches would not be submitted by `submit`; `neutral_suffix` is put behind it."""
     neutral_suffix: str = " "
+    indented: Indented | None = None
     newline: str = "\n"
     """What a line break within a message is typed as."""
     clear: str = "\x15"

@@ -104,7 +104,13 @@ class TurnRunner:
             raise NotReady("a turn runs already", task=self.task_id)
         state = turns.TurnState.model_validate(delivery.record.link)
         bracketed = self._observer.screen.snapshot().modes.bracketed_paste
-        compose = functools.partial(type_message, self._profile.delivery, bracketed=bracketed, command=delivery.command)
+        compose = functools.partial(
+            type_message,
+            self._profile.delivery,
+            bracketed=bracketed,
+            command=delivery.command,
+            prompt=state.prompt or self._observer.prompt,
+        )
         turn = PtyTurn(self._profile, delivery.text, compose, state, channels_tell=bool(self._channels))
         self.turn, self._delivery = turn, delivery
         self.speech.begin(turn)

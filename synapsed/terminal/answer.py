@@ -31,6 +31,10 @@ _WORD = re.compile(r"\w")
 
 _PASTE_MODE = re.compile(rb"\x1b\[\?2004([hl])")
 
+_UNENDED_MARK = re.compile(rb"(\x1b\[1m\x1b\[7m)[%#](\x1b\[27m\x1b\[1m\x1b\[0m +\r \r)")
+"""zsh's mark, in reverse video, of a line that the command has not ended: `%`, or as root `#`; then blanks up to the
+next line, so that its prompt begins one."""
+
 ANCHOR_CHARS = 40
 """How much of a message's first line is looked for on the screen; more may be wrapped."""
 
@@ -72,7 +76,7 @@ def from_lines(
 def _printed(output: bytes, *, cols: int, rows: int) -> tuple[list[str], str]:
     """The lines of `output`, and the one that the cursor is on, up to there."""
     screen = Screen(cols, rows, scrollback_lines=SCROLLBACK_LINES)
-    screen.feed(output)
+    screen.feed(_UNENDED_MARK.sub(rb"\1 \2", output))
     return screen.text(scrollback=True).rstrip().split("\n"), cursor_line(screen.snapshot())[1]
 
 
@@ -87,17 +91,22 @@ def _without_prompt(composer: Composer, line: str, prompt: str) -> list[str]:
 
 def _without_echo(composer: Composer, lines: list[str], message: str, *, edits: bool) -> list[str]:
     """`lines` without those of `message`: a terminal echoes them as they come, a line editor shows them behind its
-    prompt. Behind the prompt of a program that `edits` no line stands what it has printed next."""
+    prompt, or what it has for a further line. Behind the prompt of a program that `edits` no line stands what it has
+    printed next."""
     typed = [line.strip() for line in message.split("\n")]
     left, kept = list(typed), []
     for line in lines:
-        behind = _behind_prompts(composer, line)
-        if left and left[0] == (line if behind is None else behind).strip():
+        prompts = _behind_prompts(composer, line)
+        behind = prompts[-1] if prompts else None
+        shown = [line, *prompts, *_continued(composer, line)]
+        if left and any(left[0] == each.strip() for each in shown):
             left.pop(0)
+        elif any(each.strip() in typed for each in _continued(composer, line)):
+            continue  # drawn once more
         elif len(left) == 1 and left[0] and not edits and line.startswith(left[0]):  # its end is typed later
             printed = line.removeprefix(left.pop())
-            behind = _behind_prompts(composer, printed)
-            kept += [shown] if (shown := printed if behind is None else behind) else []
+            rest = _behind_prompts(composer, printed)
+            kept += [last] if (last := rest[-1] if rest else printed) else []
         elif behind is None or (edits and behind.strip() not in typed):
             kept.append(line)
         elif behind.strip() not in ("", *typed):
@@ -105,15 +114,23 @@ def _without_echo(composer: Composer, lines: list[str], message: str, *, edits: 
     return kept
 
 
-def _behind_prompts(composer: Composer, line: str) -> str | None:
-    """What stands behind the prompts that `line` begins with; None where it begins with none."""
-    behind = None
+def _behind_prompts(composer: Composer, line: str) -> list[str]:
+    """What stands behind each of the prompts that `line` begins with."""
+    behind: list[str] = []
     while composer.line is not None:
         found = re.search(composer.line, f"{line} ")
         if found is None or found.start() > 0 or found["text"] in (None, f"{line} "):
-            return behind
-        line = behind = found["text"].rstrip()
-    return None
+            break
+        line = found["text"].rstrip()
+        behind.append(line)
+    return behind
+
+
+def _continued(composer: Composer, line: str) -> list[str]:
+    """What stands behind the mark of a further line, where `line` begins with one."""
+    if composer.continuation is None or (found := re.match(composer.continuation, f"{line} ")) is None:
+        return []
+    return [line[found.end() :]]
 
 
 def edited(output: bytes) -> int | None:

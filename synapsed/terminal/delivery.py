@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from synapsed.errors import TooLarge
 from synapsed.profiles import Delivery
+from synapsed.terminal.indented import as_typed
 
 __all__ = ["Typed", "clean", "is_blank", "type_message"]
 
@@ -67,9 +68,12 @@ def is_blank(text: str) -> bool:
     return not any(character.isprintable() and not character.isspace() for character in text)
 
 
-def type_message(spec: Delivery, text: str, *, bracketed: bool, command: bool = False) -> Typed:
-    """The keystrokes for `text`. `bracketed`: the program has bracketed paste on now. Raises TooLarge."""
+def type_message(spec: Delivery, text: str, *, bracketed: bool, command: bool = False, prompt: str = "") -> Typed:
+    """The keystrokes for `text`. `bracketed`: the program has bracketed paste on now; `prompt`: what it is typed
+    behind. Raises TooLarge."""
     body = clean(text)
+    if spec.indented is not None and re.search(spec.indented.prompt, prompt):
+        body = as_typed(spec.indented, body, whole=bracketed and spec.paste != "plain")
     if not command and spec.neutralise is not None and re.search(spec.neutralise, body):
         body = spec.neutral_prefix + body
     if not command and spec.neutralise_end is not None and re.search(spec.neutralise_end, body):

@@ -138,6 +138,12 @@ class TerminalObserver:
         return self
 
     @property
+    def prompt(self) -> str:
+        """What stands at the cursor before a message."""
+        screen = self.screen.snapshot()
+        return read_composer(self._profile.composer, screen, self._bright, before=self._before).prompt
+
+    @property
     def activity(self) -> Activity:
         """By the last judgement."""
         return self._activity

@@ -102,3 +102,22 @@ def test_a_command_that_uses_bracketed_paste_itself() -> None:
 )
 def test_a_frame_is_stripped_off_both_ends(strip: str, shown: str, answer: str) -> None:
     assert from_screen(Answer(mode="blocks", strip=strip), shown, "nowhere") == answer
+
+
+NODE = Composer(at_cursor=True, line=r"^(?:[^>\n]{0,60}>)(?!\S)\s?(?P<text>.*)$", continuation=r"^(?:\.{3}|\|)(?: |$)")
+
+
+@pytest.mark.parametrize("mark", ["...", "|"])
+def test_further_lines_of_a_message_are_no_part_of_its_answer(mark: str) -> None:
+    typed = f"> [1].map(x => {{\r\n{mark}   return x\r\n{mark} }})\r\n"
+    output = f"{typed}| 1 | 2 |\r\n... and so on\r\n> ".encode()
+    given = {"prompt": "> ", "message": "[1].map(x => {\n  return x\n})", "one_by_one": True, "edits": True}
+    assert from_lines(Answer(), NODE, output, cols=80, rows=24, **given) == "| 1 | 2 |\n... and so on"
+
+
+@pytest.mark.parametrize("mark", [b"%", b"#"])
+def test_the_mark_of_a_line_that_was_not_ended_is_no_output(mark: bytes) -> None:
+    filled = b"\x1b[1m\x1b[7m" + mark + b"\x1b[27m\x1b[1m\x1b[0m" + 79 * b" " + b"\r \r\r"
+    output = b"\x1b[?2004l\r\r\n100%\r\nabc" + filled + b"\x1b[0m\x1b[Jvm# \x1b[K\x1b[?2004h"
+    shell = Composer(at_cursor=True, line="^vm# (?P<text>.*)$")
+    assert from_lines(Answer(), shell, output, cols=80, rows=24, prompt="vm# ") == "100%\nabc"
