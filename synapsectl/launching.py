@@ -40,6 +40,11 @@ def add_start_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--save", action="store_true", help="also keep it in the configuration, to be started with every daemon"
     )
+    parser.add_argument(
+        "--allow-agents",
+        action="store_true",
+        help="let other agents write to it, also where it is a shell or the like, which runs what they write",
+    )
     parser.add_argument("--cols", type=int, help="columns of its terminal; as many as this one has otherwise")
     parser.add_argument("--rows", type=int, help="rows of its terminal; as many as this one has otherwise")
     parser.add_argument("--no-spawn-daemon", action="store_true", help="fail where no daemon runs")
@@ -60,6 +65,7 @@ def start_agent(args: argparse.Namespace, ctx: Context, *, conversation: str | N
         "cols": columns,
         "rows": rows,
         "save": args.save,
+        "accept_agents": args.allow_agents or None,
         "conversation": conversation,
     }
     ctx.ensure_daemon(spawn=not args.no_spawn_daemon)

@@ -158,7 +158,7 @@ TOOLS: Final[Sequence[Tool]] = (
                 "type": "integer",
                 "minimum": 1,
                 "maximum": 5,
-                "description": "4 goes before 1; 5 interrupts what the agent is doing",
+                "description": "4 goes before 1; 5 interrupts what the agent is doing: only with that right",
             },
             "response": {
                 "type": "boolean",

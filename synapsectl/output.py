@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, TextIO
 
-__all__ = ["PROGRAM", "Output", "clip", "display_width", "harmless", "one_line", "pad", "short_id"]
+__all__ = ["PROGRAM", "Output", "as_json", "clip", "display_width", "harmless", "one_line", "pad", "short_id"]
 
 PROGRAM = "synapsectl"
 GAP = "  "
@@ -18,6 +18,14 @@ MIN_COLUMN = 8
 """Columns that a clipped column keeps."""
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_TURNS = re.compile(r"[\u202a-\u202e\u2066-\u2069]")
+"""Characters that have what follows them drawn in another order than it stands in."""
+
+_UNSEEN_JSON = re.compile(
+    r"[\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164\ud800-\udfff\ufeff\ufff9-\ufffb"
+    r"\U000e0000-\U000e0fff]"
+)
+"""What JSON lets through and a terminal obeys, or nobody sees. Joiners, which emoji and scripts need, stay."""
 
 
 def display_width(text: str) -> int:
@@ -53,8 +61,15 @@ def pad(text: str, columns: int) -> str:
 
 
 def harmless(text: str) -> str:
-    """`text` with its control characters, newline and tab excepted, made visible."""
-    return _CONTROL.sub(lambda match: f"\\x{ord(match[0]):02x}", text)
+    """`text` with its control characters, newline and tab excepted, and those that turn its order, made visible."""
+    text = _CONTROL.sub(lambda match: f"\\x{ord(match[0]):02x}", text)
+    return text if text.isascii() else _TURNS.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+
+
+def as_json(document: Any, *, indent: int | None = None) -> str:
+    """`document` as JSON that a terminal can be shown, and that every reader reads as the same."""
+    text = json.dumps(document, ensure_ascii=False, indent=indent)
+    return text if text.isascii() else _UNSEEN_JSON.sub(lambda match: json.dumps(match[0])[1:-1], text)
 
 
 def one_line(text: str) -> str:
@@ -106,8 +121,7 @@ class Output:
     def document(self, document: Any) -> None:
         """The one JSON document of `--json`; indented for a person."""
         # In one piece: an unbuffered stdout would take each of the many pieces of `dump` to the kernel.
-        text = json.dumps(document, ensure_ascii=False, indent=2 if self.on_terminal else None)
-        self.stdout.write(text + "\n")
+        self.stdout.write(as_json(document, indent=2 if self.on_terminal else None) + "\n")
 
     def note(self, text: str) -> None:
         """A remark, on stderr."""

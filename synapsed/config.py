@@ -118,6 +118,8 @@ class AttachConfig(_Section):
 
     mentions: bool = True
     """`@agent message` and Enter goes to that agent."""
+    clipboard: Literal["deny", "allow"] = "deny"
+    """Whether a program may set the clipboard of a terminal that is attached to it (OSC 52 and the like)."""
 
 
 LOOPBACK = "loopback"
@@ -320,6 +322,9 @@ class AgentConfig(_Section):
     park: ParkPolicy = ParkPolicy()
     question_timeout: Duration | None = None
     """How long a question of a task may stay unanswered; then the task fails (TIMEOUT). None: for ever."""
+    accept_agents: bool = False
+    """Type what other agents write also where no model reads it (`model` of the profile): each line is run as a
+    command."""
     mcp: bool = True
     """Tell its program of `synapsectl mcp`, where the profile knows how."""
     instructions: bool = True

@@ -356,6 +356,8 @@ class StartRequest:
     """Also write it to `config/agents.d`, to be started with every daemon."""
     conversation: str | None = None
     """The program's own id of an earlier conversation to go on with."""
+    accept_agents: bool = False
+    """Type what other agents write also where no model reads it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -373,6 +375,8 @@ class SendRequest:
     """The sender does nothing else until there is an answer."""
     key: str | None = None
     """Of the sender's own: what comes again under the same key is the same task."""
+    of_agent: bool = False
+    """An agent wrote it, here or on another host; else it is a person's."""
 
 
 class Control(Protocol):

@@ -522,6 +522,9 @@ class Profile(_Section):  # noqa: PLW1641 - it has lists: it cannot be hashed
     mcp: McpInjection = McpInjection()
     instructions: Instructions = Instructions()
     parsers: Parsers = Parsers()
+    model: bool = False
+    """A model reads what is typed. To another program, a shell or what reads commands, each line is an order: what
+    other agents write is not typed there unless a person has allowed it for that agent (`accept_agents`)."""
     rights: list[Right] = []
     """What its agents may do beyond an agent's rights, to others and never to themselves."""
     skills: list[Skill] = []

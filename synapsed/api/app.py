@@ -34,6 +34,14 @@ from synapsed.paths import Paths
 
 __all__ = ["build_agent_app", "build_context", "build_main_app"]
 
+_HARDENING = {
+    "X-Content-Type-Options": "nosniff",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+
 _AGENT_ROUTES = (a2a, status, messages, tasks, screen, terminal, events)
 
 
@@ -92,7 +100,14 @@ def _application(context: ApiContext) -> web.Application:
     app = web.Application(middlewares=[problems, gate], client_max_size=context.limits.body)
     app[CONTEXT] = context
     app.on_shutdown.append(_end_streams)
+    app.on_response_prepare.append(_harden)
     return app
+
+
+async def _harden(request: web.Request, response: web.StreamResponse) -> None:
+    """Before an answer begins. No browser takes one for what it does not say it is, nor for a page."""
+    for name, value in _HARDENING.items():
+        response.headers.setdefault(name, value)
 
 
 async def _end_streams(app: web.Application) -> None:

@@ -209,6 +209,7 @@ class StartBody(_Body):
     cols: Annotated[int, Field(ge=1, le=COLS_MAX), _Whole] = 120
     rows: Annotated[int, Field(ge=1, le=ROWS_MAX), _Whole] = 40
     save: bool = False
+    accept_agents: bool = False
     conversation: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$")] | None = None
 
     def request(self) -> StartRequest:
@@ -224,6 +225,7 @@ class StartBody(_Body):
             rows=self.rows,
             save=self.save,
             conversation=self.conversation,
+            accept_agents=self.accept_agents,
         )
 
 

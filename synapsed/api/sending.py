@@ -20,7 +20,7 @@ from synapsed.errors import (
 )
 from synapsed.interfaces import Control, SendRequest
 from synapsed.model.agent import AgentView
-from synapsed.model.sender import KEY
+from synapsed.model.sender import KEY, Tier
 from synapsed.model.task import Task
 from synapsed.supervisor.senders import Caller, settle_sender
 
@@ -37,6 +37,8 @@ SEND_ERRORS: tuple[type[SynapsedError], ...] = (
 """What may come of a send besides what is wrong in the request itself."""
 
 
+INTERRUPTS = 5
+"""The priority that cancels the turn that runs."""
 KEY_HEADER = "Idempotency-Key"
 KEY_MAX = 256
 
@@ -53,7 +55,10 @@ def signed(request: SendRequest, rights: Rights, control: Control) -> SendReques
     caller = Caller(person=rights.person, agent_id=rights.agent_id, remote=rights.remote)
     sender = settle_sender(caller, request.metadata.get(KEY), find)
     metadata = {key: value for key, value in request.metadata.items() if key != KEY}
-    return replace(request, metadata=metadata if sender is None else {**metadata, KEY: sender.metadata()})
+    metadata |= {} if sender is None else {KEY: sender.metadata()}
+    # What another host passes on of its agents comes from a process of the person's.
+    of_agent = not rights.person or (sender is not None and sender.tier is Tier.EXTERNAL and "@" in sender.id)
+    return replace(request, metadata=metadata, of_agent=of_agent)
 
 
 async def send(request: web.Request, control: Control, agent_id: str, wanted: SendRequest) -> Task:
@@ -68,9 +73,23 @@ async def send(request: web.Request, control: Control, agent_id: str, wanted: Se
         rights.require_person("give a program its own commands")
     if wanted.task_id is not None:
         rights.require("answer_prompts", "answer prompts", of=agent_id)
-    wanted = replace(wanted, key=_key_of(request))
+    wanted = signed(replace(wanted, key=_key_of(request)), rights, control)
+    if wanted.priority >= INTERRUPTS and wanted.of_agent:
+        _require_interruption(rights, agent_id)
     # A client that leaves in the middle must not leave a message half accepted.
-    return await to_the_end(control.send(agent_id, signed(wanted, rights, control)))
+    return await to_the_end(control.send(agent_id, wanted))
+
+
+def _require_interruption(rights: Rights, agent_id: str) -> None:
+    """Raise Forbidden unless the agent that sends may stop others: priority 5 cancels the turn that runs, whoever's it
+    is, whether a message comes with it or not."""
+    if "stop_agents" not in rights.granted or rights.agent_id in (None, agent_id):
+        raise Forbidden(
+            f"an agent may not interrupt what {agent_id} does, which priority {INTERRUPTS} would: send with priority "
+            f"{INTERRUPTS - 1} at most, or ask a person for 'rights = [\"stop_agents\"]' in your profile",
+            agent=agent_id,
+            rights=rights.standing.value,
+        )
 
 
 def _key_of(request: web.Request) -> str | None:

@@ -60,6 +60,8 @@ class AgentRecord(_Record):
     state: str = "stopped"
     """The process state last written (`ProcessState`)."""
     from_config: bool = False
+    accept_agents: bool = False
+    """What other agents write is typed although no model reads it."""
     restart_pending: bool = False
     """It is to be restarted when it is idle."""
     parking: bool = False

@@ -161,6 +161,11 @@ class Agent:
         return self.program.profile
 
     @property
+    def takes_agents(self) -> bool:
+        """Whether what other agents write may be typed here: a model reads it, or a person has allowed it."""
+        return self.profile.model or self.record.accept_agents
+
+    @property
     def state(self) -> ProcessState:
         return self.program.state
 

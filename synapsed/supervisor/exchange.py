@@ -238,7 +238,7 @@ class Exchange:
     async def _perform(self, settlement: Settlement) -> None:
         """One commit; only then is it believed."""
         task, record, notice = settlement.task, settlement.record, settlement.notice
-        if notice is not None and notice.agent_id not in self._agents:
+        if notice is not None and not self._takes(notice):
             notice = None
         events = [event for event in settlement.events if notice is not None or event.task_id == task.id]
         await self._store.commit(
@@ -254,6 +254,12 @@ class Exchange:
             self._ended.pop(task.id, None)
         if notice is not None:
             self._agents[notice.agent_id].enter(notice)
+
+    def _takes(self, notice: Task) -> bool:
+        """Whether its agent is still there, and a reply can be typed to it: where no model reads it, it would be run as
+        a command. It is in the agent's own task all the same."""
+        agent = self._agents.get(notice.agent_id)
+        return agent is not None and agent.takes_agents
 
     def _is_due(self, record: ReplyRecord, now: float) -> bool:
         return now >= record.due and not (record.state == "over" and self._callers[record.task_id])

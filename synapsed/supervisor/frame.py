@@ -17,6 +17,7 @@ import re
 
 from synapsed.model.sender import SYSTEM, Tier, sender_of
 from synapsed.model.task import Task
+from synapsed.supervisor.lookalikes import COLON, LETTER_A, OPENING, TWO, UNSEEN
 
 __all__ = [
     "REPLY_TO",
@@ -42,11 +43,7 @@ RESPONSE_EXPECTED = "response_expected"
 REPLY_TO = "reply_to"
 """Key of the metadata of a task that tells its agent of a reply: the task that was replied to."""
 
-_INVISIBLE = r"[\s\x00-\x1f\x7f-\x9f\u00ad\u034f\u180e\u200b-\u200f\u2028-\u202f\u2060-\u206f\ufe00-\ufe0f\ufeff]*"
-_FRAME = re.compile(
-    _INVISIBLE.join((r"([\[［【〔⁅❲⟦])", "[AＡａ]", "[2２]", "[AＡａ]", "([:：︓﹕꞉∶])")),
-    re.IGNORECASE,
-)
+_FRAME = re.compile(f"{UNSEEN}*+".join((OPENING, LETTER_A, TWO, LETTER_A, COLON)))
 
 _WORDS = {
     Tier.AGENT: (
@@ -100,7 +97,7 @@ def provenance(task: Task) -> str:
 
 
 def neutralised(text: str) -> str:
-    """`text` without anything that could be taken for a frame."""
+    """`text` without anything that looks like a frame's beginning, whatever its characters are."""
     return _FRAME.sub("(A2A:", text)
 
 

@@ -50,6 +50,7 @@ from synapsed.profiles import Profile
 from synapsed.supervisor import environment, letters, turns, views
 from synapsed.supervisor.agent import Agent
 from synapsed.supervisor.ancestry import Root, owner_of
+from synapsed.supervisor.clipboard import with_clipboard
 from synapsed.supervisor.conversations import taken
 from synapsed.supervisor.exchange import Exchange
 from synapsed.supervisor.links import LinkFactory, Timer, Timers
@@ -424,8 +425,10 @@ class Manager:
         return self.view(agent_id)
 
     async def attach(self, agent_id: str, *, cols: int, rows: int, read_only: bool) -> Attachment:
-        attachment = await self._agent(agent_id).attach(cols=cols, rows=rows, read_only=read_only)
-        if read_only or not self._roster.config.attach.mentions:
+        agent, wanted = self._agent(agent_id), self._roster.config.attach
+        attachment = await agent.attach(cols=cols, rows=rows, read_only=read_only)
+        attachment = with_clipboard(attachment, agent.record.name, wanted.clipboard)
+        if read_only or not wanted.mentions:
             return attachment
         return MentioningAttachment(attachment, agent_id, ControlDirectory(self.everyone))
 

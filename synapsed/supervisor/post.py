@@ -12,6 +12,7 @@ import structlog
 
 from synapsed.clock import Clock, iso
 from synapsed.errors import (
+    Forbidden,
     HopLimit,
     InvalidRequest,
     NotReady,
@@ -89,6 +90,15 @@ class Post:
         if agent.state in GONE and not agent.parking.away:
             name = agent.record.name
             raise NotReady(f"{name} is {agent.state.value}: 'synapsectl restart {name}' starts it", agent=name)
+        if request.of_agent and not agent.takes_agents:
+            name = agent.record.name
+            raise Forbidden(
+                f"no model reads what is typed to {name} ({agent.profile.name}): what an agent writes would be run "
+                "there as a command. A person can allow it: 'accept_agents = true' under "
+                f"[agents.{name}] of config.toml, or 'synapsectl start … --allow-agents'",
+                agent=name,
+                profile=agent.profile.name,
+            )
         if not 1 <= request.priority <= 5:
             raise InvalidRequest(f"priority must be 1 to 5, not {request.priority}", priority=request.priority)
         task = self._task_of(agent, request, task_id)

@@ -70,6 +70,7 @@ def _by_hand(record: AgentRecord, config: AgentConfig | None) -> AgentConfig:
         cwd=record.cwd if config.cwd is not None else None,
         port=(record.port or False) if config.port is not None else None,
         args=record.args,
+        accept_agents=record.accept_agents,
         env=record.extra_env,
     )
 

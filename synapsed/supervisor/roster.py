@@ -112,6 +112,7 @@ class Roster:
             extra_env=request.extra_env,
             cols=request.cols,
             rows=request.rows,
+            accept_agents=request.accept_agents,
             created_at=self._clock.wall(),
             **_adopted(request),
         )
@@ -180,6 +181,7 @@ def saved_as(record: AgentRecord, request: StartRequest) -> AgentConfig:
         env=dict(request.extra_env),
         port=False if record.port is None else record.port,
         autostart=True,
+        accept_agents=record.accept_agents,
     )
 
 
@@ -195,6 +197,7 @@ def _configure(record: AgentRecord, name: str, config: AgentConfig) -> None:
     if record.profile != (config.profile or name):
         raise InvalidRequest(f"there is an agent {name!r} of profile {record.profile!r}: 'stop --remove' it first")
     record.from_config = True
+    record.accept_agents = config.accept_agents
     record.args = list(config.args)
     record.extra_env = dict(config.env)
     record.env = None

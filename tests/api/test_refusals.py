@@ -330,3 +330,27 @@ async def test_data_may_be_null_and_whole_numbers_written_with_a_point(api: Api)
     assert status == 200
     assert answer["task"]["message"]["parts"] == [{"type": "data", "data": None, "metadata": None}]
     assert answer["task"]["priority"] == 2
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/healthz",
+        "/nothing",
+        "/agents/claude/status",
+        "/agents/claude/screen",
+        "/agents/nobody/status",
+        "/openapi.json",
+    ],
+)
+async def test_no_answer_is_taken_for_a_page_of_a_browser(api: Api, path):
+    async with api.http.get(path) as response:
+        assert response.headers["X-Content-Type-Options"] == "nosniff"
+        assert "default-src 'none'" in response.headers["Content-Security-Policy"]
+        assert "frame-ancestors 'none'" in response.headers["Content-Security-Policy"]
+
+
+async def test_no_stream_either(api: Api):
+    async with api.http.get("/events", headers={"Accept": "text/event-stream"}) as response:
+        assert response.headers["Content-Type"].startswith("text/event-stream")
+        assert response.headers["X-Content-Type-Options"] == "nosniff"

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from synapsed.supervisor.clipboard import UnclippedAttachment
 from synapsed.supervisor.viewers import Viewers
 from synapsed.terminal.screen import Screen
 
@@ -81,3 +82,19 @@ async def test_other_viewers_do_not_see_it() -> None:
     assert await anext(second.output()) == b"x"
     assert b"for one" in first.redraw()
     assert b"for one" not in second.redraw()
+
+
+async def test_a_program_does_not_set_the_clipboard_of_who_looks_on() -> None:
+    program = Program()
+    viewer = UnclippedAttachment(await program.viewers.join(cols=60, rows=ROWS, read_only=False), "ann")
+    stream = viewer.output()
+    viewer.redraw()
+    program.prints(b"a\x1b]52;c;cm0gLXJm\x07b")
+    assert await anext(stream) == b"ab"
+    seen = Screen(60, ROWS)
+    seen.feed(await anext(stream))
+    assert "ann would set the clipboard here: not passed on" in "".join(rows(seen))
+    await viewer.write(b"k")
+    await anext(stream)
+    program.prints(b"\x1b]52;c;cm0gLXJm\x07c")
+    assert await anext(stream) == b"c", "it is told once"

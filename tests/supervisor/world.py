@@ -21,6 +21,7 @@ from tests.fakes.store import MemoryStore
 
 PROFILE = """
 command = "sh"
+model = true
 ports = [8190, 8192]
 unset_env = ["CLAUDE*"]
 [exit]
@@ -29,6 +30,7 @@ codes = [0, 3]
 
 TALKER = """
 command = "sh"
+model = true
 args = ["--first"]
 ports = [8170, 8179]
 [resume]
@@ -50,6 +52,7 @@ args = []
 
 LAST = """
 command = "sh"
+model = true
 ports = [8160, 8160]
 [resume]
 args = ["--continue"]

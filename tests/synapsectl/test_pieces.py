@@ -1,5 +1,7 @@
 """The pure parts: event streams, plain text, widths, ages; and the client against what is no daemon."""
 
+import json
+import re
 import socket
 import threading
 from collections.abc import Iterator
@@ -15,7 +17,7 @@ from hypothesis import strategies as st
 from synapsectl.ages import age
 from synapsectl.client import Client
 from synapsectl.errors import ApiError, BadAnswer, NoDaemon, TimedOut
-from synapsectl.output import clip, display_width, fit, harmless, pad
+from synapsectl.output import as_json, clip, display_width, fit, harmless, pad
 from synapsectl.plain import PlainText
 from synapsectl.sse import SseEvent, SseParser
 
@@ -156,3 +158,17 @@ def test_a_refusal_before_the_body_was_read_is_heard(home: Path) -> None:
     with answering(home, b"HTTP/1.1 413 Big\r\n\r\n" + body) as client, pytest.raises((ApiError, BadAnswer)) as caught:
         client.post("/x", {"text": "x" * 3_000_000})
     assert caught.value.exit_code in (2, 3)
+
+
+def test_json_that_a_terminal_is_shown_has_nothing_that_it_obeys() -> None:
+    told = {"text": "\x1b[31m\x9b31m\x9d52;c;x\x9c\x7f\u202egnp.exe\u2066\u3164\U000e0041", "name": "日本 é 🙂\u200d🙂"}
+    text = as_json(told, indent=2)
+    assert json.loads(text) == told
+    assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\u3164\U000e0000-\U000e0fff]", text)
+    assert "日本 é 🙂\u200d🙂" in text
+    assert json.loads(as_json("\ud800")) == "\ud800"
+
+
+def test_text_that_a_terminal_is_shown_stands_in_its_own_order() -> None:
+    assert harmless("a\u202egnp\x9b1m") == "a\\u202egnp\\x9b1m"
+    assert harmless("שלום é 🙂\n") == "שלום é 🙂\n"
