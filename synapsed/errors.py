@@ -26,6 +26,7 @@
     ├── ConfigError                  the user's file or profile is wrong: file, line, key and the nearest known key
     ├── AgentError                   the agent's program or its surroundings failed
     │   ├── NotReady                 NOT_READY
+    │   ├── ProgramEnded             AGENT_EXITED
     │   ├── ProgramNotFound          PROGRAM_NOT_FOUND
     │   ├── PortsExhausted           PORTS_EXHAUSTED
     │   ├── LaunchError              LAUNCH_FAILED
@@ -66,6 +67,7 @@ __all__ = [
     "NotTaken",
     "NotWaiting",
     "PortsExhausted",
+    "ProgramEnded",
     "ProgramNotFound",
     "PromptChanged",
     "QueueFull",
@@ -190,6 +192,12 @@ class NotReady(AgentError):
     code = "NOT_READY"
 
 
+class ProgramEnded(AgentError):
+    """It ended over what was asked of it."""
+
+    code = "AGENT_EXITED"
+
+
 class ProgramNotFound(AgentError):
     code = "PROGRAM_NOT_FOUND"
 
@@ -268,6 +276,7 @@ HTTP_STATUS: dict[str, int] = {
     "QUEUE_FULL": 429,
     "CONFIG_ERROR": 400,
     "NOT_READY": 503,
+    "AGENT_EXITED": 409,
     "PROGRAM_NOT_FOUND": 400,
     "PORTS_EXHAUSTED": 409,
     "LAUNCH_FAILED": 500,

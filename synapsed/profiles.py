@@ -322,6 +322,10 @@ class Interrupt(_Section):
     signal: Annotated[str, AfterValidator(_signal)] | None = None
     repeat: int = Field(default=1, ge=1, le=5)
     gap_ms: int = Field(default=150, ge=0, le=5000)
+    again: Pattern | None = None
+    """What the screen says when it has the keys and wants them once more: they are pressed again when that is shown (at
+    the latest after a second), and not after `gap_ms`. A busy machine's program may read two that follow each other as
+    another key."""
     screen: Pattern | None = None
     """What the screen then says."""
     status: Literal["idle"] | None = None

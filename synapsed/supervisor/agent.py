@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from synapsed.clock import Clock
 from synapsed.config import ParkPolicy, UsageLimitPolicy
-from synapsed.errors import NotReady, StoreError, TaskNotCancelable
+from synapsed.errors import NotReady, ProgramEnded, StoreError, TaskNotCancelable
 from synapsed.interfaces import AgentLink, Attachment, NewEvent, OutputPiece, Store
 from synapsed.model.agent import Activity, ProcessState
 from synapsed.model.approval import Policy
@@ -40,7 +40,7 @@ from synapsed.supervisor.parking import Parking
 from synapsed.supervisor.program import Program
 from synapsed.supervisor.restart import RestartState
 from synapsed.supervisor.shell import Shell
-from synapsed.supervisor.turns import Commit
+from synapsed.supervisor.turns import Commit, describe_exit
 from synapsed.supervisor.unanswered import Unanswered
 from synapsed.supervisor.usage import Usage
 from synapsed.terminal.shown import kept, shown
@@ -143,6 +143,8 @@ class Agent:
         self._seen: LinkObserved | None = None
         self._since = record.changed_at or record.created_at
         self._last_screen = ""
+        self._exit: LinkExited | None = None
+        """How its program ended last."""
         self._adoption: asyncio.Future[None] | None = None
         self._polling: asyncio.Task[None] | None = None
 
@@ -312,18 +314,24 @@ class Agent:
         self._shell.post(enter)
 
     async def interrupt(self) -> bool:
-        """Stop what runs, a person's own turn too; False when nothing ran or the program did not confirm."""
+        """Stop what runs, a person's own turn too; False when nothing ran or the program did not confirm. Raises
+        ProgramEnded where that ended it."""
         await self.adopt()
         if self.parking.away:
             return False
         self._require_link()
         limited = self.usage.in_force is not None
         await self._shell.call(lambda: self.usage.forget("a person does not wait"))
+        before = self._exit
         pending = await self._shell.call(_sync(self._begin_interrupt))
         if pending is None and limited:
             await self._shell.call(self._limit_over)
             return True
-        return pending is not None and await asyncio.shield(pending)
+        done = pending is not None and await asyncio.shield(pending)
+        if not done and (exited := self._exit) is not before and exited is not None:
+            name, state, how = self.record.name, self.state.value, describe_exit(exited)
+            raise ProgramEnded(f"{name}: its program ended over the interrupt ({how}); it is {state}", agent=name)
+        return done
 
     async def cancel(self, task_id: str) -> Task:
         """Raises TaskNotCancelable when it has ended, or the program went on."""
@@ -375,6 +383,7 @@ class Agent:
     def settle(self, exited: LinkExited, *, interrupted: bool) -> Commit | None:
         if (link := self.program.last_link) is not None and not self.record.parking:
             self._last_screen = link.screen_text(SCREEN_KEPT)
+        self._exit = exited
         return self.desk.settle(exited, code="INTERRUPTED" if interrupted else "AGENT_EXITED")
 
     def settled(self, commit: Commit) -> None:
@@ -511,6 +520,8 @@ class Agent:
         if task.status is TaskState.CANCELED:
             return task
         why = f"it is {task.status.value}" if task.terminal or confirmed else "the program did not confirm it"
+        if task.error is not None and task.error.code == ProgramEnded.code:
+            why = f"it failed, {task.error.message}"
         raise TaskNotCancelable(f"task {task_id} was not canceled: {why}", task=task_id, status=task.status.value)
 
     async def _stored(self, task_id: str) -> Task:

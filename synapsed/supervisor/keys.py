@@ -1,6 +1,7 @@
 """Keys pressed on a program's behalf: stopping a turn, leaving, emptying a composer of what synapsed typed into it."""
 
 import asyncio
+import re
 import signal
 from collections.abc import Awaitable, Callable, Sequence
 
@@ -35,6 +36,9 @@ TAKE_BACK_S = 10.0
 """How long a busy machine's program may take to show what was pasted. Without that it would be left to stand there."""
 
 INTERRUPT_TRIES = 2
+
+AGAIN_S = 1.0
+"""How long a busy machine's program may take to show that it wants the keys once more."""
 
 SHOWN_S = 3.0
 """How long a busy machine's program may take to show a step of an answer; the next one follows then all the same."""
@@ -115,10 +119,25 @@ class Keyboard:
         if spec.signal is not None:
             await send_signal(signal.Signals[spec.signal])
         for press in range(spec.repeat if spec.keys is not None else 0):
-            if press and await self._until(stopped, spec.gap_ms / 1000):
+            if press and await self._stops_before_the_next(stopped):
                 break
             await self._write((spec.keys or "").encode())
         self._asked_to_stop()
+
+    async def _stops_before_the_next(self, stopped: Callable[[Look], bool]) -> bool:
+        """Wait until the keys can be pressed once more; whether it has stopped without that."""
+        spec = self._profile.interrupt
+        if spec.again is None:
+            return await self._until(stopped, spec.gap_ms / 1000)
+        over, again = False, re.compile(spec.again, re.MULTILINE)
+
+        def wants(look: Look) -> bool:
+            nonlocal over
+            over = over or stopped(look)
+            return over or any(again.search(line) for line in look.screen.lines)
+
+        await self._until(wants, AGAIN_S)
+        return over
 
     def _puts_off(self, look: Look, message: str | None) -> bool:
         spec = self._profile.interrupt.put_off

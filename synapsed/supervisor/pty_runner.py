@@ -138,8 +138,9 @@ class TurnRunner:
         if turn is None:
             return
         self._note_turn(turn)
-        at_rest = look.verdict.activity is Activity.READY  # before, what the chrome says of the turn is not asked
-        error, interrupted = self._observer.chrome(turn.text) if at_rest else (None, False)
+        # Before, what the chrome says of the turn is not asked.
+        ends = look.verdict.activity is Activity.READY or turn.state.interrupting
+        error, interrupted = self._observer.chrome(turn.message, turn.old_marks) if ends else (None, False)
         echoed = self._echoed(turn, look)
         seen = turns.Seen(
             verdict=look.verdict,
@@ -155,6 +156,7 @@ class TurnRunner:
             stopped=self._observer.stopped,
             unread=self._unread.now,
             worked_until=self._observer.worked_until,
+            marks=self._observer.marks if turn.phase is turns.Phase.SETTLING else turn.state.marks,
         )
         self.add(turn.seen(seen))
         self.speech.seen(look, now)
@@ -172,7 +174,9 @@ class TurnRunner:
             case turns.Phase.SETTLING:
                 return look.composer.state == "absent" and ends_at_cursor(look.screen, turn.message)
             case turns.Phase.SUBMITTED:
-                return self._observer.echoed(turn.text, look.composer)
+                return self._observer.echoed(turn.message, look.composer)
+            case turns.Phase.WORKING:
+                return turn.state.located or self._observer.echoed(turn.message, look.composer)
             case _:
                 return False
 
@@ -373,8 +377,8 @@ class TurnRunner:
         spec = self._profile.answer
         if spec.mode == "blocks":
             shown = self._observer.screen.text(scrollback=True)
-            cut = self._observer.screen.snapshot().alternate and is_cut(spec, shown, turn.text)
-            return turns.AnswerFound(from_screen(spec, shown, turn.text), False, "screen", truncated=cut)
+            cut = self._observer.screen.snapshot().alternate and is_cut(spec, shown, turn.message)
+            return turns.AnswerFound(from_screen(spec, shown, turn.message), False, "screen", truncated=cut)
         end, state = self._observer.offset, turn.state
         begin = state.submit_offset or 0 if state.typed_from is None else state.typed_from
         start = max(begin, end - ANSWER_BYTES_MAX)

@@ -108,6 +108,11 @@ class PtyTurn:
         """What the program should have of the present leg's text."""
         return self._typed.text
 
+    @property
+    def old_marks(self) -> tuple[int, int]:
+        """The marks that are of earlier turns wherever the message is not to be seen."""
+        return (0, 0) if self.state.located else self.state.marks
+
     def _go(self, phase: Phase, now: float | None = None) -> None:
         if phase not in NEXT[self.state.phase]:
             raise ValueError(f"a turn does not go from {self.state.phase} to {phase}")
@@ -197,6 +202,8 @@ class PtyTurn:
 
     def seen(self, seen: Seen) -> list[Command]:
         """The screen was judged anew, or the deadline came."""
+        if self.state.phase in (Phase.SUBMITTED, Phase.WORKING):
+            self.state.located = self.state.located or seen.echoed
         match self.state.phase:
             case Phase.PREPARED if seen.verdict.can_receive:
                 self._go(Phase.PASTING, seen.now)
@@ -239,6 +246,7 @@ class PtyTurn:
         self.state.submitted = True
         self.state.submit_ns = int(seen.now * 1e9)
         self.state.shown = _masked(seen.text)
+        self.state.marks, self.state.located = seen.marks, False
         return [Save()]
 
     def _submitted(self, seen: Seen) -> list[Command]:
@@ -283,6 +291,8 @@ class PtyTurn:
         return [Save(), Accepted(evidence)]
 
     def _working(self, seen: Seen) -> list[Command]:
+        if self.state.interrupting and seen.interrupted and self._fresh(seen):
+            return self._stopped("screen: interrupted", seen.now)  # it may be slow to come to rest
         if seen.verdict.activity is not Activity.READY:
             self.state.busy_seen = self.state.busy_seen or seen.verdict.activity is Activity.BUSY
             self._ready_since = None

@@ -229,7 +229,7 @@ class Speech:
         """A turn is delivered, or taken up again after a restart: then call `catch_up`."""
         if self._profile.stream.enabled:
             self._turn = turn
-            self._stream = TurnStream(self._profile, turn.text, begun=turn.state.submitted)
+            self._stream = TurnStream(self._profile, turn.message, begun=turn.state.submitted)
 
     async def catch_up(self, upto: int) -> None:
         """Read the output of a turn that was under way before, up to the offset `upto`."""

@@ -80,6 +80,10 @@ class TurnState(BaseModel):
     """How many notes were typed after the message."""
     shown: str = ""
     """The composer's row when the submit key was pressed, its digits masked."""
+    marks: tuple[int, int] = (0, 0)
+    """The marks of errors and interruptions on the screen then: they are of earlier turns."""
+    located: bool = False
+    """The message was seen on the screen since: what stands above it is older, and scrolls away before it."""
     prompt: str = ""
     """What the message was typed behind."""
     typed_from: int | None = None
@@ -100,9 +104,9 @@ class Seen:
     """The screen was judged. `composer` is its state's word, `text` what it holds, `prompt` what stands before that;
     `offset` the spool offset it shows; `echoed`: the message stands above the composer, or, while it is being typed
     without one, its end at the cursor; `error` and `interrupted` are what the chrome of a program that is ready says
-    below the turn's message; `stopped`: its status record is that of a turn that was stopped; `unread`: it has not read
-    all that was typed; `worked_until`: the spool offset at which its status record last went from work to rest; times
-    are monotonic seconds."""
+    below the turn's message, `marks` as of `TurnState`; `stopped`: its status record is that of a turn that was
+    stopped; `unread`: it has not read all that was typed; `worked_until`: the spool offset at which its status record
+    last went from work to rest; times are monotonic seconds."""
 
     verdict: Verdict
     composer: str
@@ -117,6 +121,7 @@ class Seen:
     stopped: bool = False
     unread: bool = False
     worked_until: int = 0
+    marks: tuple[int, int] = (0, 0)
 
 
 @dataclass(frozen=True, slots=True)

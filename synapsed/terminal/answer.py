@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from synapsed.profiles import Answer, Composer
 from synapsed.terminal.composer import cursor_line
+from synapsed.terminal.delivery import squeezed
 from synapsed.terminal.screen import Screen
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "is_cut",
     "position_below",
     "prompted",
+    "shows",
     "stripped",
 ]
 
@@ -168,14 +170,14 @@ def below_message(text: str, message: str, start: str | None = None) -> str:
 
 
 def position_below(lines: Sequence[str], message: str, start: str | None = None) -> int | None:
-    """Number of the line below the last one in which the program shows the beginning of `message`; None where that is
-    not to be seen. An answer may quote it: a line that begins an answer (`start`), or with words before it, is only
-    taken for want of a better one."""
+    """Number of the line below the last one in which the program shows the beginning of `message`, which is what was
+    typed; None where that is not to be seen. An answer may quote it: a line that begins an answer (`start`), or with
+    words before it, is only taken for want of a better one."""
     first = anchor_of(message)
     quoted: int | None = None
     for n in range(len(lines) - 1, -1, -1) if first else ():
-        before, found, _ = lines[n].partition(first)
-        if not found:
+        before = _before(lines[n], first)
+        if before is None:
             continue
         if _WORD.search(before) is None and (start is None or re.search(start, lines[n]) is None):
             return n + 1
@@ -189,6 +191,23 @@ def is_cut(spec: Answer, text: str, message: str) -> bool:
     lines = text.split("\n")
     begins = spec.start is not None and any(re.search(spec.start, line) for line in lines)
     return not begins and position_below(lines, message, spec.start) is None
+
+
+def shows(line: str, first: str) -> bool:
+    """Whether `line` of a screen shows `first`, an `anchor_of` what was typed."""
+    return bool(first) and _before(line, first) is not None
+
+
+def _before(line: str, first: str) -> str | None:
+    """What stands in `line` before `first`; None where that is not in it. Programs show tabs, and characters that have
+    several forms, each in their own way."""
+    before, found, _ = line.partition(first)
+    if found:
+        return before
+    if first.isascii() and first.isprintable():
+        return None
+    before, found, _ = squeezed(line).partition(squeezed(first) or line)
+    return before if found else None
 
 
 def from_screen(spec: Answer, text: str, message: str) -> str:

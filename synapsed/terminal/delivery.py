@@ -12,7 +12,7 @@ from synapsed.errors import TooLarge
 from synapsed.profiles import Delivery
 from synapsed.terminal.indented import as_typed
 
-__all__ = ["Typed", "clean", "is_blank", "type_message"]
+__all__ = ["Typed", "clean", "is_blank", "squeezed", "type_message"]
 
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ufeff]")
 """U+FEFF among them: programs take it for white space where Python does not: `exit` with one behind it ends them."""
@@ -46,10 +46,10 @@ class Typed:
         for, blanks and the forms of characters are the program's own."""
         if not prompt or self.text.startswith(("/", "!")):
             return True
-        return _squeezed(self.text)[:KNOWN_BY] in _squeezed(prompt)
+        return squeezed(self.text)[:KNOWN_BY] in squeezed(prompt)
 
 
-def _squeezed(text: str) -> str:
+def squeezed(text: str) -> str:
     """Programs rewrite what they take: compatibility and composed forms, no characters that are not seen."""
     if not text.isascii():
         text = unicodedata.normalize("NFKC", text)

@@ -6,7 +6,6 @@ the query, so that an answer can carry an id and is given once.
 """
 
 import contextlib
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -15,7 +14,8 @@ from synapsed.model.agent import Activity
 from synapsed.model.facts import ChannelFact, PromptAccepted, TurnEnded, TurnFailed, TurnInterrupted
 from synapsed.model.records import Checkpoint
 from synapsed.profiles import Profile
-from synapsed.terminal.answer import anchor_of, below_message
+from synapsed.terminal.answer import anchor_of, shows
+from synapsed.terminal.chrome import Marks, marks_in, read_chrome
 from synapsed.terminal.composer import ComposerState, read_composer, unended
 from synapsed.terminal.explain import Since, Witness, explain
 from synapsed.terminal.prompts import Asked, find_prompt, find_unknown, is_question
@@ -58,9 +58,6 @@ DEFACED_HURRY_S = 1.0
 QUERIES_MAX = 512
 """Queries in one piece of output that are answered: each costs a look at the screen. A program asks for the 256 colours
 of the palette at the most; more come of a file that is shown."""
-
-CHROME_ROWS = 40
-"""How far up from the bottom the program's own words for an error or an interruption are looked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -340,31 +337,25 @@ class TerminalObserver:
         )
 
     def echoed(self, message: str, composer: ComposerState) -> bool:
-        """Whether the beginning of `message` stands on the screen elsewhere than in the composer."""
+        """Whether the beginning of `message`, as it was typed, stands on the screen elsewhere than in the composer."""
         anchor = anchor_of(message)
-        rows = enumerate(self.screen.snapshot().lines)
-        return bool(anchor) and any(anchor in line for row, line in rows if row != composer.row)
+        return any(shows(line, anchor) for row, line in enumerate(self.screen.snapshot().lines) if row != composer.row)
 
-    def chrome(self, message: str) -> tuple[tuple[str, str] | None, bool]:
+    @property
+    def marks(self) -> Marks:
+        """The marks of errors and interruptions that stand on the screen."""
+        return marks_in(self._profile, self.screen.snapshot().lines)
+
+    def chrome(self, message: str, old: Marks = (0, 0)) -> tuple[tuple[str, str] | None, bool]:
         """What the program's own chrome says below `message`: an error as (code, words), and whether it says that the
-        turn was interrupted. Of a turn that ended well, as the program's status record has it, nothing: what reads like
-        that is the answer."""
+        turn was interrupted; `old`: see `read_chrome`. Of a turn that ended well, as the program's status record has
+        it, nothing: what reads like that is the answer."""
         if self._records.root == "done":
             return None, False
-        rows = self.screen.snapshot().lines[-CHROME_ROWS:]
-        text = below_message("\n".join(rows), message, self._profile.answer.start)
-        error = next(
-            (
-                (spec.code, match.group().strip())
-                for spec in self._profile.error
-                if (match := re.search(spec.pattern, text, re.MULTILINE)) is not None
-            ),
-            None,
-        )
+        error, interrupted = read_chrome(self._profile, self.screen.snapshot().lines, message, old)
         if error is None and self._records.root == "error":
             error = ("MODEL_ERROR", "the program reports an error")
-        pattern = self._profile.interrupt.screen
-        return error, pattern is not None and re.search(pattern, text, re.MULTILINE) is not None
+        return error, interrupted
 
     def redraw(self, notice: Sequence[str] = ()) -> bytes:
         """The screen for a terminal that has just come, or missed something, with what the program says of itself."""

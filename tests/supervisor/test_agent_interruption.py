@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from synapsed.errors import StoreError, TaskNotCancelable
+from synapsed.errors import ProgramEnded, StoreError, TaskNotCancelable
 from synapsed.interfaces import SendRequest
 from synapsed.model.agent import Activity
 from synapsed.model.link import LinkTurnInterrupted, LinkTurnRecord
@@ -249,6 +249,26 @@ async def test_interrupt(world: World) -> None:
     await world.delivered()
     assert await world.manager.interrupt(AGENT) is True
     assert (await world.task_is(task.id, TaskState.CANCELED)).metadata["reason"] == "interrupted"
+
+
+@pytest.mark.parametrize("by", ["task", "agent", "agent without a task"])
+async def test_an_interrupt_that_ends_the_program_says_so(by: str, world: World) -> None:
+    await world.start()
+    task = None if by == "agent without a task" else await world.send(AGENT)
+    if task is not None:
+        await world.delivered()
+        world.link.submit()
+    world.link.observe_as(Activity.BUSY)
+    await until(lambda: world.manager.view(AGENT).activity is Activity.BUSY)
+    unconfirmed = world.link.confirms_interrupt = asyncio.get_running_loop().create_future()
+    asked = world.manager.interrupt(AGENT) if task is None or by == "agent" else world.manager.cancel(task.id)
+    asking = asyncio.ensure_future(asked)
+    await until(lambda: world.link.interrupts)
+    world.link.die(130)
+    unconfirmed.set_result(False)
+    expected = TaskNotCancelable if by == "task" else ProgramEnded
+    with pytest.raises(expected, match=r"program ended .*exit code 130"):
+        await asking
 
 
 async def test_a_person_stops_the_turn_in_the_terminal(world: World) -> None:

@@ -84,6 +84,22 @@ async def test_a_menu_that_the_keys_opened_is_closed() -> None:
     assert program.keys == [b"\x1b", b"q"]
 
 
+@pytest.mark.parametrize(
+    ("shown", "again"), [(["working", "press it again"], True), (["working", "stopped"], False), (["working"], True)]
+)
+async def test_keys_that_are_wanted_twice_are_pressed_again_when_the_program_says_so(
+    shown: list[str], again: bool
+) -> None:
+    """It may have stopped meanwhile; one that says nothing gets them all the same."""
+    program = Program(["working"], then=[shown, "stopped"])  # type: ignore[list-item]  # lists are invariant
+    twice = PROFILE.model_copy(update={"interrupt": Interrupt(keys="\x1b", repeat=2, again="press it again")})
+    asked: list[int] = []
+    keyboard = Keyboard(twice, program.write, program.look, program.until, lambda: asked.append(len(program.keys)))
+    assert await keyboard.interrupt(lambda look: look.screen.lines[0] == "stopped", no_signal)
+    assert program.keys == [b"\x1b"] * (1 + again)
+    assert asked == [1 + again]
+
+
 async def test_a_menu_that_keys_pressed_once_too_often_open_late_is_closed() -> None:
     """The first time the rest of the paste came to be shown, not what the keys did."""
     program = Program(["a paste"], then=["a paste, all of it", ["", MENU], ""])

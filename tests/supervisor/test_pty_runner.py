@@ -10,9 +10,16 @@ import pytest
 from synapsed.errors import KeeperLost
 from synapsed.interfaces import Delivery
 from synapsed.model.agent import Activity
-from synapsed.model.link import LinkEvent, LinkTurnEnded, LinkTurnRecord, LinkUndelivered
+from synapsed.model.link import (
+    LinkEvent,
+    LinkTurnEnded,
+    LinkTurnFailed,
+    LinkTurnInterrupted,
+    LinkTurnRecord,
+    LinkUndelivered,
+)
 from synapsed.model.records import TurnRecord
-from synapsed.profiles import Composer, Dialog, Profile, Prompts, Ready, Signs
+from synapsed.profiles import Answer, Composer, Dialog, ErrorPattern, Interrupt, Profile, Prompts, Ready, Signs
 from synapsed.profiles import Delivery as DeliverySpec
 from synapsed.supervisor.keeper_client import KeeperRefused
 from synapsed.supervisor.keys import Keyboard
@@ -96,13 +103,13 @@ class Terminal:
             raise KeeperLost("the keeper did not answer within 10 s")
         return SimpleNamespace(unread=self.unread, line_mode=self.reader[0], foreground=self.reader[1])
 
-    def begin(self) -> asyncio.Task[None]:
+    def begin(self, text: str = "hello") -> asyncio.Task[None]:
         """The message is to be pasted; the worker that does it."""
         self.draw("> ")
         self.judge()
         record = TurnRecord(task_id="t", launch_id="l", link=TurnState(phase=Phase.PASTING).model_dump(mode="json"))
         worker = asyncio.create_task(self.runner.run())
-        self.runner.begin(Delivery(task_id="t", text="hello", command=False, record=record, fresh=True), [])
+        self.runner.begin(Delivery(task_id="t", text=text, command=False, record=record, fresh=True), [])
         return worker
 
     def look(self) -> Look:
@@ -335,5 +342,73 @@ async def test_a_prompt_between_lines_of_the_message_ends_no_turn() -> None:
     terminal.judge()
     await terminal.record()
     assert any(isinstance(event, LinkTurnEnded) for event in terminal.events)
+    worker.cancel()
+    await asyncio.gather(worker, return_exceptions=True)
+
+
+MARKED = PROFILE.model_copy(
+    update={
+        "interrupt": Interrupt(keys="\x1b", screen="^! cancelled"),
+        "error": [ErrorPattern(pattern="^x .*")],
+        "answer": Answer(mode="blocks", start="^\\* ", channel_wait_ms=0),
+    }
+)
+OLD = ("  before", "! cancelled", "  before that", "x it failed")
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        *((f"one{character}two", "onetwo") for character in "\x00\x07\x08\x1b\x7f\x85\x9b\ufeff"),
+        ("one\ttwo", "one    two"),
+        ("\x1b[31mone\x1b[0m", "[31mone[0m"),
+        ("cafe\u0301 \ufb01n", "caf\u00e9 fin"),
+        ("one\u200btwo", "onetwo"),
+        ("one", "[Pasted text #1]"),
+        ("!one", " !one"),
+    ],
+    ids=ascii,
+)
+async def test_marks_of_earlier_turns_are_no_word_on_a_message_that_is_shown_in_another_way(
+    text: str, shown: str
+) -> None:
+    terminal = Terminal(MARKED)
+    worker = terminal.begin(text)
+    await until(terminal.runner.idle.is_set)
+    terminal.draw(*OLD, f"> {shown}")
+    terminal.judge(1.0)
+    await terminal.record()
+    assert terminal.phase is Phase.SUBMITTED
+    terminal.draw(*OLD, f"  {shown}", "working")
+    terminal.judge(5.0)
+    await terminal.record()
+    terminal.draw(*OLD, f"  {shown}", "* the answer", "> ")
+    terminal.judge(10.0)
+    await terminal.record()
+    terminal.judge(10.0)
+    await terminal.record()
+    assert [type(event) for event in terminal.events][-1] is LinkTurnEnded, terminal.events
+    worker.cancel()
+    await asyncio.gather(worker, return_exceptions=True)
+
+
+@pytest.mark.parametrize("shown", ["one", "[Pasted text #1]"])
+@pytest.mark.parametrize(("mark", "event"), [("! cancelled", LinkTurnInterrupted), ("x it failed", LinkTurnFailed)])
+async def test_a_new_mark_below_old_ones_is_a_word_on_the_turn(shown: str, mark: str, event: type) -> None:
+    terminal = Terminal(MARKED)
+    worker = terminal.begin("one")
+    await until(terminal.runner.idle.is_set)
+    terminal.draw(*OLD, f"> {shown}")
+    terminal.judge(1.0)
+    await terminal.record()
+    terminal.draw(*OLD, f"  {shown}", "working")
+    terminal.judge(5.0)
+    await terminal.record()
+    terminal.draw(*OLD, f"  {shown}", mark, "> ")
+    terminal.judge(10.0)
+    await terminal.record()
+    terminal.judge(10.0)
+    await terminal.record()
+    assert [type(told) for told in terminal.events][-1] is event, terminal.events
     worker.cancel()
     await asyncio.gather(worker, return_exceptions=True)

@@ -123,6 +123,16 @@ def test_a_moment_of_rest_after_an_interrupt_that_did_nothing_is_not_its_end() -
     assert machine.told(ended(1.5), 1.5) != []
 
 
+def test_a_program_that_says_that_it_was_interrupted_has_stopped_before_it_rests() -> None:
+    """It may be slow to come to rest: its hooks run."""
+    machine = submitted()
+    machine.seen(seen(1.2, activity=Activity.BUSY, offset=30))
+    assert machine.seen(seen(1.3, activity=Activity.BUSY, offset=40, interrupted=True)) == [], "nobody asked"
+    machine.interrupt()
+    told = machine.seen(seen(1.4, activity=Activity.BUSY, offset=40, interrupted=True))
+    assert told == [Interrupted("interrupted", "screen: interrupted")]
+
+
 def test_what_a_program_has_not_read_did_not_stop_it() -> None:
     machine = submitted()
     machine.seen(seen(1.2, activity=Activity.BUSY, offset=30))
