@@ -37,8 +37,11 @@ TAKE_BACK_S = 10.0
 
 INTERRUPT_TRIES = 2
 
-AGAIN_S = 1.0
+AGAIN_S = 0.8
 """How long a busy machine's program may take to show that it wants the keys once more."""
+
+LOST_PRESSES = 1
+"""So often they are pressed where nothing came of them."""
 
 SHOWN_S = 3.0
 """How long a busy machine's program may take to show a step of an answer; the next one follows then all the same."""
@@ -118,26 +121,37 @@ class Keyboard:
         spec = self._profile.interrupt
         if spec.signal is not None:
             await send_signal(signal.Signals[spec.signal])
-        for press in range(spec.repeat if spec.keys is not None else 0):
-            if press and await self._stops_before_the_next(stopped):
-                break
-            await self._write((spec.keys or "").encode())
+        if spec.keys is not None and spec.again is not None:
+            await self._press_while_wanted(stopped, re.compile(spec.again, re.MULTILINE))
+        elif spec.keys is not None:
+            for press in range(spec.repeat):
+                if press and await self._until(stopped, spec.gap_ms / 1000):
+                    break
+                await self._write(spec.keys.encode())
         self._asked_to_stop()
 
-    async def _stops_before_the_next(self, stopped: Callable[[Look], bool]) -> bool:
-        """Wait until the keys can be pressed once more; whether it has stopped without that."""
-        spec = self._profile.interrupt
-        if spec.again is None:
-            return await self._until(stopped, spec.gap_ms / 1000)
-        over, again = False, re.compile(spec.again, re.MULTILINE)
+    async def _press_while_wanted(self, stopped: Callable[[Look], bool], again: re.Pattern[str]) -> None:
+        """Press the keys, and once more whenever the program says that it wants them `again`, or nothing comes of them:
+        one press may have come before there was anything to stop."""
+        spec, over = self._profile.interrupt, False
 
-        def wants(look: Look) -> bool:
+        def has_stopped(look: Look) -> bool:
             nonlocal over
             over = over or stopped(look)
-            return over or any(again.search(line) for line in look.screen.lines)
+            return over
 
-        await self._until(wants, AGAIN_S)
-        return over
+        def wants(look: Look) -> bool:
+            return any(again.search(line) for line in look.screen.lines)
+
+        for press in range(spec.repeat + LOST_PRESSES):
+            if press:
+                await self._until(lambda look: has_stopped(look) or wants(look), AGAIN_S)
+            if not over:
+                await self._write((spec.keys or "").encode())
+                self._asked_to_stop()
+                await self._until(lambda look: has_stopped(look) or not wants(look), AGAIN_S)
+            if over:
+                return
 
     def _puts_off(self, look: Look, message: str | None) -> bool:
         spec = self._profile.interrupt.put_off

@@ -61,13 +61,16 @@ type Span = tuple[float, float]
 @dataclass(frozen=True, kw_only=True)
 class Happening:
     """Something done on purpose: `what` is ``urgent``, ``cancel``, ``esc``, ``prompt`` (a person's own), ``draft``,
-    ``yes``, ``no`` or ``kill`` (of the daemon: `agent` is empty). `word` is what a person's prompt holds."""
+    ``yes``, ``no`` or ``kill`` (of the daemon: `agent` is empty). `word` is what a person's prompt holds, or what a
+    message that is canceled does; `told` what became of that: ``canceled``, the code of a refusal, nothing where the
+    daemon was killed over it."""
 
     what: str
     agent: str = ""
     since: float = 0.0
     until: float = 0.0
     word: str = ""
+    told: str = ""
 
 
 class Journal:
@@ -305,6 +308,7 @@ def judge(letters: Sequence[Letter], requests: Sequence[Request], happenings: Se
             verdict.fault("doubled", f"{letter}: {count}")
         _judge_end(verdict, letter, evidence, happenings)
         _judge_times(verdict, letter, evidence, happenings)
+    _judge_cancels(verdict, letters, happenings)
     for happening in happenings:
         if happening.what == "prompt":
             verdict.count("prompts of people")
@@ -313,6 +317,29 @@ def judge(letters: Sequence[Letter], requests: Sequence[Request], happenings: Se
             if not evidence.times[happening.word]:
                 verdict.count("prompts of people that did not arrive")
     return verdict
+
+
+def _judge_cancels(verdict: Verdict, letters: Sequence[Letter], happenings: Sequence[Happening]) -> None:
+    """Each is confirmed in time, unless its task had ended; a daemon that is killed and hands at the terminal take
+    theirs."""
+    by_word = {letter.word: letter for letter in letters}
+    for happening in happenings:
+        if happening.what != "cancel" or not happening.told or (letter := by_word.get(happening.word)) is None:
+            continue
+        if happening.told != "canceled":
+            if letter.status == "canceled" or letter.ended is None or letter.ended > happening.until:
+                verdict.fault("cancel not confirmed", f"{letter}: {happening.told}")
+            continue
+        others = [
+            (h.since, h.until + SLACK_S)
+            for h in happenings
+            if h.what == "kill" or (h.what in ("draft", "prompt", "esc", "urgent") and h.agent == happening.agent)
+        ]
+        took = _seconds(_without([(happening.since, happening.until)], others))
+        verdict.count("cancels confirmed")
+        verdict.longest("longest confirmation of a cancel, s", took)
+        if took > CONFIRMED_S:
+            verdict.fault("cancel confirmed late", f"{letter}: {took:.1f} s")
 
 
 def _judge_requests(verdict: Verdict, requests: Sequence[Request]) -> None:

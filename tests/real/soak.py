@@ -4,8 +4,8 @@
     python -m tests.real.soak --judge FOLDER     # again, by what a run left
 
 Runs inside a loopback-only namespace. At the end every message is judged by the model's log (`judgement`): none
-stranded, doubled, concatenated, misattributed or answered wrongly, none canceled by nobody, each non-delivery told
-within 10 s. Exits 1, and keeps the folder, if there is any fault.
+stranded, doubled, concatenated, misattributed or answered wrongly, none canceled by nobody, each cancel confirmed in
+time, each non-delivery told within 10 s. Exits 1, and keeps the folder, if there is any fault.
 """
 
 import argparse
@@ -32,6 +32,9 @@ from tests.support.daemon import Daemon
 
 DRAIN_S = 240.0
 """For everything that was sent to end."""
+
+BEGUN_S = 60.0
+"""How long a message that is to be canceled may wait for its turn."""
 
 TYPED_MAX = 40
 """Characters that a person types at most."""
@@ -134,29 +137,38 @@ class Soak:
         with self.lock:
             self.counts[what] += 1
 
-    def _note(self, what: str, agent: RealAgent | None, since: float, word: str = "") -> None:
+    def _note(self, what: str, agent: RealAgent | None, since: float, word: str = "", told: str = "") -> None:
         name = self.ids[agent.name] if agent is not None else ""
-        self.journal.note(Happening(what=what, agent=name, since=since, until=time.time(), word=word))
+        self.journal.note(Happening(what=what, agent=name, since=since, until=time.time(), word=word, told=told))
         self._count(what)
 
     def _send_to(self, agent: RealAgent) -> None:
         while not self.over.wait(self.rng.expovariate(1 / 8)):
             with self.lock:
                 (shape,) = self.rng.choices([s for s, _ in SHAPES], [w for _, w in SHAPES])
-                urgent, cancel = self.rng.random() < 0.04, self.rng.random() < 0.04
-                soon = self.rng.choice((0.0, 0.0, 0.1, 0.3, 2.0))
+                urgent, cancel = self.rng.random() < 0.04, self.rng.random() < 0.08
+                soon = self.rng.uniform(0.0, 2.0)
             word, since = nonce(), time.time()
             sent = Sent(word, shape.replace("{word}", word), agent.name)
             self._post(agent, sent, 5 if urgent else 1)
             if urgent:
                 self._note("urgent", agent, since)
             if cancel and sent.task_id:
-                self.over.wait(soon)
-                since = time.time()
-                try:
-                    self.daemon.post(f"/control/tasks/{sent.task_id}/cancel", {})
-                finally:  # killed in the middle it may have been done
-                    self._note("cancel", agent, since)
+                self._cancel(agent, sent.task_id, word, soon)
+
+    def _cancel(self, agent: RealAgent, task_id: str, word: str, soon: float) -> None:
+        """Cancel the task `soon` after it is WORKING; one that waits for its turn for long, while it waits."""
+        deadline = time.monotonic() + BEGUN_S
+        while self.daemon.task(task_id)["status"] == "submitted" and time.monotonic() < deadline:
+            if self.over.wait(0.05):
+                return
+        self.over.wait(soon)
+        since, told = time.time(), ""
+        try:
+            answer = self.daemon.post(f"/control/tasks/{task_id}/cancel", {})
+            told = "canceled" if answer.status == 200 else answer.json["error"]["code"]
+        finally:  # killed in the middle it may have been done
+            self._note("cancel", agent, since, word, told)
 
     def _post(self, agent: RealAgent, sent: Sent, priority: int) -> None:
         """Once, also where the daemon is killed in the middle: its list of tasks tells whether it had taken it."""

@@ -81,6 +81,8 @@ class Trial:
         self.longest = max(self.longest, took)
         if answer.status != 200 or took > CONFIRMED_S:
             self.fault(moment, f"cancel: {answer.status} after {took:.1f} s, {answer.json}")
+        while answer.status != 200 and self.agent.daemon.task(task)["status"] == "working":
+            answer = self.agent.daemon.post(f"/control/tasks/{task}/cancel", {})  # the next trials are others
 
     def stopped(self, task: str, word: str, moment: float) -> None:
         """The task is canceled, its message at the model once at the most, and the next one is answered exactly."""
@@ -111,7 +113,8 @@ class Trial:
         self.faults.append(f"{moment:.3f} s: {what}\n{self.agent.screen()}")
 
     def judged(self, what: str) -> None:
-        told = f"{what}: {self.trials} trials, longest confirmation {self.longest:.2f} s, {len(self.faults)} faults"
+        longest = f", longest confirmation {self.longest:.2f} s" if self.longest else ""
+        told = f"{what}: {self.trials} trials{longest}, {len(self.faults)} faults"
         print(f"\n{told}", flush=True)
         assert not self.faults, "\n".join([told, *self.faults])
 
@@ -208,6 +211,28 @@ def test_a_cancel_under_which_the_daemon_dies_is_done(cli: str, version: str | N
             trial.fault(moment, "not canceled after a restart")
         trial.stopped(task, word, moment)
     trial.judged(f"restarts in a cancel of {cli} {version or ''}")
+
+
+CONTROLS = "\t\x00\x07\x08\x1b\x7f\x85\x9b\ufeff"
+
+
+@pytest.mark.parametrize(("cli", "version"), [*((cli, None) for cli in EVERY), ("claude", "2.1.197")])
+def test_a_control_character_after_an_interrupt_cancels_nothing(
+    cli: str, version: str | None, start_of: StartOf
+) -> None:
+    """The mark of the interruption stays on the screen, and the message is shown without the character."""
+    trial = trials(start_of, cli, version)
+    daemon = trial.agent.daemon
+    for character in CONTROLS:
+        task, word = trial.begun()
+        trial.agent.model.wait_for_turn(word)
+        trial.cancel(task, 0.0)
+        message = f"one{character}two {nonce()}"
+        done = daemon.ended(daemon.send(message, trial.agent.name))
+        said = [part["text"] for artifact in done["artifacts"][-1:] for part in artifact["parts"]]
+        if (done["status"], said) != ("completed", [expected_answer(message)]):
+            trial.fault(0.0, f"{character!a}: {done['status']} {done['error']} {said}")
+    trial.judged(f"control characters to {cli} {version or ''}")
 
 
 def _ask(daemon: Daemon, task: str) -> None:

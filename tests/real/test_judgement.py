@@ -103,6 +103,24 @@ def test_what_is_canceled_needs_its_cause_there_and_then() -> None:
         assert faults([stopped], happenings=[elsewhere]) == {"canceled by nobody"}
 
 
+@pytest.mark.parametrize(
+    ("told", "seconds", "ended", "kinds"),
+    [
+        ("canceled", 2.9, 103.0, set()),
+        ("canceled", 3.1, 103.0, {"cancel confirmed late"}),
+        ("TASK_NOT_CANCELABLE", 6.0, 103.0, set()),
+        ("TASK_NOT_CANCELABLE", 1.0, 103.0, {"cancel not confirmed"}),
+        ("", 30.0, 103.0, set()),
+    ],
+    ids=["in time", "late", "it had ended", "it went on", "the daemon was killed"],
+)
+def test_a_cancel_is_confirmed_in_time(told: str, seconds: float, ended: float, kinds: set[str]) -> None:
+    canceled = letter(ended=ended, **({"status": "canceled", "reason": "canceled"} if told == "canceled" else {}))
+    asked = did("cancel", 101.0, 101.0 + seconds, word=WORD, told=told)
+    assert faults([canceled], happenings=[asked]) == kinds
+    assert not faults([canceled], happenings=[asked, did("kill", 101.0, 120.0)]) - {"cancel not confirmed"}
+
+
 def test_a_refused_tool_is_answered_as_the_note_is() -> None:
     note = request(f"Say {WORD}.", "[A2A:1234abcd:synapse-system] Refused nonce-dddddddddddd.")
     told = letter(f"{WORD} [[tool:shell:touch x]] say: After.", answer="Answer to nonce-dddddddddddd.")
