@@ -464,6 +464,8 @@ class Instructions(_Section):
     args: list[str] = []
     env: dict[str, str] = {}
     files: dict[str, dict[str, Any]] = {}
+    resumed_files: dict[str, dict[str, Any]] = {}
+    """Files of a launch that goes on with a conversation, besides `files`: where these count in a new one only."""
     typed: bool = False
 
     @property

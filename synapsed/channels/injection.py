@@ -160,7 +160,9 @@ def plan(
     channels = sorted(profile.channels.values(), key=lambda channel: channel.rank)
     telling = [] if instructions is None else [profile.instructions]
     injections: list[Channel | McpInjection | Instructions] = [*channels, *([profile.mcp] if mcp else []), *telling]
-    names = {name: context.launch_dir / name for injection in injections for name in injection.files}
+    also = [] if instructions is None or not (resume or chosen) else [profile.instructions.resumed_files]
+    written_for = [*(injection.files for injection in injections), *also]
+    names = {name: context.launch_dir / name for files_of in written_for for name in files_of}
     names |= {} if instructions is None else {INSTRUCTIONS_FILE: context.launch_dir / INSTRUCTIONS_FILE}
     expand = _expander(profile, context, names, instructions)
     conversation = profile.resume.args if resume else profile.resume.fresh_args
@@ -175,8 +177,8 @@ def plan(
     for injection in injections:
         given = () if isinstance(injection, Channel) else taken
         env |= {name: expand(value) for name, value in injection.env.items() if name not in given}
-        for name, content in injection.files.items():
-            files[name] = files.get(name, {}) | _expanded(content, expand)
+    for name, content in (item for files_of in written_for for item in files_of.items()):
+        files[name] = files.get(name, {}) | _expanded(content, expand)
     written = {name: json.dumps(content, ensure_ascii=False, indent=1).encode() for name, content in files.items()}
     if instructions is not None:
         written[INSTRUCTIONS_FILE] = instructions.encode()

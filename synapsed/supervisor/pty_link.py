@@ -341,6 +341,7 @@ class PtyLink:
 
     def _read(self) -> None:
         """What the program had not read is read, and about to be shown."""
+        self._observer.typed(self._clock.monotonic())
         self._watch.pressed()
         self._watch.soon()
 
@@ -529,6 +530,7 @@ class PtyLink:
         self._stopping.typed(data)
 
     async def _type(self, data: bytes) -> WriteResult:
+        self._observer.typed(self._clock.monotonic())
         return await self._keeper().write(data)
 
     async def _save_checkpoint(self) -> None:

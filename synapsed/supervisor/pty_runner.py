@@ -264,6 +264,7 @@ class TurnRunner:
     async def _type(self, turn: PtyTurn, part: str, data: bytes) -> Sequence[turns.Command]:
         """Write it; the machine hears that it is written, or that the program stopped reading half way: the rest is
         written when it goes on."""
+        self._observer.typed(self._clock.monotonic())
         writing = asyncio.ensure_future(self._keeper().write(data, self._input_id(turn, part)))
         writing.add_done_callback(lambda done: done.cancelled() or done.exception())  # perhaps nobody waits for it
         left = -1

@@ -9,7 +9,16 @@ from typing import Literal
 from synapsed.profiles import Composer, PutOff
 from synapsed.terminal.screen import ScreenSnapshot
 
-__all__ = ["ComposerState", "cursor_line", "ends_at_cursor", "puts_off", "read_composer", "shows_line", "unended"]
+__all__ = [
+    "ComposerState",
+    "cursor_line",
+    "emptied",
+    "ends_at_cursor",
+    "puts_off",
+    "read_composer",
+    "shows_line",
+    "unended",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +104,13 @@ def _judge(spec: Composer, screen: ScreenSnapshot, text: str, row: int) -> Compo
     if blank and _stands(spec.empty, screen, row):
         return ComposerState("empty", "", row)
     return ComposerState("draft", text, row)
+
+
+def emptied(spec: Composer, screen: ScreenSnapshot, composer: ComposerState) -> ComposerState:
+    """`composer` where the text in it is known to be no draft."""
+    if composer.row is None or not _stands(spec.empty, screen, composer.row):
+        return composer
+    return replace(composer, state="empty", text="")
 
 
 def _stands(pattern: str | None, screen: ScreenSnapshot, row: int, rows_above: int = AROUND_ROWS) -> bool:

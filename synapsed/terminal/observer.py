@@ -16,8 +16,9 @@ from synapsed.model.records import Checkpoint
 from synapsed.profiles import Profile
 from synapsed.terminal.answer import anchor_of, shows
 from synapsed.terminal.chrome import Marks, marks_in, read_chrome
-from synapsed.terminal.composer import ComposerState, read_composer, unended
+from synapsed.terminal.composer import ComposerState, emptied, read_composer, unended
 from synapsed.terminal.explain import Since, Witness, explain
+from synapsed.terminal.owntext import OwnText, stands_before
 from synapsed.terminal.prompts import Asked, find_prompt, find_unknown, is_question
 from synapsed.terminal.psp import StatusRecords
 from synapsed.terminal.queries import answer
@@ -91,6 +92,7 @@ class TerminalObserver:
         self.screen = Screen(cols, rows)
         self._scanner = Scanner()
         self._records = StatusRecords(app=profile.status_app)
+        self._own_text = OwnText()
         self._progress = ProgressState.NONE
         self._turn_open: str | None = None
         self._lost_ns: int | None = None
@@ -127,6 +129,8 @@ class TerminalObserver:
         self.screen.feed(checkpoint.redraw)
         state = checkpoint.state
         self._before = str(state.get("before", ""))
+        own = state.get("own", ())
+        self._own_text = OwnText([str(text) for text in own] if isinstance(own, list) else (), now)
         with contextlib.suppress(ValueError, TypeError):  # words of a newer version: the screen tells what there is
             self._activity = Activity(state.get("activity", Activity.STARTING))
             self._progress = ProgressState(state.get("progress", 0))
@@ -154,6 +158,7 @@ class TerminalObserver:
             "activity": self._activity.value,
             "progress": self._progress.value,
             "before": self._before,
+            "own": self._own_text.known,
         }
         return Checkpoint(
             offset=self.offset - len(self.screen.pending),
@@ -274,7 +279,9 @@ class TerminalObserver:
         return explain(self._profile, seen, judge(self._profile, seen), self._since, now)
 
     def _observe(self, screen: ScreenSnapshot, now: float) -> Observation:
-        composer = read_composer(self._profile.composer, screen, self._bright, before=self._before)
+        composer = self._without_own_text(
+            read_composer(self._profile.composer, screen, self._bright, before=self._before), screen, now
+        )
         if composer.state == "empty" and self.own_prompt is not None and is_question(composer.prompt, self.own_prompt):
             composer = ComposerState("absent")
         composer, asked = self._ask(screen, composer)
@@ -307,6 +314,20 @@ class TerminalObserver:
             if asked is not None and asked.menu is not None and composer.row in asked.menu.rows:
                 return ComposerState("absent"), asked
         return composer, None
+
+    def _without_own_text(self, composer: ComposerState, screen: ScreenSnapshot, now: float) -> ComposerState:
+        before = (
+            composer.state == "draft"
+            and composer.row is not None
+            and stands_before(composer, screen, self.screen.row_cells(composer.row))
+        )
+        if not self._own_text.is_own(composer, before=before, now=now):
+            return composer
+        return emptied(self._profile.composer, screen, composer)
+
+    def typed(self, now: float) -> None:
+        """Keys went to the program: what appears now in its composer may be what they have brought."""
+        self._own_text.typed(now)
 
     def _note(self, seen: Observation, now: float) -> None:
         self._since.note("dialog", self._prompt[0], now)

@@ -14,7 +14,7 @@ from synapsed.channels import injection
 from synapsed.channels.injection import LaunchContext, free_port, needs_port, plan, prepare, without_nesting
 from synapsed.errors import ConfigError
 from synapsed.library import ProfileLibrary
-from synapsed.profiles import Profile
+from synapsed.profiles import Instructions, Profile, Resume
 from tests.channels.conftest import Launch
 
 
@@ -194,3 +194,45 @@ def test_a_hash_of_a_text_that_there_is_not_names_the_profile(launch: Launch) ->
         plan(Profile.model_validate(data), launch.context, resume=False)
     with pytest.raises(ValueError, match="hash of another"):
         Profile.model_validate({**data, "channels": {"h": {**channel, "hashed": {"Stop": "{sha256:Stop}"}}}})
+
+
+def test_files_of_a_resumed_conversation_are_written_for_that_alone(tmp_path: Path) -> None:
+    """What counts in a new conversation only has to be said again in one that is resumed, or that a person chose."""
+    context = LaunchContext(
+        agent_id="synapse-x-1",
+        agent_dir=tmp_path / "agent",
+        hooks_socket=tmp_path / "hooks.sock",
+        conversation="c1",
+        home=tmp_path,
+    )
+    profile = Profile(
+        name="x",
+        command="x",
+        source="x.toml",
+        instructions=Instructions(
+            files={"first.json": {"text": "{instructions}"}}, resumed_files={"again.json": {"text": "{instructions}"}}
+        ),
+    )
+
+    def names(**how: bool) -> set[str]:
+        got = plan(
+            profile, context, resume=how.get("resume", False), chosen=how.get("chosen", False), instructions=TEXT
+        )
+        return {path.name for path in got.files}
+
+    assert names() == {"first.json", "instructions.md"}
+    assert names(resume=True) == names(chosen=True) == {"first.json", "again.json", "instructions.md"}
+
+
+def test_a_persons_choice_of_the_conversation_stands_alone(tmp_path: Path) -> None:
+    context = LaunchContext(
+        agent_id="synapse-x-1", agent_dir=tmp_path, hooks_socket=tmp_path / "s", conversation="c1", home=tmp_path
+    )
+    resume = Resume(args=["resume", "{conversation}"], fresh_args=["--id", "{conversation}"])
+    profile = Profile(name="x", command="x", args=["--fixed"], source="x.toml", resume=resume)
+
+    def argv(*args: str) -> tuple[str, ...]:
+        return plan(profile, context, resume=False, chosen=True, args=args).argv
+
+    assert argv("--continue") == ("x", "--fixed", "--continue")
+    assert argv("resume", "--last") == ("x", "resume", "--last", "--fixed"), "a subcommand stays the first"

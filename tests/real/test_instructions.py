@@ -1,5 +1,7 @@
 """What agents are told when they start, on the real programs: judged by what their models were sent."""
 
+from pathlib import Path
+
 import pytest
 
 from tests.real import programs
@@ -28,7 +30,21 @@ def test_its_model_is_told_who_it_is_and_nothing_is_typed(cli: str, daemon: Daem
     assert (told["status"], told["metadata"]["sender"]["sender_id"]) == ("completed", "synapse-system")
     assert identity in told["message"]["parts"][0]["text"]
 
+    _told_again_after_a_restart(agent, f"You are the agent {cli} (agent ID {identity}", tmp_path)
+
     daemon.kill9()
     daemon.start()
     daemon.ready(cli)
     assert len(daemon.get(f"/control/tasks?agent={cli}").json) == 2, "a new daemon has nothing new to tell"
+
+
+def _told_again_after_a_restart(agent: RealAgent, words: str, bodies: Path) -> None:
+    """In the same conversation: the model is still told, and not by a message that is typed."""
+    assert agent.daemon.ctl("restart", agent.name).code == 0
+    word = nonce()
+    assert agent.ask(word).code == 0
+    assert agent.daemon.agent(agent.name)["conversation"]["resumed"] is True
+    turns = [text for path in bodies.iterdir() if word in (text := path.read_text()) and "-text" in path.name]
+    assert all(words in turn for turn in turns), [turn[:2000] for turn in turns]
+    assert turns
+    assert "Synapse A2A Protocol Instructions" not in agent.screen()
