@@ -33,8 +33,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     run.add_argument("--log-level", choices=["debug", "info", "warning", "error"], default="info")
     run.add_argument("--log-file", action="store_true", help="log to state/logs/synapsed.log, rotated, not to stderr")
     profile = verbs.add_parser("profile", help="show a profile as it counts, or check a file before it is used")
-    profile.add_argument("what", choices=["show", "check"])
-    profile.add_argument("name", help="show: a profile's name; check: a profile's file")
+    profile.add_argument("what", choices=["show", "check", "new"])
+    profile.add_argument("name", help="show, new: a profile's name; check: a profile's file")
+    profile.add_argument("--size", type=int, nargs=2, metavar=("COLS", "ROWS"), help="new: of the screen on stdin")
+    profile.add_argument("--agent", default="", help="new: whose screen that is")
+    profile.add_argument("--command", type=json.loads, default=[], help="new: what starts the program, a JSON array")
     profile.add_argument("--version", dest="release", metavar="X", help="as it counts for that version of the program")
     run.add_argument(
         "--service",
@@ -48,7 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     verbs.add_parser("version", help="print the version")
     args = parser.parse_args(argv)
     if args.verb == "profile":
-        return _profile(args)
+        return _new_profile(args) if args.what == "new" else _profile(args)
     if args.verb == "version":
         print(f"synapsed {__version__}")
         return EXIT_OK
@@ -145,6 +148,38 @@ def _repair() -> int:
     except SynapsedError as error:
         return _refuse(error)
     print(json.dumps(told | saved | {"damaged": str(saved["damaged"])}))
+    return EXIT_OK
+
+
+def _new_profile(args: argparse.Namespace) -> int:
+    """Write a profile from the screen on stdin, over no file."""
+    from synapsed.errors import ConfigError, SynapsedError
+    from synapsed.library import ProfileLibrary
+    from synapsed.model.agent import validate_name
+    from synapsed.paths import Paths
+    from synapsed.terminal.drafting import draft
+    from synapsed.terminal.screen import Screen
+
+    path = Paths.from_environ().user_profiles / f"{args.name}.toml"
+    try:
+        validate_name(args.name)
+        if ProfileLibrary.builtin().find(args.name) is not None:
+            raise ConfigError(f"{args.name!r} is a built-in profile: choose another name", file=str(path))
+        screen = Screen(*(args.size or (120, 40)))
+        screen.feed(sys.stdin.buffer.read())
+        text = draft(screen, command=args.command, agent=args.agent)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with path.open("x", encoding="utf-8") as file:
+                file.write(text)
+        except FileExistsError:
+            raise ConfigError(f"{path} is there already: choose another name", file=str(path)) from None
+        except OSError as error:
+            raise ConfigError(f"{path} cannot be written: {error.strerror}", file=str(path)) from None
+        ProfileLibrary.builtin().check(path)
+    except SynapsedError as error:
+        return _refuse(error)
+    print(path)
     return EXIT_OK
 
 

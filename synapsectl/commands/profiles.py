@@ -1,26 +1,36 @@
-"""`synapsectl profiles list|show|check`.
+"""`synapsectl profiles list|show|check|new`.
 
 `show` and `check` need no daemon: they are the daemon program's own reading of the files.
 """
 
 import argparse
+import json
 import os
 import subprocess
 import sys
 
+from synapsectl.client import agent_path
 from synapsectl.context import Context
 from synapsectl.errors import DONE, UsageError
+from synapsectl.reach import reach
 
 __all__ = ["configure", "run"]
+
+TAKES_REST = True
 
 HEADINGS = ("PROFILE", "COMMAND", "PORTS", "SOURCE", "DESCRIPTION")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "what", nargs="?", choices=["list", "show", "check"], default="list", help="what to do; the default is list"
+        "what", nargs="?", choices=["list", "show", "check", "new"], default="list", help="the default is list"
     )
-    parser.add_argument("name", nargs="?", help="show: a profile's name; check: a profile's file")
+    parser.add_argument("name", nargs="?", help="show, new: a profile's name; check: a profile's file")
+    parser.add_argument(
+        "--from-screen",
+        metavar="AGENT",
+        help="new: write a profile to begin with from what is on its screen now; what starts the program follows '--'",
+    )
     parser.add_argument(
         "--version", dest="release", metavar="X", help="show, check: as it counts for that version of the program"
     )
@@ -28,6 +38,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, ctx: Context) -> int:
+    if args.what == "new":
+        return _new(args, ctx)
+    if args.rest or args.from_screen:
+        raise UsageError(f"profiles {args.what} takes no command and no --from-screen: profiles new does")
     if args.what != "list":
         if args.name is None:
             raise UsageError(f"profiles {args.what}: name {'a profile' if args.what == 'show' else 'a file'}")
@@ -50,3 +64,15 @@ def run(args: argparse.Namespace, ctx: Context) -> int:
     ]
     ctx.out.table(HEADINGS, rows, grows="SOURCE")
     return DONE
+
+
+def _new(args: argparse.Namespace, ctx: Context) -> int:
+    if args.name is None or args.from_screen is None:
+        raise UsageError("profiles new NAME --from-screen AGENT: name both")
+    ctx, agent = reach(ctx, args.from_screen)
+    path = agent_path(agent, "screen")
+    size = ctx.client.get(path, {"format": "json"})
+    drawn = ctx.client.get_bytes(path, {"format": "ansi"})
+    command = [sys.executable, "-m", "synapsed", "profile", "new", args.name, "--agent", args.from_screen]
+    command += ["--size", str(size["cols"]), str(size["rows"]), "--command", json.dumps(args.rest or [])]
+    return subprocess.run(command, env=dict(os.environ), input=drawn, check=False).returncode

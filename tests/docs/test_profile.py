@@ -1,8 +1,10 @@
 """The profile that docs/profiles.md teaches, taught, and the commands of that page typed."""
 
+import os
 import re
 import shlex
 import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +18,22 @@ NAMED = re.compile(
     r"```toml\n# ~/\.config/synapsed/(?P<file>profiles/\w+\.toml)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL
 )
 CONSOLE = re.compile(r"^```console\n(?P<text>.*?)^```$", WHOLE)
+
+
+PROGRAM = Path(__file__).parents[1] / "tui" / "program.py"
+RULES = re.compile("─{20,}")
+
+
+@pytest.fixture
+def chatty(tmp_path: Path) -> dict[str, str]:
+    """The environment of a shell that has the program of the page, and what it received in `received`."""
+    program = tmp_path / "bin" / "chatty"
+    program.parent.mkdir()
+    started = shlex.join([sys.executable, "-S", "-E", "-I", str(PROGRAM), str(tmp_path / "received")])
+    tricks = """[ -n "$TRICKS" ] || TRICKS='{"alternate": true}'"""
+    program.write_text(f'#!/bin/sh\n{tricks}\nexec {started} "$TRICKS"\n')
+    program.chmod(0o755)
+    return {"PATH": f"{program.parent}:{os.environ['PATH']}"}
 
 
 @pytest.fixture
@@ -37,11 +55,11 @@ def test_a_prompt_that_is_not_found_is_shown(daemon: Daemon) -> None:
 
 @pytest.mark.skipif(shutil.which("sqlite3") is None, reason="needs sqlite3")
 def test_the_smallest_profile(daemon: Daemon) -> None:
-    (profile,) = NAMED.finditer(PAGE)
+    profile = next(found for found in NAMED.finditer(PAGE) if found["file"].endswith("sql.toml"))
     path = daemon.home / "config" / profile["file"]
     path.parent.mkdir(parents=True)
     path.write_text(profile["text"])
-    (session,) = CONSOLE.finditer(PAGE)
+    session = next(found for found in CONSOLE.finditer(PAGE) if "sql.toml" in found["text"])
     typed = [line[2:].partition("  #")[0] for line in session["text"].splitlines() if line.startswith("$ synapsectl ")]
     assert [command.split()[1] for command in typed] == ["profiles", "reload", "start", "send"]
     for command in typed:
@@ -65,3 +83,46 @@ def test_a_usual_prompt_needs_none(daemon: Daemon) -> None:
     assert daemon.ctl("send", "py", "6*7", "--wait").out == "42\n"
     failed = daemon.ctl("send", "py", "1/0", "--wait")
     assert (failed.code, failed.out.splitlines()[-1]) == (0, "ZeroDivisionError: division by zero")
+
+
+def typed_and_shown(text: str) -> list[tuple[list[str], str]]:
+    """The commands of a session, each with what it prints."""
+    parts = re.split(r"^\$ synapsectl ", text, flags=re.MULTILINE)[1:]
+    return [(shlex.split(part.partition("\n")[0]), part.partition("\n")[2].rstrip()) for part in parts]
+
+
+def test_a_full_screen_program_from_its_screen(daemon: Daemon, chatty: dict[str, str]) -> None:
+    first, last = (found["text"] for found in CONSOLE.finditer(PAGE) if "chatty" in found["text"])
+    path = daemon.home / "config" / "profiles" / "chatty.toml"
+    for arguments, shown in typed_and_shown(first):
+        if arguments[0] == "screen":
+            eventually(lambda: ">" in daemon.ctl("screen", "tui").out, "it has drawn its screen")
+        done = daemon.ctl(*arguments, env=chatty)
+        assert done.code == 0, (arguments, done)
+        if arguments[0] == "screen":
+            assert RULES.sub("─", done.out.rstrip()) == RULES.sub("─", shown)
+    drafted = path.read_text()
+    assert daemon.ctl("profiles", "check", str(path)).code == 0
+    assert daemon.ctl("profiles", "new", "chatty", "--from-screen", "nobody").code == 4
+
+    text = next(found["text"] for found in NAMED.finditer(PAGE) if "chatty" in found["file"])
+    for line in ('command = "chatty"', "line = '^> ?(?P<text>.*?)$'", "around = '─{8,}[^\\n]*\\n>'"):
+        assert line in drafted, "what the page keeps of it is in it"
+        assert line in text
+    path.write_text(text)
+    for arguments, shown in typed_and_shown(last):
+        typed = [str(path) if argument.endswith(path.name) else argument for argument in arguments]
+        done = daemon.ctl(*typed, env=chatty)
+        assert done.code == 0, (typed, done)
+        assert shown in done.out
+    assert daemon.ctl("send", "chatty", "lines=120", "--wait").out.splitlines()[-1] == "  line 120"
+    working = daemon.ctl("send", "chatty", "delay=60").out.strip()
+    eventually(lambda: daemon.task(working)["status"] == "working" and daemon.agent("chatty")["activity"] == "busy", "")
+    assert daemon.ctl("cancel", working).code == 0
+    assert daemon.ctl("send", "chatty", "the next", "--wait").out == "You said: the next\n"
+
+    tricks = {**chatty, "TRICKS": '{"alternate": true, "dialog": "paste"}'}
+    assert daemon.ctl("start", "chatty", "--name", "asks", env=tricks).code == 0
+    waiting = daemon.ctl("send", "asks", "do it", "--wait")
+    assert (waiting.code, "Allow it?" in waiting.err) == (7, True)
+    assert daemon.ctl("approve", "asks").code == 0
