@@ -29,8 +29,9 @@ TYPING_S = 20.0
 JUDGED_S = 0.5
 """How long it takes at the most, from a screen that is still for long enough, to the end of the turn."""
 
-RETURNED_LATE_S = 10.0
-"""A busy machine's program may give a message back so long after it said that it stopped."""
+LATE_S = 10.0
+"""A busy machine's program may give a message back so long after it said that it stopped, or take one that was given
+up."""
 
 
 class Stopping:
@@ -60,6 +61,8 @@ class Stopping:
         self._spawn = spawn
         self._stopped: tuple[PtyTurn, float] | None = None
         """The turn that was stopped last, and when: its message may come back."""
+        self._untaken: tuple[PtyTurn, float] | None = None
+        """The turn whose message was submitted and not taken before it was given up: the program may take it late."""
 
     async def stop(self) -> bool:
         """Stop what runs, a person's own turn too; False where nothing ran or the program did not confirm it."""
@@ -77,6 +80,8 @@ class Stopping:
         await self._watch.until(lambda _: turn.over or turn.phase is working or self._exited.done(), TYPING_S)
         if turn.phase is not working or self._exited.done():
             self._runner.add(turn.go_on())
+            if turn.over and turn.state.submitted:
+                self._untaken = (turn, self._clock.monotonic())
             return turn.over
         if pressed:  # by the last daemon: a program that has stopped takes the keys for something else
             await self._watch.until(lambda _: turn.over, self._profile.interrupt.still_ms / 1000 + JUDGED_S)
@@ -102,12 +107,33 @@ class Stopping:
             self._observer.asked_to_stop(self._clock.monotonic())
 
     def looked(self, look: Look) -> None:
-        """Remove what is given back late, unless a person has typed since: they may have fetched it."""
-        if self._stopped is None:
-            return
-        turn, at = self._stopped
-        if self._watch.hands_at > at or self._clock.monotonic() - at > RETURNED_LATE_S or self._runner.turn is not None:
-            self._stopped = None
-        elif look.composer.state == "draft" and look.verdict.settled and turn.holds(look.composer.text):
-            self._stopped = None
-            self._spawn(self._keyboard.clear())
+        """Remove what is given back late, stop what was taken late; unless a person has typed since, who may have
+        fetched it, or another turn runs."""
+        self._stopped, self._untaken = self._still(self._stopped), self._still(self._untaken)
+        if self._stopped is not None and look.composer.state == "draft" and look.verdict.settled:
+            turn, _ = self._stopped
+            if turn.holds(look.composer.text):
+                self._stopped = None
+                self._spawn(self._keyboard.clear())
+        if self._untaken is not None and _works(look):
+            turn, _ = self._untaken
+            self._untaken = None
+            self._spawn(self._stop_late(turn))
+
+    def _still(self, left: tuple[PtyTurn, float] | None) -> tuple[PtyTurn, float] | None:
+        """What is `left` of a turn, while it can be nothing else."""
+        if left is None or self._watch.hands_at > left[1] or self._clock.monotonic() - left[1] > LATE_S:
+            return None
+        other = self._runner.turn
+        waits = other is None or other.over or other.phase is turns.Phase.PREPARED
+        return left if waits or other is left[0] else None
+
+    async def _stop_late(self, turn: PtyTurn) -> None:
+        """The program has begun with a message that is told as canceled."""
+        if await self._press(lambda look: look.verdict.activity is Activity.READY, turn.message):
+            await self._keyboard.clear_if(turn.holds)
+
+
+def _works(look: Look) -> bool:
+    """Something says so, and not only that it is not at rest."""
+    return look.verdict.activity is Activity.BUSY and look.verdict.source not in ("quiet", "composer")

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from synapsed.model.agent import Activity
-from synapsed.model.facts import PromptAccepted
+from synapsed.model.facts import PromptAccepted, TurnEnded
 from synapsed.profiles import Composer, Interrupt, Profile, Ready, Signs
 from synapsed.supervisor.keys import Keyboard
 from synapsed.supervisor.pty_turn import PtyTurn
-from synapsed.supervisor.stopping import RETURNED_LATE_S, Stopping
+from synapsed.supervisor.stopping import LATE_S, Stopping
 from synapsed.supervisor.turn_steps import Command, Phase, TurnState
 from synapsed.terminal.delivery import Typed
 from synapsed.terminal.observer import Look, TerminalObserver
@@ -172,7 +172,7 @@ async def test_a_message_that_is_given_back_late_is_removed(change: str) -> None
         case "another turn":
             program.begin()
         case "too late":
-            program.clock.advance(RETURNED_LATE_S + 1)
+            program.clock.advance(LATE_S + 1)
     program.clock.advance(1.0)
     program.draw("> my words" if change == "other words" else "> hello")
     program.stopping.looked(program.look())
@@ -180,3 +180,31 @@ async def test_a_message_that_is_given_back_late_is_removed(change: str) -> None
     for work in program.works:
         await work
         assert program.look().composer.state == "empty"
+
+
+@pytest.mark.parametrize("change", ["none", "rests", "a person types", "another turn", "too late"])
+async def test_a_message_that_is_taken_after_it_was_given_up_is_stopped(change: str) -> None:
+    """A busy machine's program had it for seconds without a word, and its task is told as canceled."""
+    program = Program()
+    turn = program.begin(Phase.SUBMITTED)
+    turn.state.phase = Phase.OVER
+    assert await program.stopping.stop()
+    assert program.typed == []
+    program.turn = None
+    match change:
+        case "a person types":
+            program.hands_at = program.clock.monotonic() + 0.5
+        case "another turn":
+            program.begin()
+        case "too late":
+            program.clock.advance(LATE_S + 1)
+    program.clock.advance(1.0)
+    program.observer.told(TurnEnded(channel="hooks", at_ns=1, answer=None))
+    program.draw(*(["> "] if change == "rests" else ["3 s, esc to stop", "> "]))
+    program.stopping.looked(program.look())
+    assert len(program.works) == (change == "none")
+    for work in program.works:
+        stopping = asyncio.ensure_future(work)
+        await until(lambda: program.typed == [b"\x1b"])
+        program.draw("> ")
+        await stopping
