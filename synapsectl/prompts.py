@@ -33,6 +33,9 @@ LASTING = frozenset(
 
 QUESTION_MAX = 160
 """Characters of a question in a line about something else."""
+NOT_TAKEN = "NOT_TAKEN"
+SCREEN = "screen"
+"""Type of a prompt that nobody but a person can read: it is the screen's last rows."""
 
 
 class NoSuchChoice(CtlError):
@@ -43,9 +46,11 @@ class NoSuchChoice(CtlError):
 
 
 class Asked(NamedTuple):
-    """Who asks. `task` is the task's id, None outside any task; `prompt` None where nothing is asked."""
+    """Who asks. `task` is the task's id, None outside any task; `prompt` None where nothing is asked; `agent` is an
+    address of the agent."""
 
     name: str
+    agent: str
     task: str | None
     prompt: dict[str, Any] | None
 
@@ -64,7 +69,7 @@ def asked(client: Client, target: str) -> Asked:
             if error.code != "TASK_NOT_FOUND":
                 raise
             return _asked_by_agent(client, target, error)
-        return Asked(short_id(task["id"]), task["id"], task.get("prompt"))
+        return Asked(short_id(task["id"]), task["agent_id"], task["id"], task.get("prompt"))
     return _asked_by_agent(client, target, None)
 
 
@@ -80,7 +85,7 @@ def _asked_by_agent(client: Client, target: str, no_task: ApiError | None) -> As
         running = client.get(task_path(task))["task"]
         if running["status"] not in ("input_required", "auth_required"):
             task = None
-    return Asked(agent["name"], task, prompt)
+    return Asked(agent["name"], agent["name"], task, prompt)
 
 
 def answer(client: Client, target: Asked, text: str, prompt_id: str | None) -> Any:
@@ -93,6 +98,8 @@ def answer(client: Client, target: Asked, text: str, prompt_id: str | None) -> A
 
 def choose(prompt: dict[str, Any], *, accept: bool) -> str:
     """The key of the option that says yes (or no) to what is asked now. Raises NoSuchChoice."""
+    if prompt.get("type") == SCREEN:
+        raise NoSuchChoice("what stands on its screen is not understood, so nothing there is yes or no for sure")
     words = YES if accept else NO
     for option in prompt.get("options") or []:
         label = str(option.get("label", "")).lower()
@@ -121,6 +128,11 @@ def show_prompt(out: Output, prompt: dict[str, Any] | None) -> None:
         out.remark("    or words of your own")
 
 
+def hands(agent: str) -> str:
+    """How a person goes on where nothing can be answered from here."""
+    return f"attach answers it: synapsectl attach {agent}; or synapsectl keys {agent} KEY…"
+
+
 def behind(name: str, task: str | None, prompt: dict[str, Any] | None) -> str:
     """What waits for `name` to go on waits behind: the `task` it works on, and what that asks, with a way to answer."""
     what = f"task {short_id(task)}" if task else f"what {name} does"
@@ -129,21 +141,36 @@ def behind(name: str, task: str | None, prompt: dict[str, Any] | None) -> str:
     lines = str(prompt.get("prompt", "")).split()
     question = " ".join(lines)
     question = f"{question[:QUESTION_MAX]}…" if len(question) > QUESTION_MAX else question
+    if prompt.get("type") == SCREEN:
+        return f"waits behind {what}: its screen is not understood: {question}; {hands(name)}"
     target = short_id(task) if task else name
     verb = "approve" if prompt.get("type") in ("permission", "confirmation", "trust") else "input"
     more = "" if verb == "approve" else " …"
     return f"waits behind {what}, which asks: {question}; 'synapsectl {verb} {target}{more}' answers it"
 
 
-def tell_waiting(ctx: Context, name: str, target: str, task: dict[str, Any]) -> None:
-    """Say that `name` waits for a person, for what, and how to answer."""
+def tell_hands(ctx: Context, agent: str) -> None:
+    """Say how a person goes on where nothing can be answered from here."""
+    ctx.out.remark(hands(agent))
+
+
+def tell_waiting(ctx: Context, name: str, target: str, task: dict[str, Any], *, agent: str | None = None) -> None:
+    """Say that `name` waits for a person, for what, and how to answer. `agent` is the address of who asks, where it is
+    not `name`."""
+    agent = agent or name
     prompt = task.get("prompt")
-    ctx.out.note(f"{name} waits for a person" + (":" if prompt else ""))
+    unread = prompt is not None and prompt.get("type") == SCREEN
+    why = ": what stands on its screen is not understood:" if unread else ":" if prompt else ""
+    ctx.out.note(f"{name} waits for a person{why}")
     show_prompt(ctx.out, prompt)
+    if unread:
+        tell_hands(ctx, agent)
     if task["status"] == "auth_required":
         ctx.out.remark(f"log in there: synapsectl attach {name}")
         return
     prompt = prompt or {}
+    if unread and not prompt.get("own_words"):
+        return
     if prompt.get("type") == "password":
         ctx.out.remark(f"answer with: synapsectl input {target}   (it is asked for, and not shown)")
         return
@@ -162,8 +189,15 @@ def decide(ctx: Context, target: str, *, accept: bool) -> int:
         key = choose(who.prompt, accept=accept)
     except NoSuchChoice:
         show_prompt(ctx.out, who.prompt)
+        if who.prompt.get("type") == SCREEN:
+            tell_hands(ctx, who.agent)
         raise
-    answer(ctx.client, who, key, who.prompt["prompt_id"])
+    try:
+        answer(ctx.client, who, key, who.prompt["prompt_id"])
+    except ApiError as error:
+        if error.code == NOT_TAKEN:
+            tell_hands(ctx, who.agent)
+        raise
     label = next((o["label"] for o in who.prompt.get("options") or [] if o["key"] == key), key)
     ctx.out.note(f"{who.name} was answered: {label}")
     return DONE

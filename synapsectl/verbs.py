@@ -28,6 +28,7 @@ VERBS = {
     "input": Verb("input_", "answer what an agent asks"),
     "approve": Verb("approve", "answer yes to what an agent asks"),
     "deny": Verb("deny", "answer no to what an agent asks"),
+    "keys": Verb("keys", "press keys at an agent's terminal"),
     "cancel": Verb("cancel", "cancel a task, or interrupt an agent"),
     "logs": Verb("logs", "what an agent printed"),
     "events": Verb("events", "what happens, as it happens"),

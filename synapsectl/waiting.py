@@ -22,8 +22,11 @@ RETRY = 0.1
 """Seconds between two attempts to reach it."""
 
 FIRST_LOOK = 1.0
-LAST_LOOK = 30.0
+LAST_LOOK = 4.0
 """Seconds of silence after which the agent itself is looked at: at first, and at most."""
+
+LONG_WAIT = 3.0
+"""Seconds after which it is worth a word that a message waits although nothing holds it up but the agent itself."""
 
 LONG_START = 10.0
 """Seconds after which it is worth a word that an agent has not come up: programs take less, but for the slowest."""
@@ -126,6 +129,29 @@ class Waiter:
             return FIRST_LOOK
         return min(FIRST_LOOK, max(0.01, self._deadline - time.monotonic()))
 
+    def _why(self, agent: dict[str, Any], task: dict[str, Any]) -> str:
+        """What holds the task up, for a person; empty for nothing: what it waits behind, what the agent's screen asks,
+        or what it does. What stands in parentheses may change and be the same."""
+        name, activity, held, prompt = agent["name"], agent["activity"], agent.get("held"), agent.get("prompt")
+        if agent["state"] in ("stopped", "failed", "backoff"):
+            return f"{name} cannot take a message now: {agent['state']}"
+        waited = time.monotonic() - self._since
+        before = agent.get("task") if agent.get("task") != task["id"] else None
+        if before and prompt:
+            return f"the message {behind(name, before, prompt)}"
+        if held and held != activity:
+            return f"{name} cannot take a message now: {held}"
+        works = agent.get("task") == task["id"] and activity != "unknown"
+        patience = LONG_START if activity == "starting" else LONG_WAIT
+        if activity == "ready" or works or waited < patience:
+            return ""
+        more = f"{activity} ({agent['evidence']}); 'synapsectl status {name} --explain' says more"
+        return (
+            f"the message {behind(name, before, None)}: {more}"
+            if before
+            else f"{name} cannot take a message now: {more}"
+        )
+
     def _held(self, task: dict[str, Any]) -> dict[str, Any] | None:
         """What the task's agent asks a person, where that is no task's question; says once what else holds it up. Of a
         task that stands for the reply to a request: the request, where that waits for a person."""
@@ -137,17 +163,9 @@ class Waiter:
         except ApiError:
             # Removed, or not ours to see: the task's own events tell its end.
             return None
-        held = agent.get("held") or (agent["state"] if agent["state"] in ("stopped", "failed", "backoff") else "")
-        if not held and agent["activity"] == "starting" and time.monotonic() - self._since >= LONG_START:
-            held = f"starting ({agent['evidence']}); 'synapsectl status {agent['name']} --explain' says more"
+        held = self._why(agent, task)
+        if held and held.partition(" (")[0] != self._noted:
+            self._noted = held.partition(" (")[0]
+            self._note(held)
         prompt = agent.get("prompt")
-        before = agent.get("task") if agent.get("task") != task["id"] else None
-        if before and (prompt or not held) and (prompt or time.monotonic() - self._since >= LONG_START):
-            held = behind(agent["name"], before, prompt)
-            told = f"the message {held}"
-        else:
-            told = f"{agent['name']} cannot take a message now: {held}"
-        if held and held != self._noted:
-            self._noted = held
-            self._note(told)
         return prompt if prompt and not agent.get("task") else None

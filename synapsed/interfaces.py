@@ -285,6 +285,11 @@ class AgentLink(Protocol):
         Raises NotWaiting, PromptChanged, InvalidChoice."""
         ...
 
+    async def press(self, keys: Sequence[str]) -> None:
+        """Press keys for a person, by their names or as text. Raises InvalidRequest; NotReady while a message is being
+        typed."""
+        ...
+
     async def reply(self, asked: PermissionAsked, answer: dict[str, Any]) -> bool:
         """Answer a LinkPermission in the program's own words; whether it took that."""
         ...
@@ -498,6 +503,10 @@ class Control(Protocol):
 
     async def answer_agent(self, agent_id: str, text: str, prompt_id: str | None = None) -> None:
         """Answer a prompt outside any task."""
+        ...
+
+    async def press(self, agent_id: str, keys: Sequence[str]) -> None:
+        """Press keys at the agent's terminal, for a person. Raises InvalidRequest, NotReady."""
         ...
 
     async def attach(self, agent_id: str, *, cols: int, rows: int, read_only: bool) -> Attachment: ...

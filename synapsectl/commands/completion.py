@@ -9,7 +9,7 @@ from synapsectl.verbs import VERBS
 
 __all__ = ["configure", "run"]
 
-AGENT_VERBS = "stop|restart|park|kill|status|attach|send|tasks|input|approve|deny|cancel|logs|events|screen"
+AGENT_VERBS = "stop|restart|park|kill|status|attach|send|tasks|input|approve|deny|keys|cancel|logs|events|screen"
 PROFILE_VERBS = "start|run|adopt"
 WORDS = {
     "external": "add list send remove",

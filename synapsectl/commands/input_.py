@@ -4,8 +4,8 @@ import argparse
 import sys
 
 from synapsectl.context import Context
-from synapsectl.errors import DONE, UsageError
-from synapsectl.prompts import Asked, answer, asked
+from synapsectl.errors import DONE, ApiError, UsageError
+from synapsectl.prompts import NOT_TAKEN, Asked, answer, asked, tell_hands
 
 __all__ = ["TAKES_REST", "configure", "run"]
 
@@ -25,7 +25,12 @@ def run(args: argparse.Namespace, ctx: Context) -> int:
     text = " ".join(words)
     if not words or text == "-":
         text = _read(target)
-    given = answer(ctx.client, target, text, args.prompt_id)
+    try:
+        given = answer(ctx.client, target, text, args.prompt_id)
+    except ApiError as error:
+        if error.code == NOT_TAKEN:
+            tell_hands(ctx, target.agent)
+        raise
     if args.json:
         ctx.out.document(given)
     else:

@@ -18,6 +18,7 @@ __all__ = [
     "InputProvided",
     "Interrupted",
     "MessageSent",
+    "Pressed",
     "ProfileAnswer",
     "Reported",
     "SeedStatus",
@@ -113,6 +114,12 @@ class SeedStatus(_Answer):
 
 class StatusDetail(AgentDetail):
     explain: list[Testimony] = Field(default=[])
+
+
+class Pressed(_Answer):
+    """Of keys pressed at an agent's terminal."""
+
+    status: Literal["pressed"]
 
 
 class Interrupted(_Answer):

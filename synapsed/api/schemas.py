@@ -7,6 +7,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstr
 from synapsed.interfaces import SendRequest, StartRequest
 from synapsed.model.agent import PortChoice
 from synapsed.model.task import Artifact, DataPart, FilePart, Message, Part, TextPart, new_id
+from synapsed.terminal.keynames import KEY_MAX, KEYS_MAX
 
 __all__ = [
     "ArtifactBody",
@@ -14,6 +15,7 @@ __all__ = [
     "DiscoverBody",
     "HostBody",
     "InputBody",
+    "KeysBody",
     "MessageBody",
     "ReplyBody",
     "ReportBody",
@@ -162,6 +164,15 @@ class InputBody(_Body):
 
     input: str
     prompt_id: _Id | None = None
+
+
+_Keys = Annotated[str, StringConstraints(min_length=1, max_length=KEY_MAX)]
+
+
+class KeysBody(_Body):
+    """Keys for an agent's terminal: names, or text as it is."""
+
+    keys: Annotated[list[_Keys], Field(min_length=1, max_length=KEYS_MAX)]
 
 
 _Header = Annotated[str, StringConstraints(pattern=r"^[!-~]([ -~]{0,8190}[!-~])?$")]

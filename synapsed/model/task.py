@@ -176,7 +176,8 @@ class Prompt(_Model):
 
     prompt_id: str
     """Fingerprint: an answer is typed only while this very prompt is on the screen."""
-    type: Literal["confirmation", "selection", "text", "password", "permission", "question", "trust", "login"]
+    type: Literal["confirmation", "selection", "text", "password", "permission", "question", "trust", "login", "screen"]
+    """`screen`: what stands on its screen is not understood, and is told as it is."""
     prompt: str
     options: list[PromptOption] = []
     default: str | None = None

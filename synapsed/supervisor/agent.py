@@ -5,7 +5,7 @@ a change of activity and what it means for the task being worked on are one comm
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -359,6 +359,11 @@ class Agent:
         await self.adopt()
         link = self.program.link if self.parking.away else self._require_link()
         await self.prompts.answer(link, text, prompt_id)
+
+    async def press(self, keys: Sequence[str]) -> None:
+        """Press keys at its terminal, for a person. Raises InvalidRequest, NotReady."""
+        await self.adopt()
+        await self._require_link().press(keys)
 
     async def decide(self, event: str, told: dict[str, Any]) -> dict[str, Any] | None:
         """What the approval policy answers to the program's question; None leaves it to a person."""

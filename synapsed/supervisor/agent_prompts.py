@@ -107,7 +107,7 @@ class AgentPrompts:
     def _limit_in(self, prompt: Prompt) -> bool:
         """Whether a task's dialog tells of a usage limit, and is answered for that. Others may have such words from the
         model: those that ask for a permission, and questions not with their first."""
-        told = self._desk.current is not None and prompt.type != "permission"
+        told = self._desk.current is not None and prompt.type not in ("permission", "screen")
         limit = self._usage.find(prompt.prompt) if told else None
         if limit is None or limit.answer is None or not " ".join(prompt.prompt.split()).startswith(limit.words):
             return False

@@ -43,6 +43,7 @@ from synapsed.profiles import Delivery as DeliverySpec
 from synapsed.profiles import Parsers
 from synapsed.supervisor import letters, turns
 from synapsed.supervisor.answers import answer_blocks
+from synapsed.supervisor.given import GivenAnswers
 from synapsed.supervisor.links import Timer
 from synapsed.supervisor.mailbox import Mailbox
 from synapsed.supervisor.shell import Shell
@@ -59,7 +60,7 @@ INTERRUPT_PRIORITY = 5
 RATE_LIMITED = "RATE_LIMITED"
 """Code of a task that met a usage limit."""
 
-OF_NO_TURN = frozenset({"trust", "login"})
+OF_NO_TURN = frozenset({"trust", "login", "screen"})
 """What a program asks before it works at all: the keys that stop a turn would refuse it, or end the program. The same
 goes for what nobody knows how to answer."""
 
@@ -132,12 +133,7 @@ class Desk:
         """Gives the turn to the link."""
         self._limit: Limit | None = None
         """What a dialog in the turn in flight said."""
-        self._answers = 0
-        """Answers that are being given: until the program took one, what else is seen does not count for its task."""
-        self._put_off: tuple[LinkObserved, bool] | None = None
-        """The last thing that was seen meanwhile, and whether it asks again."""
-        self._settled: str | None = None
-        """The prompt that was answered last, until something else is asked."""
+        self._answers = GivenAnswers()
 
     @property
     def queue(self) -> int:
@@ -270,16 +266,14 @@ class Desk:
 
     def begin_answer(self) -> None:
         """An answer is about to be typed: `answered` is then the first that is told of its task; see `end_answer`."""
-        self._answers += 1
+        self._answers.begin()
 
     async def end_answer(self) -> None:
         """It was taken, or was not."""
-        self._answers -= 1
-        if self._answers or self._put_off is None:
-            return
-        (seen, again), self._put_off = self._put_off, None
-        if (commit := self.observed(seen, again=again)) is not None:
-            await self._persist(commit)
+        if (put_off := self._answers.end()) is not None:
+            seen, again = put_off
+            if (commit := self.observed(seen, again=again)) is not None:
+                await self._persist(commit)
 
     async def answered(
         self, task_id: str | None, prompt: Prompt | None, prompt_id: str, answer: Message, *, hidden: bool
@@ -295,8 +289,8 @@ class Desk:
             task = await self._store.task(task_id)  # its turn ended before the answer was told of
         if task is not None and prompt is not None and not secret:
             task = turns.answered(task, prompt=prompt, answer=answer)
-        self._settled = prompt_id
-        if task is None or not _waits_for(task, prompt_id):
+        self._answers.took(prompt_id)
+        if task is None or not turns.waits_for(task, prompt_id):
             await self._store.commit(events=[event], tasks=[task] if task is not None else [])
             if task is not None:
                 self.believe(Commit(task=task))
@@ -358,13 +352,9 @@ class Desk:
         """What an observation changes about the task being worked on; `again`: its prompt is asked once more."""
         if (task := self.current) is None:
             return None
-        if seen.prompt is not None and seen.prompt.prompt_id == self._settled and not again:
-            return None  # it was answered, and may stay on the screen for a moment
-        self._settled = None
-        if self._answers and task.status in INTERRUPTED_STATES:
-            self._put_off = (seen, again or (self._put_off is not None and self._put_off[1]))
+        if not self._answers.counts(seen, again=again, waits=task.status in INTERRUPTED_STATES):
             return None
-        if seen.activity is Activity.WAITING:
+        if seen.activity is Activity.WAITING or seen.prompt is not None:
             if seen.prompt is None or (task.prompt and task.prompt.prompt_id == seen.prompt.prompt_id and not again):
                 return None
             return turns.waiting(task, prompt=seen.prompt, now=self._clock.wall())
@@ -517,13 +507,7 @@ class Desk:
                 reason, failure = (asked.reason, asked.failure) if asked else (event.reason, "")
                 return turns.stopped(task, reason=reason, failure=failure, now=now)
             case LinkUndelivered():
-                return turns.failed(
-                    task,
-                    code="UNDELIVERED",
-                    message=f"the message could not be delivered: {event.reason}",
-                    details={"screen": event.screen},
-                    now=now,
-                )
+                return turns.undelivered(task, reason=event.reason, screen=event.screen, now=now)
             case _:
                 return None
 
@@ -609,12 +593,6 @@ class Desk:
 
     async def _persist(self, commit: Commit) -> None:
         await self._shell.persist(lambda: self._commit(commit))
-
-
-def _waits_for(task: Task, prompt_id: str) -> bool:
-    """Whether that prompt is what the task waits with; it may be the next one already."""
-    asked = task.prompt.prompt_id if task.prompt is not None else prompt_id
-    return task.status in INTERRUPTED_STATES and asked == prompt_id
 
 
 def _wants_new_conversation(task: Task) -> bool:

@@ -11,7 +11,7 @@ import shutil
 import signal
 import socket
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -20,14 +20,7 @@ import structlog
 from synapsed.channels.past import find_conversations
 from synapsed.clock import Clock
 from synapsed.config import check_parking, load_config, save_agent
-from synapsed.errors import (
-    ConversationTaken,
-    InvalidRequest,
-    NotReady,
-    StoreError,
-    SynapsedError,
-    UnknownProfile,
-)
+from synapsed.errors import ConversationTaken, InvalidRequest, NotReady, StoreError, SynapsedError, UnknownProfile
 from synapsed.interfaces import (
     Attachment,
     ConfigChange,
@@ -489,6 +482,9 @@ class Manager:
 
     async def answer_agent(self, agent_id: str, text: str, prompt_id: str | None = None) -> None:
         await self._agent(agent_id).answer(text, prompt_id)
+
+    async def press(self, agent_id: str, keys: Sequence[str]) -> None:
+        await self._agent(agent_id).press(keys)
 
     # --- inside ---
 

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import structlog
 
 from synapsed.clock import Clock, iso
-from synapsed.errors import KeeperLost, LaunchError, StoreError, SynapsedError
+from synapsed.errors import KeeperLost, LaunchError, NotReady, StoreError, SynapsedError
 from synapsed.interfaces import Attachment, Delivery, SideChannel, Store
 from synapsed.model.agent import Activity, Testimony
 from synapsed.model.facts import AssistantSaying, ChannelFact, PermissionAsked
@@ -23,6 +23,7 @@ from synapsed.model.records import Checkpoint, LaunchRecord, TurnRecord
 from synapsed.profiles import Profile
 from synapsed.supervisor import turn_steps as turns
 from synapsed.supervisor.answering import Answering, prompt_id_of
+from synapsed.supervisor.foreground import KernelWitness
 from synapsed.supervisor.keeper_client import (
     Alert,
     Exited,
@@ -45,8 +46,10 @@ from synapsed.supervisor.unread import Unread
 from synapsed.supervisor.viewers import FOCUS, Viewers, are_reports
 from synapsed.supervisor.window import Window
 from synapsed.terminal.composer import shows_line
+from synapsed.terminal.keynames import encode
 from synapsed.terminal.observer import Look, TerminalObserver
 from synapsed.terminal.shown import shown
+from synapsed.terminal.unreadable import HELD as UNKNOWN
 
 __all__ = ["PtyLink"]
 
@@ -69,6 +72,15 @@ ECHO_S = 5.0
 """How long a program may take to show what a person typed: a third of a second is usual, a busy machine's takes more.
 Only a line that is addressed to another agent waits for it."""
 
+
+DECCKM = 1
+"""The private mode in which the keys of the cursor are sent in another form."""
+
+PRESS_GAP_S = 0.05
+"""Between two keys: what comes in one piece is taken for a paste, and Esc for the beginning of another key."""
+
+PRESS_WAIT_S = 3.0
+"""How long keys wait for a message that is being typed."""
 
 CATCH_UP_S = 20.0
 """How long the output that was missed may take to read; then the program is judged as it stands."""
@@ -182,6 +194,7 @@ class PtyLink:
             told=lambda: self._told.prompt if self._told is not None else None,
             touched=lambda: self._touched,
         )
+        self._kernel = KernelWitness(profile, clock, self._observer, self._unread, self._watch.soon)
         self._facts: deque[ChannelFact] = deque(maxlen=RECENT_FACTS)
         self._conversation: str | None = None
         self._unsettled: int | None = None
@@ -327,6 +340,7 @@ class PtyLink:
             await asyncio.sleep(POLL_EVERY_S)
             with contextlib.suppress(KeeperLost):
                 await self._runner.ask_again()
+                await self._kernel.ask(self._told)
             if (
                 (self._runner.turn is None or self._runner.half_typed)
                 and not self._finishing
@@ -418,6 +432,15 @@ class PtyLink:
         if self._runner.turn is not None and before is not None and observed.activity is not before.activity:
             self._spawn(self.poke())  # what a transcript says of it is not poked for
         self._emit(observed)
+        self._alert_unknown(before, observed)
+
+    def _alert_unknown(self, before: LinkObserved | None, now: LinkObserved) -> None:
+        """What nobody here can read is a person's: they are told when it begins, and when it is over."""
+        unknown = now.held == UNKNOWN
+        if unknown is not (before is not None and before.held == UNKNOWN):
+            message = f"its screen is not understood ({now.evidence}): attach answers it, or 'synapsectl keys'"
+            told = message if unknown else "its screen is understood again"
+            self._emit(LinkAlert("UNKNOWN_SCREEN", told, "begins" if unknown else "over"))
 
     # --- the turn ---
 
@@ -528,6 +551,20 @@ class PtyLink:
         await self._type(data)
         self._suspension.typed(data)
         self._stopping.typed(data)
+
+    async def press(self, keys: Sequence[str]) -> None:
+        modes = self._observer.screen.snapshot().modes
+        presses = encode(keys, application_cursor=DECCKM in modes.dec)
+        for number, data in enumerate(presses):
+            if number:
+                await asyncio.sleep(PRESS_GAP_S)
+            free = await self._watch.until(
+                lambda look: not (self._runner.typing(look) or self._keyboard.answering), PRESS_WAIT_S
+            )
+            if not free:
+                left = f" ({number} of {len(presses)} keys were pressed)" if number else ""
+                raise NotReady(f"a message or an answer is being typed there just now{left}: try again in a moment")
+            await self._type_person(data)
 
     async def _type(self, data: bytes) -> WriteResult:
         self._observer.typed(self._clock.monotonic())

@@ -368,7 +368,16 @@ class TurnRunner:
     async def _answer(self, turn: PtyTurn, command: turns.FindAnswer) -> Sequence[turns.Command]:
         if turn.state.reader is not None and await self.works():
             return turn.at_work(self._clock.monotonic())
-        return turn.found(await self._find_answer(turn, command))
+        answer = await self._find_answer(turn, command)
+        if not answer.exact and turn.needs_composer and not self._rests():
+            return turn.at_work(self._clock.monotonic())
+        return turn.found(answer)
+
+    def _rests(self) -> bool:
+        """The program stands at its composer: what is on its screen is an answer, and not half of one below which it
+        asks something."""
+        verdict = (look := self._look()).verdict
+        return verdict.activity is Activity.READY and look.composer.state != "absent"
 
     async def _find_answer(self, turn: PtyTurn, command: turns.FindAnswer) -> turns.AnswerFound:
         for channel in self._channels:

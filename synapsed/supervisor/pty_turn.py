@@ -47,6 +47,7 @@ from synapsed.supervisor.turn_steps import (
     Undelivered,
 )
 from synapsed.terminal.answer import anchor_of
+from synapsed.terminal.composer import needs_composer
 from synapsed.terminal.delivery import Typed
 
 __all__ = ["PtyTurn"]
@@ -293,7 +294,8 @@ class PtyTurn:
     def _working(self, seen: Seen) -> list[Command]:
         if self.state.interrupting and seen.interrupted and self._fresh(seen):
             return self._stopped("screen: interrupted", seen.now)  # it may be slow to come to rest
-        if seen.verdict.activity is not Activity.READY:
+        hidden = seen.composer == "absent" and self.needs_composer
+        if seen.verdict.activity is not Activity.READY or hidden:
             self.state.busy_seen = self.state.busy_seen or seen.verdict.activity is Activity.BUSY
             self._ready_since = None
             self.deadline = None
@@ -386,6 +388,11 @@ class PtyTurn:
             wait = self._profile.answer.channel_wait_ms / 1000
             return wait if worked else max(wait, UNTOLD_UNSEEN_S)
         return 0.0 if worked else WORKED_UNSEEN_S
+
+    @property
+    def needs_composer(self) -> bool:
+        """The screen can end the turn only while its composer stands: something else may be in its place."""
+        return needs_composer(self._profile.composer)
 
     @property
     def _line_oriented(self) -> bool:

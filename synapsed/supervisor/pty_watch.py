@@ -10,7 +10,7 @@ from synapsed.clock import Clock
 from synapsed.model.agent import Activity
 from synapsed.profiles import Profile
 from synapsed.terminal.observer import Look, TerminalObserver
-from synapsed.terminal.verdict import LOST_S, QUIET_UNKNOWN_S, STALE_S
+from synapsed.terminal.verdict import LOST_S, QUIET_UNKNOWN_S, STALE_S, START_UNKNOWN_S
 
 __all__ = ["EVALUATE_EVERY_S", "HANDS_OFF_S", "Watch"]
 
@@ -138,11 +138,11 @@ class Watch:
 
     def _plan_next(self, look: Look, now: float) -> None:
         """Time alone changes some verdicts: a screen comes to rest, a turn's patience ends."""
-        times = [look.steady_at, self.hands_at + HANDS_OFF_S, *self._due()]
+        times = [look.steady_at, look.unreadable_at, self.hands_at + HANDS_OFF_S, *self._due()]
         if not look.verdict.settled:
             times.append(look.changed_at + self._profile.ready.quiet_ms / 1000)
         if look.verdict.activity is not Activity.READY:
-            times += [look.changed_at + QUIET_UNKNOWN_S, look.changed_at + STALE_S]
+            times += [look.changed_at + wait for wait in (QUIET_UNKNOWN_S, START_UNKNOWN_S, STALE_S)]
             times += [look.still_since + wait for wait in (self._profile.interrupt.still_ms / 1000, STALE_S, LOST_S)]
         coming = [when for when in times if when > now]
         if coming:

@@ -20,6 +20,7 @@ from synapsed.model.records import ReplyRecord, TurnRecord
 from synapsed.model.task import (
     ANSWER_ID,
     HISTORY_KEPT,
+    INTERRUPTED_STATES,
     PROGRESS,
     Artifact,
     DataPart,
@@ -51,7 +52,9 @@ __all__ = [
     "stopped",
     "submitted",
     "text_of",
+    "undelivered",
     "waiting",
+    "waits_for",
     "working_again",
 ]
 
@@ -134,6 +137,12 @@ def failed(task: Task, *, code: str, message: str, now: float, details: dict[str
     return Commit(task=task, events=(_status(task, error=error),), turn_ended=task.id)
 
 
+def undelivered(task: Task, *, reason: str, screen: str, now: float) -> Commit:
+    """The message is not in the program, whose screen shows why."""
+    message = f"the message could not be delivered: {reason}"
+    return failed(task, code="UNDELIVERED", message=message, details={"screen": screen}, now=now)
+
+
 def canceled(task: Task, *, reason: str, now: float) -> Commit:
     metadata = {**task.metadata, "reason": reason}
     task = _changed(task, now, status=TaskState.CANCELED, metadata=metadata, prompt=None)
@@ -198,6 +207,12 @@ def is_submitted(record: TurnRecord) -> bool:
 def is_being_stopped(record: TurnRecord) -> bool:
     """Whether somebody has asked for the turn's end, which the program may not have heard of."""
     return bool(record.link.get("interrupting"))
+
+
+def waits_for(task: Task, prompt_id: str) -> bool:
+    """Whether that prompt is what the task waits with; it may be the next one already."""
+    asked = task.prompt.prompt_id if task.prompt is not None else prompt_id
+    return task.status in INTERRUPTED_STATES and asked == prompt_id
 
 
 def text_of(message: Message) -> str:

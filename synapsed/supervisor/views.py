@@ -193,7 +193,18 @@ def summary_of(agents: Iterable[Agent]) -> str:
 
 
 def _held(agent: Agent) -> str | None:
-    """Why a message would not be delivered although the program is at rest."""
+    """Why a message would not be delivered although the program is at rest; while messages wait, why they do."""
+    return _kept_from(agent) or (_waited_for(agent) if agent.desk.queue else None)
+
+
+def _waited_for(agent: Agent) -> str | None:
+    if agent.state is not ProcessState.RUNNING:
+        return agent.state.value
+    activity = activity_of(agent)[0]
+    return None if activity is Activity.READY and agent.desk.current is None else activity.value
+
+
+def _kept_from(agent: Agent) -> str | None:
     if agent.usage.in_force:
         return "limit"
     if agent.record.restart_pending:

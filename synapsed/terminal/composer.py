@@ -14,6 +14,7 @@ __all__ = [
     "cursor_line",
     "emptied",
     "ends_at_cursor",
+    "needs_composer",
     "puts_off",
     "read_composer",
     "shows_line",
@@ -42,6 +43,11 @@ AROUND_ROWS = 3
 @lru_cache(maxsize=256)
 def _compiled(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern)
+
+
+def needs_composer(spec: Composer) -> bool:
+    """Whether a program whose composer is not on the screen asks for something else, or cannot be read."""
+    return spec.line is not None and spec.needed and not spec.at_cursor
 
 
 def cursor_line(screen: ScreenSnapshot) -> tuple[int, str]:

@@ -7,7 +7,7 @@ the query, so that an answer can carry an id and is given once.
 
 import contextlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from synapsed.model.agent import Activity
@@ -33,6 +33,7 @@ from synapsed.terminal.scanner import (
     TerminalReset,
 )
 from synapsed.terminal.screen import Screen, ScreenSnapshot
+from synapsed.terminal.unreadable import HELD, Unreadable
 from synapsed.terminal.verdict import Observation, Verdict, judge, lost_end
 
 __all__ = ["GONE_S", "QUERIES_MAX", "Look", "Reply", "TerminalObserver"]
@@ -82,6 +83,8 @@ class Look:
     steady_at: float = 0.0
     still_since: float = 0.0
     """When the screen or the title last changed, or the turn was asked to stop."""
+    unreadable_at: float = 0.0
+    """When a screen that is not understood is told of, if it stays so; 0 for never."""
 
 
 class TerminalObserver:
@@ -118,6 +121,9 @@ class TerminalObserver:
         self.own_prompt: str | None = None
         """The prompt at which that message was typed, where another one that stands now is a question of what runs;
         told by who asks the kernel."""
+        self.kernel: Literal["reads", "rests", "works"] | None = None
+        """The same as `given_back`."""
+        self._unreadable = Unreadable()
         self.offset = offset
         """Spool offset up to which the output is on the screen."""
 
@@ -143,6 +149,11 @@ class TerminalObserver:
         """What stands at the cursor before a message."""
         screen = self.screen.snapshot()
         return read_composer(self._profile.composer, screen, self._bright, before=self._before).prompt
+
+    @property
+    def changed_at(self) -> float:
+        """When the screen was last seen to be another one."""
+        return self._changed_at
 
     @property
     def activity(self) -> Activity:
@@ -256,7 +267,18 @@ class TerminalObserver:
         if self._lost_ns is None and lost_end(self._profile, seen):
             self._lost_ns = int(now * 1e9)
         verdict = judge(self._profile, seen)
-        self._activity = verdict.activity
+        if not (verdict.activity is Activity.UNKNOWN and self._activity is Activity.STARTING):
+            self._activity = verdict.activity  # one that is stuck at its start has not started
+        asked = self._unreadable.look(
+            verdict,
+            screen,
+            quiet_s=seen.quiet_s,
+            now=now,
+            in_turn=self.in_turn,
+            reads_lines=self.kernel == "reads" and self._profile.composer.at_cursor,
+        )
+        if asked is not None:
+            verdict = replace(verdict, asked=asked, held=HELD)
         self._note(seen, now)
         return Look(
             verdict=verdict,
@@ -266,6 +288,7 @@ class TerminalObserver:
             changed_at=self._changed_at,
             steady_at=self._steady_at(verdict),
             still_since=now - seen.still_s,
+            unreadable_at=self._unreadable.due or 0.0,
         )
 
     def _steady_at(self, verdict: Verdict) -> float:
@@ -301,6 +324,7 @@ class TerminalObserver:
             lost=self._lost_ns is not None,
             previous=self._activity,
             given_back=self.given_back,
+            kernel=self.kernel,
         )
 
     def _ask(self, screen: ScreenSnapshot, composer: ComposerState) -> tuple[ComposerState, Asked | None]:

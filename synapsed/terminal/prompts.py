@@ -396,7 +396,11 @@ def keys_for(asked: Asked, text: str) -> tuple[list[bytes], str | None]:
     """
     prompt, dialog = asked.prompt, asked.dialog
     submit = dialog.submit if dialog else "\r"
-    if not prompt.options and not prompt.own_words:
+    if prompt.type == "screen" and not prompt.own_words:
+        raise _refused(
+            asked, "what stands on its screen is not understood: attach answers it, or 'synapsectl keys AGENT KEY…'"
+        )
+    if not prompt.options and (dialog is None or not prompt.own_words):
         typed = _CONTROL.sub("", _BREAKS.sub(" ", text.strip("\r\n")))
         if text.strip() and not typed:
             raise _refused(asked, "nothing of the answer can be typed: it is control characters alone")

@@ -14,6 +14,7 @@ side channel        a turn was accepted and has not ended; asked where no status
                     has moved for `STALE_S`
 ``screen``          signs of waiting, of work in the program's own chrome, in the bottom rows
 ``composer``        it stands and is empty: ready (a prompt at the cursor: unless the kernel says that it was printed)
+``kernel``          a line-oriented program without a known prompt reads its terminal, or rests: `unknown`
 ``quiet``           nothing of all this: `unknown` when it is quiet, never `ready`
 ==================  ==============================================================================================
 
@@ -48,7 +49,8 @@ has its composer empty, of a program without such signs         `LOST_S`
 ==============================================================  ==================================================
 
 A sign of work that stands still counts no longer than `STALE_S` where the turn was asked to stop. What was lost stays
-lost until the channel tells of another turn: a row that changes does not open the turn again.
+lost until the channel tells of another turn: a row that changes does not open the turn again. Nor is an open turn
+believed while something that cannot be read stands in the composer's place (`covered`).
 
 The first keeps a printed `idle` from ending a turn or letting a message into one; the second keeps a printed `working`
 from blocking delivery for ever. A program without signs of its own is always believed: a long silence is then work.
@@ -61,16 +63,19 @@ from typing import Literal
 
 from synapsed.model.agent import Activity
 from synapsed.profiles import Profile, Signs
-from synapsed.terminal.composer import ComposerState
+from synapsed.terminal.composer import ComposerState, needs_composer
 from synapsed.terminal.prompts import Asked
 from synapsed.terminal.screen import ScreenSnapshot
 
 __all__ = [
     "LOST_S",
+    "NO_COMPOSER",
     "QUIET_UNKNOWN_S",
     "STALE_S",
+    "START_UNKNOWN_S",
     "Observation",
     "Verdict",
+    "covered",
     "doubt",
     "edits_no_line",
     "has_signs",
@@ -87,6 +92,12 @@ __all__ = [
 
 QUIET_UNKNOWN_S = 3.0
 """A program that shows no sign and has been quiet for so long is `unknown`."""
+
+NO_COMPOSER = "no composer on the screen"
+"""Why a program that says that it rests takes no message."""
+
+START_UNKNOWN_S = 5.0
+"""The same of one that has shown something and has not been ready yet."""
 
 STALE_S = 10.0
 """A program that works moves something on its screen more often than this: a spinner, a clock."""
@@ -120,6 +131,9 @@ class Observation:
     """The end of the open turn was found to be lost before."""
     previous: Activity
     """The last verdict's activity: what is not settled changes nothing."""
+    kernel: Literal["reads", "rests", "works"] | None = None
+    """What the kernel says of the terminal's foreground: it is blocked reading a line, it rests with the terminal in
+    its own hands, or it works; None where it was not asked, or does not tell."""
     given_back: Literal["program", "command"] | None = None
     """A message was typed at the program's prompt, and since then the terminal is in line mode: for the program, which
     had a line editor up, or for what it has started."""
@@ -226,6 +240,18 @@ def title_left_behind(profile: Profile, seen: Observation) -> bool:
     )
 
 
+def covered(profile: Profile, seen: Observation) -> bool:
+    """A turn is open, and something that cannot be read stands in the composer's place: the program shows no sign of
+    work, of which it has some, and nothing has moved for `STALE_S`."""
+    return (
+        seen.composer.state == "absent"
+        and needs_composer(profile.composer)
+        and profile.busy.known
+        and seen.quiet_s >= STALE_S
+        and shows(profile.busy, seen) is None
+    )
+
+
 def _at_work(profile: Profile, seen: Observation) -> str | None:
     return working(profile, seen) or shows(profile.waiting, seen)
 
@@ -270,7 +296,7 @@ def judge(profile: Profile, seen: Observation) -> Verdict:
         evidence = "status record: blocked"
         return Verdict(activity=Activity.WAITING, evidence=evidence, source="status record", held="dialog")
     if record is None:
-        if seen.turn_open is not None and not lost_end(profile, seen):
+        if seen.turn_open is not None and not lost_end(profile, seen) and not covered(profile, seen):
             evidence = f"{seen.turn_open}: turn open"
             return Verdict(activity=Activity.BUSY, evidence=evidence, source=seen.turn_open)
         if (sign := shows(profile.waiting, seen)) is not None:
@@ -299,8 +325,10 @@ def _resting(profile: Profile, seen: Observation, record: str | None) -> Verdict
             return _no_sign(profile, seen)
         if not spec.needed:
             return _settling(seen, told, settled=settled, told=told, can_receive=settled)
-        return _settling(seen, told, settled=settled, told=told, held="no composer on the screen")
+        return _settling(seen, told, settled=settled, told=told, held=NO_COMPOSER)
     if (reason := _not_yet(profile, seen, told)) is not None:
+        if edits_no_line(seen) and seen.quiet_s >= QUIET_UNKNOWN_S and seen.kernel == "reads":
+            return _by_kernel(seen)
         return _unless_starting(seen, Activity.BUSY, reason)
     if composer.state == "draft":
         return _settling(seen, told or "composer: a draft in it", settled=settled, told=told, held="typing")
@@ -351,11 +379,30 @@ def _settling(
 
 
 def _no_sign(profile: Profile, seen: Observation) -> Verdict:
-    if profile.composer.at_cursor:
-        return _unless_starting(seen, Activity.BUSY, "composer: no prompt at the cursor")
     if seen.quiet_s < QUIET_UNKNOWN_S:
-        return _unless_starting(seen, Activity.BUSY, "quiet: the screen changes")
-    return _unless_starting(seen, Activity.UNKNOWN, "quiet: no sign of anything")
+        moves = "composer: no prompt at the cursor" if profile.composer.at_cursor else "quiet: the screen changes"
+        return _unless_starting(seen, Activity.BUSY, moves)
+    if profile.composer.at_cursor:
+        return _by_kernel(seen)
+    return _unknown(seen, "quiet: no sign of anything")
+
+
+def _by_kernel(seen: Observation) -> Verdict:
+    """A line-oriented program that shows no prompt may be at work in silence for hours: the kernel knows."""
+    match seen.kernel:
+        case "reads":
+            return _unknown(seen, "kernel: it reads a line, and shows no prompt that is known")
+        case "rests":
+            return _unknown(seen, "kernel: it has the terminal for itself, and rests")
+    return _unless_starting(seen, Activity.BUSY, "composer: no prompt at the cursor")
+
+
+def _unknown(seen: Observation, evidence: str) -> Verdict:
+    """What is starting may take its time as long as it shows nothing."""
+    slow = seen.quiet_s < START_UNKNOWN_S or not any(line.strip() for line in seen.screen.lines)
+    if seen.previous is Activity.STARTING and slow:
+        return Verdict(activity=Activity.STARTING, evidence=evidence, source=_source(evidence))
+    return Verdict(activity=Activity.UNKNOWN, evidence=evidence, source=_source(evidence))
 
 
 def _unless_starting(seen: Observation, activity: Activity, evidence: str) -> Verdict:

@@ -24,6 +24,7 @@ PERSONS = [
     ("POST", "/control/agents/codex/kill", None),
     ("POST", "/control/agents/codex/interrupt", None),
     ("POST", "/control/agents/codex/input", {"input": "1"}),
+    ("POST", "/control/agents/codex/keys", {"keys": ["Enter"]}),
     ("GET", "/control/agents/codex/history", None),
     ("GET", "/control/agents/codex/recording", None),
     ("POST", "/agents/codex/tasks/send", {**SEND, "metadata": {"new_conversation": True}}),

@@ -291,6 +291,10 @@ class FakeControl:
         self.views[agent_id_] = self.view(agent_id_).model_copy(update={"state": ProcessState.PARKED, "pid": None})
         return self.views[agent_id_]
 
+    async def press(self, agent_id_: str, keys: Sequence[str]) -> None:
+        self.calls.append(("press", agent_id_, *keys))
+        self.view(agent_id_)
+
     async def kill(self, agent_id_: str) -> AgentView:
         self.calls.append(("kill", agent_id_))
         await self.tell(agent_id_, ProcessChanged(state=ProcessState.EXITED, exit_code=-9))

@@ -5,7 +5,7 @@ can be tested by giving the same factory to a second manager.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Container
+from collections.abc import AsyncIterator, Callable, Container, Sequence
 from typing import Any, Literal
 
 from synapsed.errors import LaunchError, SynapsedError
@@ -38,6 +38,7 @@ class FakeLink:
         self.answers: list[tuple[str, str | None]] = []
         self.replies: list[tuple[PermissionAsked, dict[str, Any]]] = []
         self.signals: list[int] = []
+        self.pressed: list[str] = []
         self.interrupts = 0
         self.settlements = 0
         self.confirms_interrupt: bool | asyncio.Future[bool] = True
@@ -127,6 +128,9 @@ class FakeLink:
             raise self.answer_error
         self.answers.append((text, prompt_id))
         return self.hides_answers
+
+    async def press(self, keys: Sequence[str]) -> None:
+        self.pressed.extend(keys)
 
     async def reply(self, asked: PermissionAsked, answer: dict[str, Any]) -> bool:
         self.replies.append((asked, answer))

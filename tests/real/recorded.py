@@ -350,6 +350,18 @@ def queued(session: Session) -> None:
     session.settle("answered")
 
 
+def loop(session: Session) -> None:
+    """A question of the program's own, in mid-answer and in the composer's place; then the answer goes on."""
+    session.ready()
+    session.submit("[[answer:loop]]")
+    session.see(r"A potential loop was detected", "dialog")
+    session.settle("dialog settled")
+    session.terminal.settle(12.0, at_most=14.0)
+    session.mark("unanswered")
+    session.terminal.send("\x1b")
+    session.settle("kept")
+
+
 SCENARIOS: Mapping[str, Callable[[Session], None]] = {
     "start": start,
     "leave": leave,
@@ -378,6 +390,7 @@ SCENARIOS: Mapping[str, Callable[[Session], None]] = {
     "overlong": overlong,
     "error-401": login,
     "queued": queued,
+    "loop": loop,
 }
 
 SOME = {
@@ -389,6 +402,7 @@ SOME = {
     "plan": ("claude", "codex", "gemini"),
     "always": ("opencode",),
     "sign-in": ("claude", "codex", "gemini"),
+    "loop": ("gemini",),
 }
 """What only some can show."""
 

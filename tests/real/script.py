@@ -69,6 +69,7 @@ ANSWERS: dict[str, str] = {
     ),
     "table": "| name | value |\n|---|---|\n| alpha | 1 |\n| beta | 2 |",
     "short": "Done.",
+    "loop": "This sentence is said over and over again. " * 40,
 }
 
 

@@ -15,6 +15,8 @@ alternate       draws on the alternate screen
 plain           does not switch bracketed paste on
 slow            reads so many bytes at once, and then rests for a while
 dialog          "start": asks before its composer comes; "paste": asks as soon as a paste has come in
+unknown         "start" or "work": shows something there that nobody can read, until an x is pressed
+stubborn        passes over so many keys in its dialog
 blink           clears its screen so many times while its dialog is up, and draws it anew some time later
 stall           takes its time with the first paste: so many seconds in which it neither reads nor draws
 freeze          stops itself when it has drawn the first paste
@@ -51,6 +53,7 @@ SLOW_S = 0.01
 BLINK_S = 0.1
 GAP_S = 0.8
 NOISE_S = 0.05
+RIDDLE = ["The gate is closed.", "   left    right"]
 QUESTION = ["Allow it?", "(1) Yes", "(2) No"]
 
 
@@ -63,10 +66,11 @@ class Program:
         self.pasting = False
         self.pending = ""
         self.dialog = None
+        self.riddle = tricks.get("unknown") == "start"
         self.work = None
         self.taken = None
         self.ready_at = time.monotonic() + tricks.get("late", 0)
-        self.left = {name: tricks.get(name, 0) for name in ("swallow", "newline", "blink")}
+        self.left = {name: tricks.get(name, 0) for name in ("swallow", "newline", "blink", "stubborn")}
         self.ask_at = tricks.get("dialog")
         self.state = None
         self.noises = 0
@@ -85,7 +89,9 @@ class Program:
     # --- what is shown ---
 
     def draw(self):
-        if self.dialog is not None:
+        if self.riddle:
+            rows = [*self.history, "", *RIDDLE]
+        elif self.dialog is not None:
             rows = [*self.history, "", *QUESTION]
         elif time.monotonic() < self.ready_at:
             rows = ["starting"]
@@ -152,9 +158,14 @@ class Program:
     def press(self, key):
         if time.monotonic() < self.ready_at:
             return
-        if self.dialog is not None:
+        if self.riddle:
             self.log(key=key)
-            if key in "12":
+            self.riddle = key != "x"
+        elif self.dialog is not None:
+            self.log(key=key)
+            if self.left["stubborn"]:
+                self.left["stubborn"] -= 1
+            elif key in "12":
                 self.history.append("answered " + key)
                 self.dialog = None
         elif self.pasting:
@@ -197,6 +208,7 @@ class Program:
     def begin(self):
         if self.taken is not None and time.monotonic() >= self.taken[1]:
             self.work, self.taken = self.pieces(self.taken[0]), None
+            self.riddle = self.tricks.pop("unknown", "") == "work"
 
     def stop(self):
         if self.work is None:
@@ -232,7 +244,7 @@ class Program:
             self.draw()
             time.sleep(GAP_S)
             self.log(blinked=self.left["blink"])
-        while self.work and time.monotonic() >= self.work[0][0]:
+        while self.work and not self.riddle and time.monotonic() >= self.work[0][0]:
             self.history += self.work[0][1].split("\n")
             self.work = self.work[1:] or None
 
@@ -257,7 +269,14 @@ class Program:
         while not self.ended:
             self.tick()
             self.report()
-            now = (tuple(self.history), self.draft, self.dialog, bool(self.work), time.monotonic() < self.ready_at)
+            now = (
+                tuple(self.history),
+                self.draft,
+                self.dialog,
+                self.riddle,
+                bool(self.work),
+                time.monotonic() < self.ready_at,
+            )
             now += shutil.get_terminal_size()
             if now != shown:
                 shown = now

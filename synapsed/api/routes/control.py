@@ -12,6 +12,7 @@ from synapsed.api.answers import (
     DaemonStatus,
     InputProvided,
     Interrupted,
+    Pressed,
     ProfileAnswer,
     ShuttingDown,
 )
@@ -20,7 +21,7 @@ from synapsed.api.context import CONTEXT, agent_id_of, rights_of, task_of, to_th
 from synapsed.api.describe import Answer, Streamed, describe
 from synapsed.api.query import CURSOR, Integer, Text
 from synapsed.api.routes.tasks import FILTERS, TASK, cancel, list_tasks, provide_input, task_response
-from synapsed.api.schemas import InputBody, ReloadBody, RestartBody, ShutdownBody, StartBody, StopBody
+from synapsed.api.schemas import InputBody, KeysBody, ReloadBody, RestartBody, ShutdownBody, StartBody, StopBody
 from synapsed.api.sse import cursor_of, serve
 from synapsed.api.taskstream import frames_until_settled
 from synapsed.errors import (
@@ -88,6 +89,7 @@ def routes() -> list[web.RouteDef]:
         web.post(f"{agent}/kill", kill),
         web.post(f"{agent}/interrupt", interrupt),
         web.post(f"{agent}/input", answer_agent),
+        web.post(f"{agent}/keys", press),
         web.get(f"{agent}/history", history),
         web.get(f"{agent}/recording", recording),
         web.get("/control/profiles", profiles),
@@ -172,6 +174,15 @@ async def answer_agent(request: web.Request) -> web.Response:
     control = request.app[CONTEXT].control
     await to_the_end(control.answer_agent(agent_id_of(request), body.input, body.prompt_id))
     return json_response({"status": "input_provided"})
+
+
+@describe("Press keys at the agent's terminal", Answer("they are typed", Pressed), body=KeysBody, errors=(NotReady,))
+async def press(request: web.Request) -> web.Response:
+    """A person's hands, as with an attached terminal: refused while a message is being typed there."""
+    rights_of(request).require_person("press keys at an agent's terminal")
+    body = await read_model(request, KeysBody)
+    await to_the_end(request.app[CONTEXT].control.press(agent_id_of(request), body.keys))
+    return json_response({"status": "pressed"})
 
 
 @describe("Raw output", OUTPUT, query=(HISTORY_BYTES, AFTER, WAIT))

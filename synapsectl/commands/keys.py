@@ -1,0 +1,35 @@
+"""`synapsectl keys AGENT KEY…`: keys pressed at an agent's terminal, without attaching."""
+
+import argparse
+
+from synapsectl.client import agent_path
+from synapsectl.context import Context
+from synapsectl.errors import DONE, UsageError
+
+__all__ = ["TAKES_REST", "configure", "run"]
+
+TAKES_REST = True
+
+NAMES = (
+    "Enter Esc Tab S-Tab BSpace Space Up Down Left Right Home End PgUp PgDn Insert Delete F1…F12, C-x and M-x; "
+    "anything else is text"
+)
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.usage = f"{parser.prog} AGENT [options] [--] KEY…"
+    parser.add_argument("words", nargs="+", metavar="AGENT KEY", help=f"the agent, and what is pressed: {NAMES}")
+    parser.add_argument("--json", action="store_true", help="print the daemon's answer as a JSON document")
+
+
+def run(args: argparse.Namespace, ctx: Context) -> int:
+    words: list[str] = [*args.words, *(args.rest or [])]
+    agent, keys = words[0], words[1:]
+    if not keys:
+        raise UsageError(f"name the keys to press: synapsectl keys {agent} KEY… ({NAMES})")
+    done = ctx.client.post(agent_path(agent, "keys", control=True), {"keys": keys})
+    if args.json:
+        ctx.out.document(done)
+    else:
+        ctx.out.note(f"pressed at {agent}; 'synapsectl screen {agent}' shows what came of it")
+    return DONE

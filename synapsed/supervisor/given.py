@@ -1,0 +1,43 @@
+"""Answers that are being given to one agent, and what of its prompts they have settled. Pure."""
+
+from synapsed.model.link import LinkObserved
+
+__all__ = ["GivenAnswers"]
+
+
+class GivenAnswers:
+    """Until the program took an answer, what else is seen does not count for the task that waits; and what it took may
+    stay on its screen for a moment, and is not asked again by that."""
+
+    def __init__(self) -> None:
+        self._under_way = 0
+        self._put_off: tuple[LinkObserved, bool] | None = None
+        """The last thing that was seen meanwhile, and whether it asks again."""
+        self._settled: str | None = None
+        """The prompt that was answered last, until something else is asked."""
+
+    def begin(self) -> None:
+        """An answer is about to be typed."""
+        self._under_way += 1
+
+    def end(self) -> tuple[LinkObserved, bool] | None:
+        """It was taken, or was not; what is to be looked at again, and whether that asks again."""
+        self._under_way -= 1
+        if self._under_way:
+            return None
+        seen, self._put_off = self._put_off, None
+        return seen
+
+    def took(self, prompt_id: str) -> None:
+        """The program took the answer to that prompt."""
+        self._settled = prompt_id
+
+    def counts(self, seen: LinkObserved, *, again: bool, waits: bool) -> bool:
+        """Whether `seen` counts now for a task, which `waits` for a person."""
+        if seen.prompt is not None and seen.prompt.prompt_id == self._settled and not again:
+            return False
+        self._settled = None
+        if self._under_way and waits:
+            self._put_off = (seen, again or (self._put_off is not None and self._put_off[1]))
+            return False
+        return True

@@ -1,0 +1,100 @@
+"""Keys by their names, and the bytes that a terminal sends for them. Pure."""
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from synapsed.errors import InvalidRequest
+
+__all__ = ["KEYS_MAX", "KEY_MAX", "encode"]
+
+KEYS_MAX = 64
+"""Keys at once."""
+
+KEY_MAX = 4096
+"""Characters of one literal text."""
+
+_NAMED: Final = {
+    "Enter": "\r",
+    "Esc": "\x1b",
+    "Tab": "\t",
+    "S-Tab": "\x1b[Z",
+    "BSpace": "\x7f",
+    "Space": " ",
+    "PgUp": "\x1b[5~",
+    "PgDn": "\x1b[6~",
+    "Insert": "\x1b[2~",
+    "Delete": "\x1b[3~",
+    "F5": "\x1b[15~",
+    "F6": "\x1b[17~",
+    "F7": "\x1b[18~",
+    "F8": "\x1b[19~",
+    "F9": "\x1b[20~",
+    "F10": "\x1b[21~",
+    "F11": "\x1b[23~",
+    "F12": "\x1b[24~",
+    **{f"F{number}": f"\x1bO{letter}" for number, letter in enumerate("PQRS", 1)},
+}
+_CURSOR: Final = {"Up": "A", "Down": "B", "Right": "C", "Left": "D", "End": "F", "Home": "H"}
+"""They are sent in another form while a program has switched that on (DECCKM)."""
+_ALIASES: Final = {
+    "Return": "Enter",
+    "Escape": "Esc",
+    "Backspace": "BSpace",
+    "BTab": "S-Tab",
+    "PageUp": "PgUp",
+    "PageDown": "PgDn",
+    "Del": "Delete",
+}
+_MODIFIED: Final = re.compile(r"(?P<modifiers>(?:[CM]-){1,2})(?P<key>.+)", re.DOTALL)
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+
+
+def encode(keys: Sequence[str], *, application_cursor: bool = False) -> list[bytes]:
+    """What is typed for each of `keys`: a name, `C-x` or `M-x`, or text as it is. Raises InvalidRequest."""
+    if not 0 < len(keys) <= KEYS_MAX:
+        raise InvalidRequest(f"keys: must be 1 to {KEYS_MAX}", field="keys")
+    return [_encode(key, application_cursor).encode() for key in keys]
+
+
+def _encode(key: str, application_cursor: bool) -> str:
+    name = _ALIASES.get(key, key)
+    if name in _CURSOR:
+        return ("\x1bO" if application_cursor else "\x1b[") + _CURSOR[name]
+    if (named := _NAMED.get(name)) is not None:
+        return named
+    if (found := _MODIFIED.fullmatch(key)) is not None:
+        return _modified(key, found["modifiers"], found["key"], application_cursor)
+    if not key or len(key) > KEY_MAX:
+        raise InvalidRequest(f"keys: a text must have 1 to {KEY_MAX} characters", field="keys")
+    if _CONTROL.search(key) or (not key.isprintable() and any("\ud800" <= c <= "\udfff" for c in key)):
+        raise InvalidRequest(
+            f"keys: {key[:40]!r} has control characters in it: name the key, like Enter, Tab or C-x", field="keys"
+        )
+    return key
+
+
+def _modified(key: str, modifiers: str, plain: str, application_cursor: bool) -> str:
+    sent = plain
+    if "C-" in modifiers:
+        if plain == "Space":
+            sent = "\x00"
+        elif len(plain) == 1 and ((plain.isascii() and plain.isalpha()) or plain in "@[\\]^_"):
+            sent = chr(ord(plain.upper()) & 0x1F)
+        else:
+            raise _unknown(key)
+    elif len(plain) > 1:
+        sent = _encode(plain, application_cursor)
+        if sent == plain:
+            raise _unknown(key)
+    if modifiers in ("C-C-", "M-M-"):
+        raise _unknown(key)
+    return f"\x1b{sent}" if "M-" in modifiers else sent
+
+
+def _unknown(key: str) -> InvalidRequest:
+    return InvalidRequest(
+        f"keys: {key[:40]!r} is no key: C- goes with a letter or one of @ [ \\ ] ^ _ and Space, M- with a character "
+        "or a key's name",
+        field="keys",
+    )

@@ -1,0 +1,128 @@
+"""Screens that nobody here can read: when that is told, and what."""
+
+import pytest
+
+from synapsed.errors import InvalidChoice
+from synapsed.model.agent import Activity
+from synapsed.model.facts import PromptAccepted
+from synapsed.profiles import Composer, Profile, Ready, Signs
+from synapsed.terminal.observer import TerminalObserver
+from synapsed.terminal.prompts import keys_for
+from synapsed.terminal.unreadable import HELD, ROWS_MAX, UNREADABLE_S
+from synapsed.terminal.verdict import QUIET_UNKNOWN_S, STALE_S, START_UNKNOWN_S
+
+FULL = Profile(
+    name="full",
+    command="full",
+    ready=Ready(quiet_ms=0),
+    busy=Signs(screen=["^working"]),
+    waiting=Signs(title="^asks"),
+    composer=Composer(line=r"^> ?(?P<text>.*)$"),
+)
+LINES = FULL.model_copy(update={"composer": Composer(line=r"^\$ (?P<text>.*)$", at_cursor=True), "busy": Signs()})
+
+
+def started(profile: Profile = FULL) -> TerminalObserver:
+    watched = TerminalObserver(profile, cols=40, rows=30, offset=0)
+    watched.feed(0, b"$ " if profile is LINES else b"> ", 0.0)
+    assert watched.look(0.0).verdict.activity is Activity.READY
+    return watched
+
+
+def shows(watched: TerminalObserver, rows: bytes, at: float) -> None:
+    watched.feed(watched.offset, b"\x1b[2J\x1b[H" + rows, at)
+    watched.look(at)
+
+
+def test_what_is_not_understood_for_long_enough_is_told_as_it_is() -> None:
+    watched = started()
+    shows(watched, b"Which gate?\r\n\r\n   left    right", 1.0)
+    early = watched.look(1.0 + QUIET_UNKNOWN_S)
+    assert (early.verdict.activity, early.verdict.asked, early.verdict.held) == (Activity.UNKNOWN, None, None)
+    assert early.unreadable_at == 1.0 + UNREADABLE_S
+    told = watched.look(early.unreadable_at).verdict
+    assert (told.activity, told.held, told.can_receive) == (Activity.UNKNOWN, HELD, False)
+    assert told.asked is not None
+    assert told.asked.prompt.prompt == "Which gate?\n   left    right"
+    assert (told.asked.prompt.type, told.asked.prompt.options, told.asked.prompt.own_words) == ("screen", [], False)
+    with pytest.raises(InvalidChoice, match="attach answers it"):
+        keys_for(told.asked, "left")
+    shows(watched, b"> ", 9.0)
+    assert watched.look(9.0).verdict.can_receive
+
+
+def test_a_turn_may_think_for_longer() -> None:
+    watched = started()
+    watched.in_turn = True
+    shows(watched, b"hm", 1.0)
+    assert watched.look(1.0 + STALE_S - 0.1).verdict.asked is None
+    assert watched.look(1.0 + STALE_S).verdict.asked is not None
+
+
+def test_what_covers_the_composer_of_an_open_turn_is_told() -> None:
+    """A channel that says that the turn goes on, and a screen that shows no work and cannot be read."""
+    watched = started()
+    watched.told(PromptAccepted(channel="hooks", at_ns=1, prompt="x"))
+    shows(watched, b"A dialog of another version", 1.0)
+    assert watched.look(1.0 + STALE_S - 0.1).verdict.source == "hooks"
+    assert watched.look(1.0 + STALE_S).verdict.activity is Activity.UNKNOWN
+    shows(watched, b"working", 20.0)
+    assert watched.look(20.0 + STALE_S).verdict.activity is Activity.BUSY
+
+
+def test_who_says_that_it_waits_and_shows_no_dialog_is_told_once() -> None:
+    """A clock on its screen is no other question."""
+    watched = started()
+    shows(watched, b"\x1b]2;asks you\x07Something 0", 1.0)
+    assert watched.look(2.0).verdict.held == "dialog"
+    prompts = set()
+    for tick in range(1, 20):
+        shows(watched, b"Something %d" % tick, 1.0 + tick)
+        verdict = watched.look(1.0 + tick).verdict
+        assert verdict.activity is Activity.WAITING
+        prompts.add(verdict.asked.prompt.prompt_id if verdict.asked else None)
+    assert len(prompts) == 2, "nothing, then the screen as it was"
+    asked = watched.look(99.0).verdict.asked
+    assert asked is not None
+    assert asked.prompt.prompt == "Something 19"
+
+
+def test_a_start_that_cannot_be_read_is_no_start_any_more_but_may_become_one() -> None:
+    watched = TerminalObserver(FULL, cols=40, rows=5, offset=0)
+    assert watched.look(99.0).verdict.activity is Activity.STARTING, "a blank screen says nothing"
+    watched.feed(0, b"Trust it all?", 100.0)
+    watched.look(100.0)
+    assert watched.look(100.0 + START_UNKNOWN_S - 0.1).verdict.activity is Activity.STARTING
+    stuck = watched.look(100.0 + START_UNKNOWN_S).verdict
+    assert (stuck.activity, stuck.held) == (Activity.UNKNOWN, HELD)
+    shows(watched, b"loading", 120.0)
+    assert watched.look(120.0).verdict.activity is Activity.STARTING
+
+
+@pytest.mark.parametrize(
+    ("kernel", "activity"), [("reads", "unknown"), ("rests", "unknown"), ("works", "busy"), (None, "busy")]
+)
+def test_a_quiet_line_oriented_program_is_judged_by_the_kernel(kernel: str | None, activity: str) -> None:
+    watched = started(LINES)
+    shows(watched, b"Which way", 1.0)
+    watched.kernel = kernel  # type: ignore[assignment]  # a word of its own
+    look = watched.look(1.0 + UNREADABLE_S)
+    assert look.verdict.activity == activity
+    assert (look.verdict.asked is not None) == (activity == "unknown")
+
+
+def test_who_reads_lines_is_answered_with_one() -> None:
+    watched = started(LINES)
+    watched.in_turn, watched.kernel = True, "reads"
+    shows(watched, b"Which way", 1.0)
+    asked = watched.look(1.0 + UNREADABLE_S).verdict.asked
+    assert asked is not None
+    assert keys_for(asked, "to the left") == ([b"to the left\r"], None)
+
+
+def test_the_last_rows_are_told() -> None:
+    watched = started()
+    shows(watched, b"\r\n".join(b"row %d" % row for row in range(28)), 1.0)
+    asked = watched.look(50.0).verdict.asked
+    assert asked is not None
+    assert asked.prompt.prompt.splitlines() == [f"row {row}" for row in range(28 - ROWS_MAX, 28)]
