@@ -43,8 +43,9 @@ test-versions: $(STAMP) clis ## older versions of the agent programs, back to si
 	@$(PY) -m tests.real.versions install
 	@$(PY) -m tests.real.run -q -rs tests/real/test_versions.py
 
-soak: $(STAMP) clis ## one hour of real agents, people, dialogs, interrupts and kills; MINUTES=60 SEED=N
-	@$(PY) -m tests.real.soak --minutes $(or $(MINUTES),60) $(if $(SEED),--seed $(SEED))
+soak: $(STAMP) clis ## one hour of real agents, people, dialogs, interrupts and kills; MINUTES=60 SEED=N OLDER=2
+	@$(PY) -m tests.real.versions install
+	@$(PY) -m tests.real.soak --minutes $(or $(MINUTES),60) $(if $(SEED),--seed $(SEED)) --older $(or $(OLDER),2)
 
 test-faults: $(STAMP) ## the fault suite: kills, full disks, reboots, counted
 	@$(PY) -m pytest -q -m faults tests/faults

@@ -24,7 +24,7 @@ from synapsed.channelspec import (
     Transcript,
     has,
 )
-from synapsed.releases import drift, key
+from synapsed.releases import drift, key, within
 from synapsed.variants import Variant, VersionCheck
 
 __all__ = [
@@ -554,7 +554,9 @@ class Profile(_Section):  # noqa: PLW1641 - it has lists: it cannot be hashed
 
     def drift(self, version: str | None) -> str | None:
         """What a person should know of a program of that version; None where there is nothing to tell."""
-        return drift(version, verified=self.verified, since=self.version.since if self.version else None)
+        told = drift(version, verified=self.verified, since=self.version.since if self.version else None)
+        notes = [each.note for each in self.versions if each.note and within(version or "", each.since, each.below)]
+        return "; ".join([told, *notes]) if told is not None else None
 
     def __eq__(self, other: object) -> bool:
         """Whether both say the same; what counts for other versions follows from `versions`."""

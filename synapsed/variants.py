@@ -63,6 +63,8 @@ class Variant(BaseModel):
 
     since: Release | None = None
     below: Release | None = None
+    note: str | None = Field(default=None, min_length=1, max_length=200)
+    """What a person should know of these versions: said at a start."""
 
     @model_validator(mode="after")
     def _is_bounded(self) -> "Variant":

@@ -25,6 +25,7 @@ composer = { placeholder = '^Ask' }
 [[versions]]
 since = "1.2"
 below = "1.8"
+note = "it takes no messages of several lines"
 env = { OLD = "1" }
 """
 
@@ -94,8 +95,9 @@ def test_the_difference_is_told_to_a_person(library: ProfileLibrary) -> None:
     assert profile.drift("3.0") is None
     assert profile.drift(None) is None
     assert profile.drift("3.1") == "profile verified on 3.0, this is 3.1"
-    assert profile.drift("1.4.9") == (
-        "profile verified on 3.0, this is 1.4.9, older than any it is known to work with (1.5 and later): update it"
+    assert profile.drift("1.7") == "profile verified on 3.0, this is 1.7; it takes no messages of several lines"
+    assert profile.drift("1.1.9") == (
+        "profile verified on 3.0, this is 1.1.9, older than any it is known to work with (1.5 and later): update it"
     )
 
 

@@ -1,6 +1,7 @@
-"""Four real agents for an hour: messages at random moments, people typing, dialogs, interrupts, kills of the daemon.
+"""Real agents for an hour, of pinned programs and of older versions of them: messages at random moments, people typing,
+dialogs, interrupts, kills of the daemon.
 
-    python -m tests.real.soak [--minutes 60] [--seed N] [--kill-every 300]
+    python -m tests.real.soak [--minutes 60] [--seed N] [--kill-every 300] [--older 2]
     python -m tests.real.soak --judge FOLDER     # again, by what a run left
 
 Runs inside a loopback-only namespace. At the end every message is judged by the model's log (`judgement`): none
@@ -17,18 +18,24 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 
-from tests.real import netns, programs
+from tests.real import netns, programs, versions
 from tests.real.agents import EVERY, RealAgent, nonce
 from tests.real.judgement import Happening, Journal, ends_of, judge, letters_of
 from tests.real.model import Model, read_log
+from tests.real.programs import Prepared
 from tests.real.terminal import Terminal
+from tests.real.versions import Version
 from tests.support.daemon import Daemon
+
+EVERY_S = 2.0
+"""Between two messages, over all agents: with more of them each gets fewer, so that the load stays what it is."""
 
 DRAIN_S = 240.0
 """For everything that was sent to end."""
@@ -77,22 +84,24 @@ class Sent:
     task_id: str | None = None
 
 
+type Prepare = Callable[[str, Path, Path, str], Prepared]
+
+
+def _prepare_older(version: Version, _cli: str, home: Path, project: Path, model_url: str) -> Prepared:
+    return versions.prepare(version, home, project, model_url)
+
+
 class Soak:
-    def __init__(self, root: Path, model: Model, rng: random.Random) -> None:
+    def __init__(self, root: Path, model: Model, rng: random.Random, older: Sequence[Version] = ()) -> None:
         self.root = root
         self.model = model
         self.rng = rng
         self.journal = Journal(root / "journal.jsonl")
         self.daemon = Daemon(root / "synapsed").start()
-        self.agents = [
-            RealAgent.start(
-                cli,
-                self.daemon,
-                model,
-                programs.prepare(cli, root / cli / "home", root / cli / "project", model.url),
-                ready=False,
-            )
-            for cli in EVERY
+        self.agents = [self._start(cli, programs.prepare, cli) for cli in EVERY]
+        self.agents += [
+            self._start(version.cli, partial(_prepare_older, version), str(version), "--name", str(version))
+            for version in older
         ]
         self.ids = {agent.name: str(self.daemon.agent(agent.name)["id"]) for agent in self.agents}
         self.sent: list[Sent] = []
@@ -103,6 +112,10 @@ class Soak:
         self.up = threading.Event()
         self.up.set()
         self.lock = threading.Lock()
+
+    def _start(self, cli: str, prepare: Prepare, folder: str, *options: str) -> RealAgent:
+        prepared = prepare(cli, self.root / folder / "home", self.root / folder / "project", self.model.url)
+        return RealAgent.start(cli, self.daemon, self.model, prepared, *options, ready=False)
 
     # --- what happens ---
 
@@ -143,7 +156,7 @@ class Soak:
         self._count(what)
 
     def _send_to(self, agent: RealAgent) -> None:
-        while not self.over.wait(self.rng.expovariate(1 / 8)):
+        while not self.over.wait(self.rng.expovariate(1 / (EVERY_S * len(self.agents)))):
             with self.lock:
                 (shape,) = self.rng.choices([s for s, _ in SHAPES], [w for _, w in SHAPES])
                 urgent, cancel = self.rng.random() < 0.04, self.rng.random() < 0.08
@@ -326,18 +339,22 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=60)
     parser.add_argument("--seed", type=int, default=int.from_bytes(os.urandom(4)))
     parser.add_argument("--kill-every", type=float, default=300, help="seconds between kills of the daemon, about")
+    parser.add_argument("--older", type=int, default=2, help="older versions of each program beside the pinned one")
     parser.add_argument("--judge", type=Path, metavar="FOLDER", help="judge again what a run left there")
     options = parser.parse_args()
     if options.judge is not None:
         return 0 if tell(options.judge) else 1
     if reason := programs.missing():
         sys.exit(reason)
+    older = [version for cli in EVERY for version in versions.of(cli)[: options.older]]
+    if reason := next(filter(None, map(versions.missing, older)), None):
+        sys.exit(reason)
     netns.enter()
     root = programs.cache_dir().parent / "t" / f"soak-{secrets.token_hex(3)}"
     root.mkdir(mode=0o700, parents=True)
     print(f"seed {options.seed}, in {root}", flush=True)
     with Model(log_file=root / "model.jsonl") as model:
-        soak = Soak(root, model, random.Random(options.seed))
+        soak = Soak(root, model, random.Random(options.seed), older)
         try:
             soak.run(options.minutes, options.kill_every)
             soak.drain()

@@ -93,3 +93,26 @@ def _asked_with_all_before(agent: RealAgent, words: list[str]) -> None:
     said = "\n".join(request.users)
     assert [word for word in words if word in said] == words, (words, request.users)
     assert agent.model.submissions(words[-1]) == 1
+
+
+OWN_CHOICE = {
+    "claude": ["--continue"],
+    "codex": ["resume", "--last"],
+    "gemini": ["--resume", "latest"],
+    "opencode": ["--continue"],
+}
+
+
+@pytest.mark.parametrize("cli", EVERY)
+def test_a_persons_own_arguments_choose_the_conversation(cli: str, start_agent: StartAgent) -> None:
+    """Beside ours they were refused, in a loop; a restart goes on with what they chose, and asks nobody again."""
+    agent = start_agent(cli)
+    words = [nonce()]
+    agent.ask_exactly(f"First {words[0]}.")
+    eventually(lambda: _on_disk(agent, words[0]), "the program has written what was said")
+    assert agent.daemon.ctl("stop", agent.name, "--remove").code == 0
+    again = RealAgent.start(cli, agent.daemon, agent.model, agent.prepared, "--", *OWN_CHOICE[cli])
+    _asked_with_all_before(again, words)
+    assert again.daemon.ctl("restart", again.name).code == 0
+    _asked_with_all_before(again, words)
+    assert again.daemon.agent(again.name)["conversation"]["resumed"] is True

@@ -21,7 +21,7 @@ from tests.real import programs
 from tests.real.programs import PROGRAMS, MissingProgramsError, Prepared, run_install_script
 from tests.support.npm import NpmCache, cache_root
 
-__all__ = ["OLDER", "SUPPORTED", "Version", "bin_dir", "install", "missing", "prepare", "unsupported"]
+__all__ = ["OLDER", "SUPPORTED", "Version", "bin_dir", "install", "missing", "of", "prepare", "unsupported"]
 
 _LOCKED = Path(__file__).with_name("npm") / "versions"
 
@@ -54,6 +54,11 @@ def _oldest_supported(cli: str) -> str:
 
 SUPPORTED: tuple[Version, ...] = tuple(v for v in OLDER if _key(v.number) >= _key(_oldest_supported(v.cli)))
 """Those of the last six months, which must work; of older ones the person is told."""
+
+
+def of(cli: str) -> tuple[Version, ...]:
+    """The supported ones of one program, the newest first."""
+    return tuple(version for version in SUPPORTED if version.cli == cli)
 
 
 def unsupported() -> tuple[Version, ...]:
