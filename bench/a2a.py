@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -201,6 +202,9 @@ def request(path: str, method: str, params: dict[str, Any]) -> bytes:
     return head.encode() + body
 
 
+NUMBER = b"0" * 12
+"""Stands for a message's id: the same message again is the same task."""
+
 type Figures = dict[str, tuple[float, float, float]]
 """Per method: calls per second, p99 in milliseconds, the server's CPU time per call in microseconds."""
 
@@ -210,8 +214,9 @@ async def measure(port: int, path: str, pid: int, connections: int, seconds: flo
     server = psutil.Process(pid)
     loop = asyncio.get_running_loop()
     clients = [(await loop.create_connection(Client, "127.0.0.1", port))[1] for _ in range(connections)]
-    message = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "hello"}]}
+    message = {"messageId": NUMBER.decode(), "role": "ROLE_USER", "parts": [{"text": "hello"}]}
     send = request(path, "SendMessage", {"message": message, "configuration": {}})
+    numbers = count(1)
     first = json.loads(await clients[0].post(send))
     task_id = first["result"]["task"]["id"]
     get = request(path, "GetTask", {"id": task_id})
@@ -223,7 +228,7 @@ async def measure(port: int, path: str, pid: int, connections: int, seconds: flo
 
             async def run(client: Client, raw=raw, until=until, took=took) -> None:
                 while (began := time.perf_counter()) < until:
-                    answer = await client.post(raw)
+                    answer = await client.post(raw.replace(NUMBER, b"%012d" % next(numbers)))
                     took.append(time.perf_counter() - began)
                     assert b"TASK_STATE_COMPLETED" in answer, answer
                     assert b"echo: hello" in answer, answer

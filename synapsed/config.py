@@ -165,6 +165,8 @@ class PushPolicy(_Section):
 class A2aConfig(_Section):
     """`[a2a]`."""
 
+    repeats: bool = True
+    """The same message again, by its `messageId`, is the same task; not for clients that use an id more than once."""
     push: PushPolicy = PushPolicy()
 
 

@@ -242,6 +242,7 @@ class Daemon:
             paths=paths,
             version=__version__,
             pushes=await self._pushes(up, config, store),
+            repeats=config.a2a.repeats,
         )
         servers = ApiServers(context)
         up.push_async_callback(servers.close)

@@ -382,6 +382,8 @@ class SendRequest:
     """Of the sender's own: what comes again under the same key is the same task."""
     of_agent: bool = False
     """An agent wrote it, here or on another host; else it is a person's."""
+    named: bool = False
+    """The message's id is its sender's own: the same message again is the same task."""
 
 
 class Control(Protocol):

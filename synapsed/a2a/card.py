@@ -15,6 +15,8 @@ CARD_PATH = "/.well-known/agent-card.json"
 TEXT = "text/plain"
 INPUT = [TEXT, "application/json", "application/octet-stream"]
 """Text is typed, data as JSON, a file given to the program by its path."""
+_MODES = {"inputModes": INPUT, "outputModes": [TEXT]}
+"""Of a skill: those of the agent, said again for clients that do not look there."""
 type Authentication = Literal["none", "optional", "required"]
 """Whether a caller need prove who it is: not where the connection tells that already."""
 
@@ -24,7 +26,8 @@ def agent_card(
 ) -> dict[str, Any]:
     """The card of `view`, whose routes the client reaches below `base`.
 
-    It is one of 1.0 and one of 0.3 at once: each version ignores what it does not know of the other's.
+    It is one of 1.0 and one of 0.3 at once: each version ignores what it does not know of the other's. `extensions` at
+    its top and `capabilities.multiTurn` are of neither: the seeds' clients look there.
     """
     rpc_url = f"{base}/a2a"
     return {
@@ -47,12 +50,14 @@ def agent_card(
                 "name": "Chat",
                 "description": f"Types a message into {view.type} and gives its answer back",
                 "tags": ["chat", "terminal", view.type],
+                **_MODES,
             },
             {
                 "id": "interrupt",
                 "name": "Interrupt",
                 "description": "A message of priority 5 interrupts the running turn and goes first",
                 "tags": ["interrupt", "priority"],
+                **_MODES,
             },
         ],
         "extensions": {
@@ -73,6 +78,7 @@ def _legacy(rpc_url: str) -> dict[str, Any]:
         "url": rpc_url,
         "preferredTransport": "JSONRPC",
         "additionalInterfaces": [{"url": rpc_url, "transport": "JSONRPC"}],
+        "supportsAuthenticatedExtendedCard": True,
     }
 
 
@@ -115,7 +121,7 @@ def extended_card(
     `profile` is a row of `Control.profiles`, `rights` what the caller has."""
     card = agent_card(view, base=base, version=version, pushes=pushes, authentication=authentication)
     known = {key: profile[key] for key in ("name", "description", "command", "verified") if key in profile}
-    card["skills"] = [*card["skills"], *profile.get("skills", ())]
+    card["skills"] = [*card["skills"], *({**_MODES, **skill} for skill in profile.get("skills", ()))]
     card["extensions"]["synapse"] |= {
         "profile": known,
         "cwd": view.cwd,

@@ -80,14 +80,18 @@ class Courier:
             await self._follow(remote)
         except SynapsedError as error:
             if not self.task.terminal:
-                await self._commit(
-                    turns.failed(self.task, code=_code(error), message=error.message, now=self._clock.wall())
-                )
+                code = _code(error, delivered=self.delivered)
+                await self._commit(turns.failed(self.task, code=code, message=error.message, now=self._clock.wall()))
         finally:
             if self._hearing is not None:
                 self._hearing.cancel()
 
     # --- there ---
+
+    @property
+    def delivered(self) -> bool:
+        """Whether the agent is known to have the message."""
+        return bool(self._there.get("task_id"))
 
     @property
     def _there(self) -> dict[str, Any]:
@@ -375,12 +379,16 @@ def _prompt(there: Snapshot) -> Prompt:
     return Prompt.model_validate({"prompt_id": f"{there.id}:{mark}", "type": kind, "prompt": text})
 
 
-def _code(error: SynapsedError) -> str:
-    """A failed task's code."""
+def _code(error: SynapsedError, *, delivered: bool) -> str:
+    """A failed task's code. What the agent has is not undelivered, whatever has become of the way to it."""
     if isinstance(error, RemoteRefused):
         remote = str(error.details.get("remote", ""))
         if remote in ("HTTP_401", "HTTP_403"):
             return "AUTH_REQUIRED"
         if remote == "TASK_NOT_FOUND":
             return "AGENT_EXITED"
-    return "UNDELIVERED" if isinstance(error, ExternalError) else error.code
+    if not isinstance(error, ExternalError):
+        return error.code
+    if not delivered:
+        return "UNDELIVERED"
+    return "TIMEOUT" if isinstance(error, Unreachable) else "MODEL_ERROR"

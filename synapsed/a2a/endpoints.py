@@ -11,9 +11,9 @@ __all__ = ["Endpoints"]
 
 
 class Endpoints:
-    """`rpc` and `rest`, of all agents."""
+    """`rpc` and `rest`, of all agents; `repeats` as of `Operations`."""
 
-    def __init__(self, control: Control, pushes: PushSender | None = None) -> None:
-        methods = table(Operations(control, pushes))
-        self.rpc = JsonRpc(methods, table(Operations(control, pushes, dialect="0.3")))
+    def __init__(self, control: Control, pushes: PushSender | None = None, *, repeats: bool = True) -> None:
+        methods = table(Operations(control, pushes, repeats=repeats))
+        self.rpc = JsonRpc(methods, table(Operations(control, pushes, repeats=repeats, dialect="0.3")))
         self.rest = Rest(methods)

@@ -246,7 +246,7 @@ class Externals:
             raise QueueFull(f"{OPEN_MAX} tasks are under way to {where}", limit=OPEN_MAX)
         if host is None:
             await self._check(agent.alias)
-        async with self._idempotency.once(request) as (task_id, known):
+        async with self._idempotency.once(request, external_id(agent.alias)) as (task_id, known):
             return known or await self._send_new(agent, request, asking, task_id, sender)
 
     async def _send_new(
@@ -322,7 +322,7 @@ class Externals:
             await self._end(
                 turns.failed(
                     courier.task,
-                    code="UNDELIVERED",
+                    code="INTERRUPTED" if courier.delivered else "UNDELIVERED",
                     message="the daemon failed on the way; its log says why",
                     now=self._clock.wall(),
                 )

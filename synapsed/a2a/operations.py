@@ -75,12 +75,19 @@ class Caller(Protocol):
 
 
 class Operations:
-    """One for all agents; every method names the agent and the caller."""
+    """One for all agents; every method names the agent and the caller. `repeats`: the same message again, by its
+    `messageId`, is the same task."""
 
     def __init__(
-        self, control: Control, pushes: PushSender | None = None, *, dialect: Literal["1.0", "0.3"] = "1.0"
+        self,
+        control: Control,
+        pushes: PushSender | None = None,
+        *,
+        dialect: Literal["1.0", "0.3"] = "1.0",
+        repeats: bool = True,
     ) -> None:
         self._control = control
+        self._repeats = repeats
         self.push = PushOperations(self._task, control.events, pushes, dialect=dialect)
 
     async def send_message(self, agent_id: str, caller: Caller, request: pb.SendMessageRequest) -> dict[str, Any]:
@@ -182,6 +189,7 @@ class Operations:
             task_id=task_id,
             prompt_id=answered_prompt(told),
             metadata=metadata,
+            named=self._repeats,
         )
         return wanted if task_id is not None else await self._continued(agent_id, caller, wanted)
 

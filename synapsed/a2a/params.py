@@ -1,30 +1,32 @@
 """Requests from JSON and from queries, checked where the SDK's parser does not: told to ignore unknown fields (5.7), it
 takes an unknown enum value for none at all, and what is no object for an empty one."""
 
+import math
 import re
 from collections.abc import Iterable
-from functools import cache
 from itertools import islice
 from typing import Any, Final, cast
 
 from google.protobuf import json_format
 from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
 from google.protobuf.message import Message as ProtoMessage
+from google.protobuf.timestamp_pb2 import Timestamp
 
-from synapsed.a2a.errors import invalid_params
+from synapsed.a2a.errors import A2aError, invalid_params
 
-__all__ = ["from_query", "parse"]
+__all__ = ["from_query", "parse", "unreadable"]
 
-_FAILED_FIELD: Final = re.compile(r"Failed to parse (\w+) field")
 _INTEGER: Final = re.compile(r"-?[0-9]{1,19}")
 _OBJECTS: Final = "google.protobuf.Struct"
-_FREE: Final = frozenset({"google.protobuf.Value", "google.protobuf.Timestamp"})
-"""Well-known types whose JSON is no object of fields."""
+_FREE: Final = frozenset({"google.protobuf.Value"})
+"""Well-known types whose JSON may be anything."""
+_BASE64: Final = re.compile(r"[A-Za-z0-9+/_-]*={0,2}")
 _INTEGERS: Final = frozenset({FieldDescriptor.TYPE_INT32, FieldDescriptor.TYPE_INT64})
+_TIME: Final = "google.protobuf.Timestamp"
 MAX_TOLD: Final = 10
 """Faults of one request that are listed."""
-TOLD: Final = 200
-"""Characters of the parser's words that are passed on."""
+DEPTH_MAX: Final = 60
+"""Levels of lists and objects in free JSON (metadata, data); the parser's own limit is 100, and it counts two each."""
 
 
 def parse[T: ProtoMessage](params: dict[str, Any], kind: type[T]) -> T:
@@ -33,10 +35,31 @@ def parse[T: ProtoMessage](params: dict[str, Any], kind: type[T]) -> T:
     message = kind()
     try:
         json_format.ParseDict(params, message, ignore_unknown_fields=True)
-    except (json_format.ParseError, TypeError, ValueError, AttributeError) as error:
-        field = ".".join(_FAILED_FIELD.findall(str(error))) or "params"
-        raise invalid_params(field, f"is not what it should be: {str(error)[-TOLD:]}") from error
+    except (json_format.ParseError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        raise unreadable(params) from error
     return message
+
+
+def unreadable(params: Any) -> A2aError:
+    """-32602 for what the checks have let pass and the SDK's types do not take, whose words are nothing to a client."""
+    place, fault = _fault(params, "", 0) or ("params", "has a value that A2A has no place for")
+    return invalid_params(place, fault)
+
+
+def _fault(value: Any, path: str, depth: int) -> tuple[str, str] | None:
+    """What JSON may have and A2A may not, and where."""
+    place = path or "params"
+    if depth > DEPTH_MAX:
+        return place, f"is nested deeper than {DEPTH_MAX} levels"
+    if isinstance(value, float) and not math.isfinite(value):
+        return place, "must be a finite number"
+    if isinstance(value, dict):
+        children = ((f"{path}.{name}" if path else name, child) for name, child in value.items())
+    elif isinstance(value, list):
+        children = ((f"{path}[{index}]", child) for index, child in enumerate(value))
+    else:
+        return None
+    return next((found for where, child in children if (found := _fault(child, where, depth + 1))), None)
 
 
 def _described(kind: type[ProtoMessage]) -> Descriptor:
@@ -51,11 +74,12 @@ def _refuse(violations: Iterable[tuple[str, str]]) -> None:
 
 
 def _violations(value: dict[str, Any], kind: Descriptor, path: str) -> Iterable[tuple[str, str]]:
-    for field in _checked(kind):
-        for name in {field.json_name, field.name}:
-            child = value.get(name)
-            if child is None:
-                continue
+    for field in kind.fields:
+        names = [name for name in dict.fromkeys((field.json_name, field.name)) if value.get(name) is not None]
+        if len(names) > 1:
+            yield f"{path}{names[0]}", f"is given twice, also as {names[1]}"
+        for name in names:
+            child = value[name]
             items = child if isinstance(child, list) and field.is_repeated else [child]
             if field.is_repeated and not isinstance(child, list):
                 yield f"{path}{name}", "must be an array"
@@ -63,16 +87,57 @@ def _violations(value: dict[str, Any], kind: Descriptor, path: str) -> Iterable[
             for index, item in enumerate(items):
                 where = f"{path}{name}[{index}]" if field.is_repeated else f"{path}{name}"
                 yield from _wrong(item, field, where)
+    for choice in kind.oneofs:
+        given = [field.json_name for field in choice.fields if _has(value, field)]
+        if len(given) > 1:
+            allowed = ", ".join(field.json_name for field in choice.fields)
+            yield path.removesuffix(".") or "params", f"must have only one of {allowed}, not {' and '.join(given)}"
+
+
+def _has(value: dict[str, Any], field: FieldDescriptor) -> bool:
+    return value.get(field.json_name) is not None or value.get(field.name) is not None
 
 
 def _wrong(value: Any, field: FieldDescriptor, where: str) -> Iterable[tuple[str, str]]:
+    message = field.message_type
     if field.enum_type is not None:
         if not _is_value(value, field.enum_type):
             yield where, f"must be one of {', '.join(list(field.enum_type.values_by_name)[1:])}"
+    elif message is None or message.full_name == _TIME:
+        fault = _wrong_time(value) if message is not None else _wrong_scalar(value, field)
+        if fault is not None:
+            yield where, fault
+    elif message.full_name in _FREE:
+        return
     elif not isinstance(value, dict):
         yield where, "must be an object"
-    elif field.message_type is not None and field.message_type.full_name != _OBJECTS:
-        yield from _violations(value, field.message_type, f"{where}.")
+    elif message.full_name != _OBJECTS:
+        yield from _violations(value, message, f"{where}.")
+
+
+def _wrong_scalar(value: Any, field: FieldDescriptor) -> str | None:
+    """Why it is no value of the field's type, None where it is one."""
+    if field.type == FieldDescriptor.TYPE_BOOL:
+        return None if isinstance(value, bool) else "must be true or false"
+    if field.type in _INTEGERS:
+        whole = isinstance(value, int | float) and not isinstance(value, bool) and value == value // 1
+        if not whole and not (isinstance(value, str) and _INTEGER.fullmatch(value)):
+            return "must be a whole number"
+        most = 1 << (31 if field.type == FieldDescriptor.TYPE_INT32 else 63)
+        return None if -most <= int(value) < most else "is too large a number"
+    if field.type == FieldDescriptor.TYPE_BYTES:
+        return None if isinstance(value, str) and _BASE64.fullmatch(value) else "must be base64"
+    if field.type == FieldDescriptor.TYPE_STRING:
+        return None if isinstance(value, str) else "must be a string"
+    return None
+
+
+def _wrong_time(value: Any) -> str | None:
+    try:
+        Timestamp().FromJsonString(value)
+    except (TypeError, ValueError, AttributeError):
+        return "must be a time such as 2026-01-31T12:00:00Z"
+    return None
 
 
 def _is_value(value: Any, enum: EnumDescriptor) -> bool:
@@ -81,16 +146,6 @@ def _is_value(value: Any, enum: EnumDescriptor) -> bool:
         found = enum.values_by_name.get(value)
         return found is not None and found.number != 0
     return isinstance(value, int) and not isinstance(value, bool) and value != 0 and value in enum.values_by_number
-
-
-@cache
-def _checked(kind: Descriptor) -> tuple[FieldDescriptor, ...]:
-    """The fields that are enums or objects; one such set for each of A2A's few messages."""
-    return tuple(
-        field
-        for field in kind.fields
-        if field.enum_type is not None or (field.message_type is not None and field.message_type.full_name not in _FREE)
-    )
 
 
 def from_query[T: ProtoMessage](pairs: Iterable[tuple[str, str]], path: dict[str, str], kind: type[T]) -> T:
@@ -124,6 +179,6 @@ def _scalar(text: str, field: FieldDescriptor) -> Any:
         if not _INTEGER.fullmatch(text):
             raise ValueError("must be an integer")
         return int(text)
-    if field.message_type is not None and field.message_type.full_name not in _FREE:
+    if field.message_type is not None and field.message_type.full_name not in {*_FREE, _TIME}:
         raise ValueError("cannot be given in a query")
     return text

@@ -23,6 +23,7 @@ from synapsed.a2a.convert03 import push_config03, stream_event03, task03
 from synapsed.a2a.errors import METHOD_NOT_FOUND, A2aError, invalid_params
 from synapsed.a2a.methods import Method
 from synapsed.a2a.operations import Caller
+from synapsed.a2a.params import unreadable
 
 __all__ = ["METHODS_03", "STREAMING_03", "Dialect03"]
 
@@ -153,8 +154,8 @@ def _request(row: _Row, name: str, params: Json) -> Any:
         _check_message(asked.message)
     try:
         return row.convert(request)
-    except (json_format.ParseError, ValueError) as error:
-        raise invalid_params("params", f"is not what it should be: {str(error)[-200:]}") from error
+    except (json_format.ParseError, ValueError, TypeError, RecursionError) as error:
+        raise unreadable(params) from error
 
 
 def _check_message(message: v03.Message) -> None:

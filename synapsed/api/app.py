@@ -56,8 +56,9 @@ def build_context(
     version: str,
     limits: Limits | None = None,
     pushes: PushSender | None = None,
+    repeats: bool = True,
 ) -> ApiContext:
-    """What both applications share. Call it in the running event loop."""
+    """What both applications share. Call it in the running event loop. `repeats`: see `a2a.operations`."""
     limits = limits or Limits()
     return ApiContext(
         control=control,
@@ -66,7 +67,7 @@ def build_context(
         security=security,
         clock=clock,
         streams=Streams(limits.streams),
-        sdk=A2aSdk(control, pushes),
+        sdk=A2aSdk(control, pushes, repeats=repeats),
         changes=Changes(clock),
         limits=limits,
         version=version,

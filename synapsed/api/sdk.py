@@ -16,8 +16,9 @@ __all__ = ["A2aSdk"]
 class A2aSdk:
     """Gives the endpoints, once their modules are there."""
 
-    def __init__(self, control: Control, pushes: PushSender | None = None) -> None:
+    def __init__(self, control: Control, pushes: PushSender | None = None, *, repeats: bool = True) -> None:
         self._control = control
+        self._repeats = repeats
         self._pushes = pushes
         self._endpoints: Endpoints | None = None
         self._lock = asyncio.Lock()
@@ -27,7 +28,7 @@ class A2aSdk:
             async with self._lock:
                 if self._endpoints is None:
                     module = await asyncio.to_thread(importlib.import_module, "synapsed.a2a.endpoints")
-                    self._endpoints = module.Endpoints(self._control, self._pushes)
+                    self._endpoints = module.Endpoints(self._control, self._pushes, repeats=self._repeats)
         return self._endpoints
 
     @property

@@ -1,10 +1,13 @@
 """Messages that may come more than once under a key of their sender's, and are one task all the same.
 
 The key becomes the task's id, so that the task is the record of it: there is no moment in which the one is durable and
-the other is not. A key is forgotten with its task.
+the other is not. A key is forgotten with its task. Where a sender gives no key but an id to its message (A2A does), the
+key is made of that: who sends, to whom, in which context, the id, and what the message says. So a client that numbers
+its messages from 1 at each start gets a task for each that says something else.
 """
 
 import asyncio
+import hashlib
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Final
@@ -21,12 +24,21 @@ _KEYS: Final = UUID("5b0c2a52-7d0e-4d57-9d0b-6d6f9c1f3a11")
 """Namespace of the ids that are made of keys."""
 
 
-def task_id_of(request: SendRequest) -> str:
-    """The id of the task that the message becomes: of its own, or that of its sender's key."""
-    if request.key is None:
-        return new_id()
+_MESSAGES: Final = UUID("0f6b7f3e-58a1-4c8b-9f0d-2d7f3f0b6c45")
+"""Namespace of the ids that are made of messages."""
+
+
+def task_id_of(request: SendRequest, to: str) -> str:
+    """The id of the task that the message becomes: of its own, that of its sender's key, or of the message's id."""
     sender = Sender.of(request.metadata)
-    return str(uuid5(_KEYS, f"{sender.id if sender is not None else ''}\0{request.key}"))
+    whose = sender.id if sender is not None else ""
+    if request.key is not None:
+        return str(uuid5(_KEYS, f"{whose}\0{request.key}"))
+    if not request.named:
+        return new_id()
+    said = hashlib.sha256(request.message.model_dump_json(include={"parts"}).encode()).hexdigest()
+    named = (whose, to, request.context_id or "", request.message.message_id, said)
+    return str(uuid5(_MESSAGES, "\0".join(named)))
 
 
 class Idempotency:
@@ -35,11 +47,11 @@ class Idempotency:
         self._sending: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     @asynccontextmanager
-    async def once(self, request: SendRequest) -> AsyncGenerator[tuple[str, Task | None]]:
-        """The message's task id, and the task where there is one already; else it is to be made within, while others
-        with the same key wait."""
-        task_id = task_id_of(request)
-        if request.key is None:
+    async def once(self, request: SendRequest, to: str) -> AsyncGenerator[tuple[str, Task | None]]:
+        """The task id of the message for the agent `to`, and the task where there is one already; else it is to be made
+        within, while others with the same key wait."""
+        task_id = task_id_of(request, to)
+        if request.key is None and not request.named:
             yield task_id, None
             return
         lock = self._sending.setdefault(task_id, asyncio.Lock())

@@ -78,12 +78,14 @@ class Post:
         agent = self._agent(agent_id)
         if request.task_id is not None:
             task = await self.find(request.task_id, agent.id)  # it waits, and this is the answer to its prompt
+            if request.named and _has_answer(task, request.message):
+                return task
             worker = self._worker(task)
             text = turns.text_of(request.message)
             return await worker.provide_input(task.id, request.message, text, request.prompt_id)
         if (named := request.metadata.get(IN_REPLY_TO)) is not None:
             return await self._complete(agent_id, named, request)
-        async with self._idempotency.once(request) as (task_id, known):
+        async with self._idempotency.once(request, agent_id) as (task_id, known):
             return known or await self._send_new(agent, request, task_id)
 
     async def _send_new(self, agent: Agent, request: SendRequest, task_id: str) -> Task:
@@ -277,3 +279,8 @@ def _name(named: Any) -> str | None:
     if not isinstance(named, str) or not named:
         raise InvalidRequest(f"metadata.{IN_REPLY_TO}: must be a task's id", field=f"metadata.{IN_REPLY_TO}")
     return named
+
+
+def _has_answer(task: Task, message: Message) -> bool:
+    """Whether it is an answer that was taken already."""
+    return any(said.message_id == message.message_id and said.parts == message.parts for said in task.exchange)

@@ -60,6 +60,11 @@ UNTOLD_UNSEEN_S = 10.0
 
 UNREAD = "the program does not read what is typed"
 
+UNKNOWN = (
+    "the message left the composer, and the program shows no sign of it: whether it works on it is not known, so it is "
+    "not sent again"
+)
+
 REFUSAL_STOPS_S = 3.0
 """A program that a refusal stops does so at once: one that shows for so long that it works was not refused."""
 
@@ -278,9 +283,14 @@ class PtyTurn:
             self.deadline = seen.now + self._profile.delivery.accept_ms / 1000
             # Never into an empty composer: what is not there cannot be submitted.
             return [Save(), Type("submit2", self._typed.submit)] if seen.composer == "draft" else [Save()]
+        return self._unaccepted(seen)
+
+    def _unaccepted(self, seen: Seen) -> list[Command]:
         if seen.composer == "draft":
             return self._undelivered("the program did not take the message; it stood in its composer")
-        return self._undelivered("the program shows no sign that it took the message", left=False)
+        if self.state.leg > 0:
+            return self._undelivered("the program shows no sign that it took the message", left=False)
+        return self._over(Failed("TIMEOUT", UNKNOWN, seen.verdict.evidence))  # it may have it: nobody should repeat it
 
     def _undelivered(self, why: str, *, left: bool = True) -> list[Command]:
         if self.state.leg > 0:  # the message itself was delivered: the refusal ends the turn

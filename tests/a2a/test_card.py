@@ -77,6 +77,8 @@ def test_it_is_a_card_of_0_3_too():
     document = agent_card(FakeControl().add("claude", "claude", 8100), base="http://x", version="1")
     card = v03.AgentCard.model_validate(document)
     assert (card.protocol_version, card.url, card.preferred_transport) == ("0.3.0", "http://x/a2a", "JSONRPC")
+    assert card.supports_authenticated_extended_card
+    assert all(skill.input_modes and skill.output_modes == ["text/plain"] for skill in card.skills)
     # Of what 0.3 may choose from nothing is there that speaks only 1.0.
     assert [(each.transport, each.url) for each in card.additional_interfaces or ()] == [("JSONRPC", "http://x/a2a")]
 
@@ -117,6 +119,7 @@ async def test_the_extended_card_is_for_those_who_authenticate(api: Api):
         own = card["extensions"]["synapse"]
         assert (own["rights"], own["cwd"], own["state"]) == (rights, "/tmp", "running")
         assert card["skills"][-1]["id"] == "tea"
+        assert all(skill["inputModes"] and skill["outputModes"] for skill in card["skills"])
         assert parse_agent_card(card).capabilities.extended_agent_card
     _, public = await api.json(api.agent, "GET", WELL_KNOWN[0])
     assert "cwd" not in json.dumps(public)

@@ -504,7 +504,7 @@ async def test_a_method_of_0_3_is_none_of_1_0(api: Api):
         ({"message": MESSAGE | {"role": "user"}}, -32602, "message.role"),
         ({"message": MESSAGE | {"parts": []}}, -32602, "message.parts"),
         ({"message": MESSAGE | {"parts": [{}]}}, -32602, "message.parts[0]"),
-        ({"message": MESSAGE | {"parts": [{"text": 5}]}}, -32602, "message.parts.text"),
+        ({"message": MESSAGE | {"parts": [{"text": 5}]}}, -32602, "message.parts[0].text"),
         ({"message": MESSAGE, "configuration": []}, -32602, "configuration"),
         ({"message": MESSAGE, "configuration": {"historyLength": -1}}, -32602, "historyLength"),
         ({"message": MESSAGE, "metadata": {"synapsed": {"priority": 9}}}, -32602, "metadata.synapsed.priority"),
@@ -521,6 +521,46 @@ async def test_sends_that_are_refused(api: Api, params, code, field):
         assert bad["data"][1]["@type"] == "type.googleapis.com/google.rpc.BadRequest"
         assert bad["data"][1]["fieldViolations"][0]["field"] == field
     assert api.control.calls == []
+
+
+def _nested(levels: int) -> list:
+    value: list = []
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize(
+    ("params", "said"),
+    [
+        ({"message": MESSAGE | {"parts": [{"text": 5}]}}, "message.parts[0].text: must be a string"),
+        ({"message": MESSAGE | {"parts": ["hi"]}}, "message.parts[0]: must be an object"),
+        (
+            {"message": MESSAGE | {"parts": [{"text": "a", "url": "b"}]}},
+            "message.parts[0]: must have only one of text, raw, url, data, not text and url",
+        ),
+        ({"message": MESSAGE | {"parts": [{"raw": "?"}]}}, "message.parts[0].raw: must be base64"),
+        ({"message": MESSAGE | {"message_id": "m2"}}, "message.messageId: is given twice, also as message_id"),
+        ({"message": MESSAGE | {"extensions": [None]}}, "message.extensions[0]: must be a string"),
+        ({"message": MESSAGE | {"metadata": []}}, "message.metadata: must be an object"),
+        ({"message": MESSAGE, "configuration": {"returnImmediately": "yes"}}, "must be true or false"),
+        ({"message": MESSAGE, "configuration": {"historyLength": 1.5}}, "must be a whole number"),
+        ({"message": MESSAGE, "configuration": {"historyLength": 1 << 40}}, "is too large a number"),
+        ({"message": MESSAGE, "metadata": {"deep": _nested(80)}}, "is nested deeper than 60 levels"),
+    ],
+)
+async def test_what_is_wrong_is_said_in_our_words(api: Api, params, said):
+    """And names the field; the SDK's parser has words for its own."""
+    bad = await error(api, "SendMessage", **params)
+    assert (bad["code"], said in bad["message"]) == (-32602, True), bad["message"]
+    assert "parse" not in bad["message"]
+    assert api.control.calls == []
+
+
+@pytest.mark.parametrize("params", [{"statusTimestampAfter": "yesterday"}, {"statusTimestampAfter": 5}])
+async def test_a_time_that_is_none(api: Api, params):
+    bad = await error(api, "ListTasks", **params)
+    assert bad["message"] == "statusTimestampAfter: must be a time such as 2026-01-31T12:00:00Z"
 
 
 async def test_unknown_fields_are_ignored(api: Api):

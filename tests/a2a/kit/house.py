@@ -9,8 +9,8 @@ from tests.support.daemon import ANY_PORTS, Daemon
 __all__ = ["kit_agent"]
 
 HERE = Path(__file__).parent
-CONFIG = f'{ANY_PORTS}\n[a2a.push]\nallow = ["loopback"]\n'
-"""The kit's receiver of notifications is on this machine."""
+CONFIG = f'{ANY_PORTS}\n[a2a]\nrepeats = false\n[a2a.push]\nallow = ["loopback"]\n'
+"""The kit gives one messageId to many messages, and its receiver of notifications is on this machine."""
 
 
 @contextmanager

@@ -58,7 +58,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="tck-") as home:
         report = Path(home) / "junit.xml"
         push = "enabled = false" if known.no_push else 'allow = ["loopback"]'
-        config = f'{ANY_PORTS}allowed_hosts = ["{HOST_03}"]\n[a2a.push]\n{push}\n'
+        config = f'{ANY_PORTS}allowed_hosts = ["{HOST_03}"]\n[a2a]\nrepeats = false\n[a2a.push]\n{push}\n'
         with kit_agent(Path(home) / "synapsed", config=config) as (_, endpoint):
             command = [known.python, "-m", "pytest", "-q", "--tb=short", "-p", "no:cacheprovider"]
             command += ["-o", f"cache_dir={home}", f"--junitxml={report}"]

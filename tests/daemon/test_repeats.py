@@ -1,0 +1,84 @@
+"""The same message again is the same task: over every binding, at the same time, and over a kill."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.daemon import ANY_PORTS, Daemon
+
+V1 = {"A2A-Version": "1.0"}
+
+
+@pytest.fixture
+def daemon(tmp_path: Path) -> Iterator[Daemon]:
+    daemon = Daemon(tmp_path, config=ANY_PORTS).start()
+    daemon.start_agent()
+    yield daemon
+    daemon.end()
+
+
+def rpc(daemon: Daemon, text: str, number: str = "m", **more: Any) -> str:
+    message = {"messageId": number, "role": "ROLE_USER", "parts": [{"text": text}], **more}
+    params = {"message": message, "configuration": {"returnImmediately": True}}
+    body = {"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": params}
+    answer = daemon.request("POST", "/agents/dummy/a2a", body, V1).json
+    return str(answer["result"]["task"]["id"])
+
+
+def rest(daemon: Daemon, text: str) -> str:
+    message = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": text}]}
+    body = {"message": message, "configuration": {"returnImmediately": True}}
+    return str(daemon.request("POST", "/agents/dummy/a2a/rest/message:send", body, V1).json["task"]["id"])
+
+
+def rpc03(daemon: Daemon, text: str) -> str:
+    message = {"kind": "message", "messageId": "m", "role": "user", "parts": [{"kind": "text", "text": text}]}
+    params = {"message": message, "configuration": {"blocking": False}}
+    body = {"jsonrpc": "2.0", "id": 1, "method": "message/send", "params": params}
+    return str(daemon.request("POST", "/agents/dummy/a2a", body).json["result"]["id"])
+
+
+def test_the_same_message_is_one_task_over_all_bindings_and_a_kill(daemon: Daemon) -> None:
+    task = rpc(daemon, "echo once")
+    with ThreadPoolExecutor(12) as many:
+        sends = [many.submit(send, daemon, "echo once") for send in (rpc, rest, rpc03) * 4]
+        assert {send.result() for send in sends} == {task}
+    daemon.kill9()
+    daemon.start()
+    assert {send(daemon, "echo once") for send in (rpc, rest, rpc03)} == {task}
+    assert len(daemon.get("/control/tasks?agent=dummy").json) == 1
+
+
+def test_many_at_once_make_one(daemon: Daemon) -> None:
+    with ThreadPoolExecutor(12) as many:
+        sends = [many.submit(rpc, daemon, "echo once", "first") for _ in range(24)]
+        assert len({send.result() for send in sends}) == 1
+
+
+def test_another_message_is_another_task(daemon: Daemon) -> None:
+    """Also where a client begins to number its messages from 1 again; and in another context, or to another agent."""
+    other = str(daemon.start_agent(name="other")["name"])
+    body = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "echo a"}]}
+    there = daemon.request("POST", f"/agents/{other}/a2a/rest/message:send", {"message": body}, V1).json["task"]["id"]
+    tasks = [
+        rpc(daemon, "echo a"),
+        rpc(daemon, "echo b"),
+        rpc(daemon, "echo a", "n"),
+        rpc(daemon, "echo a", contextId="elsewhere"),
+        there,
+    ]
+    assert len(set(tasks)) == len(tasks)
+
+
+def test_an_answer_that_comes_again_is_not_typed_again(daemon: Daemon) -> None:
+    """It would answer the next question."""
+    task = rpc(daemon, "ask y/n\nask y/n")
+    daemon.task_in(task, "input_required")
+    assert rpc(daemon, "y", "answer", taskId=task) == task
+    first = daemon.task(task)["exchange"]
+    assert rpc(daemon, "y", "answer", taskId=task) == task
+    assert daemon.task(task)["exchange"][: len(first)] == first
+    assert [said["message_id"] for said in daemon.task(task)["exchange"]].count("answer") == 1
