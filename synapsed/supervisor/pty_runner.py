@@ -86,6 +86,8 @@ class TurnRunner:
         self._work: deque[tuple[PtyTurn, turns.Command]] = deque()
         self._work_came = asyncio.Event()
         self._saved: asyncio.Future[None] | None = None
+        self._stood: list[str] = []
+        """What stood above the composer when the submit key was pressed."""
         self.turn: PtyTurn | None = None
         self.speech = Speech(profile, self._said, self._read_output)
         self.idle = asyncio.Event()
@@ -151,6 +153,7 @@ class TurnRunner:
             error=error,
             interrupted=interrupted,
             echoed=echoed,
+            replaced=turn.phase is turns.Phase.SUBMITTED and self._replaced(look),
             text=look.composer.text,
             prompt=look.composer.prompt,
             stopped=self._observer.stopped,
@@ -179,6 +182,11 @@ class TurnRunner:
                 return turn.state.located or self._observer.echoed(turn.message, look.composer)
             case _:
                 return False
+
+    def _replaced(self, look: Look) -> bool:
+        now = _above(look)
+        left = sum(row in now for row in self._stood)
+        return bool(self._stood) and 3 * left <= len(self._stood) and 2 * len(now) >= look.screen.rows
 
     @property
     def due(self) -> list[float]:
@@ -289,6 +297,7 @@ class TurnRunner:
             case "paste":
                 return look.verdict.can_receive and not turn.state.interrupting
             case "submit":
+                self._stood = _above(look)
                 return look.verdict.activity is not Activity.WAITING
             case _:
                 return look.verdict.activity is Activity.READY and look.composer.state == "draft"
@@ -349,6 +358,7 @@ class TurnRunner:
     def _drop(self) -> None:
         self.turn = self._delivery = None
         self._observer.given_back = self._observer.own_prompt = None
+        self._stood = []
         self._observer.in_turn = False  # nothing is asked in it any more
         self.speech.end()
         self._look_soon()
@@ -414,6 +424,11 @@ class TurnRunner:
 
     async def _read_output(self, start: int, size: int) -> tuple[int, bytes]:
         return await self._keeper().read(start, size)
+
+
+def _above(look: Look) -> list[str]:
+    """The rows above the composer that have words; rules and frames stay where they are."""
+    return [line for line in look.screen.lines[: look.composer.row or 0] if any(map(str.isalnum, line))]
 
 
 def _again(command: turns.Command) -> turns.Command:

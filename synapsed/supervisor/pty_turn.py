@@ -273,7 +273,8 @@ class PtyTurn:
         if seen.now < due:
             self.deadline = due
             return []
-        if seen.composer != "draft" and (seen.echoed or self._profile.composer.line is None):
+        gone = seen.echoed or seen.replaced or self._profile.composer.line is None
+        if seen.composer != "draft" and gone:
             return [*self._accept("screen: the message left the composer", seen.now), *self._working(seen)]
         if self.state.interrupting:
             return self._over(Clear(), Interrupted("interrupted", "not taken"))

@@ -116,6 +116,9 @@ class Seen:
     error: tuple[str, str] | None = None
     interrupted: bool = False
     echoed: bool = False
+    replaced: bool = False
+    """A screen full of other text stands above the composer than when the submit key was pressed: what came of the
+    message has pushed it away."""
     text: str = ""
     prompt: str = ""
     stopped: bool = False

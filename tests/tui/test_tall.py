@@ -48,6 +48,13 @@ def test_one_that_is_longer_still_is_said_to_be_cut(full: Tui) -> None:
     assert full.daemon.ctl("task", task["id"], "--json").json["task"]["truncated"] is True
 
 
+def test_an_answer_that_pushes_its_message_away_at_once_is_one(full: Tui) -> None:
+    task = full.ended(full.send("lines=300"))
+    assert full.answer(task).splitlines()[-1] == "  line 300"
+    assert task["truncated"]
+    assert full.ask("and then") == "You said: and then"
+
+
 @pytest.mark.parametrize("read_only", [False, True])
 def test_who_attaches_has_a_window_of_the_own_size(full: Tui, *, read_only: bool) -> None:
     options = ["--read-only"] if read_only else []
