@@ -302,3 +302,12 @@ async def test_conversations(api: Api):
         body = {"profile": "dummy", "conversation": bad}
         status, answer = await api.json(api.unix, "POST", "/control/start", json=body)
         assert (status, answer["error"]["code"]) == (400, "INVALID_REQUEST")
+
+
+async def test_keys(api: Api, control: FakeControl) -> None:
+    path = "/control/agents/claude/keys"
+    assert await api.json(api.unix, "POST", path, json={"keys": ["Up", "yes", "Enter"]}) == (200, {"status": "pressed"})
+    assert control.calls[-1] == ("press", CLAUDE, "Up", "yes", "Enter")
+    for wrong in ({"keys": []}, {"keys": [""]}, {"keys": ["a"] * 65}, {"keys": ["a" * 5000]}, {"keys": "Up"}, {}):
+        status, body = await api.json(api.unix, "POST", path, json=wrong)
+        assert (status, body["error"]["code"]) == (400, "INVALID_REQUEST"), wrong

@@ -255,6 +255,7 @@ class FakeDaemon:
                 web.post("/control/agents/{agent}/interrupt", self._interrupt),
                 web.post("/control/agents/{agent}/input", self._agent_input),
                 web.post("/control/agents/{agent}/{verb:stop|restart|park|kill}", self._verb),
+                web.post("/control/agents/{agent}/keys", self._keys),
                 web.get("/control/agents/{agent}/history", self._history),
             ]
         )
@@ -379,6 +380,10 @@ class FakeDaemon:
     async def _input(self, request: web.Request) -> web.Response:
         task = self._find_task(request)
         return web.json_response({"status": "input_provided", "task_id": task.id})
+
+    async def _keys(self, request: web.Request) -> web.Response:
+        self._find(request)
+        return web.json_response({"status": "pressed"})
 
     async def _agent_input(self, request: web.Request) -> web.Response:
         self._find(request)

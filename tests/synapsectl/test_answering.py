@@ -11,8 +11,8 @@ import pytest
 from synapsectl.errors import CtlError
 from synapsectl.prompts import NoSuchChoice, choose
 from synapsectl.verbs import VERBS
-from synapsed.errors import NotWaiting, PromptChanged
-from synapsed.model.task import TaskState
+from synapsed.errors import NotTaken, NotWaiting, PromptChanged
+from synapsed.model.task import Prompt, TaskState
 from tests.synapsectl.conftest import Ctl
 from tests.synapsectl.fake_daemon import DEADLINE, FakeDaemon, agent, answers, ends, permission
 
@@ -68,6 +68,42 @@ def test_nothing_is_asked(daemon: FakeDaemon, ctl: Ctl, asking: str) -> None:
     assert ctl("approve", asking).code == 6
     daemon.refuse("POST", f"/control/tasks/{asking}/input", NotWaiting("it asks nothing"))
     assert ctl("input", asking, "1").code == 6
+
+
+SCREEN = Prompt(prompt_id="s1", type="screen", prompt="The gate is closed.\n  left  right")
+
+
+def test_a_screen_that_cannot_be_read_is_answered_by_hand(daemon: FakeDaemon, ctl: Ctl) -> None:
+    daemon.agents["claude"] = agent("claude", activity="unknown", prompt=SCREEN, held="unknown screen")
+    for verb in ("approve", "deny"):
+        refused = ctl(verb, "claude")
+        assert (refused.code, "The gate is closed." in refused.err) == (6, True), refused
+        assert "synapsectl attach claude; or synapsectl keys claude KEY…" in refused.err
+    assert posted(daemon) == []
+    daemon.script = lambda fake, task: None
+    waited = ctl("send", "claude", "x", "--wait")
+    assert (waited.code, "The gate is closed." in waited.err, "synapsectl input" in waited.err) == (7, True, False)
+    assert "synapsectl keys claude KEY…" in waited.err
+
+
+def test_an_answer_that_was_not_taken_names_the_next_step(daemon: FakeDaemon, ctl: Ctl, asking: str) -> None:
+    daemon.refuse("POST", f"/control/tasks/{asking}/input", NotTaken("it asks the same"))
+    for line in (("approve", asking), ("input", "claude", "1")):
+        refused = ctl(*line)
+        assert (refused.code, "it asks the same" in refused.err) == (6, True), refused
+        assert "synapsectl keys" in refused.err
+
+
+def test_keys(daemon: FakeDaemon, ctl: Ctl) -> None:
+    assert ctl("keys", "claude", "Up", "Enter").code == 0
+    done = ctl("keys", "claude", "--json", "--", "-x y", "C-c")
+    assert (done.code, json.loads(done.out)) == (0, {"status": "pressed"})
+    assert posted(daemon) == [
+        ("/control/agents/claude/keys", {"keys": ["Up", "Enter"]}),
+        ("/control/agents/claude/keys", {"keys": ["-x y", "C-c"]}),
+    ]
+    assert ctl("keys", "claude").code == 2
+    assert ctl("keys", "nobody", "Enter").code == 4
 
 
 @pytest.mark.parametrize(
