@@ -90,8 +90,11 @@ _SEED_ACTIVITY = {
 }
 
 
-def seed_status(state: ProcessState, activity: Activity) -> str:
-    """The seeds' word for an agent's state, as `/status` and the registry show it."""
+def seed_status(state: ProcessState, activity: Activity, *, asks: bool = False) -> str:
+    """The seeds' word for an agent's state, as `/status` and the registry show it; `asks`: a person is needed, also
+    where nobody understands what for."""
+    if asks and state is ProcessState.RUNNING and activity is Activity.UNKNOWN:
+        activity = Activity.WAITING
     return _SEED_ACTIVITY[activity] if state is ProcessState.RUNNING else SEED_STATUS[state]
 
 

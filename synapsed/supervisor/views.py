@@ -128,7 +128,7 @@ def entry_of(agent: Agent, endpoint: str) -> Entry:
         agent_type=record.profile,
         name=record.name,
         port=record.port,
-        status=seed_status(agent.state, activity_of(agent)[0]),
+        status=seed_status(agent.state, activity_of(agent)[0], asks=agent.prompt is not None),
         pid=agent.program.pid,
         working_dir=record.cwd,
         endpoint=endpoint,

@@ -24,6 +24,15 @@ from synapsed.terminal.verdict import (
 __all__ = ["Since", "Witness", "explain"]
 
 
+KERNEL = {
+    "reads": "the program is blocked reading a line",
+    "rests": "the program has the terminal for itself, and rests",
+    "works": "the program works: it sleeps, computes or waits for a child",
+    None: "not asked",
+}
+"""What it says of a line-oriented program that is quiet."""
+
+
 @dataclass(frozen=True, slots=True)
 class Witness:
     """What one channel says. `since` is monotonic seconds, None where that is not known; `decides`: the verdict rests
@@ -65,6 +74,7 @@ def explain(profile: Profile, seen: Observation, verdict: Verdict, since: Since,
         "progress": _progress(profile, seen),
         "screen": _sign(profile, lambda signs: screen_sign(signs, seen.screen)),
         "composer": _composer(profile, seen),
+        "kernel": KERNEL[seen.kernel],
         "quiet": f"nothing has moved for {seen.quiet_s:.1f} s",
     }
     began = {"quiet": now - seen.quiet_s, side: since.at("turn")}

@@ -248,6 +248,11 @@ async def test_what_an_agent_may(control: FakeControl, tmp_path):
             assert (status, body["context"]) == (200, context)
         _, detail = await api.json(api.http, "GET", "/agents/codex/status?detail=1")
         assert detail["screen"] == ""
+        rows = Prompt(prompt_id="s", type="screen", prompt="what stands there")
+        api.control.prompts["synapse-codex-8120"] = rows
+        for path in ("/agents/codex/status?detail=1", "/agents/codex/status"):
+            _, seen = await api.json(api.http, "GET", path)
+            assert (seen["prompt"]["type"], seen["prompt"]["prompt"]) == ("screen", "")
         assert (await api.json(api.http, "GET", "/agents/claude/screen?format=json"))[0] == 200
         await control.ask(task["id"], PROMPT)
         path = f"/agents/codex/tasks/{task['id']}"

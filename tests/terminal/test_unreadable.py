@@ -109,6 +109,8 @@ def test_a_quiet_line_oriented_program_is_judged_by_the_kernel(kernel: str | Non
     look = watched.look(1.0 + UNREADABLE_S)
     assert look.verdict.activity == activity
     assert (look.verdict.asked is not None) == (activity == "unknown")
+    told = next(row for row in watched.explain(1.0 + UNREADABLE_S) if row.channel == "kernel")
+    assert told.decides == (activity == "unknown")
 
 
 def test_who_reads_lines_is_answered_with_one() -> None:

@@ -30,11 +30,14 @@ async def status(request: web.Request) -> web.Response:
     agent_id = agent_id_of(request)
     sees = rights_of(request).may_see_agent(agent_id)
     detail = control.detail(agent_id)
+    if not sees and detail.prompt is not None and detail.prompt.type == "screen":
+        hidden = detail.prompt.model_copy(update={"prompt": ""})  # it is the screen
+        detail = detail.model_copy(update={"prompt": hidden})
     if DETAIL.of(request):
         answer = _DETAIL.dump_python(detail if sees else detail.model_copy(update={"screen": ""}), mode="json")
     else:
         answer = {
-            "status": seed_status(detail.state, detail.activity),
+            "status": seed_status(detail.state, detail.activity, asks=detail.prompt is not None),
             "context": control.context(agent_id, CONTEXT_CHARACTERS) if sees else "",
             "activity": detail.activity.value,
             "since": detail.since,
