@@ -427,6 +427,7 @@ class Desk:
                     "turn ended", task=commit.task.id, status=commit.task.status.value, evidence=evidence
                 )
                 link.settled()
+                self._tell_canceled(commit.task)
             if isinstance(event, LinkTurnEnded):
                 await self._usage.forget("a turn ended")
             self._end_interruption()
@@ -568,6 +569,12 @@ class Desk:
             await self._persist(turns.stopped(self._turn.task, reason=asked.reason, failure=asked.failure, now=now))
         self._end_interruption(over=True)
         await self.pump()
+
+    def _tell_canceled(self, task: Task) -> None:
+        """Whoever asked hears of it at once; tasks are taken again when the composer is cleared, too."""
+        if self._interruption is not None and task.status is TaskState.CANCELED:
+            if not self._interruption.outcome.done():
+                self._interruption.outcome.set_result(True)
 
     def _end_interruption(self, *, over: bool = False) -> None:
         """Tasks are taken again when the link has confirmed (`over`: or refused) and the turn has ended."""

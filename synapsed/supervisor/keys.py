@@ -11,6 +11,7 @@ from synapsed.supervisor.keeper_client import WriteResult
 from synapsed.terminal.composer import puts_off
 from synapsed.terminal.menus import Move
 from synapsed.terminal.observer import Look
+from synapsed.terminal.verdict import screen_sign
 
 __all__ = ["TAKE_BACK_S", "VAIN_TRIES", "Keyboard"]
 
@@ -37,8 +38,9 @@ TAKE_BACK_S = 10.0
 
 INTERRUPT_TRIES = 2
 
-AGAIN_S = 0.8
-"""How long a busy machine's program may take to show that it wants the keys once more."""
+AGAIN_S = 1.0
+"""How long a busy machine's program may take to show that it works, and that it wants the keys once more. Pressed again
+before it has read the first, the two may be another key."""
 
 LOST_PRESSES = 1
 """So often they are pressed where nothing came of them."""
@@ -131,8 +133,8 @@ class Keyboard:
         self._asked_to_stop()
 
     async def _press_while_wanted(self, stopped: Callable[[Look], bool], again: re.Pattern[str]) -> None:
-        """Press the keys, and once more whenever the program says that it wants them `again`, or nothing comes of them:
-        one press may have come before there was anything to stop."""
+        """Press the keys when the program shows that it works, and once more whenever it says that it wants them
+        `again`, or nothing comes of them: before there is anything to stop they do nothing."""
         spec, over = self._profile.interrupt, False
 
         def has_stopped(look: Look) -> bool:
@@ -143,9 +145,12 @@ class Keyboard:
         def wants(look: Look) -> bool:
             return any(again.search(line) for line in look.screen.lines)
 
+        def works(look: Look) -> bool:
+            return screen_sign(self._profile.busy, look.screen) is not None
+
         for press in range(spec.repeat + LOST_PRESSES):
-            if press:
-                await self._until(lambda look: has_stopped(look) or wants(look), AGAIN_S)
+            comes = wants if press else works
+            await self._until(lambda look, comes=comes: has_stopped(look) or comes(look), AGAIN_S)  # type: ignore[misc]  # mypy cannot infer a lambda with a default
             if not over:
                 await self._write((spec.keys or "").encode())
                 self._asked_to_stop()

@@ -42,8 +42,9 @@ SHAPES = (
     "[[hold:never-{word}]] {word}",
     "{word} [[slow:60]] [[answer:lines20]]",
     "{word} [[hold-mid:never-{word}]] [[answer:lines200]]",
+    "[[hold:never-{word}]] {word}\nin several\n\nlines",
 )
-"""Nothing was said yet; words come; words came, and no more do."""
+"""Nothing was said yet; words come; words came, and no more do; a composer of several rows may come back."""
 
 
 def moments(count: int, first: float, last: float) -> Iterator[float]:

@@ -176,6 +176,24 @@ async def test_cancel_of_a_running_task(world: World) -> None:
         await world.manager.cancel(task.id)
 
 
+async def test_who_cancels_hears_of_it_before_the_composer_is_cleared_and_the_next_task_begins(world: World) -> None:
+    await world.start()
+    clearing = world.link.confirms_interrupt = asyncio.get_running_loop().create_future()
+    task = await world.send(AGENT)
+    await world.delivered()
+    world.link.submit()
+    canceling = asyncio.ensure_future(world.manager.cancel(task.id))
+    await until(lambda: world.link.interrupts)
+    world.link.emit(LinkTurnInterrupted(task.id, "interrupted", "fake"))
+    assert (await canceling).status is TaskState.CANCELED
+    await world.send(AGENT, "next")
+    world.link.ready()
+    await until(lambda: world.manager.view(AGENT).activity is Activity.READY)
+    assert len(world.link.deliveries) == 1
+    clearing.set_result(True)
+    await world.delivered(2)
+
+
 async def test_cancel_while_the_message_s_files_are_being_written(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from synapsed.profiles import Composer, Delivery, Dialog, Interrupt, Profile, Prompts, PutOff
+from synapsed.profiles import Composer, Delivery, Dialog, Interrupt, Profile, Prompts, PutOff, Signs
 from synapsed.supervisor.keeper_client import WriteResult
 from synapsed.supervisor.keys import VAIN_TRIES, Keyboard
 from synapsed.terminal.composer import ComposerState
@@ -98,6 +98,25 @@ async def test_keys_that_are_wanted_twice_are_pressed_again_when_the_program_say
     assert await keyboard.interrupt(lambda look: look.screen.lines[0] == "stopped", no_signal)
     assert program.keys == [b"\x1b"] * (1 + again)
     assert asked[-1] == 1 + again
+
+
+async def test_keys_that_are_wanted_twice_are_pressed_when_the_program_shows_that_it_works() -> None:
+    program = Program(["message", "esc to stop"], then=[["esc to stop", "press it again"], "stopped"])
+    shown: list[str] = []
+    twice = PROFILE.model_copy(
+        update={
+            "busy": Signs(screen=["^esc to stop"]),
+            "interrupt": Interrupt(keys="\x1b", repeat=2, again="press it again"),
+        }
+    )
+
+    async def write(data: bytes) -> WriteResult:
+        shown.append(program.shown[0])
+        return await program.write(data)
+
+    keyboard = Keyboard(twice, write, program.look, program.until)
+    assert await keyboard.interrupt(lambda look: look.screen.lines[0] == "stopped", no_signal)
+    assert shown == ["esc to stop", "press it again"]
 
 
 async def test_a_press_that_came_before_there_was_anything_to_stop_is_made_up_for() -> None:
