@@ -44,7 +44,7 @@ from synapsed.profiles import Parsers
 from synapsed.supervisor import letters, turns
 from synapsed.supervisor.answers import answer_blocks
 from synapsed.supervisor.given import GivenAnswers
-from synapsed.supervisor.links import Timer
+from synapsed.supervisor.interruption import Interruption
 from synapsed.supervisor.mailbox import Mailbox
 from synapsed.supervisor.shell import Shell
 from synapsed.supervisor.told import Told, told_before
@@ -79,15 +79,6 @@ class _Turn:
     record: TurnRecord
     told: Told | None = None
     """None where the log has to be asked: somebody else may have told of it."""
-
-
-@dataclass(slots=True)
-class _Interruption:
-    reason: str
-    outcome: asyncio.Future[bool]
-    failure: str = ""
-    confirmed: bool = False
-    timer: Timer | None = None
 
 
 class Desk:
@@ -128,7 +119,7 @@ class Desk:
         self._attempts: dict[str, TurnRecord] = {}
         """Turns of waiting tasks that were given back."""
         self._turn: _Turn | None = None
-        self._interruption: _Interruption | None = None
+        self._interruption: Interruption | None = None
         self._giving: asyncio.Task[None] | None = None
         """Gives the turn to the link."""
         self._limit: Limit | None = None
@@ -222,7 +213,7 @@ class Desk:
         """Stop what runs; the future tells whether the program confirmed it. A task that ran ends `canceled` with
         `reason`, or as a `failure` (TIMEOUT) with these words. No task is taken meanwhile."""
         if self._interruption is None:
-            self._interruption = _Interruption(reason, asyncio.get_running_loop().create_future(), failure)
+            self._interruption = Interruption(reason, failure)
             self._shell.spawn(self._interrupt(self._interruption))
         return self._interruption.outcome
 
@@ -388,6 +379,8 @@ class Desk:
         turn.task = commit.task
         if commit.turn_ended is not None:
             self._turn = None
+            if self._interruption is not None:
+                self._interruption.ended(commit.task)
         elif commit.task.status is TaskState.SUBMITTED and commit.turn is not None:
             self._turn = None
             self._attempts[commit.task.id] = commit.turn
@@ -427,7 +420,6 @@ class Desk:
                     "turn ended", task=commit.task.id, status=commit.task.status.value, evidence=evidence
                 )
                 link.settled()
-                self._tell_canceled(commit.task)
             if isinstance(event, LinkTurnEnded):
                 await self._usage.forget("a turn ended")
             self._end_interruption()
@@ -537,7 +529,7 @@ class Desk:
         await self._persist(turns.failed(turn.task, code=code, message=message, now=self._clock.wall()))
         await self.pump()
 
-    async def _interrupt(self, interruption: _Interruption) -> None:
+    async def _interrupt(self, interruption: Interruption) -> None:
         confirmed = False
         if self._giving is not None:
             await asyncio.wait([self._giving])  # a message whose files are being written is not the link's yet
@@ -551,7 +543,7 @@ class Desk:
             # What the link told meanwhile is before this in the inbox, so it is handled first.
             self._shell.post(lambda: self._interrupted(interruption, confirmed))
 
-    async def _interrupted(self, interruption: _Interruption, confirmed: bool) -> None:
+    async def _interrupted(self, interruption: Interruption, confirmed: bool) -> None:
         interruption.confirmed = confirmed
         if confirmed and self._turn is not None:
             interruption.timer = self._shell.timers.call_later(
@@ -561,7 +553,7 @@ class Desk:
         self._end_interruption(over=True)
         await self.pump()
 
-    async def _interruption_untold(self, interruption: _Interruption) -> None:
+    async def _interruption_untold(self, interruption: Interruption) -> None:
         if self._interruption is not interruption:
             return  # it was told just now, and what runs is another turn
         if self._turn is not None:
@@ -570,22 +562,13 @@ class Desk:
         self._end_interruption(over=True)
         await self.pump()
 
-    def _tell_canceled(self, task: Task) -> None:
-        """Whoever asked hears of it at once; tasks are taken again when the composer is cleared, too."""
-        if self._interruption is not None and task.status is TaskState.CANCELED:
-            if not self._interruption.outcome.done():
-                self._interruption.outcome.set_result(True)
-
     def _end_interruption(self, *, over: bool = False) -> None:
         """Tasks are taken again when the link has confirmed (`over`: or refused) and the turn has ended."""
         interruption = self._interruption
         if interruption is None or not (over or (interruption.confirmed and self._turn is None)):
             return
         self._interruption = None
-        if interruption.timer is not None:
-            interruption.timer.cancel()
-        if not interruption.outcome.done():
-            interruption.outcome.set_result(interruption.confirmed)
+        interruption.end()
 
     async def _commit(self, commit: Commit, *more: NewEvent) -> Commit:
         await self._store.commit(
