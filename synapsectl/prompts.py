@@ -24,11 +24,19 @@ __all__ = [
 _TASK_ID = re.compile(r"[0-9a-f]{8}[0-9a-f-]{0,28}")
 
 YES = frozenset({"accept", "allow", "approve", "confirm", "continue", "ok", "proceed", "trust", "y", "yes"})
-NO = frozenset({"cancel", "decline", "deny", "disallow", "esc", "exit", "n", "no", "quit", "reject"})
+NO = frozenset(
+    {"cancel", "decline", "deny", "disallow", "don't", "don’t", "do not", "esc", "exit", "n", "no", "quit", "reject"}
+)
 LASTING = frozenset(
-    {"always", "ask again", "all future", "automatically", "during this session", "for this session", "auto mode"}
+    {
+        *("always", "ask again", "all future", "automatically", "during this session", "for this session", "auto mode"),
+        *("remember", "future sessions"),
+    }
 )
 """Words of options that say yes to more than what is asked now: never chosen for a person."""
+_FIRST = re.compile(r"\W*(don['’]t|do not|\w+)")
+_PLAIN = re.compile(r"\W*\w+(?:,? (?:once|one time|allow once|this once))?\W*(?:\([^()]*\))?\W*")
+"""A yes or a no and nothing more: of several, it is meant."""
 
 
 QUESTION_MAX = 160
@@ -97,22 +105,30 @@ def answer(client: Client, target: Asked, text: str, prompt_id: str | None) -> A
 
 
 def choose(prompt: dict[str, Any], *, accept: bool) -> str:
-    """The key of the option that says yes (or no) to what is asked now. Raises NoSuchChoice."""
+    """The key of the option that says yes (or no) to what is asked now. Raises NoSuchChoice, also where several do."""
     if prompt.get("type") == SCREEN:
         raise NoSuchChoice("what stands on its screen is not understood, so nothing there is yes or no for sure")
-    words = YES if accept else NO
-    for option in prompt.get("options") or []:
-        label = str(option.get("label", "")).lower()
-        if accept and any(word in label for word in LASTING):
-            continue
-        first = re.match(r"\W*(\w+)", label)
-        if str(option["key"]).lower() in words or (first is not None and first[1] in words):
-            return str(option["key"])
-    if prompt.get("type") == "confirmation" and not prompt.get("options"):
+    options = prompt.get("options") or []
+    if prompt.get("type") == "confirmation" and not options:
         return "y" if accept else "n"
-    raise NoSuchChoice(
-        f"none of the options says {'yes' if accept else 'no'} for sure: choose one with 'synapsectl input'"
-    )
+    meant = [option for option in options if _says(option, accept=accept)]
+    if len(meant) > 1:
+        meant = [option for option in meant if _PLAIN.fullmatch(str(option.get("label", "")))]
+    if len(meant) != 1:
+        raise NoSuchChoice(
+            f"none of the options says {'yes' if accept else 'no'} for sure: choose one with 'synapsectl input'"
+        )
+    return str(meant[0]["key"])
+
+
+def _says(option: dict[str, Any], *, accept: bool) -> bool:
+    """Whether it says yes (or no), to this and no more."""
+    label = str(option.get("label", "")).lower()
+    if accept and any(word in label for word in LASTING):
+        return False
+    words = YES if accept else NO
+    first = _FIRST.match(label)
+    return str(option["key"]).lower() in words or (first is not None and first[1] in words)
 
 
 def show_prompt(out: Output, prompt: dict[str, Any] | None) -> None:

@@ -116,6 +116,12 @@ def test_keys(daemon: FakeDaemon, ctl: Ctl) -> None:
         ([("1", "Red"), ("2", "Blue")], True, None),
         ([("1", "Allow for this session")], True, None),
         ([("1", "Yes, automatically accept edits"), ("2", "Yes, manually accept edits")], True, "2"),
+        ([("1", "Yes"), ("2", "Yes, and remember this folder for future sessions"), ("3", "No (Esc)")], True, "1"),
+        ([("1", "Yes"), ("2", "Yes, and remember this folder for future sessions"), ("3", "No (Esc)")], False, "3"),
+        ([("1", "Review"), ("2", "Trust all and continue"), ("3", "Continue without trusting")], True, None),
+        ([("y", "Yes"), ("n", "No"), ("d", "Don't ask again")], False, "n"),
+        ([("1", "Allow"), ("2", "Don't allow")], False, "2"),
+        ([("1", "Continue"), ("2", "Continue + don't ask again"), ("3", "No, and tell it what to do")], True, "1"),
     ],
 )
 def test_yes_and_no_among_the_options(options: list[tuple[str, str]], *, accept: bool, key: str | None) -> None:
