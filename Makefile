@@ -4,7 +4,7 @@ PY := .venv/bin/python
 STAMP := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run demo test check lint test-real test-versions soak test-faults clis record bench lock clean
+.PHONY: help setup run demo test check lint test-real test-versions test-strangers soak test-faults clis record bench lock clean
 
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -42,6 +42,10 @@ test-real: $(STAMP) clis ## everything on the real agent programs
 test-versions: $(STAMP) clis ## older versions of the agent programs, back to six months: one row a version
 	@$(PY) -m tests.real.versions install
 	@$(PY) -m tests.real.run -q -rs tests/real/test_versions.py
+
+test-strangers: $(STAMP) clis ## menus of programs that no profile was written for
+	@$(PY) -m tests.real.strangers install
+	@$(PY) -m tests.real.run -q -rs tests/real/test_strangers.py
 
 soak: $(STAMP) clis ## one hour of real agents, people, dialogs, interrupts and kills; MINUTES=60 SEED=N OLDER=2
 	@$(PY) -m tests.real.versions install

@@ -208,6 +208,7 @@ class Keyboard:
                     await self._until(lambda look, wanted=wanted: mark(look) == wanted, SHOWN_S)  # type: ignore[misc]  # mypy cannot infer a lambda with a default
                     if (shown := mark(self._look())) != wanted:
                         return None if shown is None else False
+                    await self._until(lambda _: False, self._profile.delivery.settle_ms / 1000)
         finally:
             self.answering = False
         return True

@@ -47,6 +47,7 @@ HINT = re.compile(
     re.IGNORECASE,
 )
 SCROLLED = re.compile(r"\s*+(?:[▲▼▴▾↑↓…](?:\s|$)|\(\d+/\d+\)\s*+$)")
+_QUESTION = re.compile(r"[?？:：]\s*+$")
 ASKS = re.compile(
     r"[?？:：]\s*+$|^\W*(?:select|choose|pick|which|what|confirm|allow|do you|would you|are you)\b", re.IGNORECASE
 )
@@ -182,7 +183,7 @@ class _Siblings:
     def _ends(self, at: int, step: int) -> bool:
         """Hints and questions are no options."""
         text = self._page.inner[at]
-        asks = step < 0 and self._marked.number is None and ASKS.search(text) is not None
+        asks = step < 0 and self._marked.number is None and _QUESTION.search(text) is not None
         return (
             asks
             or SCROLLED.match(text) is not None

@@ -329,11 +329,11 @@ class TerminalObserver:
 
     def _ask(self, screen: ScreenSnapshot, composer: ComposerState) -> tuple[ComposerState, Asked | None]:
         """What is asked. Who asks waits for that answer and for nothing else: beside a composer, a dialog is only
-        shown; but the mark of a menu may look like a prompt at the cursor, which a menu hides."""
+        shown; but a row of a menu may look like a prompt at the cursor, where a menu hides it or has the screen."""
         spec, cells = self._profile.prompts, self.screen.row_cells
         if composer.state == "absent":
             return composer, find_prompt(spec, screen, cells, in_turn=self.in_turn)
-        if self._profile.composer.at_cursor and not screen.cursor_visible:
+        if self._profile.composer.at_cursor and (screen.alternate or not screen.cursor_visible):
             asked = find_unknown(spec, screen, cells)
             if asked is not None and asked.menu is not None and composer.row in asked.menu.rows:
                 return ComposerState("absent"), asked

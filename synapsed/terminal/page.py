@@ -14,10 +14,10 @@ __all__ = ["BLANK", "FRAMES", "Page", "Style", "odd_one"]
 FRAMES = "│┃║▌▐▏▎▕┆┊╎"
 """Sides of boxes, and the lines that programs draw along what they say."""
 _NO_FRAMES = str.maketrans(dict.fromkeys(FRAMES, " ") | {"\u00a0": " ", "\u200b": " "})
-_RULE = re.compile(r"(?=.*?[─━═▔▁▀▄_]{8})[\s╭╮╰╯┌┐└┘├┤┏┓┗┛─━═▔▁▀▄_|]*+$")
+_RULE = re.compile(r"(?=.*?[─━═▔▁▀▄_]{8})[\s╭╮╰╯┌┐└┘├┤┏┓┗┛╻╹╷╵─━═▔▁▀▄_|]*+$")
 _TITLED = re.compile(r"\s*+[╭┌┏├╔][─━═].*[─━═][╮┐┓┤╗]\s*+$")
 """The upper edge of a box, with words in it or not."""
-_SIGN = re.compile(r"\s*+(?:[❯›>»$%]|[/!@#](?=\w|$))")
+_SIGN = re.compile(r"\s*+(?:[❯›>»$%]|[/!@#](?=\w|\s*+$))")
 """How what stands in a composer begins: its sign, or a command that is being typed."""
 COMPOSER_ROWS = 4
 """How high a composer between two rules may be."""
@@ -61,7 +61,7 @@ class Page:
         self.inner = tuple(line.translate(_NO_FRAMES) for line in screen.lines)
         self._read = cells
         self._cells: dict[int, list[Cell]] = {}
-        self._composers: list[int] | None = None
+        self._composers: list[range] | None = None
         self._words: list[int] | None = None
 
     def blank(self, row: int) -> bool:
@@ -105,18 +105,19 @@ class Page:
         return next((n for n in range(at - 1, -1, -1) if self.lines[row][n] in FRAMES), None)
 
     def composes(self, rows: range) -> bool:
-        """Whether a composer stands on the screen, outside of `rows`: what is being typed goes there."""
+        """Whether a composer stands on the screen, outside of `rows`: what is being typed goes there. One that is
+        farther above is a message, drawn as it was typed; right above, `rows` may be what completes its text."""
         if self._composers is None:
             self._composers = self._find_composers()
-        return any(row not in rows for row in self._composers)
-
-    def _find_composers(self) -> list[int]:
-        """The rows in which one begins."""
         at, _ = self.screen.cursor
-        found = [at] if self.screen.cursor_visible and _SIGN.match(self.inner[at]) else []
+        typed = self.screen.cursor_visible and at not in rows and _SIGN.match(self.inner[at]) is not None
+        return typed or any(spot.start not in rows and spot.stop >= rows.start for spot in self._composers)
+
+    def _find_composers(self) -> list[range]:
+        """Their rows, with the edges below them."""
         ruled = [row for row in range(len(self.lines)) if self.is_rule(row)]
         between = [(top, end) for top, end in pairwise(ruled) if 1 < end - top <= COMPOSER_ROWS + 1]
-        return found + [top + 1 for top, end in between if self._holds_composer(top, end)]
+        return [range(top + 1, end + 1) for top, end in between if self._holds_composer(top, end)]
 
     def _holds_composer(self, top: int, end: int) -> bool:
         rows = range(top + 1, end)

@@ -278,6 +278,19 @@ def test_a_menu_above_a_composer_is_none() -> None:
         assert menu_on(drawn(MENU + composer)) is None
 
 
+def test_a_message_above_a_menu_is_no_composer() -> None:
+    """Some programs draw what was sent as they draw what is being typed."""
+    message = f"╻{'▄' * 60}\n  ❯ do it\n╹{'▀' * 60}\n"
+    menu = menu_on(drawn(f"{message}\n● Shell\n\n{MENU}"))
+    assert menu is not None
+    assert menu.asked[-1] == "Do you want to go on?"
+
+
+def test_what_completes_a_composers_text_is_no_menu() -> None:
+    composer = f"╭{'─' * 60}╮\n│ /{' ' * 58}│\n╰{'─' * 60}╯\n"
+    assert menu_on(drawn(composer + "«❯ 1. /clear»\n  2. /compact\n\n↑/↓ to navigate, Enter to select\n")) is None
+
+
 def test_a_menu_above_the_cursors_prompt_is_none() -> None:
     assert menu_on(drawn(MENU + "$ ls", cursor=True)) is None
 
