@@ -67,6 +67,7 @@ def _run(args: argparse.Namespace) -> int:
     from synapsed import log
     from synapsed.daemon import Daemon
     from synapsed.errors import SynapsedError
+    from synapsed.openfiles import raise_limit
     from synapsed.paths import Paths
 
     gc.freeze()  # what is there now stays: it is not looked at again and again
@@ -77,7 +78,11 @@ def _run(args: argparse.Namespace) -> int:
     )
     served = args.service is not None
     daemon = Daemon(
-        paths, environ=dict(os.environ), keep_agents=args.keep_agents or served, agent_units=args.service == "systemd"
+        paths,
+        environ=dict(os.environ),
+        keep_agents=args.keep_agents or served,
+        agent_units=args.service == "systemd",
+        files=raise_limit(),
     )
     try:
         asyncio.run(daemon.run())

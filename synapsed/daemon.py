@@ -11,6 +11,7 @@ import contextlib
 import fcntl
 import os
 import random
+import resource
 import shutil
 import signal
 import socket
@@ -36,6 +37,7 @@ from synapsed.a2a.push.sender import PushSender
 from synapsed.a2a.push.telling import Means
 from synapsed.a2a.switchboard import Switchboard
 from synapsed.api.app import build_context
+from synapsed.api.guard import Door, DoorLimits
 from synapsed.api.peers import PeerLookup
 from synapsed.api.security import Security
 from synapsed.api.servers import ApiServers
@@ -45,6 +47,7 @@ from synapsed.config import Config, check_parking, load_config
 from synapsed.errors import AlreadyRunning, InvalidRequest, SynapsedError
 from synapsed.interfaces import Control
 from synapsed.library import ProfileLibrary
+from synapsed.openfiles import OwnLog
 from synapsed.paths import Paths
 from synapsed.service import ServiceManager, inherited_sockets
 from synapsed.store import SqliteStore
@@ -98,6 +101,7 @@ class _Parts:
 class Daemon:
     """One daemon for one home. `run` returns when it has ended.
 
+    `files`: how many could be open before this process raised that (`openfiles`), which its programs get, and now.
     `keep_agents` is what a signal that ends the daemon means for them. `agent_units`: each agent is a unit of systemd's
     user manager.
     """
@@ -110,6 +114,7 @@ class Daemon:
         keep_agents: bool,
         agent_units: bool = False,
         clock: Clock | None = None,
+        files: tuple[int, int] | None = None,
     ) -> None:
         self._paths = paths
         self._environ = environ
@@ -117,6 +122,7 @@ class Daemon:
         self._agent_units = agent_units
         self._clock = clock or SystemClock()
         self._service = ServiceManager(environ)
+        self._files = files or (0, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
 
     async def run(self) -> None:
         """Raises AlreadyRunning, ConfigError, StoreError, LaunchError before anything is served."""
@@ -146,7 +152,7 @@ class Daemon:
             async with asyncio.TaskGroup() as group:
                 background = [
                     group.create_task(self._come_up(parts)),
-                    group.create_task(_watch_loop(self._clock)),
+                    group.create_task(_watch_loop(self._clock, OwnLog(self._paths.logs / "daemon.log"))),
                     group.create_task(parts.backups.run()),
                 ]
                 self._service.ready(manager.summary)
@@ -190,7 +196,7 @@ class Daemon:
             if (program := shutil.which("systemd-run")) is not None:
                 return SystemdLauncher(systemd_run=program, environ=self._environ)
             log.error("there is no systemd-run: the agents will end when the service is restarted")
-        return ProcessLauncher()
+        return ProcessLauncher(open_files=self._files[0])
 
     async def _build(self, up: AsyncExitStack, config: Config, stop: _Stop) -> _Parts:
         paths = self._paths
@@ -244,7 +250,8 @@ class Daemon:
             pushes=await self._pushes(up, config, store),
             repeats=config.a2a.repeats,
         )
-        servers = ApiServers(context)
+        limits = DoorLimits.of(self._files[1], proxied=bool(config.api.trusted_proxies))
+        servers = ApiServers(context, Door(limits))
         up.push_async_callback(servers.close)
         retention = Retention(
             store,
@@ -454,9 +461,10 @@ def _answers(path: Path) -> bool:
     return True
 
 
-async def _watch_loop(clock: Clock) -> None:
-    """Say so when the event loop was held up."""
+async def _watch_loop(clock: Clock, own_log: OwnLog) -> None:
+    """Say so when the event loop was held up, and put the log aside that a person's tool has started us with."""
     while True:
+        own_log.look()
         due = clock.monotonic() + LAG_CHECK_S
         await asyncio.sleep(LAG_CHECK_S)
         if (lag := clock.monotonic() - due) > LAG_TOLD_S:

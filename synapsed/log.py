@@ -9,6 +9,7 @@ import logging.handlers
 import os
 import re
 import sys
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ import structlog
 
 from synapsed.journal import JournalHandler, is_journal
 
-__all__ = ["MASK", "configure", "mask", "masked"]
+__all__ = ["MASK", "Repeats", "configure", "mask", "masked"]
 
 FILE_BYTES = 4 * 1024 * 1024
 FILES = 3
@@ -33,6 +34,11 @@ AGENT_FILES_MAX = 64
 """Open at once."""
 
 _AGENT_ID = re.compile(r"synapse-[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")
+
+REPEATED_EVERY_S = 1.0
+"""How often the same warning is told."""
+
+REPEATS_KNOWN = 256
 
 MASK = "***"
 
@@ -79,6 +85,7 @@ def configure(level: str = "info", *, file: Path | None = None, agents: Path | N
     for old in root.handlers[:]:
         root.removeHandler(old)
         old.close()
+    handler.addFilter(Repeats())
     root.addHandler(handler)
     if agents is not None:
         per_agent = _PerAgent(agents)
@@ -136,6 +143,41 @@ def _masked(key: str, value: Any, depth: int) -> Any:
     if isinstance(value, str) and len(value) > _TEXT_MAX:
         return f"{value[:_TEXT_MAX]}… ({len(value)} characters)"
     return value
+
+
+class Repeats(logging.Filter):
+    """Lets a warning or error through once a second: one that comes in a loop would fill the disk. The next one says
+    how many were left out."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._last: OrderedDict[tuple[str, int, str], tuple[float, int]] = OrderedDict()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if record.levelno < logging.WARNING:
+            return True
+        key = (record.name, record.levelno, _said(record))
+        at, left_out = self._last.pop(key, (0.0, 0))
+        if 0 <= record.created - at < REPEATED_EVERY_S:
+            self._last[key] = at, left_out + 1
+            return False
+        self._last[key] = record.created, 0
+        if len(self._last) > REPEATS_KNOWN:
+            self._last.popitem(last=False)
+        told: object = record.msg
+        if left_out and isinstance(told, dict):
+            record.msg = {**told, "left_out": left_out}
+        elif left_out:
+            record.msg, record.args = f"{record.getMessage()} ({left_out} more like it)", ()
+        return True
+
+
+def _said(record: logging.LogRecord) -> str:
+    """What it says, without the time."""
+    told: object = record.msg
+    if isinstance(told, dict):
+        return repr({key: value for key, value in told.items() if key not in ("timestamp", "_record")})
+    return record.getMessage()
 
 
 class _PrivateFile(logging.handlers.RotatingFileHandler):

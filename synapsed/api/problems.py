@@ -25,6 +25,7 @@ _HTTP_CODES = {
     HTTPStatus.NOT_FOUND: ("NOT_FOUND", "there is nothing at this path"),
     HTTPStatus.METHOD_NOT_ALLOWED: ("METHOD_NOT_ALLOWED", "this path does not take this method"),
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE: ("TOO_LARGE", "the body is larger than this server takes"),
+    HTTPStatus.REQUEST_TIMEOUT: ("TIMEOUT", "the body did not come in time: send it whole, and again"),
     HTTPStatus.UNSUPPORTED_MEDIA_TYPE: ("UNSUPPORTED_MEDIA", "this media type is not taken here"),
 }
 

@@ -12,6 +12,7 @@ from aiohttp import web
 
 from synapsed.api.app import build_agent_app, build_main_app
 from synapsed.api.context import ApiContext
+from synapsed.api.guard import Door
 from synapsed.errors import ConfigError
 from synapsed.listening import stop_listening
 
@@ -20,24 +21,30 @@ __all__ = ["ApiServers"]
 SHUTDOWN_SECONDS = 2.0
 """What requests at work get before they are cancelled; streams end at once."""
 BACKLOG = 256
+"""Connections that wait to be accepted."""
+AT_ONCE = 16
+"""Connections that a listener accepts in one turn of the loop: one that is refused is closed in the next."""
 
 log = structlog.get_logger("synapsed.api")
 
 
 class ApiServers:
-    """Starts and stops the listeners. Both applications share one `ApiContext`, so their streams are counted together.
+    """Starts and stops the listeners, whose connections go through `door`. Both applications share one `ApiContext`, so
+    that their streams are counted together.
 
     The owner has taken the daemon's lock before: a socket file that is there is nobody's.
     """
 
-    def __init__(self, context: ApiContext) -> None:
+    def __init__(self, context: ApiContext, door: Door) -> None:
         self._context = context
+        self._door = door
         self._main = _runner(build_main_app(context))
         self._agents = _runner(build_agent_app(context))
         self._listeners: list[asyncio.Server] = []
         self._ports: dict[int, asyncio.Server] = {}
         self._unix: Path | None = None
         self._ready = False
+        self._count = 0
 
     async def setup(self) -> None:
         """Make the applications ready; the `start_…` methods do it as well."""
@@ -69,7 +76,14 @@ class ApiServers:
 
     async def _listen(self, runner: web.AppRunner, **where: Any) -> asyncio.Server:
         assert runner.server is not None
-        server = await asyncio.get_running_loop().create_server(runner.server, backlog=BACKLOG, **where)
+        sock = where.get("sock")
+        unix = sock is not None and sock.family == socket.AF_UNIX
+        self._count += 1
+        make = self._door.at(runner.server, f"listener {self._count}", unix=unix)
+        server = await asyncio.get_running_loop().create_server(make, backlog=AT_ONCE, **where)
+        for listener in server.sockets:  # asyncio has one number for both
+            with socket.socket(fileno=os.dup(listener.fileno())) as same:
+                same.listen(BACKLOG)
         self._listeners.append(server)
         return server
 
@@ -126,6 +140,7 @@ class ApiServers:
             await stop_listening(self._listeners.pop())
         await self._agents.cleanup()
         await self._main.cleanup()
+        self._door.close()
         if self._unix is not None:
             self._unix.unlink(missing_ok=True)
 

@@ -3,6 +3,7 @@
 import fcntl
 import json
 import os
+import resource
 import socket
 import sys
 import time
@@ -27,9 +28,18 @@ def main(arguments: list[str]) -> int:
         spec = Spec(_read_spec(spec_file))
     except LaunchRefused as error:
         return _fail(error.code, str(error))
+    _limit_files(spec.open_files)
     if foreground:
         return _keep(spec, ptyprocess_dir, None)
     return _daemonize(spec, ptyprocess_dir)
+
+
+def _limit_files(soft: int) -> None:
+    """The soft limit of who started the daemon, which has raised its own; it never gets higher by this."""
+    if soft:
+        now, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if now == resource.RLIM_INFINITY or soft < now:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def _options(arguments: list[str]) -> tuple[str, bool, str | None]:

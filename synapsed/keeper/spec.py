@@ -30,6 +30,7 @@ class Spec:
         "env",
         "launch_id",
         "linger_s",
+        "open_files",
         "retention",
         "rows",
         "socket",
@@ -66,6 +67,7 @@ class Spec:
         self.retention = _integer(fields, "retention", 1, 1 << 50, 64 * 1024 * 1024)
         self.linger_s = _integer(fields, "linger_s", 0, 10 * 365 * 86400, 7 * 86400)
         self.term_grace_s = _integer(fields, "term_grace_s", 0, 3600, 5)
+        self.open_files = _integer(fields, "open_files", 0, 1 << 40, 0)
         self.sweep_on_exit = fields.get("sweep_on_exit", True) is True
 
     @property

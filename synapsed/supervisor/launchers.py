@@ -12,7 +12,7 @@ import stat
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -89,6 +89,8 @@ class LaunchSpec:
     """Seconds between TERM and KILL where a stop names no grace (a service manager's)."""
     linger_s: int = 7 * 86400
     """Seconds that a keeper waits for its exit to be acknowledged."""
+    open_files: int = 0
+    """Soft limit of files that keeper and program may have open; 0: the one that the keeper is started with."""
     limits: Limits = field(default_factory=Limits)
     """Of the program and all that it starts; for launchers that can."""
 
@@ -112,6 +114,7 @@ class LaunchSpec:
                 "sweep_on_exit": self.sweep_on_exit,
                 "term_grace_s": self.term_grace_s,
                 "linger_s": self.linger_s,
+                "open_files": self.open_files,
             }
         ).encode("ascii")
 
@@ -180,6 +183,8 @@ class ProcessLauncher:
     """Its program, which may be that of another version."""
     environ: Mapping[str, str] = field(default_factory=lambda: {"PATH": os.defpath, "LANG": "C.UTF-8"})
     """The keeper's own environment, in which a program's variables have no business."""
+    open_files: int = 0
+    """The soft limit that the daemon was started with: programs that use `select` rely on it."""
 
     async def launch(self, spec: LaunchSpec) -> LaunchedKeeper:
         private_directory(spec.socket_path.parent)
@@ -194,7 +199,7 @@ class ProcessLauncher:
         )
         try:
             async with asyncio.timeout(LAUNCH_TIMEOUT_S):
-                output, errors = await process.communicate(spec.to_json())
+                output, errors = await process.communicate(replace(spec, open_files=self.open_files).to_json())
         except TimeoutError:
             await _abandon(process, spec.launch_id)
             raise LaunchError(f"the keeper did not start within {LAUNCH_TIMEOUT_S:.0f} s") from None

@@ -17,6 +17,7 @@ from synapsed.a2a.hosts.tunnel import Means
 from synapsed.a2a.switchboard import Switchboard
 from synapsed.api.app import build_context
 from synapsed.api.context import Limits
+from synapsed.api.guard import Door, DoorLimits
 from synapsed.api.security import Security
 from synapsed.api.servers import ApiServers
 from synapsed.clock import SystemClock
@@ -62,6 +63,7 @@ class Api:
 @asynccontextmanager
 async def serving(control: FakeControl, home: Path, **limits: Any) -> AsyncGenerator[Api]:
     """`limits` are those of `Limits`; an agent's port is opened for the first agent."""
+    door = limits.pop("door", None)
     security = limits.pop("security", None) or Security(control=control, token=TOKEN)
     paths = Paths.from_environ({"SYNAPSED_HOME": str(home), "SYNAPSED_A2A_HOME": str(home / "a2a"), "HOME": str(home)})
     hosts = unreachable_hosts(paths)
@@ -76,7 +78,7 @@ async def serving(control: FakeControl, home: Path, **limits: Any) -> AsyncGener
         version="1.2.3",
         limits=Limits(**limits),
     )
-    servers = ApiServers(context)
+    servers = ApiServers(context, Door(door or DoorLimits.of(1024, proxied=False)))
     async with AsyncExitStack() as stack:
         stack.push_async_callback(hosts.close)
         stack.push_async_callback(externals.close)

@@ -84,3 +84,20 @@ def test_files_of_many_agents_are_not_all_open(file: Path, tmp_path: Path, monke
     assert [len(lines(tmp_path / f"synapse-a-{number}" / log.AGENT_LOG)) for number in range(5)] == [2] * 5
     (handler,) = [one for one in logging.getLogger().handlers if isinstance(one, log._PerAgent)]
     assert len(handler._open) == 2
+
+
+def test_what_comes_in_a_loop_is_told_once_a_second() -> None:
+    repeats = log.Repeats()
+
+    def told(at: float, message: object, level: int = logging.WARNING) -> str | None:
+        record = logging.makeLogRecord({"name": "x", "levelno": level, "msg": message, "created": at})
+        return str(record.msg) if repeats.filter(record) else None
+
+    full = "socket.accept() out of system resource"
+    assert [told(10.0 + n / 1000, full) for n in range(900)] == [full, *[None] * 899]
+    assert told(10.5, {"event": "it fails", "port": 1, "timestamp": "a"}) is not None
+    assert told(10.6, {"event": "it fails", "port": 1, "timestamp": "b"}) is None
+    assert told(10.6, {"event": "it fails", "port": 2, "timestamp": "b"}) is not None, "another one"
+    assert told(10.6, "it goes on", logging.INFO) == told(10.6, "it goes on", logging.INFO) == "it goes on"
+    assert told(11.1, full) == f"{full} (899 more like it)"
+    assert "'left_out': 1" in str(told(11.6, {"event": "it fails", "port": 1, "timestamp": "c"}))

@@ -1,0 +1,73 @@
+"""The limit of open files, and the log of a daemon that a person's tool has started."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from synapsed.openfiles import LOG_MAX, MANY, OwnLog
+
+RAISE = "from synapsed.openfiles import raise_limit; import resource; print(raise_limit(), resource.getrlimit(7))"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="prlimit is Linux's")
+@pytest.mark.parametrize(
+    ("limit", "told"),
+    [
+        ("256:1024", "(256, 1024) (1024, 1024)"),
+        ("1024:1024", "(1024, 1024) (1024, 1024)"),
+        ("512:", None),
+    ],
+)
+def test_the_soft_limit_is_raised_to_the_hard_one(limit: str, told: str | None) -> None:
+    done = subprocess.run(
+        ["prlimit", f"--nofile={limit}", sys.executable, "-c", RAISE], capture_output=True, text=True, check=True
+    )
+    if told is not None:
+        assert done.stdout.strip() == told
+    else:
+        now = int(done.stdout.partition(", ")[2].partition(")")[0])
+        assert 512 < now <= MANY
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> tuple[Path, int]:
+    path = tmp_path / "daemon.log"
+    return path, os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+
+
+LOOK = """
+import os, sys
+from pathlib import Path
+from synapsed.openfiles import LOG_MAX, OwnLog
+log = OwnLog(Path(sys.argv[1]))
+os.write(2, b"x" * LOG_MAX)
+assert not log.look()
+os.write(2, b"one more\\n")
+assert log.look()
+os.write(2, b"the next\\n")
+os.write(1, b"to both\\n")
+assert not log.look()
+"""
+
+
+def test_a_log_that_grows_is_put_aside_while_the_daemon_runs(tmp_path: Path) -> None:
+    path = tmp_path / "daemon.log"
+    with path.open("ab") as file:
+        subprocess.run([sys.executable, "-c", LOOK, str(path)], stdout=file, stderr=file, check=True)
+    assert path.read_bytes() == b"the next\nto both\n"
+    assert (tmp_path / "daemon.log.1").stat().st_size == LOG_MAX + len("one more\n")
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_log_that_is_not_its_own_is_left_alone(own: tuple[Path, int]) -> None:
+    path, fd = own
+    os.write(fd, b"x" * (LOG_MAX + 1))
+    path.rename(path.with_name("elsewhere"))
+    path.write_text("another daemon's")
+    assert not OwnLog(path, fd).look()
+    path.unlink()
+    assert not OwnLog(path, fd).look()
+    os.close(fd)
