@@ -8,6 +8,7 @@ and a stream can be waited on with a time limit without losing a byte. Doing so 
 import json
 import re
 import socket
+import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, Self
 
@@ -38,6 +39,9 @@ REQUEST_TIMEOUT = 30.0
 
 SLOW_TIMEOUT = 180.0
 """Seconds of silence after a request that starts or stops programs: the stop ladder waits for them."""
+
+GRACE = 0.5
+"""Seconds that a request gets when a person's time limit is over."""
 
 HEAD_MAX = 64 * 1024
 """Bytes of an answer's status line and headers."""
@@ -90,14 +94,24 @@ class Client:
     def __init__(self, socket_path: str, *, token: str | None = None) -> None:
         self.socket_path = socket_path
         self.token = token
+        self.deadline: float | None = None
+        """On the monotonic clock: when the person's own time limit is over. No request waits much longer."""
 
     def get(self, path: str, query: Mapping[str, object] | None = None, *, timeout: float = REQUEST_TIMEOUT) -> Any:
         """The JSON at `path`. Raises ApiError, NoDaemon, TimedOut."""
         return document_of(self.request("GET", path, query, timeout=timeout))
 
-    def post(self, path: str, body: Mapping[str, Any] | None = None, *, timeout: float = REQUEST_TIMEOUT) -> Any:
-        """The JSON that answers `body`. Raises ApiError, NoDaemon, TimedOut."""
-        return document_of(self.request("POST", path, None, body=body or {}, timeout=timeout))
+    def post(
+        self,
+        path: str,
+        body: Mapping[str, Any] | None = None,
+        *,
+        timeout: float = REQUEST_TIMEOUT,
+        key: str | None = None,
+    ) -> Any:
+        """The JSON that answers `body`; what comes again under the same `key` counts once. Raises ApiError, NoDaemon,
+        TimedOut."""
+        return document_of(self.request("POST", path, None, body=body or {}, timeout=timeout, key=key))
 
     def delete(self, path: str) -> Any:
         """The JSON that answers. Raises ApiError, NoDaemon, TimedOut."""
@@ -118,12 +132,15 @@ class Client:
         *,
         body: Mapping[str, Any] | None = None,
         timeout: float = REQUEST_TIMEOUT,
+        key: str | None = None,
     ) -> Reply:
         """One request and its whole answer, whatever its status. Raises NoDaemon, TimedOut."""
         with self.connect() as connection:
+            timeout = self._within(timeout)
             connection.settimeout(timeout)
+            extra = {"Idempotency-Key": key} if key is not None else {}
             try:
-                self._send(connection, method, path, query, body=body, accept="application/json")
+                self._send(connection, method, path, query, body=body, accept="application/json", extra=extra)
                 return _read_reply(connection)
             except TimeoutError:
                 raise TimedOut(f"the daemon did not answer within {timeout:g} s ({method} {path})") from None
@@ -134,7 +151,8 @@ class Client:
         """The events at `path`, after the one with `last_id` where that is given. Raises ApiError, NoDaemon."""
         connection = self.connect()
         try:
-            connection.settimeout(REQUEST_TIMEOUT)
+            timeout = self._within(REQUEST_TIMEOUT)
+            connection.settimeout(timeout)
             extra = {"Last-Event-ID": last_id} if last_id else {}
             self._send(connection, "GET", path, query, body=None, accept="text/event-stream", extra=extra)
             status, headers, rest = read_head(connection)
@@ -143,7 +161,7 @@ class Client:
             return EventStream(connection, rest)
         except TimeoutError:
             connection.close()
-            raise TimedOut(f"the daemon did not answer within {REQUEST_TIMEOUT:g} s (GET {path})") from None
+            raise TimedOut(f"the daemon did not answer within {timeout:g} s (GET {path})") from None
         except OSError as error:
             connection.close()
             raise BadAnswer(f"the daemon went away while it answered: {error.strerror or error}") from None
@@ -157,11 +175,13 @@ class Client:
         if (reason := why_not_our_folder(folder)) is not None:
             raise NotOurs(f"{reason}: nothing was sent to the control socket there; {_ANOTHER_PLACE}")
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        connection.settimeout(CONNECT_TIMEOUT)
+        connection.settimeout(self._within(CONNECT_TIMEOUT))
         try:
             connection.connect(self.socket_path)
         except OSError as error:
             connection.close()
+            if isinstance(error, TimeoutError) and self._within(CONNECT_TIMEOUT) <= GRACE:
+                raise TimedOut("the daemon did not take the connection in time") from None
             if isinstance(error, (FileNotFoundError, ConnectionRefusedError)):
                 reason = f"no daemon is running (no answer on {self.socket_path})"
             else:
@@ -171,6 +191,12 @@ class Client:
             connection.close()
             raise NotOurs(f"{self.socket_path}: {reason}: nothing was sent; {_ANOTHER_PLACE}")
         return connection
+
+    def _within(self, seconds: float) -> float:
+        """`seconds`, or what is left of the person's own limit, and a moment to learn how things stand then."""
+        if self.deadline is None:
+            return seconds
+        return round(min(seconds, max(GRACE, self.deadline - time.monotonic())), 3)
 
     def head(
         self, method: str, path: str, query: Mapping[str, object] | None, *, version: str, headers: Mapping[str, str]

@@ -7,6 +7,7 @@
     ├── NoDaemon            3  nothing answers on the control socket
     │   └── BadAnswer       3  something answers that is no synapsed
     ├── NotOurs             3  somebody else made the control socket: nothing was sent
+    ├── MaybeAccepted       8  the connection broke before the answer to a message
     ├── TimedOut            5  a deadline of ours passed; nothing was undone
     └── ApiError            the daemon refused: by its code, see `synapsed.errors.EXIT_CODES`
 """
@@ -15,6 +16,7 @@ from typing import Any
 
 __all__ = [
     "DONE",
+    "MAYBE_ACCEPTED",
     "NOT_FOUND",
     "REFUSED",
     "TASK_FAILED",
@@ -23,6 +25,7 @@ __all__ = [
     "ApiError",
     "BadAnswer",
     "CtlError",
+    "MaybeAccepted",
     "NoDaemon",
     "NotOurs",
     "TimedOut",
@@ -37,6 +40,8 @@ TIMED_OUT = 5
 REFUSED = 6
 WAITS = 7
 """The task or its agent waits for a person."""
+MAYBE_ACCEPTED = 8
+"""A message may have been accepted, or not."""
 
 
 class CtlError(Exception):
@@ -72,6 +77,14 @@ class NotOurs(CtlError):
 
     exit_code = 3
     code = "NOT_OURS"
+
+
+class MaybeAccepted(CtlError):
+    """The daemon had been given the message, and nobody knows whether it took it. The same under the same key is the
+    same task."""
+
+    exit_code = MAYBE_ACCEPTED
+    code = "MAYBE_ACCEPTED"
 
 
 class TimedOut(CtlError):

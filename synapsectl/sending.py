@@ -1,12 +1,13 @@
 """One message to some agents, and what comes back."""
 
+import os
 import time
 from dataclasses import dataclass
 from typing import Any
 
 from synapsectl.client import Client, agent_path, task_path
 from synapsectl.context import Context
-from synapsectl.errors import DONE, TIMED_OUT, ApiError, NoDaemon, TimedOut
+from synapsectl.errors import DONE, TIMED_OUT, ApiError, BadAnswer, CtlError, MaybeAccepted, NoDaemon, TimedOut
 from synapsectl.following import Follower
 from synapsectl.outcomes import outcome, tell_inexact
 from synapsectl.output import short_id
@@ -29,6 +30,7 @@ class Wanted:
     timeout: float | None
     deadline: float | None
     json: bool
+    key: str | None = None
 
 
 @dataclass(slots=True)
@@ -49,21 +51,48 @@ def ask(
     response: bool,
     wait: bool,
     limit: float | None = None,
+    key: str | None = None,
 ) -> Sent:
     """Send `body` to `agent`. Where `sender` is an agent here and wants a response, a task of its own is made first,
-    which the reply completes within `limit` seconds, counted only where nobody waits. Raises ApiError."""
+    which the reply completes within `limit` seconds, counted only where nobody waits. Under a `key` that was used
+    before it is the task of that time. Raises ApiError, MaybeAccepted."""
     own = _make_own(client, sender, body, wait=wait, limit=limit) if response and sender else None
     if own is not None:
         body = body | {"metadata": body["metadata"] | {"sender_task_id": own["id"], "response_expected": True}}
     elif wait and sender:
         body = body | {"wait": True}
     try:
-        task = client.post(agent_path(agent, "tasks/send"), body)["task"]
+        task = _send_once(client, agent, body, key or os.urandom(16).hex())
     except ApiError:
         if own is not None:
             client.post(task_path(own["id"], "cancel"))
         raise
+    if own is not None and (first := task["metadata"].get("sender_task_id", own["id"])) != own["id"]:
+        client.post(task_path(own["id"], "cancel"))
+        own = client.get(task_path(first))["task"]
     return Sent(agent, task, own or task)
+
+
+def _send_once(client: Client, agent: str, body: dict[str, Any], key: str) -> dict[str, Any]:
+    """The task that `body` has become, at the daemon or its successor. Raises MaybeAccepted where nobody can say."""
+    give_up = time.monotonic() + RECONNECT
+    broken: CtlError | None = None
+    while True:
+        try:
+            task: dict[str, Any] = client.post(agent_path(agent, "tasks/send"), body, key=key)["task"]
+        except (BadAnswer, TimedOut) as error:
+            broken = error
+        except NoDaemon:
+            if broken is None:
+                raise  # nothing was given to anybody
+        else:
+            return task
+        if isinstance(broken, TimedOut) or time.monotonic() > min(give_up, client.deadline or give_up):
+            raise MaybeAccepted(
+                f"{broken}: the message to {agent} may have been accepted; "
+                f"the same with '--idempotency-key {key}' sends it once at the most"
+            ) from None
+        time.sleep(RETRY)
 
 
 def _make_own(
@@ -106,8 +135,8 @@ class Sending:
         code, results, sent = DONE, [], []
         for agent in agents:
             try:
-                sent.append(self._send(agent, body))
-            except ApiError as error:
+                sent.append(self._send(agent, body, alone=alone))
+            except (ApiError, MaybeAccepted) as error:
                 if alone:
                     raise
                 self._out.note(f"{agent}: {error}")
@@ -124,8 +153,10 @@ class Sending:
 
     # --- sending ---
 
-    def _send(self, agent: str, body: dict[str, Any]) -> Sent:
+    def _send(self, agent: str, body: dict[str, Any], *, alone: bool) -> Sent:
         wanted = self._wanted
+        # A key is one task's: each of several agents gets one of its own.
+        key = wanted.key if alone or wanted.key is None else f"{wanted.key} {agent!a}"
         sent = ask(
             self._client,
             agent,
@@ -134,6 +165,7 @@ class Sending:
             response=wanted.response,
             wait=wanted.wait,
             limit=wanted.timeout,
+            key=key,
         )
         if sent.awaited is not sent.task and not wanted.wait:
             mark = f"[A2A:reply:{short_id(sent.awaited['id'])}:"

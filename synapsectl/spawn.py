@@ -5,6 +5,8 @@ import os
 import select
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NoReturn
 
@@ -12,7 +14,7 @@ import synapsed
 from synapsectl.context import AGENT_VARIABLES, Context
 from synapsectl.errors import CtlError, NoDaemon
 
-__all__ = ["START_DEADLINE", "holds_lock", "start_daemon"]
+__all__ = ["START_DEADLINE", "guarded", "holds_lock", "note_shutdown", "start_daemon"]
 
 START_DEADLINE = 30.0
 """Seconds for a daemon to answer: it imports, opens its database and finds its keepers first; on a loaded machine ten
@@ -28,25 +30,54 @@ LOG_MAX = 4 * 1024 * 1024
 
 CANNOT_RUN = 127
 
+SHUT_DOWN = "shut-down"
+"""A file beside the log: when a person ended a daemon last."""
+
 
 def start_daemon(ctx: Context) -> None:
     """A daemon answers on the control socket when this returns. Raises NoDaemon with the end of its log."""
     logs = ctx.paths.logs
+    wanted_at = time.time()
     before = os.umask(0o077)
     try:
         logs.mkdir(parents=True, exist_ok=True)
-        guard = os.open(logs, os.O_RDONLY | os.O_CLOEXEC)
+        # Two callers at once start one daemon: the second waits here, then finds the first one's.
+        with guarded(ctx):
+            if _answers(ctx):
+                return
+            if _shut_down_since(ctx, wanted_at):
+                raise NoDaemon("the daemon has just been shut down: none is started against that")
+            if not _start_service(ctx):
+                _start(ctx, logs / "daemon.log")
     except OSError as error:
         raise NoDaemon(f"no daemon runs, and none can be started: {logs}: {error.strerror}") from None
     finally:
         os.umask(before)
+
+
+@contextmanager
+def guarded(ctx: Context) -> Iterator[None]:
+    """Nobody else starts a daemon of this home, or shuts one down, within. Waits for whoever does. OSError where there
+    is no folder for its log."""
+    guard = os.open(ctx.paths.logs, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        # Two callers at once start one daemon: the second waits here, then finds the first one's.
         fcntl.flock(guard, fcntl.LOCK_EX)
-        if not _answers(ctx) and not _start_service(ctx):
-            _start(ctx, logs / "daemon.log")
+        yield
     finally:
         os.close(guard)
+
+
+def note_shutdown(ctx: Context) -> None:
+    """A person has just ended the daemon: who has been waiting for it since before starts no other one."""
+    with suppress(OSError):
+        (ctx.paths.logs / SHUT_DOWN).touch()
+
+
+def _shut_down_since(ctx: Context, moment: float) -> bool:
+    try:
+        return (ctx.paths.logs / SHUT_DOWN).stat().st_mtime >= moment
+    except OSError:
+        return False
 
 
 def _start_service(ctx: Context) -> bool:

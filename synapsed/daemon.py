@@ -41,7 +41,7 @@ from synapsed.api.guard import Door, DoorLimits
 from synapsed.api.peers import PeerLookup
 from synapsed.api.security import Security
 from synapsed.api.servers import ApiServers
-from synapsed.api.token import load_or_create
+from synapsed.api.token import load_or_create, put_back
 from synapsed.clock import Clock, SystemClock
 from synapsed.config import Config, check_parking, load_config
 from synapsed.errors import AlreadyRunning, InvalidRequest, SynapsedError
@@ -49,6 +49,7 @@ from synapsed.interfaces import Control
 from synapsed.library import ProfileLibrary
 from synapsed.openfiles import OwnLog
 from synapsed.paths import Paths
+from synapsed.premises import CONTROL_SOCKET, DATABASE, STATE, Premises
 from synapsed.service import ServiceManager, inherited_sockets
 from synapsed.store import SqliteStore
 from synapsed.store.backups import Backups
@@ -95,6 +96,8 @@ class _Parts:
     hosts: Hosts
     servers: ApiServers
     retention: Retention
+    store: SqliteStore
+    token: str
     backups: Backups
 
 
@@ -122,6 +125,7 @@ class Daemon:
         self._agent_units = agent_units
         self._clock = clock or SystemClock()
         self._service = ServiceManager(environ)
+        self._rescues = False
         self._files = files or (0, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
 
     async def run(self) -> None:
@@ -152,6 +156,7 @@ class Daemon:
             async with asyncio.TaskGroup() as group:
                 background = [
                     group.create_task(self._come_up(parts)),
+                    group.create_task(self._keep_premises(Premises(self._paths), parts)),
                     group.create_task(_watch_loop(self._clock, OwnLog(self._paths.logs / "daemon.log"))),
                     group.create_task(parts.backups.run()),
                 ]
@@ -205,6 +210,7 @@ class Daemon:
         token = await asyncio.to_thread(load_or_create, paths.token)
         store = await SqliteStore.open(paths.database, clock=self._clock)
         up.push_async_callback(store.close)
+        up.push_async_callback(self._rescue, store)
         manager = Manager(
             ManagerSettings(
                 paths=paths, config=config, control_token=token, environ=self._environ, tool_dir=_tool_directory()
@@ -262,7 +268,14 @@ class Daemon:
         )
         backups = Backups(paths.database, paths.backups, days=config.store.backup_days, clock=self._clock)
         return _Parts(
-            manager=manager, externals=externals, hosts=hosts, servers=servers, retention=retention, backups=backups
+            manager=manager,
+            externals=externals,
+            hosts=hosts,
+            servers=servers,
+            retention=retention,
+            backups=backups,
+            store=store,
+            token=token,
         )
 
     async def _hosts(self, up: AsyncExitStack, config: Config) -> Hosts:
@@ -320,6 +333,39 @@ class Daemon:
             await parts.retention.run()
         except Exception:  # as above; a store that refuses for a while is waited for
             log.exception("nothing old is removed until the daemon is restarted")
+
+    async def _keep_premises(self, premises: Premises, parts: _Parts) -> None:
+        """Look every second whether somebody has taken away what the daemon stands on, say so, and make again what can
+        be: nobody would hear of it before the daemon ends, and all since then would be gone."""
+        while True:
+            await asyncio.sleep(LAG_CHECK_S)
+            if lost := await asyncio.to_thread(premises.look):
+                await self._make_again(lost, parts)
+                await asyncio.to_thread(premises.made_again)
+
+    async def _make_again(self, lost: Mapping[str, Path], parts: _Parts) -> None:
+        for name, place in lost.items():
+            log.error("somebody has removed what the daemon stands on", what=name, path=str(place))
+            parts.servers.alert(
+                f"{place} ({name}) was removed while the daemon ran; what could be was made again, output and files of "
+                "agents were not: end it with 'synapsectl shutdown' and start it again"
+            )
+        try:
+            await asyncio.to_thread(prepare_directories, self._paths)
+            if STATE in lost or DATABASE in lost:
+                self._rescues = True
+                await asyncio.to_thread(put_back, self._paths.token, parts.token)
+                await parts.store.rescue()
+            if CONTROL_SOCKET in lost:
+                await parts.servers.start_unix(self._paths.control_socket)
+        except SynapsedError as error:
+            log.error("it cannot be made again", why=error.message)  # noqa: TRY400
+            parts.servers.alert(f"it could not be made again: {error.message}")
+
+    async def _rescue(self, store: SqliteStore) -> None:
+        """The last word of a database whose file was removed. Raises StoreError: the exit code says that it is lost."""
+        if self._rescues:
+            await store.rescue()
 
     @contextlib.contextmanager
     def _signals(self, stop: _Stop, manager: Manager) -> Iterator[None]:

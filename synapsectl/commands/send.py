@@ -16,6 +16,7 @@ from synapsectl.teams import with_members
 __all__ = ["TAKES_REST", "configure", "run"]
 
 TAKES_REST = True
+KEY_MAX = 128
 INTERRUPT_PRIORITY = 5
 NEVER_SENT_TO = frozenset({"stopped", "stopping", "exited", "failed"})
 """States of agents that `--all` and `--type` leave out."""
@@ -63,6 +64,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--file", action="append", default=[], metavar="FILE", help="a file to go with it; repeatable")
     parser.add_argument("--command", action="store_true", help="let a leading / or ! be a command of the program")
+    parser.add_argument(
+        "--idempotency-key",
+        metavar="KEY",
+        help="what is sent again under the same key is the same task: for repeating a send that ended with code 8",
+    )
     parser.add_argument("--json", action="store_true", help="print the task as a JSON document")
     parser.add_argument("--no-spawn-daemon", action="store_true", help="fail where no daemon runs")
 
@@ -78,13 +84,17 @@ def run(args: argparse.Namespace, ctx: Context) -> int:
         body = None
     else:
         body = _body(args, ctx, " ".join(words))
+    if args.idempotency_key is not None and not _is_key(args.idempotency_key):
+        raise UsageError(f"--idempotency-key must be 1 to {KEY_MAX} printable ASCII characters")
     if args.reply_to and (args.response or addresses is None or len(addresses) != 1):
         raise UsageError("--reply-to goes to the one agent that asked, and wants no response itself")
+    wanted = _wanted(args, ctx)
+    ctx.client.deadline = wanted.deadline
     ctx.ensure_daemon(spawn=not args.no_spawn_daemon)
     agents = addresses if addresses is not None else _running(args, ctx)
     if body is None:
         return max(interrupt(ctx, agent, as_json=args.json) for agent in agents)
-    sending = Sending(_wanted(args, ctx), ctx)
+    sending = Sending(wanted, ctx)
     try:
         return sending.run(agents, body, named=addresses is not None)
     except ApiError as error:
@@ -92,6 +102,10 @@ def run(args: argparse.Namespace, ctx: Context) -> int:
         if addresses is None or error.code != NoAgents.code or (members := with_members(ctx, agents)) == agents:
             raise
     return sending.run(members, body, named=True)
+
+
+def _is_key(text: str) -> bool:
+    return 0 < len(text) <= KEY_MAX and text.isascii() and text.isprintable()
 
 
 def _wanted(args: argparse.Namespace, ctx: Context) -> Wanted:
@@ -105,6 +119,7 @@ def _wanted(args: argparse.Namespace, ctx: Context) -> Wanted:
         timeout=args.timeout,
         deadline=None if args.timeout is None else time.monotonic() + args.timeout,
         json=args.json,
+        key=args.idempotency_key,
     )
 
 

@@ -2,11 +2,12 @@
 
 import argparse
 import time
+from contextlib import ExitStack, suppress
 
 from synapsectl.client import SLOW_TIMEOUT
 from synapsectl.context import Context
 from synapsectl.errors import DONE, NoDaemon, TimedOut
-from synapsectl.spawn import holds_lock
+from synapsectl.spawn import guarded, holds_lock, note_shutdown
 
 __all__ = ["configure", "run"]
 
@@ -19,14 +20,24 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, ctx: Context) -> int:
+    with ExitStack() as held:
+        if not ctx.inside_agent:
+            with suppress(OSError):  # without the folder nobody starts a daemon either
+                held.enter_context(guarded(ctx))
+        _shut_down(args, ctx)
+    ctx.out.note("the daemon is down" + ("; its agents go on" if args.keep_agents else ""))
+    return DONE
+
+
+def _shut_down(args: argparse.Namespace, ctx: Context) -> None:
     ctx.client.post("/control/shutdown", {"keep_agents": args.keep_agents}, timeout=SLOW_TIMEOUT)
     deadline = time.monotonic() + SLOW_TIMEOUT
     while _is_there(ctx):
         if time.monotonic() > deadline:
             raise TimedOut(f"the daemon is still there after {SLOW_TIMEOUT:g} s")
         time.sleep(POLL)
-    ctx.out.note("the daemon is down" + ("; its agents go on" if args.keep_agents else ""))
-    return DONE
+    if not ctx.inside_agent:
+        note_shutdown(ctx)
 
 
 def _is_there(ctx: Context) -> bool:

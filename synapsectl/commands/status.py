@@ -47,6 +47,8 @@ def _show_daemon(status: dict[str, Any], ctx: Context) -> None:
         f"synapsed {status['version']}, pid {status['pid']}, up {_duration(status['uptime'])}, agents: {count}"
     )
     ctx.out.line(f"  {'listen':<16}{', '.join(status['listen'])}")
+    for alert in status.get("alerts", []):
+        ctx.out.line(f"  {'alert':<16}{alert}")
     for name, path in status["paths"].items():
         ctx.out.line(f"  {name:<16}{path}")
 

@@ -167,6 +167,7 @@ class DaemonStatus(_Answer):
     uptime: float
     listen: list[str]
     agents: int
+    alerts: list[str]
     paths: DaemonPaths
 
 

@@ -154,6 +154,8 @@ class ApiContext:
     """`clock.monotonic()` when the daemon began."""
     pid: int = field(default=0)
     listening: list[str] = field(default_factory=list)
+    alerts: list[str] = field(default_factory=list)
+    """What is wrong with the daemon itself, for people."""
     """`host:port` of the main listeners, once they listen."""
 
 

@@ -127,6 +127,11 @@ class ApiServers:
             self._listeners.remove(server)
             await stop_listening(server)
 
+    def alert(self, message: str) -> None:
+        """Something is wrong with the daemon itself: `status` tells it from now on."""
+        if message not in self._context.alerts:
+            self._context.alerts.append(message)
+
     def end_streams(self) -> None:
         """End every stream and terminal, with word that the daemon goes. To be called before the agents are let go of:
         what they end with then is no news of theirs."""

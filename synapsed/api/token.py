@@ -8,7 +8,7 @@ from pathlib import Path
 from synapsed.errors import ConfigError
 from synapsed.files import write_private
 
-__all__ = ["load_or_create"]
+__all__ = ["load_or_create", "put_back"]
 
 TOKEN_BYTES = 32
 TOKEN_FILE_MAX = 4096
@@ -36,6 +36,11 @@ def load_or_create(path: Path) -> str:
     if len(token) < TOKEN_BYTES or not token.isprintable() or " " in token:
         raise ConfigError(f"{path}: holds no token; remove the file and a new one is made", file=str(path))
     return token
+
+
+def put_back(path: Path, token: str) -> None:
+    """Write the token that the daemon goes by into its file, which somebody has removed. Raises StoreError."""
+    write_private(path, f"{token}\n".encode())
 
 
 def _check(path: Path, info: os.stat_result) -> None:

@@ -19,7 +19,7 @@ import stat
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -119,6 +119,12 @@ class Database:
         """The value of `query`, run in the reader's thread on one snapshot of what is committed. Raises StoreError."""
         self._check(closed=self._closed)
         return await self._run(self._reader, self._query, query)
+
+    async def rescue(self) -> None:
+        """Write all of it anew to its path, from which somebody has removed it. What is written later is not there:
+        call it once more at the end. Raises StoreError."""
+        self._check(closed=self._closed)
+        await self._run(self._reader, self._copy)
 
     async def drain(self) -> None:
         """Refuse writes from now on, and finish those that were begun."""
@@ -238,6 +244,21 @@ class Database:
                 connection.execute("COMMIT")
 
     # --- in the checkpointer's thread --------------------------------------------------------------------------------
+
+    def _copy(self) -> None:
+        copy = self._path.with_name(f".{self._path.name}.rescued")
+        try:
+            copy.unlink(missing_ok=True)
+            _create_private(copy)
+            with closing(sqlite3.connect(copy)) as target:
+                self._reader.connection.backup(target)
+            for companion in ("-wal", "-shm"):  # of a file that is gone
+                self._path.with_name(f"{self._path.name}{companion}").unlink(missing_ok=True)
+            copy.replace(self._path)
+        except sqlite3.Error as error:
+            raise _store_error(error, self._path) from error
+        except OSError as error:
+            raise StoreError(f"{self._path}: {error.strerror}", reason="io", path=str(self._path)) from error
 
     def _open_checkpointer(self) -> None:
         self._checkpointer.connect(self._path).execute("PRAGMA synchronous = NORMAL")

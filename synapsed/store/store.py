@@ -98,6 +98,10 @@ class SqliteStore:
         log = SqliteEventLog(database, last_id, removed=removed, recent=recent_events)
         return cls(database, log, clock)
 
+    async def rescue(self) -> None:
+        """See `Database.rescue`."""
+        await self._database.rescue()
+
     async def close(self) -> None:
         """Finish the commits that were begun, let the followers have them and end, close the file. May be called
         again."""

@@ -285,6 +285,7 @@ async def status(request: web.Request) -> web.Response:
             "uptime": round(context.clock.monotonic() - context.started, 3),
             "listen": context.listening,
             "agents": len(context.control.agents()),
+            "alerts": context.alerts,
             "paths": {
                 "config": str(paths.config),
                 "state": str(paths.state),

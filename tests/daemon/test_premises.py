@@ -1,0 +1,54 @@
+"""What a daemon stands on is removed while it runs: it says so, and nothing is lost that can be kept."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.daemon import Daemon, eventually
+
+
+@pytest.fixture
+def daemon(tmp_path: Path) -> Iterator[Daemon]:
+    daemon = Daemon(tmp_path / "home")
+    yield daemon.start()
+    daemon.end()
+
+
+def alerts(daemon: Daemon) -> str:
+    return "\n".join(daemon.get("/control/status").json["alerts"])
+
+
+def test_the_folder_of_state(daemon: Daemon) -> None:
+    daemon.start_agent(name="ann")
+    first = daemon.send("echo before", "ann")
+    daemon.ended(first)
+    token = (daemon.home / "state" / "token").read_text()
+    assert alerts(daemon) == ""
+    shutil.rmtree(daemon.home / "state", ignore_errors=True)
+    eventually(lambda: "(state) was removed" in alerts(daemon), "it says so")
+    assert "(database) was removed" in alerts(daemon)
+    assert "was removed while the daemon ran" in daemon.ctl("status").out
+    assert "somebody has removed what the daemon stands on" in daemon.log()
+    assert (daemon.home / "state" / "token").read_text() == token
+    daemon.ctl("stop", "ann")
+    assert daemon.ctl("shutdown").code == 0
+    assert daemon.process is not None
+    assert daemon.process.wait(60) == 0
+    daemon.start()
+    assert daemon.task(first)["artifacts"][0]["parts"][0]["text"] == "before", "all of it is in the database again"
+    assert daemon.agent("ann")["state"] == "stopped", "also what came after that"
+    assert (daemon.home / "state" / "synapsed.db").stat().st_mode & 0o777 == 0o600
+
+
+def test_the_control_socket(daemon: Daemon) -> None:
+    daemon.socket.unlink()
+    eventually(lambda: daemon.socket.exists() and daemon.ctl("list").code == 0, "it answers there again")
+    assert "(control socket) was removed" in alerts(daemon)
+
+
+def test_nothing_is_said_where_nothing_is_gone(daemon: Daemon) -> None:
+    eventually(lambda: "daemon ready" in daemon.log(), "it is up")
+    daemon.start_agent()
+    assert alerts(daemon) == ""

@@ -1,0 +1,144 @@
+"""A daemon that hangs, breaks off or is being shut down while something is asked of it."""
+
+import fcntl
+import json
+import os
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.daemon import Daemon, eventually
+
+RESET = struct.pack("ii", 1, 0)
+TASK = {"id": "0" * 32, "status": "submitted", "metadata": {}, "agent_id": "a", "artifacts": []}
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[Daemon]:
+    daemon = Daemon(tmp_path / "home")
+    yield daemon
+    daemon.end()
+
+
+class Breaking:
+    """Answers as a daemon would, but for the first `breaks` messages, which it reads before it resets the connection;
+    with `ends` it is gone then."""
+
+    def __init__(self, path: Path, *, breaks: int, ends: bool) -> None:
+        path.parent.mkdir(mode=0o700, parents=True)
+        self.keys: list[str] = []
+        self._breaks = breaks
+        self._ends = ends
+        self._listener = socket.socket(socket.AF_UNIX)
+        self._listener.bind(str(path))
+        self._listener.listen()
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self) -> None:
+        while True:
+            connection, _ = self._listener.accept()
+            asked = self._read(connection)
+            if b"/tasks/send " in asked.partition(b"\r\n")[0]:
+                head = asked.partition(b"\r\n\r\n")[0].decode()
+                self.keys += [line[17:] for line in head.split("\r\n") if line.startswith("Idempotency-Key: ")]
+                if len(self.keys) <= self._breaks:
+                    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
+                    connection.close()
+                    if self._ends:
+                        self._listener.close()
+                        return
+                    continue
+            body = json.dumps({"task": TASK}).encode()
+            connection.sendall(b"HTTP/1.0 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
+            connection.close()
+
+    def _read(self, connection: socket.socket) -> bytes:
+        asked = b""
+        while b"\r\n\r\n" not in asked:
+            asked += connection.recv(65536)
+        head, _, rest = asked.partition(b"\r\n\r\n")
+        length = next((int(line[15:]) for line in head.split(b"\r\n") if line.startswith(b"Content-Length:")), 0)
+        while len(rest) < length:
+            rest += connection.recv(65536)
+        return asked
+
+
+def test_a_message_that_may_have_been_accepted_has_a_code_of_its_own(home: Daemon) -> None:
+    breaking = Breaking(home.socket, breaks=1, ends=True)
+    sent = home.ctl("send", "ann", "--no-spawn-daemon", "--timeout", "1", "--", "hello")
+    assert sent.code == 8, sent
+    assert "may have been accepted" in sent.err
+    assert f"--idempotency-key {breaking.keys[0]}" in sent.err
+    again = home.ctl("send", "ann", "--no-spawn-daemon", "--", "hello")
+    assert again.code == 3, "nothing was given to anybody"
+
+
+def test_it_is_sent_again_under_the_same_key_where_the_daemon_is_back(home: Daemon) -> None:
+    breaking = Breaking(home.socket, breaks=2, ends=False)
+    sent = home.ctl("send", "ann", "--json", "--", "hello")
+    assert (sent.code, sent.json["task"]["id"]) == (0, TASK["id"]), sent
+    assert len(breaking.keys) == 3
+    assert len(set(breaking.keys)) == 1
+
+
+def test_the_same_key_is_the_same_task(home: Daemon) -> None:
+    home.start()
+    home.start_agent(name="ann")
+    home.start_agent(name="bob")
+
+    def send(*arguments: str) -> str:
+        sent = home.ctl("send", *arguments, "--json", "--idempotency-key", "k1", "--", "hello")
+        assert sent.code == 0, sent
+        return json.dumps([one["task"]["id"] for one in sent.json.get("tasks", [sent.json])])
+
+    assert send("ann") == send("ann")
+    both = send("ann,bob")
+    assert both == send("ann,bob")
+    assert len(set(json.loads(both))) == 2
+    assert len(home.ctl("tasks", "ann", "--json").json) == 2
+    wrong = home.ctl("send", "ann", "--idempotency-key", "a\r\nX: y", "--", "hello")
+    assert (wrong.code, "printable ASCII" in wrong.err) == (2, True)
+
+
+def test_a_time_limit_holds_where_the_daemon_hangs(home: Daemon) -> None:
+    home.start()
+    home.start_agent(name="ann")
+    os.kill(home.pid, signal.SIGSTOP)
+    try:
+        sent = home.ctl("send", "ann", "--timeout", "0.7", "--wait", "--", "hello")
+    finally:
+        os.kill(home.pid, signal.SIGCONT)
+    assert (sent.code, "did not answer within 0.7 s" in sent.err) == (5, True), sent
+    assert home.ctl("tasks", "ann", "--json").json == [], "it was not sent"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="who waits for a lock is told by /proc/locks")
+def test_who_wanted_a_daemon_before_it_was_shut_down_starts_no_other(home: Daemon) -> None:
+    home.start()
+    logs = home.home / "state" / "logs"
+    guard = os.open(logs, os.O_RDONLY)
+    fcntl.flock(guard, fcntl.LOCK_EX)
+    home.kill9()
+    waiting = home.spawn("start", "dummy")
+    eventually(lambda: _waits_for_a_lock(waiting), "it waits for its turn to start a daemon")
+    (logs / "shut-down").touch()
+    os.close(guard)
+    _, err = waiting.communicate(timeout=60)
+    assert (waiting.returncode, "has just been shut down" in err) == (3, True), err
+    assert home.ctl("list").code == 3
+    assert home.ctl("start", "dummy", "--cwd", "/").code == 0, "who comes later does"
+    assert home.ctl("shutdown").code == 0
+    assert (logs / "shut-down").exists()
+    assert home.ctl("list").code == 3
+
+
+def _waits_for_a_lock(process: "subprocess.Popen[str]") -> bool:
+    told = [line.split() for line in Path("/proc/locks").read_text().splitlines()]
+    return any("->" in line and str(process.pid) in line for line in told)
