@@ -80,3 +80,10 @@ def test_which_message_is_put_off() -> None:
     observer.feed(observer.offset, b"\x1b[%d;5Ha person's" % (row + 2), 4.0)
     assert not puts_off(spec, observer.look(5.0).screen, "a message [[answer:short]] and more")
     assert not puts_off(spec, observed("gemini-truecolor-idle").look(1.0).screen, "a message [[answer:short]]")
+
+
+def test_a_menu_that_keys_of_ours_opened_is_closed_in_older_versions_too() -> None:
+    asked = observed("claude-2.1.92-rewind").look(1.0).verdict.asked
+    assert asked is not None
+    assert asked.dialog is not None
+    assert asked.dialog.leave == "\x1b"
