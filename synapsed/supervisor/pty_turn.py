@@ -46,9 +46,8 @@ from synapsed.supervisor.turn_steps import (
     Type,
     Undelivered,
 )
-from synapsed.terminal.answer import anchor_of
 from synapsed.terminal.composer import needs_composer
-from synapsed.terminal.delivery import Typed
+from synapsed.terminal.delivery import Typed, squeezed
 
 __all__ = ["PtyTurn"]
 
@@ -70,6 +69,9 @@ REFUSAL_STOPS_S = 3.0
 
 SIGNS = frozenset({"status record", "title", "progress", "screen"})
 """Sources of a verdict by which the program itself shows that it works."""
+
+ROW_KNOWN_BY = 30
+"""Characters but for blanks of a wrapped message's first row by which it is known again."""
 
 LOOK_AGAIN_S = 0.02
 """While something is due but not settled yet."""
@@ -361,11 +363,13 @@ class PtyTurn:
         return rests and bool(self.state.shown) and self.holds(seen.text)
 
     def holds(self, composer: str) -> bool:
-        """Whether a composer with this text in its row holds the message that this turn typed, and nothing else."""
-        if self.state.shown:
-            return _masked(composer) == self.state.shown
-        start = anchor_of(self._typed.text)
-        return bool(start) and composer.startswith(start)
+        """Whether a composer with this text in its row holds the message that this turn typed, and nothing else. What
+        was shown as a placeholder may be given back in full."""
+        if self.state.shown and _masked(composer) == self.state.shown:
+            return True
+        first, row = squeezed(self._typed.text.strip().split("\n")[0]), squeezed(composer)
+        wrapped = len(row) >= ROW_KNOWN_BY and first.startswith(row)
+        return bool(row) and (row == first or wrapped)
 
     def _fresh(self, seen: Seen) -> bool:
         """What the chrome says is of this turn: the program has drawn since the submission."""

@@ -15,8 +15,10 @@ LINES = Profile(name="lines", command="lines", composer=Composer(line="^> (?P<te
 ASKED = Asked(Prompt(prompt_id="p", type="permission", prompt="May I?"), None)
 
 
-def turn(profile: Profile = TUI, *, channels: bool = True, state: TurnState | None = None) -> PtyTurn:
-    return PtyTurn(profile, "hello", compose, state or TurnState(), channels_tell=channels)
+def turn(
+    profile: Profile = TUI, *, text: str = "hello", channels: bool = True, state: TurnState | None = None
+) -> PtyTurn:
+    return PtyTurn(profile, text, compose, state or TurnState(), channels_tell=channels)
 
 
 def compose(text: str) -> Typed:

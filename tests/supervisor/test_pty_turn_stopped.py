@@ -184,6 +184,26 @@ def test_a_message_that_the_program_gives_back_was_stopped_and_is_cleared(shown:
     assert not machine.holds(f"{back} and a person's words")
 
 
+@pytest.mark.parametrize(
+    ("row", "holds"),
+    [
+        ("hello", True),
+        ("hello there", False),
+        ("", False),
+        ("[Pasted #9 +9 lines]", True),
+    ],
+)
+def test_a_placeholder_may_be_given_back_in_full(row: str, holds: bool) -> None:
+    assert submitted(shown="[Pasted #1 +9 lines]").holds(row) is holds
+
+
+def test_a_row_of_a_wrapped_message_is_known_again() -> None:
+    machine = turn(text="a message of one line that is longer than its composer is wide\nand another")
+    assert machine.holds("a message of one line that is longer than its")
+    assert not machine.holds("a message")
+    assert not machine.holds("a message of one line that is longer than mine")
+
+
 def test_a_persons_draft_after_a_turn_is_not_the_message_given_back() -> None:
     machine = submitted(shown="hello")
     machine.seen(seen(1.2, activity=Activity.BUSY, offset=30))
