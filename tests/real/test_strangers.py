@@ -129,7 +129,7 @@ def test_a_first_question_holds_the_message_and_is_told(daemon: Daemon, stranger
 
 
 def test_questions_one_after_the_other(daemon: Daemon, stranger: Stranger) -> None:
-    """What is not asked by a menu is left to a person; Esc brings the menu back."""
+    """Enter right behind an arrow is lost there."""
     stranger("qwen unconfigured")
     first = prompt_of(daemon, "it")
     assert (first["type"], first["prompt"]) == ("login", "Select Authentication Method")
