@@ -4,7 +4,7 @@ PY := .venv/bin/python
 STAMP := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run demo test check lint test-real test-versions test-strangers soak test-faults clis record bench lock clean
+.PHONY: help setup run demo test check lint test-clients test-real test-versions test-strangers soak test-faults clis record bench lock clean
 
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -47,6 +47,10 @@ test-strangers: $(STAMP) clis ## menus of programs that no profile was written f
 	@$(PY) -m tests.real.strangers install
 	@$(PY) -m tests.real.run -q -rs tests/real/test_strangers.py
 
+test-clients: $(STAMP) clis ## agent frameworks (CrewAI, Google ADK, …) as A2A clients of a daemon; installs them, 3 GB
+	@$(PY) -m tests.clients.programs frameworks
+	@$(PY) -m pytest -q tests/clients
+
 soak: $(STAMP) clis ## one hour of real agents, people, dialogs, interrupts and kills; MINUTES=60 SEED=N OLDER=2
 	@$(PY) -m tests.real.versions install
 	@$(PY) -m tests.real.soak --minutes $(or $(MINUTES),60) $(if $(SEED),--seed $(SEED)) --older $(or $(OLDER),2)
@@ -67,6 +71,9 @@ lock: ## write requirements.lock anew from pyproject.toml
 	.venv/bin/uv pip compile --quiet --universal --python-version 3.13 --generate-hashes \
 	  --no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock' \
 	  -o tests/clients/pypi/requirements.lock tests/clients/pypi/requirements.in
+	for name in tests/clients/frameworks/*.in; do \
+	  .venv/bin/uv pip compile --quiet --universal --python-version 3.13 --generate-hashes --no-emit-index-url \
+	    --no-emit-find-links --custom-compile-command 'make lock' -o "$${name%.in}.lock" "$$name" || exit 1; done
 
 clean: ## remove what is built
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis dist
