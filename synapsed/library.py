@@ -222,6 +222,8 @@ def advice(profile: Profile) -> list[str]:
     whole = profile.composer.line is not None and not profile.composer.at_cursor
     if whole and not profile.channels and not profile.busy.known:
         told.append("nothing shows that it is busy: a turn then ends when the composer has been empty for a while")
+    if whole and not profile.model:
+        told.append("other agents cannot write to it: say 'model = true' where a model reads what is typed")
     if profile.interrupt.keys is None and profile.interrupt.signal is None:
         told.append("nothing interrupts it: give [interrupt] keys or signal")
     for table, keys in (("interrupt", [profile.interrupt.keys or ""]), ("exit", profile.exit.keys)):

@@ -38,7 +38,11 @@ def test_what_will_not_work_well_is_advice(home: Path, capsys: pytest.CaptureFix
     assert main(["profile", "check", str(file)]) == 0
     told = capsys.readouterr()
     assert told.out == f"{file}: fine, with advice\n"
-    for words in ("[interrupt] types the letters 'ctrl-c'", "'no-such-program-anywhere' is not on this shell's PATH"):
+    for words in (
+        "other agents cannot write to it",
+        "[interrupt] types the letters 'ctrl-c'",
+        "'no-such-program-anywhere' is not on this shell's PATH",
+    ):
         assert words in told.err
 
 

@@ -111,7 +111,7 @@ class Handler(BaseHTTPRequestHandler):
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         facts = {"argv": sys.argv[1:], "sid": os.getsid(0), "stdin": os.readlink("/proc/self/fd/0"), "cwd": body["cwd"],
                  "variables": [name for name in os.environ if name.startswith("SYNAPSE_")]}
-        self.reply({"name": "d", "id": "i", "endpoint": "e", "pid": os.getpid(), "facts": facts})
+        self.reply({"name": "d", "id": "i", "endpoint": "e", "pid": os.getpid(), "state": "running", "facts": facts})
         self.server.served = True
 
 paths = Paths.from_environ()
