@@ -366,7 +366,7 @@ class Answer(_Section):
 
 
 class Stream(_Section):
-    """Text that is told while a turn runs, until the answer replaces it."""
+    """Text that is told while a turn runs: the beginning of the answer, as far as that is certain."""
 
     enabled: bool = True
     source: Literal["screen", "channel"] = "screen"
@@ -376,6 +376,13 @@ class Stream(_Section):
     """What stands below the text while the program works (besides `answer.end`): its spinner."""
     skip: Pattern | None = None
     """Blocks that `answer.start` begins as well and that are no text, tool calls: searched in their first two lines."""
+    indent: int = Field(default=2, ge=0, le=40)
+    """Columns of a row that a block's text has not: what stands before it (and behind it, in a frame)."""
+    breaks: bool = True
+    """A row that ends early ends a line. Not where paragraphs are drawn without a blank row between them at first."""
+    slack: int = Field(default=4, ge=0, le=80)
+    """So many columns more may be left free when it wraps: whether a line was wrapped there or ended is not told apart,
+    and text is told up to it only."""
 
 
 class ErrorPattern(_Section):

@@ -162,7 +162,7 @@ class TurnRunner:
             marks=self._observer.marks if turn.phase is turns.Phase.SETTLING else turn.state.marks,
         )
         self.add(turn.seen(seen))
-        self.speech.seen(look, now)
+        self.speech.seen(look, self._observer.screen.kinds, now)
 
     def _note_turn(self, turn: PtyTurn) -> None:
         runs = turn.phase in RUNS and not turn.state.interrupting

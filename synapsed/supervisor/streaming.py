@@ -115,8 +115,8 @@ class _Drawn:
     def settled(self) -> bool:
         return self._read == (self.message, self.text)
 
-    def seen(self, screen: str) -> None:
-        (number, before), text = self._read, self._screen.read(screen)
+    def seen(self, screen: str, kinds: str | None, cols: int) -> None:
+        (number, before), text = self._read, self._screen.read(screen, kinds, cols=cols)
         self._read = (self._screen.message, text)
         if number != self._screen.message:
             return
@@ -173,10 +173,10 @@ class TurnStream:
     def wants_screen(self, now: float) -> bool:
         return self._drawn is not None and now >= self._due and self._left > 0
 
-    def seen(self, screen: str) -> None:
-        """What the screen shows (wrapped rows joined) while the program works."""
+    def seen(self, screen: str, kinds: str | None = None, *, cols: int = 80) -> None:
+        """What the screen shows (wrapped rows joined) while the program works, and how."""
         if self._drawn is not None:
-            self._drawn.seen(screen)
+            self._drawn.seen(screen, kinds, cols)
 
     @property
     def due(self) -> float | None:
@@ -249,15 +249,15 @@ class Speech:
         if self._stream is not None and self._turn is not None and self._turn.is_younger(fact):
             self._stream.told(fact)
 
-    def seen(self, look: Look, now: float) -> None:
-        """The screen was judged: tell what there is to tell."""
+    def seen(self, look: Look, kinds: Callable[[], str], now: float) -> None:
+        """The screen was judged: tell what there is to tell. `kinds` says how its characters are drawn."""
         turn, stream = self._turn, self._stream
         if turn is None or stream is None or turn.phase is not Phase.WORKING:
             return
         if turn.state.submit_offset is not None:
             stream.submitted(turn.state.submit_offset)
         if look.verdict.activity is Activity.BUSY and stream.wants_screen(now):
-            stream.seen(look.screen.text())
+            stream.seen(look.screen.text(), kinds(), cols=look.screen.cols)
         if (piece := stream.take(now)) is not None:
             self._tell(piece)
 

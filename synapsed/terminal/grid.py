@@ -15,7 +15,11 @@ import evp
 
 from synapsed.terminal import redraw
 
-__all__ = ["Cell", "Color", "Grid", "Replies", "format_screen"]
+__all__ = ["BOLD", "OTHER", "PLAIN", "Cell", "Color", "Grid", "Replies", "format_screen"]
+
+PLAIN, BOLD, OTHER = ".", "b", "x"
+"""How a character is drawn: as ordinary text (in the default colour, or one nearly white or black), in bold, or in
+another way."""
 
 type Color = int | tuple[int, int, int] | None
 """None: the terminal's default; an index into the palette (0 to 255); or red, green, blue."""
@@ -25,6 +29,12 @@ MAX_STYLES = 4096
 
 MAX_CELLS = 4096
 """Different cells remembered; a screen has some hundreds."""
+
+_GRAYS = 232
+"""The first of the palette's 24 grays, dark to light."""
+
+_HUE, _LIGHT, _DARK = 16, 192, 64
+"""How far a colour's parts may differ where it has none, and from where on it is nearly white or black."""
 
 MAX_REPLIES = 1024
 """Answers kept: more than a screen has rows. The rest, which programs asked for, is dropped."""
@@ -88,6 +98,8 @@ class _Line:
     wide_first: bool
     rendered: bytes | None = None
     """As `redraw.render_row` makes it, unwrapped."""
+    kinds: str | None = None
+    """How each character of `text` is drawn."""
 
 
 class Grid:
@@ -107,6 +119,8 @@ class Grid:
         """(row, column), from 0, as of the last `refresh`."""
         self._styles: list[evp.Style] = []
         self._pens: list[bytes] = []
+        self._kinds: list[str] = []
+        """How text of each style is drawn, for as many as were asked for."""
         self._cells: dict[tuple[str, int, int], Cell] = {}
 
     def refresh(self, *, movable: bool) -> evp.Frame:
@@ -164,6 +178,19 @@ class Grid:
             for text, width, style in zip(redraw.graphemes_of(row), row.widths, row.styles, strict=True)
             if text
         ]
+
+    def kinds(self, index: int) -> str:
+        """How each character of a row is drawn, PLAIN, BOLD or OTHER; a blank in a colour is a plain one."""
+        row = self._rows[index]
+        line = self._lines[row]
+        if line.kinds is None:
+            self._kinds += map(_kind_of, self._styles[len(self._kinds) :])
+            kinds = self._kinds
+            drawn = zip(redraw.graphemes_of(row), row.styles, strict=True)
+            line.kinds = "".join(
+                (PLAIN if text == " " and kinds[style] is OTHER else kinds[style]) * len(text) for text, style in drawn
+            )
+        return line.kinds
 
     def paint(self) -> bytes:
         """The bytes that draw the rows, on a terminal in the state of `redraw.RESET`."""
@@ -277,6 +304,24 @@ def _make_cell(text: str, width: int, style: evp.Style) -> Cell:
         strikethrough=style.strikethrough,
         overline=style.overline,
     )
+
+
+def _kind_of(style: evp.Style) -> str:
+    drawn = style.faint or style.italic or style.underline or style.inverse or style.invisible or style.strikethrough
+    if drawn or style.background is not None:
+        return OTHER
+    if style.bold:
+        return BOLD
+    return PLAIN if _is_ordinary(style.foreground) else OTHER
+
+
+def _is_ordinary(color: Color) -> bool:
+    """Whether text of this colour is ordinary: the default, nearly white or nearly black."""
+    if isinstance(color, int):
+        if color in (0, 7, 15, 16, 188, 231):
+            return True
+        return color >= _GRAYS and (color >= _GRAYS + 19 or color < _GRAYS + 5)
+    return color is None or (max(color) - min(color) <= _HUE and (min(color) >= _LIGHT or max(color) <= _DARK))
 
 
 def format_screen(terminal: evp.Terminal, *, unwrap: bool, trim: bool = True) -> str:

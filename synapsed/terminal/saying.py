@@ -11,6 +11,8 @@ from collections.abc import Sequence
 
 from synapsed.profiles import Answer, Stream
 from synapsed.terminal.answer import edited, position_below, stripped
+from synapsed.terminal.grid import PLAIN
+from synapsed.terminal.prose import Line, Wrapping, certain
 
 __all__ = ["LineText", "ScreenText"]
 
@@ -110,29 +112,47 @@ class ScreenText:
         self._answer = answer
         self._message = message
         self._begun = begun
-        self._lines: list[str] = []
+        self._lines: list[Line] = []
         self.message = 0
         """Grows with every block that another one takes the place of."""
 
-    def read(self, screen: str) -> str:
-        """Take in a screen (wrapped rows joined); the text so far, up to its last whole word."""
+    def read(self, screen: str, kinds: str | None = None, *, cols: int = 80) -> str:
+        """Take in a screen (wrapped rows joined; `kinds`: how each character is drawn, all of it plainly for None); the
+        text so far, as far as it is certain, up to its last whole word."""
         lines = screen.split("\n")
+        drawn = kinds.split("\n") if kinds is not None else [PLAIN * len(line) for line in lines]
         below = position_below(lines, self._message, self._answer.start)
         self._begun = self._begun or below is not None
         begin, end = self._block(lines, below or 0)
-        if not self._begun or (begin is None and (below is not None or not self._lines)):
-            return self._text()
-        block = self._cut(lines[begin or 0 : end], first=begin is None)
-        if begin is not None and self._answer.start is not None:
-            block[0] = re.sub(self._answer.start, "", block[0], count=1)
-        block = [stripped(self._answer, line) for line in block]
-        block = _trimmed(block)
-        if block and begin is None:
+        if self._begun and (begin is not None or (below is None and self._lines)):
+            end = (begin or 0) + len(self._cut(lines[begin or 0 : end], first=begin is None))
+            block = list(zip(lines[begin or 0 : end], drawn[begin or 0 : end], strict=True))
+            if begin is not None:
+                block[0] = self._begins(block[0])
+            self._take(_trimmed([self._stripped(line) for line in block]), first=begin is not None)
+        stream = self._stream
+        return certain(self._lines, Wrapping(cols - stream.indent, stream.slack, stream.breaks))
+
+    def _take(self, block: list[Line], *, first: bool) -> None:
+        """`first`: the block's first line is to be seen."""
+        if block and not first:
             self._lines = _joined(self._lines, block)
         elif block:
             self.message += _is_another(self._lines, block)
             self._lines = block
-        return self._text()
+
+    def _begins(self, line: Line) -> Line:
+        """A block's first line without what it begins with."""
+        found = re.search(self._answer.start, line[0]) if self._answer.start is not None else None
+        if found is None:
+            return line
+        begin, end = found.span()
+        return line[0][:begin] + line[0][end:], line[1][:begin] + line[1][end:]
+
+    def _stripped(self, line: Line) -> Line:
+        text = stripped(self._answer, line[0]).rstrip()
+        begin = line[0].find(text)
+        return text, line[1][begin : begin + len(text)]
 
     def _block(self, lines: Sequence[str], below: int) -> tuple[int | None, int]:
         """Where the last block of text begins (None where that is not to be seen), and where it ends."""
@@ -155,34 +175,31 @@ class ScreenText:
                 return block[:number]
         return block
 
-    def _text(self) -> str:
-        """The last word may be half a word, which a line break would move."""
-        text = "\n".join(self._lines)
-        return text[: max(text.rfind(" "), text.rfind("\n"), 0)].rstrip()
 
-
-def _trimmed(lines: Sequence[str]) -> list[str]:
-    text = [line.rstrip() for line in lines]
-    while text and not text[-1]:
+def _trimmed(lines: Sequence[Line]) -> list[Line]:
+    text = list(lines)
+    while text and not text[-1][0]:
         text.pop()
-    while text and not text[0]:
+    while text and not text[0][0]:
         text.pop(0)
     return text
 
 
-def _is_another(old: Sequence[str], new: Sequence[str]) -> bool:
+def _is_another(old: Sequence[Line], new: Sequence[Line]) -> bool:
     """Whether the block `new` is another than `old`, which grows at its end, and where marks (`**`) may come and go."""
     if not old:
         return False
-    same = os.path.commonprefix([old[0], new[0]])  # noqa: RUF071 - characters are what is meant
-    return 2 * len(same) < min(len(old[0]), len(new[0]))
+    (before, _), (now, _) = old[0], new[0]
+    same = os.path.commonprefix([before, now])  # noqa: RUF071 - characters are what is meant
+    return 2 * len(same) < min(len(before), len(now))
 
 
-def _joined(old: list[str], new: list[str]) -> list[str]:
+def _joined(old: list[Line], new: list[Line]) -> list[Line]:
     """`new` continues `old`, whose end it repeats: as much of it as can be; its last line may have grown since. Where
     they have nothing in common it is another screen, or too much was missed."""
+    before, now = [text for text, _ in old], [text for text, _ in new]
     for start in range(max(0, len(old) - len(new)), len(old)):
-        kept = old[start:]
-        if kept[:-1] == new[: len(kept) - 1] and new[len(kept) - 1].startswith(kept[-1]):
+        kept = before[start:]
+        if kept[:-1] == now[: len(kept) - 1] and now[len(kept) - 1].startswith(kept[-1]):
             return [*old[:start], *new]
     return old

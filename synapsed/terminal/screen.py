@@ -182,6 +182,13 @@ class Screen:
         self.snapshot()
         return self._grid.cells(row)
 
+    def kinds(self) -> str:
+        """How each character of `snapshot().text()` is drawn: see `grid.PLAIN`. A line break is itself."""
+        snapshot = self.snapshot()
+        rows = (self._grid.kinds(row)[: len(line)] for row, line in enumerate(snapshot.lines))
+        ends = ("" if joined else "\n" for joined in snapshot.wrapped)
+        return "".join(row + end for row, end in zip(rows, ends, strict=True)).rstrip("\n")
+
     def redraw(self, *, scrollback: bool = False, notice: Sequence[str] = ()) -> bytes:
         """The bytes that bring a terminal of this size to what this one shows.
 

@@ -70,6 +70,27 @@ ANSWERS: dict[str, str] = {
     "table": "| name | value |\n|---|---|\n| alpha | 1 |\n| beta | 2 |",
     "short": "Done.",
     "loop": "This sentence is said over and over again. " * 40,
+    "prose": (
+        "The daemon keeps one small process beside each program, which alone reads its terminal and writes what it "
+        "reads to a file with offsets that only grow. So the daemon may end at any time, and goes on where it was.\n\n"
+        "A message is typed once: before the first byte its turn is recorded, and after a restart what the file holds "
+        "tells whether it was submitted. See `docs/how-it-works.md`, or "
+        "https://example.com/a/long/address/of/a/page for more.\n\nThat is all there is to it, and it is *enough*."
+    ),
+    "cjk": (
+        "端末の幅より長い段落は折り返されますが、元の文章には改行がありません。"
+        "この文はそれを確かめるために、十分な長さになるまで続きます。"
+        "二つ目の文も同じ段落にあり、折り返しの位置は文字の幅で決まります。\n\n短い段落です。\n\n- 項目\n- もう一つ"
+    ),
+    "long-lines": "\n".join(f"Row {n}: " + " ".join(f"word{m:02d}" for m in range(1, 5 * n)) for n in range(2, 7))
+    + "\n\n"
+    + "x" * 300
+    + " end.",
+    "markup": (
+        "# A heading\n\n**Bold** at the beginning, ~~gone~~, [a link](https://example.com), an escaped \\* star and "
+        "&amp; an entity.\n\n> quoted\n\n```sh\nls\n```\n\n* star\n* items\n\n---\n\n"
+        "| a | b |\n|---|---|\n| 1 | 2 |\n\nEnd."
+    ),
 }
 
 

@@ -1,0 +1,131 @@
+"""What a program wrote, read back from how its terminal draws it: only as far as that is certain.
+
+A program draws Markdown: marks vanish into bold and colour, a fence loses its language, a paragraph is wrapped to the
+screen. What is plain prose can be put together again, and so can words in bold; at the first thing that has more than
+one source (a list, a table, code, a heading, a break that may be a wrap or a line's end) there is no more text. So what
+is told while a turn runs is the beginning of the answer.
+"""
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from synapsed.terminal.grid import OTHER, PLAIN
+
+__all__ = ["Line", "Wrapping", "certain"]
+
+type Line = tuple[str, str]
+"""A line's text, and of each of its characters how it is drawn: PLAIN, BOLD or OTHER."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wrapping:
+    """A program wraps its text at `width` columns, or up to `slack` fewer; `breaks`: a row that ends before is the end
+    of a line."""
+
+    width: int
+    slack: int = 4
+    breaks: bool = True
+
+
+_STRUCTURE = re.compile(
+    r"\s|[-*+•◦‣▪·–—●○■□]\s|\d{1,9}[.)](?:\s|\Z)|[#>|~`=]|[\u2500-\u259f]|\[[ xX]\]|(?:[-*_+]\s*){1,}\Z|!?\[|<"
+)
+"""How a line begins that may be more than prose: indented, an item, a heading, a quotation, a rule, a frame, a link."""
+
+_DRAWN = re.compile(r"[\u2500-\u259f]")
+
+_LONG_WORD = 30
+"""Columns. A longer word may have been broken where a line ends."""
+
+
+def certain(lines: Sequence[Line], wrapping: Wrapping) -> str:
+    """The text of `lines`, up to the last whole word of which it is certain how it was written. The last line may be
+    growing."""
+    text, before = "", ""
+    for number, line in enumerate(lines):
+        last = number == len(lines) - 1
+        if not line[0]:
+            if not before:
+                break
+            before = ""
+            continue
+        if _STRUCTURE.match(line[0]) or _DRAWN.search(line[0]):
+            break
+        join = _between(before, line[0], wrapping, last=last) if before else ("\n\n" if text else "")
+        if join is None:
+            break
+        shown, whole = _sourced(line)
+        if last or not whole:
+            shown = _up_to_last_word(shown)
+        text += join + shown if shown else ""
+        before = line[0]
+        if not whole:
+            break
+    return text.rstrip()
+
+
+def _between(above: str, below: str, wrapping: Wrapping, *, last: bool) -> str | None:
+    """What was written between two rows: a line break where the next word would have had room in the row above, a space
+    (or nothing, where no spaces are used) where it had not; None where that is not certain."""
+    word, more = _first_word(below)
+    used = columns(above)
+    if used + 1 + columns(word) <= wrapping.width - wrapping.slack:
+        # A word that still grows may become too long.
+        return "\n" if wrapping.breaks and (more or not last) else None
+    dense = is_wide(above[-1]) or is_wide(below[0])
+    if used + (0 if dense else 1) + columns(word) <= wrapping.width:
+        return None
+    if max(columns(above.rpartition(" ")[2]), columns(word)) > _LONG_WORD and not dense:
+        return None
+    return "" if dense else " "
+
+
+def _first_word(line: str) -> tuple[str, bool]:
+    """What is not parted when a row ends: a word, or one character of a script without spaces; and whether something
+    stands behind it."""
+    if is_wide(line[0]):
+        return line[0], True
+    word = line.split(" ", 1)[0]
+    for index, char in enumerate(word):
+        if is_wide(char):
+            return word[:index], True
+    return word, len(word) < len(line)
+
+
+def _sourced(line: Line) -> tuple[str, bool]:
+    """The line as it was written, and whether that is all of it: bold is `**`, if the line has other words too."""
+    text, kinds = line
+    runs = [(kind, "".join(char for char, _ in run)) for kind, run in groupby(zip(text, kinds, strict=True), _kind)]
+    shown = ""
+    for index, (kind, run) in enumerate(runs):
+        if kind == PLAIN:
+            shown += run
+            continue
+        beside = runs[index + 1 : index + 2] or [(OTHER, "")]
+        if kind == OTHER or beside[0][0] != PLAIN or run != run.strip():
+            return shown, False
+        shown += f"**{run}**"
+    return shown, True
+
+
+def _kind(pair: tuple[str, str]) -> str:
+    return pair[1]
+
+
+def _up_to_last_word(text: str) -> str:
+    """The last word may be half a word, or its mark."""
+    if text and is_wide(text[-1]):
+        return text[:-1]
+    return text[: max(text.rfind(" "), 0)]
+
+
+def columns(text: str) -> int:
+    """How many columns a terminal takes for it."""
+    return sum(2 if is_wide(char) else 0 if unicodedata.combining(char) else 1 for char in text)
+
+
+def is_wide(char: str) -> bool:
+    return unicodedata.east_asian_width(char) in ("W", "F")
