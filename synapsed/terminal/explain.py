@@ -16,6 +16,7 @@ from synapsed.terminal.verdict import (
     lost_end,
     progress_left_behind,
     progress_sign,
+    quoted,
     screen_sign,
     title_left_behind,
     title_sign,
@@ -72,7 +73,7 @@ def explain(profile: Profile, seen: Observation, verdict: Verdict, since: Since,
         side: turn,
         "title": _title(profile, seen),
         "progress": _progress(profile, seen),
-        "screen": _sign(profile, lambda signs: screen_sign(signs, seen.screen)),
+        "screen": _screen(profile, seen),
         "composer": _composer(profile, seen),
         "kernel": KERNEL[seen.kernel],
         "quiet": f"nothing has moved for {seen.quiet_s:.1f} s",
@@ -103,6 +104,11 @@ def _sign(profile: Profile, look: Callable[[Signs], str | None], said: str = "")
         if (sign := look(signs)) is not None:
             return f"{said or repr(sign.partition(': ')[2])}, a sign of {state}"
     return f"{said}, no sign" if said else "no sign"
+
+
+def _screen(profile: Profile, seen: Observation) -> str:
+    told = _sign(profile, lambda signs: screen_sign(signs, seen.screen))
+    return f"{told}: it is quoted, for nothing moves" if quoted(profile, seen) else told
 
 
 def _title(profile: Profile, seen: Observation) -> str:

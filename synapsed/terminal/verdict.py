@@ -24,6 +24,9 @@ composer a dialog is only shown.
 A status record is untrusted: what a tool prints can hold one, as can a file that is shown. So two are not believed
 (`doubt`), and the channels below them speak as if there were none:
 
+What the bottom rows say is no sign of work but words of an answer (`quoted`) where the program's channels tell of no
+open turn, its composer stands, and nothing has moved for `STALE_S`.
+
 A title that says that the program works is one that was left behind when its screen has signs of work too, shows none
 of them beside its composer, and nothing has moved for `STALE_S`.
 
@@ -83,6 +86,7 @@ __all__ = [
     "lost_end",
     "progress_left_behind",
     "progress_sign",
+    "quoted",
     "screen_sign",
     "shows",
     "stopped",
@@ -221,11 +225,27 @@ def has_signs(profile: Profile) -> bool:
 
 
 def working(profile: Profile, seen: Observation) -> str | None:
-    """The sign of work that is there, as evidence; None for none, and for a title that was left behind."""
+    """The sign of work that is there, as evidence; None for none, for a title that was left behind, and for one that an
+    answer quotes."""
     sign = shows(profile.busy, seen)
-    if sign is None or not title_left_behind(profile, seen):
+    if sign is None or not (title_left_behind(profile, seen) or quoted(profile, seen)):
         return sign
     return progress_sign(profile.busy, seen)
+
+
+def quoted(profile: Profile, seen: Observation) -> bool:
+    """The sign of work in the bottom rows is all that there is, and the program's channels have told that it rests: it
+    would move. Beside a status record that says the same it counts."""
+    signs = profile.busy
+    return (
+        bool(profile.channels)
+        and seen.turn_open is None
+        and seen.record not in ("working", "blocked")
+        and seen.composer.state != "absent"
+        and seen.still_s >= STALE_S
+        and screen_sign(signs, seen.screen) is not None
+        and title_sign(signs, seen.screen) is None
+    )
 
 
 def title_left_behind(profile: Profile, seen: Observation) -> bool:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from synapsed.channelspec import Channel
 from synapsed.model.agent import Activity
 from synapsed.model.facts import PromptAccepted, TurnEnded
 from synapsed.profiles import Composer, Interrupt, Profile, Ready, Signs
@@ -93,7 +94,8 @@ def test_what_moves_has_not_stopped() -> None:
 def test_without_a_composer_nothing_has_stopped() -> None:
     watched = at_work(SIGNED, b"thinking")
     watched.asked_to_stop(2.0)
-    assert activity(watched, 3600.0) is Activity.BUSY
+    assert activity(watched, 9.0) is Activity.BUSY
+    assert activity(watched, 3600.0) is Activity.UNKNOWN, "what stands there hides the composer, and may ask something"
 
 
 def test_what_has_stopped_stays_so_until_another_turn_is_told() -> None:
@@ -127,10 +129,13 @@ def test_an_end_that_nobody_told_is_found_by_the_screen(profile: Profile, after:
     assert chain["hooks"] == "a turn is open, not believed: its end must have been lost"
 
 
-@pytest.mark.parametrize("screen", [b"(3s, esc to stop)\r\n> ", b"thinking", b"> a draft"])
-def test_work_in_silence_is_not_taken_for_an_end(screen: bytes) -> None:
+@pytest.mark.parametrize(
+    ("screen", "told"),
+    [(b"(3s, esc to stop)\r\n> ", Activity.BUSY), (b"thinking", Activity.UNKNOWN), (b"> a draft", Activity.BUSY)],
+)
+def test_work_in_silence_is_not_taken_for_an_end(screen: bytes, told: Activity) -> None:
     watched = at_work(SIGNED, screen)
-    assert activity(watched, 3600.0) is Activity.BUSY
+    assert activity(watched, 3600.0) is told
 
 
 def test_a_title_that_was_left_behind_is_not_believed() -> None:
@@ -142,3 +147,17 @@ def test_a_title_that_was_left_behind_is_not_believed() -> None:
     titled = SIGNED.model_copy(update={"busy": Signs(title="^\\* ")})
     watched = at_work(titled, b"\x1b]0;* thinking\x07> ", told=False)
     assert activity(watched, 3600.0) is Activity.BUSY, "this one has no other sign"
+
+
+def test_a_sign_that_an_answer_quotes_is_not_believed() -> None:
+    """The channel has told the end; what stands above the composer is prose, and a sign of work would move."""
+    channels = {"hooks": Channel(adapter="hooks")}
+    watched = at_work(SIGNED.model_copy(update={"channels": channels}), b"type esc to stop\r\n> ")
+    watched.told(TurnEnded(channel="hooks", at_ns=int(2e9), answer="type esc to stop"))
+    assert activity(watched, 1.0 + STALE_S - 0.1) is Activity.BUSY
+    assert watched.look(1.0 + STALE_S).verdict.can_receive
+    assert "quoted" in {row.channel: row.says for row in watched.explain(1.0 + STALE_S)}["screen"]
+    draw(watched, b"(1s, esc to stop)\r\n> ", 20.0)
+    assert activity(watched, 20.0) is Activity.BUSY, "it moves"
+    watched = at_work(SIGNED, b"type esc to stop\r\n> ", told=False)
+    assert activity(watched, 3600.0) is Activity.BUSY, "no channel could tell"
