@@ -54,7 +54,7 @@ __all__ = ["PtyTurn"]
 WORKED_UNSEEN_S = 1.0
 """A program without side channels that was never seen busy must be ready for so long before its turn is over."""
 
-UNTOLD_UNSEEN_S = 10.0
+UNTOLD_UNSEEN_S = 30.0
 """The same where a side channel should have told the end: a program that is slow to begin looks as one that is done."""
 
 UNREAD = "the program does not read what is typed"
@@ -309,7 +309,7 @@ class PtyTurn:
             return self._stopped("screen: interrupted", seen.now)  # it may be slow to come to rest
         hidden = seen.composer == "absent" and self.needs_composer
         if seen.verdict.activity is not Activity.READY or hidden:
-            self.state.busy_seen = self.state.busy_seen or seen.verdict.activity is Activity.BUSY
+            self.state.busy_seen = self.state.busy_seen or _works(seen)
             self._ready_since = None
             self.deadline = None
             return self._goes_on(seen)
@@ -525,6 +525,11 @@ class PtyTurn:
         if self.state.leg == 0:
             self.state.note = None
         return [Save()]
+
+
+def _works(seen: Seen) -> bool:
+    """The program is busy by a sign of its own, and not because its composer is out of sight for a moment."""
+    return seen.verdict.activity is Activity.BUSY and seen.verdict.source not in ("composer", "quiet")
 
 
 def _masked(text: str) -> str:

@@ -143,6 +143,15 @@ def test_a_program_that_is_slow_to_begin_is_not_done() -> None:
     assert [type(command) for command in machine.seen(seen(9.1 + wait, offset=70))] == [FindAnswer]
 
 
+def test_a_composer_that_is_out_of_sight_is_no_sign_of_work() -> None:
+    """It is drawn anew, or the daemon has just come back: the program may be about to begin."""
+    machine = submitted(BOX)
+    machine.seen(seen(1.1, activity=Activity.BUSY, source="composer", composer="absent", offset=30))
+    assert machine.phase is Phase.WORKING
+    machine.seen(seen(1.2, offset=50))
+    assert machine.seen(seen(1.2 + UNTOLD_UNSEEN_S - 0.1, offset=50)) == []
+
+
 def test_a_turn_that_nobody_saw_or_told_ends_at_last() -> None:
     machine = submitted(BOX)
     machine.told(PromptAccepted(channel="c", at_ns=int(1.1e9)), 1.1)
