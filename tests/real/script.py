@@ -93,6 +93,8 @@ ANSWERS: dict[str, str] = {
     ),
 }
 
+ANSWERS["explained"] = ANSWERS["prose"].partition("\n\n")[0] + "\n\n" + ANSWERS["fenced"]
+
 
 @dataclass(frozen=True, kw_only=True)
 class ToolCall:

@@ -14,6 +14,7 @@ pytestmark = [pytest.mark.real, pytest.mark.timeout(600)]
 MESSAGES = (
     "{word} [[slow:150]] [[answer:prose]]",
     "{word} [[slow:100]] [[answer:fenced]]",
+    "{word} [[slow:100]] [[answer:explained]]",
     "{word} [[slow:40]] [[answer:cjk]]",
     "{word} [[slow:200]] [[answer:long-lines]]",
     "{word} [[slow:100]] [[answer:markup]]",

@@ -88,7 +88,7 @@ def test_text_streams_while_the_turn_runs(cli: str, start_agent: StartAgent) -> 
     """Words of the answer come before its end, which is exact."""
     agent = start_agent(cli)
     word = nonce()
-    message = f"{word} [[slow:20]] [[answer:fenced]]"
+    message = f"{word} [[slow:60]] [[answer:explained]]"
     task_id = agent.send(message)
     told: list[tuple[str, bool, bool]] = []
     states: list[str] = []
@@ -107,7 +107,7 @@ def test_text_streams_while_the_turn_runs(cli: str, start_agent: StartAgent) -> 
     said = whole = ""
     for text, append, _ in told:
         said, whole = whole, whole + text if append else text
-    assert "Here is the" in said
+    assert "The daemon keeps one" in said
     assert whole == expected_answer(message)
     done = agent.daemon.task(task_id)
     assert done["artifacts"][0]["parts"][0]["text"] == expected_answer(message)
