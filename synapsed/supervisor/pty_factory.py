@@ -19,6 +19,7 @@ from synapsed.model.link import LinkExited
 from synapsed.model.records import AgentRecord, Checkpoint, LaunchRecord
 from synapsed.paths import Paths
 from synapsed.profiles import Profile
+from synapsed.supervisor.feed_mark import FeedMarks, examine
 from synapsed.supervisor.keeper_client import ExitRecord, KeeperClient
 from synapsed.supervisor.launchers import (
     KeeperAddress,
@@ -111,7 +112,8 @@ class PtyLinkFactory:
             started_at=keeper.started_at,
             resumed=launch.resumed,
         )
-        return self._link(record, profile, launched, context, checkpoint=None)
+        marks = await asyncio.to_thread(FeedMarks.of, context.agent_dir, launch_id)
+        return self._link(record, profile, launched, context, marks, checkpoint=None)
 
     async def adopt(self, record: AgentRecord, profile: Profile) -> PtyLink | None:
         agent_dir = self.paths.agent(record.id)
@@ -130,7 +132,9 @@ class PtyLinkFactory:
         except (OSError, ValueError):
             context = None
         checkpoint = await self.store.checkpoint(record.id)
-        return self._link(record, profile, self._dated(launched), context, checkpoint=checkpoint)
+        marks = await asyncio.to_thread(FeedMarks.of, agent_dir, launched.launch_id)
+        await examine(marks, agent_dir / "spool", checkpoint, launched.spool_start, record.name)
+        return self._link(record, profile, self._dated(launched), context, marks, checkpoint=checkpoint)
 
     async def strays(self, known: Container[str]) -> list[AgentRecord]:
         noted = await asyncio.to_thread(_noted_agents, self.paths.state / "agents")
@@ -166,6 +170,7 @@ class PtyLinkFactory:
         profile: Profile,
         launched: LaunchRecord,
         context: LaunchContext | None,
+        marks: FeedMarks,
         *,
         checkpoint: Checkpoint | None,
     ) -> PtyLink:
@@ -177,6 +182,7 @@ class PtyLinkFactory:
             checkpoint=checkpoint,
             channels=side_channels(profile, context) if context is not None else [],
             times=OutputTimes(self.paths.agent(record.id) / TIMES_FILE),
+            marks=marks,
             store=self.store,
             clock=self.clock,
         )

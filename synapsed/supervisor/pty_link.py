@@ -23,6 +23,7 @@ from synapsed.model.records import Checkpoint, LaunchRecord, TurnRecord
 from synapsed.profiles import Profile
 from synapsed.supervisor import turn_steps as turns
 from synapsed.supervisor.answering import Answering, prompt_id_of
+from synapsed.supervisor.feed_mark import FeedMarks
 from synapsed.supervisor.foreground import KernelWitness
 from synapsed.supervisor.keeper_client import (
     Alert,
@@ -37,6 +38,7 @@ from synapsed.supervisor.keeper_client import (
 )
 from synapsed.supervisor.keys import TAKE_BACK_S, Keyboard
 from synapsed.supervisor.launchers import sweep_launch
+from synapsed.supervisor.link_alerts import disk_alert, gap_alert, screen_alert
 from synapsed.supervisor.pty_runner import TurnRunner
 from synapsed.supervisor.pty_watch import Watch
 from synapsed.supervisor.stopping import Stopping
@@ -101,6 +103,7 @@ class PtyLink:
         checkpoint: Checkpoint | None,
         channels: Sequence[SideChannel],
         times: OutputTimes,
+        marks: FeedMarks | None = None,
         store: Store,
         clock: Clock,
     ) -> None:
@@ -109,14 +112,10 @@ class PtyLink:
         self._launch = launch
         self._channels = channels
         self._times = times
+        self._marks = marks
         self._store = store
         self._clock = clock
-        # At the very offset where this launch began it is the last launch's screen.
-        if checkpoint is not None and checkpoint.offset > launch.spool_start:
-            self._observer = TerminalObserver.restore(profile, checkpoint, clock.monotonic())
-        else:
-            cols, rows = size
-            self._observer = TerminalObserver(profile, cols=cols, rows=rows, offset=launch.spool_start)
+        self._observer = _begin(profile, launch, size, checkpoint, clock.monotonic(), marks)
         self._checkpointed = self._observer.offset
         self._started = self._observer.activity is not Activity.STARTING
         """Whether a checkpoint says that the program has started: it is not taken for starting after a restart."""
@@ -150,6 +149,7 @@ class PtyLink:
             emit=self._tell,
             look=self._watch.look,
             look_soon=self._watch.soon,
+            mark=marks.answers if marks is not None else None,
         )
         self._exited: asyncio.Future[LinkExited] = asyncio.get_running_loop().create_future()
         self._stopping = Stopping(
@@ -222,7 +222,9 @@ class PtyLink:
         self._client = client
         self._catch_up_to = client.hello.spool_end
         if client.hello.alert is not None:
-            self._disk(client.hello.alert, full=True)
+            self._alert(disk_alert(client.hello.alert, full=True))
+        if self._marks is not None and (harm := self._marks.screen.harm) is not None:
+            self._alert(screen_alert(harm))
         size = (client.hello.cols, client.hello.rows)
         screen = self._observer.screen.snapshot()
         # The keeper's size is the truth: a resize may have come between the checkpoint and the daemon's end.
@@ -258,6 +260,8 @@ class PtyLink:
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._marks is not None:
+            self._marks.close()
 
     def _tell(self, event: LinkEvent) -> None:
         self._emit(event)
@@ -280,29 +284,23 @@ class PtyLink:
                 self._on_output(event)
             case Gap():
                 self._observer.skip(event.end)
-                self._gap(event)
+                self._alert(gap_alert(event))
             case Exited():
                 self._finish(event.record.exit_code, "the program ended")
             case Alert():
-                self._disk(event.message, full=event.active)
+                self._alert(disk_alert(event.message, full=event.active))
             case Lost():
                 self._lose(event.reason)
 
-    def _gap(self, gap: Gap) -> None:
-        told = {"from": gap.start, "to": gap.end}
-        log.warning("output was overwritten", agent_id=self._agent_id, **told)
-        message = f"{gap.end - gap.start} bytes of output were overwritten before they were read"
-        self._emit(LinkAlert("OUTPUT_GAP", message, "happened", told))
-
-    def _disk(self, message: str, *, full: bool) -> None:
-        """Of the keeper's alerts there is one kind."""
-        log.warning("keeper alert", agent_id=self._agent_id, message=message, active=full)
-        text = f"{message}: the program stands still until there is space" if full else "its output is stored again"
-        self._emit(LinkAlert("DISK_FULL", text, "begins" if full else "over"))
+    def _alert(self, alert: LinkAlert) -> None:
+        log.warning("link alert", agent_id=self._agent_id, code=alert.code, state=alert.state, message=alert.message)
+        self._emit(alert)
 
     def _on_output(self, output: Output) -> None:
         now = self._clock.monotonic()
         self._times.note(output.offset, self._clock.wall())
+        if self._marks is not None:
+            self._marks.screen.at(output.offset, output.end)
         for reply in self._observer.feed(output.offset, output.data, now):
             # The id makes an answer one, also where output is read again after a restart.
             self._spawn(self._answer_query(f"query.{reply.offset}", reply.data))
@@ -583,3 +581,23 @@ class PtyLink:
         if self._client is None:
             raise KeeperLost("the link is not open")
         return self._client
+
+
+def _begin(
+    profile: Profile,
+    launch: LaunchRecord,
+    size: tuple[int, int],
+    checkpoint: Checkpoint | None,
+    now: float,
+    marks: FeedMarks | None,
+) -> TerminalObserver:
+    """The observer of a launch, as of its last checkpoint."""
+    mark = marks.screen if marks is not None else None
+    harm = mark.harm if mark is not None else None
+    start = launch.spool_start
+    # At the very offset where this launch began it is the last launch's screen.
+    if checkpoint is not None and checkpoint.offset > start:
+        if mark is not None:
+            mark.at(checkpoint.offset, checkpoint.offset)
+        return TerminalObserver.restore(profile, checkpoint, now, guard=mark, harm=harm)
+    return TerminalObserver(profile, cols=size[0], rows=size[1], offset=start, guard=mark, harm=harm)

@@ -27,6 +27,7 @@ from synapsed.model.link import (
 )
 from synapsed.profiles import Profile
 from synapsed.supervisor import turn_steps as turns
+from synapsed.supervisor.feed_mark import FeedMark
 from synapsed.supervisor.keeper_client import KeeperClient, KeeperRefused
 from synapsed.supervisor.keys import Keyboard
 from synapsed.supervisor.pty_turn import PtyTurn
@@ -71,6 +72,7 @@ class TurnRunner:
         emit: Callable[[LinkEvent], None],
         look: Callable[[], Look],
         look_soon: Callable[[], None],
+        mark: FeedMark | None = None,
     ) -> None:
         self._profile = profile
         self._clock = clock
@@ -82,6 +84,8 @@ class TurnRunner:
         self._emit = emit
         self._look = look
         self._look_soon = look_soon
+        self._mark = mark
+        """Of reading answers, which has emulators of its own."""
         self._delivery: Delivery | None = None
         self._work: deque[tuple[PtyTurn, turns.Command]] = deque()
         self._work_came = asyncio.Event()
@@ -401,8 +405,10 @@ class TurnRunner:
             return turns.AnswerFound(from_screen(spec, shown, turn.message), False, "screen", truncated=cut)
         end, state = self._observer.offset, turn.state
         begin = state.submit_offset or 0 if state.typed_from is None else state.typed_from
-        start = max(begin, end - ANSWER_BYTES_MAX)
+        start = max(begin, end - ANSWER_BYTES_MAX, min(self._drawn_from, end))
         first, output = await self._read_output(start, end - start)
+        if self._mark is not None:
+            self._mark.at(start, end)
         screen = self._observer.screen.snapshot()
         text = await asyncio.to_thread(
             from_lines,
@@ -415,12 +421,20 @@ class TurnRunner:
             message=turn.message,
             one_by_one=state.typed_from is not None,
             edits=state.edited,
+            guard=self._mark,
         )
         cut = first > begin or text.count("\n") + screen.rows >= SCROLLBACK_LINES
         return turns.AnswerFound(text, False, "screen", truncated=cut)
 
     def _said(self, piece: Piece) -> None:
         self._emit(LinkTurnSaid(self.task_id, piece.text, piece.append))
+
+    @property
+    def _drawn_from(self) -> int:
+        """Where output begins that may be given to an emulator; its end where there is none."""
+        harm = self._mark.harm if self._mark is not None else None
+        drawn = max(self._observer.drawn_from, harm.until if harm is not None else 0)
+        return int(min(drawn, self._observer.offset))
 
     async def _read_output(self, start: int, size: int) -> tuple[int, bytes]:
         return await self._keeper().read(start, size)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from synapsed.profiles import Answer, Composer
 from synapsed.terminal.composer import cursor_line
 from synapsed.terminal.delivery import squeezed
-from synapsed.terminal.screen import Screen
+from synapsed.terminal.screen import Guard, Screen
 
 __all__ = [
     "SCROLLBACK_LINES",
@@ -52,6 +52,7 @@ def from_lines(
     message: str = "",
     one_by_one: bool = False,
     edits: bool = False,
+    guard: Guard | None = None,
 ) -> str:
     """The answer in `output`: everything that was printed since the message was submitted, the next prompt included.
 
@@ -60,9 +61,9 @@ def from_lines(
     `one_by_one`: `output` begins where the message was typed, of which the program took each line by itself; `edits`:
     in a line editor.
     """
-    end = prompted(composer, output, cols=cols, rows=rows)
+    end = prompted(composer, output, cols=cols, rows=rows, guard=guard)
     before = prompt.encode() if one_by_one else b""  # where its editor begins to draw
-    lines, last = _printed(before + output[edited(output) or 0 : end], cols=cols, rows=rows)
+    lines, last = _printed(before + output[edited(output) or 0 : end], cols=cols, rows=rows, guard=guard)
     if end is None and (tail := last.rstrip()) and lines[-1].endswith(tail):
         above = lines[-1].removesuffix(tail).rstrip()  # what the cursor's line goes on from, as it looks here
         lines[-1:] = [*([above] if above else []), *_without_prompt(composer, last, prompt)]
@@ -75,9 +76,9 @@ def from_lines(
     return _tidy(spec, lines)
 
 
-def _printed(output: bytes, *, cols: int, rows: int) -> tuple[list[str], str]:
+def _printed(output: bytes, *, cols: int, rows: int, guard: Guard | None) -> tuple[list[str], str]:
     """The lines of `output`, and the one that the cursor is on, up to there."""
-    screen = Screen(cols, rows, scrollback_lines=SCROLLBACK_LINES)
+    screen = Screen(cols, rows, scrollback_lines=SCROLLBACK_LINES, guard=guard)
     screen.feed(_UNENDED_MARK.sub(rb"\1 \2", output))
     return screen.text(scrollback=True).rstrip().split("\n"), cursor_line(screen.snapshot())[1]
 
@@ -147,13 +148,13 @@ def edited(output: bytes) -> int | None:
     return switch.end() if switch is not None and switch[1] == b"l" else None
 
 
-def prompted(composer: Composer, output: bytes, *, cols: int, rows: int) -> int | None:
+def prompted(composer: Composer, output: bytes, *, cols: int, rows: int, guard: Guard | None = None) -> int | None:
     """Where in `output` the program's next prompt begins, for which its line editor switches bracketed paste on again;
     None where that is not to be seen, or follows the prompt."""
     switches = list(_PASTE_MODE.finditer(output))
     if not switches or switches[-1][1] != b"h" or composer.line is None:
         return None
-    _, behind = _printed(output[switches[-1].end() :], cols=cols, rows=rows)
+    _, behind = _printed(output[switches[-1].end() :], cols=cols, rows=rows, guard=guard)
     return switches[-1].start() if re.search(composer.line, behind) else None
 
 

@@ -6,6 +6,7 @@ the query, so that an answer can carry an id and is given once.
 """
 
 import contextlib
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -32,11 +33,11 @@ from synapsed.terminal.scanner import (
     StatusReported,
     TerminalReset,
 )
-from synapsed.terminal.screen import Screen, ScreenSnapshot
+from synapsed.terminal.screen import Guard, Screen, ScreenSnapshot
 from synapsed.terminal.unreadable import HELD, Unreadable
 from synapsed.terminal.verdict import Observation, Verdict, judge, lost_end
 
-__all__ = ["GONE_S", "QUERIES_MAX", "Look", "Reply", "TerminalObserver"]
+__all__ = ["GONE_S", "QUERIES_MAX", "Harm", "Look", "Reply", "TerminalObserver"]
 
 FRAME_MAX_S = 0.2
 """A program that holds a frame open (DECSET 2026) for longer is looked at all the same."""
@@ -87,12 +88,43 @@ class Look:
     """When a screen that is not understood is told of, if it stays so; 0 for never."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Harm:
+    """What is known of output that ended the emulator: none of it before `skip_to` is drawn, and nothing at all where
+    the launch goes on without a screen (`blind`)."""
+
+    skip_to: int
+    blind: bool = False
+
+    @property
+    def until(self) -> float:
+        return math.inf if self.blind else self.skip_to
+
+    @property
+    def message(self) -> str:
+        if self.blind:
+            return "its output ended the terminal emulator over and over: it goes on without a screen"
+        return "its output ended the terminal emulator: its screen begins behind that, what was on it before is lost"
+
+
 class TerminalObserver:
     """Watches the output of one launch of one program."""
 
-    def __init__(self, profile: Profile, *, cols: int, rows: int, offset: int) -> None:
+    def __init__(
+        self,
+        profile: Profile,
+        *,
+        cols: int,
+        rows: int,
+        offset: int,
+        guard: Guard | None = None,
+        harm: Harm | None = None,
+    ) -> None:
         self._profile = profile
-        self.screen = Screen(cols, rows)
+        self.screen = Screen(cols, rows, guard=guard)
+        self._unseen_until = 0.0 if harm is None else harm.until
+        if harm is not None and offset < harm.until:
+            self.screen.feed(f"[synapsed: {harm.message}]\r\n".encode())
         self._scanner = Scanner()
         self._records = StatusRecords(app=profile.status_app)
         self._own_text = OwnText()
@@ -128,11 +160,21 @@ class TerminalObserver:
         """Spool offset up to which the output is on the screen."""
 
     @classmethod
-    def restore(cls, profile: Profile, checkpoint: Checkpoint, now: float) -> "TerminalObserver":
+    def restore(
+        cls,
+        profile: Profile,
+        checkpoint: Checkpoint,
+        now: float,
+        *,
+        guard: Guard | None = None,
+        harm: Harm | None = None,
+    ) -> "TerminalObserver":
         """The observer as it was at the checkpoint. Whether a turn is open is not part of it: what side channels told
         since would be missing; they tell again what still matters."""
-        self = cls(profile, cols=checkpoint.cols, rows=checkpoint.rows, offset=checkpoint.offset)
-        self.screen.feed(checkpoint.redraw)
+        size = {"cols": checkpoint.cols, "rows": checkpoint.rows}
+        self = cls(profile, **size, offset=checkpoint.offset, guard=guard, harm=harm)
+        if checkpoint.offset >= self._unseen_until:
+            self.screen.feed(checkpoint.redraw)
         state = checkpoint.state
         self._before = str(state.get("before", ""))
         own = state.get("own", ())
@@ -192,13 +234,13 @@ class TerminalObserver:
                     if asked > QUERIES_MAX:
                         continue
                     # The cursor must be where the query found it.
-                    self.screen.feed(data[fed : event.end])
+                    self._draw(offset + fed, data[fed : event.end])
                     fed = event.end
                     reply = answer(event, self.screen.snapshot())
                     if reply is not None:
                         replies.append(Reply(offset + event.end, reply))
                 case EditingBegan() if event is editing and self._profile.composer.at_cursor:
-                    self.screen.feed(data[fed : event.end])
+                    self._draw(offset + fed, data[fed : event.end])
                     fed = event.end
                     self._before = unended(self.screen.snapshot())
                 case StatusReported() if self._profile.status_records:
@@ -212,10 +254,22 @@ class TerminalObserver:
                 case ShellPrompted() if self._profile.status_app is None:  # a program that is known is no shell
                     self._records.ended()
                     self._progress = ProgressState.NONE
-        self.screen.feed(data[fed:] if fed else data)
+        self._draw(offset + fed, data[fed:] if fed else data)
         self.offset = offset + len(data)
         self._fed_at = now
         return replies
+
+    @property
+    def drawn_from(self) -> float:
+        """The offset from which on output may be given to an emulator."""
+        return self._unseen_until
+
+    def _draw(self, offset: int, data: bytes) -> None:
+        """Give the screen what it may have."""
+        if offset >= self._unseen_until:
+            self.screen.feed(data)
+        elif offset + len(data) > self._unseen_until:
+            self.screen.feed(data[int(self._unseen_until) - offset :])
 
     def _report(self, body: str, now: float, end: int) -> None:
         """A program may say that it rests and draw what it has to say only then: its screen must come to rest anew."""

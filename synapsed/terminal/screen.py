@@ -18,6 +18,7 @@ contract suite in ``tests/emulator`` (docs/adr/0001-terminal-emulator.md). What 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import evp
 
@@ -29,7 +30,7 @@ from synapsed.terminal.notice import draw_notice
 from synapsed.terminal.redraw import Extras
 from synapsed.terminal.sequences import MAX_SEQUENCE, cleaned, incomplete_character, incomplete_sequence
 
-__all__ = ["Cell", "Color", "Modes", "Screen", "ScreenSnapshot"]
+__all__ = ["Cell", "Color", "Guard", "Modes", "Screen", "ScreenSnapshot"]
 
 DEFAULT_SCROLLBACK_LINES = 1000
 
@@ -60,6 +61,22 @@ _RULES = re.compile(
 _TOP = frozenset({b"", b"0", b"1"})
 _CANCEL = re.compile(rb"[\x18\x1a]")
 _ENDS_STRING = re.compile(rb"\x1b")
+
+
+class Guard(Protocol):
+    """Is told whenever the emulator is at work: native code, which may end the process."""
+
+    def begins(self) -> None: ...
+
+    def ends(self) -> None: ...
+
+
+class _NoGuard:
+    def begins(self) -> None:
+        pass
+
+    def ends(self) -> None:
+        pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +115,15 @@ class Screen:
     0 keeps none.
     """
 
-    def __init__(self, cols: int, rows: int, *, scrollback_lines: int = DEFAULT_SCROLLBACK_LINES) -> None:
+    def __init__(
+        self,
+        cols: int,
+        rows: int,
+        *,
+        scrollback_lines: int = DEFAULT_SCROLLBACK_LINES,
+        guard: Guard | None = None,
+    ) -> None:
+        self._guard = guard or _NoGuard()
         self._cols, self._rows = _clamp(cols, rows)
         self._replies = Replies()
         self._terminal = evp.Terminal(
@@ -146,7 +171,11 @@ class Screen:
             self._at_rest = _ENDS_STRING.search(whole, 0, cut) is not None
         self._pending = whole[cut:]
         if cut:
-            self._admit(cleaned(whole[:cut]))
+            self._guard.begins()
+            try:
+                self._admit(cleaned(whole[:cut]))
+            finally:
+                self._guard.ends()
 
     def resize(self, cols: int, rows: int) -> None:
         """Change the size, in cells, as the program's window does: the main screen is wrapped anew."""
@@ -154,7 +183,11 @@ class Screen:
         if (cols, rows) == (self._cols, self._rows):
             return
         self._cols, self._rows = cols, rows
-        self._terminal.resize(cols, rows)
+        self._guard.begins()
+        try:
+            self._terminal.resize(cols, rows)
+        finally:
+            self._guard.ends()
         self._bound.moved()
         self._main_cursor = (min(self._main_cursor[0], rows - 1), min(self._main_cursor[1], cols - 1))
         self._tail = b""
@@ -163,7 +196,11 @@ class Screen:
     def snapshot(self) -> ScreenSnapshot:
         """What the screen shows now; the same object until something is fed."""
         if self._snapshot is None:
-            self._snapshot = self._read()
+            self._guard.begins()
+            try:
+                self._snapshot = self._read()
+            finally:
+                self._guard.ends()
         return self._snapshot
 
     @property
@@ -174,7 +211,11 @@ class Screen:
     def text(self, *, scrollback: bool) -> str:
         """The screen as text, wrapped rows joined, blank rows at the end left out; with the rows above if wanted."""
         if scrollback:
-            return format_screen(self._terminal, unwrap=True).rstrip("\n")
+            self._guard.begins()
+            try:
+                return format_screen(self._terminal, unwrap=True).rstrip("\n")
+            finally:
+                self._guard.ends()
         return self.snapshot().text()
 
     def row_cells(self, row: int) -> list[Cell]:
@@ -197,6 +238,13 @@ class Screen:
         With ``scrollback`` the rows above as well, for a checkpoint; ``notice`` is drawn over the last rows. Not kept:
         hyperlinks, images, protected cells and what DECSC saved.
         """
+        self._guard.begins()
+        try:
+            return self._redraw(scrollback=scrollback, notice=notice)
+        finally:
+            self._guard.ends()
+
+    def _redraw(self, *, scrollback: bool, notice: Sequence[str]) -> bytes:
         snapshot = self.snapshot()
         parts = [redraw.RESET, b"\x1b[?2027%c" % ord("h" if 2027 in snapshot.modes.dec else "l")]
         if snapshot.alternate:

@@ -1,0 +1,23 @@
+"""What a link tells that a person should know, in its words."""
+
+from synapsed.model.link import LinkAlert
+from synapsed.supervisor.keeper_client import Gap
+from synapsed.terminal.observer import Harm
+
+__all__ = ["disk_alert", "gap_alert", "screen_alert"]
+
+
+def gap_alert(gap: Gap) -> LinkAlert:
+    message = f"{gap.end - gap.start} bytes of output were overwritten before they were read"
+    return LinkAlert("OUTPUT_GAP", message, "happened", {"from": gap.start, "to": gap.end})
+
+
+def disk_alert(message: str, *, full: bool) -> LinkAlert:
+    """Of the keeper's alerts there is one kind."""
+    text = f"{message}: the program stands still until there is space" if full else "its output is stored again"
+    return LinkAlert("DISK_FULL", text, "begins" if full else "over")
+
+
+def screen_alert(harm: Harm) -> LinkAlert:
+    """It stands for as long as the launch does."""
+    return LinkAlert("SCREEN_LOST", harm.message, "begins", {"to": harm.skip_to, "blind": harm.blind})

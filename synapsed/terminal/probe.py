@@ -1,0 +1,35 @@
+"""A process that does to a screen what the daemon would do, to see whether it lives through it.
+
+    python -m synapsed.terminal.probe < HEADER LINE, the bytes of a checkpoint, output
+
+The header is JSON: `cols`, `rows`, and how many bytes of the checkpoint there are (`drawn`). It ends with 0 if all goes
+well; the emulator may end it, or not return at all.
+"""
+
+import json
+import sys
+
+from synapsed.terminal.screen import Screen
+
+__all__ = ["main"]
+
+CHUNK = 64 * 1024
+
+
+def main() -> int:
+    header = json.loads(sys.stdin.buffer.readline())
+    screen = Screen(header["cols"], header["rows"])
+    screen.feed(sys.stdin.buffer.read(header["drawn"]))
+    while output := sys.stdin.buffer.read(CHUNK):
+        screen.feed(output)
+        screen.snapshot()
+    screen.text(scrollback=True)
+    again = Screen(header["cols"], header["rows"])
+    again.feed(screen.redraw(scrollback=True))
+    screen.resize(header["cols"] - 1, header["rows"])
+    screen.snapshot()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

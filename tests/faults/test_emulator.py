@@ -1,0 +1,91 @@
+"""Faults 17 to 19: output that ends the emulator, a daemon killed while it feeds, and a fuzz of the emulator."""
+
+import os
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.faults.emulator_fuzz import fuzz
+from tests.faults.house import PATIENT_S, House
+from tests.support.daemon import eventually
+
+pytestmark = [pytest.mark.faults, pytest.mark.timeout(900)]
+
+MakeHouse = Callable[..., House]
+
+POISONED = """
+import os, synapsed.terminal.screen as screens
+apply = screens.Screen._apply
+screens.Screen._apply = lambda self, data: os.abort() if b"POI" b"SON" in data else apply(self, data)
+"""
+"""A start-up file of Python's: output with a certain word ends the process in which it is fed to an emulator."""
+
+
+def shell(here: House, name: str) -> None:
+    here.daemon.start_agent(profile="generic", name=name, args=["bash", "--norc"], env={"PS1": "$ "})
+
+
+def test_17_characters_without_a_width(house: MakeHouse, tmp_path: Path) -> None:
+    here = house("17", "cat of 2,000 characters without a width")
+    daemon = here.daemon.start()
+    shell(here, "sh")
+    (spared,) = here.start_agents(1)
+    here.send("say before", spared)
+    pid = daemon.pid
+    for number, text in enumerate(["\u200b", "\ufeff", "\u0301", "\u200d", "\u1161"]):
+        path = tmp_path / f"{number}.txt"
+        path.write_text(f"a{text * 2000}\n")
+        done = daemon.ended(daemon.send(f"cat {path}; echo done-{number}", "sh"))
+        assert f"done-{number}" in str(done), done
+        here.fault()
+    assert daemon.pid == pid
+    assert daemon.process is not None
+    assert daemon.process.poll() is None
+    here.audit_tasks()
+
+
+def test_18_output_that_ends_the_emulator(house: MakeHouse, tmp_path: Path) -> None:
+    """What no bound foresees: the daemon ends once, and the next one goes on with all agents."""
+    here = house("18", "output that ends the process that feeds it")
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "sitecustomize.py").write_text(POISONED)
+    here.daemon.environ = {**os.environ, "PYTHONPATH": str(tmp_path / "site")}
+    daemon = here.daemon.start()
+    shell(here, "sh")
+    (spared,) = here.start_agents(1)
+    here.send("say before", spared)
+    pids = here.pids()
+    process = daemon.process
+    assert process is not None
+    (tmp_path / "poison.txt").write_text("POISON\n")
+    daemon.send(f"cat {tmp_path}/poison.txt", "sh")
+    eventually(process.poll, "the daemon is gone", patience=PATIENT_S)
+    here.fault()
+    daemon.start()
+    for number in range(2):  # the second daemon, and one after it
+        status = eventually(lambda: daemon.agent("sh").get("alerts") and daemon.agent("sh"), "it is told")
+        assert "its output ended the terminal emulator" in status["alerts"][0]
+        assert "[synapsed: its output ended" in daemon.ctl("screen", "sh").out
+        assert here.pids() == pids
+        daemon.ready(spared)
+        here.send(f"say after {number}", spared)
+        here.audit_tasks()
+        daemon.kill9()
+        daemon.start()
+    # Behind the poison the screen is there, and messages arrive.
+    daemon.ready("sh")
+    done = daemon.ended(daemon.send("echo it goes on", "sh"))
+    assert "it goes on" in str(done), done
+    here.row.figures["alerts"] = str(daemon.agent("sh")["alerts"])
+
+
+def test_19_fuzz_of_the_emulator(house: MakeHouse) -> None:
+    """`FUZZ_MEGABYTES` and `FAULT_SEED` change its size and its cases; what it finds is in tests/faults/found."""
+    here = house("19", "hostile output for the emulator, in a process of its own")
+    size = int(float(os.environ.get("FUZZ_MEGABYTES", "10")) * 1e6)
+    seed = int(os.environ.get("FAULT_SEED") or random.randrange(10**6))
+    found = fuzz(seed, size)
+    here.row.figures["fuzz"] = f"{found.fed / 1e6:.1f} MB, seed {found.seed}, {found.seconds:.0f} s"
+    assert found.kept == [], f"seed {found.seed}"
