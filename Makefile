@@ -4,7 +4,7 @@ PY := .venv/bin/python
 STAMP := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run demo test check lint test-clients test-real test-versions test-strangers soak test-faults clis record bench lock clean
+.PHONY: help setup run demo test check lint test-clients test-real test-versions test-strangers soak test-faults fuzz clis record bench lock clean
 
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -57,6 +57,9 @@ soak: $(STAMP) clis ## one hour of real agents, people, dialogs, interrupts and 
 
 test-faults: $(STAMP) ## the fault suite: kills, full disks, reboots, counted
 	@$(PY) -m pytest -q -m faults tests/faults
+
+fuzz: $(STAMP) ## the tests with drawn examples, at random, again and again; keeps what it finds; MINUTES=10
+	@$(PY) -m tests.fuzz --minutes $(or $(MINUTES),10)
 
 record: $(STAMP) clis ## record real runs anew (tests/recordings)
 	@$(PY) -m tests.real.record

@@ -1,17 +1,26 @@
 """What holds for all tests."""
 
 import os
+from pathlib import Path
 
 from hypothesis import HealthCheck, settings
+from hypothesis.database import DirectoryBasedExampleDatabase
 
-# A machine that is busy is slow, which says nothing about an example. In CI the examples are the same every time.
+# A machine that is busy is slow, which says nothing about an example.
+_SUITE = settings(settings.get_profile("default"), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+# The gate draws the same examples each time, for everybody: chance has no part in whether it passes.
+settings.register_profile("suite", _SUITE, derandomize=True, database=None, print_blob=True)
+
+# The longer suite (`make fuzz`) goes on looking, and keeps what it finds: it is tried first the next time.
 settings.register_profile(
-    "suite",
-    settings.get_profile("ci" if os.environ.get("CI") else "default"),
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow],
+    "fuzz",
+    _SUITE,
+    derandomize=False,
+    database=DirectoryBasedExampleDatabase(Path(__file__).parents[1] / ".hypothesis" / "examples"),
+    print_blob=True,
 )
-settings.load_profile("suite")
+settings.load_profile("fuzz" if os.environ.get("SYNAPSED_FUZZ") else "suite")
 
 # A Unix socket's path has some hundred bytes, and a machine's own folder for temporary files may take most of them.
 os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", "/tmp")

@@ -112,8 +112,8 @@ _SYLLABLE = re.compile(f"[{_BEGINS_SYLLABLE}]")
 _SEQUENCES = (
     r"(?P<string>\x1b[\]PX^_][^\x07\x1b]*(?:\x07|(?=\x1b)|\Z))"
     r"|(?P<pen>\x1b\[[0-9;:]*m)"
-    r"|(?P<repeat>\x1b\[[\x00-\x1a\x1c-\x3f\x7f]*b)"
-    r"|(?P<moves>\x1b(?:\[[\x00-\x1a\x1c-\x3f\x7f]*[@-~]?|[ -/]*[0-~]?)|[\x00-\x1a\x1c-\x1f\x7f-\x9f]+)"
+    r"|(?P<repeat>\x1b\[[ -?]*b)"
+    r"|(?P<moves>\x1b(?:\[[ -?]*[@-~]?|[ -/]*[0-~]?)|[\x00-\x1a\x1c-\x1f\x7f-\x9f]+)"
 )
 
 

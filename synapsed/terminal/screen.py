@@ -28,7 +28,7 @@ from synapsed.terminal.grid import Cell, Color, Grid, Replies, format_screen
 from synapsed.terminal.modes import ALTERNATE, ANSI, DEC, Modes
 from synapsed.terminal.notice import draw_notice
 from synapsed.terminal.redraw import Extras
-from synapsed.terminal.sequences import MAX_SEQUENCE, cleaned, incomplete_character, incomplete_sequence
+from synapsed.terminal.sequences import MAX_SEQUENCE, begins_string, cleaned, incomplete_character, incomplete_sequence
 
 __all__ = ["Cell", "Color", "Guard", "Modes", "Screen", "ScreenSnapshot"]
 
@@ -55,9 +55,7 @@ _STOPS = re.compile(
     rb"(?:\[\?(?P<set>[\d;]+)h|\[(?P<region>[\d;]*)r|\[(?P<shape>\d*) q|(?P<reset>c))"
 )
 # What may switch wrapping (7), margins (69) or grapheme clustering (2027): modes, and resets.
-_RULES = re.compile(
-    rb"\x1b(?:c|\[(?:\?[\x00-\x1a\x1c-\x3f\x7f]*[79][\x00-\x1a\x1c-\x3f\x7f]*[hlr]|[\x00-\x1a\x1c-\x3f\x7f]*!p))"
-)
+_RULES = re.compile(rb"\x1b(?:c|\[(?:\?[ -?]*[79][ -?]*[hlr]|[ -?]*!p))")
 _TOP = frozenset({b"", b"0", b"1"})
 _CANCEL = re.compile(rb"[\x18\x1a]")
 _ENDS_STRING = re.compile(rb"\x1b")
@@ -141,6 +139,8 @@ class Screen:
         self._pending = b""
         self._at_rest = True
         """False inside a string too long to be kept back."""
+        self._inside = False
+        """In one that is no OSC."""
         self._tail = b""
         self._shape = b""
         self._inner_region = False
@@ -164,16 +164,19 @@ class Screen:
         cut = incomplete_sequence(whole)
         if cut == len(whole):
             cut = incomplete_character(whole)
+        inside = self._inside
         if len(whole) - cut > MAX_SEQUENCE:
+            self._inside = begins_string(whole[cut:]) if self._at_rest else inside
             cut = len(whole) - whole.endswith(b"\x1b")
             self._at_rest = False
         elif not self._at_rest:
             self._at_rest = _ENDS_STRING.search(whole, 0, cut) is not None
+            self._inside = inside and not self._at_rest
         self._pending = whole[cut:]
         if cut:
             self._guard.begins()
             try:
-                self._admit(cleaned(whole[:cut]))
+                self._admit(cleaned(whole[:cut], inside=inside))
             finally:
                 self._guard.ends()
 

@@ -7,31 +7,39 @@ a string (OSC, DCS, APC, PM, SOS) whose terminator ``ESC \\`` has been cut in tw
 
 import re
 
-__all__ = ["MAX_SEQUENCE", "cleaned", "incomplete_character", "incomplete_sequence"]
+__all__ = ["MAX_SEQUENCE", "begins_string", "cleaned", "incomplete_character", "incomplete_sequence"]
 
 MAX_SEQUENCE = 64 * 1024
 """Bytes of an unfinished sequence that are kept back. A longer one is passed on as it comes: no sequence this daemon
 reads is near that size (OSC 7501 ends at 4,096), while images and clipboards may be of any."""
 
 
+# What has no place inside a sequence: control characters are executed at once, bytes beyond ASCII are passed over.
+_STRAY = rb"\x00-\x17\x19\x1c-\x1f\x7f-\xff"
+_BODY = _STRAY + rb"\x20-\x3f"
+_BETWEEN = _STRAY + rb"\x20-\x2f"
+
 # Matched at the last ESC of a chunk, to the chunk's end: the sequence has begun and is not over.
-# CAN (0x18) and SUB (0x1a) abort any; BEL ends an OSC; other C0 controls are executed inside a sequence.
+# CAN (0x18) and SUB (0x1a) abort any; BEL ends an OSC.
 _UNFINISHED = re.compile(
-    rb"\x1b(?:"
-    rb"[\x00-\x17\x19\x1c-\x2f\x7f]*"
-    rb"|\[[\x00-\x17\x19\x1c-\x3f\x7f]*"
-    rb"|\][^\x07\x18\x1a\x1b]*"
-    rb"|[PX^_][^\x18\x1a\x1b]*"
-    rb")\Z",
+    rb"\x1b[%b]*+(?:\[[%b]*|\][^\x07\x18\x1a\x1b]*|[PX^_][^\x18\x1a\x1b]*|[%b]*)\Z" % (_STRAY, _BODY, _BETWEEN)
 )
 # From the ESC before a final ESC, to that one: a string that the final ESC may be about to terminate.
-_OPEN_STRING = re.compile(rb"\x1b(?:\][^\x07\x18\x1a\x1b]*|[PX^_][^\x18\x1a\x1b]*)\x1b\Z")
+_OPEN_STRING = re.compile(rb"\x1b[%b]*+(?:\][^\x07\x18\x1a\x1b]*|[PX^_][^\x18\x1a\x1b]*)\x1b\Z" % _STRAY)
+
+# Sequences with strays in them, up to their last byte, and strings that are no OSC.
+_SPOILT = re.compile(
+    rb"\x1b(?:\[[ -?]*+[%b][%b]*+|[%b]*+(?P<string>[PX^_][^\x18\x1a\x1b]*+)|[%b]++(?:\[[%b]*+)?|[ -/]++[%b][%b]*+)"
+    % (_STRAY, _BODY, _STRAY, _STRAY, _BODY, _STRAY, _BETWEEN)
+)
+_STRING = re.compile(rb"\x1b[%b]*+[PX^_]" % _STRAY)
+_GOES_ON = re.compile(rb"[^\x18\x1a\x1b]*+")
+_HIGH = bytes(range(0x80, 0x100))
+_STRAYS = bytes([*range(0x18), 0x19, *range(0x1C, 0x20), 0x7F, *range(0x80, 0x100)])
+_NO_CONTROL = bytes([0x18, 0x1A, 0x1B, *range(0x20, 0x100)])
 
 # A sequence that CAN or SUB aborts, with that.
-_ABORTED = re.compile(
-    rb"(?:\x1b(?:\[[\x00-\x17\x19\x1c-\x3f\x7f]*+|\][^\x07\x18\x1a\x1b]*+|[PX^_][^\x18\x1a\x1b]*+|[ -/]*+))?"
-    rb"[\x18\x1a]"
-)
+_ABORTED = re.compile(rb"(?:\x1b(?:\[[ -?]*+|\][^\x07\x18\x1a\x1b]*+|[PX^_][^\x18\x1a\x1b]*+|[ -/]*+))?[\x18\x1a]")
 _NO_EFFECT = bytes([*range(7), *range(0x10, 0x18), 0x19, *range(0x1C, 0x20), 0x7F])
 """Control characters that terminals pass over. (ENQ asks for an answer, which is empty.)"""
 
@@ -73,19 +81,37 @@ def _character_length(lead: int) -> int:
     return 1
 
 
-def cleaned(data: bytes) -> bytes:
+def _straight(found: re.Match[bytes]) -> bytes:
+    """A sequence without its strays; the control characters among them come first, as they are executed."""
+    string = found["string"] or b""
+    head = found[0][1 : len(found[0]) - len(string)]
+    return head.translate(None, _NO_CONTROL) + b"\x1b" + head.translate(None, _STRAYS) + string.translate(None, _HIGH)
+
+
+def cleaned(data: bytes, *, inside: bool = False) -> bytes:
     """``data``, which ends in no unfinished sequence, without what has no effect, as valid UTF-8.
 
-    Control characters that do nothing are left out, so are sequences that were aborted; each invalid part of a
-    character becomes U+FFFD.
+    Each invalid part of a character becomes U+FFFD. Control characters that do nothing are left out, so are sequences
+    that were aborted, and bytes beyond ASCII in a sequence or in a string that is no OSC, which some of them would end;
+    control characters in a sequence are put before it. ``inside``: it begins in such a string.
     """
+    plain = data.isascii()
+    if not plain:
+        # First of all: a control character, whether it does anything or not, ends the character that it comes into.
+        try:
+            data.decode("utf-8")
+        except UnicodeDecodeError:
+            data = data.decode("utf-8", "replace").encode("utf-8")
     data = data.translate(None, _NO_EFFECT)
+    if inside and not plain:
+        data = _GOES_ON.sub(lambda head: head[0].translate(None, _HIGH), data, count=1)
+    if b"\x1b" in data:
+        data = _SPOILT.sub(_straight, data)
     if b"\x18" in data or b"\x1a" in data:
         data = _ABORTED.sub(b"", data)
-    if data.isascii():
-        return data
-    try:
-        data.decode("utf-8")
-    except UnicodeDecodeError:
-        return data.decode("utf-8", "replace").encode("utf-8")
     return data
+
+
+def begins_string(sequence: bytes) -> bool:
+    """Whether an unfinished ``sequence`` is a string that is no OSC."""
+    return _STRING.match(sequence) is not None

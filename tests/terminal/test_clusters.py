@@ -50,6 +50,8 @@ FLOODS = {
     "prepended marks": "\x1b[?2027h" + PREPENDED * 2000,
     "prepended marks after movements": "\x1b[?2027h" + (PREPENDED + "\x1b[H\x1b[C") * 2000,
     "clustering switched over and over": "a" + ("\x1b[?2027h" + ZWJ * 10 + "\x1b[?2027l" + ZWJ * 10) * 200,
+    "controls in a sequence": "a" + ("\x1b\a[m" + ZWSP * 60) * 100,
+    "in a private message": "a\x1b^" + ACUTE * 3000 + "\u3164\u0301" * 3000 + "\x1b\\",
     "spoilt modes": "a" + ("\x1b[?\n2027h" + CHOSEONG * 50) * 50,
 }
 

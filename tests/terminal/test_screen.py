@@ -204,3 +204,37 @@ def test_a_cursor_that_waits_to_wrap_still_waits_after_a_redraw() -> None:
             both.feed(b"y")
         assert copy.snapshot() == screen.snapshot()
         assert copy.snapshot().cursor == (1, 1)
+
+
+SPOILT = {
+    b"\xe2\x80\x18\x80z": ("��z", b""),
+    b"\xe2\x00\x80\x8bz": ("���z", b""),
+    b"\x80": ("�", b""),
+    b"\x1b[3\x801mz": ("z", b""),
+    b"\x1b\x80[1mz": ("z", b""),
+    b"\x1b\x80[\x18z": ("z", b""),
+    b"\x1b[\n1mz": ("", b""),
+    b"\x1b^a\xcc\x81b\x1b\\z": ("z", b""),
+    b"\x1bPq\x9cb\x1b\\z": ("z", b""),
+    b"\x1b[3\xe2\x80": ("", b"\x1b[3\xe2\x80"),
+    b"\x1b\xff": ("", b"\x1b\xff"),
+}
+"""Bytes that have no place where they stand, and what the first row shows; what waits for its end."""
+
+
+@pytest.mark.parametrize("data", SPOILT, ids=repr)
+def test_stray_bytes_show_the_same_however_they_are_cut(data: bytes) -> None:
+    whole = fed(data)
+    assert (whole.snapshot().lines[0], whole.pending) == SPOILT[data]
+    for cut in range(1, len(data)):
+        pieces = fed(data[:cut])
+        pieces.snapshot()
+        pieces.feed(data[cut:])
+        assert (pieces.snapshot(), pieces.pending) == (whole.snapshot(), whole.pending), cut
+
+
+def test_stray_bytes_in_a_string_that_is_too_long_to_be_kept_back() -> None:
+    screen = fed(b"\x1b^" + b"x" * MAX_SEQUENCE + b"\x81")
+    for piece in (b"\x80\x81a", "é".encode(), b"\x1b\\z"):
+        screen.feed(piece)
+    assert screen.snapshot().lines[0] == "z"
