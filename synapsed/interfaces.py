@@ -253,6 +253,10 @@ class AgentLink(Protocol):
         never blocks."""
         ...
 
+    def give_up(self) -> None:
+        """Do not wait any longer for what does not answer: `open` raises, if it has not returned yet."""
+        ...
+
     def observe(self) -> LinkObserved: ...
 
     def explain(self) -> list[Testimony]:

@@ -128,8 +128,9 @@ class LinkPermission:
 class LinkAlert:
     """Something is wrong around the program, for a person to mend: it `begins`, is `over`, or `happened` and left
     nothing to mend. Codes: DISK_FULL (its output cannot be stored, so that it stands still), OUTPUT_GAP (output was
-    overwritten before it was read; `details` has `from` and `to`), SCREEN_LOST (its output ended the emulator: it is
-    not drawn up to `to`, or not at all where it is `blind`)."""
+    overwritten before it was read; `details` has `from` and `to`), KEEPER_SILENT (its keeper does not answer,
+    because it was stopped, say: nothing is read and nothing arrives), SCREEN_LOST (its output ended the emulator:
+    it is not drawn up to `to`, or not at all where it is `blind`)."""
 
     code: str
     message: str

@@ -289,7 +289,7 @@ class Agent:
 
     async def signal(self, signum: int) -> None:
         await self.adopt()
-        await self._shell.call(_sync(lambda: self.program.signal(signum)))
+        await asyncio.wait([await self._shell.call(_sync(lambda: self.program.signal(signum)))])
 
     async def cancel_waiting(self, reason: str) -> None:
         await self._shell.call(lambda: self.desk.cancel_waiting(reason))

@@ -384,9 +384,9 @@ class KeeperClient:
             limit -= len(data)
         return begin, b"".join(chunks)
 
-    async def ping(self) -> Hello:
-        """The facts of the handshake as they are now."""
-        return Hello.from_json((await self._ask(frames.PING, {})).header)
+    async def ping(self, *, timeout: float = REPLY_TIMEOUT_S) -> Hello:
+        """The facts of the handshake as they are now. Raises KeeperLost where they do not come in `timeout` seconds."""
+        return Hello.from_json((await self._ask(frames.PING, {}, timeout=timeout)).header)
 
     async def acknowledge_exit(self) -> None:
         """The exit is recorded; the keeper ends, so that Lost follows. Raises KeeperRefused `running`."""

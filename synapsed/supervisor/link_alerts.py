@@ -2,9 +2,10 @@
 
 from synapsed.model.link import LinkAlert
 from synapsed.supervisor.keeper_client import Gap
+from synapsed.supervisor.pulse import SILENT
 from synapsed.terminal.observer import Harm
 
-__all__ = ["disk_alert", "gap_alert", "screen_alert"]
+__all__ = ["disk_alert", "gap_alert", "screen_alert", "silence_alert"]
 
 
 def gap_alert(gap: Gap) -> LinkAlert:
@@ -16,6 +17,15 @@ def disk_alert(message: str, *, full: bool) -> LinkAlert:
     """Of the keeper's alerts there is one kind."""
     text = f"{message}: the program stands still until there is space" if full else "its output is stored again"
     return LinkAlert("DISK_FULL", text, "begins" if full else "over")
+
+
+def silence_alert(*, silent: bool) -> LinkAlert:
+    if not silent:
+        return LinkAlert("KEEPER_SILENT", "its keeper answers again", "over")
+    message = (
+        f"{SILENT}: messages wait until it goes on (kill -CONT, where it was stopped); stop, restart and kill end it"
+    )
+    return LinkAlert("KEEPER_SILENT", message, "begins")
 
 
 def screen_alert(harm: Harm) -> LinkAlert:

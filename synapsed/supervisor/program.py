@@ -199,6 +199,8 @@ class Program:
                 await self._move(ProcessEvent.STOP, reason="being stopped", desired=desired)
                 if self._open:
                     self._end()
+                elif self._link is not None:
+                    self._link.give_up()
             case ProcessState.STOPPING:
                 if self.record.parking or self.record.desired != desired:
                     await self.amend(parking=False, desired=desired)
@@ -214,8 +216,11 @@ class Program:
         await self._store.commit(agents=[record])
         self.record = record
 
-    def signal(self, signum: int) -> None:
-        """Send a signal to the program; raises NotReady while there is none."""
+    def signal(self, signum: int) -> asyncio.Task[None]:
+        """Send a signal to the program; done when it is sent. Raises NotReady while there is none."""
+        if self._link is not None and self.state is ProcessState.RUNNING and not self._open:
+            self._link.give_up()  # its keeper has not answered yet: then it is ended with all it holds
+            return self._shell.spawn(asyncio.sleep(0))
         if (link := self.link) is None:
             raise NotReady(f"{self.record.name} does not run ({self.state.value})", agent=self.record.name)
 
@@ -223,7 +228,7 @@ class Program:
             with contextlib.suppress(SynapsedError):  # it ended meanwhile, which its exit tells
                 await link.signal(signum)
 
-        self._shell.spawn(signal())
+        return self._shell.spawn(signal())
 
     def adopt(self) -> asyncio.Future[None]:
         """Take up where the last daemon was. Called once, when the shell runs; nothing is launched before."""

@@ -7,6 +7,7 @@ order. So nothing is typed while something else is being typed, and nothing is d
 
 import asyncio
 import contextlib
+import signal
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
@@ -23,7 +24,7 @@ from synapsed.model.records import Checkpoint, LaunchRecord, TurnRecord
 from synapsed.profiles import Profile
 from synapsed.supervisor import turn_steps as turns
 from synapsed.supervisor.answering import Answering, prompt_id_of
-from synapsed.supervisor.feed_mark import FeedMarks
+from synapsed.supervisor.feed_mark import FeedMarks, observe_launch
 from synapsed.supervisor.foreground import KernelWitness
 from synapsed.supervisor.keeper_client import (
     Alert,
@@ -38,9 +39,10 @@ from synapsed.supervisor.keeper_client import (
 )
 from synapsed.supervisor.keys import TAKE_BACK_S, Keyboard
 from synapsed.supervisor.launchers import sweep_launch
-from synapsed.supervisor.link_alerts import disk_alert, gap_alert, screen_alert
+from synapsed.supervisor.link_alerts import disk_alert, gap_alert, screen_alert, silence_alert
 from synapsed.supervisor.pty_runner import TurnRunner
 from synapsed.supervisor.pty_watch import Watch
+from synapsed.supervisor.pulse import SILENT, Pulse, stands_still
 from synapsed.supervisor.stopping import Stopping
 from synapsed.supervisor.suspension import Suspension
 from synapsed.supervisor.times import OutputTimes
@@ -49,7 +51,7 @@ from synapsed.supervisor.viewers import FOCUS, Viewers, are_reports
 from synapsed.supervisor.window import Window
 from synapsed.terminal.composer import shows_line
 from synapsed.terminal.keynames import encode
-from synapsed.terminal.observer import Look, TerminalObserver
+from synapsed.terminal.observer import Look
 from synapsed.terminal.shown import shown
 from synapsed.terminal.unreadable import HELD as UNKNOWN
 
@@ -84,6 +86,12 @@ PRESS_GAP_S = 0.05
 PRESS_WAIT_S = 3.0
 """How long keys wait for a message that is being typed."""
 
+CONNECT_AGAIN_S = 1.0
+"""Between two attempts to reach a keeper that was stopped."""
+
+LEAVE_S = 30.0
+"""How long the keys may take by which a program ends itself, before it is ended."""
+
 CATCH_UP_S = 20.0
 """How long the output that was missed may take to read; then the program is judged as it stands."""
 
@@ -115,7 +123,7 @@ class PtyLink:
         self._marks = marks
         self._store = store
         self._clock = clock
-        self._observer = _begin(profile, launch, size, checkpoint, clock.monotonic(), marks)
+        self._observer = observe_launch(profile, launch, size, checkpoint, clock.monotonic(), marks)
         self._checkpointed = self._observer.offset
         self._started = self._observer.activity is not Activity.STARTING
         """Whether a checkpoint says that the program has started: it is not taken for starting after a restart."""
@@ -129,7 +137,10 @@ class PtyLink:
             judged=self._judged,
             due=lambda: self._runner.due,
             unread=lambda: self._unread.now,
+            silent=lambda: self._pulse.silent,
         )
+        self._pulse = Pulse(self._keeper, self._silence)
+        self._given_up = asyncio.Event()
         self._unread = Unread(self._keeper, self._read)
         self._keyboard = Keyboard(
             profile,
@@ -218,8 +229,7 @@ class PtyLink:
 
     async def open(self, emit: Callable[[LinkEvent], None]) -> None:
         self._emit = emit
-        client = await KeeperClient.connect(self._launch.socket, on_event=self._on_event)
-        self._client = client
+        self._client = client = await self._connected()
         self._catch_up_to = client.hello.spool_end
         if client.hello.alert is not None:
             self._alert(disk_alert(client.hello.alert, full=True))
@@ -232,6 +242,7 @@ class PtyLink:
             self._observer.resize(*size)
         self._spawn(self._runner.run())
         self._spawn(self._sweep())
+        self._spawn(self._pulse.run())
         for channel in self._channels:
             await channel.open(self._on_fact)
         await client.subscribe(self._observer.offset)
@@ -241,6 +252,26 @@ class PtyLink:
             await asyncio.wait_for(self._caught_up.wait(), CATCH_UP_S)
         self._caught_up.set()
         self._watch.begin()
+
+    async def _connected(self) -> KeeperClient:
+        """With its keeper; one that was stopped is waited for, until it is given up."""
+        while True:
+            try:
+                client = await KeeperClient.connect(self._launch.socket, on_event=self._on_event)
+            except KeeperLost:
+                if self._closing:
+                    raise asyncio.CancelledError from None  # the program lives on, for the next daemon
+                if self._given_up.is_set() or not await asyncio.to_thread(stands_still, self._launch):
+                    raise
+                self._pulse.told(silent=True)
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._given_up.wait(), CONNECT_AGAIN_S)
+            else:
+                self._pulse.told(silent=False)
+                return client
+
+    def give_up(self) -> None:
+        self._given_up.set()
 
     async def close(self) -> None:
         """Let go. An exit that was told is acknowledged, so that its keeper can end."""
@@ -289,12 +320,18 @@ class PtyLink:
                 self._finish(event.record.exit_code, "the program ended")
             case Alert():
                 self._alert(disk_alert(event.message, full=event.active))
-            case Lost():
+            case Lost() if self._client is not None:  # else it was never reached, which whoever tried is told
                 self._lose(event.reason)
 
     def _alert(self, alert: LinkAlert) -> None:
         log.warning("link alert", agent_id=self._agent_id, code=alert.code, state=alert.state, message=alert.message)
         self._emit(alert)
+
+    def _silence(self, silent: bool) -> None:
+        self._alert(silence_alert(silent=silent))
+        if self._client is None:
+            self._emit(LinkObserved(Activity.UNKNOWN, SILENT, None, can_receive=False, held="keeper"))
+        self._watch.soon()
 
     def _on_output(self, output: Output) -> None:
         now = self._clock.monotonic()
@@ -472,10 +509,13 @@ class PtyLink:
         return channel is not None and asked.request is not None and await channel.reply(asked.request, answer)
 
     async def stop(self, grace: float) -> LinkExited:
-        if not self._exited.done():
+        if not self._exited.done() and not await self._pulse.answers():
+            self._lose(SILENT)
+        elif not self._exited.done():
             look = self._watch.look()
             if look.composer.state == "empty" and look.verdict.asked is None:
-                await self._keyboard.leave(self._exited)
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._keyboard.leave(self._exited), LEAVE_S)
             try:
                 await self._keeper().stop(grace)
             except KeeperRefused:
@@ -485,7 +525,11 @@ class PtyLink:
         return await asyncio.shield(self._exited)
 
     async def signal(self, signum: int) -> None:
-        await self._keeper().signal(signum)
+        if signum == signal.SIGKILL and not await self._pulse.answers():
+            self._lose(SILENT)
+            await asyncio.shield(self._exited)
+        else:
+            await self._keeper().signal(signum)
 
     async def poke(self) -> None:
         for channel in self._channels:
@@ -581,23 +625,3 @@ class PtyLink:
         if self._client is None:
             raise KeeperLost("the link is not open")
         return self._client
-
-
-def _begin(
-    profile: Profile,
-    launch: LaunchRecord,
-    size: tuple[int, int],
-    checkpoint: Checkpoint | None,
-    now: float,
-    marks: FeedMarks | None,
-) -> TerminalObserver:
-    """The observer of a launch, as of its last checkpoint."""
-    mark = marks.screen if marks is not None else None
-    harm = mark.harm if mark is not None else None
-    start = launch.spool_start
-    # At the very offset where this launch began it is the last launch's screen.
-    if checkpoint is not None and checkpoint.offset > start:
-        if mark is not None:
-            mark.at(checkpoint.offset, checkpoint.offset)
-        return TerminalObserver.restore(profile, checkpoint, now, guard=mark, harm=harm)
-    return TerminalObserver(profile, cols=size[0], rows=size[1], offset=start, guard=mark, harm=harm)

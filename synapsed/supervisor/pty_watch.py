@@ -9,6 +9,7 @@ from dataclasses import replace
 from synapsed.clock import Clock
 from synapsed.model.agent import Activity
 from synapsed.profiles import Profile
+from synapsed.supervisor.pulse import SILENT
 from synapsed.terminal.observer import Look, TerminalObserver
 from synapsed.terminal.verdict import LOST_S, QUIET_UNKNOWN_S, STALE_S, START_UNKNOWN_S
 
@@ -23,7 +24,8 @@ HANDS_OFF_S = 1.0
 
 class Watch:
     """The looks at one terminal. `looked` is called with every one, `judged` with those that follow a change (and the
-    time); `due` are times at which somebody wants one, monotonic seconds; `unread`: see `unread.Unread`."""
+    time); `due` are times at which somebody wants one, monotonic seconds; `unread`: see `unread.Unread`; `silent`:
+    `pulse.Pulse`."""
 
     def __init__(
         self,
@@ -35,6 +37,7 @@ class Watch:
         judged: Callable[[Look, float], None],
         due: Callable[[], Iterable[float]],
         unread: Callable[[], bool],
+        silent: Callable[[], bool] = lambda: False,
     ) -> None:
         self._profile = profile
         self._clock = clock
@@ -43,6 +46,7 @@ class Watch:
         self._judged = judged
         self._due = due
         self._unread = unread
+        self._silent = silent
         self._timer: asyncio.TimerHandle | None = None
         self._open = self._closed = False
         self.hands_at = -HANDS_OFF_S
@@ -84,7 +88,10 @@ class Watch:
         now = self._clock.monotonic()
         self.looked_at = now
         look = self._observer.look(now)
-        if self._unread() and look.verdict.activity is Activity.READY:
+        if self._silent():  # the screen may be an old one, and what is typed would wait there
+            verdict = replace(look.verdict, activity=Activity.UNKNOWN, evidence=SILENT)
+            look = replace(look, verdict=replace(verdict, can_receive=False, held="keeper"))
+        elif self._unread() and look.verdict.activity is Activity.READY:
             look = replace(look, verdict=replace(look.verdict, can_receive=False, held="unread"))
         elif self.hands_on and look.verdict.can_receive:
             look = replace(look, verdict=replace(look.verdict, can_receive=False, held="typing"))

@@ -47,12 +47,16 @@ class FakeLink:
         self.open_error: SynapsedError | None = None
         self.stop_gate: asyncio.Future[None] | None = None
         self.open_gate: asyncio.Future[None] | None = None
+        self.given_up = False
         self.opened = False
         self.closed = False
         self.exit: LinkExited | None = None
         self.screen = "fake screen"
         self.attached = 0
         self.screens_kept = 0
+
+    def give_up(self) -> None:
+        self.given_up = True
 
     # --- what the test does ---
 

@@ -73,7 +73,7 @@ def opens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Opens:
                 typed.append(data)
                 return SimpleNamespace(hidden=False)
 
-            async def ping(self) -> Any:
+            async def ping(self, *, timeout: float = 10) -> Any:
                 return SimpleNamespace(unread=0, line_mode=None, foreground=None)
 
             async def signal(self, number: int) -> None:
