@@ -1,4 +1,5 @@
-"""CrewAI as a client: how an agent of a crew gives a task to one elsewhere (without the model that would decide it)."""
+"""CrewAI as a client: how an agent of a crew gives a task to one elsewhere (without the model that would decide it).
+It puts a blank between the pieces that it joins."""
 
 import asyncio
 import json
@@ -14,7 +15,7 @@ async def main(url, send, stream, ask, answer):
     async def delegate(text, **more):
         return await aexecute_a2a_delegation(card, None, 120, text, **more)
 
-    told = {}
+    told = {"spaced": True}
     told["sent"] = (await delegate(send))["result"]
     told["streamed"] = (await delegate(stream, updates=StreamingConfig()))["result"]
     asked = await delegate(ask)
