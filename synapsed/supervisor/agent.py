@@ -467,6 +467,8 @@ class Agent:
 
     async def _alert(self, alert: LinkAlert) -> None:
         """It may be the database's disk that is full: what cannot be written now is shown all the same."""
+        if alert.code == "KEEPER_SILENT":
+            self.program.keeper_silent()
         told = self.alerts.told(alert)
         try:
             await self._store.commit(events=[NewEvent(self.id, told)])

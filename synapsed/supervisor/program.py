@@ -258,6 +258,11 @@ class Program:
         if self.state is ProcessState.RUNNING:
             await self._exit(exited)
 
+    def keeper_silent(self) -> None:
+        """Who waits for a link that is not open yet need not: its keeper does not answer, and may never."""
+        if not self._open and self.state is ProcessState.RUNNING:
+            self._wake()
+
     async def session(self, conversation: str) -> None:
         """The program told its conversation's id."""
         wanted, self._to_resume = self._to_resume, None

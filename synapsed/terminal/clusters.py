@@ -11,6 +11,7 @@ before the cursor, and what would be appended there is left out, until the next 
 """
 
 import re
+from collections.abc import Iterator
 
 __all__ = ["CLUSTER_MAX", "ClusterBound", "is_joining"]
 
@@ -129,11 +130,11 @@ def _pieces(joining: str) -> re.Pattern[str]:
 
 
 _SEQUENCE = re.compile(_SEQUENCES)
-_PIECES = _pieces(_ZERO_RANGES)
 _CLUSTER_PIECES = _pieces(_ZERO_RANGES + _CLUSTER_RANGES)
 _PARTS = _parts(_ZERO_RANGES, _ZERO_RANGES)
 _CLUSTER_PARTS = _parts(_ZERO_RANGES + _CLUSTER_RANGES, "300-36f 200b 3099-309a fe00-fe0f e0100-e01ef")
-_NARROW = re.compile("[ -~]")
+_RUN = re.compile(f"{_joins(_ZERO_RANGES)}++")
+_CLUSTER_RUN = re.compile(f"{_joins(_ZERO_RANGES + _CLUSTER_RANGES)}++")
 _STRING_END = re.compile("[\x07\x1b]")
 _ALONE = "\x1b[?2027l", "\x1b[?2027h"
 """What is printed between these joins nothing that stands before it."""
@@ -172,21 +173,34 @@ class ClusterBound:
         self._dangling = self._dangling or self._linked or self._syllable
         self._attached = self._linked = self._syllable = False
 
-    def feed(self, data: bytes, *, clusters: bool, wraps: bool) -> bytes:
+    def feed(self, data: bytes, *, clusters: bool) -> bytes:
         """`data` without what would be too much.
 
-        `clusters`: grapheme clustering is on. `wraps`: a wide character is printed also where one column is left.
+        `clusters`: grapheme clustering is on.
         """
         text = data.decode("utf-8")
-        if (
-            wraps
-            and not (clusters or self._joined or self._inside or self._linked)
-            and (len(text) == len(data) or _SUSPECT.search(text) is None)
+        if not (clusters or self._joined or self._inside or self._linked) and (
+            len(text) == len(data) or _SUSPECT.search(text) is None
         ):
             self._end(text)
             return data
-        bounded = self._bounded(text, clusters=clusters, wraps=wraps)
+        bounded = self._bounded(text, clusters=clusters)
         return data if bounded is None else bounded.encode("utf-8")
+
+    def pieces(self, data: bytes, *, clusters: bool) -> Iterator[bytes]:
+        """The same, in pieces: before each but the first the caller may say that the cursor `moved`, because what joins
+        something comes now, and the character before it may not be where it would be expected."""
+        text, start = data.decode("utf-8"), 0
+        for run in (_CLUSTER_RUN if clusters else _RUN).finditer(text):
+            if run.start() > start:
+                yield self.feed(text[start : run.start()].encode("utf-8"), clusters=clusters)
+                start = run.start()
+        yield self.feed(text[start:].encode("utf-8"), clusters=clusters)
+
+    @property
+    def inside(self) -> bool:
+        """A string that is too long to be kept back goes on, or one that was cut for `pieces`."""
+        return self._inside
 
     def _end(self, text: str) -> None:
         """Take note of the end of `text`, in which nothing joins anything."""
@@ -205,7 +219,7 @@ class ClusterBound:
             self._count = 0
             self._attached = text[end - 1] >= " " and not "\x7f" <= text[end - 1] <= "\x9f"
 
-    def _bounded(self, text: str, *, clusters: bool, wraps: bool) -> str | None:
+    def _bounded(self, text: str, *, clusters: bool) -> str | None:
         """`text` without what is too much; None where it is all."""
         start = 0
         if self._inside:
@@ -217,19 +231,19 @@ class ClusterBound:
         out: list[str] = []
         done = 0
         for part in (_CLUSTER_PARTS if clusters else _PARTS).finditer(text, start):
-            kept = self._part(part, clusters=clusters, wraps=wraps)
+            kept = self._part(part, clusters=clusters)
             if kept is not None:
                 out += [text[done : part.start()], kept]
                 done = part.end()
         return "".join([*out, text[done:]]) if done else None
 
-    def _part(self, part: re.Match[str], *, clusters: bool, wraps: bool) -> str | None:
+    def _part(self, part: re.Match[str], *, clusters: bool) -> str | None:
         """What is passed on of one part; None for all of it."""
         match part.lastgroup:
             case "text":
-                return self._text(part[0], clusters=clusters, wraps=wraps)
+                return self._text(part[0], clusters=clusters)
             case "many":
-                return self._many(part[0], clusters=clusters, wraps=wraps)
+                return self._many(part[0], clusters=clusters)
             case "run":
                 return self._cluster(part[0]) if clusters else self._run(part[0])
             case "pen":
@@ -240,23 +254,22 @@ class ClusterBound:
         self._inside = _is_open(part)
         return None
 
-    def _text(self, text: str, *, clusters: bool, wraps: bool) -> str | None:
+    def _text(self, text: str, *, clusters: bool) -> str | None:
         """Characters that begin a cell each; the first may join the cell before."""
         joins = clusters and self._linked and not text[0].isascii()
         alone = clusters and self._dangling and not self._attached and not text[0].isascii()
-        begun = text[joins:]
-        if begun if wraps else _NARROW.search(begun):
+        if text[joins:]:
             self._count, self._attached, self._joined = 0, True, False
-        elif joins:
+        else:
             self._count, self._joined = self._count + 1, True
         self._linked = self._syllable = False
         return f"{_ALONE[0]}{text[0]}{_ALONE[1]}{text[1:]}" if alone else None
 
-    def _many(self, text: str, *, clusters: bool, wraps: bool) -> str | None:
+    def _many(self, text: str, *, clusters: bool) -> str | None:
         """Characters that begin a cell each, with some that join them: never too many, where all of them begin one."""
-        if not wraps or (clusters and (self._linked or (self._dangling and not self._attached))):
-            pieces = (_CLUSTER_PIECES if clusters else _PIECES).finditer(text)
-            kept = [(piece[0], self._part(piece, clusters=clusters, wraps=wraps)) for piece in pieces]
+        if clusters and (self._linked or (self._dangling and not self._attached)):
+            pieces = _CLUSTER_PIECES.finditer(text)
+            kept = [(piece[0], self._part(piece, clusters=clusters)) for piece in pieces]
             return "".join(whole if part is None else part for whole, part in kept)
         self._count, self._attached, self._joined, self._linked, self._syllable = 1, True, True, False, False
         while _ZERO.match(text, len(text) - 1 - self._count):

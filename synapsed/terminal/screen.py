@@ -313,9 +313,21 @@ class Screen:
         mode, done = self._terminal.mode, 0
         for rule in [*_RULES.finditer(data), None]:
             end = len(data) if rule is None else rule.end()
-            wraps = mode(7) and not mode(69) and self._cols > 1
-            self._apply(self._bound.feed(data[done:end], clusters=mode(2027), wraps=wraps))
+            if mode(7) and not mode(69) and self._cols > 1:
+                self._apply(self._bound.feed(data[done:end], clusters=mode(2027)))
+            else:
+                self._apply_at_edge(data[done:end])
             done = end
+
+    def _apply_at_edge(self, data: bytes) -> None:
+        """Apply `data` where the last column is filled again and again: what joins the character there is appended to
+        the cell before, and a wide one is not printed at all. So nothing joins there."""
+        for piece in self._bound.pieces(data, clusters=self._terminal.mode(2027)):
+            self._apply(piece)
+            if self._bound.inside:
+                continue
+            if self._terminal.mode(69) or self._position()[1] >= self._cols - 1:
+                self._bound.moved()
 
     def _apply(self, data: bytes) -> None:
         done = 0

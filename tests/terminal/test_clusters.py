@@ -23,8 +23,8 @@ def longest_cell(screen: Screen) -> int:
     return max(len(cell.text) for row in rows for cell in screen.row_cells(row))
 
 
-def bounded(text: str, *, clusters: bool = False, wraps: bool = True) -> str:
-    return ClusterBound().feed(text.encode(), clusters=clusters, wraps=wraps).decode()
+def bounded(text: str, *, clusters: bool = False) -> str:
+    return ClusterBound().feed(text.encode(), clusters=clusters).decode()
 
 
 FLOODS = {
@@ -38,6 +38,7 @@ FLOODS = {
     "repeated": "a" + ZWSP + "\x1b[2000b" * 3,
     "inserted before": "a" + ("\x1b[4h" + ZWSP * 30 + "\x1b[4l\r\x1b[C") * 200,
     "behind a wide character": "漢" + ZWSP * 2000,
+    "in the last column, over and over": "\x1b[?7l\x1b[99Ga" + ("b" + ACUTE * 60) * 100,
     "that is not printed": "\x1b[?7l\x1b[99Ca" + ("漢" + ZWSP * 20) * 200,
     "in the last column": "\x1b[80Ga" + ZWSP * 2000,
     "behind a title": "a" + ("\x1b]0;t\x07" + ZWSP * 30) * 200,
