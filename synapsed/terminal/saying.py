@@ -195,11 +195,13 @@ def _is_another(old: Sequence[Line], new: Sequence[Line]) -> bool:
 
 
 def _joined(old: list[Line], new: list[Line]) -> list[Line]:
-    """`new` continues `old`, whose end it repeats: as much of it as can be; its last line may have grown since. Where
-    they have nothing in common it is another screen, or too much was missed."""
+    """`new` continues `old`, whose end it repeats: as much of it as can be, a whole line with text at the least. Its
+    last line may have grown since. Where they have nothing in common it is another screen, or too much was missed."""
     before, now = [text for text, _ in old], [text for text, _ in new]
     for start in range(max(0, len(old) - len(new)), len(old)):
         kept = before[start:]
+        if not any(kept[:-1]):
+            break
         if kept[:-1] == now[: len(kept) - 1] and now[len(kept) - 1].startswith(kept[-1]):
             return [*old[:start], *new]
     return old

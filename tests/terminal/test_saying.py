@@ -146,6 +146,13 @@ def test_what_has_nothing_in_common_with_it_is_not_joined() -> None:
     assert text.read(screen("  nine nine", "  ten ten")) == "one two\nthree"
 
 
+def test_the_beginning_of_a_line_alone_joins_nothing() -> None:
+    """Where a screenful and more was missed, another line may begin as the last one did."""
+    text = reader()
+    assert text.read(screen("❯ Say it.", "● line 001", "", "  line", "")) == "line 001"
+    assert text.read(screen("  line 080", "  line 081", "  line 082 of it")) == "line 001"
+
+
 def test_after_a_restart_the_message_may_be_out_of_sight() -> None:
     assert reader().read(screen("● one two three")) == ""
     assert reader(begun=True).read(screen("● one two three")) == "one two"
