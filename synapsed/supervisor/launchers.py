@@ -35,6 +35,7 @@ __all__ = [
     "ProcessLauncher",
     "age_of",
     "before_boot",
+    "environment_of",
     "find_keepers",
     "keeper_command",
     "launch_error",
@@ -260,6 +261,16 @@ def age_of(pid: int, start: int) -> float | None:
     if not _LINUX or start_mark(pid) != start:
         return None
     return max(0.0, lived_s(start))
+
+
+def environment_of(pid: int) -> dict[str, str] | None:
+    """The environment that the program `pid` was started with, without what synapsed has put there; None where it
+    cannot be read. Blocks."""
+    try:
+        found = psutil.Process(pid).environ()
+    except psutil.Error:
+        return None
+    return {name: value for name, value in found.items() if not name.startswith("SYNAPSE_")}
 
 
 async def sweep_launch(launch_id: str) -> int:

@@ -27,6 +27,7 @@ from synapsed.supervisor.launchers import (
     LaunchSpec,
     age_of,
     before_boot,
+    environment_of,
     find_keepers,
     sweep_launch,
 )
@@ -140,7 +141,14 @@ class PtyLinkFactory:
         noted = await asyncio.to_thread(_noted_agents, self.paths.state / "agents")
         living = [(one, await self._unrecorded(self.paths.agent(one.id))) for one in noted if one.id not in known]
         return [
-            record.model_copy(update={"launch": launched, "state": "running", "desired": "running"})
+            record.model_copy(
+                update={
+                    "launch": launched,
+                    "env": await asyncio.to_thread(environment_of, launched.pid),
+                    "state": "running",
+                    "desired": "running",
+                }
+            )
             for record, launched in living
             if launched is not None
         ]
@@ -245,7 +253,7 @@ def _exit_record(agent_dir: Path, launch_id: str) -> ExitRecord | None:
 
 
 def _note(agent_dir: Path, launch_id: str, socket: Path, record: AgentRecord) -> None:
-    """The agent's record holds secrets, as the database does: the file is its owner's alone."""
-    agent = record.model_dump(mode="json", exclude={"launch"})
+    """The agent's environment, which holds secrets, stays out of it: the program that runs has it."""
+    agent = record.model_dump(mode="json", exclude={"launch", "env", "extra_env"})
     content = json.dumps({"launch_id": launch_id, "socket": str(socket), "agent": agent})
     write_whole(agent_dir / LAUNCH_FILE, content.encode(), durable=False)  # no keeper outlives a loss of power

@@ -4,6 +4,7 @@ import random
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 from tests.support.daemon import NO_PORTS, Daemon, eventually
@@ -22,7 +23,7 @@ def database(daemon: Daemon) -> Path:
 
 
 def test_agents_outlive_their_database(daemon: Daemon) -> None:
-    assert daemon.ctl("start", "dummy", "--name", "ann").code == 0
+    assert daemon.ctl("start", "dummy", "--name", "ann", "--env", "MY_KEY=hush").code == 0
     ready = daemon.ready("ann")
     daemon.kill9()
     for path in database(daemon).parent.glob("synapsed.db*"):
@@ -37,6 +38,9 @@ def test_agents_outlive_their_database(daemon: Daemon) -> None:
     )
     assert daemon.ctl("send", "ann", "--wait", "echo still here").out == "still here\n"
     assert "TAKEN_UP" in daemon.ctl("events", "ann").out
+    assert daemon.ctl("restart", "ann").code == 0
+    ready = daemon.ready("ann")
+    assert psutil.Process(ready["pid"]).environ()["MY_KEY"] == "hush", "its environment was the program's"
     daemon.kill9()
     daemon.start()
     assert daemon.ready("ann")["pid"] == ready["pid"]
