@@ -30,21 +30,26 @@ def test_its_model_is_told_who_it_is_and_nothing_is_typed(cli: str, daemon: Daem
     assert (told["status"], told["metadata"]["sender"]["sender_id"]) == ("completed", "synapse-system")
     assert identity in told["message"]["parts"][0]["text"]
 
-    _told_again_after_a_restart(agent, f"You are the agent {cli} (agent ID {identity}", tmp_path)
-
     daemon.kill9()
     daemon.start()
     daemon.ready(cli)
     assert len(daemon.get(f"/control/tasks?agent={cli}").json) == 2, "a new daemon has nothing new to tell"
 
 
-def _told_again_after_a_restart(agent: RealAgent, words: str, bodies: Path) -> None:
-    """In the same conversation: the model is still told, and not by a message that is typed."""
-    assert agent.daemon.ctl("restart", agent.name).code == 0
-    word = nonce()
-    assert agent.ask(word).code == 0
-    assert agent.daemon.agent(agent.name)["conversation"]["resumed"] is True
-    turns = [text for path in bodies.iterdir() if word in (text := path.read_text()) and "-text" in path.name]
-    assert all(words in turn for turn in turns), [turn[:2000] for turn in turns]
+@pytest.mark.parametrize("cli", EVERY)
+def test_its_model_is_told_in_a_conversation_that_is_resumed_too(
+    cli: str, daemon: Daemon, private_dir: Path, tmp_path: Path
+) -> None:
+    first, second = nonce(), nonce()
+    with Model(bodies=tmp_path) as model:
+        prepared = programs.prepare(cli, private_dir / "home", private_dir / "project", model.url)
+        agent = RealAgent.start(cli, daemon, model, prepared)
+        assert agent.ask(first).code == 0
+        assert daemon.ctl("restart", cli).code == 0
+        assert agent.ask(second).code == 0
+    assert daemon.agent(cli)["conversation"]["resumed"] is True
+    turns = [text for path in tmp_path.iterdir() if second in (text := path.read_text()) and "-text" in path.name]
     assert turns
-    assert "Synapse A2A Protocol Instructions" not in agent.screen()
+    words = f"You are the agent {cli} (agent ID {daemon.agent(cli)['id']}"
+    assert all(first in turn and words in turn for turn in turns), [turn[:2000] for turn in turns]
+    assert "Synapse A2A Protocol Instructions" not in agent.screen(), "nothing is typed"
