@@ -7,6 +7,7 @@ order. So nothing is typed while something else is being typed, and nothing is d
 
 import asyncio
 import contextlib
+import functools
 import signal
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -14,7 +15,7 @@ from typing import Any, Literal
 
 import structlog
 
-from synapsed.clock import Clock, iso
+from synapsed.clock import Clock
 from synapsed.errors import KeeperLost, LaunchError, NotReady, StoreError, SynapsedError
 from synapsed.interfaces import Attachment, Delivery, SideChannel, Store
 from synapsed.model.agent import Activity, Testimony
@@ -42,7 +43,7 @@ from synapsed.supervisor.launchers import sweep_launch
 from synapsed.supervisor.link_alerts import disk_alert, gap_alert, screen_alert, silence_alert
 from synapsed.supervisor.pty_runner import TurnRunner
 from synapsed.supervisor.pty_watch import Watch
-from synapsed.supervisor.pulse import SILENT, Pulse, stands_still
+from synapsed.supervisor.pulse import SILENT, Pulse
 from synapsed.supervisor.stopping import Stopping
 from synapsed.supervisor.suspension import Suspension
 from synapsed.supervisor.times import OutputTimes
@@ -76,7 +77,6 @@ ECHO_S = 5.0
 """How long a program may take to show what a person typed: a third of a second is usual, a busy machine's takes more.
 Only a line that is addressed to another agent waits for it."""
 
-
 DECCKM = 1
 """The private mode in which the keys of the cursor are sent in another form."""
 
@@ -85,9 +85,6 @@ PRESS_GAP_S = 0.05
 
 PRESS_WAIT_S = 3.0
 """How long keys wait for a message that is being typed."""
-
-CONNECT_AGAIN_S = 1.0
-"""Between two attempts to reach a keeper that was stopped."""
 
 LEAVE_S = 30.0
 """How long the keys may take by which a program ends itself, before it is ended."""
@@ -229,7 +226,8 @@ class PtyLink:
 
     async def open(self, emit: Callable[[LinkEvent], None]) -> None:
         self._emit = emit
-        self._client = client = await self._connected()
+        connect = functools.partial(KeeperClient.connect, self._launch.socket, on_event=self._on_event)
+        self._client = client = await self._pulse.reach(connect, self._launch, self._given_up, lambda: self._closing)
         self._catch_up_to = client.hello.spool_end
         if client.hello.alert is not None:
             self._alert(disk_alert(client.hello.alert, full=True))
@@ -252,23 +250,6 @@ class PtyLink:
             await asyncio.wait_for(self._caught_up.wait(), CATCH_UP_S)
         self._caught_up.set()
         self._watch.begin()
-
-    async def _connected(self) -> KeeperClient:
-        """With its keeper; one that was stopped is waited for, until it is given up."""
-        while True:
-            try:
-                client = await KeeperClient.connect(self._launch.socket, on_event=self._on_event)
-            except KeeperLost:
-                if self._closing:
-                    raise asyncio.CancelledError from None  # the program lives on, for the next daemon
-                if self._given_up.is_set() or not await asyncio.to_thread(stands_still, self._launch):
-                    raise
-                self._pulse.told(silent=True)
-                with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self._given_up.wait(), CONNECT_AGAIN_S)
-            else:
-                self._pulse.told(silent=False)
-                return client
 
     def give_up(self) -> None:
         self._given_up.set()
@@ -537,16 +518,8 @@ class PtyLink:
 
     def explain(self) -> list[Testimony]:
         self._watch.look()
-        now, wall = self._clock.monotonic(), self._clock.wall()
-        return [
-            Testimony(
-                channel=row.channel,
-                says=row.says,
-                since=None if row.since is None else iso(wall - (now - row.since)),
-                decides=row.decides,
-            )
-            for row in self._observer.explain(now)
-        ]
+        now = self._clock.monotonic()
+        return [row.testify(self._clock.wall() - now) for row in self._observer.explain(now)]
 
     # --- the screen ---
 

@@ -3,7 +3,8 @@ shown may be old, what is typed waits, and nothing is lost when it goes on.
 """
 
 import asyncio
-from collections.abc import Callable
+import contextlib
+from collections.abc import Awaitable, Callable
 
 import psutil
 
@@ -23,6 +24,9 @@ ANSWER_S = 3.0
 PATIENT_S = 60.0
 """The same for one that is silent: its answer comes when it goes on, and questions would only pile up."""
 
+CONNECT_AGAIN_S = 1.0
+"""Between two attempts to reach a keeper that was stopped."""
+
 SILENT = "its keeper does not answer"
 
 
@@ -41,6 +45,29 @@ class Pulse:
                 return
             await self._ask()
             await asyncio.sleep(0 if self.silent else EVERY_S)
+
+    async def reach(
+        self,
+        connect: Callable[[], Awaitable[KeeperClient]],
+        launch: LaunchRecord,
+        given_up: asyncio.Event,
+        closing: Callable[[], bool],
+    ) -> KeeperClient:
+        """Connected to it; a keeper that was stopped is waited for, until it is given up. Raises KeeperLost."""
+        while True:
+            try:
+                client = await connect()
+            except KeeperLost:
+                if closing():
+                    raise asyncio.CancelledError from None  # the program lives on, for the next daemon
+                if given_up.is_set() or not await asyncio.to_thread(stands_still, launch):
+                    raise
+                self.told(silent=True)
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(given_up.wait(), CONNECT_AGAIN_S)
+            else:
+                self.told(silent=False)
+                return client
 
     async def answers(self) -> bool:
         """Whether it does, asked now unless that is known."""

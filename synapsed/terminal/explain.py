@@ -6,6 +6,8 @@ Built from the same observation as the verdict (`verdict`), only when somebody a
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from synapsed.clock import iso
+from synapsed.model.agent import Testimony
 from synapsed.profiles import Profile, Signs
 from synapsed.terminal.composer import cursor_line
 from synapsed.terminal.verdict import (
@@ -43,6 +45,11 @@ class Witness:
     says: str
     since: float | None
     decides: bool
+
+    def testify(self, began: float) -> Testimony:
+        """For whoever asks; `began` is the wall clock's time when the monotonic one began."""
+        since = None if self.since is None else iso(began + self.since)
+        return Testimony(channel=self.channel, says=self.says, since=since, decides=self.decides)
 
 
 class Since:
