@@ -358,7 +358,7 @@ class PtyLink:
                 await self._runner.ask_again()
                 await self._kernel.ask(self._told)
             if (
-                (self._runner.turn is None or self._runner.half_typed)
+                (self._runner.turn is None or self._runner.half_typed or self._runner.turn.state.interrupting)
                 and not self._finishing
                 and self._caught_up.is_set()
             ):

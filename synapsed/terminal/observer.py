@@ -35,7 +35,7 @@ from synapsed.terminal.scanner import (
 )
 from synapsed.terminal.screen import Guard, Screen, ScreenSnapshot
 from synapsed.terminal.unreadable import HELD, Unreadable
-from synapsed.terminal.verdict import Observation, Verdict, judge, lost_end
+from synapsed.terminal.verdict import Observation, Verdict, judge, lost_end, screen_sign, title_sign
 
 __all__ = ["GONE_S", "QUERIES_MAX", "Harm", "Look", "Reply", "TerminalObserver"]
 
@@ -433,6 +433,22 @@ class TerminalObserver:
             and look.verdict.source in ("composer", "quiet")
             and self._turn_open is None
             and now - look.changed_at >= (DEFACED_HURRY_S if hurry else DEFACED_S)
+        ) or self._garbled(look, now)
+
+    def _garbled(self, look: Look, now: float) -> bool:
+        """It was asked to stop, shows no work and no composer, and nothing moves: some programs draw over themselves
+        when they give a message back, on the main screen too."""
+        profile = self._profile
+        return (
+            self._stop_asked_at is not None
+            and profile.composer.line is not None
+            and profile.composer.needed
+            and (look.screen.alternate or not profile.composer.at_cursor)
+            and look.composer.state == "absent"
+            and look.verdict.activity in (Activity.BUSY, Activity.UNKNOWN)
+            and title_sign(profile.busy, look.screen) is None
+            and screen_sign(profile.busy, look.screen) is None
+            and now - look.still_since >= profile.interrupt.still_ms / 1000
         )
 
     def echoed(self, message: str, composer: ComposerState) -> bool:

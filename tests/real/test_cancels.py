@@ -38,6 +38,8 @@ OLDER = [("claude", "2.1.197"), ("claude", "2.1.92")]
 ANSWERED_S = 60.0
 """By then a message that follows is answered, also on a busy machine."""
 
+RETRIES = 3
+
 SHAPES = (
     "[[hold:never-{word}]] {word}",
     "{word} [[slow:60]] [[answer:lines20]]",
@@ -82,8 +84,10 @@ class Trial:
         self.longest = max(self.longest, took)
         if answer.status != 200 or took > CONFIRMED_S:
             self.fault(moment, f"cancel: {answer.status} after {took:.1f} s, {answer.json}")
-        while answer.status != 200 and self.agent.daemon.task(task)["status"] == "working":
-            answer = self.agent.daemon.post(f"/control/tasks/{task}/cancel", {})  # the next trials are others
+        for _ in range(RETRIES):  # the next trials are others
+            if answer.status == 200 or self.agent.daemon.task(task)["status"] != "working":
+                break
+            answer = self.agent.daemon.post(f"/control/tasks/{task}/cancel", {})
 
     def stopped(self, task: str, word: str, moment: float) -> None:
         """The task is canceled, its message at the model once at the most, and the next one is answered exactly."""

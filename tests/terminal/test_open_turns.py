@@ -161,3 +161,20 @@ def test_a_sign_that_an_answer_quotes_is_not_believed() -> None:
     assert activity(watched, 20.0) is Activity.BUSY, "it moves"
     watched = at_work(SIGNED, b"type esc to stop\r\n> ", told=False)
     assert activity(watched, 3600.0) is Activity.BUSY, "no channel could tell"
+
+
+@pytest.mark.parametrize(
+    ("screen", "garbled"),
+    [
+        (b"r-nched--\r\n  the message", True),
+        (b"(3s, esc to stop)", False),
+        (b"\x1b]0;* thinking\x07words", False),
+        (b"> ", False),
+    ],
+)
+def test_a_program_that_drew_over_itself_when_it_was_stopped_is_to_draw_anew(screen: bytes, garbled: bool) -> None:
+    watched = at_work(SIGNED, screen)
+    assert not watched.defaced(watched.look(30.0), 30.0), "it may work in silence"
+    watched.asked_to_stop(30.0)
+    assert not watched.defaced(watched.look(30.5), 30.5), "it may be drawing"
+    assert watched.defaced(watched.look(31.0), 31.0) is garbled
