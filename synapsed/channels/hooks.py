@@ -196,17 +196,18 @@ class HookChannel:
         turn = self._turn
         if turn is not None and (same := _names(turn.key, common.turn, prompt)) is not True:
             if same is False and common.turn is None:
-                await self._give_up(turn, report)
+                await self._give_up(turn)
             turn = None
         if turn is None:  # else it was steered, or told again
             turn = _Turn(report.at_ns, key, common.session, common.turn or f"{self.name}.{report.at_ns}")
         self._turn = turn
         return replace(common, turn=turn.name)
 
-    async def _give_up(self, turn: _Turn, report: Report) -> None:
-        """The program has begun with another: by its transcript this one ended, failed, or was stopped."""
+    async def _give_up(self, turn: _Turn) -> None:
+        """The program has begun with another: by its transcript this one ended, failed, or was stopped. When is not
+        known, but that it was before the other was submitted: whose end this is must not be in doubt."""
         read = await self._read_end(turn.key, hurried=True)
-        common = _Common(self.name, report.at_ns, turn.session, turn.name)
+        common = _Common(self.name, turn.at_ns, turn.session, turn.name)
         if read is not None:
             self._tell_progress(turn, read)
         self._close()

@@ -252,6 +252,8 @@ class TestGemini:
         told = [(type(fact), fact.turn) for fact in launch.facts if not isinstance(fact, AssistantSaid)]
         first, _, second, _ = (turn for _, turn in told)
         assert first != second
+        gave_up = next(fact for fact in launch.facts if isinstance(fact, TurnInterrupted))
+        assert gave_up.at_ns == launch.facts[0].at_ns, "before the other was submitted: it is no word on that"
         assert told == [
             (PromptAccepted, first), (TurnInterrupted, first), (PromptAccepted, second), (TurnEnded, second),
         ]  # fmt: skip
