@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
 class Command(Protocol):
     """A module under `commands`. With `TAKES_REST = True` it has a use for what stands after `--`. `QUICK` has for some
-    command lines, what the parser would make of them: argparse is a tenth of a quick verb's time."""
+    command lines, what the parser would make of them: argparse is a tenth of a quick verb's time. `SUBVERBS` has those
+    first words that have options of their own."""
 
     @staticmethod
     def configure(parser: "argparse.ArgumentParser") -> None: ...
@@ -93,7 +94,10 @@ def _arguments(name: str, verb: Verb, command: Command, arguments: list[str]) ->
     from synapsectl.parsing import parse
 
     takes_rest = bool(getattr(command, "TAKES_REST", False))
-    return parse(name, verb.help, command.configure, arguments, columns=_columns(), takes_rest=takes_rest)
+    subverbs = getattr(command, "SUBVERBS", None)
+    return parse(
+        name, verb.help, command.configure, arguments, columns=_columns(), takes_rest=takes_rest, subverbs=subverbs
+    )
 
 
 def _unknown(name: str, out: Output) -> int:

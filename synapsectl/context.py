@@ -57,6 +57,11 @@ class Context:
         return Client(control_socket(self.environ))
 
     @property
+    def dumb(self) -> bool:
+        """Whether stdout is a terminal that obeys no escape sequences."""
+        return self.out.on_terminal and self.environ.get("TERM") == "dumb"
+
+    @property
     def own_environment(self) -> dict[str, str]:
         """The caller's environment, without what belongs to the agent that the caller may be."""
         return {key: value for key, value in self.environ.items() if key not in AGENT_VARIABLES}

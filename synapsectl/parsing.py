@@ -1,15 +1,23 @@
 """What stands behind the verb: argparse, with errors as this tool tells them."""
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 from synapsectl.output import PROGRAM
 
-__all__ = ["parse", "seconds"]
+__all__ = ["SubVerb", "parse", "seconds"]
 
 USAGE = 2
+
+
+class SubVerb(NamedTuple):
+    """One of what a verb can do, with a command line of its own."""
+
+    help: str
+    configure: Callable[[argparse.ArgumentParser], None]
+    takes_rest: bool = False
 
 
 def parse(
@@ -20,11 +28,21 @@ def parse(
     *,
     columns: int | None,
     takes_rest: bool,
+    subverbs: Mapping[str, SubVerb] | None = None,
 ) -> argparse.Namespace:
-    """`rest` is what stands after the first `--`: None without one. Nothing in there is taken for an option."""
+    """`rest` is what stands after the first `--`: None without one. Nothing in there is taken for an option. A command
+    line that begins with one of `subverbs` is parsed by that one's own options; `what` is its name."""
+    if arguments and subverbs and (sub := subverbs.get(arguments[0])) is not None:
+        given = arguments[1:]
+        args = parse(
+            f"{name} {arguments[0]}", sub.help, sub.configure, given, columns=columns, takes_rest=sub.takes_rest
+        )
+        args.what = arguments[0]
+        return args
     parser = _Parser(
         prog=f"{PROGRAM} {name}",
         description=f"{about[0].upper()}{about[1:]}.",
+        epilog=_list_of(name, subverbs),
         allow_abbrev=False,
         # Left to itself it asks shutil for the width with every option: 5 ms of imports.
         formatter_class=partial(argparse.HelpFormatter, width=(columns or 80) - 2),
@@ -40,6 +58,12 @@ def parse(
     if rest is not None and not takes_rest:
         parser.error(f"{name} takes nothing after --")
     return args
+
+
+def _list_of(name: str, subverbs: Mapping[str, SubVerb] | None) -> str | None:
+    if not subverbs:
+        return None
+    return f"'{PROGRAM} {name} WHAT -h' tells more of one: {', '.join(subverbs)}."
 
 
 def seconds(text: str) -> float:

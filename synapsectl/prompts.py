@@ -1,6 +1,7 @@
 """What an agent asks a person: found for a task or an agent, shown with a way to answer, its yes and no."""
 
 import re
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from synapsectl.client import Client, agent_path, task_path
@@ -15,7 +16,8 @@ __all__ = [
     "asked",
     "behind",
     "choose",
-    "decide",
+    "decide_all",
+    "example",
     "looks_like_task",
     "show_prompt",
     "tell_waiting",
@@ -34,6 +36,12 @@ LASTING = frozenset(
     }
 )
 """Words of options that say yes to more than what is asked now: never chosen for a person."""
+_ENDING = re.compile(
+    r"\b(?:abort|bye|clos(?:e|ing)|exit(?:ing)?|kill|leav(?:e|ing)|log(?:ging)? ?out|quit(?:ting)?|shut ?down|sign ?out"
+    r"|terminat(?:e|ing)|end (?:the |this )?(?:session|program|conversation))\b",
+    re.IGNORECASE,
+)
+"""What a question or an option says where the answer may end the program."""
 _FIRST = re.compile(r"\W*(don['’]t|do not|\w+)")
 _PLAIN = re.compile(r"\W*\w+(?:,? (?:once|one time|allow once|this once))?\W*(?:\([^()]*\))?\W*")
 """A yes or a no and nothing more: of several, it is meant."""
@@ -131,6 +139,29 @@ def _says(option: dict[str, Any], *, accept: bool) -> bool:
     return str(option["key"]).lower() in words or (first is not None and first[1] in words)
 
 
+def example(prompt: dict[str, Any]) -> str:
+    """What the line to copy after a question answers it with: the first option that goes on with what is asked, and no
+    further; a placeholder where nothing is asked for that is sure to leave the program running."""
+    options = prompt.get("options") or []
+    if not options or prompt.get("own_words"):
+        return "TEXT"
+    goes_on = [] if asks_to_end(prompt) else [option for option in options if _goes_on(option)]
+    return str(goes_on[0]["key"]) if goes_on else "KEY"
+
+
+def asks_to_end(prompt: dict[str, Any]) -> bool:
+    """Whether the question itself is about the end of the program, so that a plain yes may be that."""
+    return _ENDING.search(str(prompt.get("prompt", ""))) is not None
+
+
+def _goes_on(option: dict[str, Any]) -> bool:
+    label = str(option.get("label", "")).lower()
+    if _ENDING.search(label) or any(word in label for word in LASTING) or str(option["key"]).lower() in NO:
+        return False
+    first = _FIRST.match(label)
+    return first is None or first[1] not in NO
+
+
 def show_prompt(out: Output, prompt: dict[str, Any] | None) -> None:
     """The prompt and its options on stderr."""
     if prompt is None:
@@ -160,7 +191,8 @@ def behind(name: str, task: str | None, prompt: dict[str, Any] | None) -> str:
     if prompt.get("type") == SCREEN:
         return f"waits behind {what}: its screen is not understood: {question}; {hands(name)}"
     target = short_id(task) if task else name
-    verb = "approve" if prompt.get("type") in ("permission", "confirmation", "trust") else "input"
+    yes = prompt.get("type") in ("permission", "confirmation", "trust") and not asks_to_end(prompt)
+    verb = "approve" if yes else "input"
     more = "" if verb == "approve" else " …"
     return f"waits behind {what}, which asks: {question}; 'synapsectl {verb} {target}{more}' answers it"
 
@@ -190,12 +222,29 @@ def tell_waiting(ctx: Context, name: str, target: str, task: dict[str, Any], *, 
     if prompt.get("type") == "password":
         ctx.out.remark(f"answer with: synapsectl input {target}   (it is asked for, and not shown)")
         return
-    options = prompt.get("options") or []
-    ctx.out.remark(f"answer with: synapsectl input {target} {options[0]['key'] if options else 'TEXT'}")
+    ctx.out.remark(f"answer with: synapsectl input {target} {example(prompt)}")
 
 
-def decide(ctx: Context, target: str, *, accept: bool) -> int:
+def decide_all(ctx: Context, targets: Sequence[str], *, accept: bool, as_json: bool) -> int:
+    """Answer yes or no to what each of `targets` asks. One that is refused does not keep the others from being
+    answered; the highest exit code counts. Raises NoDaemon, NotOurs."""
+    code, told = DONE, []
+    names = list(dict.fromkeys(targets))
+    for name in names:
+        try:
+            told.append({"target": name} | decide(ctx, name, accept=accept))
+        except (ApiError, NoSuchChoice) as error:
+            ctx.out.note(f"{name}: {error}" if len(names) > 1 else str(error))
+            told.append({"target": name} | error.document())
+            code = max(code, error.exit_code)
+    if as_json:
+        ctx.out.document(told)
+    return code
+
+
+def decide(ctx: Context, target: str, *, accept: bool) -> dict[str, Any]:
     """Answer yes or no to what `target` asks, and to nothing else: a prompt that changed meanwhile is not answered.
+    Returns who was answered and with what.
 
     Raises ApiError, NoSuchChoice."""
     who = asked(ctx.client, target)
@@ -216,4 +265,4 @@ def decide(ctx: Context, target: str, *, accept: bool) -> int:
         raise
     label = next((o["label"] for o in who.prompt.get("options") or [] if o["key"] == key), key)
     ctx.out.note(f"{who.name} was answered: {label}")
-    return DONE
+    return {"agent": who.agent, "task": who.task, "key": key, "label": label}

@@ -38,6 +38,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     profile.add_argument("--size", type=int, nargs=2, metavar=("COLS", "ROWS"), help="new: of the screen on stdin")
     profile.add_argument("--agent", default="", help="new: whose screen that is")
     profile.add_argument("--command", type=json.loads, default=[], help="new: what starts the program, a JSON array")
+    profile.add_argument("--json", action="store_true", help="print a JSON document")
     profile.add_argument("--version", dest="release", metavar="X", help="as it counts for that version of the program")
     run.add_argument(
         "--service",
@@ -112,17 +113,20 @@ def _profile(args: argparse.Namespace) -> int:
             if (drift := profile.drift(args.release)) is not None:
                 print(f"{args.name}: {drift}", file=sys.stderr)
             shown = profile.model_dump(mode="json", exclude_none=True, exclude={"name", "source"})
-            print(tomli_w.dumps(shown), end="")
+            print(json.dumps(shown) if args.json else tomli_w.dumps(shown).removesuffix("\n"))
             return EXIT_OK
         checked = ProfileLibrary.builtin().check(Path(args.name))  # whatever is wrong in the user's other files
         profile = checked.at(args.release)
     except SynapsedError as error:
-        return _refuse(error)
+        return _refuse(error, as_json=args.json)
     told = advice(profile)
     if shutil.which(program := profile.argv(sys.executable)[0]) is None:
         hint = ": arguments stand in 'args'" if " " in program.strip() else ""
         told.append(f"its program {program!r} is not on this shell's PATH{hint}")
     told += [f"differs {variant.range}: {', '.join(sorted(variant.overrides))}" for variant in checked.versions]
+    if args.json:
+        print(json.dumps({"file": args.name, "advice": told}))
+        return EXIT_OK
     for line in told:
         print(f"{args.name}: {line}", file=sys.stderr)
     print(f"{args.name}: fine{', with advice' if told else ''}")
@@ -183,8 +187,8 @@ def _new_profile(args: argparse.Namespace) -> int:
             raise ConfigError(f"{path} cannot be written: {error.strerror}", file=str(path)) from None
         ProfileLibrary.builtin().check(path)
     except SynapsedError as error:
-        return _refuse(error)
-    print(path)
+        return _refuse(error, as_json=args.json)
+    print(json.dumps({"file": str(path)}) if args.json else path)
     return EXIT_OK
 
 
@@ -228,8 +232,10 @@ def _agent_facts(name: str, agent: "AgentConfig", profiles: "ProfileLibrary") ->
     }
 
 
-def _refuse(error: "SynapsedError") -> int:
+def _refuse(error: "SynapsedError", *, as_json: bool = False) -> int:
     from synapsed.errors import EXIT_CODES
 
+    if as_json:
+        print(json.dumps({"error": {"code": error.code, "message": error.message, "details": error.details}}))
     print(f"synapsed: {error.message}", file=sys.stderr)
     return EXIT_CONFIG if EXIT_CODES.get(error.code) == EXIT_CONFIG else EXIT_FAILED

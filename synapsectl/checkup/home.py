@@ -56,7 +56,8 @@ def _no_daemon(ctx: Context, error: NoDaemon) -> Finding:
 
 
 def _daemon(status: dict[str, Any], agents: int) -> Finding:
-    detail = f"pid {status['pid']}, version {status['version']}, at {', '.join(status['listen'])}, {agents} agents"
+    listen = ", ".join(status["listen"]) or "no port"
+    detail = f"pid {status['pid']}, version {status['version']}, at {listen}, {agents} agents"
     if status["version"] != __version__:
         mend = "systemctl --user restart synapsed, or synapsectl shutdown --keep-agents"
         return Finding("daemon", WRONG, f"{detail}; this tool is {__version__}", mend)

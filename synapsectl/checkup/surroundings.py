@@ -12,6 +12,7 @@ from synapsectl.checkup.finding import NOTE, OK, WRONG, Finding
 from synapsectl.context import Context
 from synapsectl.errors import CtlError
 from synapsectl.service.manager import NoServiceManager, ServiceManager, this_machines
+from synapsectl.service.port import is_served, refusal
 from synapsectl.service.settings import PACKAGES, Configured, Settings, env_file, gather
 from synapsed import __version__
 from synapsed.releases import drift, find
@@ -34,6 +35,8 @@ def look_around(ctx: Context) -> Iterator[Finding]:
         )
         return
     yield Finding("configuration", OK, f"{ctx.paths.config_file}, {len(settings.agents)} agents")
+    if settings.listen:
+        yield _port(ctx, settings.listen)
     try:
         manager = this_machines(ctx.environ)
     except NoServiceManager as error:
@@ -49,6 +52,15 @@ def _python() -> Finding:
     if sys.version_info[:2] < NEEDED_PYTHON:
         return Finding("python", WRONG, detail, "install synapsed with Python 3.13 or newer")
     return Finding("python", OK, detail)
+
+
+def _port(ctx: Context, listen: str) -> Finding:
+    if is_served(ctx, listen):
+        return Finding("main port", OK, f"{listen}, the daemon's")
+    if (why := refusal(listen)) is None:
+        return Finding("main port", OK, f"{listen} is free")
+    mend = "free it, or set another with 'listen' under [api] of config.toml; a daemon takes it once it is free"
+    return Finding("main port", WRONG, f"{listen} cannot be listened on: {why}", mend)
 
 
 def _service(manager: ServiceManager, settings: Settings) -> Iterator[Finding]:

@@ -36,7 +36,7 @@ def add_attach_options(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, ctx: Context) -> int:
     detach = parse_keys(args.detach_keys)
-    require_terminal("attach")
+    require_terminal("attach", ctx)
     ctx, name = reach(ctx, args.agent)
     agent = ctx.client.get(agent_path(name, "status"), {"detail": 1})
     if agent["state"] in GONE:
@@ -47,10 +47,15 @@ def run(args: argparse.Namespace, ctx: Context) -> int:
     return DONE if code is None else code
 
 
-def require_terminal(verb: str) -> None:
-    """Raises UsageError where there is no terminal to put on the agent."""
+def require_terminal(verb: str, ctx: Context) -> None:
+    """Raises UsageError where there is no terminal to put on the agent, or one that could not show its screen."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError(f"{verb} needs a terminal on stdin and stdout; 'synapsectl send' and 'screen' do not")
+    if ctx.dumb:
+        raise UsageError(
+            f"{verb} needs a terminal that obeys escape sequences, and TERM says that this one does not; "
+            "'synapsectl send' and 'screen' do not"
+        )
 
 
 def attach(

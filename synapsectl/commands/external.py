@@ -9,8 +9,9 @@ from synapsectl.ages import age
 from synapsectl.commands import send
 from synapsectl.context import Context
 from synapsectl.errors import DONE, UsageError
+from synapsectl.parsing import SubVerb
 
-__all__ = ["TAKES_REST", "configure", "run"]
+__all__ = ["SUBVERBS", "TAKES_REST", "configure", "run"]
 
 TAKES_REST = True
 HEADINGS = ("ALIAS", "NAME", "A2A", "ENDPOINT", "LAST SEEN")
@@ -26,7 +27,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
         f"{parser.prog} add URL --as ALIAS [--token-stdin | --token-env NAME] [--header-env NAME=VARIABLE]… | "
         "list [--json] | send ALIAS [options of send] [--] MESSAGE | remove ALIAS"
     )
-    adding = parser.add_argument_group("for add")
+    _add_options(parser.add_argument_group("for add"))
+
+
+def _add_options(adding: argparse._ActionsContainer) -> None:
     adding.add_argument("--as", dest="alias", metavar="ALIAS", help="its name here")
     adding.add_argument("--token-stdin", action="store_true", help="read a bearer token from stdin")
     adding.add_argument("--token-env", metavar="NAME", help="take a bearer token from this variable")
@@ -40,6 +44,35 @@ def configure(parser: argparse.ArgumentParser) -> None:
     adding.add_argument("--no-credentials", action="store_true", help="forget those that were given before")
     adding.add_argument("--in-the-clear", action="store_true", help="its credentials may go there by http")
     adding.add_argument("--other-host", action="store_true", help="its card may name another host than its own")
+
+
+def _configure_add(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("words", nargs="*", metavar="URL", help="its URL, or that of its card")
+    _add_options(parser)
+    parser.add_argument("--json", action="store_true", help="print a JSON document of it")
+
+
+def _configure_list(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("words", nargs="*", help=argparse.SUPPRESS)
+    parser.add_argument("--json", action="store_true", help="print a JSON array of them")
+
+
+def _configure_send(parser: argparse.ArgumentParser) -> None:
+    send.configure(parser)
+    parser.usage = f"{parser.prog} ALIAS[,ALIAS…] [options] [--] [MESSAGE | -]"
+
+
+def _configure_remove(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("words", nargs="*", metavar="ALIAS", help="its name here")
+    parser.add_argument("--json", action="store_true", help="print a JSON document of what it was")
+
+
+SUBVERBS = {
+    "add": SubVerb("remember an A2A agent elsewhere", _configure_add, takes_rest=True),
+    "list": SubVerb("the agents elsewhere that are remembered", _configure_list),
+    "send": SubVerb("send a message to agents elsewhere", _configure_send, takes_rest=True),
+    "remove": SubVerb("forget an agent elsewhere", _configure_remove, takes_rest=True),
+}
 
 
 def run(args: argparse.Namespace, ctx: Context) -> int:

@@ -7,8 +7,9 @@ from synapsectl.ages import age
 from synapsectl.client import host_path
 from synapsectl.context import Context
 from synapsectl.errors import DONE, UsageError
+from synapsectl.parsing import SubVerb
 
-__all__ = ["configure", "run"]
+__all__ = ["SUBVERBS", "configure", "run"]
 
 HEADINGS = ("HOST", "STATE", "FOR", "UNDER WAY", "TARGET", "ERROR")
 WORDS = {"add": 2, "list": 0, "remove": 1}
@@ -21,11 +22,39 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("what", choices=list(WORDS), help="what to do")
     parser.add_argument("words", nargs="*", metavar="NAME TARGET", help="its name here, and where ssh finds it")
-    parser.add_argument("--socket", metavar="PATH", help="for add: the daemon's control socket over there")
-    parser.add_argument(
-        "--synapsectl", metavar="PATH", help="for add: synapsectl over there, which else is looked for in its PATH"
-    )
+    _add_options(parser.add_argument_group("for add"))
     parser.add_argument("--json", action="store_true", help="print a JSON document")
+
+
+def _add_options(adding: argparse._ActionsContainer) -> None:
+    adding.add_argument("--socket", metavar="PATH", help="the daemon's control socket over there")
+    adding.add_argument(
+        "--synapsectl", metavar="PATH", help="synapsectl over there, which else is looked for in its PATH"
+    )
+
+
+def _configure_add(parser: argparse.ArgumentParser) -> None:
+    parser.usage = f"{parser.prog} NAME ssh://[USER@]HOST[:PORT] [--socket PATH | --synapsectl PATH] [--json]"
+    parser.add_argument("words", nargs="*", metavar="NAME TARGET", help="its name here, and where ssh finds it")
+    _add_options(parser)
+    parser.add_argument("--json", action="store_true", help="print a JSON document of it")
+
+
+def _configure_list(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("words", nargs="*", help=argparse.SUPPRESS)
+    parser.add_argument("--json", action="store_true", help="print a JSON array of them")
+
+
+def _configure_remove(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("words", nargs="*", metavar="NAME", help="its name here")
+    parser.add_argument("--json", action="store_true", help="print a JSON document of what it was")
+
+
+SUBVERBS = {
+    "add": SubVerb("remember another host of yours, and keep a connection to it", _configure_add),
+    "list": SubVerb("the hosts that are remembered, and whether they are reached", _configure_list),
+    "remove": SubVerb("forget a host, and cancel what was under way to it", _configure_remove),
+}
 
 
 def run(args: argparse.Namespace, ctx: Context) -> int:

@@ -8,6 +8,7 @@ from synapsectl.context import Context
 from synapsectl.errors import DONE, CtlError, NoDaemon, TimedOut, UsageError
 from synapsectl.service.files import Wanted
 from synapsectl.service.manager import NoServiceManager, ServiceManager, this_machines
+from synapsectl.service.port import is_served, refusal
 from synapsectl.service.settings import Settings, gather
 from synapsectl.spawn import holds_lock
 
@@ -20,6 +21,7 @@ POLL = 0.05
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dry-run", action="store_true", help="show what would be written, and change nothing")
     parser.add_argument("--start", action="store_true", help="start the service, or restart it where it changed")
+    parser.add_argument("--json", action="store_true", help="print a JSON document of what was changed")
 
 
 def run(args: argparse.Namespace, ctx: Context) -> int:
@@ -31,20 +33,32 @@ def run(args: argparse.Namespace, ctx: Context) -> int:
     changed = [file for file in wanted if not file.is_current()]
     kept = {file.path for file in wanted}
     gone = [file for file in manager.installed() if file.path not in kept]
-    _show(ctx, changed, gone)
+    told = {"dry_run": args.dry_run, "changed": [str(file.path) for file in changed]}
+    told["removed"] = [str(file.path) for file in gone]
+    if not args.json:
+        _show(ctx, changed, gone)
     _remarks(ctx, settings)
     if args.dry_run:
+        if args.json:
+            ctx.out.document(told)
         return DONE
     if problem := manager.problem():
         raise NoServiceManager(f"{problem}; nothing was changed")
     _put(ctx, manager, settings, changed, gone)
-    if args.start:
+    _begin(ctx, manager, start=args.start)
+    if args.json:
+        state = manager.state()
+        ctx.out.document(told | {"service": {"running": state.running, "enabled": state.enabled, "pid": state.pid}})
+    return DONE
+
+
+def _begin(ctx: Context, manager: ServiceManager, *, start: bool) -> None:
+    if start:
         _start(ctx, manager)
     elif manager.state().outdated:
         ctx.out.note("the service runs as it was: 'synapsectl install --start' restarts it, its agents go on")
     for why, command in manager.advice():
         ctx.out.note(f"{why}: '{command}' changes that")
-    return DONE
 
 
 def _show(ctx: Context, changed: list[Wanted], gone: list[Wanted]) -> None:
@@ -59,6 +73,11 @@ def _show(ctx: Context, changed: list[Wanted], gone: list[Wanted]) -> None:
 
 
 def _remarks(ctx: Context, settings: Settings) -> None:
+    if settings.listen and not is_served(ctx, settings.listen) and (why := refusal(settings.listen)):
+        ctx.out.note(
+            f"{settings.listen} cannot be listened on ({why}): the service comes up without it, reached by its control "
+            "socket, and takes it once it is free; or set another with 'listen' under [api] of config.toml"
+        )
     if settings.login.problem:
         ctx.out.note(settings.login.problem)
     agents: dict[str, list[str]] = {}

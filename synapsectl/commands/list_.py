@@ -88,16 +88,25 @@ def _watch(args: "argparse.Namespace", ctx: Context) -> int:
         try:
             _show_again(ctx)
             with ctx.client.stream("/events") as stream:
-                for _ in stream.events(lambda: REFRESH):
-                    _show_again(ctx)
+                for event in stream.events(lambda: REFRESH):
+                    if event is not None or not ctx.dumb:  # what cannot be cleared is not repeated for an age
+                        _show_again(ctx)
         except NoDaemon as error:
-            ctx.out.control(CLEAR)
+            _clear(ctx)
             ctx.out.note(str(error))
         time.sleep(REFRESH)
 
 
+def _clear(ctx: Context) -> None:
+    """Room for the next look: where the screen cannot be cleared, below the last one."""
+    if ctx.dumb:
+        ctx.out.line()
+    else:
+        ctx.out.control(CLEAR)
+
+
 def _show_again(ctx: Context) -> None:
     agents = ctx.client.get("/agents", {"hosts": 1})
-    ctx.out.control(CLEAR)
+    _clear(ctx)
     _show(agents, ctx)
     ctx.out.stdout.flush()

@@ -8,6 +8,7 @@ from pathlib import Path
 from synapsectl.client import SLOW_TIMEOUT, agent_path, document_of
 from synapsectl.context import Context
 from synapsectl.errors import DONE, NoDaemon, TimedOut, UsageError
+from synapsectl.output import as_json
 from synapsectl.plain import PlainText
 
 __all__ = ["configure", "run"]
@@ -37,15 +38,23 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--raw", action="store_true", help="the bytes as they are, escape sequences and all")
     parser.add_argument("--cast", metavar="FILE", type=Path, help="write what is kept to FILE, as an asciicast (v3)")
 
+    parser.add_argument(
+        "--json", action="store_true", help="print a JSON document; with -f, one a line for each line that comes"
+    )
+
 
 def run(args: argparse.Namespace, ctx: Context) -> int:
     if args.lines < 0:
         raise UsageError("-n is a number of lines")
+    if args.json and args.raw:
+        raise UsageError("--raw and --json: bytes as they are, or a document: choose one")
+    if args.raw and ctx.dumb:
+        raise UsageError("--raw: TERM says that this terminal obeys no escape sequences; without it come lines")
     if args.cast is not None:
         return _record(args, ctx)
     plain = PlainText()
     history, offset = _history(args, ctx)
-    _print(args, ctx, history, plain)
+    _print(args, ctx, history, plain, offset)
     return _follow(args, ctx, plain, offset) if args.follow else DONE
 
 
@@ -58,7 +67,10 @@ def _record(args: argparse.Namespace, ctx: Context) -> int:
             file.write(text)
     except OSError as error:
         raise UsageError(f"{args.cast} cannot be written: {error.strerror}") from None
-    ctx.out.note(f"{text.count(b'\n') - 1} pieces of output in {args.cast}")
+    pieces = text.count(b"\n") - 1
+    if args.json:
+        ctx.out.document({"file": str(args.cast), "pieces": pieces})
+    ctx.out.note(f"{pieces} pieces of output in {args.cast}")
     return DONE
 
 
@@ -77,15 +89,26 @@ def _output(ctx: Context, agent: str, query: dict[str, int]) -> tuple[bytes, int
     return reply.body, int(reply.headers.get("synapsed-offset", 0)), reply.headers.get("synapsed-ended") == "1"
 
 
-def _print(args: argparse.Namespace, ctx: Context, history: bytes, plain: PlainText) -> None:
+def _print(args: argparse.Namespace, ctx: Context, history: bytes, plain: PlainText, offset: int) -> None:
     if args.raw:
         ctx.out.raw(b"".join(history.splitlines(keepends=True)[-args.lines :]) if args.lines else b"")
         return
     lines = plain.feed(history)
     if not args.follow:
         lines += plain.flush()
-    for line in lines[-args.lines :] if args.lines else ():
-        ctx.out.line(line)
+    lines = lines[-args.lines :] if args.lines else []
+    if args.json and not args.follow:
+        ctx.out.document({"lines": lines, "offset": offset})
+        return
+    _show(args, ctx, lines)
+
+
+def _show(args: argparse.Namespace, ctx: Context, lines: list[str]) -> None:
+    for line in lines:
+        if args.json:
+            ctx.out.line(as_json({"line": line}))
+        else:
+            ctx.out.line(line)
     ctx.out.stdout.flush()
 
 
@@ -110,6 +133,4 @@ def _follow(args: argparse.Namespace, ctx: Context, plain: PlainText, offset: in
         if args.raw:
             ctx.out.raw(data)
             continue
-        for line in plain.feed(data):
-            ctx.out.line(line)
-        ctx.out.stdout.flush()
+        _show(args, ctx, plain.feed(data))

@@ -12,9 +12,10 @@ import sys
 from synapsectl.client import agent_path
 from synapsectl.context import Context
 from synapsectl.errors import DONE, UsageError
+from synapsectl.parsing import SubVerb
 from synapsectl.reach import reach
 
-__all__ = ["configure", "run"]
+__all__ = ["SUBVERBS", "configure", "run"]
 
 TAKES_REST = True
 
@@ -34,19 +35,55 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--version", dest="release", metavar="X", help="show, check: as it counts for that version of the program"
     )
+    parser.add_argument("--json", action="store_true", help="print a JSON document")
+
+
+def _configure_list(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print a JSON array")
+
+
+def _configure_show(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("name", nargs="?", metavar="NAME", help="a profile's name")
+    _add_version(parser)
+    parser.add_argument("--json", action="store_true", help="print it as a JSON document, not as TOML")
+
+
+def _configure_check(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("name", nargs="?", metavar="FILE", help="a profile's file")
+    _add_version(parser)
+    parser.add_argument("--json", action="store_true", help="print a JSON document of the advice")
+
+
+def _configure_new(parser: argparse.ArgumentParser) -> None:
+    parser.usage = f"{parser.prog} NAME --from-screen AGENT [--json] [-- COMMAND…]"
+    parser.add_argument("name", nargs="?", metavar="NAME", help="the new profile's name")
+    parser.add_argument("--from-screen", metavar="AGENT", help="write it from what is on this agent's screen now")
+    parser.add_argument("--json", action="store_true", help="print a JSON document of where it is")
+
+
+def _add_version(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--version", dest="release", metavar="X", help="as it counts for that version of the program")
+
+
+SUBVERBS = {
+    "list": SubVerb("the kinds of agents that can be started", _configure_list),
+    "show": SubVerb("a profile as it counts", _configure_show),
+    "check": SubVerb("what is wrong in a profile's file, or will not work well", _configure_check),
+    "new": SubVerb("write a profile to begin with from an agent's screen", _configure_new, takes_rest=True),
+}
 
 
 def run(args: argparse.Namespace, ctx: Context) -> int:
     if args.what == "new":
         return _new(args, ctx)
-    if args.rest or args.from_screen:
+    if args.rest or getattr(args, "from_screen", None):
         raise UsageError(f"profiles {args.what} takes no command and no --from-screen: profiles new does")
     if args.what != "list":
         if args.name is None:
             raise UsageError(f"profiles {args.what}: name {'a profile' if args.what == 'show' else 'a file'}")
         command = [sys.executable, "-m", "synapsed", "profile", args.what, args.name]
         command += ["--version", args.release] if args.release is not None else []
+        command += ["--json"] if args.json else []
         return subprocess.run(command, env=dict(os.environ), check=False).returncode
     profiles = ctx.client.get("/control/profiles")
     if args.json:
@@ -75,4 +112,5 @@ def _new(args: argparse.Namespace, ctx: Context) -> int:
     drawn = ctx.client.get_bytes(path, {"format": "ansi"})
     command = [sys.executable, "-m", "synapsed", "profile", "new", args.name, "--agent", args.from_screen]
     command += ["--size", str(size["cols"]), str(size["rows"]), "--command", json.dumps(args.rest or [])]
+    command += ["--json"] if args.json else []
     return subprocess.run(command, env=dict(os.environ), input=drawn, check=False).returncode

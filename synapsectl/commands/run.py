@@ -21,7 +21,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, ctx: Context) -> int:
     detach = parse_keys(args.detach_keys)
-    require_terminal("run")
+    require_terminal("run", ctx)
     agent = start_agent(args, ctx)
     ctx.out.remark(f"[{agent['name']} ({agent['id']}) at {agent['endpoint']}; {args.detach_keys or 'no key'} detaches]")
     if drift := agent.get("drift"):

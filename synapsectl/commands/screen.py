@@ -4,7 +4,7 @@ import argparse
 
 from synapsectl.client import agent_path
 from synapsectl.context import Context
-from synapsectl.errors import DONE
+from synapsectl.errors import DONE, UsageError
 from synapsectl.reach import reach
 
 __all__ = ["configure", "run"]
@@ -18,6 +18,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, ctx: Context) -> int:
+    if args.ansi and ctx.dumb:
+        raise UsageError("--ansi: TERM says that this terminal obeys no escape sequences; without it comes the text")
     ctx, agent = reach(ctx, args.agent)
     path = agent_path(agent, "screen")
     if args.json:

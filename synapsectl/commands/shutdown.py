@@ -17,6 +17,7 @@ POLL = 0.05
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--keep-agents", action="store_true", help="leave the agents running, for the next daemon")
+    parser.add_argument("--json", action="store_true", help="print a JSON document once it is down")
 
 
 def run(args: argparse.Namespace, ctx: Context) -> int:
@@ -25,6 +26,8 @@ def run(args: argparse.Namespace, ctx: Context) -> int:
             with suppress(OSError):  # without the folder nobody starts a daemon either
                 held.enter_context(guarded(ctx))
         _shut_down(args, ctx)
+    if args.json:
+        ctx.out.document({"down": True, "keep_agents": args.keep_agents})
     ctx.out.note("the daemon is down" + ("; its agents go on" if args.keep_agents else ""))
     return DONE
 

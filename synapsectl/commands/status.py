@@ -46,7 +46,7 @@ def _show_daemon(status: dict[str, Any], ctx: Context) -> None:
     ctx.out.line(
         f"synapsed {status['version']}, pid {status['pid']}, up {_duration(status['uptime'])}, agents: {count}"
     )
-    ctx.out.line(f"  {'listen':<16}{', '.join(status['listen'])}")
+    ctx.out.line(f"  {'listen':<16}{', '.join(status['listen']) or '- (the control socket alone)'}")
     for alert in status.get("alerts", []):
         ctx.out.line(f"  {'alert':<16}{alert}")
     for name, path in status["paths"].items():

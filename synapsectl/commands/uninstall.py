@@ -1,16 +1,19 @@
 """`synapsectl uninstall`."""
 
 import argparse
+from collections.abc import Sequence
 
 from synapsectl.context import Context
 from synapsectl.errors import DONE, UsageError
-from synapsectl.service.manager import NoServiceManager, this_machines
+from synapsectl.service.files import Wanted
+from synapsectl.service.manager import NoServiceManager, ServiceManager, this_machines
 
 __all__ = ["configure", "run"]
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dry-run", action="store_true", help="show what would be removed, and change nothing")
+    parser.add_argument("--json", action="store_true", help="print a JSON document of what was removed")
 
 
 def run(args: argparse.Namespace, ctx: Context) -> int:
@@ -20,11 +23,16 @@ def run(args: argparse.Namespace, ctx: Context) -> int:
     files = manager.installed()
     if not files:
         ctx.out.note("no service is installed")
-        return DONE
-    for file in files:
+    for file in () if args.json else files:
         ctx.out.line(f"{'would remove' if args.dry_run else 'remove'} {file.path}")
-    if args.dry_run:
-        return DONE
+    if files and not args.dry_run:
+        _remove(ctx, manager, files)
+    if args.json:
+        ctx.out.document({"dry_run": args.dry_run, "removed": [str(file.path) for file in files]})
+    return DONE
+
+
+def _remove(ctx: Context, manager: ServiceManager, files: Sequence[Wanted]) -> None:
     if problem := manager.problem():
         raise NoServiceManager(f"{problem}; nothing was changed")
     manager.unload()
@@ -32,4 +40,3 @@ def run(args: argparse.Namespace, ctx: Context) -> int:
         file.remove()
     manager.forget()
     ctx.out.note(f"the service is gone, its agents have ended; state and configuration stay ({ctx.paths.state})")
-    return DONE

@@ -1,0 +1,31 @@
+"""Whether the main listener's port can be had: tried, as the daemon would, and told in words before it is."""
+
+import os
+import socket
+
+from synapsectl.context import Context
+from synapsectl.errors import CtlError
+
+__all__ = ["is_served", "refusal"]
+
+
+def is_served(ctx: Context, listen: str) -> bool:
+    """Whether the daemon of this home listens there now."""
+    try:
+        return listen in ctx.client.get("/control/status")["listen"]
+    except CtlError:
+        return False
+
+
+def refusal(listen: str) -> str | None:
+    """Why nobody can listen at `address:port` now; None where it is free."""
+    host, _, port = listen.rpartition(":")
+    host = host.strip("[]")
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as the daemon has it
+        try:
+            probe.bind((host, int(port)))
+            probe.listen(1)  # only here is told who listens with the same option
+        except OSError as error:
+            return os.strerror(error.errno) if error.errno else str(error)
+    return None
