@@ -77,7 +77,8 @@ class EventLog(Protocol):
     async def read(
         self, after: int, *, task_id: str | None = None, agent_id: str | None = None, limit: int = 500
     ) -> list[Event]:
-        """At most `limit` events with an id greater than `after`, oldest first."""
+        """At most `limit` events with an id greater than `after`, oldest first; fewer where they are large, but none
+        only where there are none."""
         ...
 
     def gap(self, after: int, *, agent_id: str | None = None) -> int | None:

@@ -132,6 +132,7 @@ async def _envelopes(request_id: RequestId, results: AsyncGenerator[dict[str, An
     try:
         async for result in results:
             yield _result(request_id, result)
+            del result  # it may be large, and the next one may be long in coming
     except (A2aError, SynapsedError) as error:
         yield _refusal(request_id, error).body
     except Exception:  # noqa: BLE001 - the head of the response is out: the envelope is the only way left to say it

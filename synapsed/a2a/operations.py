@@ -262,8 +262,10 @@ class Operations:
         yield {"task": task_dict(task, history_length=history)}
         if over:
             return
+        task_id, context_id = task.id, task.context_id
+        del task  # it may be large, and the stream long
         begun: set[str] = set()
-        async with self._following(cursor, task.id) as events:
+        async with self._following(cursor, task_id) as events:
             async for event in events:
                 if isinstance(event.data, TaskArtifactAdded):
                     if event.data.artifact.is_block:
@@ -271,9 +273,9 @@ class Operations:
                     first = event.data.artifact.artifact_id not in begun
                     begun.add(event.data.artifact.artifact_id)
                     told = await self._whole(event, event.data) if event.data.append and first else event.data
-                    yield artifact_update(event, told, task.context_id)
+                    yield artifact_update(event, told, context_id)
                 elif isinstance(event.data, TaskStatusChanged):
-                    yield status_update(event, event.data, task.context_id)
+                    yield status_update(event, event.data, context_id)
                     if event.data.state in _SETTLED:
                         return
 

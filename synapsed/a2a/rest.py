@@ -108,6 +108,7 @@ async def _events(results: AsyncGenerator[dict[str, Any]]) -> AsyncGenerator[dic
     try:
         async for result in results:
             yield result
+            del result  # it may be large, and the next one may be long in coming
     except (A2aError, SynapsedError) as error:
         yield _refusal(error).body
     except Exception:  # noqa: BLE001 - the head of the response is out: an error event is the only way left to say it

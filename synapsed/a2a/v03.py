@@ -138,6 +138,7 @@ async def _results(responses: AsyncGenerator[Json], row: _Row) -> AsyncGenerator
     try:
         async for response in responses:
             yield row.result(response)
+            del response  # it may be large, and the next one may be long in coming
     finally:
         await responses.aclose()
 

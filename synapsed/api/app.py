@@ -29,6 +29,7 @@ from synapsed.api.routes import (
 )
 from synapsed.api.sdk import A2aSdk
 from synapsed.api.security import Security, gate
+from synapsed.api.texts import Texts
 from synapsed.clock import Clock
 from synapsed.interfaces import Control
 from synapsed.paths import Paths
@@ -71,6 +72,7 @@ def build_context(
         sdk=A2aSdk(control, pushes, repeats=repeats),
         changes=Changes(clock),
         limits=limits,
+        texts=Texts(),
         version=version,
         paths=paths,
         started=clock.monotonic(),

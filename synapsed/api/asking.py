@@ -18,7 +18,7 @@ from synapsed.api.context import CONTEXT, ApiContext, rights_of
 from synapsed.api.rights import Rights, Standing
 from synapsed.api.security import JSON_TYPES, base_url, on_unix
 from synapsed.api.sending import send
-from synapsed.api.sse import frame, serve
+from synapsed.api.sse import Frame, serve
 from synapsed.errors import SynapsedError, Unauthorized
 from synapsed.interfaces import SendRequest
 from synapsed.model.agent import AgentView
@@ -184,12 +184,13 @@ async def _while_connected[T](request: web.Request, answer: Coroutine[Any, Any, 
     return task.result()
 
 
-async def _frames(bodies: AsyncGenerator[dict[str, Any]]) -> AsyncGenerator[bytes]:
+async def _frames(bodies: AsyncGenerator[dict[str, Any]]) -> AsyncGenerator[Frame]:
     try:
         async for body in bodies:
             # Over JSON-RPC an error has its place in the envelope; a bare StreamResponse has none for it.
             failed = "error" in body and "jsonrpc" not in body
-            yield frame(encode_json(body), event="error" if failed else None)
+            yield Frame(body, event="error" if failed else None)
+            del body  # it may be large, and the next one may be long in coming
     finally:
         await bodies.aclose()
 

@@ -13,6 +13,7 @@ from synapsed.a2a.externals import Externals
 from synapsed.a2a.hosts.hosts import Hosts
 from synapsed.api.caching import Changes
 from synapsed.api.rights import Rights
+from synapsed.api.texts import Texts
 from synapsed.clock import Clock
 from synapsed.errors import QueueFull, TaskNotFound, UnknownAgent
 from synapsed.interfaces import Control
@@ -109,6 +110,7 @@ class Streams:
                         return
                     pending = None
                     yield item
+                    del item  # it may be large, and the next one may be long in coming
                 elif not closing.done():
                     yield None
         finally:
@@ -148,6 +150,7 @@ class ApiContext:
     sdk: "A2aSdk"
     changes: Changes
     limits: Limits
+    texts: Texts
     version: str
     paths: Paths
     started: float

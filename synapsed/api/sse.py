@@ -1,38 +1,52 @@
 """Server-sent events as pull views of the log.
 
-A stream holds a cursor and nothing else: a slow client is a lagging cursor, never a queue. `id:` is the event's id in
-the log, so that `Last-Event-ID` resumes without a gap or a double, over restarts of the daemon too.
+A stream holds a cursor and the event that it writes: a slow client is a lagging cursor, never a queue. A large event is
+shared by all who write it, and each has no more of it in its connection than the connection's buffers. `id:` is the
+event's id in the log, so that `Last-Event-ID` resumes without a gap or a double, over restarts of the daemon too.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Coroutine, Mapping
+from dataclasses import dataclass
+from typing import Any
 
 from aiohttp import web
 
 from synapsed.api.context import CONTEXT
 from synapsed.api.query import INPUT_SHOWN
+from synapsed.api.texts import PIECE, Parts, Texts, sliced
 from synapsed.errors import InvalidRequest
 from synapsed.interfaces import EventLog
 
-__all__ = ["SSE_HEADERS", "cursor_of", "frame", "serve"]
+__all__ = ["READ_RATE", "SSE_HEADERS", "Frame", "cursor_of", "serve"]
 
 SSE_HEADERS = {
     "Content-Type": "text/event-stream; charset=utf-8",
     "Cache-Control": "no-cache, no-store",
     "X-Accel-Buffering": "no",
 }
+READ_RATE = 128 * 1024
+"""Bytes a second that a client has to read of a large event."""
 KEEPALIVE = b": keepalive\n\n"
 TRUNCATED = b'event: truncated\ndata: {"reason": "read too slowly; go on after the last id"}\n\n'
 """The last that a client is told which did not read for too long. It has no id: the one before it is where to go on."""
 
 
-def frame(data: bytes, *, event: str | None = None, event_id: int | None = None) -> bytes:
-    """One event; `data` is JSON in one line."""
-    lines = [] if event_id is None else [b"id: %d" % event_id]
-    if event is not None:
-        lines.append(b"event: " + event.encode())
-    lines.append(b"data: " + data)
-    return b"\n".join(lines) + b"\n\n"
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One event; `data` is a JSON value, or JSON in one line."""
+
+    data: Any
+    event: str | None = None
+    event_id: int | None = None
+
+    def encode(self, texts: Texts) -> Parts:
+        """It as it is written, in parts."""
+        head = b"" if self.event_id is None else b"id: %d\n" % self.event_id
+        if self.event is not None:
+            head += b"event: " + self.event.encode() + b"\n"
+        data: Parts = [self.data] if isinstance(self.data, bytes) else texts.encode(self.data)
+        return [head + b"data: ", *data, b"\n\n"]
 
 
 def cursor_of(request: web.Request, log: EventLog, default: int) -> int:
@@ -53,7 +67,7 @@ def cursor_of(request: web.Request, log: EventLog, default: int) -> int:
 
 async def serve(
     request: web.Request,
-    frames: AsyncIterator[bytes],
+    frames: AsyncIterator[Frame],
     *,
     comments: bool = True,
     headers: Mapping[str, str] | None = None,
@@ -61,7 +75,8 @@ async def serve(
     """Write `frames` until they end, the client leaves or stalls, or the daemon goes.
 
     What a client has not read yet is bounded by its connection's buffers. One that lets them stand full for
-    `Limits.write_stall` is told `truncated`, and gets as long again to read that; the log has what it missed.
+    `Limits.write_stall` (for a large event as much longer as `READ_RATE` says) is told `truncated`, and gets as long
+    again, `Limits.keepalive` at least, to read the rest of that event and this. The log has what it missed.
 
     Without `comments` nothing but events of A2A is written (some old clients of it stumble over comments).
     """
@@ -70,18 +85,26 @@ async def serve(
     with context.streams.opened():
         response = web.StreamResponse(headers={**SSE_HEADERS, **(headers or {})})
         await response.prepare(request)
+        if request.transport is not None:
+            request.transport.set_write_buffer_limits(high=PIECE)
         if comments:
             await response.write(KEEPALIVE)  # sends the head now: an idle stream must be seen to be open
         items = context.streams.items(frames, limits.keepalive)
+        last = max(limits.write_stall, limits.keepalive)
         try:
             async for item in items:
                 if item is None and (request.transport is None or request.transport.is_closing()):
                     break
                 if item is not None or comments:
-                    async with asyncio.timeout(limits.write_stall):
-                        await response.write(KEEPALIVE if item is None else item)
-        except TimeoutError:
-            await _truncate(request, response, limits.write_stall if comments else 0)
+                    parts: Parts = [KEEPALIVE] if item is None else item.encode(context.texts)
+                    patience = limits.write_stall + sum(map(len, parts)) / READ_RATE
+                    writing = _begin(_write(response, parts))
+                    del parts, item  # what is waited for next may be long in coming
+                    if not await _ended(writing, patience):
+                        ending = _begin(_truncate(response, writing)) if comments else writing
+                        if ending is writing or not await _ended(ending, last):
+                            await _cut_off(request, ending)
+                        break
         except ConnectionError:
             pass  # the client has left; its task goes on
         finally:
@@ -89,17 +112,46 @@ async def serve(
         return response
 
 
-async def _truncate(request: web.Request, response: web.StreamResponse, patience: float) -> None:
-    """End the stream of a client that stalled. An end that it does not read either would be waited for for ever."""
+async def _write(response: web.StreamResponse, parts: Parts) -> None:
+    """Write `parts` piece by piece; others have the loop between two of them."""
+    first = True
+    for piece in sliced(parts):
+        if not first:
+            await asyncio.sleep(0)
+        first = False
+        await response.write(piece)
+
+
+async def _truncate(response: web.StreamResponse, writing: asyncio.Task[None]) -> None:
+    """End the stream of a client that stalled, after the event that it is at."""
+    await writing
+    await response.write(TRUNCATED)
+    response.force_close()
+    await response.write_eof()
+
+
+def _begin(act: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    """A task of its own, which is waited for and never cancelled while it may go on: a connection whose writer was
+    cancelled cannot be waited for again. What needs no waiting is done at once."""
+    return asyncio.Task(act, loop=asyncio.get_running_loop(), eager_start=True)
+
+
+async def _ended(act: asyncio.Task[None], patience: float) -> bool:
+    """Whether it is over within `patience` seconds; it is cancelled where not even its waiter goes on."""
     try:
-        async with asyncio.timeout(patience):
-            if patience:
-                await response.write(TRUNCATED)
-                await response.write_eof()
-                return
-    except ConnectionError:
-        return
-    except TimeoutError:
-        pass
+        if not act.done():
+            await asyncio.wait({act}, timeout=patience)
+    except asyncio.CancelledError:
+        act.cancel()
+        raise
+    if act.done():
+        act.result()
+    return act.done()
+
+
+async def _cut_off(request: web.Request, ending: asyncio.Task[None]) -> None:
+    """An end that the client does not read would be waited for for ever."""
     if request.transport is not None:
         request.transport.abort()
+    await asyncio.wait({ending})
+    ending.exception()

@@ -3,8 +3,7 @@
 from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Any
 
-from synapsed.api.body import encode_json
-from synapsed.api.sse import frame
+from synapsed.api.sse import Frame
 from synapsed.clock import iso
 from synapsed.interfaces import Control
 from synapsed.model.events import Event, TaskArtifactAdded, TaskStatusChanged
@@ -15,15 +14,15 @@ __all__ = ["frames_until_end", "frames_until_settled", "render"]
 BATCH = 500
 
 
-def render(event: Event) -> bytes | None:
+def render(event: Event) -> Frame | None:
     """The frame of a task's event, None for one that the seeds' stream has no shape for."""
     data = event.data
     if isinstance(data, TaskStatusChanged):
-        return frame(encode_json(_status(event, data)), event="status", event_id=event.id)
+        return Frame(_status(event, data), event="status", event_id=event.id)
     if isinstance(data, TaskArtifactAdded):
         artifact = data.artifact.model_dump(mode="json", by_alias=True, exclude_none=True)
         body = {"taskId": event.task_id, "artifact": artifact, "append": data.append, "lastChunk": data.last_chunk}
-        return frame(encode_json(body), event="artifact", event_id=event.id)
+        return Frame(body, event="artifact", event_id=event.id)
     return None
 
 
@@ -38,21 +37,21 @@ def _status(event: Event, data: TaskStatusChanged) -> dict[str, Any]:
     return body
 
 
-async def frames_until_end(control: Control, task: Task, after: int) -> AsyncGenerator[bytes]:
+async def frames_until_end(control: Control, task: Task, after: int) -> AsyncGenerator[Frame]:
     """The task's events after `after`, up to its end."""
     async for event in _events(control, task, after):
-        if (text := render(event)) is not None:
-            yield text
+        if (frame := render(event)) is not None:
+            yield frame
         if isinstance(event.data, TaskStatusChanged) and event.data.state in TERMINAL_STATES:
             return
 
 
-async def frames_until_settled(control: Control, task: Task, after: int) -> AsyncGenerator[bytes]:
+async def frames_until_settled(control: Control, task: Task, after: int) -> AsyncGenerator[Frame]:
     """As above, and it ends as well where the task waits for a person *now*: at its present prompt, not at one that
     was answered long ago."""
     async for event in _events(control, task, after):
-        if (text := render(event)) is not None:
-            yield text
+        if (frame := render(event)) is not None:
+            yield frame
         data = event.data
         if not isinstance(data, TaskStatusChanged):
             continue

@@ -3,11 +3,13 @@
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import suppress
+from typing import Any
 
 from aiohttp import WSCloseCode, WSMsgType, hdrs, web
 
 from synapsed.api.context import CONTEXT
 from synapsed.api.security import on_unix
+from synapsed.api.sse import READ_RATE
 from synapsed.errors import InvalidRequest
 
 __all__ = ["CLOSE_SECONDS", "is_upgrade", "open_websocket", "push"]
@@ -36,13 +38,13 @@ async def open_websocket(request: web.Request) -> web.WebSocketResponse:
     return socket
 
 
-async def push(request: web.Request, texts: AsyncGenerator[str]) -> web.WebSocketResponse:
-    """Send `texts` one by one until they end, the client leaves or stalls, or the daemon goes. What it says is read
-    and dropped."""
+async def push(request: web.Request, bodies: AsyncGenerator[Any]) -> web.WebSocketResponse:
+    """Send `bodies` (JSON values, or JSON) as texts one by one until they end, the client leaves or stalls, or the
+    daemon goes. What it says is read and dropped."""
     context = request.app[CONTEXT]
     with context.streams.opened():
         socket = await open_websocket(request)
-        sender = asyncio.create_task(_send_all(request, socket, texts))
+        sender = asyncio.create_task(_send_all(request, socket, bodies))
         try:
             await _drain(socket)
             if context.streams.closing:
@@ -54,14 +56,16 @@ async def push(request: web.Request, texts: AsyncGenerator[str]) -> web.WebSocke
         return socket
 
 
-async def _send_all(request: web.Request, socket: web.WebSocketResponse, texts: AsyncIterator[str]) -> None:
+async def _send_all(request: web.Request, socket: web.WebSocketResponse, bodies: AsyncIterator[Any]) -> None:
     context = request.app[CONTEXT]
-    items = context.streams.items(texts, context.limits.keepalive)
+    items = context.streams.items(bodies, context.limits.keepalive)
     try:
-        async for text in items:
-            if text is not None:
-                async with asyncio.timeout(context.limits.write_stall):
-                    await socket.send_str(text)
+        async for body in items:
+            if body is not None:
+                whole = await context.texts.whole(body)
+                async with asyncio.timeout(context.limits.write_stall + len(whole.data) / READ_RATE):
+                    await socket.send_frame(whole.data, WSMsgType.TEXT)
+                del whole, body  # what is waited for next may be long in coming
         await socket.close(code=WSCloseCode.GOING_AWAY)
     except TimeoutError:
         if request.transport is not None:

@@ -9,9 +9,10 @@ it: a follower that slept through ten thousand events of others goes on at that 
 import asyncio
 import json
 import sqlite3
-from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterator, Mapping, MutableMapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
-from itertools import islice
+from weakref import WeakValueDictionary
 
 from pydantic import ValidationError
 
@@ -28,6 +29,12 @@ RECENT_SIZE = 8 * 1024 * 1024
 
 FOLLOW_BATCH = 256
 """Events that a follower takes at a time: bounds the memory of one that lags."""
+
+READ_SIZE = 1024 * 1024
+"""Characters of JSON of the events that are read at a time, but for the last of them."""
+
+LARGE_EVENT = 64 * 1024
+"""Characters of JSON from which on an event read from the database is shared by all who have it at that time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +65,26 @@ class _Which:
         if self.task_id is not None:
             return f"task {self.task_id}"
         return f"agent {self.agent_id}" if self.agent_id is not None else None
+
+
+class _Batch:
+    """Events that are read at a time, in their order."""
+
+    __slots__ = ("_size", "events", "limit")
+
+    def __init__(self, limit: int) -> None:
+        self.events: list[Event] = []
+        self.limit = limit
+        self._size = 0
+
+    def add(self, event: Event, size: int) -> None:
+        self.events.append(event)
+        self._size += size
+
+    @property
+    def more(self) -> bool:
+        """Whether it is full, so that there may be more after it."""
+        return len(self.events) >= self.limit or self._size >= READ_SIZE
 
 
 class _Recent:
@@ -135,6 +162,7 @@ class SqliteEventLog:
         self._ring = _Ring(last_id, recent, recent_size)
         self._waiting: dict[str | None, set[asyncio.Future[int]]] = {}
         self._removed = dict(removed or {})
+        self._large: WeakValueDictionary[int, Event] = WeakValueDictionary()
         self._closed = False
 
     @property
@@ -144,7 +172,7 @@ class SqliteEventLog:
     async def read(
         self, after: int, *, task_id: str | None = None, agent_id: str | None = None, limit: int = 500
     ) -> list[Event]:
-        return await self._read(after, self.last_id, _Which(task_id, agent_id), limit)
+        return (await self._read(after, self.last_id, _Which(task_id, agent_id), limit)).events
 
     def gap(self, after: int, *, agent_id: str | None = None) -> int | None:
         if self._ring.covers(after):
@@ -162,10 +190,12 @@ class SqliteEventLog:
             if self._closed and cursor < upto and not self._ring.covers(cursor):
                 return
             batch = await self._read(cursor, upto, which, FOLLOW_BATCH)
-            for event in batch:
-                yield event
-            if len(batch) == FOLLOW_BATCH:
-                cursor = batch[-1].id
+            last = batch.events[-1].id if batch.events else cursor
+            batch.events.reverse()
+            while batch.events:
+                yield batch.events.pop()  # held by nobody but its reader from here on
+            if batch.more:
+                cursor = last
                 continue
             cursor = max(cursor, upto)
             # No await between this comparison and the registration, so that no event falls in between.
@@ -194,13 +224,20 @@ class SqliteEventLog:
         for topic in list(self._waiting):
             self._wake(topic, self.last_id)
 
-    async def _read(self, after: int, upto: int, which: _Which, limit: int) -> list[Event]:
+    async def _read(self, after: int, upto: int, which: _Which, limit: int) -> _Batch:
+        batch = _Batch(limit)
         if after >= upto or limit <= 0:
-            return []
+            return batch
         if not self._ring.covers(after):
-            return await self._database.read(lambda connection: _select(connection, after, upto, which, limit))
-        matching = (recent.event for recent in self._ring.between(after, upto) if which.matches(recent.row))
-        return list(islice(matching, limit))
+            return await self._database.read(
+                lambda connection: _select(connection, after, upto, which, batch, self._large)
+            )
+        for recent in self._ring.between(after, upto):
+            if which.matches(recent.row):
+                batch.add(recent.event, len(recent.row.data))
+                if batch.more:
+                    break
+        return batch
 
     async def _changed(self, topic: str | None) -> int:
         """Wait for the next event of `topic`; the cursor just before it."""
@@ -239,7 +276,16 @@ def last_event_id(connection: sqlite3.Connection) -> int:
     return int(row[0]) if row else 0
 
 
-def _select(connection: sqlite3.Connection, after: int, upto: int, which: _Which, limit: int) -> list[Event]:
+def _select(
+    connection: sqlite3.Connection,
+    after: int,
+    upto: int,
+    which: _Which,
+    batch: _Batch,
+    large: MutableMapping[int, Event],
+) -> _Batch:
+    """Fill `batch`. Large events, which many may wait for and hold, are looked for in `large` first: this runs in the
+    one thread that reads, so that none is made twice."""
     where = ["id > ?", "id <= ?"]
     values: list[int | str] = [after, upto]
     if which.task_id is not None:
@@ -250,10 +296,27 @@ def _select(connection: sqlite3.Connection, after: int, upto: int, which: _Which
         where.append("agent_id = ?" if which.task_id is None else "+agent_id = ?")
         values.append(which.agent_id)
     rows = connection.execute(
-        f"SELECT id, at, agent_id, task_id, data FROM events WHERE {' AND '.join(where)} ORDER BY id LIMIT ?",  # noqa: S608 - constants
-        (*values, limit),
+        f"SELECT id, at, agent_id, task_id, length(data), CASE WHEN length(data) < {LARGE_EVENT} THEN data END "  # noqa: S608 - constants
+        f"FROM events WHERE {' AND '.join(where)} ORDER BY id LIMIT ?",
+        (*values, batch.limit),
     )
-    return [_event(*row) for row in rows]
+    with closing(rows):
+        for event_id, at, agent_id, task_id, size, small in rows:
+            event = large.get(event_id)
+            if event is None:
+                data = small or _data(connection, event_id)
+                event = _event(event_id, at, agent_id, task_id, data)
+                if small is None:
+                    large[event_id] = event
+            batch.add(event, size)
+            if batch.more:
+                break
+    return batch
+
+
+def _data(connection: sqlite3.Connection, event_id: int) -> str:
+    (data,) = connection.execute("SELECT data FROM events WHERE id = ?", (event_id,)).fetchone()
+    return str(data)
 
 
 def _event(event_id: int, at: float, agent_id: str, task_id: str | None, data: str) -> Event:

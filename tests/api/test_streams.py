@@ -283,7 +283,7 @@ async def test_a_client_that_reads_too_slowly_is_told_and_goes_on_by_its_cursor(
 
 
 async def test_a_client_that_never_reads_again_is_cut_off(control, tmp_path):
-    async with serving(control, tmp_path, write_stall=0.2) as api:
+    async with serving(control, tmp_path, write_stall=0.2, keepalive=0.2) as api:
         task_id = await sent(api)
         _, writer = await stalled(api, f"/tasks/{task_id}/subscribe")
         for _ in range(20):

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from synapsed.model.events import Event
 from synapsed.store import SqliteStore
-from synapsed.store.log import SqliteEventLog, last_event_id
+from synapsed.store.log import READ_SIZE, SqliteEventLog, last_event_id
 from tests.store.conftest import OpenStore
 from tests.store.samples import DEADLINE, Hands, a_task, news, take
 
@@ -185,3 +185,20 @@ async def test_ids_are_not_given_again_when_the_newest_events_are_deleted(open_s
     assert store.events.last_id == 2
     assert await store.events.read(0) == []
     assert [event.id for event in await store.commit(events=[news()])] == [3]
+
+
+async def test_large_events_are_read_few_at_a_time_and_shared(open_store: OpenStore) -> None:
+    """From the database: nothing is kept in memory."""
+    store = await open_store()
+    large = "x" * (READ_SIZE // 2)
+    await store.commit(events=[news("t", reason=large) for _ in range(5)] + [news("t")])
+    await store.close()
+    store = await open_store()
+    await store.commit(events=[news("other")])
+    log = store.events
+    assert [event.id for event in await log.read(0, task_id="t")] == [1, 2]
+    assert [event.id for event in await log.read(2, task_id="t", limit=1)] == [3]
+    async with aclosing(log.follow(0, task_id="t")) as one, aclosing(log.follow(0, task_id="t")) as other:
+        for number in range(6):
+            (mine,), (yours,) = await take(one, 1), await take(other, 1)
+            assert (mine.id, mine is yours) == (number + 1, number < 5)

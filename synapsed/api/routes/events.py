@@ -6,6 +6,7 @@ the cursor is not kept any more, the first frame says so (`truncated`).
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator
+from typing import Any
 
 from aiohttp import hdrs, web
 
@@ -15,11 +16,11 @@ from synapsed.api.context import CONTEXT, agent_id_of, rights_of, to_the_end
 from synapsed.api.describe import Answer, Streamed, describe
 from synapsed.api.query import CURSOR, Choice
 from synapsed.api.schemas import ReportBody
-from synapsed.api.sse import cursor_of, frame, serve
+from synapsed.api.sse import Frame, cursor_of, serve
 from synapsed.api.websocket import is_upgrade, push
 from synapsed.errors import InvalidRequest, QueueFull
 from synapsed.interfaces import EventLog
-from synapsed.model.events import Event
+from synapsed.model.events import Event, TaskArtifactAdded
 
 __all__ = ["routes"]
 
@@ -99,15 +100,22 @@ async def _until(log: EventLog, after: int, agent_id: str | None) -> AsyncGenera
         after = batch[-1].id
 
 
-async def _frames(events: AsyncIterator[Event], truncated: bytes | None) -> AsyncGenerator[bytes]:
+async def _frames(events: AsyncIterator[Event], truncated: bytes | None) -> AsyncGenerator[Frame]:
     if truncated is not None:
-        yield frame(truncated, event=TRUNCATED)
+        yield Frame(truncated, event=TRUNCATED)
     async for event in events:
-        yield frame(event.model_dump_json(by_alias=True).encode(), event=event.data.type, event_id=event.id)
+        yield Frame(_body(event), event=event.data.type, event_id=event.id)
 
 
-async def _texts(events: AsyncIterator[Event], truncated: bytes | None) -> AsyncGenerator[str]:
+async def _texts(events: AsyncIterator[Event], truncated: bytes | None) -> AsyncGenerator[Any]:
     if truncated is not None:
-        yield truncated.decode()
+        yield truncated
     async for event in events:
-        yield event.model_dump_json(by_alias=True)
+        yield _body(event)
+
+
+def _body(event: Event) -> Any:
+    """The event as JSON; artifacts, which may be large, as a value, whose large texts are encoded once for all."""
+    if isinstance(event.data, TaskArtifactAdded):
+        return event.model_dump(mode="json", by_alias=True)
+    return event.model_dump_json(by_alias=True).encode()

@@ -1,0 +1,147 @@
+"""JSON with large texts in it, encoded once for all who are sent them, and piece by piece.
+
+An answer of megabytes goes to every stream that follows its task, in any of the dialects: what differs is a few bytes
+around the same text. So a large text is encoded apart from the document that it stands in, by whoever needs the next
+piece of it first, and shared for as long as anybody writes it. No piece is worth more than a moment of the loop.
+"""
+
+import asyncio
+from collections.abc import Iterator
+from itertools import count
+from secrets import token_hex
+from typing import Any, Final
+from weakref import WeakValueDictionary
+
+from synapsed.api.body import encode_json
+
+__all__ = ["LARGE", "PIECE", "Parts", "SharedText", "Texts", "Whole", "sliced"]
+
+PIECE: Final = 16 * 1024
+"""Characters that are encoded, and bytes that are written, at a time."""
+LARGE: Final = 4 * PIECE
+"""Characters from which on a text is shared."""
+_MARK: Final = token_hex(16)
+"""Stands for a large text in the document around it. Nobody is ever told of it, so that nobody can write it."""
+_MARK_JSON: Final = f'"{_MARK}"'.encode()
+
+
+type Parts = list[bytes | SharedText]
+"""A document in parts, of which the large ones are shared."""
+
+
+class SharedText:
+    """A text as the inside of a JSON string, encoded as far as somebody has needed it."""
+
+    __slots__ = ("__weakref__", "_pieces", "text")
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self._pieces: list[bytes] = []
+
+    def __len__(self) -> int:
+        """Characters."""
+        return len(self.text)
+
+    def pieces(self) -> Iterator[bytes]:
+        for number in count():
+            start = number * PIECE
+            if start >= len(self.text):
+                return
+            if number == len(self._pieces):
+                self._pieces.append(encode_json(self.text[start : start + PIECE])[1:-1])
+            yield self._pieces[number]
+
+
+class Whole:
+    """A document in one piece, for those who must write it so; as long as anybody holds it, all have the same one."""
+
+    __slots__ = ("__weakref__", "_parts", "data")
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts  # while they live, their ids are nobody else's
+        self.data = b"".join(piece for part in parts for piece in _pieces(part))
+
+
+class Texts:
+    """The large texts that are being written, by what they say: an event's readers share its objects, and a task is
+    read for each who asks for it."""
+
+    def __init__(self) -> None:
+        self._held: WeakValueDictionary[str, SharedText] = WeakValueDictionary()
+        self._wholes: WeakValueDictionary[tuple[bytes | int, ...], Whole] = WeakValueDictionary()
+
+    def encode(self, value: Any) -> Parts:
+        """`value` as JSON, in parts."""
+        if not _has_large(value):
+            return [encode_json(value)]
+        texts: list[SharedText] = []
+        around = encode_json(self._lift(value, texts)).split(_MARK_JSON)
+        parts: Parts = [around[0]]
+        for text, after in zip(texts, around[1:], strict=True):
+            parts += [b'"', text, b'"' + after]
+        return parts
+
+    async def whole(self, value: Any) -> Whole:
+        """`value`, which may be JSON already, as JSON in one piece."""
+        parts: Parts = [value] if isinstance(value, bytes) else self.encode(value)
+        if len(parts) == 1:
+            return Whole(parts)
+        for _ in sliced(parts):  # encodes the texts; others have the loop meanwhile
+            await asyncio.sleep(0)
+        key = tuple(part if isinstance(part, bytes) else id(part) for part in parts)
+        held = self._wholes.get(key)
+        if held is None:
+            self._wholes[key] = held = Whole(parts)
+        return held
+
+    def _lift(self, value: Any, texts: list[SharedText]) -> Any:
+        """`value` with a mark in place of each large text; the texts go to `texts`, in the order of the document."""
+        if isinstance(value, dict):
+            return {key: self._lift(child, texts) for key, child in value.items()}
+        if isinstance(value, list):
+            return [self._lift(child, texts) for child in value]
+        if isinstance(value, str) and len(value) >= LARGE:
+            texts.append(self._shared(value))
+            return _MARK
+        return value
+
+    def _shared(self, text: str) -> SharedText:
+        held = self._held.get(text)
+        if held is None:
+            self._held[text] = held = SharedText(text)
+        return held
+
+
+def sliced(parts: Parts) -> Iterator[bytes]:
+    """The bytes of `parts`, at most about `PIECE` at a time. What is small is joined to one."""
+    small: list[bytes] = []
+    size = 0
+    for part in parts:
+        for piece in _pieces(part):
+            if size + len(piece) > PIECE and small:
+                yield b"".join(small)
+                small, size = [], 0
+            small.append(piece)
+            size += len(piece)
+    if small:
+        yield b"".join(small)
+
+
+def _pieces(part: bytes | SharedText) -> Iterator[bytes]:
+    if isinstance(part, SharedText):
+        return part.pieces()
+    return iter((part,)) if len(part) <= PIECE else (part[at : at + PIECE] for at in range(0, len(part), PIECE))
+
+
+def _has_large(value: Any) -> bool:
+    waiting = [value]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, str):
+            if len(one) >= LARGE:
+                return True
+        elif isinstance(one, dict):
+            waiting.extend(one.values())
+        elif isinstance(one, list):
+            waiting.extend(one)
+    return False
