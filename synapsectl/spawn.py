@@ -110,7 +110,7 @@ def _start(ctx: Context, log: Path) -> None:
     begins = os.fstat(output).st_size
     environ = {key: value for key, value in ctx.environ.items() if key not in AGENT_VARIABLES}
     try:
-        alive = _spawn_detached([sys.executable, "-m", "synapsed", "run"], environ, output)
+        alive = _spawn_detached([sys.executable, "-m", "synapsed", "run", "--late-port"], environ, output)
     finally:
         os.close(output)
     try:

@@ -32,6 +32,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     run.add_argument("--keep-agents", action="store_true", help="leave the agents running when the daemon ends")
     run.add_argument("--log-level", choices=["debug", "info", "warning", "error"], default="info")
     run.add_argument("--log-file", action="store_true", help="log to state/logs/synapsed.log, rotated, not to stderr")
+    run.add_argument(
+        "--late-port",
+        action="store_true",
+        help="come up without the main port where it is taken, and take it once it is free (a service always does)",
+    )
     profile = verbs.add_parser("profile", help="show a profile as it counts, or check a file before it is used")
     profile.add_argument("what", choices=["show", "check", "new"])
     profile.add_argument("name", help="show, new: a profile's name; check: a profile's file")
@@ -84,6 +89,7 @@ def _run(args: argparse.Namespace) -> int:
         keep_agents=args.keep_agents or served,
         agent_units=args.service == "systemd",
         files=raise_limit(),
+        late_port=args.late_port or served,
     )
     try:
         asyncio.run(daemon.run())

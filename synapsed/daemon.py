@@ -44,7 +44,7 @@ from synapsed.api.servers import ApiServers
 from synapsed.api.token import load_or_create, put_back
 from synapsed.clock import Clock, SystemClock
 from synapsed.config import Config, check_parking, load_config
-from synapsed.errors import AlreadyRunning, InvalidRequest, SynapsedError
+from synapsed.errors import AlreadyRunning, ConfigError, InvalidRequest, SynapsedError
 from synapsed.interfaces import Control
 from synapsed.library import ProfileLibrary
 from synapsed.openfiles import OwnLog
@@ -67,6 +67,9 @@ __all__ = ["Daemon", "lock_home", "prepare_directories"]
 LAG_CHECK_S = 1.0
 LAG_TOLD_S = 0.25
 """An event loop that comes this much late is told: some call blocks it."""
+
+PORT_RETRY_S = 1.0
+"""Between two attempts to have the main port."""
 
 POKE_BYTES = 256
 """Of a datagram; an agent's id is shorter."""
@@ -106,7 +109,7 @@ class Daemon:
 
     `files`: how many could be open before this process raised that (`openfiles`), which its programs get, and now.
     `keep_agents` is what a signal that ends the daemon means for them. `agent_units`: each agent is a unit of systemd's
-    user manager.
+    user manager. `late_port`: a main port that is taken is waited for, while all else is served; else it is refused.
     """
 
     def __init__(
@@ -118,6 +121,7 @@ class Daemon:
         agent_units: bool = False,
         clock: Clock | None = None,
         files: tuple[int, int] | None = None,
+        late_port: bool = False,
     ) -> None:
         self._paths = paths
         self._environ = environ
@@ -126,6 +130,7 @@ class Daemon:
         self._clock = clock or SystemClock()
         self._service = ServiceManager(environ)
         self._rescues = False
+        self._late_port = late_port
         self._files = files or (0, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
 
     async def run(self) -> None:
@@ -143,7 +148,8 @@ class Daemon:
             manager, servers = parts.manager, parts.servers
             inherited = inherited_sockets(self._environ)
             listen = await self._listen(servers, config, inherited.pop("http", []))
-            await manager.serve_ports(servers, listen=listen)
+            # Where the port is still another's, it is announced all the same: it is taken as soon as it is free.
+            await manager.serve_ports(servers, listen=listen or config.api.listen)
             # Last: who starts a daemon waits for this to answer, and then finds the others.
             await self._listen_control(servers, inherited.pop("control", []))
             for name, others in inherited.items():
@@ -159,6 +165,7 @@ class Daemon:
                     group.create_task(self._keep_premises(Premises(self._paths), parts)),
                     group.create_task(_watch_loop(self._clock, OwnLog(self._paths.logs / "daemon.log"))),
                     group.create_task(parts.backups.run()),
+                    *([] if listen else [group.create_task(_take_port(servers, config))]),
                 ]
                 self._service.ready(manager.summary)
                 log.info("daemon ready", version=__version__, pid=os.getpid(), listen=listen)
@@ -174,7 +181,7 @@ class Daemon:
 
     async def _listen(self, servers: ApiServers, config: Config, inherited: list[socket.socket]) -> str:
         """Serve the main listener: on what the service manager has bound, where that is what is wanted, else on a
-        socket of our own. Gives where that is. Raises ConfigError."""
+        socket of our own. Gives where that is; nothing where the port is to be taken later. Raises ConfigError."""
         wanted = (config.api.address, config.api.port)
         listen = ""
         for sock in inherited:
@@ -185,9 +192,16 @@ class Daemon:
                     "the service's HTTP socket is not what the configuration says: 'synapsectl install' writes it anew"
                 )
                 sock.close()
-        if not listen:
-            listen = await servers.start_main(config.api.host, config.api.port)
-        return listen
+        if listen:
+            return listen
+        try:
+            return await servers.start_main(config.api.host, config.api.port)
+        except ConfigError as error:
+            if not self._late_port:
+                raise
+            log.error("the main port is not served yet", why=error.message)  # noqa: TRY400 - told in words
+            servers.alert(_without_port(config))
+            return ""
 
     async def _listen_control(self, servers: ApiServers, inherited: list[socket.socket]) -> None:
         """Serve the control socket: on what the service manager has bound, if that is where it is looked for."""
@@ -394,6 +408,26 @@ class Daemon:
                 log.error("the configuration is not changed", why=error.message)  # noqa: TRY400
             else:
                 log.info("configuration read again", changes=len(changes))
+
+
+def _without_port(config: Config) -> str:
+    return (
+        f"{config.api.listen} cannot be listened on: the control socket and the agents' ports are served without it, "
+        "and it is taken once it is free; or set another with 'listen' under [api] of config.toml, and restart"
+    )
+
+
+async def _take_port(servers: ApiServers, config: Config) -> None:
+    """Listen at the main port as soon as whoever has it lets go of it."""
+    while True:
+        await asyncio.sleep(PORT_RETRY_S)
+        try:
+            listen = await servers.start_main(config.api.host, config.api.port)
+        except ConfigError:
+            continue
+        servers.settle(_without_port(config))
+        log.info("the main port is served now", listen=listen)
+        return
 
 
 def prepare_directories(paths: Paths) -> None:

@@ -132,6 +132,11 @@ class ApiServers:
         if message not in self._context.alerts:
             self._context.alerts.append(message)
 
+    def settle(self, message: str) -> None:
+        """What was told by `alert` is so no more."""
+        if message in self._context.alerts:
+            self._context.alerts.remove(message)
+
     def end_streams(self) -> None:
         """End every stream and terminal, with word that the daemon goes. To be called before the agents are let go of:
         what they end with then is no news of theirs."""

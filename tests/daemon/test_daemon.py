@@ -318,6 +318,37 @@ def test_a_bad_configuration_is_told_and_nothing_started(daemon: Daemon) -> None
     assert "config.toml:2: unknown key 'api.listn'; did you mean 'listen'?" in daemon.log()
 
 
+def test_a_main_port_that_is_taken_is_waited_for(daemon: Daemon) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        listen = f"127.0.0.1:{other.getsockname()[1]}"
+        daemon.config_file.write_text(f'[api]\nlisten = "{listen}"\nagent_ports = false\n')
+        assert daemon.run().wait(PATIENCE_S) == 2, "in the foreground a person is told at once"
+        assert f"cannot listen on {listen}" in daemon.log()
+        daemon.start("--late-port")
+        status = daemon.get("/control/status").json
+        assert status["listen"] == []
+        assert [f"{listen} cannot be listened on" in alert for alert in status["alerts"]] == [True]
+        assert "the main port is not served yet" in daemon.log()
+        assert daemon.ctl("start", "dummy").code == 0
+        assert daemon.ctl("send", "dummy", "reverse abc", "--wait").out == "cba\n"
+        told = daemon.ctl("doctor", "--json")
+        (port,) = [check for check in json.loads(told.out)["checks"] if check["check"] == "main port"]
+        assert (port["status"], "Address already in use" in port["detail"]) == ("wrong", True)
+    eventually(lambda: daemon.get("/control/status").json["listen"] == [listen], "the port is taken once free")
+    assert daemon.get("/control/status").json["alerts"] == []
+    with socket.create_connection(("127.0.0.1", daemon.port), timeout=PATIENCE_S):
+        pass
+
+
+def test_a_daemon_that_a_verb_starts_comes_up_without_its_port(daemon: Daemon) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        listen = f"127.0.0.1:{other.getsockname()[1]}"
+        daemon.config_file.write_text(f'[api]\nlisten = "{listen}"\nagent_ports = false\n')
+        started = daemon.ctl("start", "dummy")
+        assert (started.code, "started one" in started.err) == (0, True), started
+        assert "(the control socket alone)" in daemon.ctl("status").out
+
+
 def test_check_config_and_version(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ) -> None:

@@ -103,7 +103,7 @@ def test_the_plist_key_by_key(settings: Settings, tmp_path: Path) -> None:
     plist = plistlib.loads(file.text.encode())
     assert {key: type(value) for key, value in plist.items()} == ALLOWED
     assert plist["Label"] == file.path.stem
-    assert plist["ProgramArguments"] == [settings.python, "-m", "synapsed", "run", "--log-file"]
+    assert plist["ProgramArguments"] == [settings.python, "-m", "synapsed", "run", "--log-file", "--late-port"]
     assert plist["EnvironmentVariables"] == settings.variables
     assert plist["KeepAlive"] == {"SuccessfulExit": False}
     assert plist["ThrottleInterval"] >= 10, "launchd takes no less"

@@ -132,7 +132,7 @@ def test_start_starts_a_daemon_of_its_own_session(package: Path, home: Path, mon
     agent = json.loads(result.stdout)
     facts = agent["facts"]
     assert f"no daemon was running: started one (pid {agent['pid']}" in result.stderr
-    assert facts["argv"] == ["run"]
+    assert facts["argv"] == ["run", "--late-port"]
     assert facts["stdin"] == "/dev/null"
     assert facts["variables"] == []
     assert facts["cwd"] == str(package.parent.resolve())
