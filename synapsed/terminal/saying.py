@@ -129,7 +129,10 @@ class ScreenText:
             block = list(zip(lines[begin or 0 : end], drawn[begin or 0 : end], strict=True))
             if begin is not None:
                 block[0] = self._begins(block[0])
-            self._take(_trimmed([self._stripped(line) for line in block]), first=begin is not None)
+            block = _trimmed([self._stripped(line) for line in block])
+            # A program that draws all of its conversation again shows older blocks, before the message is in sight.
+            if below is not None or begin is None or not _is_another(self._lines, block):
+                self._take(block, first=begin is not None)
         stream = self._stream
         return certain(self._lines, Wrapping(cols - stream.indent, stream.slack, stream.breaks))
 
@@ -187,7 +190,7 @@ def _trimmed(lines: Sequence[Line]) -> list[Line]:
 
 def _is_another(old: Sequence[Line], new: Sequence[Line]) -> bool:
     """Whether the block `new` is another than `old`, which grows at its end, and where marks (`**`) may come and go."""
-    if not old:
+    if not old or not new:
         return False
     (before, _), (now, _) = old[0], new[0]
     same = os.path.commonprefix([before, now])  # noqa: RUF071 - characters are what is meant

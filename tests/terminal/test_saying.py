@@ -146,6 +146,16 @@ def test_what_has_nothing_in_common_with_it_is_not_joined() -> None:
     assert text.read(screen("  nine nine", "  ten ten")) == "one two\nthree"
 
 
+def test_an_older_block_is_none_while_the_message_is_out_of_sight() -> None:
+    """A program clears its screen and draws all of the conversation again: a look finds it half drawn."""
+    text = reader()
+    assert text.read(screen("❯ Say it.", "● line 001", "  line 002 of")) == "line 001\nline 002"
+    for _ in range(2):
+        assert text.read(screen("● An answer of before.", "  and more of it")) == "line 001\nline 002"
+    assert text.message == 0
+    assert text.read(screen("❯ Say it.", "● line 001", "  line 002 of it", "  line")) == "line 001\nline 002 of it"
+
+
 def test_the_beginning_of_a_line_alone_joins_nothing() -> None:
     """Where a screenful and more was missed, another line may begin as the last one did."""
     text = reader()
