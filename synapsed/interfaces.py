@@ -50,7 +50,8 @@ class NewEvent:
 class TaskFilter:
     """Which tasks; None means any. `updated_since` is inclusive, in the form of `clock.iso`. `before` is the
     `task_cursor` of the last task of a page: only tasks that sort after that one are given (newest first).
-    `visible_to` is an agent: tasks that it does or has sent."""
+    `visible_to` is an agent: tasks that it does or has sent. `size`: no more tasks are given after so many characters
+    of their JSON, but one at least where there is one."""
 
     agent_id: str | None = None
     context_id: str | None = None
@@ -59,6 +60,11 @@ class TaskFilter:
     limit: int = 50
     before: str | None = None
     visible_to: str | None = None
+    size: int | None = None
+
+
+PAGE_SIZE = 8 * 1024 * 1024
+"""Characters of JSON after which a page of tasks that somebody asks for ends."""
 
 
 def task_cursor(task: Task) -> str:

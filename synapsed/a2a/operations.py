@@ -23,7 +23,7 @@ from synapsed.a2a.push.operations import PushOperations
 from synapsed.a2a.push.sender import PushSender
 from synapsed.clock import iso
 from synapsed.errors import AmbiguousAddress, InvalidRequest, TaskNotFound
-from synapsed.interfaces import Control, SendRequest, TaskFilter, task_cursor
+from synapsed.interfaces import PAGE_SIZE, Control, SendRequest, TaskFilter, task_cursor
 from synapsed.model.events import Event, TaskArtifactAdded, TaskStatusChanged
 from synapsed.model.sender import Sender
 from synapsed.model.task import INTERRUPTED_STATES, TERMINAL_STATES, Task, TextPart
@@ -146,15 +146,19 @@ class Operations:
             limit=size + 1,
             before=request.page_token or None,
             visible_to=caller.scope,
+            size=PAGE_SIZE,
         )
         try:
             tasks, total = await self._control.tasks(which)
         except InvalidRequest as error:
             raise invalid_params("pageToken", error.message) from error
         page = tasks[:size]
+        token = task_cursor(page[-1]) if page else ""
+        if page and len(tasks) <= size and not (await self._control.tasks(replace(which, limit=1, before=token)))[0]:
+            token = ""  # it ended there, and not because the tasks are large
         return {
             "tasks": [task_dict(task, history_length=history, artifacts=request.include_artifacts) for task in page],
-            "nextPageToken": task_cursor(page[-1]) if len(tasks) > size else "",
+            "nextPageToken": token,
             "pageSize": size,
             "totalSize": total,
         }

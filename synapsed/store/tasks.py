@@ -6,6 +6,7 @@ it, and nobody sees a change before it is durable.
 
 import sqlite3
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Self
 
@@ -121,7 +122,14 @@ def select_page(connection: sqlite3.Connection, which: TaskFilter) -> tuple[list
         f"SELECT data FROM tasks WHERE {page_where} ORDER BY updated_at DESC, id DESC LIMIT ?",  # noqa: S608
         (*values, max(which.limit, 0)),
     )
-    return [parse_task(data) for (data,) in rows], total
+    tasks, size = [], 0
+    with closing(rows):
+        for (data,) in rows:
+            tasks.append(parse_task(data))
+            size += len(data)
+            if which.size is not None and size >= which.size:
+                break
+    return tasks, total
 
 
 def _conditions(which: TaskFilter) -> tuple[list[str], list[str]]:

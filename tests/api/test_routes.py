@@ -1,5 +1,8 @@
 """Every route's shape, over TCP as a person of this machine; the seeds' paths on an agent's own port."""
 
+import io
+import json
+
 import pytest
 
 from synapsed.model.agent import Activity, ProcessState
@@ -251,3 +254,22 @@ async def test_a_reply_is_asked_for_and_given(api: Api):
     assert (status, body["error"]["code"]) == (400, "NOT_WAITING")
     status, _ = await api.json(api.unix, "POST", f"/control/tasks/{made['task']['id']}/collected")
     assert (status, api.control.calls[-1]) == (200, ("collected", made["task"]["id"]))
+
+
+async def test_a_list_of_large_tasks_ends_early_and_says_where_it_goes_on(api: Api):
+    """Pages end by size, one task at least; the cursor of `Link` goes on, up to the end."""
+    for number in range(3):
+        message = {"parts": [{"type": "text", "text": str(number) + "x" * 8_400_000}]}
+        body = io.BytesIO(json.dumps({"message": message}).encode())
+        status, _ = await api.json(
+            api.agent, "POST", "/tasks/send", data=body, headers={"Content-Type": "application/json"}
+        )
+        assert status == 200
+    seen, path = [], "/tasks"
+    while path:
+        async with api.agent.get(path) as response:
+            tasks = await response.json()
+            path = str(response.links["next"]["url"].relative()) if "next" in response.links else ""
+        assert len(tasks) == 1
+        seen.append(tasks[0]["message"]["parts"][0]["text"][0])
+    assert sorted(seen) == ["0", "1", "2"]

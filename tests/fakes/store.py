@@ -140,7 +140,14 @@ class MemoryStore:
         found = [task for task in self._tasks.values() if _selected(task, which)]
         found.sort(key=lambda task: (task.updated_at, task.id), reverse=True)
         page = [task for task in found if which.before is None or _place(task_cursor(task)) < _place(which.before)]
-        return [_copy(task) for task in page[: max(which.limit, 0)]], len(found)
+        given: list[Task] = []
+        size = 0
+        for task in page[: max(which.limit, 0)]:
+            given.append(_copy(task))
+            size += len(task.model_dump_json())
+            if which.size is not None and size >= which.size:
+                break
+        return given, len(found)
 
     async def find_tasks(self, prefix: str, limit: int) -> list[str]:
         self._check_open()

@@ -13,7 +13,7 @@ from synapsed.errors import InvalidRequest, StoreError
 from synapsed.interfaces import NewEvent, Store, TaskFilter, task_cursor
 from synapsed.model.events import AgentRemoved, TaskArtifactAdded
 from synapsed.model.records import Checkpoint, LaunchRecord, ReplyRecord, TurnRecord
-from synapsed.model.task import Artifact, FileContent, FilePart, TaskError, TaskState, TextPart
+from synapsed.model.task import Artifact, FileContent, FilePart, Message, TaskError, TaskState, TextPart
 from synapsed.store import SqliteStore
 from tests.fakes.store import MemoryStore
 from tests.store.conftest import OpenStore
@@ -369,3 +369,9 @@ async def test_closing_lets_followers_have_what_there_is_and_refuses_the_rest(st
         await store.commit(events=[news()])
     with pytest.raises(StoreError):
         await store.open_tasks()
+
+
+async def test_a_page_ends_by_size_with_one_task_at_least(store: Store) -> None:
+    for number in range(4):
+        await store.commit(tasks=[a_task(number, message=Message.of("x" * 1000))])
+    assert [len((await store.tasks(TaskFilter(size=size)))[0]) for size in (None, 1, 2000, 10**6)] == [4, 1, 2, 4]

@@ -76,7 +76,6 @@ OUTPUT = Answer(
 )
 LAUNCHING: tuple[type[SynapsedError], ...] = (ProgramNotFound, LaunchError, NotReady)
 _VIEW = TypeAdapter(AgentView)
-_TASKS = TypeAdapter(list[Task])
 
 
 def routes() -> list[web.RouteDef]:
@@ -243,8 +242,7 @@ async def conversations(request: web.Request) -> web.Response:
 async def get_tasks(request: web.Request) -> web.Response:
     control = request.app[CONTEXT].control
     address = OF_AGENT.of(request)
-    tasks = await list_tasks(request, control, control.resolve(address) if address else None)
-    return model_response(_TASKS, tasks)
+    return await list_tasks(request, control, control.resolve(address) if address else None)
 
 
 @describe("A task of any agent", TASK)

@@ -25,7 +25,7 @@ from synapsed.errors import (
     QueueFull,
     TaskNotCancelable,
 )
-from synapsed.interfaces import Control, TaskFilter
+from synapsed.interfaces import PAGE_SIZE, Control, TaskFilter, task_cursor
 from synapsed.model.task import ANSWER_ID, Task, TaskState
 
 __all__ = ["FILTERS", "TASK", "list_tasks", "provide_input", "routes", "task_response"]
@@ -35,7 +35,8 @@ PRIORITY = Integer("priority", "1 to 4: its place in the mailbox; 5 interrupts t
 STATUS = Words("status", "only tasks in one of these states", tuple(TaskState))
 CONTEXT_ID = Text("context_id", "only tasks of this context")
 LIMIT = Integer("limit", "how many at the most", LIST_LIMIT, 1, LIST_LIMIT)
-FILTERS = (STATUS, CONTEXT_ID, LIMIT)
+BEFORE = Text("before", "only tasks after this cursor, which the header `Link` of the page before it has")
+FILTERS = (STATUS, CONTEXT_ID, LIMIT, BEFORE)
 TASK = Answer("the task", TaskAnswer)
 STREAM = Streamed("the task's events, from its first or after the cursor, up to its end")
 _TASKS = TypeAdapter(list[Task])
@@ -125,12 +126,12 @@ async def get_task(request: web.Request) -> web.Response:
 
 @describe("The agent's tasks, newest first", Answer("tasks", list[Task]), query=FILTERS)
 async def get_tasks(request: web.Request) -> web.Response:
-    tasks = await list_tasks(request, request.app[CONTEXT].control, agent_id_of(request))
-    return model_response(_TASKS, tasks)
+    return await list_tasks(request, request.app[CONTEXT].control, agent_id_of(request))
 
 
-async def list_tasks(request: web.Request, control: Control, agent_id: str | None) -> list[Task]:
-    """Newest first, by `?status=`, `?context_id=`, `?limit=`; an agent gets those that are its own."""
+async def list_tasks(request: web.Request, control: Control, agent_id: str | None) -> web.Response:
+    """Newest first, by `?status=`, `?context_id=`, `?limit=`, `?before=`; an agent gets those that are its own. The
+    page ends earlier where they are large; where there are more, `Link` says where."""
     rights = rights_of(request)
     rights.require_list()
     words = STATUS.of(request)
@@ -140,8 +141,16 @@ async def list_tasks(request: web.Request, control: Control, agent_id: str | Non
         states=None if words is None else frozenset(map(TaskState, words)),
         limit=LIMIT.of(request),
         visible_to=None if rights.person else rights.agent_id,
+        before=BEFORE.of(request),
+        size=PAGE_SIZE,
     )
-    return [rights.shown(task) for task in (await control.tasks(which))[0]]
+    tasks, total = await control.tasks(which)
+    response = model_response(_TASKS, [rights.shown(task) for task in tasks])
+    if tasks and total > len(tasks):
+        cursor = task_cursor(tasks[-1])
+        if (await control.tasks(replace(which, limit=1, before=cursor)))[0]:
+            response.headers["Link"] = f'<{request.rel_url.update_query(before=cursor)}>; rel="next"'
+    return response
 
 
 @describe("Cancel a task", TASK, errors=(TaskNotCancelable,))
