@@ -6,6 +6,7 @@ else; so they are pressed while it works. From then on a screen that stands stil
 """
 
 import asyncio
+import contextlib
 from collections.abc import Callable
 from typing import Any
 
@@ -25,6 +26,9 @@ __all__ = ["Stopping"]
 
 TYPING_S = 20.0
 """How long a message that is being typed may take until it can be taken back, or the program has taken it."""
+
+RECORDED_S = 2.0
+"""How long the record may take that a turn is to stop. That of a message that is being typed waits for its keys."""
 
 JUDGED_S = 0.5
 """How long it takes at the most, from a screen that is still for long enough, to the end of the turn."""
@@ -76,6 +80,9 @@ class Stopping:
     async def _stop_turn(self, turn: PtyTurn) -> bool:
         pressed = turn.state.interrupting
         self._runner.add(turn.interrupt())
+        # Durable before a key is pressed: the next daemon must not take what is given back for a message not taken.
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._runner.idle.wait(), RECORDED_S)
         working = turns.Phase.WORKING
         await self._watch.until(lambda _: turn.over or turn.phase is working or self._exited.done(), TYPING_S)
         if turn.phase is not working or self._exited.done():

@@ -13,7 +13,7 @@ from synapsed.profiles import Composer, Interrupt, Profile, Ready, Signs
 from synapsed.supervisor.keys import Keyboard
 from synapsed.supervisor.pty_turn import PtyTurn
 from synapsed.supervisor.stopping import LATE_S, Stopping
-from synapsed.supervisor.turn_steps import Command, Phase, TurnState
+from synapsed.supervisor.turn_steps import Command, Phase, Save, TurnState
 from synapsed.terminal.delivery import Typed
 from synapsed.terminal.observer import Look, TerminalObserver
 from tests.fakes.clock import FakeClock, until
@@ -43,6 +43,8 @@ class Program:
         self.exited: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.keyboard = Keyboard(profile, self.write, self.look, self.until, self.asked)
         self.waits: list[float] = []
+        self.idle = asyncio.Event()
+        self.idle.set()
         self.draw("> ")
         surroundings: Any = self
         keeper: Any = SimpleNamespace(signal=None)
@@ -107,6 +109,21 @@ async def test_a_turn_that_only_its_channel_holds_open_is_stopped_and_what_was_g
     assert await program.stopping.stop()
     assert turn.over
     assert program.typed == [b"\x1b", PROFILE.delivery.clear.encode()]
+
+
+async def test_no_key_is_pressed_before_the_record_says_that_the_turn_is_to_stop() -> None:
+    """Else the next daemon would submit once more what the program has given back."""
+    program = Program()
+    program.begin()
+    program.idle.clear()
+    stopping = asyncio.ensure_future(program.stopping.stop())
+    await until(lambda: program.commands == [Save()])
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert program.typed == []
+    program.idle.set()
+    assert await stopping
+    assert program.typed[0] == b"\x1b"
 
 
 async def test_the_keys_are_not_pressed_again_where_the_last_daemon_did() -> None:
