@@ -1,7 +1,8 @@
 """The matrix: every version of the last six months works, or the person is told at `start` (`make test-versions`).
 
-One row a version: four turns, a permission, an interrupt, a restart that goes on with the conversation, and what the
-person was told. Versions that are not installed (`python -m tests.real.versions install`) are skipped.
+One row a version: four turns, messages that read like commands, a permission, an interrupt, a restart that goes on with
+the conversation, and what the person was told. Versions that are not installed (`python -m tests.real.versions
+install`) are skipped.
 """
 
 from collections.abc import Callable, Iterator
@@ -82,6 +83,15 @@ def _turns(agent: RealAgent) -> None:
         assert agent.model.submissions(word) == 1, word
 
 
+def _commands(agent: RealAgent) -> None:
+    """What would be a command of the program's is a message to its model, whatever the version takes for one."""
+    for text in ("!touch broken-out {word}", "/clear {word}"):
+        word = nonce()
+        agent.ask_exactly(text.format(word=word))
+        assert agent.model.submissions(word) == 1, word
+    assert not agent.file("broken-out").exists()
+
+
 def _permission(agent: RealAgent) -> None:
     word = nonce()
     asked = agent.ask(f"{word} [[tool:shell-ask:touch {word}]] say: It is there.")
@@ -126,6 +136,7 @@ def test_a_version_of_the_last_six_months_works(
     agent = RealAgent(version.cli, daemon, model, prepared)
     row.attempt("starts", lambda: daemon.ready(agent.name) and None)
     row.attempt("turns", lambda: _turns(agent))
+    row.attempt("commands", lambda: _commands(agent))
     row.attempt("permission", lambda: _permission(agent))
     row.attempt("interrupt", lambda: _interrupt(agent), unless_told="a cancel may not stop it")
     row.attempt("restart", lambda: _restart(agent))
