@@ -4,7 +4,7 @@ PY := .venv/bin/python
 STAMP := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run demo test check lint test-clients test-real test-versions test-strangers soak test-faults fuzz clis record bench lock clean
+.PHONY: help setup run demo test check lint test-clients test-real test-versions test-strangers soak test-faults fuzz clis record bench dist lock clean
 
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -67,6 +67,9 @@ record: $(STAMP) clis ## record real runs anew (tests/recordings)
 bench: $(STAMP) ## the bars of docs/benchmarks.md, side by side with peers
 	@$(PY) -m bench
 
+dist: $(STAMP) ## wheel, sdist and bill of materials in dist/, built twice and compared
+	@$(PY) scripts/dist
+
 lock: ## write requirements.lock anew from pyproject.toml
 	$(PY) -m pip install -q 'uv>=0.9,<1'
 	.venv/bin/uv pip compile --quiet --universal --python-version 3.13 --generate-hashes --extra dev --extra bench \
@@ -74,6 +77,7 @@ lock: ## write requirements.lock anew from pyproject.toml
 	.venv/bin/uv pip compile --quiet --universal --python-version 3.13 --generate-hashes \
 	  --no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock' \
 	  -o tests/clients/pypi/requirements.lock tests/clients/pypi/requirements.in
+	$(PY) -m scripts.sbom # licences.toml
 	for name in tests/clients/frameworks/*.in; do \
 	  .venv/bin/uv pip compile --quiet --universal --python-version 3.13 --generate-hashes --no-emit-index-url \
 	    --no-emit-find-links --custom-compile-command 'make lock' -o "$${name%.in}.lock" "$$name" || exit 1; done

@@ -54,16 +54,31 @@ def main(argv: Sequence[str] | None = None) -> int:
     check = verbs.add_parser("check-config", help="read configuration and profiles, say what is wrong, start nothing")
     check.add_argument("--json", action="store_true", help="print what there is as a JSON document")
     verbs.add_parser("repair", help="save what can be read of a damaged database; 'synapsectl doctor --repair'")
-    verbs.add_parser("version", help="print the version")
+    told = verbs.add_parser("version", help="print the version")
+    told.add_argument("--json", action="store_true", help="with the versions of what it keeps and speaks")
     args = parser.parse_args(argv)
     if args.verb == "profile":
         return _new_profile(args) if args.what == "new" else _profile(args)
     if args.verb == "version":
-        print(f"synapsed {__version__}")
+        print(json.dumps(_versions()) if args.json else f"synapsed {__version__}")
         return EXIT_OK
     if args.verb == "repair":
         return _repair()
     return _run(args) if args.verb == "run" else _check_config(as_json=args.json)
+
+
+def _versions() -> dict[str, object]:
+    """`store`: the schema that this program writes, and the oldest program's (by its schema) that works on it then;
+    `keeper`: versions of the protocol that it speaks; `launch`: the format of launch specifications."""
+    from synapsed.keeper import frames
+    from synapsed.keeper.spec import FORMAT
+    from synapsed.store.schema import MIGRATIONS, OLDEST
+
+    return {
+        "version": __version__,
+        "store": {"schema": len(MIGRATIONS), "oldest": OLDEST},
+        "keeper": {"protocol": frames.VERSION, "oldest": frames.OLDEST_VERSION, "launch": FORMAT},
+    }
 
 
 def _run(args: argparse.Namespace) -> int:

@@ -1,0 +1,101 @@
+"""The bill of materials, the licences, the versions and the changelog: they say what is so."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from scripts import sbom
+from synapsed import __version__
+from synapsed.cli import main
+from synapsed.keeper import frames
+from synapsed.store.schema import MIGRATIONS, OLDEST
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_every_dependency_has_its_licence_and_nothing_else_has() -> None:
+    known = sbom.licences()
+    assert set(known) == {one.name for one in sbom.locked()}, "'make lock' writes licences.toml"
+    assert [name for name, licence in known.items() if not re.fullmatch(r"[A-Za-z0-9.()+ -]+", licence)] == []
+
+
+def test_what_is_installed_says_the_same_licence() -> None:
+    found = {one.name: sbom.licence_of(one.name) for one in sbom.locked()}
+    assert {name: licence for name, licence in found.items() if licence} | sbom.licences() == sbom.licences()
+
+
+def test_the_lock_is_read_whole() -> None:
+    text = sbom.LOCK.read_text()
+    every = sbom.pins(text)
+    assert len(every) == len(re.findall(r"^\S+==", text, re.MULTILINE))
+    assert sum(len(one.hashes) for one in every) == text.count("--hash=sha256:")
+    needed = {one.name for one in sbom.locked()}
+    assert {"aiohttp", "yarl", "pydantic-core", "certifi"} <= needed, "needed, directly and not"
+    assert not {"pytest", "ruff", "mypy", "hypothesis", "hatchling"} & needed
+
+
+def test_the_bill_of_materials() -> None:
+    parts = sbom.locked()
+    made = sbom.document(parts, epoch=1_700_000_000)
+    assert made == sbom.document(parts, epoch=1_700_000_000)
+    assert made != sbom.document(parts, epoch=1_700_000_001)
+    told = json.loads(made)
+    assert (told["bomFormat"], told["specVersion"]) == ("CycloneDX", "1.6")
+    assert told["metadata"]["timestamp"] == "2023-11-14T22:13:20Z"
+    assert told["metadata"]["component"]["version"] == __version__
+    by_name = {one["name"]: one for one in told["components"]}
+    assert set(by_name) == {one.name for one in parts}
+    for one in parts:
+        component = by_name[one.name]
+        assert component["version"] == one.version
+        assert [file["hashes"][0]["content"] for file in component["components"]] == list(one.hashes)
+        assert component["licenses"] == [{"expression": sbom.licences()[one.name]}]
+    refs = {component["bom-ref"] for component in told["components"]}
+    assert {ref for one in told["dependencies"] for ref in one["dependsOn"]} <= refs
+    reached, todo = set(), [told["metadata"]["component"]["bom-ref"]]
+    needs = {one["ref"]: one["dependsOn"] for one in told["dependencies"]}
+    while todo:
+        if (ref := todo.pop()) not in reached:
+            reached.add(ref)
+            todo += needs[ref]
+    assert refs < reached, "each is needed by something"
+
+
+def test_versions_are_stated(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["version", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {
+        "version": __version__,
+        "store": {"schema": len(MIGRATIONS), "oldest": OLDEST},
+        "keeper": {"protocol": frames.VERSION, "oldest": frames.OLDEST_VERSION, "launch": 1},
+    }
+
+
+def test_the_version_is_in_one_place() -> None:
+    assert sbom.version() == __version__
+    assert "version" in sbom.project()["dynamic"]
+    assert "version" not in sbom.project()
+
+
+def test_the_changelog_is_by_version() -> None:
+    first, *released = re.findall(r"^## (.+)$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert first == "Unreleased"
+    found = [re.fullmatch(r"(\d+)\.(\d+)\.(\d+) - \d{4}-\d\d-\d\d", heading) for heading in released]
+    assert None not in found, released
+    numbers = [tuple(map(int, heading.groups())) for heading in found if heading]
+    assert numbers == sorted(set(numbers), reverse=True), "the newest first"
+    own = re.fullmatch(r"(\d+)\.(\d+)\.(\d+)", __version__)
+    assert own is not None
+    assert all(number <= tuple(map(int, own.groups())) for number in numbers)
+
+
+def test_a_tag_publishes_what_the_gate_has_passed() -> None:
+    workflow = (ROOT / ".github/workflows/publish.yml").read_text()
+    steps = [
+        workflow.index(step) for step in ("synapsed.__version__", ".ci/run", "make dist", "gh-action-pypi-publish")
+    ]
+    assert steps == sorted(steps)
+    assert 'tags: ["v*"]' in workflow
+    assert "password" not in workflow
+    assert "secrets." not in workflow
