@@ -13,7 +13,7 @@ from synapsed.terminal.menus import Move
 from synapsed.terminal.observer import Look
 from synapsed.terminal.verdict import screen_sign
 
-__all__ = ["TAKE_BACK_S", "VAIN_TRIES", "Keyboard"]
+__all__ = ["TAKE_BACK_S", "VAIN_TRIES", "Keyboard", "leaving"]
 
 CLEAR_TRIES = 20
 """A composer may need its key once per line."""
@@ -52,7 +52,7 @@ RETURNED_WAIT_S = 0.4
 """How long a program takes to give an interrupted message back into its composer."""
 
 
-def _leaving(look: Look) -> str | None:
+def leaving(look: Look) -> str | None:
     """The keys that close the dialog on the screen, where it is one that keys of ours may have opened."""
     asked = look.verdict.asked
     return asked.dialog.leave if asked is not None and asked.dialog is not None else None
@@ -115,7 +115,7 @@ class Keyboard:
                 await self._stop(stopped, send_signal)
             await self._until(settled, self._profile.interrupt.confirm_ms / 1000)
             if confirmed:
-                await self._leave_opened()
+                await self.leave_opened()
                 return True
         return False
 
@@ -232,13 +232,13 @@ class Keyboard:
         for tries in range(CLEAR_TRIES):
             before = self._look()
             if before.composer.state != "draft":
-                await self._leave_opened(OPENED_S if tries > 1 else 0.0)
+                await self.leave_opened(OPENED_S if tries > 1 else 0.0)
                 return True
             if vain == VAIN_TRIES:
                 return False
             wiped = await self._wipe(self._profile.delivery.clear, _from_composer(before))
             vain = 0 if wiped else vain + 1
-            await self._leave_opened()
+            await self.leave_opened()
         return self._look().composer.state != "draft"
 
     async def erase(self) -> bool:
@@ -255,13 +255,13 @@ class Keyboard:
         await self._write(keys.encode())
         return await self._until(lambda look: _from_composer(look) != shown, CLEAR_WAIT_S)
 
-    async def _leave_opened(self, within: float = 0.0) -> None:
+    async def leave_opened(self, within: float = 0.0) -> None:
         """Close what these keys opened, or open `within` so many seconds: they found nothing to stop or to clear."""
         if within and any(dialog.leave is not None for dialog in self._profile.prompts.dialogs):
-            await self._until(lambda look: _leaving(look) is not None, within)
-        if (keys := _leaving(self._look())) is not None:
+            await self._until(lambda look: leaving(look) is not None, within)
+        if (keys := leaving(self._look())) is not None:
             await self._write(keys.encode())
-            await self._until(lambda look: _leaving(look) is None, CLEAR_WAIT_S)
+            await self._until(lambda look: leaving(look) is None, CLEAR_WAIT_S)
 
     async def clear_if(self, holds: Callable[[str], bool]) -> None:
         """Empty the composer if it `holds` a message, which a program may give back after an interruption."""

@@ -15,7 +15,7 @@ from synapsed.model.agent import Activity
 from synapsed.profiles import Profile
 from synapsed.supervisor import turn_steps as turns
 from synapsed.supervisor.keeper_client import KeeperClient
-from synapsed.supervisor.keys import Keyboard
+from synapsed.supervisor.keys import Keyboard, leaving
 from synapsed.supervisor.pty_runner import TurnRunner
 from synapsed.supervisor.pty_turn import PtyTurn
 from synapsed.supervisor.pty_watch import Watch
@@ -92,6 +92,7 @@ class Stopping:
             return turn.over
         if pressed:  # by the last daemon: a program that has stopped takes the keys for something else
             await self._watch.until(lambda _: turn.over, self._profile.interrupt.still_ms / 1000 + JUDGED_S)
+            await self._keyboard.leave_opened()
         if not (turn.over or await self._press(lambda _: turn.over, turn.message)):
             self._observer.stop_over()
             self._runner.add(turn.go_on())
@@ -114,9 +115,13 @@ class Stopping:
             self._observer.asked_to_stop(self._clock.monotonic())
 
     def looked(self, look: Look) -> None:
-        """Remove what is given back late, stop what was taken late; unless a person has typed since, who may have
-        fetched it, or another turn runs."""
+        """Remove what is given back late, stop what was taken late, close what our keys have opened late; unless a
+        person has typed since, who may have fetched it, or another turn runs."""
         self._stopped, self._untaken = self._still(self._stopped), self._still(self._untaken)
+        if self._stopped is not None and leaving(look) is not None and not self._keyboard.interrupting:
+            self._stopped = None
+            self._spawn(self._keyboard.leave_opened())
+            return
         if self._stopped is not None and look.composer.state == "draft" and look.verdict.settled:
             turn, _ = self._stopped
             if turn.holds(look.composer.text):

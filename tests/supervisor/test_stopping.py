@@ -9,7 +9,7 @@ import pytest
 
 from synapsed.model.agent import Activity
 from synapsed.model.facts import PromptAccepted, TurnEnded
-from synapsed.profiles import Composer, Interrupt, Profile, Ready, Signs
+from synapsed.profiles import Composer, Dialog, Interrupt, Profile, Prompts, Ready, Signs
 from synapsed.supervisor.keys import Keyboard
 from synapsed.supervisor.pty_turn import PtyTurn
 from synapsed.supervisor.stopping import LATE_S, Stopping
@@ -25,6 +25,7 @@ PROFILE = Profile(
     busy=Signs(screen=["esc to stop"]),
     composer=Composer(line=r"^> ?(?P<text>.*)$"),
     interrupt=Interrupt(keys="\x1b", still_ms=1000),
+    prompts=Prompts(dialogs=[Dialog(type="question", when=["^A menu"], leave="q")]),
 )
 SILENT = PROFILE.model_copy(update={"busy": Signs()})
 
@@ -197,6 +198,23 @@ async def test_a_message_that_is_given_back_late_is_removed(change: str) -> None
     for work in program.works:
         await work
         assert program.look().composer.state == "empty"
+
+
+@pytest.mark.parametrize("late", [False, True])
+async def test_a_menu_that_the_keys_of_two_daemons_opened_is_closed(late: bool) -> None:
+    program = Program()
+    program.begin(interrupting=True)
+    program.asked()
+    if late:
+        assert await program.stopping.stop()
+        program.turn = None
+    program.draw("A menu")
+    program.stopping.looked(program.look())
+    assert len(program.works) == late
+    closing = asyncio.ensure_future(program.works[0] if late else program.stopping.stop())
+    await until(lambda: program.typed == [b"q"])
+    program.draw("> ")
+    assert await closing is (None if late else True)
 
 
 @pytest.mark.parametrize("change", ["none", "rests", "a person types", "another turn", "too late"])
