@@ -3,6 +3,7 @@
 What is not among the values that a parameter takes is InvalidRequest, with its name and what is expected.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -118,15 +119,18 @@ class Text:
 
     name: str
     about: str
+    pattern: str = r"^[^\u0000]*$"
+    """What it must look like, as JSON Schema and `re` both understand it; `expected` says it in words."""
+    expected: str = f"at most {TEXT_MAX} characters, none of them NUL"
 
     def of(self, request: web.Request) -> str | None:
         text = request.query.get(self.name)
-        if text is not None and (len(text) > TEXT_MAX or "\0" in text):
-            raise _wrong(self.name, text, f"at most {TEXT_MAX} characters, none of them NUL")
+        if text is not None and (len(text) > TEXT_MAX or "\0" in text or not re.search(self.pattern, text)):
+            raise _wrong(self.name, text, self.expected)
         return text
 
     def described(self) -> list[dict[str, Any]]:
-        schema = {"type": "string", "maxLength": TEXT_MAX, "pattern": r"^[^\u0000]*$"}
+        schema = {"type": "string", "maxLength": TEXT_MAX, "pattern": self.pattern}
         return [_described(self.name, self.about, schema)]
 
 

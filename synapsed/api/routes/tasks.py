@@ -35,7 +35,12 @@ PRIORITY = Integer("priority", "1 to 4: its place in the mailbox; 5 interrupts t
 STATUS = Words("status", "only tasks in one of these states", tuple(TaskState))
 CONTEXT_ID = Text("context_id", "only tasks of this context")
 LIMIT = Integer("limit", "how many at the most", LIST_LIMIT, 1, LIST_LIMIT)
-BEFORE = Text("before", "only tasks after this cursor, which the header `Link` of the page before it has")
+BEFORE = Text(
+    "before",
+    "only tasks after this cursor, which the header `Link` of the page before it has",
+    pattern=r"^[^\u0000~]*~[^\u0000]*$",
+    expected="a cursor that a page came with",
+)
 FILTERS = (STATUS, CONTEXT_ID, LIMIT, BEFORE)
 TASK = Answer("the task", TaskAnswer)
 STREAM = Streamed("the task's events, from its first or after the cursor, up to its end")
