@@ -166,7 +166,12 @@ class InputBody(_Body):
     prompt_id: _Id | None = None
 
 
-_Keys = Annotated[str, StringConstraints(min_length=1, max_length=KEY_MAX)]
+_Keys = Annotated[
+    str,
+    StringConstraints(min_length=1, max_length=KEY_MAX),
+    # For clients: what `keynames` refuses, with the name of the key in its words.
+    Field(json_schema_extra={"pattern": r"^[^\x00-\x1f\x7f-\x9f]+$"}),
+]
 
 
 class KeysBody(_Body):
