@@ -34,7 +34,7 @@ from enum import StrEnum
 
 from synapsed.model.agent import ProcessState
 
-__all__ = ["TABLE", "IllegalEvent", "Lifecycle", "ProcessEvent"]
+__all__ = ["TABLE", "IllegalEvent", "Lifecycle", "ProcessEvent", "known_state"]
 
 
 class ProcessEvent(StrEnum):
@@ -105,3 +105,11 @@ class Lifecycle:
         except KeyError:
             raise IllegalEvent(f"{event.value} while {self._state.value}") from None
         return self._state
+
+
+def known_state(state: str) -> ProcessState:
+    """The state of a record. One that only a newer version knows is none in which a program lives (`store.schema`)."""
+    try:
+        return ProcessState(state)
+    except ValueError:
+        return ProcessState.STOPPED

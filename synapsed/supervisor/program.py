@@ -23,7 +23,7 @@ from synapsed.model.task import Task
 from synapsed.profiles import Profile
 from synapsed.supervisor import conversations
 from synapsed.supervisor.leftovers import Leftovers
-from synapsed.supervisor.lifecycle import Lifecycle, ProcessEvent
+from synapsed.supervisor.lifecycle import Lifecycle, ProcessEvent, known_state
 from synapsed.supervisor.links import Ended, LaunchPlan, LinkFactory, Timer
 from synapsed.supervisor.owner import ProgramOwner
 from synapsed.supervisor.parting import Parting, parting, told_of
@@ -63,7 +63,7 @@ class Program:
         self._clock = clock
         self._shell = shell
         self._leftovers = Leftovers(factory, shell)
-        self._lifecycle = Lifecycle(_state_of(record))
+        self._lifecycle = Lifecycle(known_state(record.state))
         self._link: AgentLink | None = None
         self._open = False
         self._ready_seen = False
@@ -592,14 +592,6 @@ class Program:
         for waiter in waiters:
             if not waiter.done():
                 waiter.set_result(None)
-
-
-def _state_of(record: AgentRecord) -> ProcessState:
-    """One that only a newer version knows is none in which a program lives (`store.schema`)."""
-    try:
-        return ProcessState(record.state)
-    except ValueError:
-        return ProcessState.STOPPED
 
 
 def _done() -> asyncio.Future[None]:
