@@ -118,8 +118,10 @@ class PtyTurn:
 
     @property
     def old_marks(self) -> tuple[int, int]:
-        """The marks that are of earlier turns wherever the message is not to be seen."""
-        return (0, 0) if self.state.located else self.state.marks
+        """The marks that are of earlier turns wherever the message is not to be seen. A message that was seen has
+        scrolled away, and they have before it; one that is stopped may have been taken off the screen instead."""
+        scrolled = self.state.located and not self.state.interrupting
+        return (0, 0) if scrolled else self.state.marks
 
     def _go(self, phase: Phase, now: float | None = None) -> None:
         if phase not in NEXT[self.state.phase]:

@@ -122,7 +122,8 @@ class Stopping:
             self._stopped = None
             self._spawn(self._keyboard.leave_opened())
             return
-        if self._stopped is not None and look.composer.state == "draft" and look.verdict.settled:
+        settled = look.verdict.settled or self._clock.monotonic() - look.still_since >= JUDGED_S
+        if self._stopped is not None and look.composer.state == "draft" and settled:
             turn, _ = self._stopped
             if turn.holds(look.composer.text):
                 self._stopped = None

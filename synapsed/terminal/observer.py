@@ -37,7 +37,7 @@ from synapsed.terminal.screen import Guard, Screen, ScreenSnapshot
 from synapsed.terminal.unreadable import HELD, Unreadable
 from synapsed.terminal.verdict import Observation, Verdict, judge, lost_end, screen_sign, title_sign
 
-__all__ = ["GONE_S", "QUERIES_MAX", "Harm", "Look", "Reply", "TerminalObserver"]
+__all__ = ["GONE_S", "QUERIES_MAX", "REPORTED_LATE_S", "Harm", "Look", "Reply", "TerminalObserver"]
 
 FRAME_MAX_S = 0.2
 """A program that holds a frame open (DECSET 2026) for longer is looked at all the same."""
@@ -57,6 +57,10 @@ DEFACED_S = 10.0
 
 DEFACED_HURRY_S = 1.0
 """The same where a message waits in the composer that is not to be seen: it would be told as undelivered."""
+
+REPORTED_LATE_S = 5.0
+"""A prompt that is reported as accepted so soon after its turn was asked to stop may be of that turn: a hook takes its
+time to start on a busy machine."""
 
 QUERIES_MAX = 512
 """Queries in one piece of output that are answered: each costs a look at the screen. A program asks for the 256 colours
@@ -296,7 +300,7 @@ class TerminalObserver:
                 return  # told late: of the turn that is over
             self._turn_open = fact.channel
             self._lost_ns = None
-            if self._stop_asked_at is not None and fact.at_ns > self._stop_asked_at * 1e9:
+            if self._stop_asked_at is not None and fact.at_ns > (self._stop_asked_at + REPORTED_LATE_S) * 1e9:
                 self.stop_over()
         elif isinstance(fact, TurnEnded | TurnFailed | TurnInterrupted):
             self._turn_open = None

@@ -412,3 +412,29 @@ async def test_a_new_mark_below_old_ones_is_a_word_on_the_turn(shown: str, mark:
     assert [type(told) for told in terminal.events][-1] is event, terminal.events
     worker.cancel()
     await asyncio.gather(worker, return_exceptions=True)
+
+
+async def test_the_mark_of_an_earlier_turn_is_no_word_on_a_message_that_was_taken_off_the_screen() -> None:
+    """It was seen, and is given back into the composer when its turn is stopped."""
+    terminal = Terminal(MARKED)
+    worker = terminal.begin("one")
+    await until(terminal.runner.idle.is_set)
+    terminal.draw(*OLD, "> one")
+    terminal.judge(1.0)
+    await terminal.record()
+    terminal.draw(*OLD, "  one", "working")
+    terminal.judge(5.0)
+    await terminal.record()
+    assert terminal.runner.turn is not None
+    terminal.runner.add(terminal.runner.turn.interrupt())
+    await terminal.record()
+    terminal.draw(*OLD, "working")
+    terminal.judge(0.1)
+    await terminal.record()
+    assert terminal.phase is Phase.WORKING
+    terminal.draw(*OLD, "! cancelled", "working")
+    terminal.judge(0.1)
+    await terminal.record()
+    assert type(terminal.events[-1]) is LinkTurnInterrupted
+    worker.cancel()
+    await asyncio.gather(worker, return_exceptions=True)
