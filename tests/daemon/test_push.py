@@ -290,8 +290,8 @@ def test_an_agent_has_the_daemon_do_nothing_for_it(daemon: Daemon):
     mine = agent_token(control_token, daemon.agent()["id"])
     victim = send(daemon, "sleep 60")
     target = f"http://127.0.0.1:{daemon.port}/agents/dummy/tasks/{victim}/cancel"
-    message = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "echo mine"}]}
     for attempts, credentials in enumerate((None, control_token), 1):
+        message = {"messageId": f"m{attempts}", "role": "ROLE_USER", "parts": [{"text": "echo mine"}]}
         config = {"url": target, "id": "c" if credentials else "n"}
         if credentials:
             config["authentication"] = {"scheme": "Bearer", "credentials": credentials}

@@ -147,9 +147,20 @@ def test_a_home_that_is_a_file(tmp_path: Path, verb: list[str]) -> None:
 
 
 def test_a_port_that_is_in_use(daemon: Daemon, tmp_path: Path) -> None:
+    """Who runs a daemon by hand is told; one that a verb starts comes up, with its control socket."""
     second = Daemon(tmp_path, config=f'[api]\nlisten = "127.0.0.1:{daemon.port}"\n')
-    said = refused(second.ctl("start", "dummy"), 3, f"cannot listen on 127.0.0.1:{daemon.port}: Address already in use")
+    taken = f"cannot listen on 127.0.0.1:{daemon.port}: Address already in use"
+    assert second.run().wait(PATIENCE_S) == 2
+    said = (tmp_path / "daemon.log").read_text()
+    assert taken in said
     assert "'listen' under [api]" in said
+    try:
+        assert second.ctl("start", "dummy").code == 0
+        status = second.get("/control/status").json
+        assert status["listen"] == []
+        assert any(str(daemon.port) in alert for alert in status["alerts"]), status["alerts"]
+    finally:
+        assert second.ctl("shutdown").code == 0
 
 
 def test_a_second_daemon(daemon: Daemon) -> None:

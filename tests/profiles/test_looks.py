@@ -8,6 +8,7 @@ from synapsed.library import ProfileLibrary
 from synapsed.model.agent import Activity
 from synapsed.terminal.composer import puts_off
 from synapsed.terminal.observer import TerminalObserver
+from synapsed.terminal.prompts import keys_for
 
 LOOKS = Path(__file__).with_name("looks")
 GEMINI = ProfileLibrary.standard(Path("/nonexistent")).get("gemini")
@@ -49,6 +50,16 @@ def test_and_around_a_draft(draft: bytes) -> None:
     text = b"\x1b[%d;4H\x1b[m%s\x1b[K" % (row + 1, draft)
     observer.feed(observer.offset, text, 2.0)
     assert observer.look(3.0).composer.state == ("draft" if draft.strip() else "empty")
+
+
+def test_what_an_escape_on_an_empty_composer_opens_is_closed() -> None:
+    """codex 0.157 to 0.162 then scroll in their transcript; Enter would go back in the conversation."""
+    asked = observed("codex-0.157-browse").look(1.0).verdict.asked
+    assert asked is not None
+    assert [(option.key, option.label) for option in asked.prompt.options] == [("close", "Close it")]
+    assert keys_for(asked, "no") == ([b"\x1b"], "close")
+    assert asked.dialog is not None
+    assert asked.dialog.leave == "\x1b"
 
 
 def test_an_option_that_begins_in_the_row_below_its_number() -> None:
