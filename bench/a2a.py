@@ -38,6 +38,7 @@ async def serve_synapsed(home: Path, durable: bool) -> None:
     from synapsed.a2a.addressbook import AddressBook
     from synapsed.a2a.externals import Externals
     from synapsed.api.app import build_context
+    from synapsed.api.guard import Door, DoorLimits
     from synapsed.api.security import Security
     from synapsed.api.servers import ApiServers
     from synapsed.clock import SystemClock, iso
@@ -111,7 +112,7 @@ async def serve_synapsed(home: Path, durable: bool) -> None:
             paths=paths,
             version="0",
         )
-        servers = ApiServers(context)
+        servers = ApiServers(context, Door(DoorLimits.of(1024, proxied=False)))
         stack.push_async_callback(servers.close)
         listen = await servers.start_main("127.0.0.1", 0)
         print(listen.rpartition(":")[2], "/agents/dummy/a2a", flush=True)
