@@ -16,7 +16,7 @@ from synapsed.a2a.extensions import (
     declared,
     taken,
 )
-from tests.a2a.test_rpc import MESSAGE, V1
+from tests.a2a.rpc import MESSAGE, V1
 from tests.api.serving import TOKEN, Api
 from tests.fakes.control import hold
 

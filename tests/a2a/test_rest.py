@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from synapsed.a2a.endpoints import Endpoints
 from synapsed.a2a.replies import RestRequest, Stream
 from synapsed.model.task import TaskState
-from tests.a2a.test_rpc import AGENT, MESSAGE, NOW, V1, Anybody, kinds
+from tests.a2a.rpc import AGENT, MESSAGE, NOW, V1, kinds
+from tests.a2a.test_rpc_envelope import Anybody
 from tests.api.serving import Api, sse_events
 from tests.fakes.control import FakeControl, hold
 
