@@ -122,6 +122,7 @@ class FakeDaemon:
         self._events: dict[str, list[tuple[str, dict[str, Any]]]] = {}
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
+        self._dying = threading.Lock()
 
     # --- what a test does -------------------------------------------------------------------------------------------
 
@@ -136,14 +137,15 @@ class FakeDaemon:
         return self
 
     def die(self) -> None:
-        """Cut every connection and listen no more, as a kill does."""
-        if self._thread is None:
-            return
-        self._loop.call_soon_threadsafe(self._end.set)
-        self._thread.join(DEADLINE)
-        assert not self._thread.is_alive()
-        self._thread = None
-        self.down.set()
+        """Cut every connection and listen no more, as a kill does. Whoever asks again waits until that is done."""
+        with self._dying:
+            if self._thread is None:
+                return
+            self._loop.call_soon_threadsafe(self._end.set)
+            self._thread.join(DEADLINE)
+            assert not self._thread.is_alive()
+            self._thread = None
+            self.down.set()
 
     def refuse(self, method: str, path: str, error: SynapsedError) -> None:
         """Answer `error` to every such request."""
