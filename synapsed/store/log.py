@@ -190,11 +190,11 @@ class SqliteEventLog:
             if self._closed and cursor < upto and not self._ring.covers(cursor):
                 return
             batch = await self._read(cursor, upto, which, FOLLOW_BATCH)
-            last = batch.events[-1].id if batch.events else cursor
+            last, more = batch.events[-1].id if batch.events else cursor, batch.more
             batch.events.reverse()
             while batch.events:
                 yield batch.events.pop()  # held by nobody but its reader from here on
-            if batch.more:
+            if more:
                 cursor = last
                 continue
             cursor = max(cursor, upto)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from synapsed.model.events import Event
 from synapsed.store import SqliteStore
-from synapsed.store.log import READ_SIZE, SqliteEventLog, last_event_id
+from synapsed.store.log import FOLLOW_BATCH, READ_SIZE, SqliteEventLog, last_event_id
 from tests.store.conftest import OpenStore
 from tests.store.samples import DEADLINE, Hands, a_task, news, take
 
@@ -202,3 +202,14 @@ async def test_large_events_are_read_few_at_a_time_and_shared(open_store: OpenSt
         for number in range(6):
             (mine,), (yours,) = await take(one, 1), await take(other, 1)
             assert (mine.id, mine is yours) == (number + 1, number < 5)
+
+
+async def test_more_events_than_are_read_at_a_time_all_come(open_store: OpenStore) -> None:
+    """A follower that is far behind: the events are in the database alone."""
+    count = FOLLOW_BATCH + 10
+    store = await open_store()
+    await store.commit(events=[news("t", reason=str(number)) for number in range(count)])
+    await store.close()
+    store = await open_store()
+    async with aclosing(store.events.follow(0, task_id="t")) as view:
+        assert [event.id for event in await take(view, count)] == list(range(1, count + 1))
