@@ -1,6 +1,6 @@
 """What synapsed needs at run time: the part of requirements.lock that its dependencies reach, with hashes and licences.
 
-    python -m scripts.sbom          # writes licences.toml anew, from what is installed
+    python -m scripts.sbom          # writes licences.toml again, from what is installed
 
 The licences are kept in a file, because they stand in the packages, not in the lock: those that only other systems need
 are not installed here. `tests/release` holds the file against the lock. The bill of materials is CycloneDX 1.6 as JSON

@@ -63,7 +63,7 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """A piece of an artifact, or the artifact anew; of the task `task_id`."""
+    """A piece of an artifact, or the whole artifact in place of what was told; of the task `task_id`."""
 
     artifact: Artifact
     append: bool
