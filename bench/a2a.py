@@ -85,7 +85,7 @@ async def serve_synapsed(home: Path, durable: bool) -> None:
 
         async def move(self, task: Task, state: TaskState, *before: Any) -> Task:
             task = task.model_copy(update={"status": state, "updated_at": iso(time.time())})
-            new = [NewEvent(task.agent_id, data, task.id) for data in (*before, TaskStatusChanged(state=state))]
+            new = [NewEvent.of(task, data) for data in (*before, TaskStatusChanged(state=state))]
             await self.store.commit(events=new, tasks=[task])
             return task
 

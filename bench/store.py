@@ -39,8 +39,8 @@ def a_task(number: int) -> Task:
 
 def its_events(task: Task) -> list[NewEvent]:
     return [
-        NewEvent(task.agent_id, TaskStatusChanged(state=task.status), task.id),
-        NewEvent(task.agent_id, TaskArtifactAdded(artifact=task.artifacts[0]), task.id),
+        NewEvent.of(task, TaskStatusChanged(state=task.status)),
+        NewEvent.of(task, TaskArtifactAdded(artifact=task.artifacts[0])),
     ]
 
 

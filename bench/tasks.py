@@ -71,7 +71,7 @@ async def fill(path: Path, count: int, agent_id: str) -> list[Task]:
         events: list[NewEvent] = []
         for task in tasks:
             told = [TaskStatusChanged(state=TaskState.WORKING), TaskArtifactAdded(artifact=task.artifacts[0])]
-            events += [NewEvent(task.agent_id, data, task.id) for data in (*told, TaskStatusChanged(state=task.status))]
+            events += [NewEvent.of(task, data) for data in (*told, TaskStatusChanged(state=task.status))]
         await store.commit(tasks=tasks, events=events)
         asked += [task for task in tasks if task.agent_id == agent_id]
     await store.close()
@@ -159,9 +159,7 @@ async def removed(path: Path, count: int) -> None:
                 return took
             task = a_task(number, count, "synapse-new-8139", time.time() + SPAN_S)
             begun = time.perf_counter()
-            await store.commit(
-                tasks=[task], events=[NewEvent(task.agent_id, TaskStatusChanged(state=task.status), task.id)]
-            )
+            await store.commit(tasks=[task], events=[NewEvent.of(task, TaskStatusChanged(state=task.status))])
             took.append(time.perf_counter() - begun)
             await asyncio.sleep(0.002)
         raise AssertionError

@@ -12,6 +12,8 @@ import statistics
 import subprocess
 import sys
 import time
+from datetime import datetime
+from typing import Any
 
 from bench.figures import daemon, milliseconds, percentile, report, sized
 from tests.support.daemon import Daemon
@@ -66,6 +68,10 @@ def turns(running: Daemon) -> None:
     report("send → bytes at the program", milliseconds(soon), "p50 ≤ 5 ms", held=statistics.median(soon) <= 0.005)
 
 
+def _at(event: dict[str, Any]) -> float:
+    return datetime.fromisoformat(event["data"]["time"]).timestamp()
+
+
 def crashes(running: Daemon) -> None:
     """From the exit being told to the new program being told, less the configured backoff."""
     beyond = []
@@ -75,13 +81,12 @@ def crashes(running: Daemon) -> None:
             os.kill(pid, signal.SIGKILL)
             exited_at = 0.0
             for event in events:
-                told = event["data"]["data"]
-                if told["type"] != "agentProcess":
+                if event["event"] != "agentState":
                     continue
-                if told["state"] == "running":
+                if event["data"]["data"]["state"] == "running":
                     break
-                exited_at = exited_at or event["data"]["at"]
-        beyond.append(event["data"]["at"] - exited_at - BACKOFF_S)
+                exited_at = exited_at or _at(event)
+        beyond.append(_at(event) - exited_at - BACKOFF_S)
     report(
         "crash → new process, beyond the backoff",
         milliseconds(beyond),

@@ -7,7 +7,7 @@ tests as the real one.
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, Self
 
 from synapsed.model.agent import AgentDetail, AgentView, Testimony
 from synapsed.model.events import Event, EventData
@@ -42,8 +42,16 @@ class NewEvent:
     """An event to be appended; its id is given by the log."""
 
     agent_id: str
+    """Empty for what concerns none."""
     data: EventData
     task_id: str | None = None
+    context_id: str | None = None
+    """The conversation that it belongs to."""
+
+    @classmethod
+    def of(cls, task: Task, data: EventData) -> Self:
+        """An event of the task."""
+        return cls(task.agent_id, data, task.id, task.context_id)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -532,8 +540,8 @@ class Control(Protocol):
         """What the agent's profile grants it beyond an agent's rights; nothing for one that is gone."""
         ...
 
-    async def report(self, agent_id: str, kind: str, message: str) -> None:
-        """Put into the log what an agent says of itself."""
+    async def report(self, agent_id: str, kind: str, message: str, *, by: str) -> None:
+        """Put into the log what an agent says of itself, or `by` of it."""
         ...
 
     def token_owner(self, token: str) -> str | None:

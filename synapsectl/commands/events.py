@@ -41,7 +41,7 @@ def _show(args: argparse.Namespace, ctx: Context, path: str, query: dict[str, An
         for event in stream.events():
             if event is None:
                 continue
-            if event.event == "truncated" and "data" not in json.loads(event.data):
+            if event.event == "truncated":
                 return event.id
             if args.json:
                 ctx.out.piece(event.data + "\n")
@@ -53,12 +53,10 @@ def _show(args: argparse.Namespace, ctx: Context, path: str, query: dict[str, An
 
 def _line(event: dict[str, Any]) -> str:
     data = event["data"]
-    when = datetime.fromtimestamp(event["at"]).astimezone().strftime("%H:%M:%S")
-    facts = " ".join(
-        f"{key}={_short(value)}" for key, value in data.items() if key != "type" and value not in (None, "")
-    )
-    task = f" {event['task_id'][:8]}" if event.get("task_id") else ""
-    return f"{event['id']} {when} {event['agent_id']}{task} {data['type']} {facts}"
+    when = datetime.fromisoformat(event["time"]).astimezone().strftime("%H:%M:%S")
+    facts = " ".join(f"{key}={_short(value)}" for key, value in data.items() if value not in (None, ""))
+    about = [event["agent"], (event.get("task") or "")[:8], event["event"]]
+    return " ".join(word for word in (str(event["id"] or "-"), when, *about, facts) if word)
 
 
 def _short(value: Any) -> str:

@@ -335,7 +335,7 @@ class Courier:
         if there.state is TaskState.FAILED:
             return failed
         task = failed.task.model_copy(update={"status": TaskState.REJECTED})
-        event = NewEvent(task.agent_id, TaskStatusChanged(state=TaskState.REJECTED, error=task.error), task.id)
+        event = NewEvent.of(task, TaskStatusChanged(state=TaskState.REJECTED, error=task.error))
         return turns.Commit(task=task, events=(event,), turn_ended=task.id)
 
     async def _work(self) -> None:

@@ -7,16 +7,13 @@ it: a follower that slept through ten thousand events of others goes on at that 
 """
 
 import asyncio
-import json
 import sqlite3
 from collections.abc import AsyncGenerator, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from weakref import WeakValueDictionary
 
-from pydantic import ValidationError
-
-from synapsed.model.events import AgentAlert, Event, EventData, parse_event
+from synapsed.model.events import Event, parse_event
 from synapsed.store.database import Database
 
 __all__ = ["RECENT_EVENTS", "RECENT_SIZE", "EventRow", "SqliteEventLog", "append_events", "last_event_id"]
@@ -44,6 +41,7 @@ class EventRow:
     at: float
     agent_id: str
     task_id: str | None
+    context_id: str | None
     type: str
     data: str
     """JSON."""
@@ -101,7 +99,8 @@ class _Recent:
     @property
     def event(self) -> Event:
         if self._event is None:
-            self._event = _event(self.id, self.row.at, self.row.agent_id, self.row.task_id, self.row.data)
+            row = self.row
+            self._event = _event(self.id, row.at, row.agent_id, row.task_id, row.context_id, row.data)
         return self._event
 
 
@@ -262,8 +261,8 @@ def append_events(connection: sqlite3.Connection, rows: Sequence[EventRow]) -> l
     ids = []
     for row in rows:
         cursor = connection.execute(
-            "INSERT INTO events (at, agent_id, task_id, type, data) VALUES (?, ?, ?, ?, ?)",
-            (row.at, row.agent_id, row.task_id, row.type, row.data),
+            "INSERT INTO events (at, agent_id, task_id, context_id, type, data) VALUES (?, ?, ?, ?, ?, ?)",
+            (row.at, row.agent_id, row.task_id, row.context_id, row.type, row.data),
         )
         assert cursor.lastrowid is not None
         ids.append(cursor.lastrowid)
@@ -296,16 +295,17 @@ def _select(
         where.append("agent_id = ?" if which.task_id is None else "+agent_id = ?")
         values.append(which.agent_id)
     rows = connection.execute(
-        f"SELECT id, at, agent_id, task_id, length(data), CASE WHEN length(data) < {LARGE_EVENT} THEN data END "  # noqa: S608 - constants
+        "SELECT id, at, agent_id, task_id, context_id, length(data), "  # noqa: S608 - constants
+        f"CASE WHEN length(data) < {LARGE_EVENT} THEN data END "
         f"FROM events WHERE {' AND '.join(where)} ORDER BY id LIMIT ?",
         (*values, batch.limit),
     )
     with closing(rows):
-        for event_id, at, agent_id, task_id, size, small in rows:
+        for event_id, at, agent_id, task_id, context_id, size, small in rows:
             event = large.get(event_id)
             if event is None:
                 data = small or _data(connection, event_id)
-                event = _event(event_id, at, agent_id, task_id, data)
+                event = _event(event_id, at, agent_id, task_id, context_id, data)
                 if small is None:
                     large[event_id] = event
             batch.add(event, size)
@@ -319,15 +319,5 @@ def _data(connection: sqlite3.Connection, event_id: int) -> str:
     return str(data)
 
 
-def _event(event_id: int, at: float, agent_id: str, task_id: str | None, data: str) -> Event:
-    return Event(id=event_id, at=at, agent_id=agent_id, task_id=task_id, data=_parsed(data))
-
-
-def _parsed(data: str) -> EventData:
-    """What the event tells; one of a kind that only a newer version knows is told as that: no cursor may stop at it."""
-    try:
-        return parse_event(data)
-    except ValidationError:
-        told = json.loads(data)
-        message = f"a newer version of synapsed told of {told.get('type')!r}"
-        return AgentAlert(code="NEWER_EVENT", message=message, details=told)
+def _event(event_id: int, at: float, agent_id: str, task_id: str | None, context_id: str | None, data: str) -> Event:
+    return Event(id=event_id, at=at, agent_id=agent_id, task_id=task_id, context_id=context_id, data=parse_event(data))

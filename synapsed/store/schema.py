@@ -100,7 +100,11 @@ _STATES = """
 CREATE INDEX tasks_agent_status ON tasks (agent_id, status, updated_at, id);
 """
 
-MIGRATIONS = (_FIRST, _PUSHES, _RETENTION, _REPLIES, _STATES)
+_CONTEXTS = """
+ALTER TABLE events ADD COLUMN context_id TEXT;
+"""
+
+MIGRATIONS = (_FIRST, _PUSHES, _RETENTION, _REPLIES, _STATES, _CONTEXTS)
 """In order; the n-th brings a database from schema n-1 to n."""
 
 OLDEST = 1

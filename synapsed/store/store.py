@@ -231,7 +231,7 @@ class SqliteStore:
     def _event_rows(self, events: Sequence[NewEvent]) -> list[EventRow]:
         at = self._clock.wall()
         return [
-            EventRow(at, event.agent_id, event.task_id, event.data.type, event.data.model_dump_json())
+            EventRow(at, event.agent_id, event.task_id, event.context_id, event.data.type, event.data.model_dump_json())
             for event in events
         ]
 
@@ -245,7 +245,14 @@ class SqliteStore:
 
         ids = await self._database.write(change.apply, show)
         return [
-            Event(id=event_id, at=row.at, agent_id=row.agent_id, task_id=row.task_id, data=new.data)
+            Event(
+                id=event_id,
+                at=row.at,
+                agent_id=row.agent_id,
+                task_id=row.task_id,
+                context_id=row.context_id,
+                data=new.data,
+            )
             for event_id, row, new in zip(ids, change.events, events, strict=True)
         ]
 

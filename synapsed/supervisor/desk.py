@@ -23,7 +23,7 @@ from synapsed.clock import Clock, iso
 from synapsed.errors import NotWaiting, StoreError, SynapsedError, TaskNotCancelable
 from synapsed.interfaces import AgentLink, Delivery, NewEvent, Store
 from synapsed.model.agent import Activity
-from synapsed.model.events import InputProvided
+from synapsed.model.events import InputAnswered
 from synapsed.model.link import (
     LinkEvent,
     LinkExited,
@@ -273,7 +273,7 @@ class Desk:
         next. What the terminal hid is as secret as what a password prompt was given."""
         secret = hidden or (prompt is not None and prompt.type == "password")
         text = answer.text
-        told = InputProvided(prompt_id=prompt_id, answer=None if secret else text)
+        told = InputAnswered(prompt_id=prompt_id, answer=None if secret else text)
         event = NewEvent(self._agent_id, told, task_id)
         task = self.current if self.current is not None and self.current.id == task_id else None
         if task is None and task_id is not None:

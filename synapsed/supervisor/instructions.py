@@ -119,4 +119,4 @@ def on_record(task: Task) -> tuple[Task, tuple[NewEvent, ...]]:
     """The task as it is where nothing is typed: the program has been told."""
     done = task.model_copy(update={"status": TaskState.COMPLETED})
     states = (TaskState.SUBMITTED, TaskState.COMPLETED)
-    return done, tuple(NewEvent(task.agent_id, TaskStatusChanged(state=state), task.id) for state in states)
+    return done, tuple(NewEvent.of(task, TaskStatusChanged(state=state)) for state in states)

@@ -35,7 +35,7 @@ from synapsed.interfaces import (
 )
 from synapsed.library import ProfileLibrary
 from synapsed.model.agent import AgentDetail, AgentView, Testimony, resolve
-from synapsed.model.events import AgentRemoved, AgentReported
+from synapsed.model.events import REMOVED, AgentReported, StateChanged
 from synapsed.model.external import alias_of, unknown
 from synapsed.model.records import AgentRecord, ReplyRecord, TurnRecord
 from synapsed.model.task import Artifact, Task
@@ -339,9 +339,10 @@ class Manager:
         agent = self._agents.get(agent_id)
         return frozenset() if agent is None else frozenset(agent.profile.rights)
 
-    async def report(self, agent_id: str, kind: str, message: str) -> None:
+    async def report(self, agent_id: str, kind: str, message: str, *, by: str) -> None:
         agent = self._agent(agent_id)
-        await self._store.commit(events=[NewEvent(agent.id, AgentReported(kind=kind, message=message))])
+        told = AgentReported(kind=kind, message=message, reported_by=by)
+        await self._store.commit(events=[NewEvent(agent.id, told)])
 
     def token_owner(self, token: str) -> str | None:
         given = token.encode()
@@ -541,7 +542,7 @@ class Manager:
         if self._server is not None and record.port is not None:
             await self._server.close_agent_port(record.port)
         with contextlib.suppress(SynapsedError):
-            await self._store.delete_agent(record.id, [NewEvent(record.id, AgentRemoved())])
+            await self._store.delete_agent(record.id, [NewEvent(record.id, StateChanged(state=REMOVED))])
         await asyncio.to_thread(shutil.rmtree, self._settings.paths.agent(record.id), ignore_errors=True)
         self._agents.pop(record.id, None)
         self._tokens.pop(environment.agent_token(self._settings.control_token, record.id), None)

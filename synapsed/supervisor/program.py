@@ -16,7 +16,7 @@ from synapsed.clock import Clock
 from synapsed.errors import AgentError, NotReady, SynapsedError
 from synapsed.interfaces import AgentLink, NewEvent, Store
 from synapsed.model.agent import Activity, ProcessState
-from synapsed.model.events import AgentAlert, EventData, ProcessChanged
+from synapsed.model.events import AgentAlert, EventData, StateChanged
 from synapsed.model.link import LinkExited
 from synapsed.model.records import AgentRecord, LaunchRecord
 from synapsed.model.task import Task
@@ -561,9 +561,9 @@ class Program:
         self._shell.log.info("process", state=lifecycle.state.value, reason=reason)
         self._owner.changed()
 
-    def _tell(self, state: ProcessState, reason: str, exit_code: int | None, record: AgentRecord) -> ProcessChanged:
+    def _tell(self, state: ProcessState, reason: str, exit_code: int | None, record: AgentRecord) -> StateChanged:
         pid = record.launch.pid if record.launch is not None and state in LIVE_STATES else None
-        return ProcessChanged(state=state, reason=reason, pid=pid, exit_code=exit_code, restarts=record.restarts)
+        return StateChanged(state=state, reason=reason, pid=pid, exit_code=exit_code, restarts=record.restarts)
 
     async def _close_link(self) -> None:
         self._open = False

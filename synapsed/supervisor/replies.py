@@ -230,7 +230,7 @@ def _completed(task: Task, parts: Sequence[Part], *, exact: bool, now: float) ->
     task = task.model_copy(
         update={"artifacts": [artifact], "exact": exact, "status": TaskState.COMPLETED, "updated_at": iso(now)}
     )
-    added = NewEvent(task.agent_id, TaskArtifactAdded(artifact=artifact), task.id)
+    added = NewEvent.of(task, TaskArtifactAdded(artifact=artifact))
     return turns.Commit(task=task, events=(added, *turns.submitted(task).events))
 
 

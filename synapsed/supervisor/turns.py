@@ -281,4 +281,4 @@ def _status(
 
 
 def _event(task: Task, data: TaskStatusChanged | TaskArtifactAdded) -> NewEvent:
-    return NewEvent(task.agent_id, data, task.id)
+    return NewEvent.of(task, data)

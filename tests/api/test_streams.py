@@ -13,7 +13,7 @@ from synapsed.api.context import Streams
 from synapsed.clock import SystemClock
 from synapsed.errors import QueueFull
 from synapsed.model.agent import Activity
-from synapsed.model.events import ActivityChanged, InputProvided
+from synapsed.model.events import ActivityChanged, InputAnswered
 from synapsed.model.task import Prompt, TaskState
 from synapsed.store import SqliteStore
 from tests.api.serving import Api, serving, sse_events
@@ -59,7 +59,7 @@ async def test_send_subscribe(api: Api):
 async def test_failures_and_prompts(api: Api):
     task_id = await sent(api)
     await api.control.ask(task_id, PROMPT)
-    await api.control.tell("synapse-claude-8100", InputProvided(prompt_id="p1", answer="y"), task_id)
+    await api.control.tell("synapse-claude-8100", InputAnswered(prompt_id="p1", answer="y"), task_id)
     await api.control.fail(task_id)
     async with api.agent.get(f"/tasks/{task_id}/subscribe") as response:
         events = [json.loads(event["data"]) for event in await sse_events(response)]
@@ -197,14 +197,16 @@ async def test_events_of_all_and_of_one(api: Api):
         await api.control.tell(*busy("synapse-claude-8100"))
         await api.control.tell(*busy("synapse-codex-8120"))
         first, second = await sse_events(everyone, 2)
-        assert (first["event"], first["id"], second["id"]) == ("agentActivity", "1", "2")
+        assert (first["event"], first["id"], second["id"]) == ("activity", "1", "2")
         event = json.loads(second["data"])
         assert event == {
             "id": 2,
-            "at": event["at"],
-            "agent_id": "synapse-codex-8120",
-            "task_id": None,
-            "data": {"type": "agentActivity", "activity": "busy", "evidence": "hook", "prompt": None},
+            "event": "activity",
+            "data": {"activity": "busy", "evidence": "hook", "prompt": None},
+            "time": event["time"],
+            "agent": "synapse-codex-8120",
+            "task": None,
+            "context": None,
         }
         assert await sse_events(codex, 1) == [second]
         assert json.loads(await socket.receive_str(timeout=30)) == json.loads(first["data"])
@@ -345,12 +347,12 @@ async def test_who_resumes_where_events_are_gone_is_told(api: Api, path: str):
     api.control.events.removed = 2
     async with api.http.get(f"{path}?after=1&stream=sse") as response:
         gap, *rest = await sse_events(response, 3)
-    assert gap["event"] == "truncated"
+    assert gap["event"] == "gap"
     assert "id" not in gap
-    assert json.loads(gap["data"])["data"] == {"type": "truncated", "after": 1, "until": 2}
+    assert json.loads(gap["data"])["data"] == {"from": 2, "to": 2}
     assert [int(event["id"]) for event in rest] == [2, 3]
     async with api.http.ws_connect(f"{path}?after=0") as socket:
-        assert (await socket.receive_json())["data"] == {"type": "truncated", "after": 0, "until": 2}
+        assert (await socket.receive_json())["data"] == {"from": 1, "to": 2}
         assert (await socket.receive_json())["id"] == 1
     async with api.http.get(f"{path}?after=2&stream=sse") as response:
         assert [event["id"] for event in await sse_events(response, 1)] == ["3"]

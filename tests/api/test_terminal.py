@@ -7,7 +7,7 @@ import pytest
 from aiohttp import WSMsgType
 
 from synapsed.model.agent import ProcessState
-from synapsed.model.events import AgentRemoved, ProcessChanged
+from synapsed.model.events import REMOVED, StateChanged
 from tests.api.serving import TOKEN, Api, serving
 
 AGENT = "synapse-claude-8100"
@@ -43,10 +43,10 @@ async def test_bytes_both_ways(api: Api, client):
 async def test_the_exit(api: Api, code):
     async with api.unix.ws_connect("/agents/claude/terminal") as socket:
         await redraw(socket)
-        await api.control.tell(AGENT, ProcessChanged(state=ProcessState.STOPPING))
+        await api.control.tell(AGENT, StateChanged(state=ProcessState.STOPPING))
         api.control.attachments[0].show(b"bye")
         api.control.attachments[0].end()
-        await api.control.tell(AGENT, ProcessChanged(state=ProcessState.EXITED, exit_code=code))
+        await api.control.tell(AGENT, StateChanged(state=ProcessState.EXITED, exit_code=code))
         assert await socket.receive_bytes(timeout=30) == b"bye"
         assert await socket.receive_json(timeout=30) == {"type": "exit", "exit_code": code}
         message = await socket.receive(timeout=30)
@@ -57,7 +57,7 @@ async def test_the_exit_of_an_agent_that_is_removed(api: Api):
     async with api.unix.ws_connect("/agents/claude/terminal") as socket:
         await redraw(socket)
         api.control.attachments[0].end()
-        await api.control.tell(AGENT, AgentRemoved())
+        await api.control.tell(AGENT, StateChanged(state=REMOVED))
         assert await socket.receive_json(timeout=30) == {"type": "exit", "exit_code": None}
 
 

@@ -122,9 +122,10 @@ async def test_an_event_is_in_the_log(daemon: Daemon) -> None:
     async with tools_of(daemon, agent) as tools:
         await tools.told("report_event", kind="milestone", message="all tests are green")
     with daemon.sse("/events?after=0") as events:
-        found = next(event["data"] for event in events if event["data"]["data"]["type"] == "agentReported")
-    assert found["agent_id"] == agent["id"]
-    assert found["data"] == {"type": "agentReported", "kind": "milestone", "message": "all tests are green"}
+        found = next(event["data"] for event in events if event["event"] == "agentReported")
+    assert found["agent"] == agent["id"]
+    said = {"kind": "milestone", "message": "all tests are green"}
+    assert found["data"] == {**said, "reported_by": agent["id"]}
 
 
 @pytest.mark.parametrize(

@@ -63,10 +63,7 @@ def test_old_tasks_go_while_the_daemon_works(daemon: Daemon) -> None:
     )
     with daemon.sse("/events", last_id=5) as events:
         gap = next(events)
-        assert (gap["event"], gap["data"]["data"]) == (
-            "truncated",
-            {"type": "truncated", "after": 5, "until": 2 * TASKS},
-        )
+        assert (gap["event"], gap["data"]["data"]) == ("gap", {"from": 6, "to": 2 * TASKS})
         assert next(events)["id"] > 2 * TASKS
     daemon.kill9()
     daemon.start()

@@ -27,10 +27,10 @@ from synapsed.errors import (
 from synapsed.interfaces import ConfigChange, NewEvent, OutputPiece, SendRequest, StartRequest, TaskFilter
 from synapsed.model.agent import Activity, AgentDetail, AgentRef, AgentView, ProcessState, Testimony, agent_id, resolve
 from synapsed.model.events import (
-    AgentRemoved,
+    REMOVED,
     EventData,
-    InputProvided,
-    ProcessChanged,
+    InputAnswered,
+    StateChanged,
     TaskArtifactAdded,
     TaskStatusChanged,
 )
@@ -181,7 +181,7 @@ class FakeControl:
             changes["status"] = state
             data = [*data, TaskStatusChanged(state=state, **status)]
         task = task.model_copy(update=changes)
-        new = [NewEvent(agent_id=task.agent_id, data=item, task_id=task.id) for item in data]
+        new = [NewEvent.of(task, item) for item in data]
         await self.store.commit(events=new, tasks=[task])
         return task
 
@@ -274,7 +274,7 @@ class FakeControl:
         self.views[agent_id_] = view
         if remove:
             del self.views[agent_id_]
-            await self.tell(agent_id_, AgentRemoved())
+            await self.tell(agent_id_, StateChanged(state=REMOVED))
         return view
 
     async def reload(self, *, dry_run: bool = False) -> list[ConfigChange]:
@@ -297,7 +297,7 @@ class FakeControl:
 
     async def kill(self, agent_id_: str) -> AgentView:
         self.calls.append(("kill", agent_id_))
-        await self.tell(agent_id_, ProcessChanged(state=ProcessState.EXITED, exit_code=-9))
+        await self.tell(agent_id_, StateChanged(state=ProcessState.EXITED, exit_code=-9))
         return self.view(agent_id_)
 
     async def send(self, agent_id_: str, request: SendRequest) -> Task:
@@ -387,7 +387,7 @@ class FakeControl:
             raise NotWaiting(f"task {task.id} is {task.status}", task_id=task.id)
         if prompt_id not in (None, task.prompt.prompt_id):
             raise PromptChanged("another prompt is on the screen", prompt_id=task.prompt.prompt_id)
-        data = InputProvided(prompt_id=task.prompt.prompt_id, answer=text)
+        data = InputAnswered(prompt_id=task.prompt.prompt_id, answer=text)
         await self.tell(task.agent_id, data, task.id)
         task = turns.answered(task, prompt=task.prompt, answer=said or Message.of(text))
         await self.store.commit(tasks=[task])
@@ -415,8 +415,8 @@ class FakeControl:
     def granted(self, agent_id: str) -> frozenset[str]:
         return self.rights.get(agent_id, frozenset())
 
-    async def report(self, agent_id: str, kind: str, message: str) -> None:
-        self.calls.append(("report", agent_id, kind, message))
+    async def report(self, agent_id: str, kind: str, message: str, *, by: str) -> None:
+        self.calls.append(("report", agent_id, kind, message, by))
 
     def token_owner(self, token: str) -> str | None:
         return self.tokens.get(token)

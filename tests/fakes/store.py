@@ -183,6 +183,7 @@ class MemoryStore:
                 at=at,
                 agent_id=event.agent_id,
                 task_id=event.task_id,
+                context_id=event.context_id,
                 data=parse_event(event.data.model_dump_json()),
             )
             for number, event in enumerate(new, start=self._log.last_id + 1)

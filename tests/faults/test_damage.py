@@ -142,7 +142,7 @@ def test_12_an_agent_in_a_crash_loop(house: MakeHouse) -> None:
     task = here.send("busy 2\necho unmoved", other)
     eventually(lambda: daemon.agent("loop")["state"] == "failed", "it is left alone for a while")
     mine = daemon.agent("loop")["id"]
-    told = [event for event in _events(here) if event["type"] == "agentProcess" and event["agent"] == mine]
+    told = [event for event in _events(here) if event["type"] == "agentState" and event["agent"] == mine]
     states = [(event["at"], event["data"]["state"]) for event in told]
     starts = [at for at, state in states if state == "starting"]
     ends = [at for at, state in states if state in ("exited", "backoff", "failed")]

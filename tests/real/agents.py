@@ -126,7 +126,7 @@ class RealAgent:
         with self.daemon.sse("/events") as events, contextlib.suppress(OSError, HTTPException):
             for event in events:
                 if event["data"]["data"].get("state") == "input_required":
-                    self.daemon.ctl("input", event["data"]["task_id"], "yes")
+                    self.daemon.ctl("input", event["data"]["task"], "yes")
 
 
 type StartAgent = Callable[[str], RealAgent]

@@ -181,9 +181,7 @@ def ends_of(database: Path) -> list[str]:
     """Programs that ended by themselves: nobody ends one in a run."""
     connection = sqlite3.connect(f"file:{database}?mode=ro", uri=True)
     try:
-        rows = connection.execute(
-            "SELECT agent_id, data FROM events WHERE type = 'agentProcess' ORDER BY id"
-        ).fetchall()
+        rows = connection.execute("SELECT agent_id, data FROM events WHERE type = 'agentState' ORDER BY id").fetchall()
     finally:
         connection.close()
     told = [(agent, json.loads(data)) for agent, data in rows]
@@ -235,7 +233,7 @@ class _History:
         activity: dict[str, tuple[str, float]] = {}
         owners: dict[str, str] = {}
         for at, agent, task, data in rows:
-            if data["type"] == "agentActivity":
+            if data["type"] == "activity":
                 history._rest(agent, activity.get(agent), at)
                 activity[agent] = (data["activity"], at)
                 if data["activity"] == "busy":

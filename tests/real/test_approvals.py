@@ -20,8 +20,7 @@ TOOLS = {"claude": "Bash", "codex": "Bash", "gemini": "run_shell_command", "open
 
 def decisions(agent: RealAgent, count: int) -> list[tuple[str, str | None]]:
     with agent.daemon.sse("/events", last_id=0) as events:
-        told = (event["data"]["data"] for event in events)
-        found = (data for data in told if data["type"] == "permissionDecided")
+        found = (event["data"]["data"] for event in events if event["event"] == "permissionDecided")
         return [(data["verdict"], data["rule"]) for data in itertools.islice(found, count)]
 
 

@@ -1,6 +1,7 @@
 """The file: its modes, its schema, what is refused, full disks, and many commits in one transaction."""
 
 import asyncio
+import json
 import os
 import sqlite3
 import threading
@@ -12,7 +13,8 @@ import pytest
 
 from synapsed.errors import StoreError
 from synapsed.interfaces import NewEvent, TaskFilter
-from synapsed.model.events import AgentAlert, AgentRemoved
+from synapsed.model.agent import Activity, ProcessState
+from synapsed.model.events import REMOVED, ActivityChanged, AgentAlert, InputAnswered, StateChanged, envelope
 from synapsed.model.task import TaskState
 from synapsed.store import SqliteStore, database
 from synapsed.store.schema import MIGRATIONS
@@ -90,7 +92,7 @@ async def test_an_older_program_works_on_what_a_newer_one_only_added_to(
 async def test_what_only_a_newer_program_knows_is_passed_over(open_store: OpenStore, path: Path) -> None:
     store = await open_store(path)
     task = a_task(1)
-    await store.commit(tasks=[task], events=[NewEvent("synapse-a-1", AgentRemoved())])
+    await store.commit(tasks=[task], events=[NewEvent("synapse-a-1", StateChanged(state=REMOVED))])
     await store.close()
     on(path, "UPDATE tasks SET data = json_set(data, '$.added', 1, '$.message.added', json('[2]'))")
     on(path, 'UPDATE events SET type = \'new\', data = \'{"type": "new", "x": 1}\'')
@@ -101,6 +103,31 @@ async def test_what_only_a_newer_program_knows_is_passed_over(open_store: OpenSt
     assert event.data == AgentAlert(
         code="NEWER_EVENT", message="a newer version of synapsed told of 'new'", details={"type": "new", "x": 1}
     )
+
+
+OLD_EVENTS = [
+    ("agentProcess", {"state": "running", "pid": 7}, StateChanged(state=ProcessState.RUNNING, pid=7)),
+    ("agentActivity", {"activity": "busy", "evidence": "e"}, ActivityChanged(activity=Activity.BUSY, evidence="e")),
+    ("inputProvided", {"prompt_id": "p", "answer": "1"}, InputAnswered(prompt_id="p", answer="1")),
+    ("agentRemoved", {}, StateChanged(state=REMOVED)),
+]
+
+
+async def test_events_of_an_older_program_are_read_under_their_new_names(
+    open_store: OpenStore, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as older:
+        older.setattr("synapsed.store.schema.MIGRATIONS", MIGRATIONS[:5])
+        await (await open_store(path)).close()
+    rows = [json.dumps({"type": was, **told}) for was, told, _ in OLD_EVENTS]
+    values = ", ".join(f"(1, 'a', json_extract('{row}', '$.type'), '{row}')" for row in rows)
+    on(path, f"INSERT INTO events (at, agent_id, type, data) VALUES {values}")
+    store = await open_store(path)
+    events = await store.events.read(0)
+    assert [event.data for event in events] == [told for _, _, told in OLD_EVENTS]
+    assert [envelope(event)["event"] for event in events] == ["agentState", "activity", "inputAnswered", "agentState"]
+    await store.commit(events=[NewEvent("a", StateChanged(state=REMOVED), context_id="c")])
+    assert [event.context_id for event in await store.events.read(3)] == [None, "c"]
 
 
 async def test_what_an_older_program_would_trip_over_is_refused_by_it(

@@ -11,7 +11,7 @@ import pytest
 from synapsed.clock import iso
 from synapsed.errors import InvalidRequest, StoreError
 from synapsed.interfaces import NewEvent, Store, TaskFilter, task_cursor
-from synapsed.model.events import AgentRemoved, TaskArtifactAdded
+from synapsed.model.events import REMOVED, StateChanged, TaskArtifactAdded
 from synapsed.model.records import Checkpoint, LaunchRecord, ReplyRecord, TurnRecord
 from synapsed.model.task import Artifact, FileContent, FilePart, Message, TaskError, TaskState, TextPart
 from synapsed.store import SqliteStore
@@ -184,9 +184,9 @@ async def test_agents_are_kept_in_their_order_until_deleted(store: AnyStore) -> 
     one = one.model_copy(update={"launch": launch, "restarts": 3})
     await store.commit(agents=[one])
     assert await store.agents() == [one, two]
-    await store.delete_agent("one", [NewEvent("one", AgentRemoved())])
+    await store.delete_agent("one", [NewEvent("one", StateChanged(state=REMOVED))])
     assert await store.agents() == [two]
-    assert [event.data for event in await store.events.read(0)] == [AgentRemoved()]
+    assert [event.data for event in await store.events.read(0)] == [StateChanged(state=REMOVED)]
 
 
 async def test_turns_are_put_and_removed(store: AnyStore) -> None:

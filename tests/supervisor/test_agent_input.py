@@ -8,7 +8,7 @@ from synapsed.errors import (
     PromptChanged,
 )
 from synapsed.model.agent import Activity
-from synapsed.model.events import InputProvided, TaskArtifactAdded
+from synapsed.model.events import InputAnswered, TaskArtifactAdded
 from synapsed.model.task import (
     HISTORY_KEPT,
     Artifact,
@@ -46,7 +46,7 @@ async def test_a_prompt_makes_the_task_wait_and_its_answer_lets_it_go_on(world: 
     task = await world.manager.provide_input(task.id, "2")
     assert world.link.answers == [("2", "p1")]
     assert (task.status, task.prompt) == (TaskState.WORKING, None)
-    assert world.told(InputProvided, lambda d: (d.prompt_id, d.answer)) == [("p1", "2")]
+    assert world.told(InputAnswered, lambda d: (d.prompt_id, d.answer)) == [("p1", "2")]
     world.link.end("refused")
     await world.task_is(task.id, TaskState.COMPLETED)
     assert world.statuses(task.id) == ["submitted", "working", "input_required", "working", "completed"]
@@ -59,7 +59,7 @@ async def test_an_answer_that_was_not_taken_leaves_the_task_at_its_prompt(world:
         await world.manager.provide_input(task.id, "2")
     assert (await world.store.task(task.id)).status is TaskState.INPUT_REQUIRED
     assert world.statuses(task.id) == ["submitted", "working", "input_required"]
-    assert world.told(InputProvided) == []
+    assert world.told(InputAnswered) == []
 
 
 async def test_what_was_answered_and_is_still_shown_is_not_asked_again(world: World) -> None:
@@ -185,7 +185,7 @@ async def test_a_refused_answer_changes_nothing(world: World) -> None:
     with pytest.raises(PromptChanged):
         await world.manager.provide_input(task.id, "1", "p0")
     assert (await world.store.task(task.id)).status is TaskState.INPUT_REQUIRED
-    assert world.told(InputProvided) == []
+    assert world.told(InputAnswered) == []
 
 
 async def test_a_login_needs_authentication_and_a_password_is_not_kept(world: World) -> None:
@@ -199,7 +199,7 @@ async def test_a_login_needs_authentication_and_a_password_is_not_kept(world: Wo
     world.link.observe_as(Activity.WAITING, prompt=password)
     await world.task_is(task.id, TaskState.INPUT_REQUIRED)
     await world.manager.provide_input(task.id, "hunter2")
-    assert world.told(InputProvided, lambda d: d.answer) == [None]
+    assert world.told(InputAnswered, lambda d: d.answer) == [None]
     assert (await world.store.task(task.id)).exchange == []
 
 
@@ -208,7 +208,7 @@ async def test_an_answer_that_the_terminal_hid_is_kept_as_little_as_a_password(w
     world.link.hides_answers = True
     await world.manager.provide_input(task.id, "hunter2")
     await world.manager.answer_agent(AGENT, "hunter3")
-    assert world.told(InputProvided, lambda d: d.answer) == [None, None]
+    assert world.told(InputAnswered, lambda d: d.answer) == [None, None]
     assert (await world.store.task(task.id)).exchange == []
 
 

@@ -7,7 +7,7 @@ import pytest
 from synapsed.config import AgentConfig, RestartPolicy
 from synapsed.errors import KeeperLost, LaunchError, NotReady, StoreError
 from synapsed.model.agent import ProcessState
-from synapsed.model.events import ProcessChanged
+from synapsed.model.events import StateChanged
 from synapsed.model.link import LinkExited
 from synapsed.model.task import TaskState
 from tests.fakes.clock import PATIENCE_S, until
@@ -18,7 +18,7 @@ TALKER = "synapse-talker-8170"
 
 
 def states(world: World) -> list[str]:
-    return world.told(ProcessChanged, lambda d: d.state.value)
+    return world.told(StateChanged, lambda d: d.state.value)
 
 
 async def test_start_and_stop(world: World) -> None:
@@ -151,7 +151,7 @@ async def test_a_crash_loop_is_retried_slowly_and_never_dead(world: World) -> No
                 world.clock.advance(30)
             await asyncio.sleep(0)
         await world.agent_is(AGENT, ProcessState.RUNNING)
-        if world.told(ProcessChanged)[-1].restarts == 8:
+        if world.told(StateChanged)[-1].restarts == 8:
             break
     assert world.manager.view(AGENT).restarts == 8
 
@@ -437,7 +437,7 @@ async def test_a_program_is_taken_up_although_the_database_refuses_the_message_t
     opened = world.factory.slow_to_open[AGENT] = asyncio.get_running_loop().create_future()
     manager = await world.daemon(adopt=False)
     adopting = asyncio.ensure_future(manager.adopt())
-    await until(lambda: world.told(ProcessChanged, lambda d: d.reason)[-1] == "adopted")
+    await until(lambda: world.told(StateChanged, lambda d: d.reason)[-1] == "adopted")
     world.link.ready()
     world.store.refuse = StoreError("disk full")
     opened.set_result(None)

@@ -3,7 +3,7 @@
 import asyncio
 
 from synapsed.model.agent import Activity, ProcessState
-from synapsed.model.events import ProcessChanged
+from synapsed.model.events import StateChanged
 from tests.fakes.clock import until
 from tests.supervisor.world import World
 
@@ -48,7 +48,7 @@ async def test_a_program_that_refuses_its_arguments_fails_at_once(world: World) 
     world.link.screen = USAGE
     world.link.die(2)
     failed = await world.agent_is(view.id, ProcessState.FAILED)
-    assert "backoff" not in world.told(ProcessChanged, lambda data: data.state.value)
+    assert "backoff" not in world.told(StateChanged, lambda data: data.state.value)
     words = "error: unexpected argument '--new' found (exit code 2); profile verified on 2.0, this is 2.1"
     assert world.manager.detail(view.id).error == words
     assert failed.evidence.startswith(f"{words}; it did not take its arguments")

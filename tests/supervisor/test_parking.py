@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from synapsed.config import AgentConfig, ParkPolicy, RestartPolicy
 from synapsed.errors import InvalidRequest, NotReady, NotWaiting
 from synapsed.model.agent import Activity, AgentView, ProcessState
-from synapsed.model.events import AgentAlert, ProcessChanged
+from synapsed.model.events import AgentAlert, StateChanged
 from synapsed.model.link import LinkObserved
 from synapsed.model.records import Checkpoint
 from synapsed.model.task import TaskState
@@ -24,7 +24,7 @@ IDLE_S = 30.0
 
 
 def states(world: World) -> list[str]:
-    return world.told(ProcessChanged, lambda d: d.state.value)
+    return world.told(StateChanged, lambda d: d.state.value)
 
 
 # --- what is idle ---

@@ -423,9 +423,9 @@ class FakeDaemon:
 
     async def _all_events(self, request: web.Request) -> web.StreamResponse:
         response = await self._stream(request)
-        event = {"id": 7, "at": 1767323045.0, "agent_id": "synapse-claude-8100", "task_id": None}
-        event["data"] = {"type": "agentActivity", "activity": "busy", "evidence": "title", "prompt": None}
-        await response.write(f"id: 7\nevent: agentActivity\ndata: {json.dumps(event)}\n\n".encode())
+        event = {"id": 7, "event": "activity", "time": "2026-01-02T03:04:05.000Z", "agent": "synapse-claude-8100"}
+        event |= {"data": {"activity": "busy", "evidence": "title", "prompt": None}, "task": None, "context": None}
+        await response.write(f"id: 7\nevent: activity\ndata: {json.dumps(event)}\n\n".encode())
         if self.cut_off:
             self.cut_off = False
             await response.write(b'event: truncated\ndata: {"reason": "read too slowly"}\n\n')

@@ -214,7 +214,7 @@ def test_events(daemon: FakeDaemon) -> None:
         if "--json" in arguments:
             assert json.loads(line)["data"]["activity"] == "busy"
         else:
-            assert line.endswith("synapse-claude-8100 agentActivity activity=busy evidence=title\n")
+            assert line.endswith("synapse-claude-8100 activity activity=busy evidence=title\n")
 
 
 def test_events_end_with_the_newest(daemon: FakeDaemon, ctl: Ctl) -> None:

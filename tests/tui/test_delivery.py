@@ -71,7 +71,7 @@ def test_dialog_that_is_drawn_anew_is_told_once(tui: Tui) -> None:
             activities: list[str] = []
             while activities[-1:] != [last]:
                 event = next(events)["data"]
-                if event["data"]["type"] == "agentActivity" and event["agent_id"] == tui.state["id"]:
+                if event["event"] == "activity" and event["agent"] == tui.state["id"]:
                     activities.append(event["data"]["activity"])
             return activities
 

@@ -1,8 +1,8 @@
 """`/events` and `…/events`: the typed events of the log, as SSE by `Accept` or `?stream=sse`, else over a WebSocket.
 
 Both resume after `Last-Event-ID` (header, `?lastEventId=` or `?after=`); without it they begin with what comes next.
-A frame is the event as the log has it: `{id, at, agent_id, task_id, data: {type, …}}`. Where some of what comes after
-the cursor is not kept any more, the first frame says so (`truncated`).
+A frame is `{id, event, data, time, agent, task, context}`. Where some of what comes after the cursor is not kept any
+more, the first frame says so (`gap`).
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator
@@ -20,11 +20,10 @@ from synapsed.api.sse import Frame, cursor_of, serve
 from synapsed.api.websocket import is_upgrade, push
 from synapsed.errors import InvalidRequest, QueueFull
 from synapsed.interfaces import EventLog
-from synapsed.model.events import Event, TaskArtifactAdded
+from synapsed.model.events import Event, Gap, TaskArtifactAdded, envelope, enveloped
 
 __all__ = ["routes"]
 
-TRUNCATED = "truncated"
 STREAM = Choice("stream", "`sse` has the same effect as `Accept: text/event-stream`", ("", "sse"))
 UNTIL = Choice("until", "`newest`: the stream ends with the newest event that there is", ("", "newest"))
 EVENTS = Streamed("typed events, from now on or after the cursor", websocket=True)
@@ -58,7 +57,8 @@ async def report(request: web.Request) -> web.Response:
     if rights.agent_id != agent_id:
         rights.require_person("report events of another agent")
     body = await read_model(request, ReportBody)
-    await to_the_end(request.app[CONTEXT].control.report(agent_id, body.kind, body.message))
+    by = rights.agent_id or "person"
+    await to_the_end(request.app[CONTEXT].control.report(agent_id, body.kind, body.message, by=by))
     return json_response({"status": "reported"})
 
 
@@ -66,27 +66,20 @@ async def _events(request: web.Request, agent_id: str | None) -> web.StreamRespo
     log = request.app[CONTEXT].control.events
     after = cursor_of(request, log, log.last_id)
     accepts_sse = "text/event-stream" in request.headers.get(hdrs.ACCEPT, "")
-    truncated = _truncated(request, log, after, agent_id)
+    gap = _gap(request, log, after, agent_id)
     events = _until(log, after, agent_id) if UNTIL.of(request) else log.follow(after, agent_id=agent_id)
     if accepts_sse or STREAM.of(request) == "sse":
-        return await serve(request, _frames(events, truncated))
+        return await serve(request, _frames(events, gap))
     if not is_upgrade(request):
         raise InvalidRequest("ask for text/event-stream (Accept, or ?stream=sse) or upgrade to a WebSocket")
-    return await push(request, _texts(events, truncated))
+    return await push(request, _texts(events, gap))
 
 
-def _truncated(request: web.Request, log: EventLog, after: int, agent_id: str | None) -> bytes | None:
+def _gap(request: web.Request, log: EventLog, after: int, agent_id: str | None) -> dict[str, Any] | None:
     """What is told first to a reader that resumes where events are not kept any more."""
     if (until := log.gap(after, agent_id=agent_id)) is None:
         return None
-    told = {
-        "id": after,
-        "at": request.app[CONTEXT].clock.wall(),
-        "agent_id": agent_id or "",
-        "task_id": None,
-        "data": {"type": TRUNCATED, "after": after, "until": until},
-    }
-    return encode_json(told)
+    return enveloped(Gap(first=after + 1, last=until), at=request.app[CONTEXT].clock.wall(), agent_id=agent_id)
 
 
 async def _until(log: EventLog, after: int, agent_id: str | None) -> AsyncGenerator[Event]:
@@ -100,16 +93,16 @@ async def _until(log: EventLog, after: int, agent_id: str | None) -> AsyncGenera
         after = batch[-1].id
 
 
-async def _frames(events: AsyncIterator[Event], truncated: bytes | None) -> AsyncGenerator[Frame]:
-    if truncated is not None:
-        yield Frame(truncated, event=TRUNCATED)
+async def _frames(events: AsyncIterator[Event], gap: dict[str, Any] | None) -> AsyncGenerator[Frame]:
+    if gap is not None:
+        yield Frame(gap, event=gap["event"])
     async for event in events:
         yield Frame(_body(event), event=event.data.type, event_id=event.id)
 
 
-async def _texts(events: AsyncIterator[Event], truncated: bytes | None) -> AsyncGenerator[Any]:
-    if truncated is not None:
-        yield truncated
+async def _texts(events: AsyncIterator[Event], gap: dict[str, Any] | None) -> AsyncGenerator[Any]:
+    if gap is not None:
+        yield gap
     async for event in events:
         yield _body(event)
 
@@ -117,5 +110,5 @@ async def _texts(events: AsyncIterator[Event], truncated: bytes | None) -> Async
 def _body(event: Event) -> Any:
     """The event as JSON; artifacts, which may be large, as a value, whose large texts are encoded once for all."""
     if isinstance(event.data, TaskArtifactAdded):
-        return event.model_dump(mode="json", by_alias=True)
-    return event.model_dump_json(by_alias=True).encode()
+        return envelope(event)
+    return encode_json(envelope(event))

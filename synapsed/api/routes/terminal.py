@@ -20,7 +20,7 @@ from synapsed.api.websocket import CLOSE_SECONDS, is_upgrade, open_websocket
 from synapsed.errors import InvalidRequest, NotReady, QueueFull, SynapsedError
 from synapsed.interfaces import Attachment
 from synapsed.model.agent import ProcessState
-from synapsed.model.events import AgentRemoved, ProcessChanged
+from synapsed.model.events import REMOVED, StateChanged
 
 __all__ = ["routes"]
 
@@ -120,9 +120,11 @@ class _Session:
         with suppress(TimeoutError):
             async with asyncio.timeout(self._context.limits.exit_wait):
                 async for event in self._context.control.events.follow(self._cursor, agent_id=self._agent_id):
-                    if isinstance(event.data, AgentRemoved):
+                    if not isinstance(event.data, StateChanged):
+                        continue
+                    if event.data.state == REMOVED:
                         break
-                    if isinstance(event.data, ProcessChanged) and event.data.state not in _LIVE:
+                    if event.data.state not in _LIVE:
                         return event.data.exit_code
         return None
 

@@ -18,7 +18,7 @@ from synapsed.clock import iso
 from synapsed.config import PushPolicy
 from synapsed.errors import InvalidRequest, QueueFull, StoreError
 from synapsed.interfaces import NewEvent
-from synapsed.model.events import AgentAlert, InputProvided, TaskArtifactAdded, TaskStatusChanged
+from synapsed.model.events import AgentAlert, InputAnswered, TaskArtifactAdded, TaskStatusChanged
 from synapsed.model.push import PushRecord
 from synapsed.model.task import Artifact, Message, Task, TaskState
 from synapsed.store import SqliteStore
@@ -193,7 +193,7 @@ async def test_a_task_is_told_from_its_beginning_to_its_end(world: World):
             events=[
                 artifact(task, "approx", append=False, last_chunk=False),
                 artifact(task, "imate", append=True, last_chunk=False),
-                NewEvent(AGENT, InputProvided(prompt_id="p", answer=None), task.id),
+                NewEvent(AGENT, InputAnswered(prompt_id="p", answer=None), task.id),
                 NewEvent(AGENT, TaskArtifactAdded(artifact=Artifact.block(1, parts=[])), task.id),
             ]
         )

@@ -1,0 +1,89 @@
+"""Events as the log has them, those of older programs too.
+
+A row keeps its event's `type` beside the other fields. Some had other names before; they are read under their new ones,
+and nothing is rewritten: the database of an older program is opened as it is, and that program can still read it.
+"""
+
+import json
+from typing import Annotated, Any
+
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError
+
+from synapsed.model.events.agents import (
+    REMOVED,
+    ActivityChanged,
+    AgentAlert,
+    AgentReported,
+    AttentionChanged,
+    InputAnswered,
+    InputRequired,
+    PermissionDecided,
+    ScreenRested,
+    StateChanged,
+    TokensUsed,
+    TurnSeen,
+)
+from synapsed.model.events.seeds import AgentTransition, EmotionUpdate, ToolExecution
+from synapsed.model.events.stream import DaemonChanged
+from synapsed.model.events.tasks import TaskArtifactAdded, TaskStatusChanged
+
+__all__ = ["OLD_TYPES", "Event", "EventData", "parse_event"]
+
+EventData = Annotated[
+    TaskStatusChanged
+    | TaskArtifactAdded
+    | StateChanged
+    | ActivityChanged
+    | InputRequired
+    | InputAnswered
+    | AttentionChanged
+    | PermissionDecided
+    | AgentAlert
+    | AgentReported
+    | TurnSeen
+    | TokensUsed
+    | ScreenRested
+    | DaemonChanged
+    | ToolExecution
+    | AgentTransition
+    | EmotionUpdate,
+    Field(discriminator="type"),
+]
+_ADAPTER: TypeAdapter[EventData] = TypeAdapter(EventData)
+
+OLD_TYPES = {
+    "agentProcess": "agentState",
+    "agentRemoved": "agentState",
+    "agentActivity": "activity",
+    "inputProvided": "inputAnswered",
+}
+"""What older programs called an event, and what it is called now."""
+
+_OLD_FIELDS: dict[str, dict[str, Any]] = {"agentRemoved": {"state": REMOVED}}
+"""What an event of an older program did not say, as its name said it."""
+
+
+class Event(BaseModel):
+    """One row of the log. `at` is seconds since the epoch; `agent_id` is empty for what concerns none."""
+
+    id: int
+    at: float
+    agent_id: str
+    task_id: str | None
+    context_id: str | None = None
+    data: EventData
+
+
+def parse_event(payload: str | bytes) -> EventData:
+    """The event of a row's JSON. One that only a newer version understands is told as such: no cursor may stop at
+    it."""
+    try:
+        return _ADAPTER.validate_json(payload)
+    except ValidationError:
+        told = json.loads(payload)
+    was = told.get("type")
+    try:
+        return _ADAPTER.validate_python({**told, **_OLD_FIELDS.get(was, {}), "type": OLD_TYPES.get(was, was)})
+    except ValidationError:
+        message = f"a newer version of synapsed told of {was!r}"
+        return AgentAlert(code="NEWER_EVENT", message=message, details=told)

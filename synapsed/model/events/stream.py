@@ -1,0 +1,28 @@
+"""Events of the daemon itself, and those that only a stream has."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from synapsed.model.events.base import Data
+
+__all__ = ["DaemonChanged", "Gap"]
+
+
+class DaemonChanged(Data):
+    """The daemon came up, or goes."""
+
+    type: Literal["daemon"] = "daemon"
+    state: Literal["started", "stopping"]
+    version: str
+    pid: int
+    agents: int = Field(description="How many there are")
+
+
+class Gap(Data):
+    """Events were skipped: those with ids from `from` to `to` are not kept any more, or some of them. It stands in no
+    log, and has no id."""
+
+    type: Literal["gap"] = "gap"
+    first: int = Field(serialization_alias="from")
+    last: int = Field(serialization_alias="to")

@@ -1,0 +1,27 @@
+"""Events of tasks."""
+
+from typing import Literal
+
+from synapsed.model.events.base import Data
+from synapsed.model.task import Artifact, Prompt, TaskError, TaskState
+
+__all__ = ["TaskArtifactAdded", "TaskStatusChanged"]
+
+
+class TaskStatusChanged(Data):
+    """A task went into `state`; the first of a task is `submitted`."""
+
+    type: Literal["taskStatus"] = "taskStatus"
+    state: TaskState
+    reason: str | None = None
+    error: TaskError | None = None
+    prompt: Prompt | None = None
+
+
+class TaskArtifactAdded(Data):
+    """Output of a task. With `append` false the artifact replaces what was told under its `artifact_id` before."""
+
+    type: Literal["taskArtifact"] = "taskArtifact"
+    artifact: Artifact
+    append: bool = False
+    last_chunk: bool = True
