@@ -16,9 +16,11 @@ from typing import Any
 
 import structlog
 
+from synapsed import masking
 from synapsed.journal import JournalHandler, is_journal
+from synapsed.masking import MASK
 
-__all__ = ["MASK", "Repeats", "configure", "mask", "masked"]
+__all__ = ["Repeats", "configure", "mask", "masked"]
 
 FILE_BYTES = 4 * 1024 * 1024
 FILES = 3
@@ -40,17 +42,6 @@ REPEATED_EVERY_S = 1.0
 
 REPEATS_KNOWN = 256
 
-MASK = "***"
-
-_SECRET = re.compile(r"passw(or)?d|token|secret|api_?key|authorization|cookie|credential|^env$|email", re.IGNORECASE)
-_SECRET_TEXT = re.compile(
-    r"(?P<name>(?:passw(?:or)?d|token|secret|api_?key|authorization|cookie|credential)\w*['\"]?\s*[=:]\s*"
-    r"(?:(?:bearer|basic)\s+)?|\b(?:bearer|basic)\s+|--?(?:password|token|secret|api-?key)[ =])"
-    r"(?P<value>'[^']*'|\"[^\"]*\"|[^\s'\"&;|]+)",
-    re.IGNORECASE,
-)
-"""A secret within a command line."""
-_DEPTH_MAX = 8
 _TEXT_MAX = 10_000
 """Characters of one value; what is longer is cut."""
 
@@ -77,9 +68,14 @@ def configure(level: str = "info", *, file: Path | None = None, agents: Path | N
     for_people = file is None and sys.stderr.isatty()
     as_json: list[structlog.typing.Processor] = [
         structlog.processors.format_exc_info,
+        mask,
         structlog.processors.JSONRenderer(ensure_ascii=False, default=str),
     ]
-    on_screen = [structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)]
+    on_screen: list[structlog.typing.Processor] = [
+        structlog.processors.format_exc_info,
+        mask,
+        structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback),
+    ]
     handler.setFormatter(_formatter(shared, on_screen if for_people else as_json))
     root = logging.getLogger()
     for old in root.handlers[:]:
@@ -116,33 +112,25 @@ def _formatter(
 
 
 def mask(_logger: Any, _method: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
-    """Replace the values of keys that name secrets, nested ones too; cut what is too long."""
-    return {key: _masked(key, value, 0) for key, value in event.items()}
+    """Replace secrets, by the keys that they stand under and by their shape, nested ones too; cut what is too long."""
+    return {key: value if key == "exc_info" else _masked(key, value) for key, value in event.items()}
 
 
 def masked(value: Mapping[str, Any]) -> dict[str, Any]:
-    """`value` with its secrets masked, also those that stand in the middle of a text, and what is too long cut."""
-    return {key: _masked_texts(_masked(key, item, 0)) for key, item in value.items()}
+    """`value` with its secrets masked, and what is too long cut."""
+    return {key: _masked(key, item) for key, item in value.items()}
 
 
-def _masked_texts(value: Any) -> Any:
+def _masked(key: str, value: Any) -> Any:
+    return MASK if key == "env" and value else masking.mask(_cut(value), key=key)
+
+
+def _cut(value: Any) -> Any:
     if isinstance(value, str):
-        return _SECRET_TEXT.sub(rf"\g<name>{MASK}", value)
+        return value if len(value) <= _TEXT_MAX else f"{value[:_TEXT_MAX]}… ({len(value)} characters)"
     if isinstance(value, Mapping):
-        return {key: _masked_texts(item) for key, item in value.items()}
-    return [_masked_texts(item) for item in value] if isinstance(value, list | tuple) else value
-
-
-def _masked(key: str, value: Any, depth: int) -> Any:
-    if _SECRET.search(key) and value is not None and not isinstance(value, bool):
-        return MASK
-    if isinstance(value, Mapping) and depth < _DEPTH_MAX:
-        return {str(name): _masked(str(name), item, depth + 1) for name, item in value.items()}
-    if isinstance(value, list | tuple) and not key.startswith("exc_info") and depth < _DEPTH_MAX:
-        return [_masked("", item, depth + 1) for item in value]
-    if isinstance(value, str) and len(value) > _TEXT_MAX:
-        return f"{value[:_TEXT_MAX]}… ({len(value)} characters)"
-    return value
+        return {name: MASK if name == "env" else _cut(item) for name, item in value.items()}
+    return [_cut(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 class Repeats(logging.Filter):
