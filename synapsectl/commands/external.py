@@ -2,18 +2,21 @@
 
 import argparse
 import sys
+from functools import partial
 from typing import Any
 from urllib.parse import quote
 
+from synapsectl import remembered
 from synapsectl.ages import age
 from synapsectl.commands import send
 from synapsectl.context import Context
-from synapsectl.errors import DONE, UsageError
+from synapsectl.errors import UsageError
 from synapsectl.parsing import SubVerb
 
 __all__ = ["SUBVERBS", "TAKES_REST", "configure", "run"]
 
 TAKES_REST = True
+PATH = "/external/agents"
 HEADINGS = ("ALIAS", "NAME", "A2A", "ENDPOINT", "LAST SEEN")
 LOOK_TIMEOUT = 60.0
 """Seconds for the daemon to look at a card."""
@@ -24,14 +27,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("what", choices=["add", "list", "send", "remove"], help="what to do")
     send.configure(parser)
     parser.usage = (
-        f"{parser.prog} add URL --as ALIAS [--token-stdin | --token-env NAME] [--header-env NAME=VARIABLE]… | "
+        f"{parser.prog} add URL [--as ALIAS] [--token-stdin | --token-env NAME] [--header-env NAME=VARIABLE]… | "
         "list [--json] | send ALIAS [options of send] [--] MESSAGE | remove ALIAS"
     )
     _add_options(parser.add_argument_group("for add"))
 
 
 def _add_options(adding: argparse._ActionsContainer) -> None:
-    adding.add_argument("--as", dest="alias", metavar="ALIAS", help="its name here")
+    adding.add_argument("--as", "--alias", dest="alias", metavar="ALIAS", help="its name here; else that of its card")
     adding.add_argument("--token-stdin", action="store_true", help="read a bearer token from stdin")
     adding.add_argument("--token-env", metavar="NAME", help="take a bearer token from this variable")
     adding.add_argument(
@@ -47,14 +50,7 @@ def _add_options(adding: argparse._ActionsContainer) -> None:
 
 
 def _configure_add(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("words", nargs="*", metavar="URL", help="its URL, or that of its card")
-    _add_options(parser)
-    parser.add_argument("--json", action="store_true", help="print a JSON document of it")
-
-
-def _configure_list(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("words", nargs="*", help=argparse.SUPPRESS)
-    parser.add_argument("--json", action="store_true", help="print a JSON array of them")
+    remembered.configure_add(parser, _add_options, metavar="URL", about="its URL, or that of its card")
 
 
 def _configure_send(parser: argparse.ArgumentParser) -> None:
@@ -62,16 +58,13 @@ def _configure_send(parser: argparse.ArgumentParser) -> None:
     parser.usage = f"{parser.prog} ALIAS[,ALIAS…] [options] [--] [MESSAGE | -]"
 
 
-def _configure_remove(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("words", nargs="*", metavar="ALIAS", help="its name here")
-    parser.add_argument("--json", action="store_true", help="print a JSON document of what it was")
-
-
 SUBVERBS = {
     "add": SubVerb("remember an A2A agent elsewhere", _configure_add, takes_rest=True),
-    "list": SubVerb("the agents elsewhere that are remembered", _configure_list),
+    "list": SubVerb("the agents elsewhere that are remembered", remembered.configure_list),
     "send": SubVerb("send a message to agents elsewhere", _configure_send, takes_rest=True),
-    "remove": SubVerb("forget an agent elsewhere", _configure_remove, takes_rest=True),
+    "remove": SubVerb(
+        "forget an agent elsewhere", partial(remembered.configure_remove, metavar="ALIAS"), takes_rest=True
+    ),
 }
 
 
@@ -85,24 +78,23 @@ def run(args: argparse.Namespace, ctx: Context) -> int:
     if args.what == "list":
         if words:
             raise UsageError("external list takes nothing more")
-        return _list(args, ctx)
+        none = "'synapsectl external add URL --as ALIAS' adds one"
+        return remembered.show_list(args, ctx, PATH, _row, headings=HEADINGS, grows="ENDPOINT", none=none)
     if len(words) != 1:
         raise UsageError(f"external {args.what}: name one {'URL' if args.what == 'add' else 'alias'}")
-    return _add(args, ctx, words[0]) if args.what == "add" else _remove(args, ctx, words[0])
+    if args.what == "remove":
+        return remembered.forget(args, ctx, f"{PATH}/{quote(words[0].removeprefix('@'), safe='')}", "alias")
+    return _add(args, ctx, words[0])
 
 
 def _add(args: argparse.Namespace, ctx: Context, url: str) -> int:
-    if not args.alias:
-        raise UsageError("external add: give it a name with --as ALIAS")
-    body: dict[str, Any] = {"url": url, "alias": args.alias.removeprefix("@"), "other_host": args.other_host}
-    body["in_the_clear"] = args.in_the_clear
+    body: dict[str, Any] = {"url": url, "other_host": args.other_host, "in_the_clear": args.in_the_clear}
+    if args.alias is not None:
+        body["alias"] = args.alias.removeprefix("@")
     body |= _credentials(args, ctx)
     agent = ctx.client.post("/external/discover", body, timeout=LOOK_TIMEOUT)
-    if args.json:
-        ctx.out.document(agent)
-    else:
-        ctx.out.line(f"{agent['alias']} is {agent['name']} at {agent['endpoint']} (A2A {agent['protocol_version']})")
-    return DONE
+    words = f"{agent['alias']} is {agent['name']} at {agent['endpoint']} ({_spoken(agent)})"
+    return remembered.show_added(args, ctx, agent, words)
 
 
 def _credentials(args: argparse.Namespace, ctx: Context) -> dict[str, Any]:
@@ -128,25 +120,10 @@ def _variable(ctx: Context, name: str) -> str:
     return value
 
 
-def _list(args: argparse.Namespace, ctx: Context) -> int:
-    agents = ctx.client.get("/external/agents")
-    if args.json:
-        ctx.out.document(agents)
-    elif not agents:
-        ctx.out.note("there are none; 'synapsectl external add URL --as ALIAS' adds one")
-    else:
-        rows = [
-            (one["alias"], one["name"], one["protocol_version"], one["endpoint"], age(one["last_seen"]))
-            for one in agents
-        ]
-        ctx.out.table(HEADINGS, rows, grows="ENDPOINT")
-    return DONE
+def _row(agent: Any) -> tuple[Any, ...]:
+    version = agent["protocol_version"]
+    return agent["alias"], agent["name"], version, agent["endpoint"], age(agent["last_seen"])
 
 
-def _remove(args: argparse.Namespace, ctx: Context, alias: str) -> int:
-    removed = ctx.client.delete(f"/external/agents/{quote(alias.removeprefix('@'), safe='')}")
-    if args.json:
-        ctx.out.document(removed)
-    else:
-        ctx.out.line(f"{removed['alias']} is forgotten")
-    return DONE
+def _spoken(agent: Any) -> str:
+    return f"A2A {agent['protocol_version']}"

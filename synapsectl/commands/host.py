@@ -1,12 +1,14 @@
 """`synapsectl host add|list|remove`: other hosts of one's own, reached by one's own ssh."""
 
 import argparse
+from functools import partial
 from typing import Any
 
+from synapsectl import remembered
 from synapsectl.ages import age
 from synapsectl.client import host_path
 from synapsectl.context import Context
-from synapsectl.errors import DONE, UsageError
+from synapsectl.errors import UsageError
 from synapsectl.parsing import SubVerb
 
 __all__ = ["SUBVERBS", "configure", "run"]
@@ -35,25 +37,16 @@ def _add_options(adding: argparse._ActionsContainer) -> None:
 
 def _configure_add(parser: argparse.ArgumentParser) -> None:
     parser.usage = f"{parser.prog} NAME ssh://[USER@]HOST[:PORT] [--socket PATH | --synapsectl PATH] [--json]"
-    parser.add_argument("words", nargs="*", metavar="NAME TARGET", help="its name here, and where ssh finds it")
-    _add_options(parser)
-    parser.add_argument("--json", action="store_true", help="print a JSON document of it")
-
-
-def _configure_list(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("words", nargs="*", help=argparse.SUPPRESS)
-    parser.add_argument("--json", action="store_true", help="print a JSON array of them")
-
-
-def _configure_remove(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("words", nargs="*", metavar="NAME", help="its name here")
-    parser.add_argument("--json", action="store_true", help="print a JSON document of what it was")
+    about = "its name here, and where ssh finds it"
+    remembered.configure_add(parser, _add_options, metavar="NAME TARGET", about=about)
 
 
 SUBVERBS = {
     "add": SubVerb("remember another host of yours, and keep a connection to it", _configure_add),
-    "list": SubVerb("the hosts that are remembered, and whether they are reached", _configure_list),
-    "remove": SubVerb("forget a host, and cancel what was under way to it", _configure_remove),
+    "list": SubVerb("the hosts that are remembered, and whether they are reached", remembered.configure_list),
+    "remove": SubVerb(
+        "forget a host, and cancel what was under way to it", partial(remembered.configure_remove, metavar="NAME")
+    ),
 }
 
 
@@ -63,7 +56,10 @@ def run(args: argparse.Namespace, ctx: Context) -> int:
         raise UsageError(f"host {args.what} takes {takes}")
     if args.what == "add":
         return _add(args, ctx, *args.words)
-    return _list(args, ctx) if args.what == "list" else _remove(args, ctx, args.words[0])
+    if args.what == "remove":
+        return remembered.forget(args, ctx, host_path(args.words[0]), "name")
+    none = "'synapsectl host add NAME ssh://USER@HOST' adds one"
+    return remembered.show_list(args, ctx, "/hosts", _row, headings=HEADINGS, grows="ERROR", none=none)
 
 
 def _add(args: argparse.Namespace, ctx: Context, name: str, target: str) -> int:
@@ -71,32 +67,9 @@ def _add(args: argparse.Namespace, ctx: Context, name: str, target: str) -> int:
     body: dict[str, Any] = {"name": name, "target": target}
     body |= {key: getattr(args, key) for key in ("socket", "synapsectl") if getattr(args, key)}
     host = ctx.client.post("/hosts", body)
-    if args.json:
-        ctx.out.document(host)
-    else:
-        ctx.out.line(f"{host['name']} is {host['target']}; 'synapsectl host list' shows whether it is reached")
-    return DONE
+    words = f"{host['name']} is {host['target']}; 'synapsectl host list' shows whether it is reached"
+    return remembered.show_added(args, ctx, host, words)
 
 
-def _list(args: argparse.Namespace, ctx: Context) -> int:
-    hosts = ctx.client.get("/hosts")
-    if args.json:
-        ctx.out.document(hosts)
-    elif not hosts:
-        ctx.out.note("there are none; 'synapsectl host add NAME ssh://USER@HOST' adds one")
-    else:
-        rows = [
-            (one["name"], one["state"], age(one["since"]), one["waiting"], one["target"], one["error"] or "-")
-            for one in hosts
-        ]
-        ctx.out.table(HEADINGS, rows, grows="ERROR")
-    return DONE
-
-
-def _remove(args: argparse.Namespace, ctx: Context, name: str) -> int:
-    removed = ctx.client.delete(host_path(name))
-    if args.json:
-        ctx.out.document(removed)
-    else:
-        ctx.out.line(f"{removed['name']} is forgotten")
-    return DONE
+def _row(host: Any) -> tuple[Any, ...]:
+    return host["name"], host["state"], age(host["since"]), host["waiting"], host["target"], host["error"] or "-"

@@ -16,6 +16,8 @@ The SDK is loaded, in a thread, when the first agent is spoken to.
 
 import asyncio
 import importlib
+import re
+from collections.abc import Container
 from contextlib import AbstractContextManager, nullcontext, suppress
 from types import ModuleType
 from typing import TYPE_CHECKING, Protocol
@@ -133,26 +135,29 @@ class Externals:
     async def discover(
         self,
         url: str,
-        alias: str,
+        alias: str | None = None,
         *,
         headers: dict[str, str] | None,
         other_host: bool = False,
         in_the_clear: bool = False,
+        taken: Container[str] = (),
     ) -> ExternalAgent:
-        """Look at the card and remember the agent. One that is known is looked at anew; without `headers` it keeps
-        those that it has, unless its address is another."""
-        validate_name(alias)
+        """Look at the agent and remember it, under a name that is not `taken`: without `alias` its card's. One that is
+        known is looked at again; without `headers` it keeps those that it has, unless its address is another."""
+        if alias is not None:
+            _check_alias(alias, taken)
         async with self._changing:
-            before = self._agents.get(alias)
+            before = self._known(alias, url)
             if before is None and len(self._agents) >= AGENTS_MAX:
                 raise QueueFull(f"there are {AGENTS_MAX} external agents; remove some", limit=AGENTS_MAX)
-            if before is not None and before.url != url and self._open(alias):
-                raise NameTaken(f"{alias} is {before.url}, and tasks are under way to it", name=alias)
+            if before is not None and before.url != url and self._open(before.alias):
+                raise NameTaken(f"{alias} is {before.url}, and tasks are under way to it", name=before.alias)
             if headers is None:
                 known = before is not None and before.url == url
-                headers = await asyncio.to_thread(self._book.secret, alias) if known else {}
+                headers = await asyncio.to_thread(self._book.secret, before.alias) if before and known else {}
             module = await _load("synapsed.a2a.remote")
             found = await module.look_up(url, headers, other_host=other_host, in_the_clear=in_the_clear)
+            alias = alias or (before.alias if before is not None else self._named_after(found.name, taken))
             now = iso(self._clock.wall())
             agent = ExternalAgent(
                 alias=alias,
@@ -178,6 +183,20 @@ class Externals:
             await self._disconnect(alias)
             log.info("external agent added", alias=alias, url=url, endpoint=agent.endpoint)
             return agent
+
+    def _known(self, alias: str | None, url: str) -> ExternalAgent | None:
+        """The agent of this alias; without one, of this address."""
+        if alias is not None:
+            return self._agents.get(alias)
+        return next((agent for agent in self._agents.values() if agent.url == url), None)
+
+    def _named_after(self, name: str, taken: Container[str]) -> str:
+        """The alias that a card's name makes. Raises NameTaken, InvalidRequest."""
+        alias = re.sub(r"[\s_]+", "-", name.strip().lower())
+        _check_alias(alias, taken)
+        if alias in self._agents:
+            raise NameTaken(f"{alias} is {self._agents[alias].url} already; give this one another alias", name=alias)
+        return alias
 
     async def remove(self, alias: str) -> ExternalAgent:
         """Forget it; what is under way to it ends `canceled` here, whatever becomes of it there."""
@@ -354,6 +373,12 @@ class Externals:
 
     async def _end(self, commit: turns.Commit) -> None:
         await self._store.commit(events=commit.events, tasks=[commit.task], turn_ended=commit.turn_ended)
+
+
+def _check_alias(alias: str, taken: Container[str]) -> None:
+    validate_name(alias)
+    if alias in taken:
+        raise NameTaken(f"an agent here is named {alias}; choose another alias", name=alias)
 
 
 async def _load(name: str) -> ModuleType:

@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from synapsed.interfaces import ConfigChange
 from synapsed.model.agent import AgentDetail, Testimony
-from synapsed.model.task import Prompt, Task
+from synapsed.model.task import Artifact, Prompt, Task, TaskState
 
 __all__ = [
     "ChangesAnswer",
@@ -14,6 +14,7 @@ __all__ = [
     "DaemonStatus",
     "ErrorAnswer",
     "ExternalRemoved",
+    "ExternalTaskAnswer",
     "Health",
     "InputProvided",
     "Interrupted",
@@ -77,6 +78,14 @@ class WhoAnswer(_Answer):
 
 class TaskAnswer(_Answer):
     task: Task
+
+
+class ExternalTaskAnswer(TaskAnswer):
+    """With the members that the seeds' clients read beside `task`."""
+
+    id: str
+    status: TaskState
+    artifacts: list[Artifact]
 
 
 class Team(_Answer):

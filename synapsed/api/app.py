@@ -96,6 +96,7 @@ def build_agent_app(context: ApiContext) -> web.Application:
     app = _application(context)
     for resource in _AGENT_ROUTES:
         app.add_routes(resource.routes(""))
+    app.add_routes(external.agent_routes())
     app.add_routes(openapi.routes())
     return app
 

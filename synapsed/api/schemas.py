@@ -13,6 +13,7 @@ __all__ = [
     "ArtifactBody",
     "CreateBody",
     "DiscoverBody",
+    "ExternalSendBody",
     "HostBody",
     "InputBody",
     "KeysBody",
@@ -27,6 +28,8 @@ __all__ = [
 
 COLS_MAX = 1000
 ROWS_MAX = 1000
+WAIT_MAX = 3600
+"""Seconds that an answer over HTTP may take."""
 LIMIT_MAX = 7 * 24 * 3600.0
 """Seconds that somebody may wait for a reply."""
 
@@ -95,6 +98,19 @@ class SendBody(_Body):
             command=self.command,
             wait=self.wait,
         )
+
+
+class ExternalSendBody(SendBody):
+    """`external/agents/{alias}/send`, as the seeds write it too: with `wait_for_completion` the answer comes when the
+    task is over, or waits for somebody, or after `timeout` seconds."""
+
+    wait_for_completion: bool = False
+    timeout: Annotated[int, Field(ge=1, le=WAIT_MAX), _Whole] = 60
+
+    @property
+    def patience(self) -> int:
+        """Seconds to wait for the answer."""
+        return self.timeout if self.wait_for_completion else 0
 
 
 class CreateBody(_Body):
@@ -188,10 +204,11 @@ _Headers = Annotated[
 
 
 class DiscoverBody(_Body):
-    """`external/discover`: `token` goes as `Authorization: Bearer`, `headers` as they are; null keeps what there is."""
+    """`external/discover`: `token` goes as `Authorization: Bearer`, `headers` as they are; null keeps what there is.
+    Without `alias` the card's name makes one."""
 
     url: Annotated[str, StringConstraints(min_length=1, max_length=2048)]
-    alias: _Id
+    alias: _Id | None = None
     token: _Header | None = None
     headers: _Headers | None = None
     other_host: bool = False

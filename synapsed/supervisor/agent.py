@@ -35,8 +35,9 @@ from synapsed.supervisor.approvals import Approvals
 from synapsed.supervisor.briefing import Briefing
 from synapsed.supervisor.desk import Desk
 from synapsed.supervisor.inbox import Fact
-from synapsed.supervisor.links import LaunchPlan, LinkFactory, Timers
+from synapsed.supervisor.links import LinkFactory, Timers
 from synapsed.supervisor.parking import Parking
+from synapsed.supervisor.planning import Planner
 from synapsed.supervisor.program import Program
 from synapsed.supervisor.restart import RestartState
 from synapsed.supervisor.shell import Shell
@@ -59,7 +60,7 @@ class Agent:
         record: AgentRecord,
         profile: Profile,
         *,
-        plan: Callable[[AgentRecord, Profile], LaunchPlan],
+        planner: Planner,
         factory: LinkFactory,
         restart: RestartState,
         store: Store,
@@ -84,7 +85,7 @@ class Agent:
             record,
             profile,
             owner=self,
-            plan=plan,
+            plan=planner.plan,
             factory=factory,
             restart=restart,
             store=store,
@@ -125,7 +126,7 @@ class Agent:
             shell=self._shell,
         )
         self._unanswered = Unanswered(self.desk, limit=question_timeout, clock=clock, shell=self._shell)
-        self._briefing = Briefing(self.program, self.desk, folder=spool.parent, clock=clock)
+        self._briefing = Briefing(self.program, self.desk, folder=spool.parent, endpoint=planner.endpoint, clock=clock)
         self.approvals = Approvals(record=lambda: self.record, profile=lambda: self.profile, policy=policy, store=store)
         self.prompts = AgentPrompts(
             self.program,

@@ -1,10 +1,12 @@
 """What a launch was told (`instructions`) becomes a task of its agent: on record, or typed."""
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
 
 from synapsed.channels.injection import INSTRUCTIONS_FILE
 from synapsed.clock import Clock
+from synapsed.model.records import AgentRecord
 from synapsed.model.task import new_id
 from synapsed.supervisor.desk import Desk
 from synapsed.supervisor.instructions import fingerprint, on_record, task_of
@@ -15,11 +17,14 @@ __all__ = ["Briefing"]
 
 
 class Briefing:
-    """Of one agent; `folder` is the agent's. Called in its shell."""
+    """Of one agent; `folder` is the agent's, `endpoint` gives its base URL. Called in its shell."""
 
-    def __init__(self, program: Program, desk: Desk, *, folder: Path, clock: Clock) -> None:
+    def __init__(
+        self, program: Program, desk: Desk, *, folder: Path, endpoint: Callable[[AgentRecord], str], clock: Clock
+    ) -> None:
         self._program = program
         self._desk = desk
+        self._endpoint = endpoint
         self._file = folder / "launch" / INSTRUCTIONS_FILE
         self._clock = clock
 
@@ -32,7 +37,8 @@ class Briefing:
         told = f"{record.launch.launch_id}:{fingerprint(text)}" if typed else fingerprint(text)
         if told == record.told:
             return
-        task = task_of(record.id, record.context_id or new_id(), text, self._clock.wall())
+        endpoint = self._endpoint(record)
+        task = task_of(record.id, record.context_id or new_id(), text, self._clock.wall(), endpoint=endpoint)
         task, events = (task, submitted(task).events) if typed else on_record(task)
         await self._program.amend(tasks=[task], of_tasks=events, told=told)
         if typed:

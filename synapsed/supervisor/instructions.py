@@ -102,9 +102,9 @@ def fingerprint(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def task_of(agent_id: str, context_id: str, text: str, now: float) -> Task:
-    """The task, to be typed."""
-    sender = Sender(id=SYSTEM, tier=Tier.AGENT, type="system")
+def task_of(agent_id: str, context_id: str, text: str, now: float, *, endpoint: str) -> Task:
+    """The task, to be typed. `endpoint` is the agent's own: synapsed answers there."""
+    sender = Sender(id=SYSTEM, tier=Tier.AGENT, type="system", endpoint=endpoint)
     return Task(
         agent_id=agent_id,
         context_id=context_id,

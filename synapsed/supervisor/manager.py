@@ -514,7 +514,7 @@ class Manager:
         agent = Agent(
             record,
             profile,
-            plan=self._planner.plan,
+            planner=self._planner,
             factory=self._factory,
             restart=RestartState(policy, fine_codes=frozenset(fine), rng=self._rng),
             store=self._store,
@@ -588,6 +588,7 @@ class Manager:
             agent.sweep()
         self._exchange.sweep()
         self._memory.look()
+        self._registry.look()
 
     def _tidy_again(self) -> None:
         self._spawn(each(lambda agent: agent.tidy(), self._agents.values()))

@@ -2,7 +2,8 @@
 
 It is told, never asked: the daemon's own truth is the store. A file is replaced atomically and only when its content
 changes; writing happens in a thread, one write at a time, the latest state winning, so that a slow home directory
-delays nothing and an agent that flips between busy and idle costs no queue.
+delays nothing and an agent that flips between busy and idle costs no queue. A file that somebody else has removed,
+replaced or written to, or that could not be written, is written again at the next look.
 """
 
 import asyncio
@@ -10,6 +11,7 @@ import json
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import psutil
 import structlog
@@ -38,24 +40,45 @@ class Entry:
     endpoint: str
 
 
+class _Mark(NamedTuple):
+    """By which a file is known to be the one that was written."""
+
+    inode: int
+    size: int
+    changed_ns: int
+
+
+class _Wanted(NamedTuple):
+    """What a file should say; `mark` is None until that has been written."""
+
+    entry: Entry
+    mark: _Mark | None
+
+
 class RegistryFiles:
     """The directory; every method blocks."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
-        self._written: dict[str, Entry] = {}
+        self._wanted: dict[str, _Wanted] = {}
 
     def write(self, entry: Entry) -> None:
-        path = self._path(entry.agent_id)
-        if self._written.get(entry.agent_id) == entry and path.exists():
+        known = self._wanted.get(entry.agent_id)
+        if known is not None and known.entry == entry and self._is_there(known):
             return
-        self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        content = json.dumps(asdict(entry), ensure_ascii=False, indent=2)
-        write_whole(path, content.encode(), durable=False)
-        self._written[entry.agent_id] = entry
+        self._write(entry)
+
+    def mend(self) -> list[str]:
+        """Write what is not there as it was written. Returns the ids. Raises OSError at the first that cannot be."""
+        mended = []
+        for wanted in list(self._wanted.values()):
+            if not self._is_there(wanted):
+                self._write(wanted.entry)
+                mended.append(wanted.entry.agent_id)
+        return mended
 
     def remove(self, agent_id: str) -> None:
-        self._written.pop(agent_id, None)
+        self._wanted.pop(agent_id, None)
         self._path(agent_id).unlink(missing_ok=True)
 
     def sweep(self, live: frozenset[str], known: frozenset[str]) -> list[str]:
@@ -69,20 +92,35 @@ class RegistryFiles:
             if agent_id in known or _is_dead(path):
                 with suppress(OSError):
                     path.unlink(missing_ok=True)
-                    self._written.pop(agent_id, None)
+                    self._wanted.pop(agent_id, None)
                     removed.append(agent_id)
         return removed
+
+    def _write(self, entry: Entry) -> None:
+        self._wanted[entry.agent_id] = _Wanted(entry, None)
+        path = self._path(entry.agent_id)
+        self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        content = json.dumps(asdict(entry), ensure_ascii=False, indent=2)
+        write_whole(path, content.encode(), durable=False)
+        self._wanted[entry.agent_id] = _Wanted(entry, _mark(path))
+
+    def _is_there(self, wanted: "_Wanted") -> bool:
+        """As it was written."""
+        return wanted.mark is not None and _mark(self._path(wanted.entry.agent_id)) == wanted.mark
 
     def _path(self, agent_id: str) -> Path:
         return self._directory / f"{agent_id}.json"
 
 
 class Registry:
-    """Keeps the files as told; `publish` and `withdraw` return at once."""
+    """Keeps the files as told; `publish`, `withdraw` and `look` return at once."""
 
     def __init__(self, files: RegistryFiles) -> None:
         self._files = files
         self._pending: dict[str, Entry | None] = {}
+        self._look = False
+        self._broken = False
+        """The last look failed, and the log says so."""
         self._worker: asyncio.Task[None] | None = None
 
     def publish(self, entry: Entry) -> None:
@@ -90,6 +128,11 @@ class Registry:
 
     def withdraw(self, agent_id: str) -> None:
         self._put(agent_id, None)
+
+    def look(self) -> None:
+        """See to it that the files are still as they were told. Call it on a timer."""
+        self._look = True
+        self._work_soon()
 
     async def sweep(self, live: frozenset[str], known: frozenset[str]) -> None:
         await self.flush()
@@ -103,18 +146,22 @@ class Registry:
 
     def _put(self, agent_id: str, entry: Entry | None) -> None:
         self._pending[agent_id] = entry
+        self._work_soon()
+
+    def _work_soon(self) -> None:
         if self._worker is None:
             self._worker = asyncio.get_running_loop().create_task(self._work(), name="registry")
 
     async def _work(self) -> None:
         try:
-            while self._pending:
+            while self._pending or self._look:
                 pending, self._pending = self._pending, {}
-                await asyncio.to_thread(self._apply, pending)
+                look, self._look = self._look, False
+                await asyncio.to_thread(self._apply, pending, look=look)
         finally:
             self._worker = None
 
-    def _apply(self, pending: dict[str, Entry | None]) -> None:
+    def _apply(self, pending: dict[str, Entry | None], *, look: bool) -> None:
         for agent_id, entry in pending.items():
             try:
                 if entry is None:
@@ -123,6 +170,28 @@ class Registry:
                     self._files.write(entry)
             except OSError as error:
                 log.warning("the registry cannot be written", agent=agent_id, error=str(error))
+        if look:
+            self._mend()
+
+    def _mend(self) -> None:
+        try:
+            mended = self._files.mend()
+        except OSError as error:
+            if not self._broken:  # looked at every second: said once
+                log.warning("the registry cannot be mended", error=str(error))
+            self._broken = True
+        else:
+            self._broken = False
+            if mended:
+                log.info("registry entries written again", agents=mended)
+
+
+def _mark(path: Path) -> _Mark | None:
+    try:
+        there = path.lstat()
+    except OSError:
+        return None
+    return _Mark(there.st_ino, there.st_size, there.st_mtime_ns)
 
 
 def _is_dead(path: Path) -> bool:

@@ -53,6 +53,47 @@ async def test_send_and_wait(api: Api, far):
     assert '"completed"' in events[-1]["data"]
 
 
+async def test_the_same_on_an_agents_own_port_in_the_seeds_words(api: Api, far):
+    """As a client of synapse-a2a writes it there: the message is a text, and the answer is read beside `task`."""
+    status, added = await api.json(api.agent, "POST", "/external/discover", json={"url": far.url, "alias": "other"})
+    assert (status, added["alias"]) == (200, "other")
+    assert await api.json(api.agent, "GET", "/external/agents") == (200, [added])
+    body = {"message": "hi", "wait_for_completion": True, "timeout": 30}
+    status, answer = await api.json(api.agent, "POST", "/external/agents/other/send", json=body)
+    assert (status, answer["status"], answer["id"]) == (200, "completed", answer["task"]["id"])
+    assert answer["artifacts"][0]["parts"][0]["text"] == "echo: hi"
+    path = f"/external/agents/other/tasks/{answer['id']}"
+    assert await api.json(api.agent, "GET", path) == (200, {"task": answer["task"]})
+    status, refused = await api.json(api.agent, "POST", f"{path}/cancel")
+    assert (status, refused["error"]["code"]) == (409, "TASK_NOT_CANCELABLE")
+    assert (await api.json(api.agent, "DELETE", "/external/agents/other"))[0] == 200
+    for timeout in (0, 3601, "60"):
+        status, answer = await api.json(api.agent, "POST", "/external/agents/x/send", json={**body, "timeout": timeout})
+        assert (status, answer["error"]["details"]["field"]) == (400, "timeout")
+
+
+async def test_behind_the_port_of_a_stopped_agent_is_nothing(api: Api, far):
+    await add(api, far)
+    await api.control.stop("synapse-claude-8100")
+    for method, path in (("GET", "/external/agents"), ("POST", "/external/agents/far/send")):
+        async with api.agent.request(method, path, json=BODY if method == "POST" else None) as response:
+            assert (response.status, response.headers["Connection"]) == (404, "close")
+
+
+async def test_without_an_alias_the_cards_name_makes_one(api: Api, far):
+    far.card = {**far.card, "name": "Research  Assistant_2"}
+    for _ in range(2):
+        status, added = await api.json(api.http, "POST", "/external/discover", json={"url": far.url})
+        assert (status, added["alias"]) == (200, "research-assistant-2")
+    for name, code in (("claude", "NAME_TAKEN"), ("研究", "INVALID_REQUEST")):
+        far.card = {**far.card, "name": name}
+        status, answer = await api.json(api.http, "POST", "/external/discover", json={"url": f"{far.url}/"})
+        assert answer["error"]["code"] == code
+    far.card = {**far.card, "name": "research assistant 2"}
+    status, answer = await api.json(api.http, "POST", "/external/discover", json={"url": f"{far.url}/"})
+    assert (status, answer["error"]["code"]) == (409, "NAME_TAKEN")
+
+
 async def test_an_alias_is_an_address_after_what_is_local(api: Api, far):
     await add(api, far)
     for address in ("far", "@far", "external:far"):

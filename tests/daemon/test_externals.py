@@ -21,7 +21,7 @@ def there(tmp_path: Path) -> Iterator[Daemon]:
 def here(tmp_path: Path, there: Daemon) -> Iterator[Daemon]:
     (tmp_path / "here").mkdir()
     daemon = Daemon(tmp_path / "here", config=NO_PORTS).start()
-    added = daemon.ctl("external", "add", f"http://127.0.0.1:{there.port}/agents/dummy", "--as", "far")
+    added = daemon.ctl("external", "add", f"http://127.0.0.1:{there.port}/agents/dummy", "--alias", "far")
     assert added.code == 0, added.err
     yield daemon
     assert daemon.end() == 0

@@ -33,6 +33,8 @@ def test_once_for_each_conversation(daemon: Daemon) -> None:
     daemon.start_agent()
     (task,) = eventually(lambda: told(daemon), "it is told")
     identity = daemon.agent()["id"]
+    sender = task["metadata"]["sender"]
+    assert (sender["sender_type"], sender["sender_endpoint"]) == ("system", daemon.agent()["endpoint"])
     assert identity in task["message"]["parts"][0]["text"]
     shown = daemon.get("/agents/dummy/status").json["context"]
     assert f"[A2A:{task['id'][:8]}:synapse-system] [Synapse A2A Protocol Instructions]" in shown

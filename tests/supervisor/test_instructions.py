@@ -36,13 +36,13 @@ def test_the_order_of_the_others_changes_nothing() -> None:
 
 def test_typed_it_is_a_message_of_synapsed_with_its_frames_whole(tmp_path) -> None:
     text = instructions(ME, [CODEX], language="en", text=None, mcp=False)
-    task = task_of(ME.id, "context", text, 0.0)
+    task = task_of(ME.id, "context", text, 0.0, endpoint="http://localhost:8100")
     typed = compose(task, Delivery(provenance=True), tmp_path).text
     assert typed == f"[A2A:{task.id[:8]}:synapse-system] {text}"
 
 
 def test_on_record_it_is_done() -> None:
-    task, events = on_record(task_of(ME.id, "context", "words", 0.0))
+    task, events = on_record(task_of(ME.id, "context", "words", 0.0, endpoint="http://localhost:8100"))
     assert task.status is TaskState.COMPLETED
     assert [(event.task_id, event.data.state) for event in events] == [
         (task.id, TaskState.SUBMITTED),

@@ -3,9 +3,11 @@
 import asyncio
 import json
 import os
+import shutil
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from synapsed.supervisor.registry import Entry, Registry, RegistryFiles
 
@@ -81,3 +83,48 @@ def test_sweep_of_our_own(tmp_path: Path) -> None:
         (tmp_path / f"{name}.json").write_text(json.dumps({"pid": os.getpid()}))
     removed = RegistryFiles(tmp_path).sweep(frozenset({"live"}), frozenset({"live", "stopped"}))
     assert removed == ["stopped"]
+
+
+async def test_what_somebody_else_did_to_a_file_is_undone_at_the_next_look(tmp_path: Path) -> None:
+    folder = tmp_path / "registry"
+    path = folder / "synapse-a-1.json"
+    registry = Registry(RegistryFiles(folder))
+    registry.publish(entry())
+    registry.publish(entry(name="b"))
+    await registry.flush()
+
+    async def looked() -> str:
+        registry.look()
+        await registry.flush()
+        return path.read_text()
+
+    written = path.read_text()
+    kept = path.stat()
+    assert await looked() == written
+    assert path.stat() == kept, "nothing is written where nothing was done"
+    path.unlink()
+    assert await looked() == written
+    path.write_text("{}")
+    assert await looked() == written
+    shutil.rmtree(folder)
+    assert await looked() == written
+    assert (folder / "synapse-b-1.json").exists()
+    registry.withdraw("synapse-a-1")
+    registry.look()
+    await registry.flush()
+    assert [path.name for path in folder.iterdir()] == ["synapse-b-1.json"]
+
+
+async def test_what_could_not_be_written_is_written_when_it_can_be(tmp_path: Path) -> None:
+    (tmp_path / "registry").write_text("a file where the directory should be")
+    registry = Registry(RegistryFiles(tmp_path / "registry"))
+    registry.publish(entry())
+    with capture_logs() as logs:
+        for _ in range(3):
+            registry.look()
+            await registry.flush()
+    assert [line["event"] for line in logs].count("the registry cannot be mended") == 1
+    (tmp_path / "registry").unlink()
+    registry.look()
+    await registry.flush()
+    assert json.loads((tmp_path / "registry" / "synapse-a-1.json").read_text())["status"] == "IDLE"

@@ -4,17 +4,20 @@ What is sent to one is a task like any other: `/control/tasks/{task}` has it, an
 """
 
 import asyncio
+from functools import wraps
+from typing import Any
 
 from aiohttp import web
 from pydantic import TypeAdapter
 
-from synapsed.api.answers import ExternalRemoved, TaskAnswer
+from synapsed.api.answers import ExternalRemoved, ExternalTaskAnswer, TaskAnswer
 from synapsed.api.body import json_response, model_response, read_model
-from synapsed.api.context import CONTEXT, ApiContext, rights_of, to_the_end
+from synapsed.api.context import CONTEXT, ApiContext, agent_id_of, rights_of, to_the_end
 from synapsed.api.describe import Answer, Streamed, describe
+from synapsed.api.problems import Handler
 from synapsed.api.query import CURSOR, Integer
 from synapsed.api.routes.tasks import task_response
-from synapsed.api.schemas import DiscoverBody, SendBody
+from synapsed.api.schemas import WAIT_MAX, DiscoverBody, ExternalSendBody
 from synapsed.api.sending import SEND_ERRORS, send
 from synapsed.api.sse import cursor_of, serve
 from synapsed.api.taskstream import frames_until_end, frames_until_settled
@@ -33,13 +36,28 @@ from synapsed.errors import (
 from synapsed.model.external import ExternalAgent, external_id
 from synapsed.model.task import Task
 
-__all__ = ["routes"]
+__all__ = ["agent_routes", "routes"]
 
-WAIT = Integer("wait", "seconds to wait for the task's end, or its question to a person", 0, 0, 3600)
+WAIT = Integer("wait", "seconds to wait for the task's end, or its question to a person", 0, 0, WAIT_MAX)
 AGENT = Answer("the agent", ExternalAgent)
 TASK = Answer("the task", TaskAnswer)
 _AGENT = TypeAdapter(ExternalAgent)
 _AGENTS = TypeAdapter(list[ExternalAgent])
+
+
+def agent_routes() -> list[web.RouteDef]:
+    """On agents' own ports, where the seeds' clients look for them; not behind one that has stopped."""
+    return [web.route(route.method, route.path, _while_it_runs(route.handler), **route.kwargs) for route in routes()]
+
+
+def _while_it_runs(handler: Any) -> Handler:
+    @wraps(handler)
+    async def checked(request: web.Request) -> web.StreamResponse:
+        agent_id_of(request)
+        response: web.StreamResponse = await handler(request)
+        return response
+
+    return checked
 
 
 def routes() -> list[web.RouteDef]:
@@ -58,18 +76,18 @@ def routes() -> list[web.RouteDef]:
 
 @describe("Add an agent elsewhere", AGENT, body=DiscoverBody, errors=(CardInvalid, Unreachable, NameTaken, QueueFull))
 async def discover(request: web.Request) -> web.Response:
-    """Looks at its card. Again for a known alias: the card is looked at anew."""
+    """Looks at its card, and where that names no A2A interface, whether it speaks as synapse-a2a does. Again for a
+    known alias, or without one for a known URL: it is looked at again."""
     rights_of(request).require_person("add agents of elsewhere")
     body = await read_model(request, DiscoverBody)
     context = request.app[CONTEXT]
-    if any(view.name == body.alias for view in context.control.agents()):
-        raise NameTaken(f"an agent here is named {body.alias}; choose another alias", name=body.alias)
     act = context.externals.discover(
         body.url,
         body.alias,
         headers=body.credentials(),
         other_host=body.other_host,
         in_the_clear=body.in_the_clear,
+        taken={view.name for view in context.control.agents()},
     )
     return model_response(_AGENT, await to_the_end(act))
 
@@ -93,21 +111,22 @@ async def remove(request: web.Request) -> web.Response:
 
 @describe(
     "Send a message to an agent elsewhere",
-    TASK,
-    body=SendBody,
+    Answer("the task", ExternalTaskAnswer),
+    body=ExternalSendBody,
     query=(WAIT,),
     errors=(UnknownAgent, *SEND_ERRORS, Unreachable, CardChanged, CardInvalid),
 )
 async def send_task(request: web.Request) -> web.Response:
     context = request.app[CONTEXT]
-    body = await read_model(request, SendBody)
-    patience = WAIT.of(request)
+    body = await read_model(request, ExternalSendBody)
+    patience = WAIT.of(request) or body.patience
     agent = context.externals.view(request.match_info["alias"])
     before = context.control.events.last_id
     task = await send(request, context.control, external_id(agent.alias), body.request())
     if patience:
         task = await _settled(context, task, before, patience)
-    return task_response(task)
+    told = task.model_dump(mode="json", by_alias=True)
+    return json_response({"task": told, **{key: told[key] for key in ("id", "status", "artifacts")}})
 
 
 async def _settled(context: ApiContext, task: Task, after: int, patience: int) -> Task:
