@@ -62,6 +62,10 @@ class ChannelFields(_Section):
     answer: str | None = None
     """The turn's last assistant message, only where it is exact; else the transcript is read."""
     message_id: str | None = None
+    piece: str | None = None
+    """The next text of the message that is being said (`saying`)."""
+    number: str | None = None
+    """Which piece of its message that is, from 0."""
     error: list[str] = ["error"]
     """All that have something are searched for the code; the last of them is the message."""
     tool: str = "tool_name"
@@ -72,6 +76,7 @@ FactKind = Literal[
     "session",
     "accepted",
     "said",
+    "saying",
     "ended",
     "failed",
     "interrupted",

@@ -19,10 +19,12 @@ import structlog
 from synapsed.channels import transcripts
 from synapsed.channels.injection import LaunchContext
 from synapsed.channels.maildir import TAKEN_MAX, Maildir, Report
+from synapsed.channels.pieces import MessagePieces
 from synapsed.channels.transcripts import TurnKey, TurnRead, at_path, clean
 from synapsed.channels.wording import error_code
 from synapsed.model.facts import (
     AssistantSaid,
+    AssistantSaying,
     ChannelFact,
     PermissionAsked,
     PromptAccepted,
@@ -68,7 +70,9 @@ class HookChannel:
         self.name = name
         self._channel = channel
         self._context = context
-        self._maildir = Maildir(context.hooks)
+        passing = frozenset(event for event, kind in channel.events.items() if kind == "saying")
+        self._maildir = Maildir(context.hooks, passing=passing)
+        self._pieces = MessagePieces()
         self._emit: Callable[[ChannelFact], None] | None = None
         self._lock = asyncio.Lock()
         self._transcript: Path | None = None
@@ -180,12 +184,25 @@ class HookChannel:
         if kind is None:
             return
         common = _Common(self.name, report.at_ns, _string(payload, fields.session), _string(payload, fields.turn))
+        if kind == "saying":
+            self._tell_saying(report, common)
+            return
         if kind in ("ended", "failed", "interrupted"):
             await self._tell_end(kind, report, common)
             return
         if kind == "accepted":
             common = await self._accept(report, common)
         self._say(self._plain_fact(kind, report, common))
+
+    def _tell_saying(self, report: Report, common: "_Common") -> None:
+        """A courtesy: of the turn that is open, and of no other."""
+        turn, payload, fields = self._turn, report.payload, self._channel.fields
+        message, piece = _string(payload, fields.message_id), _string(payload, fields.piece)
+        number = at_path(payload, fields.number) if fields.number is not None else None
+        if turn is None or _names(turn.key, common.turn, None) is False or not message or not piece:
+            return
+        if isinstance(number, int) and (ready := self._pieces.take(message, number, piece)):
+            self._say(replace(common, turn=turn.name).fact(AssistantSaying, message_id=message, piece=ready))
 
     async def _accept(self, report: Report, common: "_Common") -> "_Common":
         """The report's facts carry the turn's name."""

@@ -1,4 +1,5 @@
 """The maildir of an agent's hooks: reports wait in `new/` until they are taken, then in `cur/` until they are settled.
+Passing ones, of which a turn may have thousands, then wait in `passing/`, so that they are in no other's way.
 
 Taking moves a file, settling deletes it: whatever was told but is not settled when the daemon is killed is told again.
 What cannot be read goes to `bad/`. Everything here blocks on the disk: call it in a thread.
@@ -6,6 +7,7 @@ What cannot be read goes to `bad/`. Everything here blocks on the disk: call it 
 
 import json
 import re
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,7 +21,7 @@ FILE_MAX_BYTES = 17 << 20
 TAKEN_MAX = 256
 """Files taken at once."""
 KEPT_MAX = 512
-"""Files in `cur/`; above that the oldest are let go, unsettled."""
+"""Files in `cur/`, and in `passing/`; above that the oldest are let go, unsettled."""
 BAD_MAX = 20
 """Files in `bad/`, kept for a person to look at; above that they are deleted."""
 
@@ -39,14 +41,15 @@ class Report:
 
 
 class Maildir:
-    """Reader of one maildir, made by `prepare` of `injection`."""
+    """Reader of one maildir, made by `prepare` of `injection`. Reports of the `passing` events are a courtesy."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, *, passing: Collection[str] = ()) -> None:
         self._root = root
+        self._passing = passing
 
     def recover(self) -> None:
         """What was taken but never settled is new again. Call it once, before the first `take`."""
-        for path in self._files("cur"):
+        for path in self._taken():
             path.rename(self._root / "new" / path.name)
 
     def take(self) -> list[Report]:
@@ -56,7 +59,8 @@ class Maildir:
         for path in self._files("new")[:TAKEN_MAX]:
             try:
                 report, whole = self._read(path)
-                self._move(path, "cur" if whole else "bad")
+                kept = "passing" if report is not None and report.event in self._passing else "cur"
+                self._move(path, kept if whole else "bad")
             except OSError:
                 if not reports:
                     raise
@@ -69,9 +73,12 @@ class Maildir:
 
     def settle(self, at_ns: int) -> None:
         """Reports up to `at_ns` are durable elsewhere."""
-        for path in self._files("cur"):
+        for path in self._taken():
             if _when(path) <= at_ns:
                 path.unlink(missing_ok=True)
+
+    def _taken(self) -> list[Path]:
+        return self._files("cur") + self._files("passing")
 
     def _files(self, folder: str) -> list[Path]:
         try:
@@ -107,9 +114,11 @@ class Maildir:
         path.rename(target / path.name)
 
     def _bound(self) -> None:
-        kept = self._files("cur")
-        if len(kept) > KEPT_MAX:
-            _log.info("old hook reports are let go, unsettled", count=len(kept) - KEPT_MAX, folder=str(self._root))
+        for folder in ("cur", "passing"):
+            kept = self._files(folder)
+            if len(kept) > KEPT_MAX:
+                log = _log.info if folder == "cur" else _log.debug
+                log("old hook reports are let go, unsettled", count=len(kept) - KEPT_MAX, folder=str(self._root))
             for path in kept[:-KEPT_MAX]:
                 path.unlink(missing_ok=True)
 

@@ -1,32 +1,66 @@
-"""An answer's blocks as artifacts of its task (S2)."""
+"""An answer's blocks as artifacts of its task (S2, S3), while the answer still grows and at its end."""
 
 import asyncio
 from collections.abc import Sequence
 
 from synapsed.model.task import Artifact, DataPart, Part, TextPart
 from synapsed.profiles import Parsers
-from synapsed.terminal.blocks import Block, parse
+from synapsed.terminal.blocks import Block, StreamParser
 
-__all__ = ["answer_blocks"]
+__all__ = ["AnswerBlocks"]
 
 PARSED_MAX = 256 * 1024
-"""Characters of an answer that is looked at: a longer one is no conversation. It costs a second at the most."""
+"""Characters of an answer that are looked at: a longer one is no conversation. They cost a second at the most."""
 
 BLOCKS_MAX = 200
 """Blocks that a task keeps; the answer itself is whole in any case."""
 
-AT_ONCE_MAX = 8 * 1024
-"""Characters that are read where we are, in about 10 ms; more is read in a thread."""
+AT_ONCE_MAX = 1024
+"""Characters that are read where we are, in at most 5 ms; more is read in a thread."""
 
 
-async def answer_blocks(answer: str, spec: Parsers) -> Sequence[Artifact]:
-    """What `answer` is made of, the first `BLOCKS_MAX`; nothing where that is text only, or too long."""
-    if not spec.any or len(answer) > PARSED_MAX:
-        return ()
-    blocks = parse(answer, spec) if len(answer) <= AT_ONCE_MAX else await asyncio.to_thread(parse, answer, spec)
-    if all((block.type, block.name) == ("text", "output") for block in blocks):
-        return ()
-    return [_artifact(number, block) for number, block in enumerate(blocks[:BLOCKS_MAX], 1)]
+class AnswerBlocks:
+    """Reads one answer after the other. What is given depends on the text alone: not on how it came, nor on what was
+    asked before. Nothing is given where there is only text, and at most `BLOCKS_MAX` of the first `PARSED_MAX`
+    characters."""
+
+    def __init__(self, spec: Parsers) -> None:
+        self._spec = spec
+        self._clear()
+
+    def _clear(self) -> None:
+        self._parser = StreamParser(self._spec)
+        self._read = ""
+        self._blocks: list[Block] = []
+
+    async def whole_in(self, text: str) -> Sequence[Artifact]:
+        """The blocks that are whole in `text`, the beginning of an answer: they stay the same whatever follows it."""
+        await self._advance(text[:PARSED_MAX])
+        return self._artifacts()
+
+    async def all_of(self, answer: str) -> Sequence[Artifact]:
+        """The blocks of an answer that is known to its end."""
+        await self._advance(answer[:PARSED_MAX])
+        if len(answer) <= PARSED_MAX and self._spec.any:
+            large = self._parser.held > AT_ONCE_MAX
+            self._blocks += await asyncio.to_thread(self._parser.flush) if large else self._parser.flush()
+        artifacts = self._artifacts()
+        self._clear()
+        return artifacts
+
+    async def _advance(self, text: str) -> None:
+        if not self._spec.any:
+            return
+        if not text.startswith(self._read):
+            self._clear()
+        piece, self._read = text[len(self._read) :], text
+        large = self._parser.held + len(piece) > AT_ONCE_MAX
+        self._blocks += await asyncio.to_thread(self._parser.feed, piece) if large else self._parser.feed(piece)
+
+    def _artifacts(self) -> Sequence[Artifact]:
+        if all((block.type, block.name) == ("text", "output") for block in self._blocks):
+            return ()
+        return [_artifact(number, block) for number, block in enumerate(self._blocks[:BLOCKS_MAX], 1)]
 
 
 def _artifact(number: int, block: Block) -> Artifact:

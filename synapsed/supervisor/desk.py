@@ -42,7 +42,7 @@ from synapsed.model.task import INTERRUPTED_STATES, Artifact, Message, Prompt, T
 from synapsed.profiles import Delivery as DeliverySpec
 from synapsed.profiles import Parsers
 from synapsed.supervisor import letters, turns
-from synapsed.supervisor.answers import answer_blocks
+from synapsed.supervisor.answers import AnswerBlocks
 from synapsed.supervisor.given import GivenAnswers
 from synapsed.supervisor.interruption import Interruption
 from synapsed.supervisor.mailbox import Mailbox
@@ -77,6 +77,7 @@ before); were nothing said by then, the confirmation itself would have to do."""
 class _Turn:
     task: Task
     record: TurnRecord
+    blocks: AnswerBlocks
     told: Told | None = None
     """None where the log has to be asked: somebody else may have told of it."""
 
@@ -166,7 +167,7 @@ class Desk:
                 if record is not None:
                     self._attempts[task.id] = record
             elif record is not None and self._turn is None:
-                self._turn = _Turn(task, record)
+                self._turn = _Turn(task, record, AnswerBlocks(self._parsers))
             else:
                 strays.append(task)
         fresh = [task for task in waiting if task.id not in self._attempts]
@@ -322,7 +323,7 @@ class Desk:
         await self._commit(replace(commit, events=(*before, *commit.events), turn=record, reply=reply))
         self._mailbox.remove(task.id)
         self._attempts.pop(task.id, None)
-        self._turn = _Turn(commit.task, record, None if returned else Told())
+        self._turn = _Turn(commit.task, record, AnswerBlocks(self._parsers), None if returned else Told())
         self._deliver(link, fresh=True)
         return commit.task
 
@@ -473,14 +474,17 @@ class Desk:
         before = told.text
         if (piece := told.piece(event)) is None:
             return
+        blocks = await turn.blocks.whole_in(told.text)
+        said = turns.said(turn.task, text=piece[0], append=piece[1])
+        commit = turns.in_blocks(turn.task, blocks=blocks, now=self._clock.wall())
         try:
-            await self._store.commit(events=[turns.said(turn.task, text=piece[0], append=piece[1])])
+            await (self._store.commit(events=[said]) if commit is None else self._commit(commit, said))
         except StoreError as error:
             told.text = before
             self._shell.log.debug("a piece of text is not told", error=error.message)
 
     async def _completed(self, event: LinkTurnEnded, turn: _Turn) -> Commit:
-        task, blocks = turn.task, await answer_blocks(event.answer, self._parsers)
+        task, blocks = turn.task, await turn.blocks.all_of(event.answer)
         told, now = (await self._told(turn)).text, self._clock.wall()
         return turns.completed(
             task, answer=event.answer, exact=event.exact, truncated=event.truncated, now=now, blocks=blocks, told=told

@@ -8,6 +8,7 @@ knows the answer. Another message takes the place of the one before.
 
 import contextlib
 import os.path
+from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Protocol
@@ -30,8 +31,10 @@ TOLD_EVERY_S = 0.2
 TOLD_MAX = 256 * 1024
 """Characters of all the pieces of one turn; then no more are told."""
 
-EARLY_MAX = 64
-"""Chunks of output that are kept until it is known where the turn's begins: there is only the echo of a line break."""
+EARLY_MAX = 512
+"""Chunks of output that are kept until it is known where the turn's begins, of which there is only the echo of a line
+break; and pieces that a channel tells before it is known whose they are, the last ones: a message of which the first
+are missing is left to the turn's end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +128,26 @@ class _Drawn:
             self.message, self.text = number, both
 
 
+class _Both:
+    """What a channel tells, whole lines of it, and where the screen shows more of that, as much as is certain."""
+
+    def __init__(self, said: _Said, drawn: _Drawn) -> None:
+        self._said = said
+        self._drawn = drawn
+
+    @property
+    def text(self) -> str:
+        return self._drawn.text if self._drawn.text.startswith(self._said.text) else self._said.text
+
+    @property
+    def message(self) -> int:
+        return self._said.message or 1 + self._drawn.message
+
+    @property
+    def settled(self) -> bool:
+        return self._drawn.settled
+
+
 class TurnStream:
     """One turn's text. Pure: `now` is monotonic seconds.
 
@@ -134,12 +157,17 @@ class TurnStream:
     def __init__(self, profile: Profile, message: str, *, begun: bool) -> None:
         self._said = self._printed = self._drawn = None
         source: _Source
-        if profile.stream.source == "channel":
-            source = self._said = _Said()
-        elif profile.answer.mode == "lines":
+        if profile.answer.mode == "lines":
             source = self._printed = _Printed()
         else:
             source = self._drawn = _Drawn(ScreenText(profile.stream, profile.answer, message, begun=begun))
+        if profile.stream.source == "channel":
+            source = self._said = _Said()
+            self._printed = None
+            if self._drawn is not None and profile.answer.start is not None:
+                source = _Both(self._said, self._drawn)
+            else:
+                self._drawn = None
         self._source = source
         self._told: str | None = None if begun else ""
         self._message = 0
@@ -224,12 +252,17 @@ class Speech:
         self._read = read
         self._turn: PtyTurn | None = None
         self._stream: TurnStream | None = None
+        self._early: deque[AssistantSaying] = deque(maxlen=EARLY_MAX)
+        """What channels told while no turn was known: again, after a restart in mid-turn."""
 
     def begin(self, turn: PtyTurn) -> None:
         """A turn is delivered, or taken up again after a restart: then call `catch_up`."""
         if self._profile.stream.enabled:
             self._turn = turn
             self._stream = TurnStream(self._profile, turn.message, begun=turn.state.submitted)
+            for fact in self._early:
+                self.told(fact)
+        self._early.clear()
 
     async def catch_up(self, upto: int) -> None:
         """Read the output of a turn that was under way before, up to the offset `upto`."""
@@ -246,6 +279,8 @@ class Speech:
             self._stream.printed(offset, data)
 
     def told(self, fact: AssistantSaying) -> None:
+        if self._turn is None:
+            self._early.append(fact)
         if self._stream is not None and self._turn is not None and self._turn.is_younger(fact):
             self._stream.told(fact)
 

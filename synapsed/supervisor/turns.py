@@ -43,6 +43,7 @@ __all__ = [
     "describe_exit",
     "exit_details",
     "failed",
+    "in_blocks",
     "is_being_stopped",
     "is_submitted",
     "progressed",
@@ -100,6 +101,14 @@ def said(task: Task, *, text: str, append: bool) -> NewEvent:
     return _event(task, TaskArtifactAdded(artifact=Artifact.answer(text), append=append, last_chunk=False))
 
 
+def in_blocks(task: Task, *, blocks: Sequence[Artifact], now: float) -> Commit | None:
+    """The answer to come has these blocks so far, which are kept; None where the task has just these."""
+    if not (news := _news(task, blocks)):
+        return None
+    task = _changed(task, now, artifacts=[*_without_blocks(task), *blocks])
+    return Commit(task=task, events=tuple(_event(task, data) for data in news))
+
+
 def completed(
     task: Task,
     *,
@@ -112,11 +121,12 @@ def completed(
 ) -> Commit:
     """`blocks` is what the answer is made of, where that is more than text; the answer itself is kept whole, but where
     the screen that it was read off had it no more (`truncated`). What was `told` of it in pieces is not told again,
-    unless it turned out to be another text."""
+    unless it turned out to be another text; nor are the blocks that the task has already."""
     artifacts = [Artifact.answer(answer, truncated=truncated), *blocks]
     append = bool(told) and answer.startswith(told)
     rest = Artifact.answer(answer[len(told) :], truncated=truncated)
     end = TaskArtifactAdded(artifact=rest if append else artifacts[0], append=append)
+    news = _news(task, blocks)
     task = _changed(
         task,
         now,
@@ -124,10 +134,9 @@ def completed(
         exact=exact,
         truncated=truncated,
         prompt=None,
-        artifacts=[*(a for a in task.artifacts if a.artifact_id != ANSWER_ID and not a.is_block), *artifacts],
+        artifacts=[*(a for a in _without_blocks(task) if a.artifact_id != ANSWER_ID), *artifacts],
     )
-    added = [end, *(TaskArtifactAdded(artifact=block) for block in blocks)]
-    events = (*(_event(task, data) for data in added), _status(task))
+    events = (*(_event(task, data) for data in (end, *news)), _status(task))
     return Commit(task=task, events=events, turn_ended=task.id)
 
 
@@ -272,6 +281,19 @@ def _with(artifacts: Iterable[Artifact], new: Artifact) -> list[Artifact]:
             kept[index] = new
             return kept
     return [*kept, new]
+
+
+def _without_blocks(task: Task) -> list[Artifact]:
+    return [artifact for artifact in task.artifacts if not artifact.is_block]
+
+
+def _news(task: Task, blocks: Sequence[Artifact]) -> list[TaskArtifactAdded]:
+    """What there is to tell now that the answer has these blocks: those that are new or another than before, and
+    without parts those that are gone."""
+    before = {artifact.artifact_id: artifact for artifact in task.artifacts if artifact.is_block}
+    told = [block for block in blocks if before.pop(block.artifact_id, None) != block]
+    gone = [artifact.model_copy(update={"parts": []}) for artifact in before.values()]
+    return [TaskArtifactAdded(artifact=artifact) for artifact in (*told, *gone)]
 
 
 def _status(

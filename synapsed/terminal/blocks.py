@@ -1,32 +1,22 @@
 """An answer as blocks (S2, S3): code, JSON documents, errors, references to files, and the text around them.
 
-`parse` takes a whole answer, `StreamParser` one that still grows; both give the same blocks, however the text is cut.
-The grammar of fenced code is CommonMark's (`fences`); what is outside of it is read line by line (`plain`).
+`StreamParser` gives them as they become whole while the answer grows, the same however the text is cut. The grammar of
+fenced code is CommonMark's (`fences`); what is outside of it is read line by line (`plain`).
 """
 
 from collections.abc import Iterator
 
 from synapsed.profiles import Parsers
-from synapsed.terminal.fences import Code, FenceReader, Piece, Prose, read_fences
+from synapsed.terminal.fences import Code, FenceReader, Piece, Prose
 from synapsed.terminal.languages import describe
 from synapsed.terminal.plain import Block, PlainReader
 
-__all__ = ["Block", "StreamParser", "parse"]
-
-
-def parse(text: str, spec: Parsers) -> list[Block]:
-    """The blocks of `text`, in order; nothing of it is lost but fences, blank lines around blocks, and line breaks
-    other than newlines."""
-    text = text.replace("\r\n", "\n").replace("\r", "\n")
-    fenced = "```" in text or "~~~" in text
-    pieces = read_fences(text) if fenced else [Prose(tuple(text.split("\n")))]
-    reader = PlainReader(spec)
-    blocks = [block for piece in pieces for block in _read(piece, reader, spec)]
-    return [*blocks, *reader.end()]
+__all__ = ["Block", "StreamParser"]
 
 
 class StreamParser:
-    """The same while the text comes: `feed` gives the blocks that are whole, `flush` the rest."""
+    """While the text comes `feed` gives the blocks that are whole, in order; at its end `flush` gives the rest. Nothing
+    of the text is lost but fences, blank lines around blocks, and line breaks other than newlines."""
 
     def __init__(self, spec: Parsers) -> None:
         self._spec = spec
@@ -36,6 +26,11 @@ class StreamParser:
         """The last line, as far as it has come, in pieces."""
         self._carriage_return = False
         """The text so far ends with one: it ends the line, and a newline after it does not end another."""
+
+    @property
+    def held(self) -> int:
+        """Characters that are held back, which the next piece may have read once more."""
+        return self._fences.held + sum(map(len, self._rest))
 
     def feed(self, chunk: str) -> list[Block]:
         """Take in a further piece of the text, cut anywhere."""
@@ -59,20 +54,16 @@ class StreamParser:
         return [*blocks, *self._plain.end()]
 
     def _read(self, piece: Piece) -> Iterator[Block]:
-        yield from _read(piece, self._plain, self._spec)
-
-
-def _read(piece: Piece, plain: PlainReader, spec: Parsers) -> Iterator[Block]:
-    if isinstance(piece, Prose):
-        for line in piece.lines:
-            yield from plain.feed(line)
-    elif spec.code:
-        yield from plain.end()
-        yield _code(piece)
-    else:
-        yield from plain.release()
-        for line in piece.lines:
-            plain.verbatim(line)
+        if isinstance(piece, Prose):
+            for line in piece.lines:
+                yield from self._plain.feed(line)
+        elif self._spec.code:
+            yield from self._plain.end()
+            yield _code(piece)
+        else:
+            yield from self._plain.release()
+            for line in piece.lines:
+                self._plain.verbatim(line)
 
 
 def _code(code: Code) -> Block:

@@ -1,9 +1,9 @@
-"""Fenced code in Markdown, found by a library (markdown-it, CommonMark), at once or while the text still grows.
+"""Fenced code in Markdown, found by a library (markdown-it, CommonMark) while the text still grows.
 
 What is a fence depends on all that stands around it: lists and quotes hold fences of their own, HTML and indented code
 hide them. So the library decides, always. `FenceReader` only finds places where a text can be cut: where one block of
 the document's top level ends and the next has begun, nothing that follows changes what is before, and what is after
-reads as a document of its own. Both give the same fences, whatever the text and however it is cut into chunks.
+reads as a document of its own. So the fences are those of the whole, whatever the text and however it is cut.
 """
 
 import re
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-__all__ = ["NESTING_MAX", "Code", "FenceReader", "Piece", "Prose", "read_fences"]
+__all__ = ["NESTING_MAX", "Code", "FenceReader", "Piece", "Prose"]
 
 GROWTH = 1.5
 """A text that could not be cut is tried again when it has grown by this factor: a list of a thousand fences is one
@@ -47,15 +47,9 @@ class Code:
 type Piece = Prose | Code
 
 
-def read_fences(text: str) -> list[Piece]:
-    """`text` (line breaks are newlines) as prose and fenced code, in order. A fence that is not closed runs to the end
-    of what holds it."""
-    lines = text.removesuffix("\n").split("\n") if text else []
-    return _pieces(lines, _parse(_markdown(), lines))
-
-
 class FenceReader:
-    """The same, line by line; a piece of prose may come in several."""
+    """Takes a text line by line and gives it as prose and fenced code, in order; a piece of prose may come in several.
+    A fence that is not closed runs to the end of what holds it."""
 
     def __init__(self) -> None:
         self._markdown = _markdown()
@@ -66,6 +60,11 @@ class FenceReader:
         self._after_blank = False
         self._closing: re.Pattern[str] | None = None
         """Closes the fence of the top level with which `_lines` begins."""
+
+    @property
+    def held(self) -> int:
+        """Characters of the lines that are not given yet."""
+        return self._size
 
     def feed(self, line: str) -> list[Piece]:
         """Take in the next line; what is certain now."""

@@ -16,6 +16,7 @@ from synapsed.channels.session_server import SessionServerChannel
 from synapsed.interfaces import SideChannel
 from synapsed.model.facts import (
     AssistantSaid,
+    AssistantSaying,
     ChannelFact,
     PermissionAsked,
     PromptAccepted,
@@ -343,3 +344,38 @@ async def test_codex_interrupt_has_a_hook_and_is_told_once(launch: Launch, chann
 )
 def test_factory_makes_what_the_profile_says(launch: Launch, kinds: list[type[SideChannel]]) -> None:
     assert [type(made) for made in side_channels(launch.profile, launch.context)] == kinds
+
+
+def shown(message: str, number: Any, text: Any, prompt: str = "p1") -> dict[str, Any]:
+    return {"session_id": "s1", "prompt_id": prompt, "message_id": message, "index": number, "delta": text}
+
+
+async def test_lines_that_are_shown_are_told_in_order_while_their_turn_is_open(
+    launch: Launch, channel: HookChannel
+) -> None:
+    launch.report("MessageDisplay", shown("m0", 0, "before any\n"))
+    launch.report("UserPromptSubmit", claude(prompt="hello"))
+    launch.report("MessageDisplay", shown("m0", 1, "of another\n", prompt="p0"))
+    for number, text in ((1, "two\n"), (0, "one\n"), (2, "three")):
+        launch.report("MessageDisplay", shown("m1", number, text))
+    for bad in (shown("m1", "3", "x"), shown("m1", 3, None), shown("", 3, "x"), {}, shown("m1", -1, "x")):
+        launch.report("MessageDisplay", bad)
+    launch.report("Stop", claude(last_assistant_message="one\ntwo\nthree"))
+    launch.report("MessageDisplay", shown("m1", 3, "late"))
+    await channel.poll()
+    told = [fact for fact in launch.facts if isinstance(fact, AssistantSaying)]
+    assert [(fact.message_id, fact.piece, fact.turn) for fact in told] == [
+        ("m1", "one\ntwo\n", "p1"),
+        ("m1", "three", "p1"),
+    ]
+
+
+async def test_lines_that_were_shown_are_told_again_until_settled(launch: Launch, channel: HookChannel) -> None:
+    launch.report("UserPromptSubmit", claude(prompt="hello"))
+    launch.report("MessageDisplay", shown("m1", 0, "one\n"))
+    await channel.poll()
+    await channel.close()
+    launch.report("MessageDisplay", shown("m1", 1, "two\n"))
+    again: list[ChannelFact] = []
+    await HookChannel(name="hooks", channel=launch.profile.channels["hooks"], context=launch.context).open(again.append)
+    assert [fact.piece for fact in again if isinstance(fact, AssistantSaying)] == ["one\n", "two\n"]

@@ -117,3 +117,22 @@ def test_no_file_whatever_raises(launch: Launch, content: bytes) -> None:
     path.write_bytes(content)
     Maildir(launch.context.hooks).take()
     assert not path.exists()
+
+
+def test_passing_reports_take_no_other_s_place(launch: Launch) -> None:
+    """A turn may have thousands; the prompt of it is told again all the same."""
+    box = Maildir(launch.context.hooks, passing={"MessageDisplay"})
+    first = launch.report("UserPromptSubmit", {})
+    for _ in range(maildir.KEPT_MAX + 30):
+        last = launch.report("MessageDisplay", {})
+    while box.take():
+        pass
+    assert len(launch.names("passing")) == maildir.KEPT_MAX
+    box.recover()
+    again = box.take()
+    assert again[0].at_ns == first
+    while more := box.take():
+        again += more
+    assert len(again) == 1 + maildir.KEPT_MAX
+    box.settle(last)
+    assert launch.names("passing") == launch.names("cur") == []

@@ -93,6 +93,11 @@ ANSWERS: dict[str, str] = {
     ),
 }
 
+ANSWERS["coded"] = (
+    "Here is a script for it.\n\n```python\nimport sys\n\n"
+    'for line in sys.stdin:\n    print(line.upper(), end="")\n```\n\n' + ANSWERS["prose"]
+)
+
 ANSWERS["explained"] = ANSWERS["prose"].partition("\n\n")[0] + "\n\n" + ANSWERS["fenced"]
 
 

@@ -1,5 +1,6 @@
 """A turn's text in pieces: what is told, how often, and what is never told."""
 
+import functools
 from itertools import pairwise
 
 from hypothesis import given
@@ -7,15 +8,20 @@ from hypothesis import strategies as st
 
 from synapsed.model.facts import AssistantSaying, TurnEnded
 from synapsed.profiles import Answer, Profile, Stream
-from synapsed.supervisor.streaming import TOLD_EVERY_S, TOLD_MAX, Piece, TurnStream
+from synapsed.supervisor.pty_turn import PtyTurn
+from synapsed.supervisor.streaming import TOLD_EVERY_S, TOLD_MAX, Piece, Speech, TurnStream
+from synapsed.supervisor.turn_steps import Phase, TurnState
+from synapsed.terminal.delivery import type_message
+from synapsed.terminal.observer import TerminalObserver
 
 LINES = Profile(name="p", command="p")
 SERVER = Profile(name="p", command="p", stream=Stream(source="channel"))
 BLOCKS = Profile(name="p", command="p", answer=Answer(mode="blocks", start="^● ", strip="^  "))
+BOTH = BLOCKS.model_copy(update={"stream": Stream(source="channel")})
 
 
-def saying(message: str, piece: str) -> AssistantSaying:
-    return AssistantSaying(channel="server", at_ns=1, message_id=message, piece=piece)
+def saying(message: str, piece: str, at_ns: int = 1) -> AssistantSaying:
+    return AssistantSaying(channel="server", at_ns=at_ns, message_id=message, piece=piece)
 
 
 def test_what_a_channel_tells_is_passed_on_at_most_five_times_a_second() -> None:
@@ -33,6 +39,57 @@ def test_what_a_channel_tells_is_passed_on_at_most_five_times_a_second() -> None
     assert stream.take(2.0) == Piece("Another", append=False)
     stream.told(TurnEnded(channel="server", at_ns=2, answer="x"))
     assert stream.take(3.0) is None
+
+
+def test_a_channel_and_the_screen_tell_one_text() -> None:
+    """Lines that a channel tells whole, words of the next one off the screen as they come."""
+    stream = TurnStream(BOTH, "hi", begun=False)
+
+    def look(screen: str, now: float) -> Piece | None:
+        stream.seen(screen)
+        stream.seen(screen)
+        return stream.take(now)
+
+    assert stream.wants_screen(0.0)
+    assert look("❯ hi\n● One two", 1.0) == Piece("One", append=True)
+    stream.told(saying("m1", "One two three.\n\n"))
+    assert stream.take(2.0) == Piece(" two three.\n\n", append=True)
+    assert look("❯ hi\n● One two three.\n\n  Then more of", 3.0) == Piece("Then more", append=True)
+    stream.told(saying("m1", "Then more of it.\n```py\nx\n```\n"))
+    assert look("❯ hi\n● One two three.\n\n  Then more of it.\n\n  x", 4.0) == Piece(
+        " of it.\n```py\nx\n```\n", append=True
+    )
+    stream.told(saying("m2", "Another.\n"))
+    assert stream.take(5.0) == Piece("Another.\n", append=False)
+
+
+def test_where_the_channel_is_silent_the_screen_tells_each_message() -> None:
+    stream = TurnStream(BOTH, "hi", begun=False)
+    told = []
+    for number, look in enumerate(["❯ hi\n● I will look now", "❯ hi\n● I will look now\n● It is there"]):
+        for _ in range(2):
+            stream.seen(look)
+        told.append(stream.take(float(number)))
+    assert told == [Piece("I will look", append=True), Piece("It is", append=False)]
+
+
+def test_pieces_told_before_the_turn_is_known_count() -> None:
+    """A restarted daemon's channels tell them again before the turn is taken up."""
+
+    async def read(offset: int, size: int) -> tuple[int, bytes]:
+        raise AssertionError("nothing of it is read off the output")
+
+    told: list[Piece] = []
+    speech = Speech(SERVER, told.append, read)
+    speech.told(saying("m0", "of an earlier turn", at_ns=5))
+    speech.told(saying("m1", "Hel", at_ns=20))
+    state = TurnState(phase=Phase.WORKING, submitted=True, submit_ns=10)
+    compose = functools.partial(type_message, SERVER.delivery, bracketed=True)
+    speech.begin(PtyTurn(SERVER, "hi", compose, state, channels_tell=True))
+    speech.told(saying("m1", "lo", at_ns=30))
+    look = TerminalObserver(SERVER, cols=80, rows=24, offset=0).look(1.0)
+    speech.seen(look, lambda: "", 1.0)
+    assert told == [Piece("Hello", append=False)]
 
 
 def test_after_a_restart_the_first_piece_replaces_what_was_told() -> None:

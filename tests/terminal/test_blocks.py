@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from synapsed.profiles import Parsers
-from synapsed.terminal.blocks import Block, StreamParser, parse
-from synapsed.terminal.fences import NESTING_MAX, Code, FenceReader, Piece, Prose, read_fences
+from synapsed.terminal.blocks import Block, StreamParser
+from synapsed.terminal.fences import NESTING_MAX, Code, FenceReader, Piece, Prose
 from synapsed.terminal.languages import describe
+from synapsed.terminal.plain import PlainReader
 
 ALL = Parsers()
 
@@ -99,6 +100,40 @@ def streamed(text: str, cuts: list[int], spec: Parsers = ALL) -> list[Block]:
     return blocks + parser.flush()
 
 
+def whole_fences(text: str) -> list[Piece]:
+    """The library's word on a text that is known to its end (line breaks are newlines)."""
+    lines = text.removesuffix("\n").split("\n") if text else []
+    pieces: list[Piece] = []
+    done = 0
+    for token in MarkdownIt("commonmark", {"maxNesting": NESTING_MAX}).parse("\n".join(lines) + "\n"):
+        if token.type == "fence" and token.map is not None:
+            start, end = token.map
+            pieces.append(Prose(tuple(lines[done:start])))
+            pieces.append(Code(token.info.strip(), token.content, tuple(lines[start:end])))
+            done = end
+    pieces.append(Prose(tuple(lines[done:])))
+    return [piece for piece in pieces if piece.lines]
+
+
+def whole(text: str, spec: Parsers) -> list[Block]:
+    """The blocks of a text that is known to its end, without the parser under test."""
+    reader = PlainReader(spec)
+    blocks: list[Block] = []
+    for piece in whole_fences(text.replace("\r\n", "\n").replace("\r", "\n")):
+        if isinstance(piece, Prose):
+            blocks += [block for line in piece.lines for block in reader.feed(line)]
+        elif spec.code:
+            language, mime_type, file = describe(piece.info)
+            code = piece.content.removesuffix("\n")
+            told = {"language": language, "mimeType": mime_type}
+            blocks += [*reader.end(), Block("code", file or "code", code, metadata=told)]
+        else:
+            blocks += reader.release()
+            for line in piece.lines:
+                reader.verbatim(line)
+    return [*blocks, *reader.end()]
+
+
 def joined(pieces: list[Piece]) -> list[Piece]:
     """With pieces of prose that follow each other as one."""
     result: list[Piece] = []
@@ -117,12 +152,12 @@ def joined(pieces: list[Piece]) -> list[Piece]:
 @given(TEXTS, st.lists(st.integers(0, 2000), max_size=20), PARSERS)
 @example("a\r\n```\r\nb\r\n```", [2, 7, 8], ALL)
 def test_a_stream_gives_what_the_whole_gives_however_it_is_cut(text: str, cuts: list[int], spec: Parsers) -> None:
-    assert streamed(text, cuts, spec) == parse(text, spec)
+    assert streamed(text, cuts, spec) == whole(text, spec)
 
 
 @given(st.text(alphabet='`~ \n\r->1.{}[]":a\t', max_size=120))
 def test_character_by_character(text: str) -> None:
-    assert streamed(text, list(range(len(text)))) == parse(text, ALL)
+    assert streamed(text, list(range(len(text)))) == whole(text, ALL)
 
 
 @settings(max_examples=400)
@@ -131,17 +166,16 @@ def test_fences_are_those_of_the_library(lines: list[str]) -> None:
     text = "".join(line + "\n" for line in lines)
     library = MarkdownIt("commonmark", {"maxNesting": NESTING_MAX})
     wanted = [(t.info.strip(), t.content) for t in library.parse(text) if t.type == "fence"]
-    whole = read_fences(text)
-    assert [(p.info, p.content) for p in whole if isinstance(p, Code)] == wanted
     reader = FenceReader()
     pieces = [piece for line in lines for piece in reader.feed(line)] + reader.end()
-    assert joined(pieces) == joined(whole)
+    assert [(p.info, p.content) for p in pieces if isinstance(p, Code)] == wanted
+    assert joined(pieces) == whole_fences(text)
     assert [line for piece in pieces for line in piece.lines] == lines
 
 
 @given(TEXTS)
 def test_with_everything_off_the_text_is_one_block(text: str) -> None:
-    blocks = parse(text, Parsers(code=False, data=False, files=False, errors=False))
+    blocks = streamed(text, [], Parsers(code=False, data=False, files=False, errors=False))
     assert all((block.type, block.name) == ("text", "output") for block in blocks)
     assert len(blocks) == bool(text.replace("\0", "x").strip(" \t\n\r\x0b\x0c\u2028"))
 
@@ -183,14 +217,14 @@ def test_blocks_come_as_soon_as_they_are_whole() -> None:
 )
 @pytest.mark.timeout(60)
 def test_the_cost_grows_with_the_text_and_not_with_its_square(text: str) -> None:
-    assert streamed(text, list(range(0, len(text), 4096))) == parse(text, ALL)
+    assert streamed(text, list(range(0, len(text), 4096))) == whole(text, ALL)
 
 
 # --- cases -----------------------------------------------------------------------------------------------------------
 
 
 def shown(text: str, **off: bool) -> list[tuple[str, str, str]]:
-    return [(block.type, block.name, block.text) for block in parse(text, Parsers(**off))]
+    return [(block.type, block.name, block.text) for block in streamed(text, [], Parsers(**off))]
 
 
 CASES: list[tuple[str, list[tuple[str, str, str]]]] = [
@@ -280,18 +314,18 @@ def test_what_is_what(text: str, wanted: list[tuple[str, str, str]]) -> None:
     ],
 )
 def test_errors_have_codes(line: str, code: str) -> None:
-    (block,) = parse(line, ALL)
+    (block,) = streamed(line, [], ALL)
     assert (block.name, block.metadata) == ("error", {"isError": True, "errorCode": code})
 
 
 def test_a_traceback_is_one_error() -> None:
     text = 'Traceback (most recent call last):\n  File "x.py", line 1, in <module>\n    f()\nmod.BadError: no'
-    (block,) = parse(text, ALL)
+    (block,) = streamed(text, [], ALL)
     assert (block.text, block.metadata) == (text, {"isError": True, "errorCode": "BadError"})
 
 
 def test_json_is_given_as_data() -> None:
-    (block,) = parse('{"a": [1, 2.5, null, "x"]}', ALL)
+    (block,) = streamed('{"a": [1, 2.5, null, "x"]}', [], ALL)
     assert block.data == {"a": [1, 2.5, None, "x"]}
 
 
@@ -312,7 +346,7 @@ def test_each_can_be_switched_off(off: dict[str, bool], types: list[str]) -> Non
     def kind(block: Block) -> str:
         return block.name if block.type == "text" else block.type
 
-    assert [kind(block) for block in parse(TEXT, Parsers(**off))] == types
+    assert [kind(block) for block in streamed(TEXT, [], Parsers(**off))] == types
 
 
 @pytest.mark.parametrize(

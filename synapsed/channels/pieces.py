@@ -1,0 +1,42 @@
+"""A message that a program tells in pieces while it says it, put in order.
+
+Each piece is reported by a process of its own, and these may overtake each other. So a program numbers the pieces of a
+message from 0 on, and one that comes too early is held until those before it are here. Pure.
+"""
+
+from collections import deque
+
+__all__ = ["MessagePieces"]
+
+HELD_MAX = 256
+"""Pieces that are held; where more would be, one was lost, and nothing more is given of the message."""
+
+MESSAGES_KEPT = 64
+"""Messages that are remembered so that a piece which comes late is not taken for the beginning of another one."""
+
+
+class MessagePieces:
+    """Of one conversation: the message that is being said, and those before it."""
+
+    def __init__(self) -> None:
+        self._message: str | None = None
+        self._before: deque[str] = deque(maxlen=MESSAGES_KEPT)
+        self._next = 0
+        self._held: dict[int, str] = {}
+
+    def take(self, message: str, number: int, text: str) -> str:
+        """Take in a piece. Returns what `message` goes on with, which is nothing while a piece before is missing, and
+        for a message after which another has begun."""
+        if message in self._before:
+            return ""
+        if message != self._message:
+            if self._message is not None:
+                self._before.append(self._message)
+            self._message, self._next, self._held = message, 0, {}
+        if number >= self._next and len(self._held) < HELD_MAX:
+            self._held[number] = text
+        ready = ""
+        while (piece := self._held.pop(self._next, None)) is not None:
+            ready += piece
+            self._next += 1
+        return ready
