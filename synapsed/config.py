@@ -36,6 +36,7 @@ __all__ = [
     "InstructionsConfig",
     "Keep",
     "Limits",
+    "MetricsConfig",
     "ParkPolicy",
     "PushPolicy",
     "RestartPolicy",
@@ -196,6 +197,13 @@ class StoreConfig(_Section):
     """The database is copied once a day, and a copy kept for so many; 0: no copies are made."""
 
 
+class MetricsConfig(_Section):
+    """`[metrics]`."""
+
+    enabled: bool = True
+    """`GET /metrics` is served, and what it tells of tasks is counted."""
+
+
 class InstructionsConfig(_Section):
     """`[instructions]`: what agents are told of themselves and the others, where their profile knows how."""
 
@@ -350,6 +358,7 @@ class Config(_Section):
     a2a: A2aConfig = A2aConfig()
     hosts: HostsConfig = HostsConfig()
     store: StoreConfig = StoreConfig()
+    metrics: MetricsConfig = MetricsConfig()
     agents: dict[str, AgentConfig] = {}
     teams: dict[str, TeamConfig] = {}
 

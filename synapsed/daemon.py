@@ -53,6 +53,7 @@ from synapsed.premises import CONTROL_SOCKET, DATABASE, STATE, Premises
 from synapsed.service import ServiceManager, inherited_sockets
 from synapsed.store import SqliteStore
 from synapsed.store.backups import Backups
+from synapsed.supervisor.figures import figures_of
 from synapsed.supervisor.launchers import Launcher, ProcessLauncher, private_directory
 from synapsed.supervisor.manager import Manager, ManagerSettings
 from synapsed.supervisor.pty_factory import PtyLinkFactory
@@ -61,6 +62,8 @@ from synapsed.supervisor.registry import Registry, RegistryFiles
 from synapsed.supervisor.retention import Retention
 from synapsed.supervisor.systemd_launcher import SystemdLauncher
 from synapsed.supervisor.versions import VersionReader
+from synapsed.supervisor.views import summary_of
+from synapsed.telemetry.metrics import Metrics
 
 __all__ = ["Daemon", "lock_home", "prepare_directories"]
 
@@ -102,6 +105,7 @@ class _Parts:
     store: SqliteStore
     token: str
     backups: Backups
+    metrics: Metrics | None
 
 
 class Daemon:
@@ -163,11 +167,12 @@ class Daemon:
                 background = [
                     group.create_task(self._come_up(parts)),
                     group.create_task(self._keep_premises(Premises(self._paths), parts)),
-                    group.create_task(_watch_loop(self._clock, OwnLog(self._paths.logs / "daemon.log"))),
+                    group.create_task(_watch_loop(self._clock, OwnLog(self._paths.logs / "daemon.log"), parts.metrics)),
                     group.create_task(parts.backups.run()),
+                    *([group.create_task(parts.metrics.run())] if parts.metrics is not None else []),
                     *([] if listen else [group.create_task(_take_port(servers, config))]),
                 ]
-                self._service.ready(manager.summary)
+                self._service.ready(lambda: summary_of(manager.all()))
                 log.info("daemon ready", version=__version__, pid=os.getpid(), listen=listen)
                 await stop.asked.wait()
                 self._service.stopping()
@@ -252,12 +257,14 @@ class Daemon:
         up.push_async_callback(externals.close)
         await externals.restore()
         manager.everyone = cast("Control", Switchboard(manager, externals))
+        metrics = self._metrics(config, manager, store)
         security = Security(
             control=manager,
             token=token,
             allowed_hosts=config.api.allowed_hosts,
             trusted_proxies=config.api.trusted_proxies,
             peers=PeerLookup(manager.process_of, own_pid=os.getpid()),
+            metrics_token=None if metrics is None else await asyncio.to_thread(load_or_create, paths.metrics_token),
         )
         context = build_context(
             control=manager.everyone,
@@ -269,6 +276,7 @@ class Daemon:
             version=__version__,
             pushes=await self._pushes(up, config, store),
             repeats=config.a2a.repeats,
+            metrics=metrics,
         )
         limits = DoorLimits.of(self._files[1], proxied=bool(config.api.trusted_proxies))
         servers = ApiServers(context, Door(limits))
@@ -290,6 +298,18 @@ class Daemon:
             backups=backups,
             store=store,
             token=token,
+            metrics=metrics,
+        )
+
+    def _metrics(self, config: Config, manager: Manager, store: SqliteStore) -> Metrics | None:
+        if not config.metrics.enabled:
+            return None
+        return Metrics(
+            log=store.events,
+            store=store.database,
+            agents=lambda: figures_of(manager.all()),
+            clock=self._clock,
+            version=__version__,
         )
 
     async def _hosts(self, up: AsyncExitStack, config: Config) -> Hosts:
@@ -541,13 +561,16 @@ def _answers(path: Path) -> bool:
     return True
 
 
-async def _watch_loop(clock: Clock, own_log: OwnLog) -> None:
+async def _watch_loop(clock: Clock, own_log: OwnLog, metrics: Metrics | None) -> None:
     """Say so when the event loop was held up, and put the log aside that a person's tool has started us with."""
     while True:
         own_log.look()
         due = clock.monotonic() + LAG_CHECK_S
         await asyncio.sleep(LAG_CHECK_S)
-        if (lag := clock.monotonic() - due) > LAG_TOLD_S:
+        lag = clock.monotonic() - due
+        if metrics is not None:
+            metrics.lag.observe(lag)
+        if lag > LAG_TOLD_S:
             log.warning("the event loop was blocked", seconds=round(lag, 3))
 
 

@@ -4,7 +4,7 @@ The tests' fakes of store, link and control are under `tests/fakes`; that of the
 tests as the real one.
 """
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, Self
@@ -88,11 +88,22 @@ class EventLog(Protocol):
         """Id of the newest event, 0 when there is none."""
         ...
 
+    @property
+    def published(self) -> Mapping[str, int]:
+        """How many events were written since the log was opened, by type."""
+        ...
+
     async def read(
-        self, after: int, *, task_id: str | None = None, agent_id: str | None = None, limit: int = 500
+        self,
+        after: int,
+        *,
+        task_id: str | None = None,
+        agent_id: str | None = None,
+        limit: int = 500,
+        types: frozenset[str] | None = None,
     ) -> list[Event]:
         """At most `limit` events with an id greater than `after`, oldest first; fewer where they are large, but none
-        only where there are none."""
+        only where there are none. `types`: only events of these."""
         ...
 
     def gap(self, after: int, *, agent_id: str | None = None) -> int | None:
@@ -261,6 +272,11 @@ class AgentLink(Protocol):
     @property
     def attached(self) -> int:
         """How many terminals are attached."""
+        ...
+
+    @property
+    def output(self) -> int:
+        """How many bytes of output were read, over all launches."""
         ...
 
     async def open(self, emit: Callable[[LinkEvent], None]) -> None:

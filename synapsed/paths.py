@@ -58,6 +58,11 @@ class Paths(NamedTuple):  # a dataclass would cost every call of the person's to
         return self.state / "token"
 
     @property
+    def metrics_token(self) -> Path:
+        """A token that reads the metrics, and nothing else."""
+        return self.state / "metrics-token"
+
+    @property
     def versions(self) -> Path:
         """What programs told of their versions."""
         return self.state / "versions.json"

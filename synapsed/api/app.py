@@ -33,6 +33,7 @@ from synapsed.api.texts import Texts
 from synapsed.clock import Clock
 from synapsed.interfaces import Control
 from synapsed.paths import Paths
+from synapsed.telemetry.metrics import Metrics
 
 __all__ = ["build_agent_app", "build_context", "build_main_app"]
 
@@ -58,6 +59,7 @@ def build_context(
     version: str,
     limits: Limits | None = None,
     pushes: PushSender | None = None,
+    metrics: Metrics | None = None,
     repeats: bool = True,
 ) -> ApiContext:
     """What both applications share. Call it in the running event loop. `repeats`: see `a2a.operations`."""
@@ -76,6 +78,7 @@ def build_context(
         version=version,
         paths=paths,
         started=clock.monotonic(),
+        metrics=metrics,
         pid=os.getpid(),
     )
 

@@ -24,6 +24,7 @@ from synapsed.paths import Paths
 if TYPE_CHECKING:
     from synapsed.api.sdk import A2aSdk
     from synapsed.api.security import Security
+    from synapsed.telemetry.metrics import Metrics
 
 __all__ = [
     "CONTEXT",
@@ -155,6 +156,8 @@ class ApiContext:
     paths: Paths
     started: float
     """`clock.monotonic()` when the daemon began."""
+    metrics: "Metrics | None" = None
+    """None: they are switched off."""
     pid: int = field(default=0)
     listening: list[str] = field(default_factory=list)
     alerts: list[str] = field(default_factory=list)

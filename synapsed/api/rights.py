@@ -27,6 +27,8 @@ class TokenKind(StrEnum):
     ABSENT = "absent"
     CONTROL = "control"
     AGENT = "agent"
+    METRICS = "metrics"
+    """Reads the metrics, and nothing else."""
     UNKNOWN = "unknown"
 
 
@@ -66,6 +68,8 @@ class Rights:
     """It came from another machine."""
     granted: frozenset[str] = frozenset()
     """What the agent's profile grants it beyond an agent's rights (`profiles.Right`)."""
+    scrapes: bool = False
+    """It is somebody who may read the metrics, and nothing else that is not public."""
 
     @property
     def person(self) -> bool:
@@ -161,6 +165,8 @@ def decide(peer: Peer, token: Token, own_uid: int) -> Rights:
         return Rights(Standing.PERSON, remote=not peer.loopback)
     if token.kind is TokenKind.AGENT:
         return Rights(Standing.AGENT, token.agent_id)
+    if token.kind is TokenKind.METRICS:
+        return Rights(Standing.NONE, scrapes=True)
     return _of_process(peer, own_uid)
 
 

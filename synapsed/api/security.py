@@ -22,13 +22,14 @@ from synapsed.api.rights import Peer, Rights, Standing, Token, TokenKind, decide
 from synapsed.errors import Forbidden, InvalidRequest, TooLarge, Unauthorized, UnsupportedMedia
 from synapsed.interfaces import Control
 
-__all__ = ["JSON_TYPES", "LOCAL_HOSTS", "Security", "base_url", "gate", "is_public", "on_unix", "public"]
+__all__ = ["JSON_TYPES", "LOCAL_HOSTS", "Security", "base_url", "gate", "is_public", "on_unix", "public", "scraped"]
 
 LOCAL_HOSTS: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 JSON_TYPES: Final = frozenset({"application/json", "application/a2a+json"})
 _SINGLE_HEADERS = (hdrs.HOST, hdrs.ORIGIN, hdrs.AUTHORIZATION, hdrs.CONTENT_TYPE, hdrs.CONTENT_LENGTH)
 _BODY_METHODS = frozenset({hdrs.METH_POST, hdrs.METH_PUT, hdrs.METH_PATCH})
 _PUBLIC = "__synapsed_public__"
+_SCRAPED = "__synapsed_scraped__"
 
 
 def public(handler: Handler) -> Handler:
@@ -39,6 +40,12 @@ def public(handler: Handler) -> Handler:
 
 def is_public(handler: object) -> bool:
     return bool(getattr(handler, _PUBLIC, False))
+
+
+def scraped(handler: Handler) -> Handler:
+    """Marks the route that the metrics' token is for."""
+    setattr(handler, _SCRAPED, True)
+    return handler
 
 
 class Security:
@@ -53,8 +60,10 @@ class Security:
         allowed_hosts: Iterable[str] = (),
         own_uid: int | None = None,
         trusted_proxies: Iterable[str] = (),
+        metrics_token: str | None = None,
     ) -> None:
         self._token = token.encode()
+        self._metrics_token = metrics_token.encode() if metrics_token is not None else None
         self._token_owner = control.token_owner
         self._peers = peers or PeerLookup(control.process_of)
         self._hosts = LOCAL_HOSTS | {host.lower().strip("[]") for host in allowed_hosts}
@@ -142,8 +151,11 @@ class Security:
         scheme, _, value = header.partition(" ")
         if scheme.lower() != "bearer":
             raise Unauthorized("Authorization must be 'Bearer <token>'")
-        if hmac.compare_digest(value.strip().encode("utf-8", "surrogateescape"), self._token):
+        given = value.strip().encode("utf-8", "surrogateescape")
+        if hmac.compare_digest(given, self._token):
             return Token(TokenKind.CONTROL)
+        if self._metrics_token is not None and hmac.compare_digest(given, self._metrics_token):
+            return Token(TokenKind.METRICS)
         owner = self._token_owner(value.strip())
         return Token(TokenKind.UNKNOWN) if owner is None else Token(TokenKind.AGENT, owner)
 
@@ -157,14 +169,23 @@ async def gate(request: web.Request, handler: Handler) -> web.StreamResponse:
     security = request.app[CONTEXT].security
     security.check_form(request)
     rights = await security.rights(request)
-    if rights.standing is Standing.NONE and not is_public(request.match_info.handler):
-        raise Unauthorized("connections from other machines need a token")
+    _check_known(rights, request.match_info.handler)
     if request.path.startswith("/control/") and not (on_unix(request) or security.has_control_token(request)):
         raise Forbidden("control answers on the Unix socket, or with the control token")
     if rights.agent_id is not None:
         rights = replace(rights, granted=request.app[CONTEXT].control.granted(rights.agent_id))
     request[RIGHTS] = rights
     return await handler(request)
+
+
+def _check_known(rights: Rights, handler: object) -> None:
+    """Raise Unauthorized where nobody in particular asks for what is not public."""
+    if rights.standing is not Standing.NONE or is_public(handler):
+        return
+    if not rights.scrapes:
+        raise Unauthorized("connections from other machines need a token")
+    if not getattr(handler, _SCRAPED, False):
+        raise Unauthorized("this token reads /metrics, and nothing else")
 
 
 def on_unix(request: web.Request) -> bool:

@@ -16,15 +16,16 @@ import asyncio
 import os
 import sqlite3
 import stat
-from collections import deque
-from collections.abc import Callable, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
 from synapsed.errors import StoreError
+from synapsed.model.figures import FAST_S, Histogram
 from synapsed.store.schema import migrate
 
 __all__ = ["Database"]
@@ -81,6 +82,12 @@ class Database:
         self._idle.set()
         self._draining = False
         self._closed = False
+        self.commits = Histogram(FAST_S)
+        """Seconds from a write's being asked for to its being durable."""
+        self.reads = Histogram(FAST_S)
+        """Seconds from a read's being asked for to its answer."""
+        self.refusals: Counter[str] = Counter()
+        """Writes and reads that failed, by `StoreError.details["reason"]`."""
 
     @classmethod
     async def open(cls, path: Path) -> Self:
@@ -102,6 +109,7 @@ class Database:
         when the caller was cancelled, for a write that has begun completes. Raises StoreError.
         """
         self._check(closed=self._draining)
+        begin = self._loop.time()
         await self._slots.acquire()
         try:
             self._check(closed=self._draining)
@@ -113,12 +121,14 @@ class Database:
         if self._idle.is_set():
             self._idle.clear()
             self._loop.call_soon(self._begin_group)  # soon, not now: all that is written in this round goes together
-        return await future
+        with self._measured(self.commits, begin):
+            return await future
 
     async def read[T](self, query: Callable[[sqlite3.Connection], T]) -> T:
         """The value of `query`, run in the reader's thread on one snapshot of what is committed. Raises StoreError."""
         self._check(closed=self._closed)
-        return await self._run(self._reader, self._query, query)
+        with self._measured(self.reads, self._loop.time()):
+            return await self._run(self._reader, self._query, query)
 
     async def rescue(self) -> None:
         """Write all of it anew to its path, from which somebody has removed it. What is written later is not there:
@@ -137,6 +147,21 @@ class Database:
         self._closed = True
         for worker in (self._reader, self._checkpointer, self._writer):
             await worker.close()
+
+    @contextmanager
+    def _measured(self, took: Histogram, begin: float) -> Iterator[None]:
+        """Note how long it took, or why it failed."""
+        try:
+            yield
+        except StoreError as error:
+            self.refusals[str(error.details["reason"])] += 1
+            raise
+        took.observe(self._loop.time() - begin)
+
+    def size(self) -> int:
+        """Bytes of the database and its log on disk. Waits for the disk."""
+        files = (self._path, self._path.with_name(f"{self._path.name}-wal"))
+        return sum(file.stat().st_size for file in files if file.exists())
 
     def _check(self, *, closed: bool) -> None:
         if closed:

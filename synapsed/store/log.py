@@ -8,6 +8,7 @@ it: a follower that slept through ten thousand events of others goes on at that 
 
 import asyncio
 import sqlite3
+from collections import Counter
 from collections.abc import AsyncGenerator, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -51,10 +52,13 @@ class EventRow:
 class _Which:
     task_id: str | None
     agent_id: str | None
+    types: frozenset[str] | None = None
 
     def matches(self, row: EventRow) -> bool:
-        return (self.task_id is None or row.task_id == self.task_id) and (
-            self.agent_id is None or row.agent_id == self.agent_id
+        return (
+            (self.task_id is None or row.task_id == self.task_id)
+            and (self.agent_id is None or row.agent_id == self.agent_id)
+            and (self.types is None or row.type in self.types)
         )
 
     @property
@@ -163,15 +167,26 @@ class SqliteEventLog:
         self._removed = dict(removed or {})
         self._large: WeakValueDictionary[int, Event] = WeakValueDictionary()
         self._closed = False
+        self._published: Counter[str] = Counter()
 
     @property
     def last_id(self) -> int:
         return self._ring.last
 
+    @property
+    def published(self) -> Mapping[str, int]:
+        return self._published
+
     async def read(
-        self, after: int, *, task_id: str | None = None, agent_id: str | None = None, limit: int = 500
+        self,
+        after: int,
+        *,
+        task_id: str | None = None,
+        agent_id: str | None = None,
+        limit: int = 500,
+        types: frozenset[str] | None = None,
     ) -> list[Event]:
-        return (await self._read(after, self.last_id, _Which(task_id, agent_id), limit)).events
+        return (await self._read(after, self.last_id, _Which(task_id, agent_id, types), limit)).events
 
     def gap(self, after: int, *, agent_id: str | None = None) -> int | None:
         if self._ring.covers(after):
@@ -207,6 +222,7 @@ class SqliteEventLog:
         """Make durable events visible; their ids grow by one."""
         for event_id, row in zip(ids, rows, strict=True):
             self._ring.append(_Recent(event_id, row))
+            self._published[row.type] += 1
             self._wake(None, event_id - 1)
             self._wake(f"agent {row.agent_id}", event_id - 1)
             if row.task_id is not None:
@@ -294,6 +310,9 @@ def _select(
         # A task has few events, an agent many: the plus keeps the planner on the task's index.
         where.append("agent_id = ?" if which.task_id is None else "+agent_id = ?")
         values.append(which.agent_id)
+    if which.types is not None:
+        where.append(f"type IN ({', '.join('?' * len(which.types))})")
+        values += sorted(which.types)
     rows = connection.execute(
         "SELECT id, at, agent_id, task_id, context_id, length(data), "  # noqa: S608 - constants
         f"CASE WHEN length(data) < {LARGE_EVENT} THEN data END "

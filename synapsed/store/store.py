@@ -114,6 +114,11 @@ class SqliteStore:
         return self._log
 
     @property
+    def database(self) -> Database:
+        """For whoever measures it."""
+        return self._database
+
+    @property
     def pushes(self) -> PushTable:
         return self._pushes
 

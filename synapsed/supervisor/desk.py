@@ -133,6 +133,11 @@ class Desk:
         return len(self._mailbox)
 
     @property
+    def oldest(self) -> str | None:
+        """See `Mailbox.oldest`."""
+        return self._mailbox.oldest
+
+    @property
     def current(self) -> Task | None:
         """The task being worked on."""
         return self._turn.task if self._turn else None

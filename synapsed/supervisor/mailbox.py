@@ -42,6 +42,11 @@ class Mailbox:
     def __contains__(self, task_id: str) -> bool:
         return any(entry.task.id == task_id for entry in self._entries)
 
+    @property
+    def oldest(self) -> str | None:
+        """When the oldest task that waits was made, RFC 3339."""
+        return min((entry.task.created_at for entry in self._entries), default=None)
+
     def check_room(self) -> None:
         """Raises QueueFull if another task would not fit."""
         if len(self._entries) >= self._capacity:

@@ -280,9 +280,9 @@ class Manager:
         self._sweep_registry_soon()
         return [views.view_of(agent, self._planner.endpoint(agent.record)) for agent in self._agents.values()]
 
-    def summary(self) -> str:
-        """The agents in one line, for a service manager's status."""
-        return views.summary_of(self._agents.values())
+    def all(self) -> list[Agent]:
+        """Every agent there is, to be looked at."""
+        return list(self._agents.values())
 
     def resolve(self, address: str) -> str:
         return resolve(address, (views.ref_of(agent) for agent in self._agents.values())).id

@@ -154,7 +154,7 @@ class PtyLink:
             channels=channels,
             keeper=self._keeper,
             unread=self._unread,
-            emit=self._tell,
+            emit=lambda event: self._emit(event),  # noqa: PLW0108 - it becomes another one when the link is opened
             look=self._watch.look,
             look_soon=self._watch.soon,
             mark=marks.answers if marks is not None else None,
@@ -181,7 +181,7 @@ class PtyLink:
             told=bool(channels),
         )
         self._viewers = Viewers(
-            draw=self._draw,
+            draw=lambda notice: (self._observer.redraw(notice), self._observer.screen.pending),
             write=self._type_person,
             resize=self._window.resize,
             composes=self._composes,
@@ -223,6 +223,10 @@ class PtyLink:
     @property
     def attached(self) -> int:
         return len(self._viewers)
+
+    @property
+    def output(self) -> int:
+        return self._observer.offset
 
     async def open(self, emit: Callable[[LinkEvent], None]) -> None:
         self._emit = emit
@@ -274,9 +278,6 @@ class PtyLink:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         if self._marks is not None:
             self._marks.close()
-
-    def _tell(self, event: LinkEvent) -> None:
-        self._emit(event)
 
     def _spawn(self, work: Any) -> None:
         task: asyncio.Task[None] = asyncio.create_task(work)
@@ -538,9 +539,6 @@ class PtyLink:
         if read_only:
             await self._window.join(cols, rows)
         return viewer
-
-    def _draw(self, notice: Sequence[str]) -> tuple[bytes, bytes]:
-        return self._observer.redraw(notice), self._observer.screen.pending
 
     def _composes(self) -> bool:
         return self._watch.hands_on or self._watch.look().composer.state != "empty"

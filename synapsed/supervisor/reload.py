@@ -42,6 +42,7 @@ def differences(
         _of_daemon("[a2a.push]", old.a2a.push, new.a2a.push),
         _of_daemon("[hosts]", old.hosts, new.hosts),
         _of_daemon("[store]", old.store, new.store),
+        _of_daemon("[metrics]", old.metrics, new.metrics),
     ]
     for name, (record, live) in known.items():
         config = new.agents.get(name)

@@ -22,19 +22,37 @@ from synapsed.api.security import Security
 from synapsed.api.servers import ApiServers
 from synapsed.clock import SystemClock
 from synapsed.interfaces import Control
+from synapsed.model.figures import FAST_S, Histogram
 from synapsed.paths import Paths
+from synapsed.telemetry.metrics import Metrics
 from tests.fakes.clock import until
 from tests.fakes.control import FakeControl
 
 TOKEN = "control-token-of-the-tests"
+METRICS_TOKEN = "metrics-token-of-the-tests"
 
-__all__ = ["TOKEN", "Api", "serving", "sse_events", "unreachable_hosts"]
+__all__ = ["METRICS_TOKEN", "TOKEN", "Api", "serving", "sse_events", "unreachable_hosts"]
 
 
 def unreachable_hosts(paths: Paths) -> Hosts:
     """Hosts to none of which there is a way."""
     means = Means(ssh=["false"], environ={}, sockets=paths.host_sockets, clock=SystemClock(), rng=lambda: 0.0)
     return Hosts(book=HostBook(paths.hosts), means=means, own_name="here")
+
+
+class _NoDisk:
+    """The numbers of a store that has done nothing."""
+
+    def __init__(self) -> None:
+        self.commits, self.reads = Histogram(FAST_S), Histogram(FAST_S)
+        self.refusals: dict[str, int] = {}
+
+    def size(self) -> int:
+        return 0
+
+
+def _metrics(control: FakeControl) -> Metrics:
+    return Metrics(log=control.events, agents=list, store=_NoDisk(), clock=SystemClock(), version="1.2.3")
 
 
 @dataclass
@@ -62,9 +80,10 @@ class Api:
 
 @asynccontextmanager
 async def serving(control: FakeControl, home: Path, **limits: Any) -> AsyncGenerator[Api]:
-    """`limits` are those of `Limits`; an agent's port is opened for the first agent."""
+    """`limits` are those of `Limits`; an agent's port is opened for the first agent. `metrics`: with them."""
     door = limits.pop("door", None)
-    security = limits.pop("security", None) or Security(control=control, token=TOKEN)
+    measured = limits.pop("metrics", True)
+    security = limits.pop("security", None) or Security(control=control, token=TOKEN, metrics_token=METRICS_TOKEN)
     paths = Paths.from_environ({"SYNAPSED_HOME": str(home), "SYNAPSED_A2A_HOME": str(home / "a2a"), "HOME": str(home)})
     hosts = unreachable_hosts(paths)
     externals = Externals(store=control.store, book=AddressBook(paths.external), clock=SystemClock(), hosts=hosts)
@@ -77,6 +96,7 @@ async def serving(control: FakeControl, home: Path, **limits: Any) -> AsyncGener
         paths=paths,
         version="1.2.3",
         limits=Limits(**limits),
+        metrics=_metrics(control) if measured else None,
     )
     servers = ApiServers(context, Door(door or DoorLimits.of(1024, proxied=False)))
     async with AsyncExitStack() as stack:

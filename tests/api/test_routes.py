@@ -7,8 +7,8 @@ import pytest
 
 from synapsed.model.agent import Activity, ProcessState
 from synapsed.model.task import Prompt, PromptOption
-from tests.api.serving import Api
-from tests.fakes.control import hold
+from tests.api.serving import Api, serving
+from tests.fakes.control import FakeControl, hold
 
 SEND = {"message": {"role": "user", "parts": [{"type": "text", "text": "hi"}]}}
 PROMPT = Prompt(
@@ -31,12 +31,21 @@ async def test_agents(api: Api):
 
 
 async def test_metrics(api: Api):
-    async with api.http.get("/metrics") as response:
-        assert response.headers["Content-Type"].startswith("text/plain; version=0.0.4")
-        text = await response.text()
-    assert 'synapsed_info{version="1.2.3"} 1\n' in text
-    assert 'synapsed_agents{state="running"} 2\n' in text
-    assert 'synapsed_agent_queue{agent="codex"} 0\n' in text
+    for accept, kind in [
+        ("*/*", "text/plain; version=0.0.4; charset=utf-8"),
+        ("application/openmetrics-text;version=1.0.0,text/plain;q=0.5", "application/openmetrics-text; version=1.0.0"),
+    ]:
+        async with api.http.get("/metrics", headers={"Accept": accept}) as response:
+            assert response.headers["Content-Type"].startswith(kind)
+            text = await response.text()
+        assert 'synapse_build_info{python="' in text
+        assert "synapse_subscribers 0.0\n" in text
+
+
+async def test_metrics_that_are_switched_off(control: FakeControl, tmp_path):
+    async with serving(control, tmp_path, metrics=False) as api:
+        status, body = await api.json(api.http, "GET", "/metrics")
+    assert (status, body["error"]["code"]) == (404, "NOT_FOUND")
 
 
 async def test_send_and_read(api: Api):

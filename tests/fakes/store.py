@@ -2,7 +2,8 @@
 
 import asyncio
 import itertools
-from collections.abc import AsyncGenerator, Sequence
+from collections import Counter
+from collections.abc import AsyncGenerator, Mapping, Sequence
 
 from synapsed.clock import Clock, SystemClock
 from synapsed.errors import InvalidRequest, StoreError
@@ -29,13 +30,25 @@ class MemoryEventLog:
     def last_id(self) -> int:
         return len(self.all)
 
+    @property
+    def published(self) -> Mapping[str, int]:
+        return Counter(event.data.type for event in self.all)
+
     async def read(
-        self, after: int, *, task_id: str | None = None, agent_id: str | None = None, limit: int = 500
+        self,
+        after: int,
+        *,
+        task_id: str | None = None,
+        agent_id: str | None = None,
+        limit: int = 500,
+        types: frozenset[str] | None = None,
     ) -> list[Event]:
         found = (
             event
             for event in self.all[max(after, 0) :]
-            if task_id in (None, event.task_id) and agent_id in (None, event.agent_id)
+            if task_id in (None, event.task_id)
+            and agent_id in (None, event.agent_id)
+            and (types is None or event.data.type in types)
         )
         return list(itertools.islice(found, max(limit, 0)))
 

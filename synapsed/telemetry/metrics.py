@@ -1,0 +1,151 @@
+"""`GET /metrics`: gathers the numbers at the moment of a scrape, and writes them without holding up the event loop."""
+
+import asyncio
+import importlib
+import platform
+import resource
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Protocol
+
+import psutil
+import structlog
+
+from synapsed.clock import Clock
+from synapsed.errors import StoreError
+from synapsed.interfaces import EventLog
+from synapsed.model.figures import FAST_S, AgentFigures, Histogram
+from synapsed.telemetry.families import Values, agent_values, sheets_of
+from synapsed.telemetry.lives import Stage
+from synapsed.telemetry.observer import Observer
+
+__all__ = ["Metrics", "StoreFigures"]
+
+CATCH_UP_S = 5.0
+"""Between two looks at the log while nobody scrapes: what is left for a scrape stays little."""
+
+GATHERED = 32
+"""Agents that are looked at between two turns of the event loop."""
+
+_STAGES = {
+    "synapse_task_queue_seconds": Stage.QUEUED,
+    "synapse_task_turn_seconds": Stage.TURN,
+    "synapse_task_input_seconds": Stage.ASKING,
+    "synapse_task_completion_seconds": Stage.WHOLE,
+}
+
+log = structlog.stdlib.get_logger("synapsed.metrics")
+
+
+class StoreFigures(Protocol):
+    """What a database keeps of itself."""
+
+    @property
+    def commits(self) -> Histogram: ...
+
+    @property
+    def reads(self) -> Histogram: ...
+
+    @property
+    def refusals(self) -> Mapping[str, int]: ...
+
+    def size(self) -> int:
+        """Bytes on disk, for which it waits."""
+        ...
+
+
+class Metrics:
+    """`agents` gives the figures of all agents, one after the other. `lag` is fed by whoever watches the event loop."""
+
+    def __init__(
+        self,
+        *,
+        log: EventLog,
+        agents: Callable[[], Iterable[AgentFigures]],
+        store: StoreFigures,
+        clock: Clock,
+        version: str,
+    ) -> None:
+        self._log = log
+        self._agents = agents
+        self._store = store
+        self._clock = clock
+        self._version = version
+        self._began = clock.wall()
+        self._profiles: dict[str, str] = {}
+        self._observer = Observer(log, profile_of=self._profiles.get)
+        self.lag = Histogram(FAST_S)
+
+    async def run(self) -> None:
+        """Keep up with the log until cancelled."""
+        while True:
+            await asyncio.sleep(CATCH_UP_S)
+            try:
+                await self._gather()
+            except StoreError as error:
+                log.warning("the log cannot be read; tasks are counted later", why=error.message)
+
+    async def scrape(self, accept: str, *, subscribers: int) -> tuple[str, bytes]:
+        """The content type and the document, in the format that `accept` asks for. Raises StoreError."""
+        # The library takes a tenth of a second to load: only where somebody scrapes, and beside the event loop.
+        exposition = await asyncio.to_thread(importlib.import_module, "synapsed.telemetry.exposition")
+        agents = await self._gather()
+        process = await asyncio.to_thread(self._process)
+        now = self._clock.wall()
+        values = {**self._daemon(subscribers), **agent_values(agents, now=now), **self._tasks(), **process}
+        encode, content_type = exposition.encoder_for(accept)
+        pieces = [piece async for piece in exposition.expose(sheets_of(values), encode)]
+        return content_type, b"".join(pieces)
+
+    async def _gather(self) -> list[AgentFigures]:
+        """The agents as they are, and the log up to now."""
+        agents: list[AgentFigures] = []
+        for one in self._agents():
+            agents.append(one)
+            if len(agents) % GATHERED == 0:
+                await asyncio.sleep(0)
+        self._profiles.update((one.id, one.profile) for one in agents)
+        await self._observer.catch_up()
+        self._profiles.clear()
+        self._profiles.update((one.id, one.profile) for one in agents)
+        return agents
+
+    def _daemon(self, subscribers: int) -> dict[str, Any]:
+        store = self._store
+        return {
+            "synapse_build_info": [((self._version, platform.python_version()), 1.0)],
+            "synapse_start_time_seconds": [((), self._began)],
+            "synapse_events_total": [((kind,), count) for kind, count in sorted(self._log.published.items())],
+            "synapse_subscribers": [((), subscribers)],
+            "synapse_loop_lag_seconds": [((), self.lag)],
+            "synapse_store_commit_seconds": [((), store.commits)],
+            "synapse_store_read_seconds": [((), store.reads)],
+            "synapse_store_errors_total": [((reason,), count) for reason, count in sorted(store.refusals.items())],
+        }
+
+    def _tasks(self) -> dict[str, Any]:
+        seen = self._observer
+        stages = {
+            name: [((profile,), took) for (one, profile), took in sorted(seen.periods.items()) if one is stage]
+            for name, stage in _STAGES.items()
+        }
+        return {
+            "synapse_tasks_submitted_total": [((profile,), count) for profile, count in sorted(seen.submitted.items())],
+            "synapse_tasks_ended_total": sorted(seen.ended.items()),
+            "synapse_tasks_failed_total": sorted(seen.failed.items()),
+            **stages,
+        }
+
+    def _process(self) -> Values:
+        """What the system says of this process; on systems that do not say something, it is left out. In a thread."""
+        process = psutil.Process()
+        with process.oneshot():
+            cpu = process.cpu_times()
+            values: dict[str, Any] = {
+                "synapse_process_cpu_seconds_total": [((), cpu.user + cpu.system)],
+                "synapse_process_resident_memory_bytes": [((), process.memory_info().rss)],
+                "synapse_process_open_fds": [((), process.num_fds())],
+                "synapse_process_threads": [((), process.num_threads())],
+            }
+        values["synapse_process_max_fds"] = [((), resource.getrlimit(resource.RLIMIT_NOFILE)[0])]
+        values["synapse_store_size_bytes"] = [((), self._store.size())]
+        return values
