@@ -402,7 +402,8 @@ class Desk:
         turn = self._turn
         if isinstance(event, LinkTurnRecord):
             if turn is not None and turn.task.id == event.record.task_id:
-                await self._shell.persist(lambda: self._store.commit(turn=event.record))
+                told = turns.delivered(turn.task, turn.record, event.record)
+                await self._shell.persist(lambda: self._store.commit(turn=event.record, events=told))
                 turn.record = event.record
                 link.recorded(event.record)
             return

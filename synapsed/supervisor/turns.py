@@ -14,7 +14,7 @@ from typing import Any
 from synapsed.clock import iso
 from synapsed.errors import InvalidRequest, UnsupportedMedia
 from synapsed.interfaces import NewEvent
-from synapsed.model.events import TaskArtifactAdded, TaskStatusChanged
+from synapsed.model.events import TaskArtifactAdded, TaskDelivered, TaskStatusChanged
 from synapsed.model.link import LinkExited
 from synapsed.model.records import ReplyRecord, TurnRecord
 from synapsed.model.task import (
@@ -40,6 +40,7 @@ __all__ = [
     "begun",
     "canceled",
     "completed",
+    "delivered",
     "describe_exit",
     "exit_details",
     "failed",
@@ -206,6 +207,14 @@ def put_off(task: Task, record: TurnRecord, *, reason: str, now: float) -> Commi
     task = _changed(task, now, status=TaskState.SUBMITTED, prompt=None)
     changes = {"attempt": record.attempt + 1, "link": {}, "continued": record.launch_id}
     return Commit(task=task, events=(_status(task, reason=reason),), turn=record.model_copy(update=changes))
+
+
+def delivered(task: Task, before: TurnRecord, after: TurnRecord) -> list[NewEvent]:
+    """What is told where the record changes from `before` to `after`: that the message was submitted, once the submit
+    key is known to be written."""
+    if before.link.get("submit_offset") is not None or after.link.get("submit_offset") is None:
+        return []
+    return [NewEvent.of(task, TaskDelivered(attempt=after.attempt))]
 
 
 def is_submitted(record: TurnRecord) -> bool:

@@ -8,20 +8,25 @@
 Times are the log's, seconds since the epoch. A clock that was set back makes no negative time.
 """
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from synapsed.model.events import Event, TaskStatusChanged
+from synapsed.model.events import Event, TaskDelivered, TaskStatusChanged, TokensUsed, ToolExecution
+from synapsed.model.external import alias_of
 from synapsed.model.task import INTERRUPTED_STATES, TERMINAL_STATES, TaskState
 
-__all__ = ["TYPES", "Life", "Lives", "Period", "Stage", "begins"]
+__all__ = ["TYPES", "Life", "Lives", "Period", "Stage", "ToolCall", "begins", "tokens_of"]
 
-TYPES = frozenset({"taskStatus"})
+TYPES = frozenset({"taskStatus", "taskDelivered", "toolExecution", "usage"})
 """Types of the events that a life is made of."""
 
 PERIODS_MAX = 1000
-"""Periods of one task that are remembered; a program may ask in a loop."""
+"""Periods, and tool calls, of one task that are remembered; a program may ask, or call a tool, in a loop."""
+
+NAME_MAX = 100
+"""Characters of a tool's name."""
 
 OPEN_MAX = 50_000
 """Tasks that are followed at once; beyond that the oldest are forgotten, and nothing is measured of them."""
@@ -56,6 +61,23 @@ class Period:
 
 
 @dataclass(slots=True)
+class ToolCall:
+    """One call of a tool. `status` is `failed` and `denied` for one that was not allowed."""
+
+    name: str
+    call_id: str | None
+    begin: float
+    end: float | None = None
+    status: str = "started"
+    denied: bool = False
+    exact: bool = True
+
+    @property
+    def seconds(self) -> float:
+        return max((self.end or self.begin) - self.begin, 0.0)
+
+
+@dataclass(slots=True)
 class Life:
     """One task. `by_reply`: nothing is typed for it, an answer of somebody else's completes it."""
 
@@ -68,19 +90,60 @@ class Life:
     code: str | None = None
     """Of its failure."""
     periods: list[Period] = field(default_factory=list)
+    tools: list[ToolCall] = field(default_factory=list)
     dropped: int = 0
-    """Periods that were too many."""
+    """Periods and calls that were too many."""
+    context_id: str | None = None
+    model: str | None = None
+    """The last that was told."""
+    tokens: Counter[str] = field(default_factory=Counter)
+    """By kind: input, output, cache_read, cache_write."""
     _open: list[Period] = field(default_factory=list)
     """The stages that it is in, the inner one last."""
 
-    def take(self, event: Event) -> Iterator[Period]:
-        """The periods that ended with `event`."""
-        if isinstance(event.data, TaskStatusChanged):
-            yield from self._goes(event.data, event.at)
+    def take(self, event: Event) -> Iterator[Period | ToolCall]:
+        """The periods, and the calls of tools, that ended with `event`."""
+        match event.data:
+            case TaskStatusChanged() as told:
+                yield from self._goes(told, event.at)
+            case TaskDelivered():
+                if self._open and self._open[-1].stage is Stage.DELIVERING:
+                    yield from self._leave(event.at)
+                    self._enter(Stage.TURN, event.at)
+            case ToolExecution() as told:
+                yield from self._call(told, event.at)
+            case TokensUsed() as used:
+                self.model = used.model or self.model
+                self.tokens.update(tokens_of(used))
+
+    def _call(self, told: ToolExecution, at: float) -> Iterator[ToolCall]:
+        """A call begins, or ends: the one of its id, else the last of its name. One whose beginning nobody told began
+        as long before as its program says that it took."""
+        name = told.tool_name[:NAME_MAX]
+        if told.status == "started":
+            self._note(ToolCall(name, told.call_id, at, exact=told.exact))
+            return
+        unended = (call for call in reversed(self.tools) if call.end is None)
+        call = next((one for one in unended if (one.call_id, one.name) == (told.call_id, name)), None)
+        if call is None:
+            call = ToolCall(name, told.call_id, at - (told.duration_ms or 0) / 1000, exact=told.exact)
+            self._note(call)
+        elif told.duration_ms is not None:
+            call.begin = at - told.duration_ms / 1000
+        call.end, call.status, call.denied = at, told.status, told.denied
+        yield call
+
+    def _note(self, call: ToolCall) -> None:
+        if len(self.tools) < PERIODS_MAX:
+            self.tools.append(call)
+        else:
+            self.dropped += 1
 
     def _goes(self, told: TaskStatusChanged, at: float) -> Iterator[Period]:
         state = told.state
         if state in TERMINAL_STATES:
+            if state is TaskState.COMPLETED:
+                self._had_it()
             yield from self._leave(at)
             self.end, self.state = at, state
             self.code = told.error.code if told.error is not None else None
@@ -91,13 +154,20 @@ class Life:
             yield from self._leave(at)
             self._enter(Stage.QUEUED, at)
         elif state in INTERRUPTED_STATES:
+            self._had_it()
             yield from self._leave(at, above=Stage.TURN)
             self._enter(Stage.ASKING, at)
         elif Stage.TURN in self.stages:
             yield from self._leave(at, above=Stage.TURN)
         else:
             yield from self._leave(at)
-            self._enter(Stage.TURN, at)
+            elsewhere = alias_of(self.agent_id) is not None or self.by_reply
+            self._enter(Stage.TURN if elsewhere else Stage.DELIVERING, at)
+
+    def _had_it(self) -> None:
+        """The program answers or asks: it has the message, although nobody told so (an older daemon, say)."""
+        if self._open and self._open[-1].stage is Stage.DELIVERING:
+            self._open[-1].stage = Stage.TURN
 
     @property
     def stages(self) -> list[Stage]:
@@ -132,11 +202,12 @@ class Lives:
         """Whether the task is followed; else `take` its earlier events first, unless it `begins`."""
         return task_id in self._lives
 
-    def take(self, task_id: str, event: Event) -> tuple[Life, list[Period]]:
+    def take(self, task_id: str, event: Event) -> tuple[Life, list[Period | ToolCall]]:
         """The task after `event`, and what of it ended. One that is over is not kept."""
         life = self._lives.get(task_id)
         if life is None:
-            life = self._lives[task_id] = Life(task_id, event.agent_id, event.at, by_reply=not begins(event))
+            life = Life(task_id, event.agent_id, event.at, by_reply=not begins(event), context_id=event.context_id)
+            self._lives[task_id] = life
             if len(self._lives) > OPEN_MAX:
                 del self._lives[next(iter(self._lives))]
         ended = list(life.take(event))
@@ -149,3 +220,14 @@ def begins(event: Event) -> bool:
     """Whether it is the first event of a task that is typed to somebody. One that waits again says why."""
     told = event.data
     return isinstance(told, TaskStatusChanged) and told.state is TaskState.SUBMITTED and told.reason is None
+
+
+def tokens_of(used: TokensUsed) -> Mapping[str, int]:
+    """By kind, those that were told."""
+    told = {
+        "input": used.input_tokens,
+        "output": used.output_tokens,
+        "cache_read": used.cache_read_tokens,
+        "cache_write": used.cache_write_tokens,
+    }
+    return {kind: count for kind, count in told.items() if count}

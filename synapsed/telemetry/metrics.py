@@ -28,6 +28,7 @@ GATHERED = 32
 
 _STAGES = {
     "synapse_task_queue_seconds": Stage.QUEUED,
+    "synapse_task_delivery_seconds": Stage.DELIVERING,
     "synapse_task_turn_seconds": Stage.TURN,
     "synapse_task_input_seconds": Stage.ASKING,
     "synapse_task_completion_seconds": Stage.WHOLE,
@@ -91,7 +92,7 @@ class Metrics:
         agents = await self._gather()
         process = await asyncio.to_thread(self._process)
         now = self._clock.wall()
-        values = {**self._daemon(subscribers), **agent_values(agents, now=now), **self._tasks(), **process}
+        values = {**self._daemon(subscribers), **agent_values(agents, now=now), **self._tasks(agents), **process}
         encode, content_type = exposition.encoder_for(accept)
         pieces = [piece async for piece in exposition.expose(sheets_of(values), encode)]
         return content_type, b"".join(pieces)
@@ -107,6 +108,7 @@ class Metrics:
         await self._observer.catch_up()
         self._profiles.clear()
         self._profiles.update((one.id, one.profile) for one in agents)
+        self._observer.forget(self._profiles)
         return agents
 
     def _daemon(self, subscribers: int) -> dict[str, Any]:
@@ -122,8 +124,9 @@ class Metrics:
             "synapse_store_errors_total": [((reason,), count) for reason, count in sorted(store.refusals.items())],
         }
 
-    def _tasks(self) -> dict[str, Any]:
+    def _tasks(self, agents: Iterable[AgentFigures]) -> dict[str, Any]:
         seen = self._observer
+        named = {one.id: (one.name, one.profile) for one in agents}
         stages = {
             name: [((profile,), took) for (one, profile), took in sorted(seen.periods.items()) if one is stage]
             for name, stage in _STAGES.items()
@@ -133,6 +136,16 @@ class Metrics:
             "synapse_tasks_ended_total": sorted(seen.ended.items()),
             "synapse_tasks_failed_total": sorted(seen.failed.items()),
             **stages,
+            "synapse_tool_calls_total": sorted(seen.tools.items()),
+            "synapse_tool_call_seconds": [((profile,), took) for profile, took in sorted(seen.tool_times.items())],
+            "synapse_agent_tokens_total": [
+                ((*named[agent_id], kind), count)
+                for (agent_id, kind), count in sorted(seen.tokens.items())
+                if agent_id in named
+            ],
+            "synapse_agent_cost_dollars_total": [
+                (named[agent_id], cost) for agent_id, cost in sorted(seen.costs.items()) if agent_id in named
+            ],
         }
 
     def _process(self) -> Values:

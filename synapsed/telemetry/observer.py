@@ -7,14 +7,14 @@ because the beginning of a task that is met in the middle is read from the log.
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Container
 
 from synapsed.interfaces import EventLog
-from synapsed.model.events import Event
+from synapsed.model.events import Event, TokensUsed, ToolExecution
 from synapsed.model.external import alias_of
 from synapsed.model.figures import SLOW_S, Histogram
 from synapsed.model.task import TaskState
-from synapsed.telemetry.lives import TYPES, Life, Lives, Period, Stage, begins
+from synapsed.telemetry.lives import TYPES, Life, Lives, Period, Stage, ToolCall, begins, tokens_of
 
 __all__ = ["ELSEWHERE", "UNKNOWN", "Observer"]
 
@@ -49,6 +49,14 @@ class Observer:
         """By profile and code."""
         self.periods: dict[tuple[Stage, str], Histogram] = {}
         """By stage and profile; of WHOLE only those of completed tasks."""
+        self.tools: Counter[tuple[str, str]] = Counter()
+        """Calls that ended, by profile and status."""
+        self.tool_times: dict[str, Histogram] = {}
+        """By profile."""
+        self.tokens: Counter[tuple[str, str]] = Counter()
+        """By agent's id and kind."""
+        self.costs: dict[str, float] = {}
+        """By agent's id, in US dollars."""
 
     async def catch_up(self) -> None:
         """Count what was written up to now. Raises StoreError."""
@@ -62,18 +70,43 @@ class Observer:
             self._cursor = max(self._cursor, upto)
 
     async def _take(self, event: Event) -> None:
+        if isinstance(event.data, TokensUsed):
+            self._use(event.agent_id, event.data)
         if event.task_id is None:
             return
         fresh = begins(event)
         if not fresh and not self._lives.knows(event.task_id):
             await self._recall(event.task_id, event.id)
+            if isinstance(event.data, ToolExecution | TokensUsed) and not self._lives.knows(event.task_id):
+                return  # told after the task's end
         life, ended = self._lives.take(event.task_id, event)
         if life.by_reply:
             return  # what it waits for is a task of its own
         profile = self._profile(life.agent_id)
         self.submitted[profile] += fresh
-        for period in ended:
-            self._count(life, period, profile)
+        for one in ended:
+            if isinstance(one, ToolCall):
+                self._called(one, profile)
+            else:
+                self._count(life, one, profile)
+
+    def _use(self, agent_id: str, used: TokensUsed) -> None:
+        self.tokens.update({(agent_id, kind): count for kind, count in tokens_of(used).items()})
+        if used.cost_usd:
+            self.costs[agent_id] = self.costs.get(agent_id, 0.0) + used.cost_usd
+
+    def forget(self, agents: Container[str]) -> None:
+        """Of all but these agents, what is counted by agent."""
+        for agent_id, kind in [key for key in self.tokens if key[0] not in agents]:
+            del self.tokens[agent_id, kind]
+        for agent_id in [key for key in self.costs if key not in agents]:
+            del self.costs[agent_id]
+
+    def _called(self, call: ToolCall, profile: str) -> None:
+        self.tools[profile, "denied" if call.denied else call.status] += 1
+        if (histogram := self.tool_times.get(profile)) is None:
+            histogram = self.tool_times[profile] = Histogram(SLOW_S)
+        histogram.observe(call.seconds)
 
     async def _recall(self, task_id: str, before: int) -> None:
         """Take what is told of the task before `before`, which an earlier daemon has counted."""

@@ -35,6 +35,9 @@ def test_a_turn_of_a_real_program(daemon: Daemon) -> None:
     seen = scrape(daemon)
     assert seen("synapse_tasks_ended_total", profile="dummy", state="completed") == 1
     assert seen("synapse_task_completion_seconds_count", profile="dummy") == 1
+    assert seen("synapse_task_delivery_seconds_count", profile="dummy") == 1
+    assert seen("synapse_task_turn_seconds_count", profile="dummy") == 1
+    assert seen("synapse_events_total", type="taskDelivered") == 1
     assert (seen("synapse_agent_output_bytes_total", **DUMMY) or 0) > 0
     assert (seen("synapse_store_commit_seconds_count") or 0) > 0
     assert (seen("synapse_store_read_seconds_count") or 0) > 0

@@ -74,7 +74,7 @@ class FakeLink:
     def submit(self) -> None:
         """As after the submit key: durable, then busy."""
         task_id = self.deliveries[-1].task_id
-        record = self.deliveries[-1].record.model_copy(update={"link": {"submitted": True}})
+        record = self.deliveries[-1].record.model_copy(update={"link": {"submitted": True, "submit_offset": 0}})
         assert record.task_id == task_id
         self.emit(LinkTurnRecord(record))
         self.observe_as(Activity.BUSY)

@@ -6,13 +6,15 @@ import subprocess
 from collections import Counter
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from pydantic import TypeAdapter
 
 from synapsed.clock import iso
 from synapsed.interfaces import NewEvent
 from synapsed.model.agent import Activity, ProcessState
-from synapsed.model.events import TaskStatusChanged
+from synapsed.model.events import EventData, TaskDelivered, TaskStatusChanged
 from synapsed.model.figures import FAST_S, AgentFigures, Histogram
 from synapsed.model.link import LinkAlert, LinkTurnFailed
 from synapsed.model.task import Message, Task, TaskState
@@ -149,7 +151,8 @@ async def test_every_metric_of_agents_and_tasks_moves(watched: Watched) -> None:
     done = await watched.scrape()
     assert done("synapse_tasks_ended_total", profile="fake", state="completed") == 1
     assert done("synapse_task_completion_seconds_sum", profile="fake") == 25
-    assert done("synapse_task_turn_seconds_sum", profile="fake") == 25
+    assert done("synapse_task_delivery_seconds_sum", profile="fake") == 3
+    assert done("synapse_task_turn_seconds_sum", profile="fake") == 22
     assert done("synapse_task_input_seconds_sum", profile="fake") == 20
     assert done("synapse_task_input_seconds_bucket", profile="fake", le="10.0") == 0
     assert done("synapse_task_input_seconds_bucket", profile="fake", le="30.0") == 1
@@ -175,6 +178,37 @@ async def test_failures_restarts_and_alerts(watched: Watched) -> None:
     world.clock.advance(120.0)
     await world.agent_is(AGENT, ProcessState.RUNNING)
     assert (await watched.scrape())("synapse_agent_restarts_total", **FAKE) == 1
+
+
+async def test_tools_and_tokens(watched: Watched) -> None:
+    world = watched.world
+    await world.start()
+    task = await world.send(AGENT)
+    await world.delivered()
+    world.link.submit()
+
+    async def tell(after: float, **told: Any) -> None:
+        world.clock.advance(after)
+        data = TypeAdapter(EventData).validate_python(told)
+        await world.store.commit(events=[NewEvent.of(task, data)])
+
+    call = {"type": "toolExecution", "tool_name": "tool-geheim"}
+    await tell(1, **call, status="started", call_id="1", input={"command": "command-geheim"})
+    await tell(2, **call, status="completed", call_id="1", output={"text": "output-geheim"})
+    await tell(3, **call, status="failed", call_id="2", denied=True, error="geheim", duration_ms=0)
+    await tell(0, type="usage", input_tokens=100, output_tokens=7, cost_usd=0.25, model="model-geheim")
+    await tell(0, type="usage", input_tokens=11, cache_read_tokens=5)
+    seen = await watched.scrape()
+    assert seen("synapse_tool_calls_total", profile="fake", status="completed") == 1
+    assert seen("synapse_tool_calls_total", profile="fake", status="denied") == 1
+    assert seen("synapse_tool_call_seconds_sum", profile="fake") == 2
+    assert seen("synapse_tool_call_seconds_count", profile="fake") == 2
+    tokens = {kind: seen("synapse_agent_tokens_total", **FAKE, kind=kind) for kind in ("input", "output", "cache_read")}
+    assert tokens == {"input": 111, "output": 7, "cache_read": 5}
+    assert seen("synapse_agent_cost_dollars_total", **FAKE) == 0.25
+    assert "geheim" not in await watched.text()
+    await world.manager.stop(AGENT, remove=True)
+    assert (await watched.scrape()).labels("kind") == set()
 
 
 async def test_the_daemons_own_numbers_move(watched: Watched) -> None:
@@ -233,6 +267,7 @@ async def test_a_turn_that_a_daemon_before_began_has_its_whole_length(watched: W
     task = await world.send(AGENT)
     await world.delivered()
     world.link.submit()
+    await until(lambda: bool(world.told(TaskDelivered)))
     world.clock.advance(50.0)
     watched.metrics = watched.measure()
     world.clock.advance(10.0)

@@ -23,7 +23,7 @@ from synapsed.model.events.base import By, Data, Where
 from synapsed.model.events.seeds import AgentTransition, EmotionUpdate, ToolExecution
 from synapsed.model.events.stored import OLD_TYPES, Event, EventData, parse_event
 from synapsed.model.events.stream import DaemonChanged, Gap
-from synapsed.model.events.tasks import TaskArtifactAdded, TaskStatusChanged
+from synapsed.model.events.tasks import TaskArtifactAdded, TaskDelivered, TaskStatusChanged
 from synapsed.model.events.wire import envelope, enveloped
 
 __all__ = [
@@ -47,6 +47,7 @@ __all__ = [
     "ScreenRested",
     "StateChanged",
     "TaskArtifactAdded",
+    "TaskDelivered",
     "TaskStatusChanged",
     "TokensUsed",
     "ToolExecution",

@@ -25,13 +25,14 @@ from synapsed.model.events.agents import (
 )
 from synapsed.model.events.seeds import AgentTransition, EmotionUpdate, ToolExecution
 from synapsed.model.events.stream import DaemonChanged
-from synapsed.model.events.tasks import TaskArtifactAdded, TaskStatusChanged
+from synapsed.model.events.tasks import TaskArtifactAdded, TaskDelivered, TaskStatusChanged
 
 __all__ = ["OLD_TYPES", "Event", "EventData", "parse_event"]
 
 EventData = Annotated[
     TaskStatusChanged
     | TaskArtifactAdded
+    | TaskDelivered
     | StateChanged
     | ActivityChanged
     | InputRequired

@@ -2,10 +2,12 @@
 
 from typing import Literal
 
+from pydantic import Field
+
 from synapsed.model.events.base import Data
 from synapsed.model.task import Artifact, Prompt, TaskError, TaskState
 
-__all__ = ["TaskArtifactAdded", "TaskStatusChanged"]
+__all__ = ["TaskArtifactAdded", "TaskDelivered", "TaskStatusChanged"]
 
 
 class TaskStatusChanged(Data):
@@ -16,6 +18,13 @@ class TaskStatusChanged(Data):
     reason: str | None = None
     error: TaskError | None = None
     prompt: Prompt | None = None
+
+
+class TaskDelivered(Data):
+    """The task's message is typed at the agent's terminal, and submitted: the turn begins. Once for each attempt."""
+
+    type: Literal["taskDelivered"] = "taskDelivered"
+    attempt: int = Field(1, ge=1, description="The same task may be typed again where its program ended before")
 
 
 class TaskArtifactAdded(Data):
