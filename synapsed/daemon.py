@@ -277,6 +277,7 @@ class Daemon:
             pushes=await self._pushes(up, config, store),
             repeats=config.a2a.repeats,
             metrics=metrics,
+            texts=store.texts,
         )
         limits = DoorLimits.of(self._files[1], proxied=bool(config.api.trusted_proxies))
         servers = ApiServers(context, Door(limits))

@@ -10,6 +10,7 @@ from synapsed.a2a.push.sender import PushSender
 from synapsed.api.caching import Changes
 from synapsed.api.context import CONTEXT, ApiContext, Limits, Streams
 from synapsed.api.guard import timed
+from synapsed.api.pace import Pace
 from synapsed.api.problems import problems
 from synapsed.api.routes import (
     a2a,
@@ -29,8 +30,8 @@ from synapsed.api.routes import (
 )
 from synapsed.api.sdk import A2aSdk
 from synapsed.api.security import Security, gate
-from synapsed.api.texts import Texts
 from synapsed.clock import Clock
+from synapsed.documents.writing import Texts
 from synapsed.interfaces import Control
 from synapsed.paths import Paths
 from synapsed.telemetry.metrics import Metrics
@@ -61,8 +62,10 @@ def build_context(
     pushes: PushSender | None = None,
     metrics: Metrics | None = None,
     repeats: bool = True,
+    texts: Texts | None = None,
 ) -> ApiContext:
-    """What both applications share. Call it in the running event loop. `repeats`: see `a2a.operations`."""
+    """What both applications share. Call it in the running event loop. `repeats`: see `a2a.operations`; `texts`: the
+    store's, so that what it has encoded is not encoded again."""
     limits = limits or Limits()
     return ApiContext(
         control=control,
@@ -74,7 +77,8 @@ def build_context(
         sdk=A2aSdk(control, pushes, repeats=repeats),
         changes=Changes(clock),
         limits=limits,
-        texts=Texts(),
+        texts=texts or Texts(),
+        pace=Pace(),
         version=version,
         paths=paths,
         started=clock.monotonic(),

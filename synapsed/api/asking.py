@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, Coroutine
+from collections.abc import AsyncGenerator, Coroutine, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import quote
@@ -15,6 +15,7 @@ from synapsed.a2a.extensions import EXTENSIONS, asked_for
 from synapsed.a2a.replies import Reply, Stream
 from synapsed.api.body import encode_json
 from synapsed.api.context import CONTEXT, ApiContext, rights_of
+from synapsed.api.outgoing import respond
 from synapsed.api.rights import Rights, Standing
 from synapsed.api.security import JSON_TYPES, base_url, on_unix
 from synapsed.api.sending import send
@@ -152,19 +153,18 @@ async def answered(
     headers = dict.fromkeys(names, ", ".join(active)) if active else {}
     if isinstance(reply, Stream):
         return await serve(request, _frames(reply.bodies), comments=False, headers=headers)
-    response = replied(reply, media_type)
-    response.headers.update(headers)
-    return response
+    return await replied(request, reply, media_type, headers)
 
 
 def _extensions(request: web.Request) -> frozenset[str]:
     return asked_for([text for name in EXTENSIONS_HEADERS for text in request.headers.getall(name, ())])
 
 
-def replied(reply: Reply, media_type: str) -> web.Response:
-    return web.Response(
-        body=encode_json(reply.body), status=reply.status, headers=reply.headers, content_type=media_type
-    )
+async def replied(
+    request: web.Request, reply: Reply, media_type: str, headers: Mapping[str, str] | None = None
+) -> web.StreamResponse:
+    told = {**reply.headers, **(headers or {})}
+    return await respond(request, reply.body, status=reply.status, media_type=media_type, charset=None, headers=told)
 
 
 async def _while_connected[T](request: web.Request, answer: Coroutine[Any, Any, T]) -> T:

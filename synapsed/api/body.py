@@ -1,52 +1,35 @@
 """Request bodies: JSON that is what it says, then a schema that names what is wrong with it."""
 
-import math
-import re
 from typing import Any
 
-import pydantic_core
 from aiohttp import web
 from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
+from synapsed.documents.reading import KEYS_MAX, VALUES_MAX, TooMuch, read
+from synapsed.documents.writing import encode_json
 from synapsed.errors import InvalidRequest
 
 __all__ = ["encode_json", "json_response", "model_response", "parse_json", "read_model"]
 
 ERRORS_TOLD = 10
 """Faults of one body that are listed."""
-_LARGE_EXPONENT = re.compile(rb"[eE]\+?[0-9]{3}")
 
 
-def parse_json(raw: bytes) -> Any:
-    """The value of a JSON text. Raises InvalidRequest; NaN, infinities, numbers too large to be one, lone surrogates,
-    text that is not UTF-8 and more than some 200 levels are not JSON here."""
+async def parse_json(raw: bytes) -> Any:
+    """The value of a JSON text. Raises InvalidRequest for what `synapsed.documents.reading` does not take."""
     try:
-        value = pydantic_core.from_json(raw, allow_inf_nan=False, cache_strings="keys")
+        return await read(raw)
+    except TooMuch as error:
+        raise InvalidRequest(f"the body is too much: {error}", keys_max=KEYS_MAX, values_max=VALUES_MAX) from error
     except ValueError as error:
         raise InvalidRequest(f"the body is not valid JSON: {error}") from error
-    if _LARGE_EXPONENT.search(raw) and _has_infinity(value):
-        raise InvalidRequest("the body is not valid JSON: a number is too large")
-    return value
-
-
-def _has_infinity(value: Any) -> bool:
-    if isinstance(value, dict):
-        return any(_has_infinity(child) for child in value.values())
-    if isinstance(value, list):
-        return any(_has_infinity(child) for child in value)
-    return isinstance(value, float) and math.isinf(value)
-
-
-def encode_json(value: Any) -> bytes:
-    """`value` as JSON; what is no number in JSON becomes null."""
-    return pydantic_core.to_json(value, inf_nan_mode="null")
 
 
 async def read_model[T: BaseModel](request: web.Request, schema: type[T]) -> T:
     """The request's body as `schema`. No body counts as `{}`. Raises InvalidRequest naming field and expectation."""
     raw = await request.read()
-    value = parse_json(raw) if raw.strip() else {}
+    value = await parse_json(raw) if raw.strip() else {}
     if not isinstance(value, dict):
         raise InvalidRequest(f"the body must be a JSON object, not {_kind(value)}", expected="object")
     try:

@@ -12,9 +12,10 @@ from aiohttp import web
 from synapsed.a2a.externals import Externals
 from synapsed.a2a.hosts.hosts import Hosts
 from synapsed.api.caching import Changes
+from synapsed.api.pace import Pace
 from synapsed.api.rights import Rights
-from synapsed.api.texts import Texts
 from synapsed.clock import Clock
+from synapsed.documents.writing import Texts
 from synapsed.errors import QueueFull, TaskNotFound, UnknownAgent
 from synapsed.interfaces import Control
 from synapsed.model.agent import AgentView, ProcessState
@@ -152,6 +153,7 @@ class ApiContext:
     changes: Changes
     limits: Limits
     texts: Texts
+    pace: Pace
     version: str
     paths: Paths
     started: float

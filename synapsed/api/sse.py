@@ -6,27 +6,26 @@ event's id in the log, so that `Last-Event-ID` resumes without a gap or a double
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine, Mapping
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from aiohttp import web
 
 from synapsed.api.context import CONTEXT
+from synapsed.api.outgoing import begin, cut_off, ended, hold_little, patience, write
 from synapsed.api.query import INPUT_SHOWN
-from synapsed.api.texts import PIECE, Parts, Texts, sliced
+from synapsed.documents.writing import Parts, Texts
 from synapsed.errors import InvalidRequest
 from synapsed.interfaces import EventLog
 
-__all__ = ["READ_RATE", "SSE_HEADERS", "Frame", "cursor_of", "serve"]
+__all__ = ["SSE_HEADERS", "Frame", "cursor_of", "serve"]
 
 SSE_HEADERS = {
     "Content-Type": "text/event-stream; charset=utf-8",
     "Cache-Control": "no-cache, no-store",
     "X-Accel-Buffering": "no",
 }
-READ_RATE = 128 * 1024
-"""Bytes a second that a client has to read of a large event."""
 KEEPALIVE = b": keepalive\n\n"
 TRUNCATED = b'event: truncated\ndata: {"reason": "read too slowly; go on after the last id"}\n\n'
 """The last that a client is told which did not read for too long. It has no id: the one before it is where to go on."""
@@ -75,7 +74,7 @@ async def serve(
     """Write `frames` until they end, the client leaves or stalls, or the daemon goes.
 
     What a client has not read yet is bounded by its connection's buffers. One that lets them stand full for
-    `Limits.write_stall` (for a large event as much longer as `READ_RATE` says) is told `truncated`, and gets as long
+    `Limits.write_stall` (for a large event as much longer as `patience` says) is told `truncated`, and gets as long
     again, `Limits.keepalive` at least, to read the rest of that event and this. The log has what it missed.
 
     Without `comments` nothing but events of A2A is written (some old clients of it stumble over comments).
@@ -85,8 +84,7 @@ async def serve(
     with context.streams.opened():
         response = web.StreamResponse(headers={**SSE_HEADERS, **(headers or {})})
         await response.prepare(request)
-        if request.transport is not None:
-            request.transport.set_write_buffer_limits(high=PIECE)
+        hold_little(request)
         if comments:
             await response.write(KEEPALIVE)  # sends the head now: an idle stream must be seen to be open
         items = context.streams.items(frames, limits.keepalive)
@@ -97,13 +95,13 @@ async def serve(
                     break
                 if item is not None or comments:
                     parts: Parts = [KEEPALIVE] if item is None else item.encode(context.texts)
-                    patience = limits.write_stall + sum(map(len, parts)) / READ_RATE
-                    writing = _begin(_write(response, parts))
+                    seconds = patience(limits.write_stall, parts)
+                    writing = begin(write(response, parts, context.pace))
                     del parts, item  # what is waited for next may be long in coming
-                    if not await _ended(writing, patience):
-                        ending = _begin(_truncate(response, writing)) if comments else writing
-                        if ending is writing or not await _ended(ending, last):
-                            await _cut_off(request, ending)
+                    if not await ended(writing, seconds):
+                        ending = begin(_truncate(response, writing)) if comments else writing
+                        if ending is writing or not await ended(ending, last):
+                            await cut_off(request, ending)
                         break
         except ConnectionError:
             pass  # the client has left; its task goes on
@@ -112,46 +110,9 @@ async def serve(
         return response
 
 
-async def _write(response: web.StreamResponse, parts: Parts) -> None:
-    """Write `parts` piece by piece; others have the loop between two of them."""
-    first = True
-    for piece in sliced(parts):
-        if not first:
-            await asyncio.sleep(0)
-        first = False
-        await response.write(piece)
-
-
 async def _truncate(response: web.StreamResponse, writing: asyncio.Task[None]) -> None:
     """End the stream of a client that stalled, after the event that it is at."""
     await writing
     await response.write(TRUNCATED)
     response.force_close()
     await response.write_eof()
-
-
-def _begin(act: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-    """A task of its own, which is waited for and never cancelled while it may go on: a connection whose writer was
-    cancelled cannot be waited for again. What needs no waiting is done at once."""
-    return asyncio.Task(act, loop=asyncio.get_running_loop(), eager_start=True)
-
-
-async def _ended(act: asyncio.Task[None], patience: float) -> bool:
-    """Whether it is over within `patience` seconds; it is cancelled where not even its waiter goes on."""
-    try:
-        if not act.done():
-            await asyncio.wait({act}, timeout=patience)
-    except asyncio.CancelledError:
-        act.cancel()
-        raise
-    if act.done():
-        act.result()
-    return act.done()
-
-
-async def _cut_off(request: web.Request, ending: asyncio.Task[None]) -> None:
-    """An end that the client does not read would be waited for for ever."""
-    if request.transport is not None:
-        request.transport.abort()
-    await asyncio.wait({ending})
-    ending.exception()

@@ -8,8 +8,8 @@ from typing import Any
 from aiohttp import WSCloseCode, WSMsgType, hdrs, web
 
 from synapsed.api.context import CONTEXT
+from synapsed.api.outgoing import READ_RATE
 from synapsed.api.security import on_unix
-from synapsed.api.sse import READ_RATE
 from synapsed.errors import InvalidRequest
 
 __all__ = ["CLOSE_SECONDS", "is_upgrade", "open_websocket", "push"]
@@ -63,6 +63,7 @@ async def _send_all(request: web.Request, socket: web.WebSocketResponse, bodies:
         async for body in items:
             if body is not None:
                 whole = await context.texts.whole(body)
+                await context.pace.turn()
                 async with asyncio.timeout(context.limits.write_stall + len(whole.data) / READ_RATE):
                     await socket.send_frame(whole.data, WSMsgType.TEXT)
                 del whole, body  # what is waited for next may be long in coming

@@ -8,7 +8,7 @@ it: a follower that slept through ten thousand events of others goes on at that 
 
 import asyncio
 import sqlite3
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import AsyncGenerator, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -16,6 +16,7 @@ from weakref import WeakValueDictionary
 
 from synapsed.model.events import Event, parse_event
 from synapsed.store.database import Database
+from synapsed.store.encoding import LARGE_ROW, Encoded, Kept, read_large
 
 __all__ = ["RECENT_EVENTS", "RECENT_SIZE", "EventRow", "SqliteEventLog", "append_events", "last_event_id"]
 
@@ -28,11 +29,11 @@ RECENT_SIZE = 8 * 1024 * 1024
 FOLLOW_BATCH = 256
 """Events that a follower takes at a time: bounds the memory of one that lags."""
 
+WOKEN = 16
+"""Followers that are woken in one turn of the loop: each has something to do then."""
+
 READ_SIZE = 1024 * 1024
 """Characters of JSON of the events that are read at a time, but for the last of them."""
-
-LARGE_EVENT = 64 * 1024
-"""Characters of JSON from which on an event read from the database is shared by all who have it at that time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +45,7 @@ class EventRow:
     task_id: str | None
     context_id: str | None
     type: str
-    data: str
-    """JSON."""
+    data: Encoded
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class _Which:
     agent_id: str | None
     types: frozenset[str] | None = None
 
-    def matches(self, row: EventRow) -> bool:
+    def matches(self, row: "_Recent") -> bool:
         return (
             (self.task_id is None or row.task_id == self.task_id)
             and (self.agent_id is None or row.agent_id == self.agent_id)
@@ -93,19 +93,23 @@ class _Recent:
     """An event in memory: kept as it was written until someone reads it, then as one object for all readers. Never the
     writer's own object, which he may go on changing."""
 
-    __slots__ = ("_event", "id", "row")
+    __slots__ = ("_at", "_context_id", "_kept", "agent_id", "id", "size", "task_id", "type")
 
     def __init__(self, event_id: int, row: EventRow) -> None:
         self.id = event_id
-        self.row = row
-        self._event: Event | None = None
+        self.agent_id = row.agent_id
+        self.task_id = row.task_id
+        self.type = row.type
+        self.size = len(row.data)
+        self._at = row.at
+        self._context_id = row.context_id
+        self._kept: Kept | Event = row.data.kept
 
     @property
     def event(self) -> Event:
-        if self._event is None:
-            row = self.row
-            self._event = _event(self.id, row.at, row.agent_id, row.task_id, row.context_id, row.data)
-        return self._event
+        if not isinstance(self._kept, Event):
+            self._kept = _event(self.id, self._at, self.agent_id, self.task_id, self._context_id, self._kept)
+        return self._kept
 
 
 class _Ring:
@@ -124,7 +128,7 @@ class _Ring:
             self._drop_first()
         self._slots[recent.id % len(self._slots)] = recent
         self.last = recent.id
-        self._size += len(recent.row.data)
+        self._size += recent.size
         while self._size > self._size_max:
             self._drop_first()
 
@@ -145,7 +149,7 @@ class _Ring:
         oldest = self._slots[place]
         assert oldest is not None
         self._slots[place] = None
-        self._size -= len(oldest.row.data)
+        self._size -= oldest.size
         self.first += 1
 
 
@@ -248,8 +252,8 @@ class SqliteEventLog:
                 lambda connection: _select(connection, after, upto, which, batch, self._large)
             )
         for recent in self._ring.between(after, upto):
-            if which.matches(recent.row):
-                batch.add(recent.event, len(recent.row.data))
+            if which.matches(recent):
+                batch.add(recent.event, recent.size)
                 if batch.more:
                     break
         return batch
@@ -267,9 +271,18 @@ class SqliteEventLog:
                 del self._waiting[topic]
 
     def _wake(self, topic: str | None, cursor: int) -> None:
-        for future in self._waiting.pop(topic, ()):
-            if not future.done():
-                future.set_result(cursor)
+        if waiting := self._waiting.pop(topic, None):
+            _wake_some(deque(waiting), cursor)
+
+
+def _wake_some(waiting: deque[asyncio.Future[int]], cursor: int) -> None:
+    """Wake the first of them, and the others in the next turns of the loop."""
+    for _ in range(min(WOKEN, len(waiting))):
+        future = waiting.popleft()
+        if not future.done():
+            future.set_result(cursor)
+    if waiting:
+        waiting[0].get_loop().call_soon(_wake_some, waiting, cursor)
 
 
 def append_events(connection: sqlite3.Connection, rows: Sequence[EventRow]) -> list[int]:
@@ -277,8 +290,9 @@ def append_events(connection: sqlite3.Connection, rows: Sequence[EventRow]) -> l
     ids = []
     for row in rows:
         cursor = connection.execute(
-            "INSERT INTO events (at, agent_id, task_id, context_id, type, data) VALUES (?, ?, ?, ?, ?, ?)",
-            (row.at, row.agent_id, row.task_id, row.context_id, row.type, row.data),
+            "INSERT INTO events (at, agent_id, task_id, context_id, type, data) "
+            "VALUES (?, ?, ?, ?, ?, CAST(? AS TEXT))",
+            (row.at, row.agent_id, row.task_id, row.context_id, row.type, row.data.data),
         )
         assert cursor.lastrowid is not None
         ids.append(cursor.lastrowid)
@@ -299,7 +313,8 @@ def _select(
     batch: _Batch,
     large: MutableMapping[int, Event],
 ) -> _Batch:
-    """Fill `batch`. Large events, which many may wait for and hold, are looked for in `large` first: this runs in the
+    """Fill `batch`. Large events, which many may wait for and hold,
+    are looked for in `large` first: this runs in the
     one thread that reads, so that none is made twice."""
     where = ["id > ?", "id <= ?"]
     values: list[int | str] = [after, upto]
@@ -315,7 +330,7 @@ def _select(
         values += sorted(which.types)
     rows = connection.execute(
         "SELECT id, at, agent_id, task_id, context_id, length(data), "  # noqa: S608 - constants
-        f"CASE WHEN length(data) < {LARGE_EVENT} THEN data END "
+        f"CASE WHEN length(data) < {LARGE_ROW} THEN data END "
         f"FROM events WHERE {' AND '.join(where)} ORDER BY id LIMIT ?",
         (*values, batch.limit),
     )
@@ -323,7 +338,8 @@ def _select(
         for event_id, at, agent_id, task_id, context_id, size, small in rows:
             event = large.get(event_id)
             if event is None:
-                data = small or _data(connection, event_id)
+                query = "SELECT CAST(data AS BLOB) FROM events WHERE id = ?"
+                data = small or read_large(connection, query, event_id)
                 event = _event(event_id, at, agent_id, task_id, context_id, data)
                 if small is None:
                     large[event_id] = event
@@ -333,10 +349,5 @@ def _select(
     return batch
 
 
-def _data(connection: sqlite3.Connection, event_id: int) -> str:
-    (data,) = connection.execute("SELECT data FROM events WHERE id = ?", (event_id,)).fetchone()
-    return str(data)
-
-
-def _event(event_id: int, at: float, agent_id: str, task_id: str | None, context_id: str | None, data: str) -> Event:
+def _event(event_id: int, at: float, agent_id: str, task_id: str | None, context_id: str | None, data: Kept) -> Event:
     return Event(id=event_id, at=at, agent_id=agent_id, task_id=task_id, context_id=context_id, data=parse_event(data))

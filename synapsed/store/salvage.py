@@ -19,7 +19,7 @@ from synapsed.clock import iso
 from synapsed.errors import StoreError
 from synapsed.model.task import TaskError, TaskState
 from synapsed.store.schema import migrate
-from synapsed.store.tasks import TaskRow, parse_task
+from synapsed.store.tasks import parse_task
 
 __all__ = ["Salvaged", "is_sound", "salvage"]
 
@@ -200,6 +200,11 @@ def _ended(row: dict[str, object]) -> tuple[object, ...] | None:
     message = "the database was damaged while it was open, and what became of it is not known"
     error = TaskError(code="INTERRUPTED", message=message)
     told = {"status": TaskState.FAILED, "error": error, "prompt": None, "updated_at": iso(time.time())}
-    failed = TaskRow.of(task.model_copy(update=told))
-    changed = {"status": failed.status, "open": 0, "updated_at": failed.updated_at, "data": failed.data}
+    failed = task.model_copy(update=told)
+    changed = {
+        "status": failed.status.value,
+        "open": 0,
+        "updated_at": failed.updated_at,
+        "data": failed.model_dump_json(),
+    }
     return tuple({**row, **changed}.values())

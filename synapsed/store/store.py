@@ -3,11 +3,13 @@
 Models become JSON here, in the event loop, before anything is queued. That is both the snapshot (what the caller does
 to his objects afterwards changes nothing) and the cheapest way to one: the encoder holds the interpreter's lock, so
 another thread would not free the loop, and a deep copy costs many times more. From then on there are only strings.
+Those with large texts become documents at first (`store.encoding`), whose encoding the commits after it wait for.
 """
 
+import asyncio
 import json
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,12 +18,14 @@ from typing import Self
 from pydantic_core import PydanticSerializationError
 
 from synapsed.clock import Clock
+from synapsed.documents.writing import Texts
 from synapsed.errors import StoreError
 from synapsed.interfaces import NewEvent, TaskFilter
 from synapsed.model.events import Event
 from synapsed.model.records import AgentRecord, Checkpoint, ReplyRecord, TurnRecord
 from synapsed.model.task import Task
 from synapsed.store.database import Database
+from synapsed.store.encoding import Encoded
 from synapsed.store.log import RECENT_EVENTS, EventRow, SqliteEventLog, append_events, last_event_id
 from synapsed.store.pushes import PushTable
 from synapsed.store.retention import Cut, Pruned, find_cut, prune, removed_ids, shrink
@@ -45,6 +49,14 @@ class _Change:
     agent_gone: str | None = None
     reply: tuple[str, str] | None = None
     reply_over: str | None = None
+
+    def encoded(self) -> list[Encoded]:
+        return [*(row.data for row in self.tasks), *(row.data for row in self.events)]
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether something large is still to be encoded."""
+        return any(encoded.unfinished for encoded in self.encoded())
 
     def apply(self, connection: sqlite3.Connection) -> list[int]:
         """Do it in the open transaction; the ids of the events."""
@@ -77,12 +89,16 @@ class _Change:
 class SqliteStore:
     """The `Store` on a SQLite file. Make it with `open`, end it with `close`."""
 
-    def __init__(self, database: Database, log: SqliteEventLog, clock: Clock) -> None:
+    def __init__(self, database: Database, log: SqliteEventLog, clock: Clock, texts: Texts) -> None:
         self._database = database
         self._log = log
         self._clock = clock
         self._recent = RecentTasks(RECENT_TASKS_SIZE)
         self._pushes = PushTable(database)
+        self._order = asyncio.Lock()
+        self._in_order = 0
+        self.texts = texts
+        """The large texts that are being written, to the database or to clients."""
 
     @classmethod
     async def open(cls, path: Path, *, clock: Clock, recent_events: int = RECENT_EVENTS) -> Self:
@@ -96,7 +112,7 @@ class SqliteStore:
             await database.close()
             raise
         log = SqliteEventLog(database, last_id, removed=removed, recent=recent_events)
-        return cls(database, log, clock)
+        return cls(database, log, clock, Texts())
 
     async def rescue(self) -> None:
         """See `Database.rescue`."""
@@ -105,6 +121,8 @@ class SqliteStore:
     async def close(self) -> None:
         """Finish the commits that were begun, let the followers have them and end, close the file. May be called
         again."""
+        async with self._order:
+            pass  # what is being encoded was begun before
         await self._database.drain()
         self._log.close()
         await self._database.close()
@@ -136,7 +154,7 @@ class SqliteStore:
         with _encoding():
             change = _Change(
                 events=self._event_rows(events),
-                tasks=[TaskRow.of(task) for task in tasks],
+                tasks=[TaskRow.of(task, self.texts) for task in tasks],
                 turn=None if turn is None else (turn.task_id, turn.model_dump_json()),
                 turn_ended=turn_ended,
                 agents=[(agent.id, agent.model_dump_json()) for agent in agents],
@@ -236,7 +254,9 @@ class SqliteStore:
     def _event_rows(self, events: Sequence[NewEvent]) -> list[EventRow]:
         at = self._clock.wall()
         return [
-            EventRow(at, event.agent_id, event.task_id, event.context_id, event.data.type, event.data.model_dump_json())
+            EventRow(
+                at, event.agent_id, event.task_id, event.context_id, event.data.type, Encoded(event.data, self.texts)
+            )
             for event in events
         ]
 
@@ -248,7 +268,11 @@ class SqliteStore:
                 self._recent.put(task)
             self._log.publish(ids, change.events)
 
-        ids = await self._database.write(change.apply, show)
+        if change.unfinished or self._in_order:
+            act = self._write_in_order(change, show)
+            ids = await asyncio.shield(asyncio.Task(act, loop=asyncio.get_running_loop(), eager_start=True))
+        else:
+            ids = await self._database.write(change.apply, show)
         return [
             Event(
                 id=event_id,
@@ -260,6 +284,21 @@ class SqliteStore:
             )
             for event_id, row, new in zip(ids, change.events, events, strict=True)
         ]
+
+    async def _write_in_order(self, change: _Change, show: Callable[[list[int]], None]) -> list[int]:
+        """Finish what is large in `change`. Those that come meanwhile are written after it."""
+        self._in_order += 1
+        try:
+            async with self._order:
+                with _encoding():
+                    for encoded in change.encoded():
+                        await encoded.finish()
+                # Eager: it has its place in the database's queue when the next one may go on.
+                act = self._database.write(change.apply, show)
+                writing = asyncio.Task(act, loop=asyncio.get_running_loop(), eager_start=True)
+        finally:
+            self._in_order -= 1
+        return await writing
 
 
 @contextmanager

@@ -1,18 +1,20 @@
-"""How tasks are kept: rows of indexed columns and JSON, and the recently written ones in memory as JSON.
+"""How tasks are kept: rows of indexed columns and JSON, and the recently written ones in memory.
 
-Kept as text, not as objects: whoever asks for a task gets one of his own, which he may change without anyone seeing
-it, and nobody sees a change before it is durable.
+Kept as JSON or documents, not as objects: whoever asks for a task gets one of his own, which he may change without
+anyone seeing it, and nobody sees a change before it is durable.
 """
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
+from synapsed.documents.writing import Texts
 from synapsed.errors import InvalidRequest
 from synapsed.interfaces import TaskFilter
 from synapsed.model.task import Task
+from synapsed.store.encoding import LARGE_ROW, Encoded, Kept, read_large
 
 __all__ = [
     "RecentTasks",
@@ -36,11 +38,10 @@ class TaskRow:
     status: str
     open: bool
     updated_at: str
-    data: str
-    """JSON."""
+    data: Encoded
 
     @classmethod
-    def of(cls, task: Task) -> Self:
+    def of(cls, task: Task, texts: Texts) -> Self:
         return cls(
             task.id,
             task.agent_id,
@@ -48,57 +49,82 @@ class TaskRow:
             task.status.value,
             not task.terminal,
             task.updated_at,
-            task.model_dump_json(),
+            Encoded(task, texts),
         )
 
 
 class RecentTasks:
-    """JSON of the tasks written last, at most `size_max` characters of it: live tasks, and those that have just ended,
-    are the ones people ask for."""
+    """The tasks written last, as JSON or documents, at most `size_max` bytes of JSON: live tasks, and those that have
+    just ended, are the ones people ask for."""
 
     def __init__(self, size_max: int) -> None:
-        self._texts: dict[str, str] = {}  # oldest write first
+        self._kept: dict[str, tuple[Kept, int]] = {}  # oldest write first
         self._size = 0
         self._size_max = size_max
 
     def put(self, row: TaskRow) -> None:
-        self._size += len(row.data) - len(self._texts.pop(row.id, ""))
-        self._texts[row.id] = row.data
+        self.drop(row.id)
+        self._kept[row.id] = (row.data.kept, len(row.data))
+        self._size += len(row.data)
         while self._size > self._size_max:
-            self._size -= len(self._texts.pop(next(iter(self._texts))))
+            self.drop(next(iter(self._kept)))
 
     def drop(self, task_id: str) -> None:
-        self._size -= len(self._texts.pop(task_id, ""))
+        _, size = self._kept.pop(task_id, ("", 0))
+        self._size -= size
 
     def get(self, task_id: str) -> Task | None:
-        text = self._texts.get(task_id)
-        return None if text is None else parse_task(text)
+        kept = self._kept.get(task_id)
+        return None if kept is None else parse_task(_own(kept[0]))
 
 
-def parse_task(text: str) -> Task:
+def _own(value: Any) -> Any:
+    """The same without sharing anything that can be changed."""
+    if isinstance(value, dict):
+        return {key: _own(child) for key, child in value.items()}
+    if isinstance(value, list):
+        return [_own(child) for child in value]
+    return value
+
+
+def parse_task(kept: Kept) -> Task:
     """The task of a row. What a newer version has added to it is passed over; clients may add nothing."""
-    return Task.model_validate_json(text, extra="ignore")
+    if isinstance(kept, str):
+        return Task.model_validate_json(kept, extra="ignore")
+    return Task.model_validate(kept, extra="ignore")
 
 
 def put_tasks(connection: sqlite3.Connection, rows: Sequence[TaskRow]) -> None:
     for row in rows:
         connection.execute(
-            "INSERT INTO tasks (id, agent_id, context_id, status, open, updated_at, data) VALUES (?, ?, ?, ?, ?, ?, ?) "
+            "INSERT INTO tasks (id, agent_id, context_id, status, open, updated_at, data) "
+            "VALUES (?, ?, ?, ?, ?, ?, CAST(? AS TEXT)) "
             "ON CONFLICT (id) DO UPDATE SET agent_id = excluded.agent_id, context_id = excluded.context_id, "
             "status = excluded.status, open = excluded.open, updated_at = excluded.updated_at, data = excluded.data",
-            (row.id, row.agent_id, row.context_id, row.status, row.open, row.updated_at, row.data),
+            (row.id, row.agent_id, row.context_id, row.status, row.open, row.updated_at, row.data.data),
         )
 
 
 def select_task(connection: sqlite3.Connection, task_id: str) -> Task | None:
-    row = connection.execute("SELECT data FROM tasks WHERE id = ?", (task_id,)).fetchone()
-    return None if row is None else parse_task(row[0])
+    rows = connection.execute(f"SELECT {_ROW} FROM tasks WHERE id = ?", (task_id,))  # noqa: S608 - a constant
+    return next((task for task, _ in _tasks(connection, rows)), None)
 
 
 def select_open(connection: sqlite3.Connection) -> list[Task]:
     """In order of arrival."""
-    rows = connection.execute("SELECT data FROM tasks WHERE open = 1 ORDER BY seq")
-    return [parse_task(data) for (data,) in rows]
+    rows = connection.execute(f"SELECT {_ROW} FROM tasks WHERE open = 1 ORDER BY seq")  # noqa: S608 - a constant
+    return [task for task, _ in _tasks(connection, rows)]
+
+
+_ROW = f"id, length(data), CASE WHEN length(data) < {LARGE_ROW} THEN data END"
+
+
+def _tasks(connection: sqlite3.Connection, rows: sqlite3.Cursor) -> Generator[tuple[Task, int]]:
+    """The tasks of `rows`, which have the columns of `_ROW`, and the characters of their JSON."""
+    with closing(rows):
+        for task_id, size, small in rows:
+            query = "SELECT CAST(data AS BLOB) FROM tasks WHERE id = ?"
+            yield parse_task(read_large(connection, query, task_id) if small is None else small), size
 
 
 def find_ids(connection: sqlite3.Connection, prefix: str, limit: int) -> list[str]:
@@ -119,14 +145,14 @@ def select_page(connection: sqlite3.Connection, which: TaskFilter) -> tuple[list
         values.extend(_parse_cursor(which.before))
     page_where = " AND ".join(where) or "1"
     rows = connection.execute(
-        f"SELECT data FROM tasks WHERE {page_where} ORDER BY updated_at DESC, id DESC LIMIT ?",  # noqa: S608
+        f"SELECT {_ROW} FROM tasks WHERE {page_where} ORDER BY updated_at DESC, id DESC LIMIT ?",  # noqa: S608
         (*values, max(which.limit, 0)),
     )
     tasks, size = [], 0
-    with closing(rows):
-        for (data,) in rows:
-            tasks.append(parse_task(data))
-            size += len(data)
+    with closing(_tasks(connection, rows)) as found:
+        for task, characters in found:
+            tasks.append(task)
+            size += characters
             if which.size is not None and size >= which.size:
                 break
     return tasks, total

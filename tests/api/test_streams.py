@@ -260,7 +260,7 @@ async def stalled(api: Api, path: str, headers: str = ""):
 
 
 async def test_a_client_that_reads_too_slowly_is_told_and_goes_on_by_its_cursor(control, tmp_path):
-    async with serving(control, tmp_path, write_stall=1.0) as api:
+    async with serving(control, tmp_path, write_stall=1.0, keepalive=60.0) as api:
         task_id = await sent(api)
         path = f"/tasks/{task_id}/subscribe"
         async with api.agent.get(path) as quick:

@@ -74,13 +74,13 @@ async def answer(request: web.Request, addressed: Callable[[Any], str]) -> web.S
     kind = accepted_type(request, PLAIN_JSON)
     raw = await request.read()
     try:
-        body = parse_json(raw)
+        body = await parse_json(raw)
     except InvalidRequest as error:
-        return replied(endpoint.parse_error(error.message), kind)
+        return await replied(request, endpoint.parse_error(error.message), kind)
     try:
         agent_id = addressed(body)
     except SynapsedError as error:
-        return replied(endpoint.refused(body, error), kind)
+        return await replied(request, endpoint.refused(body, error), kind)
     handling = endpoint.handle(agent_id, HttpCaller.of(request, agent_id), body, said_version(request))
     return await answered(request, handling, media_type=kind)
 
@@ -98,9 +98,9 @@ async def answer_rest(request: web.Request, agent_id: str, path: str) -> web.Str
     kind = accepted_type(request, A2A_JSON)
     raw = await request.read()
     try:
-        body = parse_json(raw) if raw.strip() else {}
+        body = await parse_json(raw) if raw.strip() else {}
     except InvalidRequest as error:
-        return replied(endpoint.parse_error(error.message), kind)
+        return await replied(request, endpoint.parse_error(error.message), kind)
     asked = RestRequest(request.method, path, list(request.query.items()), body)
     handling = endpoint.handle(agent_id, HttpCaller.of(request, agent_id), asked, said_version(request))
     return await answered(request, handling, media_type=kind)

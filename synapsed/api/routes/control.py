@@ -19,8 +19,9 @@ from synapsed.api.answers import (
 from synapsed.api.body import json_response, model_response, read_model
 from synapsed.api.context import CONTEXT, agent_id_of, rights_of, task_of, to_the_end
 from synapsed.api.describe import Answer, Streamed, describe
+from synapsed.api.outgoing import respond_task
 from synapsed.api.query import CURSOR, Integer, Text
-from synapsed.api.routes.tasks import FILTERS, TASK, cancel, list_tasks, provide_input, task_response
+from synapsed.api.routes.tasks import FILTERS, TASK, cancel, list_tasks, provide_input
 from synapsed.api.schemas import InputBody, KeysBody, ReloadBody, RestartBody, ShutdownBody, StartBody, StopBody
 from synapsed.api.sse import cursor_of, serve
 from synapsed.api.taskstream import frames_until_settled
@@ -239,15 +240,15 @@ async def conversations(request: web.Request) -> web.Response:
     query=(OF_AGENT, *FILTERS),
     errors=(UnknownAgent, AmbiguousAddress),
 )
-async def get_tasks(request: web.Request) -> web.Response:
+async def get_tasks(request: web.Request) -> web.StreamResponse:
     control = request.app[CONTEXT].control
     address = OF_AGENT.of(request)
     return await list_tasks(request, control, control.resolve(address) if address else None)
 
 
 @describe("A task of any agent", TASK)
-async def get_task(request: web.Request) -> web.Response:
-    return task_response(await task_of(request))
+async def get_task(request: web.Request) -> web.StreamResponse:
+    return await respond_task(request, await task_of(request))
 
 
 @describe(
@@ -265,11 +266,11 @@ async def wait(request: web.Request) -> web.StreamResponse:
 
 
 @describe("The caller that waited has the reply", TASK)
-async def collected(request: web.Request) -> web.Response:
+async def collected(request: web.Request) -> web.StreamResponse:
     """So that the agent that asked need not be told of it."""
     task = await task_of(request)
     await to_the_end(request.app[CONTEXT].control.collected(task.id))
-    return task_response(task)
+    return await respond_task(request, task)
 
 
 @describe("The daemon itself", Answer("its status", DaemonStatus))

@@ -11,7 +11,7 @@ from typing import Any
 from aiohttp import hdrs, web
 
 from synapsed.api.answers import Reported
-from synapsed.api.body import encode_json, json_response, read_model
+from synapsed.api.body import json_response, read_model
 from synapsed.api.context import CONTEXT, agent_id_of, rights_of, to_the_end
 from synapsed.api.describe import Answer, Streamed, describe
 from synapsed.api.query import CURSOR, Choice
@@ -20,7 +20,7 @@ from synapsed.api.sse import Frame, cursor_of, serve
 from synapsed.api.websocket import is_upgrade, push
 from synapsed.errors import InvalidRequest, QueueFull
 from synapsed.interfaces import EventLog
-from synapsed.model.events import Event, Gap, TaskArtifactAdded, envelope, enveloped
+from synapsed.model.events import Event, Gap, envelope, enveloped
 
 __all__ = ["routes"]
 
@@ -97,18 +97,11 @@ async def _frames(events: AsyncIterator[Event], gap: dict[str, Any] | None) -> A
     if gap is not None:
         yield Frame(gap, event=gap["event"])
     async for event in events:
-        yield Frame(_body(event), event=event.data.type, event_id=event.id)
+        yield Frame(envelope(event), event=event.data.type, event_id=event.id)
 
 
 async def _texts(events: AsyncIterator[Event], gap: dict[str, Any] | None) -> AsyncGenerator[Any]:
     if gap is not None:
         yield gap
     async for event in events:
-        yield _body(event)
-
-
-def _body(event: Event) -> Any:
-    """The event as JSON; artifacts, which may be large, as a value, whose large texts are encoded once for all."""
-    if isinstance(event.data, TaskArtifactAdded):
-        return envelope(event)
-    return encode_json(envelope(event))
+        yield envelope(event)

@@ -14,9 +14,9 @@ from synapsed.api.answers import ExternalRemoved, ExternalTaskAnswer, TaskAnswer
 from synapsed.api.body import json_response, model_response, read_model
 from synapsed.api.context import CONTEXT, ApiContext, agent_id_of, rights_of, to_the_end
 from synapsed.api.describe import Answer, Streamed, describe
+from synapsed.api.outgoing import respond, respond_task
 from synapsed.api.problems import Handler
 from synapsed.api.query import CURSOR, Integer
-from synapsed.api.routes.tasks import task_response
 from synapsed.api.schemas import WAIT_MAX, DiscoverBody, ExternalSendBody
 from synapsed.api.sending import SEND_ERRORS, send
 from synapsed.api.sse import cursor_of, serve
@@ -116,7 +116,7 @@ async def remove(request: web.Request) -> web.Response:
     query=(WAIT,),
     errors=(UnknownAgent, *SEND_ERRORS, Unreachable, CardChanged, CardInvalid),
 )
-async def send_task(request: web.Request) -> web.Response:
+async def send_task(request: web.Request) -> web.StreamResponse:
     context = request.app[CONTEXT]
     body = await read_model(request, ExternalSendBody)
     patience = WAIT.of(request) or body.patience
@@ -126,7 +126,7 @@ async def send_task(request: web.Request) -> web.Response:
     if patience:
         task = await _settled(context, task, before, patience)
     told = task.model_dump(mode="json", by_alias=True)
-    return json_response({"task": told, **{key: told[key] for key in ("id", "status", "artifacts")}})
+    return await respond(request, {"task": told, **{key: told[key] for key in ("id", "status", "artifacts")}})
 
 
 async def _settled(context: ApiContext, task: Task, after: int, patience: int) -> Task:
@@ -141,8 +141,8 @@ async def _settled(context: ApiContext, task: Task, after: int, patience: int) -
 
 
 @describe("A task of an agent elsewhere", TASK, errors=(UnknownAgent,))
-async def get_task(request: web.Request) -> web.Response:
-    return task_response(await _task(request))
+async def get_task(request: web.Request) -> web.StreamResponse:
+    return await respond_task(request, await _task(request))
 
 
 @describe("Follow a task of an agent elsewhere", Streamed("the task's events"), query=(CURSOR,), errors=(QueueFull,))
@@ -157,10 +157,10 @@ async def subscribe(request: web.Request) -> web.StreamResponse:
     TASK,
     errors=(UnknownAgent, TaskNotCancelable, NotReady, Unreachable, RemoteRefused),
 )
-async def cancel(request: web.Request) -> web.Response:
+async def cancel(request: web.Request) -> web.StreamResponse:
     task = await _task(request)
     rights_of(request).require_cancel(task)
-    return task_response(await to_the_end(request.app[CONTEXT].control.cancel(task.id)))
+    return await respond_task(request, await to_the_end(request.app[CONTEXT].control.cancel(task.id)))
 
 
 async def _task(request: web.Request) -> Task:

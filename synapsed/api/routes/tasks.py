@@ -7,9 +7,10 @@ from aiohttp import web
 from pydantic import TypeAdapter
 
 from synapsed.api.answers import InputProvided, TaskAnswer
-from synapsed.api.body import json_response, model_response, read_model
+from synapsed.api.body import json_response, read_model
 from synapsed.api.context import CONTEXT, agent_id_of, rights_of, task_of
 from synapsed.api.describe import Answer, Streamed, describe
+from synapsed.api.outgoing import respond, respond_task
 from synapsed.api.query import CURSOR, Integer, Text, Words
 from synapsed.api.schemas import ArtifactBody, CreateBody, InputBody, ReplyBody, SendBody
 from synapsed.api.sending import REPLY_ERRORS, SEND_ERRORS, expect_reply, reply, send
@@ -28,7 +29,7 @@ from synapsed.errors import (
 from synapsed.interfaces import PAGE_SIZE, Control, TaskFilter, task_cursor
 from synapsed.model.task import ANSWER_ID, Task, TaskState
 
-__all__ = ["FILTERS", "TASK", "list_tasks", "provide_input", "routes", "task_response"]
+__all__ = ["FILTERS", "TASK", "list_tasks", "provide_input", "routes"]
 
 LIST_LIMIT = 500
 PRIORITY = Integer("priority", "1 to 4: its place in the mailbox; 5 interrupts the turn that runs", None, 1, 5)
@@ -63,41 +64,37 @@ def routes(prefix: str) -> list[web.RouteDef]:
     ]
 
 
-def task_response(task: Task) -> web.Response:
-    return json_response({"task": task.model_dump(mode="json", by_alias=True)})
-
-
 @describe("Send a message", TASK, body=SendBody, errors=SEND_ERRORS)
-async def send_task(request: web.Request) -> web.Response:
+async def send_task(request: web.Request) -> web.StreamResponse:
     agent_id = agent_id_of(request)
     body = await read_model(request, SendBody)
-    return task_response(await send(request, request.app[CONTEXT].control, agent_id, body.request()))
+    return await respond_task(request, await send(request, request.app[CONTEXT].control, agent_id, body.request()))
 
 
 @describe("Make a task of the agent's own, for a reply to complete", TASK, body=CreateBody, errors=(QueueFull,))
-async def create_task(request: web.Request) -> web.Response:
+async def create_task(request: web.Request) -> web.StreamResponse:
     """Nothing is typed. Its id goes with the message that asks, as `metadata.sender_task_id` (S20)."""
     agent_id = agent_id_of(request)
     body = await read_model(request, CreateBody)
     control = request.app[CONTEXT].control
-    return task_response(await expect_reply(request, control, agent_id, body.request(), body.limit))
+    return await respond_task(request, await expect_reply(request, control, agent_id, body.request(), body.limit))
 
 
 @describe("Reply as the agent, to what it was asked last", TASK, body=ReplyBody, errors=REPLY_ERRORS)
-async def reply_task(request: web.Request) -> web.Response:
+async def reply_task(request: web.Request) -> web.StreamResponse:
     """Or to `metadata.in_reply_to`. The answer is the task of whoever asked."""
     agent_id = agent_id_of(request)
     body = await read_model(request, ReplyBody)
-    return task_response(await reply(request, request.app[CONTEXT].control, agent_id, body.request()))
+    return await respond_task(request, await reply(request, request.app[CONTEXT].control, agent_id, body.request()))
 
 
 @describe("Send a message with a priority", TASK, body=SendBody, query=(PRIORITY,), errors=SEND_ERRORS)
-async def send_priority(request: web.Request) -> web.Response:
+async def send_priority(request: web.Request) -> web.StreamResponse:
     """`?priority=` counts for more than the body's."""
     agent_id = agent_id_of(request)
     body = await read_model(request, SendBody)
     wanted = body.request(priority=PRIORITY.of(request))
-    return task_response(await send(request, request.app[CONTEXT].control, agent_id, wanted))
+    return await respond_task(request, await send(request, request.app[CONTEXT].control, agent_id, wanted))
 
 
 @describe("Send a message and follow its task", STREAM, body=SendBody, errors=SEND_ERRORS)
@@ -123,18 +120,18 @@ async def subscribe(request: web.Request) -> web.StreamResponse:
 
 
 @describe("A task", Answer("the task", Task))
-async def get_task(request: web.Request) -> web.Response:
+async def get_task(request: web.Request) -> web.StreamResponse:
     """The bare Task."""
     task = await task_of(request)
-    return json_response(task.model_dump(mode="json", by_alias=True))
+    return await respond(request, task.model_dump(mode="json", by_alias=True))
 
 
 @describe("The agent's tasks, newest first", Answer("tasks", list[Task]), query=FILTERS)
-async def get_tasks(request: web.Request) -> web.Response:
+async def get_tasks(request: web.Request) -> web.StreamResponse:
     return await list_tasks(request, request.app[CONTEXT].control, agent_id_of(request))
 
 
-async def list_tasks(request: web.Request, control: Control, agent_id: str | None) -> web.Response:
+async def list_tasks(request: web.Request, control: Control, agent_id: str | None) -> web.StreamResponse:
     """Newest first, by `?status=`, `?context_id=`, `?limit=`, `?before=`; an agent gets those that are its own. The
     page ends earlier where they are large; where there are more, `Link` says where."""
     rights = rights_of(request)
@@ -150,23 +147,25 @@ async def list_tasks(request: web.Request, control: Control, agent_id: str | Non
         size=PAGE_SIZE,
     )
     tasks, total = await control.tasks(which)
-    response = model_response(_TASKS, [rights.shown(task) for task in tasks])
+    headers = {}
     if tasks and total > len(tasks):
         cursor = task_cursor(tasks[-1])
         if (await control.tasks(replace(which, limit=1, before=cursor)))[0]:
-            response.headers["Link"] = f'<{request.rel_url.update_query(before=cursor)}>; rel="next"'
-    return response
+            headers["Link"] = f'<{request.rel_url.update_query(before=cursor)}>; rel="next"'
+    return await respond(
+        request, _TASKS.dump_python([rights.shown(task) for task in tasks], mode="json", by_alias=True), headers=headers
+    )
 
 
 @describe("Cancel a task", TASK, errors=(TaskNotCancelable,))
-async def cancel(request: web.Request) -> web.Response:
+async def cancel(request: web.Request) -> web.StreamResponse:
     task = await task_of(request)
     rights_of(request).require_cancel(task)
-    return task_response(await request.app[CONTEXT].control.cancel(task.id))
+    return await respond_task(request, await request.app[CONTEXT].control.cancel(task.id))
 
 
 @describe("Hand over what was made in a task", TASK, body=ArtifactBody, errors=(NotWaiting,))
-async def hand_over(request: web.Request) -> web.Response:
+async def hand_over(request: web.Request) -> web.StreamResponse:
     """For the agent that works on the task: it is an artifact beside the answer."""
     body = await read_model(request, ArtifactBody)
     task = await task_of(request)
@@ -175,7 +174,9 @@ async def hand_over(request: web.Request) -> web.Response:
     if made.artifact_id == ANSWER_ID or made.is_block:
         raise InvalidRequest(f"artifact_id: {made.artifact_id!r} is the answer's", field="artifact_id")
     control = request.app[CONTEXT].control
-    return task_response(await control.hand_over(task.id, made, append=body.append, last_chunk=body.last_chunk))
+    return await respond_task(
+        request, await control.hand_over(task.id, made, append=body.append, last_chunk=body.last_chunk)
+    )
 
 
 @describe(

@@ -141,7 +141,7 @@ class _Session:
 
     async def _command(self, text: str) -> bool:
         """Act on a text frame; True for `detach`."""
-        command = parse_json(text.encode("utf-8", "replace"))
+        command = await parse_json(text.encode("utf-8", "replace"))
         match command:
             case {"type": "resize", "cols": int(cols), "rows": int(rows)} if (
                 1 <= cols <= COLS_MAX and 1 <= rows <= ROWS_MAX

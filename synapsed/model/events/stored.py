@@ -75,14 +75,14 @@ class Event(BaseModel):
     data: EventData
 
 
-def parse_event(payload: str | bytes) -> EventData:
-    """The event of a row's JSON. One that only a newer version understands is told as such: no cursor may stop at
-    it."""
+def parse_event(kept: str | dict[str, Any]) -> EventData:
+    """The event of a row's JSON, or of its document. One that only a newer version understands is told as such: no
+    cursor may stop at it."""
     try:
-        return _ADAPTER.validate_json(payload)
+        return _ADAPTER.validate_json(kept) if isinstance(kept, str) else _ADAPTER.validate_python(kept)
     except ValidationError:
-        told = json.loads(payload)
-    was = told.get("type")
+        told: dict[str, Any] = json.loads(kept) if isinstance(kept, str) else kept
+    was = str(told.get("type"))
     try:
         return _ADAPTER.validate_python({**told, **_OLD_FIELDS.get(was, {}), "type": OLD_TYPES.get(was, was)})
     except ValidationError:

@@ -12,14 +12,18 @@ from secrets import token_hex
 from typing import Any, Final
 from weakref import WeakValueDictionary
 
-from synapsed.api.body import encode_json
+import pydantic_core
+from pydantic import BaseModel
 
-__all__ = ["LARGE", "PIECE", "Parts", "SharedText", "Texts", "Whole", "sliced"]
+__all__ = ["LARGE", "PIECE", "Parts", "SharedText", "Texts", "Whole", "encode_json", "has_large", "joined", "sliced"]
 
 PIECE: Final = 16 * 1024
 """Characters that are encoded, and bytes that are written, at a time."""
 LARGE: Final = 4 * PIECE
 """Characters from which on a text is shared."""
+SAMPLE: Final = 128
+"""Characters of a text's beginning, middle and end by which it is found; to hash it whole would take ten times as long
+as to compare it."""
 _MARK: Final = token_hex(16)
 """Stands for a large text in the document around it. Nobody is ever told of it, so that nobody can write it."""
 _MARK_JSON: Final = f'"{_MARK}"'.encode()
@@ -27,6 +31,11 @@ _MARK_JSON: Final = f'"{_MARK}"'.encode()
 
 type Parts = list[bytes | SharedText]
 """A document in parts, of which the large ones are shared."""
+
+
+def encode_json(value: Any) -> bytes:
+    """`value` as JSON; what is no number in JSON becomes null."""
+    return pydantic_core.to_json(value, inf_nan_mode="null")
 
 
 class SharedText:
@@ -67,12 +76,12 @@ class Texts:
     read for each who asks for it."""
 
     def __init__(self) -> None:
-        self._held: WeakValueDictionary[str, SharedText] = WeakValueDictionary()
+        self._held: WeakValueDictionary[tuple[int, str, str, str], SharedText] = WeakValueDictionary()
         self._wholes: WeakValueDictionary[tuple[bytes | int, ...], Whole] = WeakValueDictionary()
 
     def encode(self, value: Any) -> Parts:
         """`value` as JSON, in parts."""
-        if not _has_large(value):
+        if not has_large(value):
             return [encode_json(value)]
         texts: list[SharedText] = []
         around = encode_json(self._lift(value, texts)).split(_MARK_JSON)
@@ -86,8 +95,7 @@ class Texts:
         parts: Parts = [value] if isinstance(value, bytes) else self.encode(value)
         if len(parts) == 1:
             return Whole(parts)
-        for _ in sliced(parts):  # encodes the texts; others have the loop meanwhile
-            await asyncio.sleep(0)
+        await _encoded(parts)
         key = tuple(part if isinstance(part, bytes) else id(part) for part in parts)
         held = self._wholes.get(key)
         if held is None:
@@ -106,9 +114,11 @@ class Texts:
         return value
 
     def _shared(self, text: str) -> SharedText:
-        held = self._held.get(text)
-        if held is None:
-            self._held[text] = held = SharedText(text)
+        middle = len(text) // 2
+        key = (len(text), text[:SAMPLE], text[middle : middle + SAMPLE], text[-SAMPLE:])
+        held = self._held.get(key)
+        if held is None or held.text != text:
+            self._held[key] = held = SharedText(text)
         return held
 
 
@@ -133,7 +143,20 @@ def _pieces(part: bytes | SharedText) -> Iterator[bytes]:
     return iter((part,)) if len(part) <= PIECE else (part[at : at + PIECE] for at in range(0, len(part), PIECE))
 
 
-def _has_large(value: Any) -> bool:
+async def joined(parts: Parts) -> bytes:
+    """`parts` in one piece, which is for those who keep it; others have the loop meanwhile."""
+    await _encoded(parts)
+    return b"".join(piece for part in parts for piece in _pieces(part))
+
+
+async def _encoded(parts: Parts) -> None:
+    """Encode the texts."""
+    for _ in sliced(parts):
+        await asyncio.sleep(0)
+
+
+def has_large(value: Any) -> bool:
+    """Whether a text that is worth sharing is in a JSON value or in a model."""
     waiting = [value]
     while waiting:
         one = waiting.pop()
@@ -144,4 +167,6 @@ def _has_large(value: Any) -> bool:
             waiting.extend(one.values())
         elif isinstance(one, list):
             waiting.extend(one)
+        elif isinstance(one, BaseModel):
+            waiting.extend(one.__dict__.values())
     return False

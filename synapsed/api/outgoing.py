@@ -1,0 +1,98 @@
+"""What is written to clients piece by piece: how, and for how long one is waited for that does not read."""
+
+import asyncio
+from collections.abc import Coroutine, Mapping
+from typing import Any, Final
+
+from aiohttp import hdrs, web
+
+from synapsed.api.context import CONTEXT
+from synapsed.api.pace import Pace
+from synapsed.documents.writing import PIECE, Parts, sliced
+from synapsed.model.task import Task
+
+__all__ = ["READ_RATE", "begin", "cut_off", "ended", "hold_little", "patience", "respond", "respond_task", "write"]
+
+READ_RATE: Final = 128 * 1024
+"""Bytes a second that a client has to read of a large event or answer."""
+
+
+def hold_little(request: web.Request) -> None:
+    """No more of what is written next is in the connection's buffer than a piece."""
+    if request.transport is not None:
+        request.transport.set_write_buffer_limits(high=PIECE)
+
+
+async def write(response: web.StreamResponse, parts: Parts, pace: Pace) -> None:
+    """Write `parts` piece by piece; others have the loop between two of them."""
+    for piece in sliced(parts):
+        await pace.turn()
+        await response.write(piece)
+
+
+def patience(stall: float, parts: Parts) -> float:
+    """Seconds that somebody may take to read `parts`."""
+    return stall + sum(map(len, parts)) / READ_RATE
+
+
+def begin(act: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    """A task of its own, which is waited for and never cancelled while it may go on: a connection whose writer was
+    cancelled cannot be waited for again. What needs no waiting is done at once."""
+    return asyncio.Task(act, loop=asyncio.get_running_loop(), eager_start=True)
+
+
+async def ended(act: asyncio.Task[None], seconds: float) -> bool:
+    """Whether it is over within `seconds`; it is cancelled where not even its waiter goes on."""
+    try:
+        if not act.done():
+            await asyncio.wait({act}, timeout=seconds)
+    except asyncio.CancelledError:
+        act.cancel()
+        raise
+    if act.done():
+        act.result()
+    return act.done()
+
+
+async def cut_off(request: web.Request, act: asyncio.Task[None]) -> None:
+    """An end that the client does not read would be waited for for ever."""
+    if request.transport is not None:
+        request.transport.abort()
+    await asyncio.wait({act})
+    act.exception()
+
+
+async def respond(
+    request: web.Request,
+    value: Any,
+    *,
+    status: int = 200,
+    media_type: str = "application/json",
+    charset: str | None = "utf-8",
+    headers: Mapping[str, str] | None = None,
+) -> web.StreamResponse:
+    """`value` as JSON. One with large texts goes piece by piece, as the client reads it; a client that does not is cut
+    off, after the time that a large event has in a stream too."""
+    context = request.app[CONTEXT]
+    parts = context.texts.encode(value)
+    if len(parts) == 1 and isinstance(parts[0], bytes):
+        return web.Response(body=parts[0], status=status, headers=headers, content_type=media_type, charset=charset)
+    response = web.StreamResponse(status=status, headers=headers)
+    response.content_type = media_type
+    response.charset = charset
+    await response.prepare(request)
+    if request.method == hdrs.METH_HEAD:
+        return response
+    hold_little(request)
+    try:
+        writing = begin(write(response, parts, context.pace))
+        if not await ended(writing, patience(context.limits.write_stall, parts)):
+            await cut_off(request, writing)
+    except ConnectionError:
+        pass  # the client has left
+    return response
+
+
+async def respond_task(request: web.Request, task: Task) -> web.StreamResponse:
+    """`{"task": …}`, as the seeds answer."""
+    return await respond(request, {"task": task.model_dump(mode="json", by_alias=True)})

@@ -1,0 +1,207 @@
+"""JSON from outside, read piece by piece and refused early.
+
+What makes a document dear is not its bytes but its values: half a million keys of five bytes each hold up the loop for
+seconds. They are counted before anything is made of them, without looking into strings. A string of megabytes is read
+apart from the document that it stands in, and put in its place.
+"""
+
+import asyncio
+import math
+import re
+import time
+from collections.abc import Generator
+from secrets import token_hex
+from typing import Any, Final
+
+import pydantic_core
+
+__all__ = ["KEYS_MAX", "VALUES_MAX", "TooMuch", "read", "read_aside", "reading"]
+
+KEYS_MAX: Final = 10_000
+"""Keys of all objects of a document together."""
+VALUES_MAX: Final = 100_000
+"""Values of all objects and arrays of a document together."""
+SLICE: Final = 64 * 1024
+"""Bytes that are looked through, or made a text of, at a time. A string that long is read apart."""
+SMALL: Final = 4 * KEYS_MAX
+"""Bytes of a document that cannot have too many keys, and is read at once."""
+_MARK: Final = token_hex(16)
+"""Begins what stands for a string that is read apart. Nobody is ever told of it, so that nobody can write it."""
+_LARGE_EXPONENT: Final = re.compile(rb"[eE]\+?[0-9]{3}")
+_EXPONENT_SIZE: Final = 8
+_COLON: Final = re.compile(rb"[ \t\r\n]*:")
+_LOW_SURROGATE: Final = re.compile(rb"\\u[dD][c-fC-F]")
+_ESCAPE_SIZE: Final = 6
+_CHARACTER_SIZE: Final = 4
+_CONTINUES_MASK: Final = 0xC0
+_CONTINUES: Final = 0x80
+"""What a byte of UTF-8 that continues a character has in its highest bits."""
+
+type Reading = Generator[None, None, Any]
+
+
+class TooMuch(ValueError):
+    """It is JSON, and more of it than is taken."""
+
+
+async def read(raw: bytes) -> Any:
+    """The value of a JSON text; others have the loop between two pieces of a large one. Raises ValueError and TooMuch:
+    NaN, infinities, numbers too large to be one, lone surrogates, text that is not UTF-8 and more than some 200 levels
+    are not JSON here."""
+    if len(raw) <= SMALL:
+        return _at_once(raw)
+    steps = reading(raw)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            return end.value
+        await asyncio.sleep(0)
+
+
+def read_aside(raw: bytes) -> Any:
+    """The same in a thread other than the loop's, which gets the interpreter between two pieces. What is read is ours:
+    its values are not counted."""
+    steps = reading(raw, counted=False)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            return end.value
+        time.sleep(0)
+
+
+def reading(raw: bytes, *, counted: bool = True) -> Reading:
+    """Reads a piece with each step, and returns the value."""
+    survey = _Survey(raw, counted=counted)
+    for _ in survey.steps():
+        yield
+    if not survey.long:
+        return _value(raw, infinite=survey.exponents)
+    try:
+        return (yield from _apart(raw, survey))
+    except TooMuch:
+        raise
+    except ValueError:
+        return _value(raw, infinite=True)  # which says where in the whole it is wrong
+
+
+def _at_once(raw: bytes) -> Any:
+    return _value(raw, infinite=_LARGE_EXPONENT.search(raw) is not None)
+
+
+def _value(raw: bytes, *, infinite: bool) -> Any:
+    value = pydantic_core.from_json(raw, allow_inf_nan=False, cache_strings="keys")
+    if infinite and _has_infinity(value):
+        raise ValueError("a number is too large")
+    return value
+
+
+class _Survey:
+    """What a document has, found without reading it: how many values, and where its long strings are."""
+
+    def __init__(self, raw: bytes, *, counted: bool) -> None:
+        self.long: list[tuple[int, int]] = []
+        """Where their quotes are, the first and the last."""
+        self.exponents = False
+        """Whether there may be a number that is too large to be one."""
+        self._raw = raw
+        self._counted = counted
+        self._keys = 0
+        self._values = 0
+        self._edge = b""
+
+    def steps(self) -> Generator[None]:
+        """Looks through a slice with each step. Raises TooMuch."""
+        raw, at, inside, opened = self._raw, 0, False, 0
+        while at < len(raw):
+            slice_ = raw[at : at + SLICE]
+            if _ends_in_escape(slice_) and at + len(slice_) < len(raw):
+                slice_ = slice_[:-1]
+            end = at + len(slice_)
+            between = slice_.replace(b"\\\\", b"__").replace(b'\\"', b"__").split(b'"')
+            self._count(b"".join(between[inside::2]))
+            if len(between) > 1:
+                closed = at + len(between[0])
+                if inside and closed - opened > SLICE:
+                    self.long.append((opened, closed))
+                inside ^= len(between) % 2 == 0
+                opened = end - len(between[-1]) - 1
+            at = end
+            yield
+
+    def _count(self, outside: bytes) -> None:
+        if not self._counted:
+            return
+        keys = outside.count(b":")
+        self._keys += keys
+        self._values += outside.count(b",") + outside.count(b"[") + outside.count(b"{")
+        if self._keys > KEYS_MAX:
+            raise TooMuch(f"its objects have more than {KEYS_MAX} keys together")
+        if self._values > VALUES_MAX:
+            raise TooMuch(f"its objects and arrays have more than {VALUES_MAX} values together")
+        self.exponents = self.exponents or _LARGE_EXPONENT.search(self._edge + outside) is not None
+        self._edge = outside[-_EXPONENT_SIZE:]
+
+
+def _apart(raw: bytes, survey: _Survey) -> Reading:
+    """The document's long strings, then the rest of it with marks in their places."""
+    texts: dict[str, str] = {}
+    rest: list[bytes] = []
+    at = 0
+    for opened, closed in survey.long:
+        if _COLON.match(raw, closed + 1):
+            raise TooMuch(f"a key has more than {SLICE} bytes")
+        mark = f"{_MARK}{len(texts)}"
+        rest += [raw[at : opened + 1], mark.encode()]
+        texts[mark] = yield from _text(raw, opened + 1, closed)
+        at = closed
+    value = _value(b"".join([*rest, raw[at:]]), infinite=survey.exponents)
+    return _put_back(value, texts)
+
+
+def _text(raw: bytes, start: int, stop: int) -> Generator[None, None, str]:
+    pieces: list[str] = []
+    while start < stop:
+        end = stop if stop - start <= SLICE else _cut(raw, start, start + SLICE)
+        pieces.append(pydantic_core.from_json(b'"%b"' % raw[start:end], cache_strings="none"))
+        start = end
+        yield
+    return "".join(pieces)
+
+
+def _cut(raw: bytes, start: int, at: int) -> int:
+    """Where the string that begins at `start` may be cut, not far before `at`: not within a character, an escape or a
+    pair of surrogates."""
+    for _ in range(_CHARACTER_SIZE - 1):
+        if raw[at] & _CONTINUES_MASK == _CONTINUES:
+            at -= 1
+    escape = raw.rfind(b"\\", at - _ESCAPE_SIZE + 1, at)
+    if escape != -1 and _ends_in_escape(raw[start : escape + 1]):
+        at = escape
+    if _LOW_SURROGATE.match(raw, at) and raw.startswith(b"\\u", at - _ESCAPE_SIZE):
+        at -= _ESCAPE_SIZE
+    return at
+
+
+def _ends_in_escape(text: bytes) -> bool:
+    """Whether its last byte begins an escape."""
+    return bool((len(text) - len(text.rstrip(b"\\"))) % 2)
+
+
+def _put_back(value: Any, texts: dict[str, str]) -> Any:
+    if isinstance(value, str):
+        return texts.get(value, value)
+    if isinstance(value, dict):
+        return {key: _put_back(child, texts) for key, child in value.items()}
+    if isinstance(value, list):
+        return [_put_back(child, texts) for child in value]
+    return value
+
+
+def _has_infinity(value: Any) -> bool:
+    if isinstance(value, dict):
+        return any(_has_infinity(child) for child in value.values())
+    if isinstance(value, list):
+        return any(_has_infinity(child) for child in value)
+    return isinstance(value, float) and math.isinf(value)

@@ -1,0 +1,104 @@
+"""Tasks and events of megabytes: in order, as they were at the call, and nobody else waits for them."""
+
+import asyncio
+from contextlib import aclosing
+
+from synapsed.interfaces import NewEvent, TaskFilter
+from synapsed.model.events import TaskArtifactAdded
+from synapsed.model.task import Artifact, DataPart, Task, TaskState, TextPart
+from tests.store.conftest import OpenStore
+from tests.store.samples import DEADLINE, a_task
+
+TEXT = 'ein “Wort”, a "quote"\nand \x01 and 🌊 ' * 40_000
+
+
+def large(task: Task) -> Task:
+    data = DataPart(data={"inside": [TEXT + "!", 1.5, None]}, metadata={"a": [1]})
+    artifact = Artifact(artifact_id="answer", parts=[TextPart(text=TEXT), data], metadata={"b": {}})
+    return task.model_copy(update={"artifacts": [artifact], "metadata": {"nested": {"list": [1]}}})
+
+
+def told(task: Task) -> NewEvent:
+    return NewEvent(task.agent_id, TaskArtifactAdded(artifact=task.artifacts[0]), task.id)
+
+
+async def test_is_read_as_it_was_written_from_memory_and_from_the_disk(open_store: OpenStore):
+    store = await open_store()
+    task = large(a_task())
+    small = a_task(1)
+    await store.commit(tasks=[small])
+    (event,) = await store.commit(tasks=[task], events=[told(task)])
+    for each in (store, await open_store()):
+        assert await each.task(task.id) == task
+        assert await each.open_tasks() == [small, task]
+        assert (await each.tasks(TaskFilter()))[0] == [small, task]
+        assert (await each.tasks(TaskFilter(size=1_000)))[0] == [small, task]
+        assert (await each.events.read(0))[-1] == event
+
+
+async def test_is_taken_as_it_is_at_the_call(open_store: OpenStore):
+    store = await open_store()
+    task = large(a_task())
+    before = task.model_copy(deep=True)
+    writing = asyncio.ensure_future(store.commit(tasks=[task]))
+    await asyncio.sleep(0)
+    task.artifacts[0].parts[0] = TextPart(text="changed")
+    task.metadata["nested"]["list"].append(2)
+    await writing
+    found = await store.task(task.id)
+    assert found == before
+    found.metadata["nested"]["list"].append(3)
+    assert await store.task(task.id) == before
+
+
+async def test_commits_are_done_in_the_order_of_the_calls(open_store: OpenStore):
+    store = await open_store()
+    task = large(a_task())
+    done = task.model_copy(update={"status": TaskState.COMPLETED, "artifacts": []})
+    others = [a_task(number) for number in range(3)]
+    commits = [
+        store.commit(tasks=[task], events=[told(task)]),
+        store.commit(tasks=[done]),
+        *(store.commit(tasks=[other], events=[told(large(other))]) for other in others),
+        store.commit(tasks=[large(done)]),
+        store.commit(tasks=[done]),
+    ]
+    async with asyncio.timeout(DEADLINE):
+        await asyncio.gather(*map(asyncio.ensure_future, commits))
+    assert await store.task(task.id) == done
+    assert [event.task_id for event in await store.events.read(0)] == [task.id]
+    after = (await store.events.read(0))[-1].id
+    assert [event.task_id for event in await store.events.read(after)] == [others[0].id]
+    async with aclosing(store.events.follow(0)) as events:
+        order = [(await anext(events)).task_id for _ in range(4)]
+    assert order == [task.id, *(other.id for other in others)]
+
+
+async def test_others_have_the_loop_meanwhile(open_store: OpenStore):
+    store = await open_store()
+    task = large(a_task())
+    turns = 0
+
+    async def others() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    running = asyncio.create_task(others())
+    await store.commit(tasks=[task], events=[told(task)])
+    running.cancel()
+    assert turns >= len(TEXT) / 65536
+
+
+async def test_one_that_was_begun_completes(open_store: OpenStore):
+    store = await open_store()
+    task, other = large(a_task()), large(a_task(1))
+    left = asyncio.ensure_future(store.commit(tasks=[task]))
+    kept = asyncio.ensure_future(store.commit(tasks=[other]))
+    await asyncio.sleep(0)
+    left.cancel()
+    await store.close()
+    await kept
+    again = await open_store()
+    assert [await again.task(task.id), await again.task(other.id)] == [task, other]
