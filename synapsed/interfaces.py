@@ -13,6 +13,7 @@ from synapsed.model.agent import AgentDetail, AgentView, Testimony
 from synapsed.model.events import Event, EventData
 from synapsed.model.facts import ChannelFact, PermissionAsked
 from synapsed.model.link import LinkEvent, LinkExited, LinkObserved
+from synapsed.model.picture import ScreenForm, Shown
 from synapsed.model.records import AgentRecord, Checkpoint, LaunchRecord, ReplyRecord, TurnRecord
 from synapsed.model.task import Artifact, Message, Task, TaskState
 
@@ -339,7 +340,7 @@ class AgentLink(Protocol):
         """The visible screen (with scrollback when `limit` characters want it)."""
         ...
 
-    def screen_as(self, fmt: Literal["text", "ansi", "json"]) -> str | bytes | dict[str, Any]: ...
+    def screen_as(self, fmt: ScreenForm) -> Shown: ...
 
     async def keep_screen(self) -> None:
         """Make what is on the screen durable: it can then be shown while no program runs (`Store.checkpoint`)."""
@@ -447,7 +448,7 @@ class Control(Protocol):
         its link tells."""
         ...
 
-    async def screen(self, agent_id: str, fmt: Literal["text", "ansi", "json"]) -> str | bytes | dict[str, Any]:
+    async def screen(self, agent_id: str, fmt: ScreenForm) -> Shown:
         """What the agent shows; of a parked one, what it showed last."""
         ...
 

@@ -1,6 +1,8 @@
-"""`synapsectl screen AGENT`."""
+"""`synapsectl screen AGENT`: as text, with colours, as a document, or as a picture in a file."""
 
 import argparse
+import os
+from pathlib import Path
 
 from synapsectl.client import agent_path
 from synapsectl.context import Context
@@ -14,7 +16,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("agent", help="a name, id, type-port or type; NAME@HOST on another host")
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--ansi", action="store_true", help="with its colours")
-    form.add_argument("--json", action="store_true", help="cells, cursor and modes as a JSON document")
+    form.add_argument("--json", action="store_true", help="lines, cursor and modes as a JSON document")
+    form.add_argument("--png", metavar="FILE", type=Path, help="draw it into FILE, as a PNG")
+    form.add_argument("--svg", metavar="FILE", type=Path, help="draw it into FILE, as an SVG")
 
 
 def run(args: argparse.Namespace, ctx: Context) -> int:
@@ -22,10 +26,24 @@ def run(args: argparse.Namespace, ctx: Context) -> int:
         raise UsageError("--ansi: TERM says that this terminal obeys no escape sequences; without it comes the text")
     ctx, agent = reach(ctx, args.agent)
     path = agent_path(agent, "screen")
-    if args.json:
+    drawn = next(((form, file) for form, file in (("png", args.png), ("svg", args.svg)) if file is not None), None)
+    if drawn is not None:
+        _keep(drawn[1], ctx.client.get_bytes(path, {"format": drawn[0]}))
+        ctx.out.note(f"the screen of {args.agent} is in {drawn[1]}")
+    elif args.json:
         ctx.out.document(ctx.client.get(path, {"format": "json"}))
     elif args.ansi:
         ctx.out.raw(ctx.client.get_bytes(path, {"format": "ansi"}).rstrip(b"\n") + b"\x1b[0m\n")
     else:
         ctx.out.text(ctx.client.get_bytes(path, {"format": "text"}).decode("utf-8", "replace").rstrip("\n"))
     return DONE
+
+
+def _keep(file: Path, picture: bytes) -> None:
+    """Write the file for its owner alone: a screen may show anything. Raises UsageError."""
+    try:
+        fd = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        with os.fdopen(fd, "wb") as out:
+            out.write(picture)
+    except OSError as error:
+        raise UsageError(f"{file} cannot be written: {error.strerror}") from None

@@ -7,7 +7,7 @@ a change of activity and what it means for the task being worked on are one comm
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from synapsed.clock import Clock
 from synapsed.config import ParkPolicy, UsageLimitPolicy
@@ -25,6 +25,7 @@ from synapsed.model.link import (
     LinkSession,
     LinkTurnAccepted,
 )
+from synapsed.model.picture import ScreenForm, Shown
 from synapsed.model.records import AgentRecord, ReplyRecord, TurnRecord
 from synapsed.model.task import Artifact, Message, Prompt, Task, TaskState
 from synapsed.profiles import Profile
@@ -188,7 +189,7 @@ class Agent:
             return link.screen_text(limit)
         return self._last_screen[-limit:] if limit else self._last_screen
 
-    async def screen(self, fmt: Literal["text", "ansi", "json"]) -> str | bytes | dict[str, Any]:
+    async def screen(self, fmt: ScreenForm) -> Shown:
         """See `Control.screen`. Raises NotReady for anything but text of a program that ended."""
         if (link := self.program.link) is not None:
             return link.screen_as(fmt)

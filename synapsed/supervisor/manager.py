@@ -13,7 +13,7 @@ import socket
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 import structlog
 
@@ -37,6 +37,7 @@ from synapsed.library import ProfileLibrary
 from synapsed.model.agent import AgentDetail, AgentView, Testimony, resolve
 from synapsed.model.events import REMOVED, AgentReported, StateChanged
 from synapsed.model.external import alias_of, unknown
+from synapsed.model.picture import ScreenForm, Shown
 from synapsed.model.records import AgentRecord, ReplyRecord, TurnRecord
 from synapsed.model.task import Artifact, Task
 from synapsed.profiles import Profile
@@ -178,8 +179,7 @@ class Manager:
         self._tidy_again()
 
     async def autostart(self) -> None:
-        """Start the agents that ran when the last daemon ended them, and the configured ones that say so; one that
-        cannot be started is retried by its policy."""
+        """Start the agents that ran when the last daemon ended, and those configured to; failures are retried."""
         wanted = [
             agent
             for agent in self._agents.values()
@@ -304,7 +304,7 @@ class Manager:
     def explain(self, agent_id: str) -> list[Testimony]:
         return views.explanation_of(self._agent(agent_id))
 
-    async def screen(self, agent_id: str, fmt: Literal["text", "ansi", "json"]) -> str | bytes | dict[str, Any]:
+    async def screen(self, agent_id: str, fmt: ScreenForm) -> Shown:
         return await self._agent(agent_id).screen(fmt)
 
     def context(self, agent_id: str, limit: int = 2000) -> str:

@@ -11,7 +11,7 @@ import functools
 import signal
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from typing import Any
 
 import structlog
 
@@ -21,6 +21,7 @@ from synapsed.interfaces import Attachment, Delivery, SideChannel, Store
 from synapsed.model.agent import Activity, Testimony
 from synapsed.model.facts import AssistantSaying, ChannelFact, PermissionAsked
 from synapsed.model.link import LinkAlert, LinkEvent, LinkExited, LinkObserved, LinkPermission, LinkSession
+from synapsed.model.picture import ScreenForm, Shown
 from synapsed.model.records import Checkpoint, LaunchRecord, TurnRecord
 from synapsed.profiles import Profile
 from synapsed.supervisor import turn_steps as turns
@@ -74,8 +75,7 @@ SETTLE_AFTER_S = 30.0
 """Reports that no turn wanted are kept for so long: the turn of an adopted program may be about to be taken up."""
 
 ECHO_S = 5.0
-"""How long a program may take to show what a person typed: a third of a second is usual, a busy machine's takes more.
-Only a line that is addressed to another agent waits for it."""
+"""How long a program may take to show what a person typed: only a line addressed to another agent waits for it."""
 
 DECCKM = 1
 """The private mode in which the keys of the cursor are sent in another form."""
@@ -528,7 +528,7 @@ class PtyLink:
         text = self._observer.screen.text(scrollback=limit is not None)
         return text if limit is None else text[-limit:]
 
-    def screen_as(self, fmt: Literal["text", "ansi", "json"]) -> str | bytes | dict[str, Any]:
+    def screen_as(self, fmt: ScreenForm) -> Shown:
         return shown(self._observer.screen, fmt)
 
     async def keep_screen(self) -> None:

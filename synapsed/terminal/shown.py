@@ -1,20 +1,22 @@
 """What a screen shows, in the formats in which it is asked for. Pure."""
 
-from typing import Any, Literal
-
+from synapsed.model.picture import ScreenForm, Shown
 from synapsed.model.records import Checkpoint
+from synapsed.terminal.picture import picture
 from synapsed.terminal.screen import Screen
 
 __all__ = ["kept", "shown"]
 
 
-def shown(screen: Screen, fmt: Literal["text", "ansi", "json"]) -> str | bytes | dict[str, Any]:
-    """Text, a redraw for a terminal of that size, or a document of lines, cursor and modes."""
+def shown(screen: Screen, fmt: ScreenForm) -> Shown:
+    """Text, a redraw for a terminal of that size, a document of lines, cursor and modes, or a picture to be drawn."""
     now = screen.snapshot()
     if fmt == "text":
         return now.text()
     if fmt == "ansi":
         return screen.redraw()
+    if fmt == "picture":
+        return picture(screen)
     return {
         "cols": now.cols,
         "rows": now.rows,

@@ -2,6 +2,7 @@
 
 import io
 import json
+import sys
 
 import pytest
 
@@ -137,9 +138,33 @@ async def test_screen_as_json(api: Api):
 
 
 async def test_screen_in_a_form_not_offered(api: Api):
-    status, body = await api.json(api.agent, "GET", "/screen?format=png")
+    status, body = await api.json(api.agent, "GET", "/screen?format=gif")
     assert (status, body["error"]["code"]) == (400, "INVALID_REQUEST")
-    assert body["error"]["details"]["offered"] == ["text", "ansi", "json"]
+    assert body["error"]["details"]["offered"] == ["text", "ansi", "json", "html", "svg", "png"]
+
+
+@pytest.mark.parametrize(
+    ("fmt", "media", "begins"),
+    [
+        ("html", "text/html", b"<!doctype html>"),
+        ("svg", "image/svg+xml", b"<svg "),
+        ("png", "image/png", b"\x89PNG\r\n\x1a\n"),
+    ],
+)
+async def test_screen_as_a_picture(api: Api, fmt: str, media: str, begins: bytes):
+    async with api.agent.get(f"/screen?format={fmt}") as response:
+        body = await response.read()
+        assert (response.status, response.content_type, body[: len(begins)]) == (200, media, begins)
+        assert "script" not in response.headers["Content-Security-Policy"]
+        assert response.headers["X-Content-Type-Options"] == "nosniff"
+
+
+async def test_a_png_names_the_extra_that_it_takes(api: Api, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delitem(sys.modules, "synapsed.api.png", raising=False)
+    monkeypatch.setitem(sys.modules, "PIL", None)
+    status, body = await api.json(api.agent, "GET", "/screen?format=png")
+    assert (status, body["error"]["code"]) == (503, "NOT_READY")
+    assert "synapsed[pictures]" in body["error"]["message"]
 
 
 async def test_cancel(api: Api):

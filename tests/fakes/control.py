@@ -7,7 +7,7 @@ something is written to `calls` as `(verb, agent or task, …)`.
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, Literal
+from typing import Any
 
 from synapsed.clock import iso
 from synapsed.errors import (
@@ -34,6 +34,7 @@ from synapsed.model.events import (
     TaskArtifactAdded,
     TaskStatusChanged,
 )
+from synapsed.model.picture import Glyph, Ink, Picture, ScreenForm, Shown
 from synapsed.model.task import Artifact, Message, Prompt, Task, TaskError, TaskState
 from synapsed.supervisor import turns
 from synapsed.supervisor.told import told_before
@@ -228,10 +229,13 @@ class FakeControl:
             Testimony(channel="composer", says="empty", since=None, decides=True),
         ]
 
-    async def screen(self, agent_id_: str, fmt: Literal["text", "ansi", "json"]) -> str | bytes | dict[str, Any]:
+    async def screen(self, agent_id_: str, fmt: ScreenForm) -> Shown:
         self.view(agent_id_)
-        shown: dict[str, str | bytes | dict[str, Any]] = {
+        ink = Ink((255, 255, 255))
+        line = tuple(Glyph(char, col, 1, ink) for col, char in enumerate("the screen"))
+        shown: dict[str, Shown] = {
             "text": "the screen", "ansi": b"\x1b[1mthe screen", "json": {"lines": ["the screen"]},
+            "picture": Picture(20, 1, "", (255, 255, 255), (0, 0, 0), (0, 10), (line,)),
         }  # fmt: skip
         return shown[fmt]
 

@@ -6,7 +6,7 @@ can be tested by giving the same factory to a second manager.
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Container, Sequence
-from typing import Any, Literal
+from typing import Any
 
 from synapsed.errors import LaunchError, SynapsedError
 from synapsed.interfaces import Attachment, Delivery
@@ -20,6 +20,7 @@ from synapsed.model.link import (
     LinkTurnInterrupted,
     LinkTurnRecord,
 )
+from synapsed.model.picture import ScreenForm, Shown
 from synapsed.model.records import AgentRecord, LaunchRecord, TurnRecord
 from synapsed.model.task import Prompt
 from synapsed.profiles import Profile
@@ -158,7 +159,7 @@ class FakeLink:
     def screen_text(self, limit: int | None = None) -> str:
         return self.screen if limit is None else self.screen[-limit:]
 
-    def screen_as(self, fmt: Literal["text", "ansi", "json"]) -> str | bytes | dict[str, Any]:
+    def screen_as(self, fmt: ScreenForm) -> Shown:
         return self.screen
 
     async def keep_screen(self) -> None:

@@ -333,6 +333,8 @@ class FakeDaemon:
             return web.json_response({"cols": 80, "rows": 24, "lines": [detail.screen]})
         if request.query.get("format") == "ansi":
             return web.Response(body=b"\x1b[1m" + detail.screen.encode() + b"\x1b[0m", content_type="text/plain")
+        if (form := request.query.get("format")) in ("png", "svg"):
+            return web.Response(body=f"{form} of {detail.screen}".encode(), content_type=f"image/{form}")
         return web.Response(text=detail.screen)
 
     async def _daemon_status(self, request: web.Request) -> web.Response:

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -181,6 +182,17 @@ def test_screen_in_its_forms(daemon: FakeDaemon, ctl: Ctl) -> None:
     assert ctl("screen", "claude").out == "claude> \n"
     assert ctl("screen", "claude", "--ansi").out == "\x1b[1mclaude> \n\n\x1b[0m\x1b[0m\n"
     assert json.loads(ctl("screen", "claude", "--json").out)["cols"] == 80
+
+
+@pytest.mark.parametrize("form", ["png", "svg"])
+def test_screen_as_a_picture_in_a_file(daemon: FakeDaemon, ctl: Ctl, tmp_path: Path, form: str) -> None:
+    file = tmp_path / f"screen.{form}"
+    done = ctl("screen", "claude", f"--{form}", str(file))
+    assert (done.code, done.out) == (0, "")
+    assert str(file) in done.err
+    assert file.read_bytes() == f"{form} of claude> \n\n".encode()
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert ctl("screen", "claude", f"--{form}", str(tmp_path / "no" / "folder")).code == 2
 
 
 def test_logs(daemon: FakeDaemon, ctl: Ctl) -> None:

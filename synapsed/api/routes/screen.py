@@ -1,6 +1,9 @@
 """`GET …/screen?format=`: what the agent shows now."""
 
-from typing import Any, Literal, cast
+import asyncio
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, cast
 
 from aiohttp import web
 
@@ -8,12 +11,36 @@ from synapsed.api.body import json_response
 from synapsed.api.context import CONTEXT, agent_id_of, rights_of
 from synapsed.api.describe import Answer, describe
 from synapsed.api.query import Choice
-from synapsed.errors import NotReady
+from synapsed.errors import NotReady, TooLarge
+from synapsed.model.picture import Picture, ScreenForm
+from synapsed.terminal.html import html
+from synapsed.terminal.svg import svg
 
 __all__ = ["routes"]
 
-type Format = Literal["text", "ansi", "json"]
-FORMAT = Choice("format", "how it is drawn", ("text", "ansi", "json"))
+FORMAT = Choice("format", "how it is drawn", ("text", "ansi", "json", "html", "svg", "png"))
+
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
+"""Of what is drawn as a document: its colours, and nothing else."""
+
+
+def _png(shown: Picture) -> bytes:
+    """Raises NotReady, TooLarge."""
+    try:
+        from synapsed.api.png import png
+    except ImportError:
+        why = "a PNG takes Pillow, which is not installed: pip install 'synapsed[pictures]', or take format=svg"
+        raise NotReady(why, extra="pictures") from None
+    return png(shown)
+
+
+_DRAWN: Mapping[str, tuple[str, Callable[[Picture], str | bytes]]] = MappingProxyType(
+    {
+        "html": ("text/html; charset=utf-8", html),
+        "svg": ("image/svg+xml; charset=utf-8", svg),
+        "png": ("image/png", _png),
+    }
+)
 
 
 def routes(prefix: str) -> list[web.RouteDef]:
@@ -22,15 +49,26 @@ def routes(prefix: str) -> list[web.RouteDef]:
 
 @describe(
     "What the agent shows now",
-    Answer("the screen; JSON for `format=json`", dict[str, Any], media=("text/plain", "application/json")),
+    Answer(
+        "the screen; JSON for `format=json`",
+        dict[str, Any],
+        media=("text/plain", "application/json", "text/html", "image/svg+xml", "image/png"),
+    ),
     query=(FORMAT,),
-    errors=(NotReady,),
+    errors=(NotReady, TooLarge),
 )
 async def screen(request: web.Request) -> web.Response:
     agent_id = agent_id_of(request)
     rights_of(request).require_sight_of(agent_id, "other agents' screens")
-    shown = await request.app[CONTEXT].control.screen(agent_id, cast("Format", FORMAT.of(request)))
+    form = FORMAT.of(request)
+    drawn = _DRAWN.get(form)
+    shown = await request.app[CONTEXT].control.screen(agent_id, "picture" if drawn else cast("ScreenForm", form))
     if isinstance(shown, dict):
         return json_response(shown)
+    headers = {"Content-Type": "text/plain; charset=utf-8", "Cache-Control": "no-store"}
+    if isinstance(shown, Picture):
+        assert drawn is not None
+        headers |= {"Content-Type": drawn[0], "Content-Security-Policy": POLICY}
+        shown = await asyncio.to_thread(drawn[1], shown)
     body = shown.encode("utf-8", "replace") if isinstance(shown, str) else shown
-    return web.Response(body=body, headers={"Content-Type": "text/plain; charset=utf-8", "Cache-Control": "no-store"})
+    return web.Response(body=body, headers=headers)

@@ -1,0 +1,151 @@
+"""A picture of a screen as PNG. Needs Pillow, which the extra `pictures` installs; blocks: call it in a thread."""
+
+from io import BytesIO
+from typing import Any
+
+from PIL import Image, ImageDraw
+
+from synapsed.api.fonts import Fonts
+from synapsed.errors import TooLarge
+from synapsed.model.picture import Glyph, Picture, Rgb
+from synapsed.terminal.boxes import Area, figures
+
+__all__ = ["png"]
+
+SIZE, SMALL_SIZE = 20, 12
+"""Height of a character in pixels; the small one for screens of more than LARGE_CELLS."""
+LARGE_CELLS = 16_000
+PIXELS_MAX = 16_000_000
+"""48 MB while it is drawn."""
+PADDING = 10
+CURVE_STEPS = 8
+
+
+def png(shown: Picture) -> bytes:
+    """The file. Raises TooLarge."""
+    fonts = Fonts(SIZE if shown.cols * shown.rows <= LARGE_CELLS else SMALL_SIZE)
+    return _Painter(shown, fonts).file()
+
+
+class _Painter:
+    def __init__(self, shown: Picture, fonts: Fonts) -> None:
+        self._shown = shown
+        self._fonts = fonts
+        self._ascent, descent = fonts.base.getmetrics()
+        self._width = max(1, round(fonts.base.getlength("M")))
+        self._height = self._ascent + descent
+        size = (shown.cols * self._width + 2 * PADDING, shown.rows * self._height + 2 * PADDING)
+        if size[0] * size[1] > PIXELS_MAX:
+            raise TooLarge(
+                f"a screen of {shown.cols} by {shown.rows} is too large for a PNG; take format=svg",
+                cols=shown.cols,
+                rows=shown.rows,
+            )
+        self._image = Image.new("RGB", size, shown.background)
+        self._draw = ImageDraw.Draw(self._image)
+        self._line = max(1, self._height // 14)
+        """Width of what is drawn below and through a character."""
+
+    def file(self) -> bytes:
+        for row, glyphs in enumerate(self._shown.lines):
+            for glyph in glyphs:
+                if glyph.ink.background is not None:
+                    self._rectangle(*self._cell(row, glyph), glyph.ink.background)
+            for glyph in glyphs:
+                self._glyph(row, glyph, glyph.ink.foreground)
+        self._cursor()
+        out = BytesIO()
+        self._image.save(out, "PNG")
+        return out.getvalue()
+
+    def _cursor(self) -> None:
+        if self._shown.cursor is None:
+            return
+        row, col = self._shown.cursor
+        under = next((glyph for glyph in self._shown.lines[row] if glyph.col <= col < glyph.col + glyph.width), None)
+        x, y = self._place(row, under.col if under is not None else col)
+        width = self._width * (under.width if under is not None else 1)
+        self._rectangle(x, y, x + width, y + self._height, self._shown.foreground)
+        if under is not None:
+            self._glyph(row, under, under.ink.background or self._shown.background)
+
+    def _place(self, row: int, col: int) -> tuple[int, int]:
+        return PADDING + col * self._width, PADDING + row * self._height
+
+    def _cell(self, row: int, glyph: Glyph) -> tuple[float, float, float, float]:
+        x, y = self._place(row, glyph.col)
+        return x, y, x + glyph.width * self._width, y + self._height
+
+    def _rectangle(self, left: float, top: float, right: float, bottom: float, color: Rgb) -> None:
+        x, y = round(left), round(top)
+        self._draw.rectangle((x, y, max(x, round(right) - 1), max(y, round(bottom) - 1)), fill=color)
+
+    def _glyph(self, row: int, glyph: Glyph, color: Rgb) -> None:
+        x, y, right, bottom = self._cell(row, glyph)
+        if glyph.text != " " and not self._figures(x, y, glyph, color):
+            font = self._fonts.font(glyph.text, bold=glyph.ink.bold, italic=glyph.ink.italic)
+            if font is None:
+                self._missing(x, y, right, bottom, color)
+            else:
+                self._text(glyph, font, (x, right), y, color)
+        self._rules(x, y, right, glyph, color)
+
+    def _figures(self, x: float, y: float, glyph: Glyph, color: Rgb) -> bool:
+        shapes = figures(glyph.text, self._width, self._height)
+        for shape in shapes or ():
+            if isinstance(shape, Area):
+                ground = glyph.ink.background or self._shown.background
+                shaded = _mixed(color, ground, shape.shade)
+                self._rectangle(x + shape.left, y + shape.top, x + shape.right, y + shape.bottom, shaded)
+            else:
+                points = [(x + a, y + b) for a, b in _curve(shape.points)]
+                self._draw.line(points, fill=color, width=round(shape.width), joint="curve")
+        return shapes is not None
+
+    def _text(self, glyph: Glyph, font: Any, span: tuple[float, float], y: float, color: Rgb) -> None:
+        """In the middle of its columns: another font's characters have other widths. Too wide ones are cut."""
+        room, length = span[1] - span[0], font.getlength(glyph.text)
+        start = span[0] + max(0.0, (room - length) / 2)
+        self._draw.text((start, y + self._ascent), glyph.text, font=font, fill=color, anchor="ls")
+
+    def _missing(self, left: float, top: float, right: float, bottom: float, color: Rgb) -> None:
+        """A box, for a character that no font has."""
+        edge = self._width // 6 + 1
+        self._draw.rectangle((left + edge, top + 2 * edge, right - edge, bottom - 2 * edge), outline=color)
+
+    def _rules(self, left: float, top: float, right: float, glyph: Glyph, color: Rgb) -> None:
+        ink, line = glyph.ink, self._line
+        below = top + self._ascent + line + 1
+        under = ink.underline_color or color
+        if ink.underline == 3:
+            step = self._width / 4
+            wave = [(left + step * n, below + (n % 2) * 2 * line) for n in range(4 * glyph.width + 1)]
+            self._draw.line(wave, fill=under, width=line)
+        elif ink.underline in (4, 5):
+            step = self._width / (4 if ink.underline == 4 else 2)
+            for n in range(round((right - left) / step)):
+                self._rectangle(left + n * step, below, left + n * step + step / 2, below + line, under)
+        elif ink.underline:
+            for offset in (0, 2 * line)[: ink.underline]:
+                self._rectangle(left, below + offset, right, below + offset + line, under)
+        if ink.strikethrough:
+            middle = top + self._height / 2
+            self._rectangle(left, middle, right, middle + line, color)
+        if ink.overline:
+            self._rectangle(left, top, right, top + line, color)
+
+
+def _curve(points: tuple[tuple[float, float], ...]) -> list[tuple[float, float]]:
+    if len(points) == 2:
+        return list(points)
+    (ax, ay), (bx, by), (cx, cy) = points
+    steps = [n / CURVE_STEPS for n in range(CURVE_STEPS + 1)]
+    return [
+        ((1 - t) ** 2 * ax + 2 * (1 - t) * t * bx + t * t * cx, (1 - t) ** 2 * ay + 2 * (1 - t) * t * by + t * t * cy)
+        for t in steps
+    ]
+
+
+def _mixed(color: Rgb, ground: Rgb, share: float) -> Rgb:
+    red, green, blue = (round(share * a + (1 - share) * b) for a, b in zip(color, ground, strict=True))
+    return red, green, blue

@@ -1,0 +1,53 @@
+"""A screen as it is to be drawn: what stands in each cell, in which colours, with the cursor."""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+__all__ = ["Glyph", "Ink", "Picture", "Rgb", "ScreenForm", "Shown"]
+
+type ScreenForm = Literal["text", "ansi", "json", "picture"]
+"""In which form a screen is asked for."""
+
+type Shown = "str | bytes | dict[str, Any] | Picture"
+"""What it then is, in the same order."""
+
+type Rgb = tuple[int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Ink:
+    """How characters are drawn. `background` is None where it is the screen's. `underline` is 0 for none, 1 single,
+    2 double, 3 curly, 4 dotted, 5 dashed."""
+
+    foreground: Rgb
+    background: Rgb | None = None
+    bold: bool = False
+    italic: bool = False
+    underline: int = 0
+    underline_color: Rgb | None = None
+    strikethrough: bool = False
+    overline: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Glyph:
+    """A character (or cluster) in the column `col`, `width` (1 or 2) columns wide. A blank one is a space."""
+
+    text: str
+    col: int
+    width: int
+    ink: Ink
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """`lines` has for each row its glyphs from left to right; blank ones without a background of their own are left
+    out. `cursor` is (row, column), None while it is hidden."""
+
+    cols: int
+    rows: int
+    title: str
+    foreground: Rgb
+    background: Rgb
+    cursor: tuple[int, int] | None
+    lines: tuple[tuple[Glyph, ...], ...]
