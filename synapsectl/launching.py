@@ -5,10 +5,11 @@ import os
 import time
 from typing import Any
 
-from synapsectl.client import SLOW_TIMEOUT
+from synapsectl.client import SLOW_TIMEOUT, agent_path
 from synapsectl.commands.list_ import notes_on
 from synapsectl.context import Context
 from synapsectl.errors import UsageError
+from synapsectl.prompts import tell_waiting
 
 __all__ = ["DEFAULT_SIZE", "add_profile", "add_start_options", "show_started", "start_agent"]
 
@@ -17,6 +18,10 @@ DEFAULT_SIZE = (120, 40)
 
 FIRST_S = 4.0
 """Seconds within which a program that does not take its arguments has said so, nearly always."""
+STUCK_S = 12.0
+"""Seconds for one that has come to rest, and not as it should: the daemon tells its screen after 5 s of rest, and a
+program may draw for some seconds before."""
+REST_S = 1.0
 LOOK_S = 0.1
 
 
@@ -77,8 +82,9 @@ def start_agent(args: argparse.Namespace, ctx: Context, *, conversation: str | N
 
 def show_started(agent: dict[str, Any], ctx: Context, *, as_json: bool, watched: bool = False) -> None:
     """`watched`: it may not take its arguments, which shows in its first seconds."""
+    asks: dict[str, Any] | None = None
     if watched or agent.get("drift"):
-        agent = _watch(agent, ctx)
+        agent, asks = _watch(agent, ctx)
     for note in notes_on(agent):
         ctx.out.note(f"{agent['name']}: {note}")
     if as_json:
@@ -88,15 +94,26 @@ def show_started(agent: dict[str, Any], ctx: Context, *, as_json: bool, watched:
         ctx.out.note(f"'synapsectl attach {agent['name']}' puts this terminal on it")
     else:
         ctx.out.table((), [[agent["name"], agent["id"], agent["endpoint"], agent["pid"]]])
+    if asks is not None:
+        tell_waiting(ctx, agent["name"], agent["name"], {"status": "input_required", "prompt": asks})
 
 
-def _watch(agent: dict[str, Any], ctx: Context) -> dict[str, Any]:
-    """The agent when it has shown something, or has ended, or at the latest after `FIRST_S`."""
-    deadline = time.monotonic() + FIRST_S
-    while agent["state"] in ("starting", "running") and agent["activity"] == "starting" and time.monotonic() < deadline:
+def _watch(agent: dict[str, Any], ctx: Context) -> tuple[dict[str, Any], dict[str, Any] | None]:
+    """The agent as soon as it is known what it does, or that it has ended, and what it asks; at the latest after
+    `STUCK_S`, and after `FIRST_S` where it shows nothing, or still draws."""
+    began = changed = time.monotonic()
+    screen = ""
+    while agent["state"] in ("starting", "running") and agent["activity"] in ("starting", "unknown", "waiting"):
+        detail = ctx.client.get(agent_path(agent["id"], "status"), {"detail": 1})
+        now = time.monotonic()
+        if detail["screen"] != screen:
+            screen, changed = detail["screen"], now
+        patience = STUCK_S if screen.strip() and now - changed >= REST_S else FIRST_S
+        if detail["prompt"] or now - began >= patience:
+            return agent, detail["prompt"]
         time.sleep(LOOK_S)
         agent = next((each for each in ctx.client.get("/agents") if each["id"] == agent["id"]), agent)
-    return agent
+    return agent, None
 
 
 def _environment(ctx: Context) -> dict[str, str]:

@@ -105,6 +105,8 @@ class FakeDaemon:
         self.tasks: dict[str, Task] = {}
         self.script: Script = answers("the **answer**\n```\ncode\n```")
         self.requests: list[tuple[str, str, Any]] = []
+        self.starts_as: dict[str, Any] = {}
+        """What is else of an agent that is started."""
         self.conversations: list[dict[str, Any]] = []
         self.teams: list[dict[str, Any]] = []
         self.authorization: list[str | None] = []
@@ -359,7 +361,8 @@ class FakeDaemon:
 
     async def _start_agent(self, request: web.Request) -> web.Response:
         body = await request.json()
-        detail = agent(body.get("name") or body["profile"], kind=body["profile"], cwd=body["cwd"])
+        name = body.get("name") or body["profile"]
+        detail = agent(name, kind=body["profile"], cwd=body["cwd"], **self.starts_as)
         self.agents[detail.name] = detail
         return web.json_response(self._view(detail))
 
