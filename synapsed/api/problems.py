@@ -8,10 +8,11 @@ from typing import Any
 
 import structlog
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
 
-from synapsed.errors import HTTP_STATUS, SynapsedError, TooLarge, UnknownAgent
+from synapsed.errors import HTTP_STATUS, InvalidRequest, SynapsedError, TooLarge, UnknownAgent
 
-__all__ = ["Handler", "body_of", "problem", "problems", "refusing_as"]
+__all__ = ["Handler", "body_of", "http_problem", "plain_problem", "problem", "problems", "refusing_as", "what_is_wrong"]
 
 type Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 type Shape = Callable[[web.Request, SynapsedError, int], web.Response]
@@ -27,6 +28,7 @@ _HTTP_CODES = {
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE: ("TOO_LARGE", "the body is larger than this server takes"),
     HTTPStatus.REQUEST_TIMEOUT: ("TIMEOUT", "the body did not come in time: send it whole, and again"),
     HTTPStatus.UNSUPPORTED_MEDIA_TYPE: ("UNSUPPORTED_MEDIA", "this media type is not taken here"),
+    HTTPStatus.EXPECTATION_FAILED: ("INVALID_REQUEST", "of what a request may expect, only 100-continue is known"),
 }
 
 log = structlog.get_logger("synapsed.api")
@@ -70,17 +72,30 @@ def _shaped(request: web.Request, error: SynapsedError) -> web.Response:
     return response
 
 
+def plain_problem(status: int, code: str, message: str, **details: Any) -> web.Response:
+    """The response for what is wrong with HTTP itself, of which the tree of errors has nothing."""
+    body = {"error": {"code": code, "message": message, "details": details}}
+    return _response(status, body, {"X-Content-Type-Options": "nosniff"})
+
+
 def _response(status: int, body: dict[str, Any], headers: dict[str, str]) -> web.Response:
     text = json.dumps(body, ensure_ascii=False, default=str)
     return web.Response(status=status, text=text, content_type="application/json", headers=headers)
 
 
-def _http_problem(error: web.HTTPException) -> web.Response:
+def http_problem(error: web.HTTPException) -> web.Response:
     """aiohttp's own refusals (no route, wrong method, body too large), in our shape."""
-    code, message = _HTTP_CODES.get(HTTPStatus(error.status), ("INVALID_REQUEST", error.reason))
+    told = error.text if error.text != f"{error.status}: {error.reason}" else None
+    code, message = _HTTP_CODES.get(HTTPStatus(error.status), ("INVALID_REQUEST", told or error.reason))
     headers = {name: error.headers[name] for name in ("Allow",) if name in error.headers}
     details = {"allow": headers["Allow"].split(",")} if "Allow" in headers else {}
     return _response(error.status, {"error": {"code": code, "message": message, "details": details}}, headers)
+
+
+def what_is_wrong(error: Exception) -> str:
+    """What aiohttp says of bytes that it cannot read, without the bytes."""
+    said = error.message if isinstance(error, HttpProcessingError) else str(error).partition("message:")[2]
+    return said.strip().partition("\n")[0].strip(" .:")
 
 
 @web.middleware
@@ -95,10 +110,14 @@ async def problems(request: web.Request, handler: Handler) -> web.StreamResponse
         return response
     except web.HTTPRequestEntityTooLarge:
         return _shaped(request, TooLarge(_HTTP_CODES[HTTPStatus.REQUEST_ENTITY_TOO_LARGE][1]))
+    except (web.RequestPayloadError, HttpProcessingError) as error:  # chunks, or a content coding
+        response = _shaped(request, InvalidRequest(f"the body cannot be read: {what_is_wrong(error)}"))
+        response.force_close()
+        return response
     except web.HTTPException as error:
         if error.status < HTTPStatus.BAD_REQUEST:
             raise
-        return _http_problem(error)
+        return http_problem(error)
     except (ConnectionError, TimeoutError):
         if request.transport is None or request.transport.is_closing():
             raise  # the client has left: nobody is there to be told

@@ -92,25 +92,30 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Flag:
-    """Off where it is not given."""
+    """Off where it is not given. Its words are taken in any case, since programs write their own truth (`True`); a name
+    without a value is neither on nor off, and refused."""
 
     name: str
     about: str
 
     def of(self, request: web.Request) -> bool:
-        text = request.query.get(self.name, "0").lower()
-        if text in _ON:
-            return True
-        if text in _OFF:
-            return False
+        text = request.query.get(self.name, "0")
+        for words, on in ((_ON, True), (_OFF, False)):
+            if text.isascii() and text.lower() in words:
+                return on
         raise _wrong(self.name, text, "1 or 0")
 
     def described(self) -> list[dict[str, Any]]:
-        return [_described(self.name, self.about, {"type": "string", "enum": [*_ON, *_OFF], "default": "0"})]
+        schema = {"type": "string", "pattern": _FLAG, "default": "0"}
+        return [_described(self.name, f"{self.about}: 1 or 0, true or false, yes or no", schema)]
 
 
 _ON = ("1", "true", "yes")
-_OFF = ("0", "false", "no", "")
+_OFF = ("0", "false", "no")
+_FLAG = "^({})$".format(
+    "|".join("".join(f"[{char.upper()}{char}]" if char.isalpha() else char for char in word) for word in (*_ON, *_OFF))
+)
+"""JSON Schema has no expression for letters of any case."""
 
 
 @dataclass(frozen=True, slots=True)

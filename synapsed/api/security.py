@@ -98,12 +98,14 @@ class Security:
         return f"{scheme}://{self.host(request)}{prefix}"
 
     def _check_host(self, request: web.Request) -> None:
-        name = _hostname(self.host(request))
+        name = _hostname(said := self.host(request))
         if name not in self._hosts:
-            raise Forbidden(
-                f"this server is not addressed as {name[:100]!r}; names are allowed under [api] allowed_hosts",
-                host=name[:100],
-            )
+            if name:
+                what = f"this server is not addressed as {name[:100]!r}; names are allowed under [api] allowed_hosts"
+            else:
+                what = f"{said[:100]!r} is no host" if said else "the request names no host"
+                what += ": send 'Host: localhost:PORT'"
+            raise Forbidden(what, host=name[:100])
 
     def _check_origin(self, request: web.Request) -> None:
         """Pages of this very server may talk to it, no others: not those of other ports of this machine either."""

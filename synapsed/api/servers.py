@@ -4,6 +4,7 @@ import asyncio
 import os
 import socket
 import stat
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from aiohttp import web
 from synapsed.api.app import build_agent_app, build_main_app
 from synapsed.api.context import ApiContext
 from synapsed.api.guard import Door
+from synapsed.api.speaking import speaking
 from synapsed.errors import ConfigError
 from synapsed.listening import stop_listening
 
@@ -40,6 +42,7 @@ class ApiServers:
         self._door = door
         self._main = _runner(build_main_app(context))
         self._agents = _runner(build_agent_app(context))
+        self._protocols: dict[web.AppRunner, Callable[[], asyncio.Protocol]] = {}
         self._listeners: list[asyncio.Server] = []
         self._ports: dict[int, asyncio.Server] = {}
         self._unix: Path | None = None
@@ -50,8 +53,10 @@ class ApiServers:
         """Make the applications ready; the `start_…` methods do it as well."""
         if not self._ready:
             self._ready = True
-            await self._main.setup()
-            await self._agents.setup()
+            for runner in (self._main, self._agents):
+                await runner.setup()
+                assert runner.server is not None
+                self._protocols[runner] = speaking(runner.server, asyncio.get_running_loop())
 
     async def start_main(self, host: str, port: int) -> str:
         """Listen for TCP; gives `address:port` as a URL has it, the port a free one for 0. Raises ConfigError where it
@@ -75,11 +80,10 @@ class ApiServers:
         return self._listens(str(host), int(port))
 
     async def _listen(self, runner: web.AppRunner, **where: Any) -> asyncio.Server:
-        assert runner.server is not None
         sock = where.get("sock")
         unix = sock is not None and sock.family == socket.AF_UNIX
         self._count += 1
-        make = self._door.at(runner.server, f"listener {self._count}", unix=unix)
+        make = self._door.at(self._protocols[runner], f"listener {self._count}", unix=unix)
         server = await asyncio.get_running_loop().create_server(make, backlog=AT_ONCE, **where)
         for listener in server.sockets:  # asyncio has one number for both
             with socket.socket(fileno=os.dup(listener.fileno())) as same:
@@ -156,7 +160,7 @@ class ApiServers:
 
 
 def _runner(app: web.Application) -> web.AppRunner:
-    return web.AppRunner(app, access_log=None, shutdown_timeout=SHUTDOWN_SECONDS, handle_signals=False)
+    return web.AppRunner(app, shutdown_timeout=SHUTDOWN_SECONDS, handle_signals=False)
 
 
 def _own_directory(directory: Path) -> None:

@@ -1,5 +1,6 @@
 """A running daemon held against its own OpenAPI document by schemathesis: whatever is sent, the answer is one that the
-document promises. The examples are the same in every run."""
+document promises. The gate draws the same examples each time; with `SYNAPSED_FUZZ` they are drawn at random, and
+`--hypothesis-seed=N` draws those of a run again."""
 
 import os
 import tempfile
@@ -29,7 +30,8 @@ from tests.fakes.control import FakeControl
 from tests.support.daemon import ANY_PORTS, PATIENCE_S, Daemon
 
 EXAMPLES = 12
-"""For each route; `SYNAPSED_FUZZ` takes more."""
+"""For each route; `SYNAPSED_FUZZ` says how many it takes."""
+FUZZ = os.environ.get("SYNAPSED_FUZZ")
 
 STREAMS = frozenset({"/events", "/agents/{agent}/events", "/agents/{agent}/terminal"})
 """They never end; tests/api/test_streams.py has them."""
@@ -94,8 +96,8 @@ def where(daemon: Daemon) -> tuple[str, dict[str, str]]:
 
 @schema.parametrize()
 @settings(
-    max_examples=int(os.environ.get("SYNAPSED_FUZZ", EXAMPLES)),
-    derandomize=True,
+    max_examples=int(FUZZ or EXAMPLES),
+    derandomize=not FUZZ,
     database=None,
     deadline=None,
     phases=[Phase.explicit, Phase.generate],

@@ -1,0 +1,124 @@
+"""What is said to requests that no route and no middleware ever sees: those that are not HTTP, too long, or of another
+version of it. They get the form that every error has; the connection ends where aiohttp could not read on.
+"""
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable
+from http import HTTPStatus
+from typing import Any
+
+import structlog
+from aiohttp import web
+from aiohttp.http_exceptions import BadHttpMethod, HttpProcessingError, InvalidURLError, LineTooLong
+
+from synapsed.api.problems import http_problem, plain_problem, what_is_wrong
+
+__all__ = ["FIELD_MAX", "LINE_MAX", "speaking"]
+
+LINE_MAX = 65_536
+"""Bytes of a request's target: a parameter of 4,096 characters may have 12 bytes for each when it is encoded."""
+FIELD_MAX = 8_190
+"""Bytes of a header, with its name."""
+HEADERS_MAX = 128
+
+_UNKNOWN_METHOD = re.compile(r"b['\"]([A-Za-z0-9!#$%&*+.^_`|~-]{1,30}) \S+ HTTP/1\.[01]")
+
+log = structlog.get_logger("synapsed.api")
+
+
+def speaking(server: web.Server, loop: asyncio.AbstractEventLoop) -> Callable[[], web.RequestHandler]:
+    """The protocols of `server`, each for one connection."""
+    server.request_handler = _in_our_shape(server.request_handler)
+    return lambda: _Speaker(
+        server,
+        loop=loop,
+        access_log=None,  # type: ignore[arg-type]  # none is kept
+        max_line_size=LINE_MAX,
+        max_headers=HEADERS_MAX,
+        max_field_size=FIELD_MAX,
+    )
+
+
+class _Speaker(web.RequestHandler):
+    __slots__ = ()
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,
+    ) -> web.StreamResponse:
+        """What could not be read, or failed outside of everything else. The connection ends with the answer."""
+        if request.writer.output_size > 0:
+            raise ConnectionError("an answer has begun already")
+        if isinstance(exc, HttpProcessingError):
+            response = _unread(exc)
+        else:
+            log.error("request failed", method=request.method, exc_info=exc)
+            response = plain_problem(500, "INTERNAL", "the daemon failed on this request; its log says why")
+        response.force_close()
+        return response
+
+
+def _unread(error: HttpProcessingError) -> web.Response:
+    """The answer to bytes that are no request, by what the parser says of them."""
+    if isinstance(error, LineTooLong):
+        limit = error.args[1]
+        what = ("the target of a request", 414) if limit == LINE_MAX else ("a header", 431)
+        return plain_problem(what[1], "TOO_LARGE", f"{what[0]} may have {limit} bytes: send less", limit=limit)
+    if error.message.startswith("Too many headers"):
+        return plain_problem(
+            431, "TOO_LARGE", f"a request may have {HEADERS_MAX} headers: send fewer", limit=HEADERS_MAX
+        )
+    if isinstance(error, BadHttpMethod):
+        if "HTTPS" in error.message:
+            return _invalid("this port speaks HTTP without TLS: use http://")
+        if (method := _UNKNOWN_METHOD.search(error.message)) is not None:
+            return plain_problem(
+                501, "METHOD_NOT_ALLOWED", f"there is no method {method[1]}; GET and its like are in capitals"
+            )
+        return _invalid("this is no request: this port speaks HTTP/1.1")
+    if isinstance(error, InvalidURLError):
+        return _invalid("the target of the request is no URL: percent-encode what may not stand in one")
+    if "PRI/Upgrade" in error.message:
+        return _other_version("HTTP/2")
+    return _invalid(f"the request cannot be read: {what_is_wrong(error)}")
+
+
+def _invalid(message: str) -> web.Response:
+    return plain_problem(400, "INVALID_REQUEST", message)
+
+
+def _other_version(version: str) -> web.Response:
+    return plain_problem(505, "INVALID_REQUEST", f"{version} is not spoken here: use HTTP/1.1")
+
+
+def _in_our_shape(handle: Callable[[Any], Awaitable[web.StreamResponse]]) -> Any:
+    """`handle`, but for requests that neither aiohttp nor a route of ours could do anything right with."""
+
+    async def answer(request: web.BaseRequest) -> web.StreamResponse:
+        if request.version.major != 1:
+            response = _other_version(f"HTTP/{request.version.major}.{request.version.minor}")
+            response.force_close()
+            return response
+        if (name := _not_utf8(request)) is not None:
+            return plain_problem(400, "INVALID_REQUEST", f"the header {name} is not UTF-8", field=name)
+        try:
+            return await handle(request)
+        except web.HTTPException as error:  # an `Expect` that aiohttp does not know: it asks no middleware
+            if error.status < HTTPStatus.BAD_REQUEST:
+                raise
+            return http_problem(error)
+
+    return answer
+
+
+def _not_utf8(request: web.BaseRequest) -> str | None:
+    """The first header whose bytes are no text: they come as halves of characters, which no answer and no record can
+    hold. Cookies are other servers' on this machine, and nothing here reads them."""
+    for name, value in request.headers.items():
+        if not value.isascii() and any("\ud800" <= char <= "\udfff" for char in value) and name.lower() != "cookie":
+            return name
+    return None
