@@ -20,7 +20,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import cast
+from typing import Literal, cast
 
 import structlog
 
@@ -44,9 +44,10 @@ from synapsed.api.servers import ApiServers
 from synapsed.api.token import load_or_create, put_back
 from synapsed.clock import Clock, SystemClock
 from synapsed.config import Config, check_parking, load_config
-from synapsed.errors import AlreadyRunning, ConfigError, InvalidRequest, SynapsedError
-from synapsed.interfaces import Control
+from synapsed.errors import AlreadyRunning, ConfigError, InvalidRequest, StoreError, SynapsedError
+from synapsed.interfaces import Control, NewEvent
 from synapsed.library import ProfileLibrary
+from synapsed.model.events import DaemonChanged
 from synapsed.openfiles import OwnLog
 from synapsed.paths import Paths
 from synapsed.premises import CONTROL_SOCKET, DATABASE, STATE, Premises
@@ -67,6 +68,8 @@ from synapsed.telemetry.metrics import Metrics
 
 __all__ = ["Daemon", "lock_home", "prepare_directories"]
 
+TOLD_S = 2.0
+"""What the database gets to write down that the daemon came up, or goes."""
 LAG_CHECK_S = 1.0
 LAG_TOLD_S = 0.25
 """An event loop that comes this much late is told: some call blocks it."""
@@ -173,8 +176,10 @@ class Daemon:
                     *([] if listen else [group.create_task(_take_port(servers, config))]),
                 ]
                 self._service.ready(lambda: summary_of(manager.all()))
+                await _tell(parts, "started")
                 log.info("daemon ready", version=__version__, pid=os.getpid(), listen=listen)
                 await stop.asked.wait()
+                await _tell(parts, "stopping")
                 self._service.stopping()
                 log.info("daemon stopping", keep_agents=stop.keep_agents)
                 for task in background:
@@ -429,6 +434,16 @@ class Daemon:
                 log.error("the configuration is not changed", why=error.message)  # noqa: TRY400
             else:
                 log.info("configuration read again", changes=len(changes))
+
+
+async def _tell(parts: _Parts, state: Literal["started", "stopping"]) -> None:
+    """Put into the log that the daemon came up, or goes. A database that refuses, or hangs, does not hold it up."""
+    told = DaemonChanged(state=state, version=__version__, pid=os.getpid(), agents=len(parts.manager.agents()))
+    try:
+        async with asyncio.timeout(TOLD_S):
+            await parts.store.commit(events=[NewEvent("", told)])
+    except (StoreError, TimeoutError) as error:
+        log.warning("the daemon's state is not in the log of events", state=state, why=str(error))
 
 
 def _without_port(config: Config) -> str:

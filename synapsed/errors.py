@@ -8,6 +8,7 @@
     │   ├── UnknownAgent             UNKNOWN_AGENT
     │   ├── UnknownProfile           UNKNOWN_PROFILE
     │   ├── TaskNotFound             TASK_NOT_FOUND
+    │   ├── EventNotFound            EVENT_NOT_FOUND
     │   ├── AmbiguousAddress         AMBIGUOUS
     │   ├── NameTaken                NAME_TAKEN
     │   ├── ConversationTaken        CONVERSATION_TAKEN
@@ -55,6 +56,7 @@ __all__ = [
     "CardInvalid",
     "ConfigError",
     "ConversationTaken",
+    "EventNotFound",
     "ExternalError",
     "Forbidden",
     "HopLimit",
@@ -116,6 +118,10 @@ class UnknownProfile(RequestError):
 
 class TaskNotFound(RequestError):
     code = "TASK_NOT_FOUND"
+
+
+class EventNotFound(RequestError):
+    code = "EVENT_NOT_FOUND"
 
 
 class AmbiguousAddress(RequestError):
@@ -259,6 +265,7 @@ HTTP_STATUS: dict[str, int] = {
     "UNKNOWN_PROFILE": 404,
     "UNKNOWN_AGENT": 404,
     "TASK_NOT_FOUND": 404,
+    "EVENT_NOT_FOUND": 404,
     "AMBIGUOUS": 409,
     "NAME_TAKEN": 409,
     "CONVERSATION_TAKEN": 409,
@@ -300,6 +307,7 @@ EXIT_CODES: dict[str, int] = {
     "UNSUPPORTED_MEDIA": 2,
     "UNKNOWN_AGENT": 4,
     "TASK_NOT_FOUND": 4,
+    "EVENT_NOT_FOUND": 4,
     "AMBIGUOUS": 2,
 }
 """Exit code of `synapsectl` for each code (DESIGN §8); every other refusal is 6."""

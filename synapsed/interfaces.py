@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, Self
 
 from synapsed.model.agent import AgentDetail, AgentView, Testimony
-from synapsed.model.events import Event, EventData
+from synapsed.model.events import Event, EventData, Origin, Where
 from synapsed.model.facts import ChannelFact, PermissionAsked
 from synapsed.model.link import LinkEvent, LinkExited, LinkObserved
 from synapsed.model.picture import ScreenForm, Shown
@@ -18,12 +18,16 @@ from synapsed.model.records import AgentRecord, Checkpoint, LaunchRecord, ReplyR
 from synapsed.model.task import Artifact, Message, Task, TaskState
 
 __all__ = [
+    "EVERY_EVENT",
+    "PERSON",
     "AgentLink",
     "Attachment",
     "ConfigChange",
     "Control",
     "Delivery",
+    "EventFilter",
     "EventLog",
+    "EventPage",
     "NewEvent",
     "OutputPiece",
     "SendRequest",
@@ -33,6 +37,10 @@ __all__ = [
     "TaskFilter",
     "task_cursor",
 ]
+
+
+PERSON = Origin("person")
+"""A person of whom nothing more is known."""
 
 
 # --- the store -------------------------------------------------------------------------------------------------------
@@ -81,6 +89,26 @@ def task_cursor(task: Task) -> str:
     return f"{task.updated_at}~{task.id}"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventFilter:
+    """Which events; None means any. `types` are those of `model.events`, `agents` and `tasks` ids."""
+
+    types: frozenset[str] | None = None
+    agents: frozenset[str] | None = None
+    tasks: frozenset[str] | None = None
+
+
+EVERY_EVENT = EventFilter()
+
+
+@dataclass(frozen=True, slots=True)
+class EventPage:
+    """Events that are read at a time, and the id up to which there are no others."""
+
+    events: list[Event]
+    upto: int
+
+
 class EventLog(Protocol):
     """The one append-only log. Ids grow by one and survive restarts, so that an id is a cursor."""
 
@@ -107,8 +135,22 @@ class EventLog(Protocol):
         only where there are none. `types`: only events of these."""
         ...
 
+    async def page(self, after: int, which: EventFilter, *, limit: int, size: int) -> EventPage:
+        """At most `limit` events after `after`, fewer once they have `size` characters of JSON; it may have none
+        although there are more, as not everything is looked at in one go."""
+        ...
+
+    async def changed(self, after: int, which: EventFilter) -> int | None:
+        """Returns when there is something after `after`: the id after which such events can be. None: the store is
+        closed, and nothing will come."""
+        ...
+
     def gap(self, after: int, *, agent_id: str | None = None) -> int | None:
         """The id up to which events after `after` are not kept any more, None where they all are."""
+        ...
+
+    async def open_attention(self, agent_id: str) -> list[Event]:
+        """What was said last (`attention`) of each thing that a person is still needed for."""
         ...
 
     def follow(self, after: int, *, task_id: str | None = None, agent_id: str | None = None) -> AsyncGenerator[Event]:
@@ -420,6 +462,8 @@ class SendRequest:
     """An agent wrote it, here or on another host; else it is a person's."""
     named: bool = False
     """The message's id is its sender's own: the same message again is the same task."""
+    where: Where | None = None
+    """Where it came from."""
 
 
 class Control(Protocol):
@@ -532,14 +576,18 @@ class Control(Protocol):
 
     async def cancel(self, task_id: str) -> Task: ...
 
-    async def provide_input(self, task_id: str, text: str, prompt_id: str | None = None) -> Task: ...
+    async def provide_input(
+        self, task_id: str, text: str, prompt_id: str | None = None, origin: Origin = PERSON
+    ) -> Task: ...
 
     async def hand_over(self, task_id: str, artifact: Artifact, *, append: bool, last_chunk: bool) -> Task:
         """What the agent made in the turn that runs: a new artifact, one in place of another of its id, or with
         `append` further parts of it. Raises NotWaiting where the agent does not work on the task."""
         ...
 
-    async def answer_agent(self, agent_id: str, text: str, prompt_id: str | None = None) -> None:
+    async def answer_agent(
+        self, agent_id: str, text: str, prompt_id: str | None = None, origin: Origin = PERSON
+    ) -> None:
         """Answer a prompt outside any task."""
         ...
 
@@ -557,8 +605,8 @@ class Control(Protocol):
         """What the agent's profile grants it beyond an agent's rights; nothing for one that is gone."""
         ...
 
-    async def report(self, agent_id: str, kind: str, message: str, *, by: str) -> None:
-        """Put into the log what an agent says of itself, or `by` of it."""
+    async def report(self, agent_id: str, told: EventData) -> None:
+        """Put into the log what somebody reports of the agent, itself perhaps."""
         ...
 
     def token_owner(self, token: str) -> str | None:

@@ -194,6 +194,7 @@ class Operations:
             prompt_id=answered_prompt(told),
             metadata=metadata,
             named=self._repeats,
+            where="a2a",
         )
         return wanted if task_id is not None else await self._continued(agent_id, caller, wanted)
 

@@ -4,7 +4,8 @@ from typing import Any
 
 from synapsed.a2a.externals import Externals
 from synapsed.errors import UnknownAgent
-from synapsed.interfaces import Control, SendRequest
+from synapsed.interfaces import PERSON, Control, SendRequest
+from synapsed.model.events import Origin
 from synapsed.model.external import alias_of, host_of
 from synapsed.model.sender import Sender
 from synapsed.model.task import Message, Task
@@ -51,8 +52,10 @@ class Switchboard:
             return await self._externals.cancel(task)
         return await self._control.cancel(task.id)
 
-    async def provide_input(self, task_id: str, text: str, prompt_id: str | None = None) -> Task:
+    async def provide_input(
+        self, task_id: str, text: str, prompt_id: str | None = None, origin: Origin = PERSON
+    ) -> Task:
         task = await self._control.task(task_id)
         if alias_of(task) is not None:
             return await self._externals.answer(task, Message.of(text), prompt_id)
-        return await self._control.provide_input(task.id, text, prompt_id)
+        return await self._control.provide_input(task.id, text, prompt_id, origin=origin)

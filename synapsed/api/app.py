@@ -9,6 +9,7 @@ from synapsed.a2a.hosts.hosts import Hosts
 from synapsed.a2a.push.sender import PushSender
 from synapsed.api.caching import Changes
 from synapsed.api.context import CONTEXT, ApiContext, Limits, Streams
+from synapsed.api.eventstream import Encoded
 from synapsed.api.guard import timed
 from synapsed.api.pace import Pace
 from synapsed.api.problems import problems
@@ -111,6 +112,7 @@ def build_agent_app(context: ApiContext) -> web.Application:
 def _application(context: ApiContext) -> web.Application:
     app = web.Application(middlewares=[timed, problems, gate], client_max_size=context.limits.body)
     app[CONTEXT] = context
+    app[events.ENCODED] = Encoded()
     app.on_shutdown.append(_end_streams)
     app.on_response_prepare.append(_harden)
     return app

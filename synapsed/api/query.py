@@ -12,13 +12,27 @@ from aiohttp import web
 
 from synapsed.errors import InvalidRequest
 
-__all__ = ["CURSOR", "INPUT_SHOWN", "Choice", "Flag", "Integer", "Parameter", "Text", "Words", "check_names"]
+__all__ = [
+    "CURSOR",
+    "INPUT_SHOWN",
+    "Choice",
+    "Flag",
+    "Integer",
+    "Names",
+    "Parameter",
+    "Span",
+    "Text",
+    "Words",
+    "check_names",
+]
 
 INPUT_SHOWN = 100
 """Characters of a wrong value that are shown."""
 TEXT_MAX = 4096
 """Characters of a text: as many as a path may have."""
 EVENT_ID_MAX = 2**63 - 1
+NAMES_MAX = 100
+NAME_MAX = 200
 
 
 class Parameter(Protocol):
@@ -160,6 +174,54 @@ class Words:
     def described(self) -> list[dict[str, Any]]:
         schema = {"type": "array", "items": {"type": "string", "enum": list(self.options)}, "minItems": 1}
         return [{**_described(self.name, self.about, schema), "style": "form", "explode": False}]
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """One or several names or ids, with commas between them; None where it is not given. What they name is for the
+    route to find."""
+
+    name: str
+    about: str
+
+    def of(self, request: web.Request) -> list[str] | None:
+        text = request.query.get(self.name)
+        if text is None:
+            return None
+        names = text.split(",")
+        if len(names) > NAMES_MAX or not all(0 < len(name) <= NAME_MAX and name.isprintable() for name in names):
+            raise _wrong(self.name, text, f"1 to {NAMES_MAX} names of at most {NAME_MAX} characters, commas between")
+        return names
+
+    def described(self) -> list[dict[str, Any]]:
+        item = {"type": "string", "minLength": 1, "maxLength": NAME_MAX, "pattern": r"^[^,\u0000-\u001f\u007f]+$"}
+        schema = {"type": "array", "items": item, "minItems": 1, "maxItems": NAMES_MAX}
+        return [{**_described(self.name, self.about, schema), "style": "form", "explode": False}]
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A time such as `50ms` or `2s`, in seconds; 0 where it is not given."""
+
+    name: str
+    about: str
+    high: float
+
+    def of(self, request: web.Request) -> float:
+        text = request.query.get(self.name)
+        if text is None:
+            return 0.0
+        found = re.fullmatch(_SPAN, text)
+        seconds = int(found[1]) / (1000 if found[2] == "ms" else 1) if found else self.high + 1
+        if seconds > self.high:
+            raise _wrong(self.name, text, f"a time such as 50ms or 2s, at most {self.high:g}s")
+        return seconds
+
+    def described(self) -> list[dict[str, Any]]:
+        return [_described(self.name, self.about, {"type": "string", "pattern": _SPAN, "example": "50ms"})]
+
+
+_SPAN = r"^([0-9]{1,5})(ms|s)$"
 
 
 class _Cursor:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from aiohttp import web
 
 from synapsed.api.context import rights_of, to_the_end
+from synapsed.api.origin import origin_of
 from synapsed.api.rights import Rights
 from synapsed.errors import (
     AmbiguousAddress,
@@ -73,7 +74,8 @@ async def send(request: web.Request, control: Control, agent_id: str, wanted: Se
         rights.require_person("give a program its own commands")
     if wanted.task_id is not None:
         rights.require("answer_prompts", "answer prompts", of=agent_id)
-    wanted = signed(replace(wanted, key=_key_of(request)), rights, control)
+    wanted = replace(wanted, key=_key_of(request), where=wanted.where or origin_of(request).where)
+    wanted = signed(wanted, rights, control)
     if wanted.priority >= INTERRUPTS and wanted.of_agent:
         _require_interruption(rights, agent_id)
     # A client that leaves in the middle must not leave a message half accepted.

@@ -1,6 +1,7 @@
 """A task's events in the seeds' shapes (S1), read from the log from a cursor on."""
 
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from typing import Any
 
 from synapsed.api.sse import Frame
@@ -9,7 +10,7 @@ from synapsed.interfaces import Control
 from synapsed.model.events import Event, TaskArtifactAdded, TaskStatusChanged
 from synapsed.model.task import INTERRUPTED_STATES, TERMINAL_STATES, Task
 
-__all__ = ["frames_until_end", "frames_until_settled", "render"]
+__all__ = ["frames_until_end", "frames_until_settled", "has_frames", "render"]
 
 BATCH = 500
 
@@ -46,6 +47,15 @@ async def frames_until_end(control: Control, task: Task, after: int) -> AsyncGen
             return
 
 
+async def has_frames(control: Control, task: Task, after: int) -> bool:
+    """Whether anything is to be told of the task, which is over, after `after`."""
+    async with aclosing(_events(control, task, after)) as events:
+        async for event in events:
+            if render(event) is not None:
+                return True
+    return False
+
+
 async def frames_until_settled(control: Control, task: Task, after: int) -> AsyncGenerator[Frame]:
     """As above, and it ends as well where the task waits for a person *now*: at its present prompt, not at one that
     was answered long ago."""
@@ -67,7 +77,7 @@ def _is_present(task: Task, told: TaskStatusChanged) -> bool:
     return task.status is told.state and now == then
 
 
-async def _events(control: Control, task: Task, after: int) -> AsyncIterator[Event]:
+async def _events(control: Control, task: Task, after: int) -> AsyncGenerator[Event]:
     """A task that was over when it was read has all its events in the log: they are read, and nothing is waited for,
     even where the cursor is behind its end."""
     if not task.terminal:

@@ -30,7 +30,8 @@ __all__ = [
 class LinkObserved:
     """What the agent is doing now, and by which evidence. `can_receive` is true when a message would be delivered at
     once; otherwise `held` says why not (`typing`, `dialog`, …), None while it is merely busy or starting. `asking` is
-    another number where the very same prompt is asked again (a password was wrong)."""
+    another number where the very same prompt is asked again (a password was wrong). `by_hand` is the id of a prompt
+    that has left the screen since a person pressed keys at its terminal."""
 
     activity: Activity
     evidence: str
@@ -38,6 +39,7 @@ class LinkObserved:
     can_receive: bool
     held: str | None = None
     asking: int = 0
+    by_hand: str | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

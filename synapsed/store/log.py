@@ -14,7 +14,8 @@ from contextlib import closing
 from dataclasses import dataclass
 from weakref import WeakValueDictionary
 
-from synapsed.model.events import Event, parse_event
+from synapsed.interfaces import EventFilter, EventPage
+from synapsed.model.events import OLD_TYPES, Event, parse_event
 from synapsed.store.database import Database
 from synapsed.store.encoding import LARGE_ROW, Encoded, Kept, read_large
 
@@ -35,6 +36,9 @@ WOKEN = 16
 READ_SIZE = 1024 * 1024
 """Characters of JSON of the events that are read at a time, but for the last of them."""
 
+SCAN = 20_000
+"""Rows that are looked at in one go where no index finds the events: others read in the same thread."""
+
 
 @dataclass(frozen=True, slots=True)
 class EventRow:
@@ -48,36 +52,16 @@ class EventRow:
     data: Encoded
 
 
-@dataclass(frozen=True, slots=True)
-class _Which:
-    task_id: str | None
-    agent_id: str | None
-    types: frozenset[str] | None = None
-
-    def matches(self, row: "_Recent") -> bool:
-        return (
-            (self.task_id is None or row.task_id == self.task_id)
-            and (self.agent_id is None or row.agent_id == self.agent_id)
-            and (self.types is None or row.type in self.types)
-        )
-
-    @property
-    def topic(self) -> str | None:
-        """What to wait on: the narrowest of the two."""
-        if self.task_id is not None:
-            return f"task {self.task_id}"
-        return f"agent {self.agent_id}" if self.agent_id is not None else None
-
-
 class _Batch:
     """Events that are read at a time, in their order."""
 
-    __slots__ = ("_size", "events", "limit")
+    __slots__ = ("_size", "_size_max", "events", "limit")
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, size_max: int) -> None:
         self.events: list[Event] = []
         self.limit = limit
         self._size = 0
+        self._size_max = size_max
 
     def add(self, event: Event, size: int) -> None:
         self.events.append(event)
@@ -86,7 +70,7 @@ class _Batch:
     @property
     def more(self) -> bool:
         """Whether it is full, so that there may be more after it."""
-        return len(self.events) >= self.limit or self._size >= READ_SIZE
+        return len(self.events) >= self.limit or self._size >= self._size_max
 
 
 class _Recent:
@@ -190,7 +174,23 @@ class SqliteEventLog:
         limit: int = 500,
         types: frozenset[str] | None = None,
     ) -> list[Event]:
-        return (await self._read(after, self.last_id, _Which(task_id, agent_id, types), limit)).events
+        which, upto = _which(task_id, agent_id, types), self.last_id
+        while True:
+            page = await self._read(after, upto, which, _Batch(limit, READ_SIZE))
+            if page.events or page.upto >= upto or limit <= 0:
+                return page.events
+            after = page.upto
+
+    async def page(self, after: int, which: EventFilter, *, limit: int, size: int) -> EventPage:
+        return await self._read(after, self.last_id, which, _Batch(limit, size))
+
+    async def changed(self, after: int, which: EventFilter) -> int | None:
+        if after < self.last_id:
+            return after
+        return None if self._closed else max(after, await self._next(_topic(which)))
+
+    async def open_attention(self, agent_id: str) -> list[Event]:
+        return await self._database.read(lambda connection: _open_attention(connection, agent_id))
 
     def gap(self, after: int, *, agent_id: str | None = None) -> int | None:
         if self._ring.covers(after):
@@ -201,26 +201,20 @@ class SqliteEventLog:
     async def follow(
         self, after: int, *, task_id: str | None = None, agent_id: str | None = None
     ) -> AsyncGenerator[Event]:
-        which = _Which(task_id, agent_id)
-        cursor = after
-        while True:
+        which = _which(task_id, agent_id)
+        cursor: int | None = after
+        while cursor is not None:
             upto = self.last_id
             if self._closed and cursor < upto and not self._ring.covers(cursor):
                 return
-            batch = await self._read(cursor, upto, which, FOLLOW_BATCH)
-            last, more = batch.events[-1].id if batch.events else cursor, batch.more
-            batch.events.reverse()
-            while batch.events:
-                yield batch.events.pop()  # held by nobody but its reader from here on
-            if more:
-                cursor = last
-                continue
-            cursor = max(cursor, upto)
-            # No await between this comparison and the registration, so that no event falls in between.
-            if self.last_id == upto:
-                if self._closed:
-                    return
-                cursor = max(cursor, await self._changed(which.topic))
+            page = await self._read(cursor, upto, which, _Batch(FOLLOW_BATCH, READ_SIZE))
+            cursor = page.upto
+            page.events.reverse()
+            while page.events:
+                yield page.events.pop()  # held by nobody but its reader from here on
+            if cursor >= upto:
+                # No await between the comparison in here and the registration, so that no event falls in between.
+                cursor = await self.changed(cursor, which)
 
     def publish(self, ids: Sequence[int], rows: Sequence[EventRow]) -> None:
         """Make durable events visible; their ids grow by one."""
@@ -243,22 +237,23 @@ class SqliteEventLog:
         for topic in list(self._waiting):
             self._wake(topic, self.last_id)
 
-    async def _read(self, after: int, upto: int, which: _Which, limit: int) -> _Batch:
-        batch = _Batch(limit)
-        if after >= upto or limit <= 0:
-            return batch
+    async def _read(self, after: int, upto: int, which: EventFilter, batch: _Batch) -> EventPage:
+        if after >= upto or batch.limit <= 0:
+            return EventPage([], after)
         if not self._ring.covers(after):
-            return await self._database.read(
+            upto = min(upto, after + SCAN) if _scans(which) else upto
+            batch = await self._database.read(
                 lambda connection: _select(connection, after, upto, which, batch, self._large)
             )
-        for recent in self._ring.between(after, upto):
-            if which.matches(recent):
-                batch.add(recent.event, recent.size)
-                if batch.more:
-                    break
-        return batch
+        else:
+            for recent in self._ring.between(after, upto):
+                if _matches(which, recent):
+                    batch.add(recent.event, recent.size)
+                    if batch.more:
+                        break
+        return EventPage(batch.events, batch.events[-1].id if batch.more else upto)
 
-    async def _changed(self, topic: str | None) -> int:
+    async def _next(self, topic: str | None) -> int:
         """Wait for the next event of `topic`; the cursor just before it."""
         future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         waiting = self._waiting.setdefault(topic, set())
@@ -305,29 +300,54 @@ def last_event_id(connection: sqlite3.Connection) -> int:
     return int(row[0]) if row else 0
 
 
+def _which(task_id: str | None, agent_id: str | None, types: frozenset[str] | None = None) -> EventFilter:
+    return EventFilter(
+        types=types,
+        tasks=None if task_id is None else frozenset({task_id}),
+        agents=None if agent_id is None else frozenset({agent_id}),
+    )
+
+
+def _matches(which: EventFilter, row: _Recent) -> bool:
+    return (
+        (which.tasks is None or row.task_id in which.tasks)
+        and (which.agents is None or row.agent_id in which.agents)
+        and (which.types is None or row.type in which.types)
+    )
+
+
+def _topic(which: EventFilter) -> str | None:
+    """What to wait on: the narrowest that there is."""
+    if which.tasks is not None and len(which.tasks) == 1:
+        return f"task {next(iter(which.tasks))}"
+    if which.agents is not None and len(which.agents) == 1:
+        return f"agent {next(iter(which.agents))}"
+    return None
+
+
+def _scans(which: EventFilter) -> bool:
+    """Whether no index finds the events one after the other."""
+    return which.types is not None or len(which.tasks or ()) > 1 or len(which.agents or ()) > 1
+
+
 def _select(
     connection: sqlite3.Connection,
     after: int,
     upto: int,
-    which: _Which,
+    which: EventFilter,
     batch: _Batch,
     large: MutableMapping[int, Event],
 ) -> _Batch:
-    """Fill `batch`. Large events, which many may wait for and hold,
-    are looked for in `large` first: this runs in the
+    """Fill `batch`. Large events, which many may wait for and hold, are looked for in `large` first: this runs in the
     one thread that reads, so that none is made twice."""
     where = ["id > ?", "id <= ?"]
     values: list[int | str] = [after, upto]
-    if which.task_id is not None:
-        where.append("task_id = ?")
-        values.append(which.task_id)
-    if which.agent_id is not None:
-        # A task has few events, an agent many: the plus keeps the planner on the task's index.
-        where.append("agent_id = ?" if which.task_id is None else "+agent_id = ?")
-        values.append(which.agent_id)
-    if which.types is not None:
-        where.append(f"type IN ({', '.join('?' * len(which.types))})")
-        values += sorted(which.types)
+    # A task has few events, an agent many: the plus keeps the planner on the task's index.
+    agents = "agent_id" if which.tasks is None else "+agent_id"
+    for column, wanted in (("task_id", which.tasks), (agents, which.agents), ("+type", _stored(which.types))):
+        if wanted is not None:
+            where.append(f"{column} IN ({', '.join('?' * len(wanted))})")
+            values += sorted(wanted)
     rows = connection.execute(
         "SELECT id, at, agent_id, task_id, context_id, length(data), "  # noqa: S608 - constants
         f"CASE WHEN length(data) < {LARGE_ROW} THEN data END "
@@ -347,6 +367,21 @@ def _select(
             if batch.more:
                 break
     return batch
+
+
+def _stored(types: frozenset[str] | None) -> frozenset[str] | None:
+    """The types as rows may have them: older programs had other names for some."""
+    return None if types is None else types.union(was for was, now in OLD_TYPES.items() if now in types)
+
+
+def _open_attention(connection: sqlite3.Connection, agent_id: str) -> list[Event]:
+    rows = connection.execute(
+        "SELECT max(id), at, agent_id, task_id, context_id, data FROM events "
+        "WHERE type = 'attention' AND agent_id = ? GROUP BY data ->> '$.id' "
+        "HAVING data ->> '$.state' = 'opened' ORDER BY 1",  # of a group with max(), SQLite gives that row's columns
+        (agent_id,),
+    )
+    return [_event(*row) for row in rows]
 
 
 def _event(event_id: int, at: float, agent_id: str, task_id: str | None, context_id: str | None, data: Kept) -> Event:

@@ -102,6 +102,7 @@ CREATE INDEX tasks_agent_status ON tasks (agent_id, status, updated_at, id);
 
 _CONTEXTS = """
 ALTER TABLE events ADD COLUMN context_id TEXT;
+CREATE INDEX events_attention ON events (agent_id, id) WHERE type = 'attention';
 """
 
 MIGRATIONS = (_FIRST, _PUSHES, _RETENTION, _REPLIES, _STATES, _CONTEXTS)

@@ -12,10 +12,10 @@ from typing import Any
 from synapsed.clock import Clock
 from synapsed.config import ParkPolicy, UsageLimitPolicy
 from synapsed.errors import NotReady, ProgramEnded, StoreError, TaskNotCancelable
-from synapsed.interfaces import AgentLink, Attachment, NewEvent, OutputPiece, Store
+from synapsed.interfaces import PERSON, AgentLink, Attachment, NewEvent, OutputPiece, Store
 from synapsed.model.agent import Activity, ProcessState
 from synapsed.model.approval import Policy
-from synapsed.model.events import ActivityChanged
+from synapsed.model.events import ActivityChanged, EventData, Origin
 from synapsed.model.facts import PermissionAsked
 from synapsed.model.link import (
     LinkAlert,
@@ -33,6 +33,7 @@ from synapsed.supervisor import letters, past_output
 from synapsed.supervisor.agent_prompts import AgentPrompts
 from synapsed.supervisor.alerts import Alerts
 from synapsed.supervisor.approvals import Approvals
+from synapsed.supervisor.attention import Attention, Change
 from synapsed.supervisor.briefing import Briefing
 from synapsed.supervisor.desk import Desk
 from synapsed.supervisor.inbox import Fact
@@ -41,6 +42,7 @@ from synapsed.supervisor.parking import Parking
 from synapsed.supervisor.planning import Planner
 from synapsed.supervisor.program import Program
 from synapsed.supervisor.restart import RestartState
+from synapsed.supervisor.resting import Resting
 from synapsed.supervisor.shell import Shell
 from synapsed.supervisor.turns import Commit, describe_exit
 from synapsed.supervisor.unanswered import Unanswered
@@ -93,6 +95,8 @@ class Agent:
             clock=clock,
             shell=self._shell,
         )
+        self.attention = Attention(record.id)
+        self._resting = Resting()
         self.usage = Usage(
             self.program,
             policy=limits,
@@ -116,6 +120,7 @@ class Agent:
             usage=self.usage,
             limit_note=profile.prompts.limit_note,
             ended=ended,
+            attention=self.attention,
         )
         self.parking = Parking(
             self.program,
@@ -350,17 +355,19 @@ class Agent:
             lambda: self.desk.hand_over(task_id, artifact, append=append, last_chunk=last_chunk)
         )
 
-    async def provide_input(self, task_id: str, answer: Message, text: str, prompt_id: str | None) -> Task:
+    async def provide_input(
+        self, task_id: str, answer: Message, text: str, prompt_id: str | None, origin: Origin = PERSON
+    ) -> Task:
         """`text` is what of `answer` is typed. Raises NotWaiting, PromptChanged, NotTaken, InvalidChoice."""
         await self.adopt()
-        task = await self.prompts.provide(self._require_link(), task_id, answer, text, prompt_id)
+        task = await self.prompts.provide(self._require_link(), task_id, answer, text, prompt_id, origin)
         return task if task is not None else await self._stored(task_id)
 
-    async def answer(self, text: str, prompt_id: str | None) -> None:
+    async def answer(self, text: str, prompt_id: str | None, origin: Origin = PERSON) -> None:
         """Answer whatever prompt is on the screen, in a task or not."""
         await self.adopt()
         link = self.program.link if self.parking.away else self._require_link()
-        await self.prompts.answer(link, text, prompt_id)
+        await self.prompts.answer(link, text, prompt_id, origin)
 
     async def press(self, keys: Sequence[str]) -> None:
         """Press keys at its terminal, for a person. Raises InvalidRequest, NotReady."""
@@ -403,8 +410,12 @@ class Agent:
         await self.program.renew(task.context_id)
         return True
 
+    def over(self, state: ProcessState) -> tuple[NewEvent, ...]:
+        return () if state is ProcessState.RUNNING else self.attention.over().events
+
     async def opened(self, link: AgentLink) -> None:
         self._seen = link.observe()
+        await self._tell_of(self.attention.renewed())
         self.usage.watch()
         await self.program.saw(self._seen.activity)
         await self.desk.resume(link)
@@ -416,6 +427,7 @@ class Agent:
         if self.state is not ProcessState.RUNNING:
             self._seen = None
             self.alerts.clear()
+            self.attention.believe(self.attention.over())
             self.desk.program_gone()
         if self.state is ProcessState.STOPPING and self.record.parking and self.program.last_link is not None:
             self._last_screen = self.program.last_link.screen_text(SCREEN_KEPT)  # before it leaves the screen
@@ -436,6 +448,7 @@ class Agent:
             await self.program.stop(again=True)
 
     async def _adopt(self) -> None:
+        self.attention.restore(await self._store.events.open_attention(self.id))
         if self.state is ProcessState.PARKED and (was := await self._store.checkpoint(self.id)) is not None:
             self._last_screen = kept(was).text(scrollback=True)[-SCREEN_KEPT:]
         await (await self._shell.call(_sync(self.program.adopt)))
@@ -471,9 +484,10 @@ class Agent:
         """It may be the database's disk that is full: what cannot be written now is shown all the same."""
         if alert.code == "KEEPER_SILENT":
             self.program.keeper_silent()
-        told = self.alerts.told(alert)
+        told, change = self.alerts.told(alert), self.attention.alerted(alert)
         try:
-            await self._store.commit(events=[NewEvent(self.id, told)])
+            await self._store.commit(events=[NewEvent(self.id, told), *change.events])
+            self.attention.believe(change)
         except StoreError as error:
             self._shell.log.warning("an alert could not be recorded", alert=told.message, error=error.message)
         self._changed(self)
@@ -497,21 +511,25 @@ class Agent:
         before, self._seen = self._seen, seen
         moved = before is None or before.activity is not seen.activity or before.prompt != seen.prompt
         commit = self.desk.observed(seen, again=before is not None and before.asking != seen.asking)
-        if moved or commit is not None:
+        change = self.attention.observed(seen, self.desk.current, answering=self.desk.answers.under_way)
+        if moved or commit is not None or change.events:
             told = ActivityChanged(activity=seen.activity, evidence=seen.evidence, prompt=seen.prompt)
-            events = [NewEvent(self.id, told)] if moved else []
-            await self._shell.persist(
-                lambda: self._store.commit(
-                    events=[*events, *(commit.events if commit else ())], tasks=[commit.task] if commit else ()
-                )
-            )
+            also: list[EventData] = [told, *self._resting.screen(seen.activity, self.screen_text())] if moved else []
+            events = [*(NewEvent(self.id, data) for data in also), *(commit.events if commit else ()), *change.events]
+            await self._shell.persist(lambda: self._store.commit(events=events, tasks=[commit.task] if commit else ()))
             if commit is not None:
                 self.desk.believe(commit)
+        self.attention.believe(change)
         if moved:
             self._since = self._clock.wall()
             self._changed(self)
         await self._saw(seen.activity)
         await self._pump()
+
+    async def _tell_of(self, change: Change) -> None:
+        if change.events:
+            await self._shell.persist(lambda: self._store.commit(events=change.events))
+        self.attention.believe(change)
 
     async def _saw(self, activity: Activity) -> None:
         task = self.desk.current

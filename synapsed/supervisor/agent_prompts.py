@@ -7,9 +7,11 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from synapsed.clock import Clock
 from synapsed.errors import NotWaiting, SynapsedError
 from synapsed.interfaces import AgentLink
+from synapsed.model.events import Origin
 from synapsed.model.task import Message, Prompt, Task
 from synapsed.supervisor.approvals import Answer, Approvals, Wait
 from synapsed.supervisor.desk import Desk
+from synapsed.supervisor.given import Given
 from synapsed.supervisor.program import Program
 from synapsed.supervisor.shell import Shell
 from synapsed.supervisor.usage import Usage
@@ -30,7 +32,7 @@ class AgentPrompts:
         *,
         approvals: Approvals,
         usage: Usage,
-        answer: Callable[[str, str | None], Awaitable[None]],
+        answer: Callable[[str, str | None, Origin], Awaitable[None]],
         clock: Clock,
         shell: Shell,
         observe_again: Callable[[], Awaitable[None]],
@@ -50,16 +52,17 @@ class AgentPrompts:
     # --- a person's answers ---
 
     async def provide(
-        self, link: AgentLink, task_id: str, answer: Message, text: str, prompt_id: str | None
+        self, link: AgentLink, task_id: str, answer: Message, text: str, prompt_id: str | None, origin: Origin
     ) -> Task | None:
         """The task that the program goes on with. Raises NotWaiting, PromptChanged, NotTaken, InvalidChoice."""
         async with self._answering():
             prompt = await self._shell.call(lambda: _now(lambda: self._desk.asked(task_id)))
             wanted = prompt_id or prompt.prompt_id
             hidden = await link.answer(text, wanted)
-            return await self._shell.call(lambda: self._desk.answered(task_id, prompt, wanted, answer, hidden=hidden))
+            given = Given(prompt_id=wanted, prompt=prompt, answer=answer, hidden=hidden, origin=origin)
+            return await self._shell.call(lambda: self._desk.answered(task_id, given))
 
-    async def answer(self, link: AgentLink | None, text: str, prompt_id: str | None) -> None:
+    async def answer(self, link: AgentLink | None, text: str, prompt_id: str | None, origin: Origin) -> None:
         """Answer what is on the screen. Raises as `provide`."""
         prompt = link.observe().prompt if link is not None else None
         if link is None or prompt is None:
@@ -70,8 +73,8 @@ class AgentPrompts:
             hidden = await link.answer(text, wanted)
             task = self._desk.current
             task_id = task.id if task is not None else None
-            said = Message.of(text)
-            await self._shell.call(lambda: self._desk.answered(task_id, prompt, wanted, said, hidden=hidden))
+            given = Given(prompt_id=wanted, prompt=prompt, answer=Message.of(text), hidden=hidden, origin=origin)
+            await self._shell.call(lambda: self._desk.answered(task_id, given))
 
     @contextlib.asynccontextmanager
     async def _answering(self) -> AsyncIterator[None]:
@@ -80,6 +83,7 @@ class AgentPrompts:
             yield
         finally:
             self._shell.post(self._desk.end_answer)
+            self._shell.post(self._observe_again)
 
     # --- answers that no person gives ---
 
@@ -93,9 +97,9 @@ class AgentPrompts:
     def _decided(self, prompt: Prompt) -> bool:
         """Whether the approval policy sees to that dialog, so that nobody is asked."""
         match self._approvals.judge(prompt):
-            case Answer(text):
+            case Answer(text, rule):
                 if self._approving is None:
-                    self._approving = self._shell.spawn(self._approve(prompt, text))
+                    self._approving = self._shell.spawn(self._approve(prompt, text, Origin("policy", rule)))
                 return True
             case Wait():
                 if self._awaited != prompt.prompt_id:
@@ -113,13 +117,13 @@ class AgentPrompts:
             return False
         self._desk.limit_shown(limit)
         if self._approving is None:
-            self._approving = self._shell.spawn(self._approve(prompt, limit.answer))
+            self._approving = self._shell.spawn(self._approve(prompt, limit.answer, Origin("daemon")))
         return True
 
-    async def _approve(self, prompt: Prompt, text: str) -> None:
+    async def _approve(self, prompt: Prompt, text: str, origin: Origin) -> None:
         """Answer a dialog for the person."""
         try:
-            await self._answer(text, prompt.prompt_id)
+            await self._answer(text, prompt.prompt_id, origin)
         except SynapsedError as error:
             self._shell.log.warning("a decision was not taken: the person is asked", error=error.message)
         finally:

@@ -44,13 +44,15 @@ class _Remembered:
     verdict: Verdict
     answer: str | None
     """What the dialog is answered with; None: it is not answered from here."""
+    rule: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The dialog is answered with `text`."""
+    """The dialog is answered with `text`, by `rule`."""
 
     text: str
+    rule: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,9 +103,12 @@ class Approvals:
         since = list(takewhile(lambda decided: decided.verdict != "escalate", reversed(self._recent)))
         if self._recent and not since:
             return None  # the dialog may be that call's, of which it does not show all
-        answers = (decided.answer for decided in since if _is_shown(decided.text, prompt.prompt))
-        answer = next((answer for answer in answers if answer is not None), None)
-        return Answer(answer) if answer is not None else Wait()
+        answers = (
+            Answer(decided.answer, decided.rule)
+            for decided in since
+            if decided.answer is not None and _is_shown(decided.text, prompt.prompt)
+        )
+        return next(answers, Wait())
 
     def answered(self, prompt: Prompt) -> None:
         """That dialog is over: the same one, if it comes again, is another call's."""
@@ -122,7 +127,7 @@ class Approvals:
         text = _dense(call.command or (call.subjects[0] if len(call.subjects) == 1 else ""))
         answer = spec.dialog if decision.verdict == "allow" and text else None
         self._forget(lambda known: known.text == text)
-        self._recent.append(_Remembered(text, decision.verdict, answer))
+        self._recent.append(_Remembered(text, decision.verdict, answer, decision.rule))
 
     async def _tell(self, call: ToolCall, decision: Decision, task_id: str | None) -> bool:
         told = PermissionDecided(

@@ -23,7 +23,6 @@ from synapsed.clock import Clock, iso
 from synapsed.errors import NotWaiting, StoreError, SynapsedError, TaskNotCancelable
 from synapsed.interfaces import AgentLink, Delivery, NewEvent, Store
 from synapsed.model.agent import Activity
-from synapsed.model.events import InputAnswered
 from synapsed.model.link import (
     LinkEvent,
     LinkExited,
@@ -38,12 +37,13 @@ from synapsed.model.link import (
     LinkUndelivered,
 )
 from synapsed.model.records import ReplyRecord, TurnRecord
-from synapsed.model.task import INTERRUPTED_STATES, Artifact, Message, Prompt, Task, TaskState
+from synapsed.model.task import INTERRUPTED_STATES, Artifact, Prompt, Task, TaskState
 from synapsed.profiles import Delivery as DeliverySpec
 from synapsed.profiles import Parsers
 from synapsed.supervisor import letters, turns
 from synapsed.supervisor.answers import AnswerBlocks
-from synapsed.supervisor.given import GivenAnswers
+from synapsed.supervisor.attention import Attention
+from synapsed.supervisor.given import Given, GivenAnswers
 from synapsed.supervisor.interruption import Interruption
 from synapsed.supervisor.mailbox import Mailbox
 from synapsed.supervisor.shell import Shell
@@ -101,8 +101,10 @@ class Desk:
         usage: Usage,
         limit_note: str,
         ended: Callable[[Task], None],
+        attention: Attention,
     ) -> None:
         self._ended = ended
+        self._attention = attention
         self._usage = usage
         self._limit_note = limit_note
         self._renew = renew
@@ -125,7 +127,7 @@ class Desk:
         """Gives the turn to the link."""
         self._limit: Limit | None = None
         """What a dialog in the turn in flight said."""
-        self._answers = GivenAnswers()
+        self.answers = GivenAnswers()
 
     @property
     def queue(self) -> int:
@@ -263,36 +265,33 @@ class Desk:
 
     def begin_answer(self) -> None:
         """An answer is about to be typed: `answered` is then the first that is told of its task; see `end_answer`."""
-        self._answers.begin()
+        self.answers.begin()
 
     async def end_answer(self) -> None:
         """It was taken, or was not."""
-        if (put_off := self._answers.end()) is not None:
+        if (put_off := self.answers.end()) is not None:
             seen, again = put_off
             if (commit := self.observed(seen, again=again)) is not None:
                 await self._persist(commit)
 
-    async def answered(
-        self, task_id: str | None, prompt: Prompt | None, prompt_id: str, answer: Message, *, hidden: bool
-    ) -> Task | None:
+    async def answered(self, task_id: str | None, given: Given) -> Task | None:
         """The program took an answer: tell so, and in the same commit the task is worked on again, whatever is asked
-        next. What the terminal hid is as secret as what a password prompt was given."""
-        secret = hidden or (prompt is not None and prompt.type == "password")
-        text = answer.text
-        told = InputAnswered(prompt_id=prompt_id, answer=None if secret else text)
-        event = NewEvent(self._agent_id, told, task_id)
+        next."""
         task = self.current if self.current is not None and self.current.id == task_id else None
         if task is None and task_id is not None:
             task = await self._store.task(task_id)  # its turn ended before the answer was told of
-        if task is not None and prompt is not None and not secret:
-            task = turns.answered(task, prompt=prompt, answer=answer)
-        self._answers.took(prompt_id)
-        if task is None or not turns.waits_for(task, prompt_id):
-            await self._store.commit(events=[event], tasks=[task] if task is not None else [])
+        if task is not None and given.prompt is not None and not given.secret:
+            task = turns.answered(task, prompt=given.prompt, answer=given.answer)
+        change = self._attention.answered(given, task)
+        self.answers.took(given.prompt_id)
+        if task is not None and turns.waits_for(task, given.prompt_id):
+            task = (await self._commit(turns.working_again(task, now=self._clock.wall()), *change.events)).task
+        else:
+            await self._store.commit(events=change.events, tasks=[task] if task is not None else [])
             if task is not None:
                 self.believe(Commit(task=task))
-            return task
-        return (await self._commit(turns.working_again(task, now=self._clock.wall()), event)).task
+        self._attention.believe(change)
+        return task
 
     # --- what the link reports ---
 
@@ -349,7 +348,7 @@ class Desk:
         """What an observation changes about the task being worked on; `again`: its prompt is asked once more."""
         if (task := self.current) is None:
             return None
-        if not self._answers.counts(seen, again=again, waits=task.status in INTERRUPTED_STATES):
+        if not self.answers.counts(seen, again=again, waits=task.status in INTERRUPTED_STATES):
             return None
         if seen.activity is Activity.WAITING or seen.prompt is not None:
             if seen.prompt is None or (task.prompt and task.prompt.prompt_id == seen.prompt.prompt_id and not again):

@@ -1,8 +1,28 @@
 """Answers that are being given to one agent, and what of its prompts they have settled. Pure."""
 
-from synapsed.model.link import LinkObserved
+from dataclasses import dataclass
 
-__all__ = ["GivenAnswers"]
+from synapsed.model.events import Origin
+from synapsed.model.link import LinkObserved
+from synapsed.model.task import Message, Prompt
+
+__all__ = ["Given", "GivenAnswers"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Given:
+    """An answer that the program took. `hidden`: its terminal did not show what was typed."""
+
+    prompt_id: str
+    prompt: Prompt | None
+    answer: Message
+    hidden: bool
+    origin: Origin
+
+    @property
+    def secret(self) -> bool:
+        """What the terminal hid is as secret as what a password prompt was given."""
+        return self.hidden or (self.prompt is not None and self.prompt.type == "password")
 
 
 class GivenAnswers:
@@ -15,6 +35,11 @@ class GivenAnswers:
         """The last thing that was seen meanwhile, and whether it asks again."""
         self._settled: str | None = None
         """The prompt that was answered last, until something else is asked."""
+
+    @property
+    def under_way(self) -> bool:
+        """What it means that its prompt goes is told with the answer."""
+        return self._under_way > 0
 
     def begin(self) -> None:
         """An answer is about to be typed."""

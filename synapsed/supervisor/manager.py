@@ -22,6 +22,7 @@ from synapsed.clock import Clock
 from synapsed.config import check_parking, load_config, save_agent
 from synapsed.errors import ConversationTaken, InvalidRequest, NotReady, StoreError, SynapsedError, UnknownProfile
 from synapsed.interfaces import (
+    PERSON,
     Attachment,
     ConfigChange,
     Control,
@@ -35,7 +36,7 @@ from synapsed.interfaces import (
 )
 from synapsed.library import ProfileLibrary
 from synapsed.model.agent import AgentDetail, AgentView, Testimony, resolve
-from synapsed.model.events import REMOVED, AgentReported, StateChanged
+from synapsed.model.events import REMOVED, EventData, Origin, StateChanged
 from synapsed.model.external import alias_of, unknown
 from synapsed.model.picture import ScreenForm, Shown
 from synapsed.model.records import AgentRecord, ReplyRecord, TurnRecord
@@ -336,19 +337,15 @@ class Manager:
         return await asyncio.to_thread(owner_of, pid, roots) if roots else None
 
     def granted(self, agent_id: str) -> frozenset[str]:
-        agent = self._agents.get(agent_id)
-        return frozenset() if agent is None else frozenset(agent.profile.rights)
+        return frozenset(agent.profile.rights) if (agent := self._agents.get(agent_id)) is not None else frozenset()
 
-    async def report(self, agent_id: str, kind: str, message: str, *, by: str) -> None:
-        agent = self._agent(agent_id)
-        told = AgentReported(kind=kind, message=message, reported_by=by)
-        await self._store.commit(events=[NewEvent(agent.id, told)])
+    async def report(self, agent_id: str, told: EventData) -> None:
+        await self._store.commit(events=[NewEvent(self._agent(agent_id).id, told)])
 
     def token_owner(self, token: str) -> str | None:
         given = token.encode()
-        return next(
-            (owner for known, owner in self._tokens.items() if hmac.compare_digest(known.encode(), given)), None
-        )
+        owners = (owner for known, owner in self._tokens.items() if hmac.compare_digest(known.encode(), given))
+        return next(owners, None)
 
     # --- Control: processes ---
 
@@ -475,14 +472,18 @@ class Manager:
     async def cancel(self, task_id: str) -> Task:
         return await self._post.cancel(task_id)
 
-    async def provide_input(self, task_id: str, text: str, prompt_id: str | None = None) -> Task:
-        return await self._post.provide_input(task_id, text, prompt_id)
+    async def provide_input(
+        self, task_id: str, text: str, prompt_id: str | None = None, origin: Origin = PERSON
+    ) -> Task:
+        return await self._post.provide_input(task_id, text, prompt_id, origin)
 
     async def hand_over(self, task_id: str, artifact: Artifact, *, append: bool, last_chunk: bool) -> Task:
         return await self._post.hand_over(task_id, artifact, append=append, last_chunk=last_chunk)
 
-    async def answer_agent(self, agent_id: str, text: str, prompt_id: str | None = None) -> None:
-        await self._agent(agent_id).answer(text, prompt_id)
+    async def answer_agent(
+        self, agent_id: str, text: str, prompt_id: str | None = None, origin: Origin = PERSON
+    ) -> None:
+        await self._agent(agent_id).answer(text, prompt_id, origin)
 
     async def press(self, agent_id: str, keys: Sequence[str]) -> None:
         await self._agent(agent_id).press(keys)
@@ -573,8 +574,7 @@ class Manager:
 
     def _sweep_registry_soon(self) -> None:
         """On list and on send (S9), but not for each of many."""
-        now = self._clock.monotonic()
-        if now >= self._registry_due:
+        if (now := self._clock.monotonic()) >= self._registry_due:
             self._registry_due = now + REGISTRY_SWEEP_S
             self._spawn(self._sweep_registry())
 

@@ -2,7 +2,8 @@
 
 from typing import Protocol
 
-from synapsed.interfaces import AgentLink
+from synapsed.interfaces import AgentLink, NewEvent
+from synapsed.model.agent import ProcessState
 from synapsed.model.link import LinkExited
 from synapsed.supervisor.turns import Commit
 
@@ -19,6 +20,11 @@ class ProgramOwner(Protocol):
 
     def settled(self, commit: Commit) -> None:
         """That commit is durable."""
+        ...
+
+    def over(self, state: ProcessState) -> tuple[NewEvent, ...]:
+        """What is told together with a change to `state`: what the program needed a person for is gone with it, unless
+        it still runs."""
         ...
 
     async def opened(self, link: AgentLink) -> None:

@@ -22,6 +22,7 @@ from synapsed.errors import (
 )
 from synapsed.interfaces import SendRequest, Store
 from synapsed.model.agent import ProcessState
+from synapsed.model.events import Origin
 from synapsed.model.external import unknown
 from synapsed.model.records import ReplyRecord
 from synapsed.model.sender import Sender
@@ -82,7 +83,7 @@ class Post:
                 return task
             worker = self._worker(task)
             text = turns.text_of(request.message)
-            return await worker.provide_input(task.id, request.message, text, request.prompt_id)
+            return await worker.provide_input(task.id, request.message, text, request.prompt_id, _origin(request))
         if (named := request.metadata.get(IN_REPLY_TO)) is not None:
             return await self._complete(agent_id, named, request)
         async with self._idempotency.once(request, agent_id) as (task_id, known):
@@ -250,10 +251,10 @@ class Post:
         except SynapsedError as error:
             log.info("the request goes on although nobody wants its reply", task=request, why=error.message)
 
-    async def provide_input(self, task_id: str, text: str, prompt_id: str | None = None) -> Task:
+    async def provide_input(self, task_id: str, text: str, prompt_id: str | None, origin: Origin) -> Task:
         """See `Control.provide_input`."""
         task = await self.find(task_id)
-        return await self._worker(task).provide_input(task.id, Message.of(text), text, prompt_id)
+        return await self._worker(task).provide_input(task.id, Message.of(text), text, prompt_id, origin)
 
     async def hand_over(self, task_id: str, artifact: Artifact, *, append: bool, last_chunk: bool) -> Task:
         """See `Control.hand_over`."""
@@ -271,6 +272,12 @@ class Post:
         if (agent := self._agents.get(agent_id)) is None:
             raise unknown(agent_id)
         return agent
+
+
+def _origin(request: SendRequest) -> Origin:
+    sender = Sender.of(request.metadata)
+    agent = request.of_agent or sender is not None
+    return Origin("agent" if agent else "person", who=sender.id if sender is not None else None, where=request.where)
 
 
 def _name(named: Any) -> str | None:

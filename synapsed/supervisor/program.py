@@ -547,7 +547,7 @@ class Program:
                 told.append(self._tell(state, reason, exit_code, record))
         update = {"state": lifecycle.state.value, "changed_at": self._clock.wall()}
         record = record.model_copy(update=update)
-        rows = [NewEvent(record.id, data) for data in [*told, *(alerts or ())]]
+        rows = [*(NewEvent(record.id, data) for data in [*told, *(alerts or ())]), *self._owner.over(lifecycle.state)]
         await self._store.commit(
             events=[*(settled.events if settled else ()), *rows],
             tasks=[settled.task] if settled else (),

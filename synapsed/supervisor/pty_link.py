@@ -415,8 +415,6 @@ class PtyLink:
     # --- judging ---
 
     def _looked(self, look: Look) -> None:
-        if self._touched != prompt_id_of(look):
-            self._touched = None
         if not self._started and look.verdict.activity is not Activity.STARTING and not self._saving:
             self._started = True
             self._spawn(self._save_checkpoint())
@@ -442,7 +440,9 @@ class PtyLink:
             can_receive=verdict.can_receive and self._runner.turn is None,
             held=None if verdict.held == "typing" and self._runner.pasted else verdict.held,
             asking=asking.number,
+            by_hand=self._touched if self._touched != prompt_id_of(look) else None,
         )
+        self._touched = self._touched if observed.by_hand is None else None
         if observed == self._told:
             return
         before, self._told = self._told, observed

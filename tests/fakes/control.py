@@ -24,12 +24,13 @@ from synapsed.errors import (
     UnknownAgent,
     UnknownProfile,
 )
-from synapsed.interfaces import ConfigChange, NewEvent, OutputPiece, SendRequest, StartRequest, TaskFilter
+from synapsed.interfaces import PERSON, ConfigChange, NewEvent, OutputPiece, SendRequest, StartRequest, TaskFilter
 from synapsed.model.agent import Activity, AgentDetail, AgentRef, AgentView, ProcessState, Testimony, agent_id, resolve
 from synapsed.model.events import (
     REMOVED,
     EventData,
     InputAnswered,
+    Origin,
     StateChanged,
     TaskArtifactAdded,
     TaskStatusChanged,
@@ -383,7 +384,13 @@ class FakeControl:
         return await self._put(task, None, [TaskArtifactAdded(artifact=artifact)])
 
     async def provide_input(
-        self, task_id: str, text: str, prompt_id: str | None = None, said: Message | None = None
+        self,
+        task_id: str,
+        text: str,
+        prompt_id: str | None = None,
+        origin: Origin = PERSON,
+        *,
+        said: Message | None = None,
     ) -> Task:
         task = await self.task(task_id)
         self.calls.append(("input", task.id, text, prompt_id))
@@ -391,7 +398,9 @@ class FakeControl:
             raise NotWaiting(f"task {task.id} is {task.status}", task_id=task.id)
         if prompt_id not in (None, task.prompt.prompt_id):
             raise PromptChanged("another prompt is on the screen", prompt_id=task.prompt.prompt_id)
-        data = InputAnswered(prompt_id=task.prompt.prompt_id, answer=text)
+        data = InputAnswered(
+            prompt_id=task.prompt.prompt_id, answer=text, by=origin.by, who=origin.who, where=origin.where
+        )
         await self.tell(task.agent_id, data, task.id)
         task = turns.answered(task, prompt=task.prompt, answer=said or Message.of(text))
         await self.store.commit(tasks=[task])
@@ -401,7 +410,9 @@ class FakeControl:
         await self.work(task.id)
         return await self.complete(task.id, f"answered: {text}")
 
-    async def answer_agent(self, agent_id_: str, text: str, prompt_id: str | None = None) -> None:
+    async def answer_agent(
+        self, agent_id_: str, text: str, prompt_id: str | None = None, origin: Origin = PERSON
+    ) -> None:
         self.calls.append(("answer", agent_id_, text, prompt_id))
         if agent_id_ not in self.prompts:
             raise NotWaiting(f"{agent_id_} waits for nothing")
@@ -419,8 +430,8 @@ class FakeControl:
     def granted(self, agent_id: str) -> frozenset[str]:
         return self.rights.get(agent_id, frozenset())
 
-    async def report(self, agent_id: str, kind: str, message: str, *, by: str) -> None:
-        self.calls.append(("report", agent_id, kind, message, by))
+    async def report(self, agent_id: str, told: EventData) -> None:
+        self.calls.append(("report", agent_id, told))
 
     def token_owner(self, token: str) -> str | None:
         return self.tokens.get(token)

@@ -7,8 +7,8 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 
 from synapsed.clock import Clock, SystemClock
 from synapsed.errors import InvalidRequest, StoreError
-from synapsed.interfaces import NewEvent, TaskFilter, task_cursor
-from synapsed.model.events import Event, parse_event
+from synapsed.interfaces import EventFilter, EventPage, NewEvent, TaskFilter, task_cursor
+from synapsed.model.events import AttentionChanged, Event, parse_event
 from synapsed.model.records import AgentRecord, Checkpoint, ReplyRecord, TurnRecord
 from synapsed.model.sender import sender_id_of
 from synapsed.model.task import Task
@@ -51,6 +51,34 @@ class MemoryEventLog:
             and (types is None or event.data.type in types)
         )
         return list(itertools.islice(found, max(limit, 0)))
+
+    async def page(self, after: int, which: EventFilter, *, limit: int, size: int) -> EventPage:
+        events: list[Event] = []
+        for event in self.all[max(after, 0) :]:
+            if len(events) == limit or sum(len(known.data.model_dump_json()) for known in events) >= size:
+                return EventPage(events, events[-1].id)
+            if _wanted(which, event):
+                events.append(event)
+        return EventPage(events, max(after, self.last_id))
+
+    async def changed(self, after: int, which: EventFilter) -> int | None:
+        while after >= self.last_id:
+            if self._closed:
+                return None
+            await self._changed.wait()
+        return after
+
+    async def open_attention(self, agent_id: str) -> list[Event]:
+        last = {
+            event.data.id: event
+            for event in self.all
+            if event.agent_id == agent_id and isinstance(event.data, AttentionChanged)
+        }
+        return [
+            event
+            for event in last.values()
+            if isinstance(event.data, AttentionChanged) and event.data.state == "opened"
+        ]
 
     def gap(self, after: int, *, agent_id: str | None = None) -> int | None:
         return self.removed if self.removed > after else None
@@ -212,6 +240,14 @@ class MemoryStore:
     def _check_open(self) -> None:
         if self._closed:
             raise StoreError("the store is closed", reason="closed")
+
+
+def _wanted(which: EventFilter, event: Event) -> bool:
+    return (
+        (which.tasks is None or event.task_id in which.tasks)
+        and (which.agents is None or event.agent_id in which.agents)
+        and (which.types is None or event.data.type in which.types)
+    )
 
 
 def _copy[M: (Task, TurnRecord, AgentRecord, ReplyRecord)](model: M) -> M:

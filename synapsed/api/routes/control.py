@@ -19,6 +19,7 @@ from synapsed.api.answers import (
 from synapsed.api.body import json_response, model_response, read_model
 from synapsed.api.context import CONTEXT, agent_id_of, rights_of, task_of, to_the_end
 from synapsed.api.describe import Answer, Streamed, describe
+from synapsed.api.origin import origin_of
 from synapsed.api.outgoing import respond_task
 from synapsed.api.query import CURSOR, Integer, Text
 from synapsed.api.routes.tasks import FILTERS, TASK, cancel, list_tasks, provide_input
@@ -172,7 +173,7 @@ async def answer_agent(request: web.Request) -> web.Response:
     rights_of(request).require("answer_prompts", "answer prompts", of=agent_id_of(request))
     body = await read_model(request, InputBody)
     control = request.app[CONTEXT].control
-    await to_the_end(control.answer_agent(agent_id_of(request), body.input, body.prompt_id))
+    await to_the_end(control.answer_agent(agent_id_of(request), body.input, body.prompt_id, origin=origin_of(request)))
     return json_response({"status": "input_provided"})
 
 

@@ -1,11 +1,11 @@
 """`/events` and `…/events`: the typed events of the log, as SSE by `Accept` or `?stream=sse`, else over a WebSocket.
 
 Both resume after `Last-Event-ID` (header, `?lastEventId=` or `?after=`); without it they begin with what comes next.
-A frame is `{id, event, data, time, agent, task, context}`. Where some of what comes after the cursor is not kept any
-more, the first frame says so (`gap`).
+What is sent is the same on both: `{id, event, data, time, agent, task, context}`.
 """
 
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from typing import Any
 
 from aiohttp import hdrs, web
@@ -14,19 +14,28 @@ from synapsed.api.answers import Reported
 from synapsed.api.body import json_response, read_model
 from synapsed.api.context import CONTEXT, agent_id_of, rights_of, to_the_end
 from synapsed.api.describe import Answer, Streamed, describe
-from synapsed.api.query import CURSOR, Choice
+from synapsed.api.eventstream import Encoded, Sent, Subscription
+from synapsed.api.origin import origin_of
+from synapsed.api.query import CURSOR, Choice, Names, Span, Words
 from synapsed.api.schemas import ReportBody
 from synapsed.api.sse import Frame, cursor_of, serve
 from synapsed.api.websocket import is_upgrade, push
-from synapsed.errors import InvalidRequest, QueueFull
-from synapsed.interfaces import EventLog
-from synapsed.model.events import Event, Gap, envelope, enveloped
+from synapsed.errors import EventNotFound, InvalidRequest, QueueFull, TaskNotFound
+from synapsed.interfaces import EventFilter
+from synapsed.model.events import AgentReported, envelope
+from synapsed.model.events.wire import TYPES
 
-__all__ = ["routes"]
+__all__ = ["ENCODED", "global_routes", "routes"]
 
 STREAM = Choice("stream", "`sse` has the same effect as `Accept: text/event-stream`", ("", "sse"))
 UNTIL = Choice("until", "`newest`: the stream ends with the newest event that there is", ("", "newest"))
+ONLY_TYPES = Words("types", "only these types", TYPES)
+ONLY_AGENTS = Names("agents", "only these agents, by name or id")
+ONLY_TASKS = Names("tasks", "only these tasks, by id or its first 8 characters")
+BATCH = Span("batch", "events are collected for so long and sent as one `batchEvents`", 10.0)
 EVENTS = Streamed("typed events, from now on or after the cursor", websocket=True)
+OF_ONE = (CURSOR, STREAM, UNTIL, ONLY_TYPES, ONLY_TASKS, BATCH)
+ENCODED = web.AppKey("ENCODED", Encoded)
 
 
 def routes(prefix: str) -> list[web.RouteDef]:
@@ -34,20 +43,35 @@ def routes(prefix: str) -> list[web.RouteDef]:
 
 
 def global_routes() -> list[web.RouteDef]:
-    return [web.get("/events", all_events)]
+    return [web.get("/events", all_events), web.get("/events/{event:[0-9]+}", one_event)]
 
 
-@describe("The events of all agents", EVENTS, query=(CURSOR, STREAM, UNTIL), errors=(QueueFull,))
+@describe("The events of all agents", EVENTS, query=(*OF_ONE, ONLY_AGENTS), errors=(QueueFull, TaskNotFound))
 async def all_events(request: web.Request) -> web.StreamResponse:
     rights_of(request).require_person("read the events of all agents")
-    return await _events(request, None)
+    control = request.app[CONTEXT].control
+    agents = ONLY_AGENTS.of(request)
+    return await _events(request, None if agents is None else frozenset(control.resolve(name) for name in agents))
 
 
-@describe("The agent's events", EVENTS, query=(CURSOR, STREAM, UNTIL), errors=(QueueFull,))
+@describe("The agent's events", EVENTS, query=OF_ONE, errors=(QueueFull, TaskNotFound))
 async def agent_events(request: web.Request) -> web.StreamResponse:
     agent_id = agent_id_of(request)
     rights_of(request).require_sight_of(agent_id, "other agents' events")
-    return await _events(request, agent_id)
+    return await _events(request, frozenset({agent_id}))
+
+
+@describe("An event, whole", Answer("the event"), errors=(EventNotFound,))
+async def one_event(request: web.Request) -> web.Response:
+    """What of an event is too large for a stream is here."""
+    rights, log = rights_of(request), request.app[CONTEXT].control.events
+    event_id = int(request.match_info["event"][:19])
+    found = await log.read(event_id - 1, limit=1) if 0 < event_id <= log.last_id else []
+    if not found or found[0].id != event_id:
+        rights.require_person("read events of other agents")
+        raise EventNotFound(f"there is no event {event_id}, or it is not kept any more", last_id=log.last_id)
+    rights.require_sight_of(found[0].agent_id, "other agents' events")
+    return json_response(envelope(found[0]))
 
 
 @describe("Report an event of the agent's own", Answer("it is in the log", Reported), body=ReportBody)
@@ -58,50 +82,54 @@ async def report(request: web.Request) -> web.Response:
         rights.require_person("report events of another agent")
     body = await read_model(request, ReportBody)
     by = rights.agent_id or "person"
-    await to_the_end(request.app[CONTEXT].control.report(agent_id, body.kind, body.message, by=by))
+    told = AgentReported(kind=body.kind, message=body.message, reported_by=by)
+    await to_the_end(request.app[CONTEXT].control.report(agent_id, told))
     return json_response({"status": "reported"})
 
 
-async def _events(request: web.Request, agent_id: str | None) -> web.StreamResponse:
-    log = request.app[CONTEXT].control.events
+async def _events(request: web.Request, agents: frozenset[str] | None) -> web.StreamResponse:
+    context = request.app[CONTEXT]
+    log = context.control.events
     after = cursor_of(request, log, log.last_id)
-    accepts_sse = "text/event-stream" in request.headers.get(hdrs.ACCEPT, "")
-    gap = _gap(request, log, after, agent_id)
-    events = _until(log, after, agent_id) if UNTIL.of(request) else log.follow(after, agent_id=agent_id)
-    if accepts_sse or STREAM.of(request) == "sse":
-        return await serve(request, _frames(events, gap))
+    types, tasks = ONLY_TYPES.of(request), ONLY_TASKS.of(request)
+    found = None if tasks is None else [await context.control.task(task) for task in tasks]
+    which = EventFilter(
+        types=None if types is None else frozenset(types),
+        agents=agents,
+        tasks=None if found is None else frozenset(task.id for task in found),
+    )
+    subscription = Subscription(
+        log,
+        request.app[ENCODED],
+        context.clock,
+        context.pace,
+        after=after,
+        which=which,
+        window=BATCH.of(request),
+        who=_who(request),
+    )
+    sent = subscription.follow(upto=log.last_id if UNTIL.of(request) else None)
+    if STREAM.of(request) == "sse" or "text/event-stream" in request.headers.get(hdrs.ACCEPT, ""):
+        return await serve(request, _frames(sent))
     if not is_upgrade(request):
         raise InvalidRequest("ask for text/event-stream (Accept, or ?stream=sse) or upgrade to a WebSocket")
-    return await push(request, _texts(events, gap))
+    return await push(request, _texts(sent))
 
 
-def _gap(request: web.Request, log: EventLog, after: int, agent_id: str | None) -> dict[str, Any] | None:
-    """What is told first to a reader that resumes where events are not kept any more."""
-    if (until := log.gap(after, agent_id=agent_id)) is None:
-        return None
-    return enveloped(Gap(first=after + 1, last=until), at=request.app[CONTEXT].clock.wall(), agent_id=agent_id)
+def _who(request: web.Request) -> dict[str, object]:
+    """The subscriber, for the daemon's log."""
+    origin = origin_of(request)
+    agent = request.headers.get(hdrs.USER_AGENT, "")[:100]
+    return {"subscriber": origin.who or origin.by, "where": origin.where, "remote": request.remote, "program": agent}
 
 
-async def _until(log: EventLog, after: int, agent_id: str | None) -> AsyncGenerator[Event]:
-    """The events up to the one that is the newest now."""
-    newest = log.last_id
-    while batch := await log.read(after, agent_id=agent_id):
-        for event in batch:
-            if event.id > newest:
-                return
-            yield event
-        after = batch[-1].id
+async def _frames(subscription: AsyncGenerator[Sent]) -> AsyncGenerator[Frame]:
+    async with aclosing(subscription):
+        async for sent in subscription:
+            yield Frame(sent.data, event=sent.event, event_id=sent.event_id)
 
 
-async def _frames(events: AsyncIterator[Event], gap: dict[str, Any] | None) -> AsyncGenerator[Frame]:
-    if gap is not None:
-        yield Frame(gap, event=gap["event"])
-    async for event in events:
-        yield Frame(envelope(event), event=event.data.type, event_id=event.id)
-
-
-async def _texts(events: AsyncIterator[Event], gap: dict[str, Any] | None) -> AsyncGenerator[Any]:
-    if gap is not None:
-        yield gap
-    async for event in events:
-        yield envelope(event)
+async def _texts(subscription: AsyncGenerator[Sent]) -> AsyncGenerator[Any]:
+    async with aclosing(subscription):
+        async for sent in subscription:
+            yield sent.data

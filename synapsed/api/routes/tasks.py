@@ -10,12 +10,13 @@ from synapsed.api.answers import InputProvided, TaskAnswer
 from synapsed.api.body import json_response, read_model
 from synapsed.api.context import CONTEXT, agent_id_of, rights_of, task_of
 from synapsed.api.describe import Answer, Streamed, describe
+from synapsed.api.origin import origin_of
 from synapsed.api.outgoing import respond, respond_task
 from synapsed.api.query import CURSOR, Integer, Text, Words
 from synapsed.api.schemas import ArtifactBody, CreateBody, InputBody, ReplyBody, SendBody
 from synapsed.api.sending import REPLY_ERRORS, SEND_ERRORS, expect_reply, reply, send
 from synapsed.api.sse import cursor_of, serve
-from synapsed.api.taskstream import frames_until_end
+from synapsed.api.taskstream import frames_until_end, has_frames
 from synapsed.errors import (
     InvalidChoice,
     InvalidRequest,
@@ -114,7 +115,7 @@ async def subscribe(request: web.Request) -> web.StreamResponse:
     control = request.app[CONTEXT].control
     task = await task_of(request)
     cursor = cursor_of(request, control.events, 0)
-    if task.terminal and not await control.events.read(cursor, task_id=task.id, limit=1):
+    if task.terminal and not await has_frames(control, task, cursor):
         return web.Response(status=HTTPStatus.NO_CONTENT)
     return await serve(request, frames_until_end(control, task, cursor))
 
@@ -189,5 +190,5 @@ async def provide_input(request: web.Request) -> web.Response:
     body = await read_model(request, InputBody)
     task = await task_of(request)
     rights_of(request).require("answer_prompts", "answer prompts", of=task.agent_id)
-    await request.app[CONTEXT].control.provide_input(task.id, body.input, body.prompt_id)
+    await request.app[CONTEXT].control.provide_input(task.id, body.input, body.prompt_id, origin=origin_of(request))
     return json_response({"status": "input_provided", "task_id": task.id})

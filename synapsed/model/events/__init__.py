@@ -19,7 +19,7 @@ from synapsed.model.events.agents import (
     TokensUsed,
     TurnSeen,
 )
-from synapsed.model.events.base import By, Data, Where
+from synapsed.model.events.base import By, Data, Origin, Where
 from synapsed.model.events.seeds import AgentTransition, EmotionUpdate, ToolExecution
 from synapsed.model.events.stored import OLD_TYPES, Event, EventData, parse_event
 from synapsed.model.events.stream import DaemonChanged, Gap
@@ -43,6 +43,7 @@ __all__ = [
     "Gap",
     "InputAnswered",
     "InputRequired",
+    "Origin",
     "PermissionDecided",
     "ScreenRested",
     "StateChanged",

@@ -1,11 +1,11 @@
 """Events of agents: their programs, what they do, what they ask, and what a person should know of them."""
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from synapsed.model.agent import Activity, ProcessState
-from synapsed.model.events.base import By, Data, ReportedBy, Where
+from synapsed.model.events.base import LARGE, By, Data, ReportedBy, Where
 from synapsed.model.task import Prompt
 
 __all__ = [
@@ -44,14 +44,14 @@ class ActivityChanged(Data):
     type: Literal["activity"] = "activity"
     activity: Activity
     evidence: str
-    prompt: Prompt | None = None
+    prompt: Annotated[Prompt | None, LARGE] = None
 
 
 class InputRequired(Data):
     """A program asks, and a person has to answer: in a task, or outside any."""
 
     type: Literal["inputRequired"] = "inputRequired"
-    prompt: Prompt
+    prompt: Annotated[Prompt, LARGE]
 
 
 class InputAnswered(Data):
@@ -59,7 +59,7 @@ class InputAnswered(Data):
 
     type: Literal["inputAnswered"] = "inputAnswered"
     prompt_id: str
-    answer: str | None = Field(description="null where it is secret, or was typed at the terminal")
+    answer: Annotated[str | None, LARGE] = Field(description="null where it is secret, or was typed at the terminal")
     by: By | None = Field(default=None, description="Who answered; null: not known")
     who: str | None = Field(default=None, description="The agent's id, or the name of the rule or policy's rule")
     where: Where | None = Field(default=None, description="From where it was answered")
@@ -75,6 +75,7 @@ class AttentionChanged(Data):
     kind: str = Field(description="The prompt's type, or `alert`")
     question: str = Field(default="", description="Its beginning")
     prompt_id: str | None = None
+    code: str | None = Field(default=None, description="The alert's")
     by: By | None = None
     who: str | None = None
     where: Where | None = None
@@ -88,7 +89,7 @@ class PermissionDecided(Data):
     verdict: Literal["allow", "deny", "escalate"]
     rule: str | None
     tool: str
-    input: dict[str, Any] = Field(default_factory=dict)
+    input: Annotated[dict[str, Any], LARGE] = Field(default_factory=dict)
 
 
 class AgentAlert(Data):
@@ -97,7 +98,7 @@ class AgentAlert(Data):
     type: Literal["agentAlert"] = "agentAlert"
     code: str
     message: str
-    details: dict[str, Any] = Field(default_factory=dict)
+    details: Annotated[dict[str, Any], LARGE] = Field(default_factory=dict)
 
 
 class AgentReported(Data):
@@ -105,7 +106,7 @@ class AgentReported(Data):
 
     type: Literal["agentReported"] = "agentReported"
     kind: str
-    message: str
+    message: Annotated[str, LARGE]
     reported_by: ReportedBy = None
 
 
@@ -113,8 +114,8 @@ class TurnSeen(Data):
     """A turn that a person typed at the agent's terminal, where a side channel tells of it."""
 
     type: Literal["turnSeen"] = "turnSeen"
-    text: str
-    answer: str | None = None
+    text: Annotated[str, LARGE]
+    answer: Annotated[str | None, LARGE] = None
     turn_id: str | None = Field(default=None, description="The program's own id of it")
     source: str | None = Field(default=None, description="The channel that told it")
 
@@ -134,9 +135,7 @@ class TokensUsed(Data):
 
 
 class ScreenRested(Data):
-    """An agent's screen came to rest: what stands at its end, secrets masked."""
+    """An agent's screen came to rest and shows something else than when it did so last."""
 
     type: Literal["screen"] = "screen"
-    text: str
-    cols: int
-    rows: int
+    digest: str = Field(description="Of its text: the same text has the same")

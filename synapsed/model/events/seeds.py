@@ -1,10 +1,10 @@
 """The three events of document 004, its names and constraints; what we add to them is optional."""
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from synapsed.model.events.base import Data, ReportedBy
+from synapsed.model.events.base import LARGE, Data, ReportedBy
 
 __all__ = ["AgentTransition", "EmotionUpdate", "ToolExecution"]
 
@@ -15,9 +15,15 @@ class ToolExecution(Data):
     type: Literal["toolExecution"] = "toolExecution"
     tool_name: str = Field(description="The tool, as its program calls it")
     status: Literal["started", "completed", "failed"]
-    input: dict[str, Any] | None = Field(default=None, description="What the tool was given, secrets masked")
-    output: dict[str, Any] | None = Field(default=None, description="What it gave back; a text is `{text: …}`")
-    error: str | None = Field(default=None, description="Why it failed; for a denied one, the reason of the denial")
+    input: Annotated[dict[str, Any] | None, LARGE] = Field(
+        default=None, description="What the tool was given, secrets masked"
+    )
+    output: Annotated[dict[str, Any] | None, LARGE] = Field(
+        default=None, description="What it gave back; a text is `{text: …}`"
+    )
+    error: Annotated[str | None, LARGE] = Field(
+        default=None, description="Why it failed; for a denied one, the reason of the denial"
+    )
     call_id: str | None = Field(default=None, description="The same of a call's start and its end")
     duration_ms: int | None = Field(default=None, ge=0, description="From start to end, where both were seen")
     denied: bool = Field(default=False, description="It failed because it was not allowed")

@@ -2,11 +2,11 @@
 
 from typing import Literal
 
-from pydantic import Field
+from pydantic import BaseModel, Field
 
 from synapsed.model.events.base import Data
 
-__all__ = ["DaemonChanged", "Gap"]
+__all__ = ["DaemonChanged", "Gap", "Truncated"]
 
 
 class DaemonChanged(Data):
@@ -26,3 +26,10 @@ class Gap(Data):
     type: Literal["gap"] = "gap"
     first: int = Field(serialization_alias="from")
     last: int = Field(serialization_alias="to")
+
+
+class Truncated(BaseModel):
+    """What stands for a field that makes its event too large for a stream: `GET /events/{id}` has it whole."""
+
+    truncated: Literal[True] = True
+    size: int = Field(description="Characters of what it stands for, as JSON")

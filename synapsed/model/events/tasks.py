@@ -1,10 +1,10 @@
 """Events of tasks."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
-from synapsed.model.events.base import Data
+from synapsed.model.events.base import LARGE, Data
 from synapsed.model.task import Artifact, Prompt, TaskError, TaskState
 
 __all__ = ["TaskArtifactAdded", "TaskDelivered", "TaskStatusChanged"]
@@ -16,8 +16,8 @@ class TaskStatusChanged(Data):
     type: Literal["taskStatus"] = "taskStatus"
     state: TaskState
     reason: str | None = None
-    error: TaskError | None = None
-    prompt: Prompt | None = None
+    error: Annotated[TaskError | None, LARGE] = None
+    prompt: Annotated[Prompt | None, LARGE] = None
 
 
 class TaskDelivered(Data):
@@ -31,6 +31,6 @@ class TaskArtifactAdded(Data):
     """Output of a task. With `append` false the artifact replaces what was told under its `artifact_id` before."""
 
     type: Literal["taskArtifact"] = "taskArtifact"
-    artifact: Artifact
+    artifact: Annotated[Artifact, LARGE]
     append: bool = False
     last_chunk: bool = True

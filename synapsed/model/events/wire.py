@@ -1,16 +1,31 @@
 """Events as clients get them: `{id, event, data, time, agent, task, context}`, on every transport the same."""
 
-from typing import Any
+from typing import Any, get_args
+
+from pydantic_core import to_json
 
 from synapsed.clock import iso
 from synapsed.model.events.base import Data
-from synapsed.model.events.stored import Event
+from synapsed.model.events.stored import Event, EventData
+from synapsed.model.events.stream import Gap
 
-__all__ = ["envelope", "enveloped"]
+__all__ = ["BATCH", "EVENT_MAX", "TYPES", "batch", "encoded", "envelope", "enveloped", "gap"]
+
+EVENT_MAX = 10_000
+"""Bytes of an event in a stream (document 004). What it has beyond is read by its id."""
+
+TEXT_MAX = 500
+"""Characters of a text that is no large field, where an event is still too large without these."""
+
+BATCH = "batchEvents"
+"""`event` of several events in one."""
+
+TYPES: tuple[str, ...] = tuple(sorted(kind.model_fields["type"].default for kind in get_args(get_args(EventData)[0])))
+"""Every type that the log can have."""
 
 
 def envelope(event: Event) -> dict[str, Any]:
-    """The event of the log, for a client."""
+    """The event of the log, whole, for a client."""
     return enveloped(
         event.data,
         at=event.at,
@@ -40,3 +55,53 @@ def enveloped(
         "task": task_id,
         "context": context_id,
     }
+
+
+def encoded(event: Event) -> bytes:
+    """The event as JSON of at most `EVENT_MAX` bytes: for its large fields, the largest first, stands `{"truncated":
+    true, "size": N}`, N being the characters of what it stands for."""
+    body = envelope(event)
+    data = body["data"]
+    large = {name: _size(data[name]) for name in event.data.large_fields()}
+    rest = sum(_size(value) for name, value in data.items() if name not in large)
+    for name in sorted(large, key=lambda name: large[name], reverse=True):
+        # Counted first: a text of megabytes is not encoded to find that it is too long.
+        if rest + sum(large.values()) <= EVENT_MAX and len(text := _json(body)) <= EVENT_MAX:
+            return text
+        data[name] = {"truncated": True, "size": large.pop(name)}
+    if len(text := _json(body)) > EVENT_MAX:
+        body["data"] = {name: _cut(value) for name, value in data.items()}
+        text = _json(body)
+    return text
+
+
+def batch(events: list[bytes], *, last: int, at: float) -> bytes:
+    """Several encoded events in one, in their order; its id is that of the last."""
+    head = {"id": last, "event": BATCH, "time": iso(at), "agent": None, "task": None, "context": None}
+    return _json(head)[:-1] + b',"data":[' + b",".join(events) + b"]}"
+
+
+def gap(first: int, last: int, *, at: float, agent_id: str | None = None) -> bytes:
+    """That some events with ids from `first` to `last` are skipped."""
+    return _json(enveloped(Gap(first=first, last=last), at=at, agent_id=agent_id))
+
+
+def _size(value: Any) -> int:
+    """Characters of its JSON, about."""
+    match value:
+        case str():
+            return len(value) + 2
+        case dict():
+            return sum(len(key) + 6 + _size(item) for key, item in value.items()) + 2
+        case list():
+            return sum(_size(item) + 2 for item in value) + 2
+        case _:
+            return len(str(value))
+
+
+def _cut(value: Any) -> Any:
+    return f"{value[:TEXT_MAX]}…" if isinstance(value, str) and len(value) > TEXT_MAX else value
+
+
+def _json(value: Any) -> bytes:
+    return to_json(value, inf_nan_mode="null")

@@ -1,0 +1,161 @@
+"""The streams of events: what is chosen, what is sent together, what is too large, what is not there any more."""
+
+import json
+from typing import Any
+
+import pytest
+
+from synapsed.model.agent import Activity
+from synapsed.model.events import ActivityChanged, AgentReported, EventData, TaskArtifactAdded, ToolExecution
+from synapsed.model.events.wire import EVENT_MAX
+from synapsed.model.task import Artifact
+from tests.api.serving import Api, sse_events
+from tests.api.test_streams import sent
+
+CLAUDE, CODEX = "synapse-claude-8100", "synapse-codex-8120"
+
+
+def busy(evidence: str = "hook") -> ActivityChanged:
+    return ActivityChanged(activity=Activity.BUSY, evidence=evidence)
+
+
+async def had(api: Api, query: str, path: str = "/events") -> list[dict[str, Any]]:
+    """What the stream has up to the newest event, as SSE; a WebSocket sends the same."""
+    query = f"after=0&until=newest&{query}"
+    async with api.http.get(f"{path}?stream=sse&{query}") as response:
+        events = await sse_events(response)
+    bodies = [json.loads(event["data"]) for event in events]
+    assert [(event["event"], event.get("id")) for event in events] == [
+        (body["event"], None if body["id"] is None else str(body["id"])) for body in bodies
+    ]
+    async with api.http.ws_connect(f"{path}?{query}") as socket:
+        again = [message.json() async for message in socket]
+    assert [{**body, "time": None} for body in again] == [{**body, "time": None} for body in bodies]
+    return bodies
+
+
+async def tell(api: Api, *told: tuple[str, EventData]) -> None:
+    for agent, data in told:
+        await api.control.tell(agent, data)
+
+
+async def test_filters(api: Api):
+    await tell(api, (CLAUDE, busy()), (CODEX, busy()), (CODEX, AgentReported(kind="k", message="m")))
+    task = await sent(api)
+    last = api.control.events.last_id
+
+    async def ids(query: str, path: str = "/events") -> list[int]:
+        return [event["id"] for event in await had(api, query, path)]
+
+    assert await ids("") == list(range(1, last + 1))
+    assert await ids("types=activity") == [1, 2]
+    assert await ids("types=agentReported,activity&agents=codex") == [2, 3]
+    assert await ids("agents=claude,synapse-codex-8120&types=agentReported") == [3]
+    assert await ids(f"tasks={task}") == await ids(f"tasks={task[:8]}") == list(range(4, last + 1))
+    assert await ids("types=agentReported", "/agents/codex/events") == [3]
+    assert await ids("types=usage") == []
+
+
+@pytest.mark.parametrize(
+    ("query", "status", "code", "words"),
+    [
+        ("types=activity,nonsense", 400, "INVALID_REQUEST", "types: must be of activity, "),
+        ("types=", 400, "INVALID_REQUEST", "types: must be of"),
+        ("agents=claud", 404, "UNKNOWN_AGENT", "did you mean 'claude'"),
+        ("agents=", 400, "INVALID_REQUEST", "agents: must be 1 to 100 names"),
+        ("agents=" + ",".join("a" * 101), 400, "INVALID_REQUEST", "agents: must be 1 to 100 names"),
+        ("tasks=deadbeef", 404, "TASK_NOT_FOUND", "deadbeef"),
+        ("batch=50", 400, "INVALID_REQUEST", "batch: must be a time such as 50ms"),
+        ("batch=11s", 400, "INVALID_REQUEST", "at most 10s"),
+        ("after=9", 400, "INVALID_REQUEST", "there is no event 9 yet"),
+        ("type=activity", 400, "INVALID_REQUEST", "type: this path has no such parameter"),
+    ],
+)
+async def test_what_is_asked_for_wrongly(api: Api, query: str, status: int, code: str, words: str):
+    found, body = await api.json(api.http, "GET", f"/events?stream=sse&{query}")
+    assert (found, body["error"]["code"]) == (status, code)
+    assert words in body["error"]["message"]
+
+
+async def test_only_the_main_port_has_several_agents(api: Api):
+    status, body = await api.json(api.http, "GET", "/agents/codex/events?stream=sse&agents=claude")
+    assert (status, body["error"]["code"]) == (400, "INVALID_REQUEST")
+
+
+async def test_who_lags_is_sent_batches(api: Api):
+    for number in range(100):
+        await api.control.tell(CLAUDE, busy(str(number)))
+    batches = await had(api, "")
+    assert {event["event"] for event in batches} == {"batchEvents"}
+    events = [event for body in batches for event in body["data"]]
+    assert [event["id"] for event in events] == list(range(1, 101))
+    assert [body["id"] for body in batches] == [body["data"][-1]["id"] for body in batches]
+    assert (events[7]["event"], events[7]["agent"], events[7]["data"]["evidence"]) == ("activity", CLAUDE, "7")
+
+
+async def test_who_wants_batches_gets_them(api: Api):
+    async with api.http.ws_connect("/events?batch=50ms") as socket:
+        await tell(api, (CLAUDE, busy("1")), (CODEX, busy("2")), (CLAUDE, busy("3")))
+        got: list[dict[str, Any]] = []
+        while len(got) < 3:
+            body = await socket.receive_json(timeout=30)
+            got += body["data"] if body["event"] == "batchEvents" else [body]
+        await api.control.tell(CLAUDE, busy("alone"))
+        alone = await socket.receive_json(timeout=30)
+    assert [event["data"]["evidence"] for event in got] == ["1", "2", "3"]
+    assert (alone["event"], alone["id"]) == ("activity", 4)
+
+
+async def test_a_large_event_is_cut_and_read_by_its_id(api: Api):
+    output = {"text": "ü" * 1_000_000}
+    whole = ToolExecution(tool_name="Bash", status="completed", input={"command": "cat it"}, output=output)
+    artifact = TaskArtifactAdded(artifact=Artifact.answer("x" * 20_000))
+    await tell(api, (CLAUDE, whole), (CLAUDE, artifact), (CLAUDE, busy("y" * 30_000)))
+    async with api.http.get("/events?stream=sse&after=0") as response:
+        events = await sse_events(response, 3)
+    assert all(len(event["data"].encode()) <= EVENT_MAX for event in events)
+    tool, task, long = (json.loads(event["data"]) for event in events)
+    assert tool["data"]["input"] == {"command": "cat it"}
+    assert tool["data"]["output"] == {"truncated": True, "size": 1_000_014}
+    assert task["data"]["artifact"]["truncated"] is True
+    assert task["data"]["artifact"]["size"] > 20_000
+    assert long["data"]["evidence"].startswith("yyyy")
+    status, body = await api.json(api.http, "GET", f"/events/{tool['id']}")
+    assert (status, body["data"]["output"], body["event"]) == (200, output, "toolExecution")
+    assert (await api.json(api.http, "GET", "/events/3"))[1]["data"]["evidence"] == "y" * 30_000
+
+
+@pytest.mark.parametrize("event", ["0", "5", "99999999999999999999999999"])
+async def test_an_event_that_there_is_not(api: Api, event: str):
+    await tell(api, (CLAUDE, busy()))
+    status, body = await api.json(api.http, "GET", f"/events/{event}")
+    assert (status, body["error"]["code"]) == (404, "EVENT_NOT_FOUND")
+
+
+async def test_what_cannot_be_encoded_is_a_gap_and_stops_nothing(api: Api, monkeypatch: pytest.MonkeyPatch):
+    from synapsed.api import eventstream
+
+    encode = eventstream.encoded
+
+    def fails_at_2(event: Any) -> bytes:
+        if event.id == 2:
+            raise ValueError("this cannot be said")
+        return encode(event)
+
+    monkeypatch.setattr(eventstream, "encoded", fails_at_2)
+    await tell(api, *((CLAUDE, busy(str(number))) for number in range(3)))
+    first, gap, third = await had(api, "")
+    assert (first["id"], third["id"], gap["id"]) == (1, 3, None)
+    assert (gap["event"], gap["data"]) == ("gap", {"from": 2, "to": 2})
+
+
+async def test_what_is_removed_while_a_subscriber_lags_is_told(api: Api):
+    for number in range(5):
+        await api.control.tell(CLAUDE, busy(str(number)))
+    async with api.http.ws_connect("/events?after=4") as socket:
+        assert (await socket.receive_json(timeout=30))["id"] == 5
+        api.control.events.removed = 8
+        for number in range(5):
+            await api.control.tell(CLAUDE, busy(str(number)))
+        told = [await socket.receive_json(timeout=30) for _ in range(3)]
+    assert [body["data"] for body in told if body["event"] == "gap"] == [{"from": 6, "to": 8}]
