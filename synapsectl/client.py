@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, Self
 
-from synapsectl.errors import ApiError, BadAnswer, NoDaemon, NotOurs, TimedOut
+from synapsectl.errors import ApiError, BadAnswer, NoDaemon, NotAllowed, NotOurs, TimedOut
 from synapsectl.sse import SseEvent, SseParser, SseTooLarge
 from synapsed.sockets import why_not_our_folder, why_not_our_peer
 
@@ -51,6 +51,10 @@ ANSWER_MAX = 256 * 1024 * 1024
 
 CHUNK = 64 * 1024
 _ANOTHER_PLACE = "remove it if you can, or set XDG_RUNTIME_DIR to a folder of your own"
+_IN_A_SANDBOX = (
+    "the system keeps this command from sockets, as the sandbox of codex does. An agent's program has tools for it "
+    "outside of its sandbox (list_agents, send_message, reply, get_task); a person runs it in another terminal"
+)
 _PLAIN = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*")
 
 
@@ -170,7 +174,7 @@ class Client:
             raise
 
     def connect(self) -> socket.socket:
-        """A connection to the daemon. Raises NoDaemon, and NotOurs before anything is sent to another user."""
+        """A connection to the daemon. Raises NoDaemon, NotAllowed; NotOurs before anything is sent to another user."""
         folder = self.socket_path.rpartition("/")[0] or "/"
         if (reason := why_not_our_folder(folder)) is not None:
             raise NotOurs(f"{reason}: nothing was sent to the control socket there; {_ANOTHER_PLACE}")
@@ -182,6 +186,8 @@ class Client:
             connection.close()
             if isinstance(error, TimeoutError) and self._within(CONNECT_TIMEOUT) <= GRACE:
                 raise TimedOut("the daemon did not take the connection in time") from None
+            if isinstance(error, PermissionError):
+                raise NotAllowed(f"{self.socket_path}: {error.strerror}; {_IN_A_SANDBOX}") from None
             if isinstance(error, (FileNotFoundError, ConnectionRefusedError)):
                 reason = f"no daemon is running (no answer on {self.socket_path})"
             else:

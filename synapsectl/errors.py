@@ -27,6 +27,7 @@ __all__ = [
     "CtlError",
     "MaybeAccepted",
     "NoDaemon",
+    "NotAllowed",
     "NotOurs",
     "TimedOut",
     "UsageError",
@@ -77,6 +78,14 @@ class NotOurs(CtlError):
 
     exit_code = 3
     code = "NOT_OURS"
+
+
+class NotAllowed(CtlError):
+    """The system keeps this process from the control socket: it is in a sandbox. Not a `NoDaemon`: one may well run,
+    and none can be started from here."""
+
+    exit_code = REFUSED
+    code = "NOT_ALLOWED"
 
 
 class MaybeAccepted(CtlError):

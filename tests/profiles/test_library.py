@@ -165,3 +165,17 @@ def test_a_file_is_checked_with_those_beside_it_that_it_extends(tmp_path: Path) 
     (tmp_path / "b.toml").write_text("extends = 'a'\n")
     with pytest.raises(ConfigError, match="circle: a → b → a"):
         ProfileLibrary.builtin().check(tmp_path / "a.toml")
+
+
+@pytest.mark.parametrize(
+    ("version", "source"), [(None, "screen"), ("2.1.151", "screen"), ("2.1.152", "channel"), ("2.1.330", "channel")]
+)
+def test_claude_is_given_no_hook_that_its_version_does_not_know(
+    tmp_path: Path, version: str | None, source: str
+) -> None:
+    """It asks about its settings at the start where it is, and takes no message until that is answered."""
+    profile = ProfileLibrary.standard(tmp_path).get("claude").at(version)
+    hooks = profile.channels["hooks"].files["claude-settings.json"]["hooks"]
+    assert profile.stream.source == source
+    assert ("MessageDisplay" in hooks) == (source == "channel")
+    assert "Stop" in hooks
