@@ -112,7 +112,13 @@ def _rules(row: int, glyph: Glyph) -> str:
     lines += [(top + CELL_HEIGHT / 2 + 0.5, ink.foreground, "")] if ink.strikethrough else []
     lines += [(top + 0.5, ink.foreground, "")] if ink.overline else []
     left, right = glyph.col * CELL_WIDTH, (glyph.col + glyph.width) * CELL_WIDTH
-    return "".join(f'<path d="M{left} {y}H{right}" stroke="{_color(color)}"{dash}/>' for y, color, dash in lines)
+    curl = ""
+    if ink.underline == 3:
+        y, color, _ = lines.pop(0)
+        wave = f"q{CELL_WIDTH / 8:g} -2 {CELL_WIDTH / 4:g} 0" + f"t{CELL_WIDTH / 4:g} 0" * (4 * glyph.width - 1)
+        curl = f'<path d="M{left} {y}{wave}" fill="none" stroke="{_color(color)}"/>'
+    straight = (f'<path d="M{left} {y}H{right}" stroke="{_color(color)}"{dash}/>' for y, color, dash in lines)
+    return curl + "".join(straight)
 
 
 def _rect(x: float, y: float, width: float, height: float, color: Rgb, opacity: float = 1.0) -> str:

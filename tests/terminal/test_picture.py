@@ -171,3 +171,11 @@ def test_each_character_has_its_place() -> None:
 def test_a_page_has_the_screen_s_rows() -> None:
     page = Tags(html(drawn("one  two\r\n日 x\r\n\x1b[7m \x1b[0m", cols=10, rows=4)))
     assert page.text.removeprefix("\nscreen\n") == "one  two\n日 x\n  \n\n\n"
+
+
+@pytest.mark.parametrize(("style", "lines"), [("4", 1), ("4:2", 2), ("4:3", 1), ("9", 1), ("4;9;53", 3)])
+def test_lines_below_and_through_characters(style: str, lines: int) -> None:
+    root = ElementTree.fromstring(svg(drawn(f"\x1b[{style}mx")))
+    paths = [element.get("d", "") for element in root.iter(f"{SVG}path")]
+    assert len(paths) == lines
+    assert ("q" in paths[0]) == (style == "4:3")
