@@ -10,7 +10,7 @@ import sys
 import time
 from importlib.util import find_spec
 
-SECTIONS = ("turns", "output", "attach", "many", "parked", "hookclient", "tasks", "a2a", "subscribers")
+SECTIONS = ("turns", "output", "stands", "attach", "many", "parked", "hookclient", "tasks", "a2a", "subscribers")
 
 
 def main() -> int:

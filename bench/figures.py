@@ -21,10 +21,13 @@ def sized[Size: (int, float)](full: Size, smoke: Size) -> Size:
 
 
 @contextlib.contextmanager
-def daemon(config: str = "", *, profiles: Mapping[str, str] | None = None) -> Iterator[Daemon]:
-    """A real daemon in a temporary home, with these profiles of the user's; it and its agents are gone afterwards."""
+def daemon(
+    config: str = "", *, profiles: Mapping[str, str] | None = None, environ: Mapping[str, str] | None = None
+) -> Iterator[Daemon]:
+    """A real daemon in a temporary home, with these profiles of the user's, and `environ` beside the own environment;
+    it and its agents are gone afterwards."""
     with tempfile.TemporaryDirectory(prefix="synapsed-bench-") as folder:
-        running = Daemon(Path(folder), environ=environment(), config=config)
+        running = Daemon(Path(folder), environ={**environment(), **(environ or {})}, config=config)
         for name, text in (profiles or {}).items():
             path = running.config_file.parent / "profiles" / f"{name}.toml"
             path.parent.mkdir(exist_ok=True)

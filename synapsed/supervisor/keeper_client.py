@@ -15,8 +15,9 @@ import structlog
 
 from synapsed.errors import KeeperLost, SynapsedError
 from synapsed.keeper import frames
-from synapsed.keeper.frames import Decoder, Frame, ProtocolError
+from synapsed.keeper.frames import Frame
 from synapsed.sockets import why_not_our_peer
+from synapsed.supervisor.keeper_connection import KeeperConnection
 
 __all__ = [
     "Alert",
@@ -41,9 +42,6 @@ REPLY_TIMEOUT_S = 10.0
 
 STOP_MARGIN_S = 15.0
 """Beyond the grace of a stop: killing, sweeping, last output."""
-
-READ_MAX = 64 * 1024
-"""Bytes taken from a connection at a time: a program that writes without end leaves the event loop to the others."""
 
 PAUSE_AT = 1024 * 1024
 """Bytes of unconsumed output at which the keeper is asked to pause; a quarter of it resumes."""
@@ -153,6 +151,8 @@ class Output:
     offset: int
     data: bytes
     channel: str = "pty"
+    continues: bool = False
+    """It came with what came before, and was cut off that here (`keeper_connection`)."""
 
     @property
     def end(self) -> int:
@@ -216,7 +216,7 @@ class KeeperClient:
     def __init__(self, on_event: Callable[[KeeperEvent], None] | None) -> None:
         """Use `connect`."""
         self._on_event = on_event
-        self._link = _Link(self._frame, self._lose)
+        self._link = KeeperConnection(self._frame, self._lose)
         self._hello: Hello | None = None
         self._requests: dict[int, asyncio.Future[Frame]] = {}
         self._next_request = 0
@@ -437,7 +437,8 @@ class KeeperClient:
         header: dict[str, Any] = frame.header
         kind = frame.type
         if kind == frames.OUTPUT:
-            self._emit(Output(header["offset"], frame.payload, header["channel"]))
+            continues = header.get("continues", False)
+            self._emit(Output(header["offset"], frame.payload, header["channel"], continues))
         elif kind == frames.REPLY:
             self._settle(header["req"], frame)
         elif kind == frames.REFUSED:
@@ -504,44 +505,6 @@ class KeeperClient:
 
 
 _WELCOME_KEY = 0
-
-
-class _Link(asyncio.BufferedProtocol):
-    """The transport of a client."""
-
-    def __init__(self, on_frame: Callable[[Frame], None], on_lost: Callable[[str], None]) -> None:
-        self._on_frame = on_frame
-        self._on_lost = on_lost
-        self._decoder = Decoder()
-        self._buffer = memoryview(bytearray(READ_MAX))
-        self._transport: asyncio.Transport | None = None
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
-
-    def get_buffer(self, sizehint: int) -> memoryview:
-        return self._buffer
-
-    def buffer_updated(self, nbytes: int) -> None:
-        try:
-            for frame in self._decoder.feed(self._buffer[:nbytes]):
-                self._on_frame(frame)
-        except (ProtocolError, KeyError) as error:
-            self.abort()
-            self._on_lost(f"the keeper broke the protocol: {error!r}")
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._transport = None
-        self._on_lost(str(exc) if exc else "the keeper closed the connection")
-
-    def send(self, kind: int, header: dict[str, object], payload: bytes = b"") -> None:
-        if self._transport is not None and not self._transport.is_closing():
-            self._transport.write(frames.encode(kind, header, payload))
-
-    def abort(self) -> None:
-        if self._transport is not None:
-            self._transport.abort()
 
 
 def _int(frame: Frame, name: str) -> int:

@@ -320,7 +320,7 @@ class PtyLink:
         self._times.note(output.offset, self._clock.wall())
         if self._marks is not None:
             self._marks.screen.at(output.offset, output.end)
-        for reply in self._observer.feed(output.offset, output.data, now):
+        for reply in self._observer.feed(output.offset, output.data, now, continues=output.continues):
             # The id makes an answer one, also where output is read again after a restart.
             self._spawn(self._answer_query(f"query.{reply.offset}", reply.data))
         self._viewers.push(output.data)

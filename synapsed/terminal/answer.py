@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from synapsed.profiles import Answer, Composer
 from synapsed.terminal.composer import cursor_line
 from synapsed.terminal.delivery import squeezed
+from synapsed.terminal.portions import portions
 from synapsed.terminal.screen import Guard, Screen
 
 __all__ = [
@@ -79,7 +80,8 @@ def from_lines(
 def _printed(output: bytes, *, cols: int, rows: int, guard: Guard | None) -> tuple[list[str], str]:
     """The lines of `output`, and the one that the cursor is on, up to there."""
     screen = Screen(cols, rows, scrollback_lines=SCROLLBACK_LINES, guard=guard)
-    screen.feed(_UNENDED_MARK.sub(rb"\1 \2", output))
+    for portion in portions(_UNENDED_MARK.sub(rb"\1 \2", output)):  # the thread's turn may come in between
+        screen.feed(portion)
     return screen.text(scrollback=True).rstrip().split("\n"), cursor_line(screen.snapshot())[1]
 
 

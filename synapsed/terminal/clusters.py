@@ -285,6 +285,11 @@ class ClusterBound:
 
     def _cluster(self, run: str) -> str | None:
         """The same of all that joins in clusters."""
+        if self._attached and self._count + len(run) < CLUSTER_MAX and _SYLLABLE.search(run) is None:
+            self._count += len(run)
+            self._joined, self._syllable = True, False
+            self._linked = self._linked or _LINK.search(run) is not None
+            return None
         kept: list[str] = []
         for character in run:
             begins = _SYLLABLE.match(character) is not None

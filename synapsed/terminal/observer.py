@@ -63,7 +63,7 @@ REPORTED_LATE_S = 5.0
 time to start on a busy machine."""
 
 QUERIES_MAX = 512
-"""Queries in one piece of output that are answered: each costs a look at the screen. A program asks for the 256 colours
+"""Queries in one piece of output that are answered: most cost a look at the screen. A program asks for the 256 colours
 of the palette at the most; more come of a file that is shown."""
 
 
@@ -160,6 +160,8 @@ class TerminalObserver:
         self.kernel: Literal["reads", "rests", "works"] | None = None
         """The same as `given_back`."""
         self._unreadable = Unreadable()
+        self._queries = 0
+        """In the piece of output that came last."""
         self.offset = offset
         """Spool offset up to which the output is on the screen."""
 
@@ -225,22 +227,23 @@ class TerminalObserver:
             state=state,
         )
 
-    def feed(self, offset: int, data: bytes, now: float) -> list[Reply]:
-        """Take in what the program wrote at `offset`."""
+    def feed(self, offset: int, data: bytes, now: float, *, continues: bool = False) -> list[Reply]:
+        """Take in what the program wrote at `offset`; `continues`: with what was fed last it is one piece."""
         replies: list[Reply] = []
-        fed = asked = 0
+        fed = 0
+        self._queries = self._queries if continues else 0
         events = self._scanner.feed(data)
         editing = next((event for event in reversed(events) if isinstance(event, EditingBegan)), None)
         for event in events:
             match event:
                 case QueryReceived():
-                    asked += 1
-                    if asked > QUERIES_MAX:
+                    self._queries += 1
+                    if self._queries > QUERIES_MAX:
                         continue
                     # The cursor must be where the query found it.
                     self._draw(offset + fed, data[fed : event.end])
                     fed = event.end
-                    reply = answer(event, self.screen.snapshot())
+                    reply = answer(event, self.screen.snapshot)
                     if reply is not None:
                         replies.append(Reply(offset + event.end, reply))
                 case EditingBegan() if event is editing and self._profile.composer.at_cursor:

@@ -9,6 +9,7 @@ questions stay unanswered on purpose:
 """
 
 import re
+from collections.abc import Callable
 
 from synapsed import __version__
 from synapsed.terminal.scanner import QueryKind, QueryReceived
@@ -28,6 +29,7 @@ _FIXED = {
     QueryKind.VERSION: b"\x1bP>|%b\x1b\\" % VERSION.encode("ascii"),
     QueryKind.SETTING: b"\x1bP0$r\x1b\\",  # "not a setting that can be told"
 }
+_OF_SCREEN = frozenset({QueryKind.DEVICE_STATUS, QueryKind.MODE, QueryKind.WINDOW, QueryKind.COLOR})
 _READY = b"\x1b[0n"
 _HEXADECIMAL = re.compile(r"[0-9A-Fa-f;]{1,256}")
 _DARK, _LIGHT = 1, 2
@@ -35,14 +37,25 @@ _DARK, _LIGHT = 1, 2
 _FOREGROUND, _BACKGROUND, _CURSOR_COLOR = "10", "11", "12"
 
 
-def answer(query: QueryReceived, screen: ScreenSnapshot) -> bytes | None:
+def answer(query: QueryReceived, look: Callable[[], ScreenSnapshot]) -> bytes | None:
     """The bytes to write to the program, or None for none.
 
-    ``screen`` is the screen as it was when the query came: feed it up to ``query.end`` first.
+    ``look`` gives the screen as it was when the query came: feed it up to ``query.end`` first. It is asked where the
+    answer depends on it.
     """
     fixed = _FIXED.get(query.kind)
     if fixed is not None:
         return fixed
+    if query.kind in _OF_SCREEN:
+        return _answer_of(query, look())
+    if query.kind is QueryKind.STATUS_SUPPORT:
+        return b"\x1b]7501;?" + _terminator(query)
+    if query.kind is QueryKind.TERMCAP and _HEXADECIMAL.fullmatch(query.body):
+        return b"\x1bP0+r%b\x1b\\" % query.body.encode("ascii")
+    return None
+
+
+def _answer_of(query: QueryReceived, screen: ScreenSnapshot) -> bytes | None:
     match query.kind:
         case QueryKind.DEVICE_STATUS:
             return _device_status(query.body, screen)
@@ -50,14 +63,8 @@ def answer(query: QueryReceived, screen: ScreenSnapshot) -> bytes | None:
             return _mode(query.body, screen)
         case QueryKind.WINDOW:
             return _window(query.body, screen)
-        case QueryKind.COLOR:
-            return _color(query, screen)
-        case QueryKind.STATUS_SUPPORT:
-            return b"\x1b]7501;?" + _terminator(query)
-        case QueryKind.TERMCAP if _HEXADECIMAL.fullmatch(query.body):
-            return b"\x1bP0+r%b\x1b\\" % query.body.encode("ascii")
         case _:
-            return None
+            return _color(query, screen)
 
 
 def _terminator(query: QueryReceived) -> bytes:

@@ -28,7 +28,14 @@ from synapsed.terminal.grid import Cell, Color, Grid, Replies, format_screen
 from synapsed.terminal.modes import ALTERNATE, ANSI, DEC, Modes
 from synapsed.terminal.notice import draw_notice
 from synapsed.terminal.redraw import Extras
-from synapsed.terminal.sequences import MAX_SEQUENCE, begins_string, cleaned, incomplete_character, incomplete_sequence
+from synapsed.terminal.sequences import (
+    MAX_SEQUENCE,
+    begins_string,
+    cleaned,
+    fewer_repeats,
+    incomplete_character,
+    incomplete_sequence,
+)
 
 __all__ = ["Cell", "Color", "Guard", "Modes", "Screen", "ScreenSnapshot"]
 
@@ -176,7 +183,8 @@ class Screen:
         if cut:
             self._guard.begins()
             try:
-                self._admit(cleaned(whole[:cut], inside=inside))
+                data = cleaned(whole[:cut], inside=inside)
+                self._admit(fewer_repeats(data, self._cols, self._rows))
             finally:
                 self._guard.ends()
 

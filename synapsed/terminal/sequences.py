@@ -7,7 +7,14 @@ a string (OSC, DCS, APC, PM, SOS) whose terminator ``ESC \\`` has been cut in tw
 
 import re
 
-__all__ = ["MAX_SEQUENCE", "begins_string", "cleaned", "incomplete_character", "incomplete_sequence"]
+__all__ = [
+    "MAX_SEQUENCE",
+    "begins_string",
+    "cleaned",
+    "fewer_repeats",
+    "incomplete_character",
+    "incomplete_sequence",
+]
 
 MAX_SEQUENCE = 64 * 1024
 """Bytes of an unfinished sequence that are kept back. A longer one is passed on as it comes: no sequence this daemon
@@ -42,6 +49,11 @@ _NO_CONTROL = bytes([0x18, 0x1A, 0x1B, *range(0x20, 0x100)])
 _ABORTED = re.compile(rb"(?:\x1b(?:\[[ -?]*+|\][^\x07\x18\x1a\x1b]*+|[PX^_][^\x18\x1a\x1b]*+|[ -/]*+))?[\x18\x1a]")
 _NO_EFFECT = bytes([*range(7), *range(0x10, 0x18), 0x19, *range(0x1C, 0x20), 0x7F])
 """Control characters that terminals pass over. (ENQ asks for an answer, which is empty.)"""
+
+# REP, of so many that it may be more than a screen has cells.
+_REPEAT = re.compile(rb"\x1b\[0*+(\d{3,}+)(?=[;:\d]*b)")
+_REPEAT_MAX = 65535
+"""What terminals take a larger parameter for."""
 
 _CONTINUATION = range(0x80, 0xC0)
 _LONGEST_CHARACTER = 4
@@ -110,6 +122,18 @@ def cleaned(data: bytes, *, inside: bool = False) -> bytes:
     if b"\x18" in data or b"\x1a" in data:
         data = _ABORTED.sub(b"", data)
     return data
+
+
+def fewer_repeats(data: bytes, cols: int, rows: int) -> bytes:
+    """``data`` with no character repeated (REP) more often than fills the screen: 65,535 times take milliseconds, for
+    eight bytes. The cursor comes to stand where it would."""
+    cells = cols * rows
+
+    def bounded(found: re.Match[bytes]) -> bytes:
+        count = min(int(found[1][:6]), _REPEAT_MAX)
+        return found[0] if count <= cells else b"\x1b[%d" % (cells + (count - cells) % cols)
+
+    return _REPEAT.sub(bounded, data)
 
 
 def begins_string(sequence: bytes) -> bool:

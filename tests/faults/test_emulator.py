@@ -2,12 +2,13 @@
 
 import os
 import random
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.faults.emulator_fuzz import fuzz
+from tests.faults.emulator_fuzz import fuzz, limit_cpu
 from tests.faults.house import PATIENT_S, House
 from tests.support.daemon import eventually
 
@@ -79,6 +80,26 @@ def test_18_output_that_ends_the_emulator(house: MakeHouse, tmp_path: Path) -> N
     done = daemon.ended(daemon.send("echo it goes on", "sh"))
     assert "it goes on" in str(done), done
     here.row.figures["alerts"] = str(daemon.agent("sh")["alerts"])
+
+
+def test_a_case_is_ended_by_what_it_works_not_by_what_it_waits() -> None:
+    """A fuzz on a machine with much to do has to wait for it: that is no case that never ends."""
+    limit_s = 0.1
+    waits_on, ends = os.pipe()
+    children = {}
+    for name in ("works", "waits"):
+        if (child := os.fork()) == 0:
+            limit_cpu(limit_s)
+            if name == "waits":
+                os.close(ends)
+                os.read(waits_on, 1)
+                os._exit(0)
+            while True:
+                pass
+        children[name] = child
+    assert os.waitstatus_to_exitcode(os.waitpid(children["works"], 0)[1]) == -signal.SIGPROF
+    os.close(ends)  # the other one has waited as long as this one worked
+    assert os.waitstatus_to_exitcode(os.waitpid(children["waits"], 0)[1]) == 0
 
 
 def test_19_fuzz_of_the_emulator(house: MakeHouse) -> None:

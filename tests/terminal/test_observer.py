@@ -233,6 +233,14 @@ def test_a_prompt_behind_a_line_that_was_not_ended(left: str, size: int) -> None
         assert each.look(3.0).composer.state == "absent"
 
 
+def test_a_flood_of_queries_in_portions_is_answered_no_further() -> None:
+    watched = TerminalObserver(PROFILE, cols=40, rows=5, offset=0)
+    first = watched.feed(0, b"\x1b[6n", 5.0)
+    rest = [watched.feed(watched.offset, b"\x1b[6n", 5.0, continues=True) for _ in range(QUERIES_MAX + 10)]
+    assert sum(map(len, [first, *rest])) == QUERIES_MAX
+    assert watched.feed(watched.offset, b"\x1b[6n", 5.0) != []
+
+
 def test_a_flood_of_queries_is_answered_as_far_as_a_program_would_ask() -> None:
     watched = TerminalObserver(PROFILE, cols=40, rows=5, offset=0)
     assert len(watched.feed(0, b"\x1b[6n" * (QUERIES_MAX + 10) + b"> ", 0.0)) == QUERIES_MAX

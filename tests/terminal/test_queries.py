@@ -4,7 +4,7 @@ import pytest
 
 from synapsed.terminal.queries import answer
 from synapsed.terminal.scanner import QueryReceived, Scanner
-from synapsed.terminal.screen import Screen
+from synapsed.terminal.screen import Screen, ScreenSnapshot
 
 
 def told(data: bytes) -> list[bytes | None]:
@@ -14,7 +14,7 @@ def told(data: bytes) -> list[bytes | None]:
         screen.feed(data[done : event.end])
         done = event.end
         if isinstance(event, QueryReceived):
-            answers.append(answer(event, screen.snapshot()))
+            answers.append(answer(event, screen.snapshot))
     return answers
 
 
@@ -90,3 +90,13 @@ def test_not_answered(query: bytes) -> None:
 def test_nothing_of_a_query_is_typed_into_the_program(query: bytes) -> None:
     """What a program shows may come from anywhere: it must not become its input."""
     assert all(reply is None or (b"rm" not in reply and b"\r" not in reply) for reply in told(query))
+
+
+@pytest.mark.parametrize("question", [b"\x1b[c", b"\x1b[>c", b"\x1b[>q", b"\x1b]7501;?\x07", b"\x1bP+q544e\x1b\\"])
+def test_what_does_not_depend_on_the_screen_takes_no_look_at_it(question: bytes) -> None:
+    def look() -> ScreenSnapshot:
+        raise AssertionError("looked")
+
+    (event,) = Scanner().feed(question)
+    assert isinstance(event, QueryReceived)
+    assert answer(event, look)

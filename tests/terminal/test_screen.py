@@ -3,7 +3,7 @@
 import pytest
 
 from synapsed.terminal.screen import MAX_COLUMNS, Cell, Screen
-from synapsed.terminal.sequences import MAX_SEQUENCE
+from synapsed.terminal.sequences import MAX_SEQUENCE, fewer_repeats
 
 
 def fed(data: bytes, cols: int = 20, rows: int = 4) -> Screen:
@@ -238,3 +238,21 @@ def test_stray_bytes_in_a_string_that_is_too_long_to_be_kept_back() -> None:
     for piece in (b"\x80\x81a", "é".encode(), b"\x1b\\z"):
         screen.feed(piece)
     assert screen.snapshot().lines[0] == "z"
+
+
+@pytest.mark.parametrize("count", [100, 119, 120, 121, 999, 65535, 10**9])
+def test_a_character_is_repeated_as_if_it_had_been_printed(count: int) -> None:
+    """REP of more than the screen holds takes no longer than filling it, and shows what the whole would."""
+    repeated, printed = Screen(12, 10, scrollback_lines=0), Screen(12, 10, scrollback_lines=0)
+    repeated.feed(b"before\x1b[%db" % count)
+    printed.feed(b"before" + b"e" * min(count, 65535))
+    assert repeated.snapshot().lines == printed.snapshot().lines
+    assert repeated.snapshot().cursor == printed.snapshot().cursor
+
+
+def test_few_characters_are_repeated_for_a_large_number() -> None:
+    for sequence in (b"\x1b[65535b", b"\x1b[00065535b", b"\x1b[99999999999999b"):
+        count = int(fewer_repeats(sequence, 80, 24)[2:-1])
+        assert count < 80 * 24 + 80, sequence
+    for sequence in (b"\x1b[5b", b"\x1b[1920b", b"\x1b[1000m", b"\x1b[1000;1H"):
+        assert fewer_repeats(sequence, 80, 24) == sequence

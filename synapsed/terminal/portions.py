@@ -1,0 +1,37 @@
+"""Output, cut into portions that a screen takes in about a millisecond each, whatever stands in them.
+
+What output costs hangs on what it holds, not on its length: 64 KiB of text are taken in within a millisecond, as much
+of resets, of marks without wrapping, or of questions in a hundred and more. So a portion ends at so many things that
+cost something, and behind each that costs much; who feeds it may leave the thread to others between two portions.
+"""
+
+import re
+from collections.abc import Iterator
+
+__all__ = ["LONGEST", "portions"]
+
+LONGEST = 8 * 1024
+"""Bytes of a portion of nothing but text."""
+
+_THINGS = 128
+"""Stretches of text, characters beyond the alphabets, and sequences in a portion."""
+
+# What fills, empties or scrolls the screen, repeating, and what asks something: its answer may take a look at it.
+_DEAR = (
+    rb"\x1b(?:\#8"
+    rb"|\[(?:[\d;]{0,64}+[JSTt]|[>=?]?[\d;]{0,64}+(?:[bcnx]|\$[pw]|\*y)|\?[\d;]{0,64}+[mSu])"
+    rb"|\][^\x07\x1b]{0,256}\?(?:\x07|\x1b\\)?)"
+)
+_LETTERS = rb"[\x00-\x1a\x1c-\xcb\xe4-\xe9\xeb-\xed]{1,%d}+" % (LONGEST // _THINGS)
+_LINES = rb"(?:\xe2[\x94-\x97][\x80-\xbf]){1,16}+"
+# Marks, and all that may join, begin with these.
+_OTHERS = rb"(?:[\xcc-\xe3\xea\xee-\xff][\x80-\xbf]*+){1,2}+"
+
+_THING = rb"%b|%b|%b|(?!%b)\x1b" % (_LETTERS, _LINES, _OTHERS, _DEAR)
+_PORTION = re.compile(rb"(?s:(?:%b){1,%d}+(?:%b)?|%b)" % (_THING, _THINGS, _DEAR, _DEAR))
+
+
+def portions(data: bytes) -> Iterator[bytes]:
+    """`data` in order, cut anywhere: what takes it must not depend on where."""
+    for portion in _PORTION.finditer(data):
+        yield portion[0]
