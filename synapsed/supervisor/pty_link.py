@@ -462,13 +462,14 @@ class PtyLink:
     # --- the turn ---
 
     def prepare(self, record: TurnRecord) -> TurnRecord:
+        self._unread.ahead()  # while the record is written
         return record.model_copy(update={"link": turns.TurnState(phase=turns.Phase.PASTING).model_dump(mode="json")})
 
     async def deliver(self, delivery: Delivery) -> None:
         turn = self._runner.begin(delivery, list(self._facts))
         if turn.state.submitted:
             self._spawn(self._runner.speech.catch_up(self._observer.offset))
-        self._watch.judge()
+        (self._watch.soon if delivery.fresh else self._watch.judge)()
 
     def recorded(self, record: TurnRecord) -> None:
         self._runner.recorded()
@@ -567,8 +568,7 @@ class PtyLink:
 
     async def press(self, keys: Sequence[str]) -> None:
         modes = self._observer.screen.snapshot().modes
-        presses = encode(keys, application_cursor=DECCKM in modes.dec)
-        for number, data in enumerate(presses):
+        for number, data in enumerate(presses := encode(keys, application_cursor=DECCKM in modes.dec)):
             if number:
                 await asyncio.sleep(PRESS_GAP_S)
             free = await self._watch.until(

@@ -15,6 +15,10 @@ __all__ = ["Unread"]
 
 ASK_AGAIN_S = 0.25
 
+AHEAD_S = 0.2
+"""How old an answer may be that was asked for ahead: as old as a commit takes. What the daemon itself or a person typed
+meanwhile is known without asking."""
+
 
 class Unread:
     """`read` is called when the program has read what it had not."""
@@ -28,6 +32,21 @@ class Unread:
         """Whether the terminal gave the program whole lines then: it has no line editor up. None: unknown."""
         self.foreground: int | None = None
         """The process group that read the terminal then."""
+        self._ahead: tuple[float, asyncio.Task[int]] | None = None
+
+    def ahead(self) -> None:
+        """Ask now for who is about to: the answer comes while something else is waited for."""
+        if self._ahead is None or self._ahead[1].done():
+            asked = asyncio.get_running_loop().create_task(self.amount(), name="asked ahead")
+            asked.add_done_callback(lambda done: done.cancelled() or done.exception())  # perhaps nobody waits for it
+            self._ahead = asyncio.get_running_loop().time(), asked
+
+    async def asked_ahead(self) -> bool:
+        """The same as `ask`, by what was asked `ahead` where that is not too old. Raises KeeperLost."""
+        ahead, self._ahead = self._ahead, None
+        if ahead is None or asyncio.get_running_loop().time() - ahead[0] > AHEAD_S:
+            return await self.ask()
+        return await ahead[1] > 0
 
     async def ask(self) -> bool:
         """Whether anything is unread. Raises KeeperLost."""
