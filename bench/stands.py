@@ -1,6 +1,7 @@
 """How long the daemon's event loop stands in one go for 64 KiB of output of each kind, ordinary and hostile.
 
-A program prints them one after the other, each as the answer to a message. A start-up file of Python's takes the CPU
+A program prints them one after the other, each as the answer to a message. (No questions to the terminal are among
+them: their answers would be the next message.) A start-up file of Python's takes the CPU
 time of everything that the daemon's loop runs, and tells the longest: what others take of the machine is not in it.
 
 python -m bench stands
@@ -44,27 +45,13 @@ if folder:
 """
 
 PRINTER = """
-import os, select, sys, termios
-
-def echo(on):
-    mode = termios.tcgetattr(0)
-    mode[3] = mode[3] | termios.ECHO if on else mode[3] & ~(termios.ECHO | termios.ICANON)
-    mode[3] |= termios.ICANON if on else 0
-    termios.tcsetattr(0, termios.TCSANOW, mode)
-
+import os, sys
 while True:
     print("$ ", end="", flush=True)
     with open(sys.stdin.readline().strip(), "rb") as file:
         left = file.read()
-    echo(False)
     while left:
         left = left[os.write(1, left):]
-    heard = b""
-    while not heard.endswith(b"[0n"):  # the answers to what is asked in there
-        os.write(1, b"\\x1b[5n")
-        while select.select([0], [], [], 30.0)[0] and not heard.endswith(b"[0n"):
-            heard = (heard + os.read(0, 65536))[-8:]
-    echo(True)
 """
 CONFIG = f"""
 [api]
@@ -100,9 +87,6 @@ _OTHERS = {
     "titles (OSC 0)": "\x1b]0;t\x07",
     "links (OSC 8)": "\x1b]8;;http://h/x\x1b\\a\x1b]8;;\x1b\\",
     "progress (OSC 9;4)": "\x1b]9;4;1;50\x07",
-    "where is the cursor (DSR)": "abc\n\x1b[6n",
-    "what are you (DA1)": "\x1b[c",
-    "palette questions (OSC 4)": "\x1b]4;1;?\x07",
     "sixel": "\x1bPq#1!9~-$\x1b\\",
     "graphics (APC)": "\x1b_Ga=t,f=24,s=1,v=1,i=1;AAAA\x1b\\",
     "resets": "\x1bc",
