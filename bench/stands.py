@@ -1,8 +1,8 @@
 """How long the daemon's event loop stands in one go for 64 KiB of output of each kind, ordinary and hostile.
 
 A program prints them one after the other, each as the answer to a message. (No questions to the terminal are among
-them: their answers would be the next message.) A start-up file of Python's takes the CPU
-time of everything that the daemon's loop runs, and tells the longest: what others take of the machine is not in it.
+them: their answers would be the next message.) A start-up file of Python's takes the CPU time of everything that the
+daemon's loop runs, and tells the longest.
 
 python -m bench stands
 python -m bench.stands KIND ...

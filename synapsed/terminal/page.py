@@ -13,7 +13,7 @@ __all__ = ["BLANK", "FRAMES", "Page", "Style", "odd_one"]
 
 FRAMES = "│┃║▌▐▏▎▕┆┊╎"
 """Sides of boxes, and the lines that programs draw along what they say."""
-_NO_FRAMES = str.maketrans(dict.fromkeys(FRAMES, " ") | {"\u00a0": " ", "\u200b": " "})
+_FRAME = re.compile(f"[{FRAMES}\u00a0\u200b]")
 _RULE = re.compile(r"(?=.*?[─━═▔▁▀▄_]{8})[\s╭╮╰╯┌┐└┘├┤┏┓┗┛╻╹╷╵─━═▔▁▀▄_|]*+$")
 _TITLED = re.compile(r"\s*+[╭┌┏├╔][─━═].*[─━═][╮┐┓┤╗]\s*+$")
 """The upper edge of a box, with words in it or not."""
@@ -58,7 +58,7 @@ class Page:
     def __init__(self, screen: ScreenSnapshot, cells: Callable[[int], Sequence[Cell]]) -> None:
         self.screen = screen
         self.lines = screen.lines
-        self.inner = tuple(line.translate(_NO_FRAMES) for line in screen.lines)
+        self.inner = tuple(_FRAME.sub(" ", line) for line in screen.lines)
         self._read = cells
         self._cells: dict[int, list[Cell]] = {}
         self._composers: list[range] | None = None
