@@ -23,11 +23,13 @@ _DEAR = (
     rb"|\][^\x07\x1b]{0,256}\?(?:\x07|\x1b\\)?)"
 )
 _LETTERS = rb"[\x00-\x1a\x1c-\xcb\xe4-\xe9\xeb-\xed]{1,%d}+" % (LONGEST // _THINGS)
+# A few pens with the text that they draw cost no more than that.
+_PENS = rb"(?:\x1b\[[\d;:]{0,32}+m[\x20-\x7e\r\n]{0,32}+){1,4}+"
 _LINES = rb"(?:\xe2[\x94-\x97][\x80-\xbf]){1,16}+"
 # Marks, and all that may join, begin with these.
 _OTHERS = rb"(?:[\xcc-\xe3\xea\xee-\xff][\x80-\xbf]*+){1,2}+"
 
-_THING = rb"%b|%b|%b|(?!%b)\x1b" % (_LETTERS, _LINES, _OTHERS, _DEAR)
+_THING = rb"%b|%b|%b|%b|(?!%b)\x1b" % (_LETTERS, _PENS, _LINES, _OTHERS, _DEAR)
 _PORTION = re.compile(rb"(?s:(?:%b){1,%d}+(?:%b)?|%b)" % (_THING, _THINGS, _DEAR, _DEAR))
 
 

@@ -21,9 +21,9 @@ HOSTILE = {
     "escapes": b"\x1b",
     "other screens": b"\x1b[?1049ha\x1b[?1049l",
 }
-COSTLY = re.compile(rb"\x1b|[\xcc-\xe3\xea\xee-\xff]")
+COSTLY = re.compile(rb"\x1b(?!\[[\d;]*m)|[\xcc-\xe3\xea\xee-\xff]")
 COSTLY_MAX = 260
-"""Sequences, and characters that may join others: each costs at most some tens of microseconds."""
+"""Sequences that are no pens, and characters that may join others: each costs at most some tens of microseconds."""
 
 DEAR = {
     "repeating": b"\x1b[65535b",
@@ -49,6 +49,7 @@ def test_little_that_costs_something_in_a_portion(unit: bytes) -> None:
     cut = list(portions(unit * (64 * 1024 // len(unit))))
     assert b"".join(cut) == unit * (64 * 1024 // len(unit))
     assert max(len(COSTLY.findall(portion)) for portion in cut) <= COSTLY_MAX
+    assert max(portion.count(b"\x1b") for portion in cut) <= 2 * COSTLY_MAX
     assert max(map(len, cut)) <= LONGEST + 256
 
 
