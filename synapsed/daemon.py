@@ -55,6 +55,7 @@ from synapsed.service import ServiceManager, inherited_sockets
 from synapsed.store import SqliteStore
 from synapsed.store.backups import Backups
 from synapsed.supervisor.figures import figures_of
+from synapsed.supervisor.launch_queue import LaunchQueue
 from synapsed.supervisor.launchers import Launcher, ProcessLauncher, private_directory
 from synapsed.supervisor.manager import Manager, ManagerSettings
 from synapsed.supervisor.pty_factory import PtyLinkFactory
@@ -243,7 +244,7 @@ class Daemon:
             profiles=profiles,
             factory=PtyLinkFactory(
                 paths=paths,
-                launcher=self._launcher(),
+                launcher=LaunchQueue(self._launcher()),
                 store=store,
                 clock=self._clock,
                 versions=VersionReader(paths.versions),
