@@ -67,6 +67,18 @@ class Program:
         self.observer.told(PromptAccepted(channel="hooks", at_ns=int(self.clock.monotonic() * 1e9)))
         return self.turn
 
+    def later(self, change: str) -> None:
+        """The turn is over, and a second passes, in which there may be a `change`."""
+        self.turn = None
+        match change:
+            case "a person types":
+                self.hands_at = self.clock.monotonic() + 0.5
+            case "another turn":
+                self.begin()
+            case "too late":
+                self.clock.advance(LATE_S + 1)
+        self.clock.advance(1.0)
+
     def draw(self, *rows: str) -> None:
         self.observer.feed(self.observer.offset, ("\x1b[H\x1b[J" + "\r\n".join(rows)).encode(), 0.0)
         self.look()
@@ -183,15 +195,7 @@ async def test_a_message_that_is_given_back_late_is_removed(change: str) -> None
     program = Program()
     program.begin()
     assert await program.stopping.stop()
-    program.turn = None
-    match change:
-        case "a person types":
-            program.hands_at = program.clock.monotonic() + 0.5
-        case "another turn":
-            program.begin()
-        case "too late":
-            program.clock.advance(LATE_S + 1)
-    program.clock.advance(1.0)
+    program.later(change)
     program.draw("> my words" if change == "other words" else "> hello")
     program.stopping.looked(program.look())
     assert len(program.works) == (change == "none")
@@ -225,15 +229,7 @@ async def test_a_message_that_is_taken_after_it_was_given_up_is_stopped(change: 
     turn.state.phase = Phase.OVER
     assert await program.stopping.stop()
     assert program.typed == []
-    program.turn = None
-    match change:
-        case "a person types":
-            program.hands_at = program.clock.monotonic() + 0.5
-        case "another turn":
-            program.begin()
-        case "too late":
-            program.clock.advance(LATE_S + 1)
-    program.clock.advance(1.0)
+    program.later(change)
     program.observer.told(TurnEnded(channel="hooks", at_ns=1, answer=None))
     program.draw(*(["> "] if change == "rests" else ["3 s, esc to stop", "> "]))
     program.stopping.looked(program.look())
