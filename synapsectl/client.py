@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, Self
 
 from synapsectl.errors import ApiError, BadAnswer, NoDaemon, NotAllowed, NotOurs, TimedOut
-from synapsectl.sse import SseEvent, SseParser, SseTooLarge
 from synapsed.sockets import why_not_our_folder, why_not_our_peer
+from synapsed.sse import SseEvent, SseParser, SseTooLarge
 
 __all__ = [
     "ANSWER_MAX",

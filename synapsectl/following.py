@@ -3,7 +3,7 @@
 import json
 
 from synapsectl.output import Output
-from synapsectl.sse import SseEvent
+from synapsed.sse import SseEvent
 
 __all__ = ["Follower"]
 

@@ -8,7 +8,7 @@ from synapsectl.client import Client, agent_path, task_path
 from synapsectl.errors import ApiError, NoDaemon, TimedOut
 from synapsectl.output import short_id
 from synapsectl.prompts import behind
-from synapsectl.sse import SseEvent
+from synapsed.sse import SseEvent
 
 __all__ = ["INTERRUPTED", "RECONNECT", "RETRY", "TERMINAL", "Waiter", "answer_of"]
 

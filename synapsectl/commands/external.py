@@ -122,8 +122,9 @@ def _variable(ctx: Context, name: str) -> str:
 
 def _row(agent: Any) -> tuple[Any, ...]:
     version = agent["protocol_version"]
-    return agent["alias"], agent["name"], version, agent["endpoint"], age(agent["last_seen"])
+    return agent["alias"], agent["name"], version or "-", agent["endpoint"], age(agent["last_seen"])
 
 
 def _spoken(agent: Any) -> str:
-    return f"A2A {agent['protocol_version']}"
+    version = agent["protocol_version"]
+    return f"A2A {version}" if version else "no A2A: as synapse-a2a speaks"

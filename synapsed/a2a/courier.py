@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import structlog
 
 from synapsed.a2a.heard import Heard, answer_of
-from synapsed.a2a.remote import Remote, Said, Snapshot
+from synapsed.a2a.wire import LONGEST_PAUSE_S, Connection, Said, Snapshot
 from synapsed.clock import Clock, iso
 from synapsed.errors import (
     ExternalError,
@@ -43,7 +43,6 @@ __all__ = ["Courier"]
 
 CONNECT_TRIES: Final = 4
 FIRST_PAUSE_S: Final = 0.5
-LAST_PAUSE_S: Final = 30.0
 FOLLOWED_FOR_S: Final = 24 * 3600.0
 """Without a word from the agent: then the task has failed."""
 
@@ -63,6 +62,7 @@ class Courier:
         self._alias = alias_of(task) or ""
         self._wake = asyncio.Event()
         self._pause = FIRST_PAUSE_S
+        self._longest_pause = LONGEST_PAUSE_S
         self._heard = Heard()
         self._hearing: asyncio.Task[None] | None = None
         """Listens to the stream that a message was sent by."""
@@ -98,32 +98,46 @@ class Courier:
         found = self.task.metadata.get(KEY)
         return found if isinstance(found, dict) else {}
 
-    async def _hand_over(self, remote: Remote) -> None:
+    async def _hand_over(self, remote: Connection) -> None:
         if remote.own:
             return await self._hand_over_for_sure(remote)
         if self._there.get("sending"):
             found = await self._look_for_it(remote)
             if found is not None:
                 return await self._apply(found)
-        else:
-            await self._note(alias=self._alias, endpoint=self._externals.view(self._alias).endpoint, sending=True)
-        for attempt in range(CONNECT_TRIES):
+        tries, began = CONNECT_TRIES, self._clock.monotonic()
+        while await self._may_send():
             try:
                 answer = await self._send(remote, self.task.message, self._metadata())
             except Unreachable as error:
-                if error.details["sent"]:
-                    found = await self._look_for_it(remote)
-                    if found is not None:
-                        return await self._apply(found)
-                if attempt == CONNECT_TRIES - 1:
+                if error.details["sent"] and (found := await self._look_for_it(remote)) is not None:
+                    return await self._apply(found)
+                tries -= not error.details.get("busy")
+                if tries == 0 or self._clock.monotonic() - began > FOLLOWED_FOR_S:
                     raise
-                await self._rest()
+                await self._put_off(error)
             else:
                 await self._externals.seen(self._alias)
                 return await self._apply(answer)
         return None
 
-    async def _hand_over_for_sure(self, remote: Remote) -> None:
+    async def _put_off(self, error: Unreachable) -> None:
+        """Until the next attempt. What has not arrived may be canceled meanwhile, or be sent by another daemon."""
+        if not error.details["sent"]:
+            await self._note(sending=False)
+        if error.details.get("busy"):
+            self._pause = max(FIRST_PAUSE_S, error.details["after"])
+        await self._rest()
+
+    async def _may_send(self) -> bool:
+        """Not where it was canceled meanwhile. It is on record before the first byte goes out."""
+        async with self._turn:
+            if not self.task.terminal and not self._there.get("sending"):
+                endpoint = self._externals.view(self._alias).endpoint
+                await self._note(alias=self._alias, endpoint=endpoint, sending=True)
+            return not self.task.terminal
+
+    async def _hand_over_for_sure(self, remote: Connection) -> None:
         """To a host of one's own, however long it is away. Its daemon makes one task of what comes under one key, so
         that what may have arrived is simply sent again."""
         while True:
@@ -142,7 +156,7 @@ class Courier:
         """There is a way to the agent (again)."""
         self._wake.set()
 
-    async def _look_for_it(self, remote: Remote) -> Snapshot | None:
+    async def _look_for_it(self, remote: Connection) -> Snapshot | None:
         """The task that was made of our message, None where there is certainly none. Raises RemoteRefused where
         nobody can tell."""
         while True:
@@ -157,7 +171,7 @@ class Courier:
                     remote="LOST",
                 ) from error
 
-    async def _send(self, remote: Remote, message: Message, metadata: dict[str, Any], **ids: str) -> Snapshot:
+    async def _send(self, remote: Connection, message: Message, metadata: dict[str, Any], **ids: str) -> Snapshot:
         """The task as it is told first; what follows is listened to."""
         if not remote.streams_sends:
             return await remote.send(message, metadata=metadata, **ids)
@@ -196,7 +210,7 @@ class Courier:
                 if isinstance(told, Said):
                     await self._say()
 
-    async def _ask(self, remote: Remote) -> Snapshot:
+    async def _ask(self, remote: Connection) -> Snapshot:
         """The task as it is; where nobody there knows it any more, as it was at the end of what was heard."""
         try:
             return await remote.get(str(self._there.get("task_id")))
@@ -205,7 +219,7 @@ class Courier:
                 return heard
             raise
 
-    async def _follow(self, remote: Remote) -> None:
+    async def _follow(self, remote: Connection) -> None:
         last_word = self._clock.monotonic()
         while True:
             if (hearing := self._hearing) is not None:
@@ -213,6 +227,7 @@ class Courier:
                 self._hearing = None if self._hearing is hearing else self._hearing
             if self.task.terminal:
                 return
+            self._longest_pause = remote.longest_pause_s
             task_id = str(self._there.get("task_id"))
             try:
                 await self._apply(await self._ask(remote))
@@ -228,7 +243,7 @@ class Courier:
                 log.info("an external agent cannot be reached", alias=self._alias, why=error.message)
             await self._rest()
 
-    async def _listen(self, remote: Remote, task_id: str) -> None:
+    async def _listen(self, remote: Connection, task_id: str) -> None:
         try:
             await self._attend(remote.follow(task_id))
         except RemoteRefused as error:
@@ -240,7 +255,7 @@ class Courier:
             async with asyncio.timeout(self._pause):
                 await self._wake.wait()
         except TimeoutError:
-            self._pause = min(self._pause * 2, LAST_PAUSE_S)
+            self._pause = min(self._pause * 2, self._longest_pause)
         else:
             self._pause = FIRST_PAUSE_S
         self._wake.clear()
@@ -263,7 +278,9 @@ class Courier:
         if there.get("sending") and not there.get("task_id"):
             raise NotReady("the message is on its way: try again in a moment", task=self.task.id)
         if not there.get("task_id"):
-            await self._commit(turns.canceled(self.task, reason="canceled", now=self._clock.wall()))
+            async with self._turn:
+                await self._commit(turns.canceled(self.task, reason="canceled", now=self._clock.wall()))
+            self._wake.set()
             return self.task
         remote = await self._externals.remote(self._alias)
         await self._apply(await remote.cancel(str(there["task_id"])))

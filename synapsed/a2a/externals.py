@@ -19,6 +19,7 @@ import importlib
 import re
 from collections.abc import Container
 from contextlib import AbstractContextManager, nullcontext, suppress
+from dataclasses import asdict
 from types import ModuleType
 from typing import TYPE_CHECKING, Protocol
 
@@ -30,7 +31,7 @@ from synapsed.clock import Clock, iso
 from synapsed.errors import InvalidRequest, NameTaken, QueueFull, StoreError, TaskNotFound, UnknownAgent
 from synapsed.interfaces import SendRequest, Store
 from synapsed.model.agent import ADDRESS_MAX, validate_name
-from synapsed.model.external import KEY, ExternalAgent, alias_of, external_id, host_of
+from synapsed.model.external import KEY, SEEDS, ExternalAgent, alias_of, external_id, host_of
 from synapsed.model.host import Host
 from synapsed.model.records import ReplyRecord
 from synapsed.model.task import Message, Task, new_id
@@ -39,7 +40,7 @@ from synapsed.supervisor.idempotency import Idempotency
 
 if TYPE_CHECKING:
     from synapsed.a2a.courier import Courier
-    from synapsed.a2a.remote import Remote
+    from synapsed.a2a.wire import Connection
 
 __all__ = ["Externals"]
 
@@ -70,7 +71,7 @@ class Externals:
         self._book = book
         self._clock = clock
         self._agents: dict[str, ExternalAgent] = {}
-        self._remotes: dict[str, Remote] = {}
+        self._remotes: dict[str, Connection] = {}
         self._checked: dict[str, float] = {}
         self._couriers: dict[str, Courier] = {}
         self._under_way: dict[str, asyncio.Task[None]] = {}
@@ -155,22 +156,14 @@ class Externals:
             if headers is None:
                 known = before is not None and before.url == url
                 headers = await asyncio.to_thread(self._book.secret, before.alias) if before and known else {}
-            module = await _load("synapsed.a2a.remote")
+            module = await _load("synapsed.a2a.lookup")
             found = await module.look_up(url, headers, other_host=other_host, in_the_clear=in_the_clear)
             alias = alias or (before.alias if before is not None else self._named_after(found.name, taken))
             now = iso(self._clock.wall())
             agent = ExternalAgent(
+                **asdict(found),
                 alias=alias,
-                name=found.name,
-                description=found.description,
                 url=url,
-                card_url=found.card_url,
-                endpoint=found.endpoint,
-                binding=found.binding,
-                protocol_version=found.protocol_version,
-                tenant=found.tenant,
-                streaming=found.streaming,
-                skills=found.skills,
                 authenticated=bool(headers),
                 other_host=other_host,
                 in_the_clear=in_the_clear,
@@ -192,7 +185,7 @@ class Externals:
 
     def _named_after(self, name: str, taken: Container[str]) -> str:
         """The alias that a card's name makes. Raises NameTaken, InvalidRequest."""
-        alias = re.sub(r"[\s_]+", "-", name.strip().lower())
+        alias = re.sub(r"[^a-z0-9.]+", "-", name.strip().lower())
         _check_alias(alias, taken)
         if alias in self._agents:
             raise NameTaken(f"{alias} is {self._agents[alias].url} already; give this one another alias", name=alias)
@@ -304,21 +297,33 @@ class Externals:
         """Raises NotWaiting, PromptChanged, Unreachable, RemoteRefused."""
         return await (await self._courier(task)).answer(message, prompt_id)
 
-    async def remote(self, alias: str) -> "Remote":
+    async def remote(self, alias: str) -> "Connection":
         """The connection to the agent."""
         agent = self.view(alias)
         if (known := self._remotes.get(alias)) is None:
-            module = await _load("synapsed.a2a.remote")
             there = host_of(alias)
             tunnel = None if there is None or self._hosts is None else self._hosts.tunnel(there[1])
             headers = {} if tunnel is not None else await asyncio.to_thread(self._book.secret, alias)
-            known = self._remotes.setdefault(alias, module.Remote(agent, headers, tunnel))
+            if agent.binding == SEEDS:
+                made: Connection = (await _load("synapsed.a2a.seeds")).SeedsRemote(agent, headers)
+            else:
+                made = (await _load("synapsed.a2a.remote")).Remote(agent, headers, tunnel)
+            known = self._remotes.setdefault(alias, made)
         return known
 
     async def _check(self, alias: str) -> None:
+        """Raises CardChanged where it is another agent now. One that only speaks otherwise, now that it was looked at
+        again, is the same."""
         if self._clock.monotonic() - self._checked.get(alias, -CARD_FRESH_S) < CARD_FRESH_S:
             return
-        await (await self.remote(alias)).check_card()
+        found = await (await self.remote(alias)).look()
+        agent = self.view(alias)
+        if not found.same_as(agent):
+            if not found.same_but_for_the_dialect(agent) or self._open(alias):
+                raise (await _load("synapsed.a2a.lookup")).changed(agent, found)
+            await self._disconnect(alias)
+            self._agents[alias] = agent = agent.model_copy(update=asdict(found))
+            log.info("an external agent is spoken to otherwise", alias=alias, binding=agent.binding)
         await self.seen(alias)
 
     async def _courier(self, task: Task) -> "Courier":

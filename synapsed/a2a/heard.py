@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from synapsed.a2a.remote import Said, Snapshot
+from synapsed.a2a.wire import Said, Snapshot
 from synapsed.model.task import ANSWER_ID, PROGRESS, Artifact, TaskState, TextPart
 
 __all__ = ["Heard", "answer_of"]

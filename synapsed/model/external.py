@@ -7,10 +7,12 @@ from synapsed.errors import UnknownAgent
 from synapsed.model.agent import NAME_PATTERN
 from synapsed.model.task import Task
 
-__all__ = ["KEY", "ExternalAgent", "alias_of", "external_id", "host_of", "unknown"]
+__all__ = ["KEY", "SEEDS", "ExternalAgent", "alias_of", "external_id", "host_of", "unknown"]
 
 KEY = "external"
 """Of a task's metadata: `alias`, `sending` once the message may be there, `task_id` and `context_id` over there."""
+SEEDS = "SYNAPSE"
+"""`binding` of an agent that speaks as synapse-a2a does, and no A2A; its `protocol_version` is empty."""
 _PREFIX = "external:"
 """No agent's name or id has a colon, nor an `@`."""
 

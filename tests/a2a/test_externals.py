@@ -5,17 +5,11 @@ import contextlib
 import json
 import socket
 import stat
-from collections.abc import AsyncGenerator, Callable
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from collections.abc import AsyncGenerator
 
 import pytest
 
-from synapsed.a2a.addressbook import AddressBook
-from synapsed.a2a.externals import Externals
 from synapsed.a2a.remote import Remote, Snapshot
-from synapsed.clock import SystemClock
 from synapsed.errors import (
     CardChanged,
     CardInvalid,
@@ -36,62 +30,12 @@ from synapsed.model.events import TaskArtifactAdded, TaskStatusChanged
 from synapsed.model.external import KEY
 from synapsed.model.task import DataPart, Message, Prompt, Task, TaskState
 from tests.a2a.elsewhere import Elsewhere, card_03, card_10, elsewhere
+from tests.a2a.here import PATIENCE_S, Here
 from tests.api.serving import Api
 from tests.fakes.control import hold
-from tests.fakes.store import MemoryStore
 
 CARDS = {"1.0": card_10, "0.3": card_03}
-PATIENCE_S = 30.0
 SECRET = "s3cr3t-of-the-tests"
-
-
-@dataclass
-class Here:
-    """This side: the store and the address book outlive `externals`, as they outlive a daemon."""
-
-    store: MemoryStore
-    book: AddressBook
-    folder: Path
-    externals: Externals
-
-    async def restarted(self) -> None:
-        """As after a kill -9: nothing was said goodbye to."""
-        await self.externals.close()
-        self.externals = Externals(store=self.store, book=self.book, clock=SystemClock())
-        await self.externals.restore()
-        await self.externals.resume()
-
-    async def send(self, text: str, **options: Any) -> Task:
-        return await self.externals.send("far", SendRequest(message=Message.of(text), **options))
-
-    async def task(self, task: Task) -> Task:
-        found = await self.store.task(task.id)
-        assert found is not None
-        return found
-
-    async def until(self, task: Task, holds: Callable[[Task], bool]) -> Task:
-        """The task once it is so."""
-        async with asyncio.timeout(PATIENCE_S):
-            while not holds(now := await self.task(task)):
-                await asyncio.sleep(0.01)
-        return now
-
-    async def over(self, task: Task) -> Task:
-        return await self.until(task, lambda now: now.terminal)
-
-    async def there(self, task: Task) -> str:
-        """The task's id over there, once it is known."""
-        now = await self.until(task, lambda now: bool(now.metadata.get(KEY, {}).get("task_id")))
-        return now.metadata[KEY]["task_id"]
-
-
-@pytest.fixture
-async def here(tmp_path) -> AsyncGenerator[Here]:
-    store, folder = MemoryStore(), tmp_path / "a2a" / "external"
-    book = AddressBook(folder)
-    here = Here(store, book, folder, Externals(store=store, book=book, clock=SystemClock()))
-    yield here
-    await here.externals.close()
 
 
 @pytest.fixture(params=CARDS)

@@ -43,7 +43,7 @@ FRAMEWORKS = {
     )
     for locked in sorted((_HERE / "frameworks").glob("*.lock"))
 }
-"""By name, as clients, and `sdk03`, the SDK of A2A 0.3."""
+"""By name, as clients; and as servers `sdk03`, the SDK of A2A 0.3, and `synapse-a2a`."""
 
 JS_FRAMEWORKS = NpmCache(
     locked=_HERE / "frameworks" / "npm",

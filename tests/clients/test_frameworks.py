@@ -25,7 +25,7 @@ STREAM = "lines 30\nsleep 1\nlines 3\nsleep 1\necho That is all."
 ASK = "ask y/n"
 ANSWER = "y"
 NODE = shutil.which("node")
-PYTHON = sorted(FRAMEWORKS.keys() - {"sdk03"})
+PYTHON = sorted(FRAMEWORKS.keys() - {"sdk03", "synapse-a2a"})
 
 
 @pytest.fixture(scope="module")

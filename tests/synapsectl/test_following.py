@@ -7,7 +7,7 @@ import pytest
 
 from synapsectl.following import Follower
 from synapsectl.output import Output
-from synapsectl.sse import SseEvent
+from synapsed.sse import SseEvent
 
 
 def told(text: str, *, append: bool = False, last: bool = False) -> SseEvent:

@@ -1,4 +1,4 @@
-"""Server-sent events, read incrementally (WHATWG HTML §9.2.6)."""
+"""Server-sent events, read incrementally (WHATWG HTML §9.2.6). The person's tool imports it too."""
 
 from typing import NamedTuple
 
