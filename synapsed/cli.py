@@ -218,6 +218,7 @@ def _check_config(*, as_json: bool) -> int:
     from synapsed.errors import ConfigError, SynapsedError, UnknownProfile
     from synapsed.library import ProfileLibrary
     from synapsed.paths import Paths
+    from synapsed.telemetry.extra import missing
 
     paths = Paths.from_environ()
     try:
@@ -234,10 +235,14 @@ def _check_config(*, as_json: bool) -> int:
         agents = [_agent_facts(name, agent, profiles) for name, agent in config.agents.items()]
     except SynapsedError as error:
         return _refuse(error)
+    wanting = missing(config)
     if as_json:
         api = config.api
-        print(json.dumps({"listen": {"address": api.address, "port": api.port}, "agents": agents}))
+        listen = {"address": api.address, "port": api.port}
+        print(json.dumps({"listen": listen, "agents": agents, "missing": [wanting] if wanting else []}))
     else:
+        if wanting:
+            print(f"synapsed: {wanting}", file=sys.stderr)
         print(f"{paths.config_file}: fine; {len(config.agents)} agents, {len(profiles.names())} profiles")
     return EXIT_OK
 

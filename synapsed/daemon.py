@@ -65,15 +65,15 @@ from synapsed.supervisor.retention import Retention
 from synapsed.supervisor.systemd_launcher import SystemdLauncher
 from synapsed.supervisor.versions import VersionReader
 from synapsed.supervisor.views import summary_of
-from synapsed.telemetry.metrics import Metrics
+from synapsed.telemetry.loop import watch_loop
+from synapsed.telemetry.pipeline import Telemetry
 
 __all__ = ["Daemon", "lock_home", "prepare_directories"]
 
 TOLD_S = 2.0
 """What the database gets to write down that the daemon came up, or goes."""
-LAG_CHECK_S = 1.0
-LAG_TOLD_S = 0.25
-"""An event loop that comes this much late is told: some call blocks it."""
+PREMISES_EVERY_S = 1.0
+"""Between two looks at what the daemon stands on."""
 
 PORT_RETRY_S = 1.0
 """Between two attempts to have the main port."""
@@ -109,7 +109,7 @@ class _Parts:
     store: SqliteStore
     token: str
     backups: Backups
-    metrics: Metrics | None
+    telemetry: Telemetry
 
 
 class Daemon:
@@ -171,9 +171,11 @@ class Daemon:
                 background = [
                     group.create_task(self._come_up(parts)),
                     group.create_task(self._keep_premises(Premises(self._paths), parts)),
-                    group.create_task(_watch_loop(self._clock, OwnLog(self._paths.logs / "daemon.log"), parts.metrics)),
+                    group.create_task(
+                        watch_loop(self._clock, parts.telemetry.lag, OwnLog(self._paths.logs / "daemon.log").look)
+                    ),
                     group.create_task(parts.backups.run()),
-                    *([group.create_task(parts.metrics.run())] if parts.metrics is not None else []),
+                    group.create_task(parts.telemetry.run(servers.alert)),
                     *([] if listen else [group.create_task(_take_port(servers, config))]),
                 ]
                 self._service.ready(lambda: summary_of(manager.all()))
@@ -259,18 +261,32 @@ class Daemon:
         up.push_async_callback(manager.close, keep_agents=True)
         await manager.restore()
         hosts = await self._hosts(up, config)
-        externals = Externals(store=store, book=AddressBook(paths.external), clock=self._clock, hosts=hosts)
+        externals = Externals(
+            store=store,
+            book=AddressBook(paths.external),
+            clock=self._clock,
+            hosts=hosts,
+            traced=config.traces.share,
+        )
         up.push_async_callback(externals.close)
         await externals.restore()
         manager.everyone = cast("Control", Switchboard(manager, externals))
-        metrics = self._metrics(config, manager, store)
+        telemetry = Telemetry(
+            config,
+            store=store,
+            agents=lambda: figures_of(manager.all()),
+            clock=self._clock,
+            paths=paths,
+            version=__version__,
+        )
+        up.push_async_callback(telemetry.close)
         security = Security(
             control=manager,
             token=token,
             allowed_hosts=config.api.allowed_hosts,
             trusted_proxies=config.api.trusted_proxies,
             peers=PeerLookup(manager.process_of, own_pid=os.getpid()),
-            metrics_token=None if metrics is None else await asyncio.to_thread(load_or_create, paths.metrics_token),
+            metrics_token=await asyncio.to_thread(load_or_create, paths.metrics_token) if telemetry.metrics else None,
         )
         context = build_context(
             control=manager.everyone,
@@ -282,7 +298,8 @@ class Daemon:
             version=__version__,
             pushes=await self._pushes(up, config, store),
             repeats=config.a2a.repeats,
-            metrics=metrics,
+            metrics=telemetry.metrics,
+            traced=config.traces.share,
             texts=store.texts,
         )
         limits = DoorLimits.of(self._files[1], proxied=bool(config.api.trusted_proxies))
@@ -305,18 +322,7 @@ class Daemon:
             backups=backups,
             store=store,
             token=token,
-            metrics=metrics,
-        )
-
-    def _metrics(self, config: Config, manager: Manager, store: SqliteStore) -> Metrics | None:
-        if not config.metrics.enabled:
-            return None
-        return Metrics(
-            log=store.events,
-            store=store.database,
-            agents=lambda: figures_of(manager.all()),
-            clock=self._clock,
-            version=__version__,
+            telemetry=telemetry,
         )
 
     async def _hosts(self, up: AsyncExitStack, config: Config) -> Hosts:
@@ -379,7 +385,7 @@ class Daemon:
         """Look every second whether somebody has taken away what the daemon stands on, say so, and make again what can
         be: nobody would hear of it before the daemon ends, and all since then would be gone."""
         while True:
-            await asyncio.sleep(LAG_CHECK_S)
+            await asyncio.sleep(PREMISES_EVERY_S)
             if lost := await asyncio.to_thread(premises.look):
                 await self._make_again(lost, parts)
                 await asyncio.to_thread(premises.made_again)
@@ -576,19 +582,6 @@ def _answers(path: Path) -> bool:
         except OSError:
             return False
     return True
-
-
-async def _watch_loop(clock: Clock, own_log: OwnLog, metrics: Metrics | None) -> None:
-    """Say so when the event loop was held up, and put the log aside that a person's tool has started us with."""
-    while True:
-        own_log.look()
-        due = clock.monotonic() + LAG_CHECK_S
-        await asyncio.sleep(LAG_CHECK_S)
-        lag = clock.monotonic() - due
-        if metrics is not None:
-            metrics.lag.observe(lag)
-        if lag > LAG_TOLD_S:
-            log.warning("the event loop was blocked", seconds=round(lag, 3))
 
 
 def _tool_directory() -> Path | None:

@@ -63,6 +63,11 @@ class Paths(NamedTuple):  # a dataclass would cost every call of the person's to
         return self.state / "metrics-token"
 
     @property
+    def traces_cursor(self) -> Path:
+        """The event up to which traces were sent."""
+        return self.state / "traces.cursor"
+
+    @property
     def versions(self) -> Path:
         """What programs told of their versions."""
         return self.state / "versions.json"

@@ -35,6 +35,8 @@ def look_around(ctx: Context) -> Iterator[Finding]:
         )
         return
     yield Finding("configuration", OK, f"{ctx.paths.config_file}, {len(settings.agents)} agents")
+    for sentence in settings.missing:
+        yield Finding("traces", NOTE, sentence, "pip install 'synapsed[otel]'")
     if settings.listen:
         yield _port(ctx, settings.listen)
     try:

@@ -57,6 +57,8 @@ class Settings(NamedTuple):
     login: Login
     variables: Mapping[str, str]
     """The service's environment, beyond what the service manager gives."""
+    missing: tuple[str, ...] = ()
+    """What is configured and not installed, in sentences."""
 
 
 def env_file(paths: Paths) -> Path:
@@ -71,15 +73,15 @@ def user_env_file(paths: Paths) -> Path:
 
 def gather(paths: Paths, environ: Mapping[str, str]) -> Settings:
     """Raises CtlError where the configuration cannot be read."""
-    listen, agents = read_configuration(environ)
+    listen, agents, missing = read_configuration(environ)
     login = ask_login_shell([agent.command for agent in agents], environ)
     variables = {"PATH": login.path}
     variables |= {key: login.environ[key] for key in LOCALE if login.environ.get(key)}
     variables |= {key: environ[key] for key in CARRIED if environ.get(key)}
-    return Settings(paths, sys.executable, listen, agents, login, variables)
+    return Settings(paths, sys.executable, listen, agents, login, variables, missing)
 
 
-def read_configuration(environ: Mapping[str, str]) -> tuple[str | None, tuple[Configured, ...]]:
+def read_configuration(environ: Mapping[str, str]) -> tuple[str | None, tuple[Configured, ...], tuple[str, ...]]:
     """The daemon's own judgement of its configuration; reading it takes what this tool does not import."""
     try:
         done = subprocess.run(
@@ -99,7 +101,7 @@ def read_configuration(environ: Mapping[str, str]) -> tuple[str | None, tuple[Co
     told = json.loads(done.stdout)
     address, port = told["listen"]["address"], told["listen"]["port"]
     listen = (f"[{address}]:{port}" if ":" in address else f"{address}:{port}") if port else None
-    return listen, tuple(Configured(**agent) for agent in told["agents"])
+    return listen, tuple(Configured(**agent) for agent in told["agents"]), tuple(told["missing"])
 
 
 def template(name: str, values: Mapping[str, str]) -> str:

@@ -33,6 +33,7 @@ from synapsed.model.task import (
     Task,
     TaskState,
 )
+from synapsed.model.trace import context_of
 from synapsed.supervisor import turns
 from synapsed.supervisor.told import Told, told_before
 
@@ -263,6 +264,8 @@ class Courier:
     def _metadata(self) -> dict[str, Any]:
         """What the agent there is told besides the message; where we listen is nobody's business."""
         told = {key: value for key, value in self.task.metadata.items() if key != KEY}
+        if (share := self._externals.traced) is not None:
+            told |= context_of(self.task.id, told, share=share).metadata()  # over there it is part of this task
         if self._there.get("from"):
             told[SENDER] = {"sender_id": self._there["from"]}
         elif isinstance(sender := told.get(SENDER), dict):

@@ -66,7 +66,17 @@ def _asked_by_nobody(task: Task, *, wait: bool) -> AbstractContextManager[ReplyR
 class Externals:
     """Errors are those of `synapsed.errors`; `restore` it once, then `resume`, and `close` it before the store."""
 
-    def __init__(self, *, store: Store, book: AddressBook, clock: Clock, hosts: Hosts | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        store: Store,
+        book: AddressBook,
+        clock: Clock,
+        hosts: Hosts | None = None,
+        traced: float | None = None,
+    ) -> None:
+        """`traced`: the share of traces that are sent, None where there are none."""
+        self.traced = traced
         self._store = store
         self._book = book
         self._clock = clock

@@ -31,6 +31,7 @@ from synapsed.a2a.wire import (
 from synapsed.errors import ExternalError, RemoteRefused
 from synapsed.model.external import ExternalAgent
 from synapsed.model.task import Artifact, Message, Part, TaskState
+from synapsed.model.trace import headers_of
 
 __all__ = ["Remote"]
 
@@ -99,7 +100,8 @@ class Remote:
         self, message: Message, *, metadata: dict[str, Any], task_id: str = "", context_id: str = "", key: str = ""
     ) -> Snapshot:
         """`key` tells synapsed over there that it is the same message if it comes again."""
-        context = ClientCallContext(timeout=SEND_S, service_parameters={KEY_HEADER: key} if key else None)
+        headers = headers_of(metadata) | ({KEY_HEADER: key} if key else {})
+        context = ClientCallContext(timeout=SEND_S, service_parameters=headers or None)
         request = pb.SendMessageRequest(
             message=outgoing(message, task_id=task_id, context_id=context_id, metadata=metadata)
         )
@@ -120,7 +122,8 @@ class Remote:
             message=outgoing(message, task_id=task_id, context_id=context_id, metadata=metadata)
         )
         with _told(self._agent.endpoint, asked=True):
-            stream = self._streams.send_message(request, context=ClientCallContext(timeout=SILENCE_S))
+            context = ClientCallContext(timeout=SILENCE_S, service_parameters=headers_of(metadata) or None)
+            stream = self._streams.send_message(request, context=context)
             try:
                 async for update in stream:
                     yield _update(update)

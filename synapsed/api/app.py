@@ -62,6 +62,7 @@ def build_context(
     limits: Limits | None = None,
     pushes: PushSender | None = None,
     metrics: Metrics | None = None,
+    traced: float | None = None,
     repeats: bool = True,
     texts: Texts | None = None,
 ) -> ApiContext:
@@ -84,6 +85,7 @@ def build_context(
         paths=paths,
         started=clock.monotonic(),
         metrics=metrics,
+        traced=traced,
         pid=os.getpid(),
     )
 

@@ -160,6 +160,8 @@ class ApiContext:
     """`clock.monotonic()` when the daemon began."""
     metrics: "Metrics | None" = None
     """None: they are switched off."""
+    traced: float | None = None
+    """Share of the traces that begin here and are sent; None: there are no traces."""
     pid: int = field(default=0)
     listening: list[str] = field(default_factory=list)
     alerts: list[str] = field(default_factory=list)

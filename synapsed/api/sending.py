@@ -7,6 +7,7 @@ from aiohttp import web
 from synapsed.api.context import rights_of, to_the_end
 from synapsed.api.origin import origin_of
 from synapsed.api.rights import Rights
+from synapsed.api.tracing import traced
 from synapsed.errors import (
     AmbiguousAddress,
     Forbidden,
@@ -78,6 +79,7 @@ async def send(request: web.Request, control: Control, agent_id: str, wanted: Se
     wanted = signed(wanted, rights, control)
     if wanted.priority >= INTERRUPTS and wanted.of_agent:
         _require_interruption(rights, agent_id)
+    wanted = await traced(request, control, wanted)
     # A client that leaves in the middle must not leave a message half accepted.
     return await to_the_end(control.send(agent_id, wanted))
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from pydantic_core import PydanticSerializationError
 
@@ -29,7 +29,16 @@ from synapsed.store.encoding import Encoded
 from synapsed.store.log import RECENT_EVENTS, EventRow, SqliteEventLog, append_events, last_event_id
 from synapsed.store.pushes import PushTable
 from synapsed.store.retention import Cut, Pruned, find_cut, prune, removed_ids, shrink
-from synapsed.store.tasks import RecentTasks, TaskRow, find_ids, put_tasks, select_open, select_page, select_task
+from synapsed.store.tasks import (
+    RecentTasks,
+    TaskRow,
+    find_ids,
+    put_tasks,
+    select_metadata,
+    select_open,
+    select_page,
+    select_task,
+)
 
 __all__ = ["SqliteStore"]
 
@@ -182,6 +191,10 @@ class SqliteStore:
         if recent is not None:
             return recent
         return await self._database.read(lambda connection: select_task(connection, task_id))
+
+    async def task_metadata(self, task_id: str) -> dict[str, Any]:
+        """The task's metadata, without what else there is of it, which may be large; empty where it is gone."""
+        return await self._database.read(lambda connection: select_metadata(connection, task_id))
 
     async def tasks(self, which: TaskFilter) -> tuple[list[Task], int]:
         return await self._database.read(lambda connection: select_page(connection, which))

@@ -4,6 +4,7 @@ Kept as JSON or documents, not as objects: whoever asks for a task gets one of h
 anyone seeing it, and nobody sees a change before it is durable.
 """
 
+import json
 import sqlite3
 from collections.abc import Generator, Sequence
 from contextlib import closing
@@ -22,6 +23,7 @@ __all__ = [
     "find_ids",
     "parse_task",
     "put_tasks",
+    "select_metadata",
     "select_open",
     "select_page",
     "select_task",
@@ -108,6 +110,12 @@ def put_tasks(connection: sqlite3.Connection, rows: Sequence[TaskRow]) -> None:
 def select_task(connection: sqlite3.Connection, task_id: str) -> Task | None:
     rows = connection.execute(f"SELECT {_ROW} FROM tasks WHERE id = ?", (task_id,))  # noqa: S608 - a constant
     return next((task for task, _ in _tasks(connection, rows)), None)
+
+
+def select_metadata(connection: sqlite3.Connection, task_id: str) -> dict[str, Any]:
+    row = connection.execute("SELECT json_extract(data, '$.metadata') FROM tasks WHERE id = ?", (task_id,)).fetchone()
+    found = json.loads(row[0]) if row is not None and row[0] is not None else {}
+    return found if isinstance(found, dict) else {}
 
 
 def select_open(connection: sqlite3.Connection) -> list[Task]:

@@ -43,6 +43,7 @@ def differences(
         _of_daemon("[hosts]", old.hosts, new.hosts),
         _of_daemon("[store]", old.store, new.store),
         _of_daemon("[metrics]", old.metrics, new.metrics),
+        _of_daemon("[traces]", old.traces, new.traces),
     ]
     for name, (record, live) in known.items():
         config = new.agents.get(name)

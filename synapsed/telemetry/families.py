@@ -88,6 +88,9 @@ FAMILIES: Final = {
         Family("synapse_store_read_seconds", "histogram", "From a read's being asked for to its answer."),
         Family("synapse_store_errors_total", "counter", "Writes and reads that the database refused.", ("reason",)),
         Family("synapse_store_size_bytes", "gauge", "Size of the database and its log on disk."),
+        Family(
+            "synapse_trace_spans_total", "counter", "Spans for the collector, by what became of them.", ("outcome",)
+        ),
         Family("synapse_process_cpu_seconds_total", "counter", "CPU time of the daemon, user and system."),
         Family("synapse_process_resident_memory_bytes", "gauge", "Memory of the daemon."),
         Family("synapse_process_open_fds", "gauge", "Open file descriptors of the daemon."),

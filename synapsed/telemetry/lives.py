@@ -8,6 +8,7 @@
 Times are the log's, seconds since the epoch. A clock that was set back makes no negative time.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -17,13 +18,16 @@ from synapsed.model.events import Event, TaskDelivered, TaskStatusChanged, Token
 from synapsed.model.external import alias_of
 from synapsed.model.task import INTERRUPTED_STATES, TERMINAL_STATES, TaskState
 
-__all__ = ["TYPES", "Life", "Lives", "Period", "Stage", "ToolCall", "begins", "tokens_of"]
+__all__ = ["OTHER", "TYPES", "Life", "Lives", "Period", "Stage", "ToolCall", "begins", "tokens_of"]
 
 TYPES = frozenset({"taskStatus", "taskDelivered", "toolExecution", "usage"})
 """Types of the events that a life is made of."""
 
 PERIODS_MAX = 1000
 """Periods, and tool calls, of one task that are remembered; a program may ask, or call a tool, in a loop."""
+
+OTHER = "OTHER"
+"""In place of a code that is none."""
 
 NAME_MAX = 100
 """Characters of a tool's name."""
@@ -45,6 +49,11 @@ class Stage(StrEnum):
     """The program asks a person; the turn goes on meanwhile."""
     WHOLE = "task"
     """From its first event to its last."""
+
+
+def _code(code: str) -> str:
+    """An agent elsewhere may say anything."""
+    return code if re.fullmatch(r"[A-Za-z0-9_.-]{1,64}", code) else OTHER
 
 
 @dataclass(slots=True)
@@ -146,7 +155,7 @@ class Life:
                 self._had_it()
             yield from self._leave(at)
             self.end, self.state = at, state
-            self.code = told.error.code if told.error is not None else None
+            self.code = _code(told.error.code) if told.error is not None else None
             yield Period(Stage.WHOLE, self.begin, at)
             return
         self.state = state

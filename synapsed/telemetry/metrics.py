@@ -13,10 +13,11 @@ import structlog
 from synapsed.clock import Clock
 from synapsed.errors import StoreError
 from synapsed.interfaces import EventLog
-from synapsed.model.figures import FAST_S, AgentFigures, Histogram
+from synapsed.model.figures import AgentFigures, Histogram
 from synapsed.telemetry.families import Values, agent_values, sheets_of
 from synapsed.telemetry.lives import Stage
 from synapsed.telemetry.observer import Observer
+from synapsed.telemetry.tracer import TraceFigures
 
 __all__ = ["Metrics", "StoreFigures"]
 
@@ -55,7 +56,7 @@ class StoreFigures(Protocol):
 
 
 class Metrics:
-    """`agents` gives the figures of all agents, one after the other. `lag` is fed by whoever watches the event loop."""
+    """`agents` gives the figures of all agents, one after the other. `lag` is that of the event loop."""
 
     def __init__(
         self,
@@ -65,16 +66,19 @@ class Metrics:
         store: StoreFigures,
         clock: Clock,
         version: str,
+        lag: Histogram,
+        traces: TraceFigures | None = None,
     ) -> None:
         self._log = log
         self._agents = agents
+        self._traces = traces
         self._store = store
         self._clock = clock
         self._version = version
         self._began = clock.wall()
         self._profiles: dict[str, str] = {}
         self._observer = Observer(log, profile_of=self._profiles.get)
-        self.lag = Histogram(FAST_S)
+        self._lag = lag
 
     async def run(self) -> None:
         """Keep up with the log until cancelled."""
@@ -118,11 +122,18 @@ class Metrics:
             "synapse_start_time_seconds": [((), self._began)],
             "synapse_events_total": [((kind,), count) for kind, count in sorted(self._log.published.items())],
             "synapse_subscribers": [((), subscribers)],
-            "synapse_loop_lag_seconds": [((), self.lag)],
+            "synapse_loop_lag_seconds": [((), self._lag)],
             "synapse_store_commit_seconds": [((), store.commits)],
             "synapse_store_read_seconds": [((), store.reads)],
+            **self._sent(),
             "synapse_store_errors_total": [((reason,), count) for reason, count in sorted(store.refusals.items())],
         }
+
+    def _sent(self) -> dict[str, Any]:
+        if self._traces is None:
+            return {}
+        sent = [(("exported",), self._traces.exported), (("dropped",), self._traces.dropped)]
+        return {"synapse_trace_spans_total": sent}
 
     def _tasks(self, agents: Iterable[AgentFigures]) -> dict[str, Any]:
         seen = self._observer

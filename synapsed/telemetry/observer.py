@@ -8,13 +8,15 @@ because the beginning of a task that is met in the middle is read from the log.
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Container
+from contextlib import aclosing
 
 from synapsed.interfaces import EventLog
-from synapsed.model.events import Event, TokensUsed, ToolExecution
+from synapsed.model.events import TokensUsed
 from synapsed.model.external import alias_of
 from synapsed.model.figures import SLOW_S, Histogram
 from synapsed.model.task import TaskState
-from synapsed.telemetry.lives import TYPES, Life, Lives, Period, Stage, ToolCall, begins, tokens_of
+from synapsed.telemetry.lives import OTHER, Life, Period, Stage, ToolCall, tokens_of
+from synapsed.telemetry.reader import LogReader, News
 
 __all__ = ["ELSEWHERE", "UNKNOWN", "Observer"]
 
@@ -27,20 +29,13 @@ UNKNOWN = "unknown"
 CODES_MAX = 100
 """Codes of errors that are told apart; an agent elsewhere may make up its own. Others are counted as OTHER."""
 
-OTHER = "OTHER"
-
-BATCH = 200
-"""Events that are looked at before other work has its turn."""
-
 
 class Observer:
     """`profile_of` gives the profile of an agent that there is."""
 
     def __init__(self, log: EventLog, *, profile_of: Callable[[str], str | None]) -> None:
-        self._log = log
         self._profile_of = profile_of
-        self._cursor = log.last_id
-        self._lives = Lives()
+        self._reader = LogReader(log, log.last_id)
         self._reading = asyncio.Lock()
         self.submitted: Counter[str] = Counter()
         self.ended: Counter[tuple[str, str]] = Counter()
@@ -60,31 +55,19 @@ class Observer:
 
     async def catch_up(self) -> None:
         """Count what was written up to now. Raises StoreError."""
-        async with self._reading:
-            upto = self._log.last_id
-            while batch := await self._log.read(self._cursor, limit=BATCH, types=TYPES):
-                for event in batch:
-                    await self._take(event)
-                    self._cursor = event.id
-                await asyncio.sleep(0)
-            self._cursor = max(self._cursor, upto)
+        async with self._reading, aclosing(self._reader.news()) as every:
+            async for news in every:
+                self._take(news)
 
-    async def _take(self, event: Event) -> None:
+    def _take(self, news: News) -> None:
+        event, life = news.event, news.life
         if isinstance(event.data, TokensUsed):
             self._use(event.agent_id, event.data)
-        if event.task_id is None:
-            return
-        fresh = begins(event)
-        if not fresh and not self._lives.knows(event.task_id):
-            await self._recall(event.task_id, event.id)
-            if isinstance(event.data, ToolExecution | TokensUsed) and not self._lives.knows(event.task_id):
-                return  # told after the task's end
-        life, ended = self._lives.take(event.task_id, event)
-        if life.by_reply:
-            return  # what it waits for is a task of its own
+        if life is None or life.by_reply:
+            return  # what such a task waits for is a task of its own
         profile = self._profile(life.agent_id)
-        self.submitted[profile] += fresh
-        for one in ended:
+        self.submitted[profile] += news.fresh
+        for one in news.ended:
             if isinstance(one, ToolCall):
                 self._called(one, profile)
             else:
@@ -107,16 +90,6 @@ class Observer:
         if (histogram := self.tool_times.get(profile)) is None:
             histogram = self.tool_times[profile] = Histogram(SLOW_S)
         histogram.observe(call.seconds)
-
-    async def _recall(self, task_id: str, before: int) -> None:
-        """Take what is told of the task before `before`, which an earlier daemon has counted."""
-        cursor = 0
-        while batch := await self._log.read(cursor, task_id=task_id, limit=BATCH, types=TYPES):
-            for event in batch:
-                if event.id >= before:
-                    return
-                self._lives.take(task_id, event)
-            cursor = batch[-1].id
 
     def _count(self, life: Life, period: Period, profile: str) -> None:
         if period.stage is Stage.WHOLE:

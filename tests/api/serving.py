@@ -52,7 +52,9 @@ class _NoDisk:
 
 
 def _metrics(control: FakeControl) -> Metrics:
-    return Metrics(log=control.events, agents=list, store=_NoDisk(), clock=SystemClock(), version="1.2.3")
+    return Metrics(
+        log=control.events, agents=list, store=_NoDisk(), clock=SystemClock(), version="1.2.3", lag=Histogram(FAST_S)
+    )
 
 
 @dataclass

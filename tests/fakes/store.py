@@ -4,6 +4,7 @@ import asyncio
 import itertools
 from collections import Counter
 from collections.abc import AsyncGenerator, Mapping, Sequence
+from typing import Any
 
 from synapsed.clock import Clock, SystemClock
 from synapsed.errors import InvalidRequest, StoreError
@@ -173,6 +174,10 @@ class MemoryStore:
         self._check_open()
         task = self._tasks.get(task_id)
         return None if task is None else _copy(task)
+
+    async def task_metadata(self, task_id: str) -> dict[str, Any]:
+        task = await self.task(task_id)
+        return {} if task is None else task.metadata
 
     async def tasks(self, which: TaskFilter) -> tuple[list[Task], int]:
         self._check_open()

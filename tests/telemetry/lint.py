@@ -13,7 +13,21 @@ from tests.telemetry.parsed import Scraped
 __all__ = ["BOUNDED", "problems"]
 
 BOUNDED = frozenset(
-    {"agent", "profile", "state", "activity", "type", "code", "reason", "kind", "status", "version", "python", "le"}
+    {
+        "agent",
+        "profile",
+        "state",
+        "activity",
+        "type",
+        "code",
+        "reason",
+        "kind",
+        "status",
+        "outcome",
+        "version",
+        "python",
+        "le",
+    }
 )
 """Names of labels that may be used: what each of them may be is bounded."""
 

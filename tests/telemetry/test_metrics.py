@@ -22,6 +22,7 @@ from synapsed.supervisor.figures import figures_of
 from synapsed.telemetry.families import FAMILIES
 from synapsed.telemetry.metrics import Metrics
 from synapsed.telemetry.observer import CODES_MAX
+from synapsed.telemetry.tracer import TraceFigures
 from tests.fakes.clock import until
 from tests.supervisor.world import PERMISSION, World
 from tests.telemetry.lint import problems
@@ -48,6 +49,8 @@ class Watched:
     def __init__(self, world: World) -> None:
         self.world = world
         self.disk = Disk()
+        self.lag = Histogram(FAST_S)
+        self.traces = TraceFigures(exported=3, dropped=1)
         self.metrics = self.measure()
 
     def measure(self) -> Metrics:
@@ -58,6 +61,8 @@ class Watched:
             store=self.disk,
             clock=self.world.clock,
             version="1.2.3",
+            lag=self.lag,
+            traces=self.traces,
         )
 
     async def text(self, accept: str = "") -> str:
@@ -215,7 +220,7 @@ async def test_the_daemons_own_numbers_move(watched: Watched) -> None:
     watched.disk.commits.observe(0.003)
     watched.disk.reads.observe(9.0)
     watched.disk.refusals["full"] += 2
-    watched.metrics.lag.observe(0.2)
+    watched.lag.observe(0.2)
     seen = await watched.scrape()
     assert seen("synapse_store_commit_seconds_bucket", le="0.0025") == 0
     assert seen("synapse_store_commit_seconds_bucket", le="0.005") == 1
@@ -225,6 +230,8 @@ async def test_the_daemons_own_numbers_move(watched: Watched) -> None:
     assert seen("synapse_store_size_bytes") == 4096
     assert seen("synapse_loop_lag_seconds_sum") == 0.2
     assert seen("synapse_subscribers") == 7
+    assert seen("synapse_trace_spans_total", outcome="exported") == 3
+    assert seen("synapse_trace_spans_total", outcome="dropped") == 1
     assert seen("synapse_start_time_seconds") == watched.world.clock.wall()
     assert {"1.2.3"} == seen.labels("version")
     for name in ("cpu_seconds_total", "resident_memory_bytes", "open_fds", "max_fds", "threads"):
@@ -360,6 +367,7 @@ async def test_a_scrape_of_many_agents_lets_everybody_else_have_a_turn(watched: 
         store=watched.disk,
         clock=watched.world.clock,
         version="1",
+        lag=watched.lag,
     )
     turns, over = 0, False
 

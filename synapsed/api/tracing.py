@@ -1,0 +1,42 @@
+"""Which trace a message belongs to, as its sender says or as the evidence has it (`model.trace`).
+
+What the message itself says (`metadata.traceparent`, where A2A's clients put it) counts first, then the headers of the
+request, which a client that is traced sends along; else an agent's message is part of the task that the agent works on.
+What is not well-formed is passed over, as the recommendation wants it.
+"""
+
+from dataclasses import replace
+
+from aiohttp import web
+
+from synapsed.api.context import CONTEXT
+from synapsed.errors import SynapsedError
+from synapsed.interfaces import Control, SendRequest
+from synapsed.model.sender import Sender
+from synapsed.model.trace import TRACEPARENT, TRACESTATE, Context, context_of, parent_of
+
+__all__ = ["traced"]
+
+
+async def traced(request: web.Request, control: Control, wanted: SendRequest) -> SendRequest:
+    """The request with the place in a trace to which its task belongs, where there is one."""
+    if parent_of(wanted.metadata) is not None:
+        return wanted
+    place = Context.parse(request.headers.get(TRACEPARENT), ",".join(request.headers.getall(TRACESTATE, ())))
+    if place is None and (share := request.app[CONTEXT].traced) is not None:
+        place = await _place_of(control, Sender.of(wanted.metadata), share)
+    if place is None:
+        return wanted
+    return replace(wanted, metadata={**wanted.metadata, **place.metadata()})
+
+
+async def _place_of(control: Control, sender: Sender | None, share: float) -> Context | None:
+    """The task that the agent works on now."""
+    if sender is None:
+        return None
+    try:
+        task_id = control.view(sender.id).task
+        task = await control.task(task_id) if task_id is not None else None
+    except SynapsedError:  # it is no agent of ours, or was until just now
+        return None
+    return None if task is None else context_of(task.id, task.metadata, share=share)

@@ -1,0 +1,95 @@
+"""W3C trace context of tasks: which trace a task belongs to, and under which ids its spans are known. Pure.
+
+Nothing is drawn at random: the ids of a task's trace and spans are made of the task's id, so that every daemon that has
+to do with it, before and after a kill, gives them the same ones. What came from outside stands in the task's metadata,
+as `traceparent` and `tracestate`, where A2A's clients put it.
+"""
+
+import hashlib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Self
+
+__all__ = ["TRACEPARENT", "TRACESTATE", "Context", "context_of", "headers_of", "is_sampled", "parent_of", "span_id"]
+
+TRACEPARENT: Final = "traceparent"
+TRACESTATE: Final = "tracestate"
+"""Keys of a task's metadata, and names of HTTP headers."""
+
+STATE_MAX: Final = 512
+"""Characters of `tracestate` that are passed on; a longer one is left out, as the recommendation allows."""
+
+_FORM: Final = re.compile(
+    r"(?P<version>[0-9a-f]{2})-(?P<trace>[0-9a-f]{32})-(?P<span>[0-9a-f]{16})-(?P<flags>[0-9a-f]{2})"
+)
+_STATE: Final = re.compile(r"[\x20-\x7e]*")
+_SAMPLED: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """A place in a trace: 32 and 16 hexadecimal digits."""
+
+    trace_id: str
+    span_id: str
+    sampled: bool = True
+    state: str = ""
+
+    @classmethod
+    def parse(cls, traceparent: object, tracestate: object = None) -> Self | None:
+        """The place that the two values name; None for what is not well-formed, which is to be passed over."""
+        if not isinstance(traceparent, str):
+            return None
+        found = _FORM.match(traceparent.strip())
+        if found is None or found["version"] == "ff" or not found["trace"].strip("0") or not found["span"].strip("0"):
+            return None
+        rest = traceparent.strip()[found.end() :]
+        if rest and (found["version"] == "00" or not rest.startswith("-")):  # newer versions may say more
+            return None
+        known = isinstance(tracestate, str) and len(tracestate) <= STATE_MAX and _STATE.fullmatch(tracestate)
+        state = tracestate if known and isinstance(tracestate, str) else ""
+        return cls(found["trace"], found["span"], bool(int(found["flags"], 16) & _SAMPLED), state)
+
+    @property
+    def traceparent(self) -> str:
+        return f"00-{self.trace_id}-{self.span_id}-{_SAMPLED if self.sampled else 0:02x}"
+
+    def metadata(self) -> dict[str, str]:
+        """As it stands in a message's metadata, and in headers."""
+        return {TRACEPARENT: self.traceparent} | ({TRACESTATE: self.state} if self.state else {})
+
+
+def parent_of(metadata: Mapping[str, Any]) -> Context | None:
+    """What a task is part of, where its sender said so."""
+    return Context.parse(metadata.get(TRACEPARENT), metadata.get(TRACESTATE))
+
+
+def context_of(task_id: str, metadata: Mapping[str, Any], *, share: float) -> Context:
+    """The task's own span: in its sender's trace where there is one, which also says whether it is sampled; else in a
+    trace of its own, of which `share` (0 to 1) are."""
+    parent = parent_of(metadata)
+    if parent is not None:
+        return Context(parent.trace_id, span_id(task_id), parent.sampled, parent.state)
+    trace_id = _digest(task_id, "trace", 16)
+    return Context(trace_id, span_id(task_id), is_sampled(trace_id, share))
+
+
+def span_id(task_id: str, *what: str) -> str:
+    """The id of a task's span, or of a span within it, which `what` tells from the others."""
+    return _digest(task_id, "/".join(("span", *what)), 8)
+
+
+def is_sampled(trace_id: str, share: float) -> bool:
+    """The same for all who ask about the trace: by its last eight bytes, as OpenTelemetry does it."""
+    return int(trace_id[16:], 16) < round(share * (1 << 64))
+
+
+def headers_of(metadata: Mapping[str, Any]) -> dict[str, str]:
+    """What of a message's metadata goes into the headers of the request that carries it."""
+    parent = parent_of(metadata)
+    return {} if parent is None else parent.metadata()
+
+
+def _digest(task_id: str, what: str, size: int) -> str:
+    return hashlib.sha256(f"{what}\0{task_id}".encode()).digest()[:size].hex()

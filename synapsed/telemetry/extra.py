@@ -1,0 +1,26 @@
+"""Whether what traces take is installed: the extra `otel`."""
+
+from importlib.util import find_spec
+
+from synapsed.config import Config
+
+__all__ = ["MISSING", "missing"]
+
+MISSING = (
+    "traces are configured, but OpenTelemetry is not installed: install synapsed with the extra 'otel' "
+    "(pip install 'synapsed[otel]'), or remove 'endpoint' under [traces] of config.toml"
+)
+
+_WANTED = ("opentelemetry.sdk.trace", "opentelemetry.exporter.otlp.proto.http")
+
+
+def missing(config: Config) -> str | None:
+    """What a person should do about it; None where nothing is missing, or wanted. Nothing of it is loaded but empty
+    parents."""
+    if not config.traces.endpoint:
+        return None
+    try:
+        found = all(find_spec(name) is not None for name in _WANTED)
+    except ModuleNotFoundError:  # a parent
+        found = False
+    return None if found else MISSING

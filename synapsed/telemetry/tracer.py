@@ -1,0 +1,257 @@
+"""Makes a trace of each task that is over, and has it sent. A view of the log with a durable cursor.
+
+The log is the queue: what the collector has not taken is read again from it, by the next daemon too. So nothing is held
+in memory but one batch, a collector that is away costs nothing but an attempt now and then, and no work waits for one.
+The ids of spans are made of their tasks, so that a batch that is sent twice (a kill between the collector's answer and
+the cursor) is the same spans twice.
+"""
+
+import asyncio
+import contextlib
+import importlib
+import socket
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+import structlog
+
+from synapsed.clock import Clock, backoff
+from synapsed.config import TracesConfig
+from synapsed.errors import StoreError
+from synapsed.files import write_private
+from synapsed.interfaces import EventLog
+from synapsed.model.external import alias_of
+from synapsed.model.figures import AgentFigures
+from synapsed.telemetry.extra import MISSING
+from synapsed.telemetry.lives import Life, Period, Stage
+from synapsed.telemetry.observer import ELSEWHERE, UNKNOWN
+from synapsed.telemetry.reader import LogReader, News
+from synapsed.telemetry.spans import Span, spans_of
+
+__all__ = ["Outcome", "TraceFigures", "TraceSettings", "Tracer", "trace_settings"]
+
+EVERY_S = 2.0
+"""Between two looks at the log: spans come in batches, and a scrape's worth later than what they tell of."""
+
+AGE_MAX_S = 24 * 3600.0
+"""Traces of tasks that were over for longer when they could have been sent are dropped."""
+
+SPANS_MAX = 128
+"""Spans of a batch, but for those of its last task: encoding one takes some 50 µs, beside the event loop."""
+
+FIRST_PAUSE_S = 2.0
+LAST_PAUSE_S = 60.0
+"""After a batch that was not taken; it doubles."""
+
+LAST_WORDS_S = 2.0
+"""How long the end of the daemon waits for what is left to be sent; the next daemon sends what is not."""
+
+log = structlog.stdlib.get_logger("synapsed.traces")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TraceSettings:
+    """`resource` says whose spans they are, `sample` which share of the traces that begin here is sent."""
+
+    endpoint: str
+    headers: Mapping[str, str]
+    sample: float
+    timeout: float
+    cursor: Path
+    resource: Mapping[str, str]
+    version: str
+
+
+def trace_settings(config: TracesConfig, *, cursor: Path, version: str) -> TraceSettings:
+    """Those of the configuration, of this host."""
+    resource = {"service.name": "synapsed", "service.version": version, "host.name": socket.gethostname()}
+    return TraceSettings(
+        endpoint=config.endpoint,
+        headers=config.headers,
+        sample=config.sample,
+        timeout=config.timeout,
+        cursor=cursor,
+        resource=resource,
+        version=version,
+    )
+
+
+@dataclass(slots=True)
+class TraceFigures:
+    """Spans, since the daemon began."""
+
+    exported: int = 0
+    dropped: int = 0
+
+
+type Outcome = tuple[Literal["taken", "later", "refused"], int | None]
+"""What became of a batch, and the HTTP status of the last answer: the collector has it; it cannot be reached or has no
+time; it will not take it another time either."""
+
+
+class Exporter(Protocol):
+    def send(self, spans: Sequence[Span]) -> Outcome:
+        """Waits."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class Tasks(Protocol):
+    """What of tasks is asked of the store."""
+
+    async def task_metadata(self, task_id: str) -> dict[str, Any]: ...
+
+
+class Tracer:
+    """`agents` gives the figures of all agents. `run` it once the daemon serves; `close` it before
+    the store."""
+
+    def __init__(
+        self,
+        settings: TraceSettings,
+        *,
+        log: EventLog,
+        tasks: Tasks,
+        agents: Callable[[], Iterable[AgentFigures]],
+        clock: Clock,
+    ) -> None:
+        self._settings = settings
+        self._log = log
+        self._tasks = tasks
+        self._agents = agents
+        self._names: dict[str, tuple[str, str]] = {}
+        self._clock = clock
+        self._reader = LogReader(log, log.last_id)
+        self._exporter: Exporter | None = None
+        self._sending = False
+        self.figures = TraceFigures()
+
+    async def run(self, alert: Callable[[str], None]) -> None:
+        """Until cancelled; `alert` is told where it cannot work at all."""
+        try:
+            otlp = await asyncio.to_thread(importlib.import_module, "synapsed.telemetry.otlp")
+        except ImportError:
+            log.error("no traces", why=MISSING)  # noqa: TRY400 - told in words
+            alert(MISSING)
+            return
+        self._reader.cursor = await asyncio.to_thread(self._load)
+        self._exporter = otlp.exporter_of(self._settings)
+        while True:
+            try:
+                await self._catch_up(patient=True)
+            except StoreError as error:
+                log.warning("traces are made later", why=error.message)
+            await asyncio.sleep(EVERY_S)
+
+    async def close(self) -> None:
+        """Send what is left, if that takes no more than a moment."""
+        if self._exporter is None:
+            return
+        if not self._sending:
+            try:
+                async with asyncio.timeout(LAST_WORDS_S):
+                    await self._catch_up(patient=False)
+            except (TimeoutError, StoreError) as error:
+                log.debug("the next daemon sends the rest", why=str(error))
+        self._exporter.close()
+
+    async def _catch_up(self, *, patient: bool) -> None:
+        """Send what was over up to now. Not `patient`: at one attempt."""
+        spans: list[Span] = []
+        async with aclosing(self._reader.news()) as every:
+            async for news in every:
+                life = news.life
+                if life is None or life.end is None or not any(one.stage is Stage.WHOLE for one in _periods(news)):
+                    continue
+                spans += await self._spans(life)
+                if len(spans) >= SPANS_MAX:
+                    if not await self._deliver(spans, news.event.id, patient=patient):
+                        return
+                    spans = []
+        if spans:
+            await self._deliver(spans, self._reader.cursor, patient=patient)
+
+    async def _spans(self, life: Life) -> list[Span]:
+        assert life.end is not None
+        if life.by_reply:
+            return []  # what it waits for is a task of its own
+        if self._clock.wall() - life.end > AGE_MAX_S:
+            self.figures.dropped += 1
+            return []
+        metadata = await self._tasks.task_metadata(life.task_id)
+        name, profile = self._named(life.agent_id)
+        return list(spans_of(life, metadata, name=name, profile=profile, share=self._settings.sample))
+
+    def _named(self, agent_id: str) -> tuple[str, str]:
+        if (alias := alias_of(agent_id)) is not None:
+            return alias, ELSEWHERE
+        if agent_id not in self._names:
+            self._names = {one.id: (one.name, one.profile) for one in self._agents()}
+        return self._names.get(agent_id, (agent_id, UNKNOWN))
+
+    async def _deliver(self, spans: list[Span], cursor: int, *, patient: bool) -> bool:
+        """Have the collector take the spans, however long it is away; whether that is over, and the cursor moved."""
+        failures = 0
+        while True:
+            outcome, status = await self._send(spans)
+            if outcome == "later":
+                if failures == 0:
+                    log.warning("the collector takes no spans; they are sent later", status=status)
+                if not patient:
+                    return False
+                await asyncio.sleep(backoff(failures, initial=FIRST_PAUSE_S, factor=2.0, maximum=LAST_PAUSE_S))
+                failures += 1
+                continue
+            if outcome == "refused":
+                log.error("the collector refuses spans; they are dropped", status=status, spans=len(spans))
+                self.figures.dropped += len(spans)
+            else:
+                self.figures.exported += len(spans)
+            await asyncio.to_thread(self._save, cursor)
+            return True
+
+    async def _send(self, spans: list[Span]) -> Outcome:
+        """In a thread of its own, which nobody waits for when the daemon ends."""
+        assert self._exporter is not None
+        loop, send = asyncio.get_running_loop(), self._exporter.send
+        sent: asyncio.Future[Outcome] = loop.create_future()
+
+        def tell(outcome: Outcome) -> None:
+            self._sending = False
+            if not sent.done():
+                sent.set_result(outcome)
+
+        def work() -> None:
+            outcome: Outcome = "later", None
+            try:
+                outcome = send(spans)
+            except Exception as error:  # noqa: BLE001 - whatever it is, no work may end by it
+                log.warning("the exporter failed", why=type(error).__name__)
+            with contextlib.suppress(RuntimeError):  # the daemon has ended meanwhile
+                loop.call_soon_threadsafe(tell, outcome)
+
+        self._sending = True
+        threading.Thread(target=work, name="traces", daemon=True).start()
+        return await sent
+
+    def _load(self) -> int:
+        """The event after which to go on: where the last daemon was, else where this one has begun, which is noted for
+        the next one. Raises StoreError."""
+        with contextlib.suppress(OSError, ValueError):
+            cursor = int(self._settings.cursor.read_text(encoding="ascii"))
+            if 0 <= cursor <= self._log.last_id:
+                return cursor
+        self._save(self._reader.cursor)
+        return self._reader.cursor
+
+    def _save(self, cursor: int) -> None:
+        write_private(self._settings.cursor, f"{cursor}\n".encode())
+
+
+def _periods(news: News) -> Iterator[Period]:
+    return (one for one in news.ended if isinstance(one, Period))
