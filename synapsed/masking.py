@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from ahocorasick_rs import AhoCorasick, Implementation
 
-__all__ = ["MASK", "is_secret_key", "mask", "mask_text", "secret_spans", "unfinished"]
+__all__ = ["MASK", "is_secret_key", "mask", "mask_text", "nested_under_key", "secret_spans", "unfinished"]
 
 MASK = "***"
 
@@ -130,11 +130,11 @@ _SHAPES = (
 )
 
 _NAMED = (
-    r"passw(?:or)?d|passphrase|(?<=[a-z0-9_-])pwd|secret|token|api[_-]?key|access[_-]?key|account[_-]?key|private[_-]?key|"
-    r"auth[_-]?key|signing[_-]?key|encryption[_-]?key|storage[_-]?key|master[_-]?key|credentials?"
+    r"passw(?:or)?[dt]|passphrase|(?<=[a-z0-9_-])pwd|secret|token|api[_-]?key|access[_-]?key|account[_-]?key|private[_-]?key|"
+    r"auth[_-]?key|signing[_-]?key|encryption[_-]?key|storage[_-]?key|master[_-]?key|ssh[_-]?key|credentials?"
 )
 _NAMES = (
-    "passw|passphrase|pwd|secret|token|credential|api|access|account|private|auth|signing|encryption|storage|master"
+    "passw|passphrase|pwd|secret|token|credential|api|access|account|private|auth|signing|encryption|storage|master|ssh"
 )
 _QUOTED = r"""(?P<open>\\{0,3}["'`])(?P<quoted>(?:(?!(?P=open))[^\n\r]){1,4096}?)(?P=open)"""
 _BARE = (
@@ -168,6 +168,8 @@ _BY_NAME = (
     ),
     _named("cookie", r"cookies?\\{0,3}['\"]?\s{0,8}[:=]\s{0,8}\\{0,3}['\"]?(?P<bare>[^\n\r'\"\\]{1,8192})"),
     _named("bearer|basic", r"(?<![a-z0-9])(?:bearer|basic)\s{1,8}(?P<bare>[a-z0-9+/_.~=-]{16,8192})"),
+    # a person, under the key of an object within a text
+    _named("email|e-mail", rf"e-?mail\\{{0,3}}['\"]\s{{0,8}}[:=]\s{{0,8}}{_QUOTED}"),
     # passwords and signatures in addresses
     _named("://", r"://[^\s/?#@:'\"<>\\]{0,256}:(?P<bare>[^\s/?#'\"<>\\]{1,1024})@"),
     _named(
@@ -179,11 +181,11 @@ _BY_NAME = (
     _named(
         "-----begin ",
         r"-----BEGIN (?P<kind>(?:[A-Z0-9]{1,16} ){0,3}PRIVATE KEY(?: BLOCK)?)-----"
-        r"[^-]{0,16384}(?:-----END (?P=kind)-----|(?=-)|\Z)",
+        r"[^-\"]{0,16384}+(?:-----END (?P=kind)-----|(?=[-\"])|\Z)",
     ),
     _named(
         "putty-user-key-file-",
-        r"PuTTY-User-Key-File-\d:(?:(?!Private-MAC)[\s\S]){0,8192}(?:Private-MAC: [0-9a-f]{1,64})?",
+        r"PuTTY-User-Key-File-\d:(?:(?!Private-MAC)[^\"]){0,8192}+(?:Private-MAC: [0-9a-f]{1,64})?",
     ),
 )
 
@@ -233,6 +235,10 @@ _MEASURES = frozenset(
 )
 """Beside one of these a word names a measure or a kind: `token_count`, `max_token`, `credential_type`."""
 
+_NESTED = re.compile(
+    rf"(?:{_NAMED}|authorization|cookie|e-?mail)[a-z0-9_-]{{0,32}}\"\s{{0,8}}:\s{{0,8}}[\[{{](?!\s{{0,8}}[\]}}])",
+    re.IGNORECASE,
+)
 _PRINTABLE = "".join(map(chr, range(0x21, 0x7F)))
 """ASCII without blanks: what the words of tokens are made of."""
 _LAST_NAME = re.compile(
@@ -294,6 +300,12 @@ def secret_spans(text: str) -> list[tuple[int, int]]:
     return spans
 
 
+def nested_under_key(text: str) -> bool:
+    """Whether in `text`, which is JSON, a list or an object stands under a telling key: `secret_spans` finds texts
+    only."""
+    return _NESTED.search(text) is not None
+
+
 def unfinished(text: str) -> int:
     """How many characters at the end of `text`, a piece of a stream, may belong to a secret that goes on in the next
     piece: an ASCII word that has not ended, a telling name whose value has not, or armour that has begun. Who sends a
@@ -309,6 +321,7 @@ def unfinished(text: str) -> int:
 def _found(text: str) -> Iterator[tuple[int, int]]:
     for begin in range(0, len(text), _PIECE):
         piece = text[begin : begin + _PIECE + _LITERAL_MAX]
+        piece = piece.encode(errors="replace").decode()  # a lone surrogate becomes a question mark: one for one
         yield from _EXACT.spans(text, begin, piece)
         small = piece.lower()
         if len(small) != len(piece):  # the one letter whose small form is two characters

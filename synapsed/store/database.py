@@ -27,6 +27,7 @@ from typing import Any, Self
 from synapsed.errors import StoreError
 from synapsed.model.figures import FAST_S, Histogram
 from synapsed.store.schema import migrate
+from synapsed.store.sealing import Sealer, load_key
 
 __all__ = ["Database"]
 
@@ -69,7 +70,8 @@ class _Outcome:
 class Database:
     """One SQLite file. Make it with `open`; every method belongs to the event loop that did."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, sealer: Sealer) -> None:
+        self.sealer = sealer
         self._path = path
         self._loop = asyncio.get_running_loop()
         self._writer = _Worker("store-writer")
@@ -91,8 +93,10 @@ class Database:
 
     @classmethod
     async def open(cls, path: Path) -> Self:
-        """The database at `path`, created (0600) or brought to the newest schema. Raises StoreError."""
-        database = cls(path)
+        """The database at `path`, created (0600) or brought to the newest schema; the key of its secrets is beside it,
+        `*.key`. Who writes texts with secrets seals them (`sealer`); what is read is unsealed. Raises StoreError."""
+        key = await asyncio.to_thread(load_key, path.with_suffix(".key"))
+        database = cls(path, Sealer(key))
         try:
             await database._run(database._writer, database._open_writer)
             await database._run(database._reader, database._open_reader)
@@ -243,6 +247,7 @@ class Database:
     def _open_writer(self) -> None:
         _create_private(self._path)
         connection = self._writer.connect(self._path)
+        self.sealer.prepare(connection)
         try:
             connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # heeded only while the file is empty
             _switch_to_wal(connection)
@@ -257,7 +262,9 @@ class Database:
     # --- in the reader's thread --------------------------------------------------------------------------------------
 
     def _open_reader(self) -> None:
-        self._reader.connect(self._path).execute("PRAGMA query_only = ON")
+        connection = self._reader.connect(self._path)
+        self.sealer.prepare(connection)
+        connection.execute("PRAGMA query_only = ON")
 
     def _query[T](self, query: Callable[[sqlite3.Connection], T]) -> T:
         connection = self._reader.connection

@@ -18,8 +18,13 @@ from synapsed.interfaces import EventFilter, EventPage
 from synapsed.model.events import OLD_TYPES, Event, parse_event
 from synapsed.store.database import Database
 from synapsed.store.encoding import LARGE_ROW, Encoded, Kept, read_large
+from synapsed.store.sealing import Sealer
 
-__all__ = ["RECENT_EVENTS", "RECENT_SIZE", "EventRow", "SqliteEventLog", "append_events", "last_event_id"]
+__all__ = ["EXACT", "RECENT_EVENTS", "RECENT_SIZE", "EventRow", "SqliteEventLog", "append_events", "last_event_id"]
+
+EXACT = frozenset({"taskStatus", "taskArtifact"})
+"""Types of events that the streams of tasks are made of. They are not masked here but where others are told: who
+has a task's message and answer must have them as they are."""
 
 RECENT_EVENTS = 4096
 """Recent events kept in memory."""
@@ -280,14 +285,14 @@ def _wake_some(waiting: deque[asyncio.Future[int]], cursor: int) -> None:
         waiting[0].get_loop().call_soon(_wake_some, waiting, cursor)
 
 
-def append_events(connection: sqlite3.Connection, rows: Sequence[EventRow]) -> list[int]:
+def append_events(connection: sqlite3.Connection, rows: Sequence[EventRow], sealer: Sealer) -> list[int]:
     """Write the rows in the transaction that is open; their ids. A rollback gives the ids back: there is no gap."""
     ids = []
     for row in rows:
         cursor = connection.execute(
             "INSERT INTO events (at, agent_id, task_id, context_id, type, data) "
             "VALUES (?, ?, ?, ?, ?, CAST(? AS TEXT))",
-            (row.at, row.agent_id, row.task_id, row.context_id, row.type, row.data.data),
+            (row.at, row.agent_id, row.task_id, row.context_id, row.type, row.data.sealed(sealer)),
         )
         assert cursor.lastrowid is not None
         ids.append(cursor.lastrowid)
@@ -358,8 +363,7 @@ def _select(
         for event_id, at, agent_id, task_id, context_id, size, small in rows:
             event = large.get(event_id)
             if event is None:
-                query = "SELECT CAST(data AS BLOB) FROM events WHERE id = ?"
-                data = small or read_large(connection, query, event_id)
+                data = small or read_large(connection, "events", event_id)
                 event = _event(event_id, at, agent_id, task_id, context_id, data)
                 if small is None:
                     large[event_id] = event

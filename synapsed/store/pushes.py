@@ -22,7 +22,7 @@ class PushTable:
             connection.execute(
                 "INSERT INTO pushes (task_id, id, active, data) VALUES (?, ?, ?, ?) "
                 "ON CONFLICT (task_id, id) DO UPDATE SET active = excluded.active, data = excluded.data",
-                (record.task_id, record.id, active, data),
+                (record.task_id, record.id, active, self._database.sealer.seal(data)),
             )
 
         await self._database.write(write)
@@ -34,7 +34,7 @@ class PushTable:
         def write(connection: sqlite3.Connection) -> bool:
             done = connection.execute(
                 "UPDATE pushes SET active = ?, data = ? WHERE task_id = ? AND id = ?",
-                (active, data, record.task_id, record.id),
+                (active, self._database.sealer.seal(data), record.task_id, record.id),
             )
             return done.rowcount > 0
 

@@ -105,10 +105,13 @@ ALTER TABLE events ADD COLUMN context_id TEXT;
 CREATE INDEX events_attention ON events (agent_id, id) WHERE type = 'attention';
 """
 
-MIGRATIONS = (_FIRST, _PUSHES, _RETENTION, _REPLIES, _STATES, _CONTEXTS)
+_SEALED = ""
+"""Secrets in rows are sealed from here on, and redraws as a whole: an older program would deliver the marks."""
+
+MIGRATIONS = (_FIRST, _PUSHES, _RETENTION, _REPLIES, _STATES, _CONTEXTS, _SEALED)
 """In order; the n-th brings a database from schema n-1 to n."""
 
-OLDEST = 1
+OLDEST = 7
 """The schema that a program must know at least to work on a database of this form."""
 
 _OLDEST_BIT = 16

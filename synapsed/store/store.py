@@ -26,9 +26,10 @@ from synapsed.model.records import AgentRecord, Checkpoint, ReplyRecord, TurnRec
 from synapsed.model.task import Task
 from synapsed.store.database import Database
 from synapsed.store.encoding import Encoded
-from synapsed.store.log import RECENT_EVENTS, EventRow, SqliteEventLog, append_events, last_event_id
+from synapsed.store.log import EXACT, RECENT_EVENTS, EventRow, SqliteEventLog, append_events, last_event_id
 from synapsed.store.pushes import PushTable
 from synapsed.store.retention import Cut, Pruned, find_cut, prune, removed_ids, shrink
+from synapsed.store.sealing import Sealer
 from synapsed.store.tasks import (
     RecentTasks,
     TaskRow,
@@ -67,12 +68,13 @@ class _Change:
         """Whether something large is still to be encoded."""
         return any(encoded.unfinished for encoded in self.encoded())
 
-    def apply(self, connection: sqlite3.Connection) -> list[int]:
+    def apply(self, connection: sqlite3.Connection, sealer: Sealer) -> list[int]:
         """Do it in the open transaction; the ids of the events."""
-        put_tasks(connection, self.tasks)
-        for agent in self.agents:
+        put_tasks(connection, self.tasks, sealer)
+        for agent_id, data in self.agents:
             connection.execute(
-                "INSERT INTO agents (id, data) VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET data = excluded.data", agent
+                "INSERT INTO agents (id, data) VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET data = excluded.data",
+                (agent_id, sealer.seal(data)),
             )
         if self.agent_gone is not None:
             connection.execute("DELETE FROM agents WHERE id = ?", (self.agent_gone,))
@@ -82,7 +84,7 @@ class _Change:
             connection.execute(
                 "INSERT INTO turns (task_id, data) VALUES (?, ?) "
                 "ON CONFLICT (task_id) DO UPDATE SET data = excluded.data",
-                self.turn,
+                (self.turn[0], sealer.seal(self.turn[1])),
             )
         if self.reply_over is not None:
             connection.execute("DELETE FROM replies WHERE task_id = ?", (self.reply_over,))
@@ -90,9 +92,9 @@ class _Change:
             connection.execute(
                 "INSERT INTO replies (task_id, data) VALUES (?, ?) "
                 "ON CONFLICT (task_id) DO UPDATE SET data = excluded.data",
-                self.reply,
+                (self.reply[0], sealer.seal(self.reply[1])),
             )
-        return append_events(connection, self.events)
+        return append_events(connection, self.events, sealer)
 
 
 class SqliteStore:
@@ -245,13 +247,13 @@ class SqliteStore:
     async def save_checkpoint(self, agent_id: str, checkpoint: Checkpoint) -> None:
         with _encoding():
             data = checkpoint.model_dump_json(exclude={"redraw"})
-        redraw = checkpoint.redraw
+        redraw, sealer = checkpoint.redraw, self._database.sealer
 
         def put(connection: sqlite3.Connection) -> None:
             connection.execute(
                 "INSERT INTO checkpoints (agent_id, data, redraw) SELECT id, ?, ? FROM agents WHERE id = ? "
                 "ON CONFLICT (agent_id) DO UPDATE SET data = excluded.data, redraw = excluded.redraw",
-                (data, redraw, agent_id),
+                (sealer.seal(data), sealer.seal_blob(redraw), agent_id),
             )
 
         await self._database.write(put)
@@ -262,13 +264,19 @@ class SqliteStore:
                 "SELECT data, redraw FROM checkpoints WHERE agent_id = ?", (agent_id,)
             ).fetchone()
         )
-        return None if row is None else Checkpoint.model_validate({**json.loads(row[0]), "redraw": row[1]})
+        redraw = None if row is None else self._database.sealer.unseal_blob(row[1])
+        return None if redraw is None else Checkpoint.model_validate({**json.loads(row[0]), "redraw": redraw})
 
     def _event_rows(self, events: Sequence[NewEvent]) -> list[EventRow]:
         at = self._clock.wall()
         return [
             EventRow(
-                at, event.agent_id, event.task_id, event.context_id, event.data.type, Encoded(event.data, self.texts)
+                at,
+                event.agent_id,
+                event.task_id,
+                event.context_id,
+                event.data.type,
+                Encoded(event.data, self.texts, masked=event.data.type not in EXACT),
             )
             for event in events
         ]
@@ -285,7 +293,7 @@ class SqliteStore:
             act = self._write_in_order(change, show)
             ids = await asyncio.shield(asyncio.Task(act, loop=asyncio.get_running_loop(), eager_start=True))
         else:
-            ids = await self._database.write(change.apply, show)
+            ids = await self._database.write(self._apply(change), show)
         return [
             Event(
                 id=event_id,
@@ -298,6 +306,10 @@ class SqliteStore:
             for event_id, row, new in zip(ids, change.events, events, strict=True)
         ]
 
+    def _apply(self, change: _Change) -> Callable[[sqlite3.Connection], list[int]]:
+        sealer = self._database.sealer
+        return lambda connection: change.apply(connection, sealer)
+
     async def _write_in_order(self, change: _Change, show: Callable[[list[int]], None]) -> list[int]:
         """Finish what is large in `change`. Those that come meanwhile are written after it."""
         self._in_order += 1
@@ -305,9 +317,9 @@ class SqliteStore:
             async with self._order:
                 with _encoding():
                     for encoded in change.encoded():
-                        await encoded.finish()
+                        await encoded.finish(self._database.sealer)
                 # Eager: it has its place in the database's queue when the next one may go on.
-                act = self._database.write(change.apply, show)
+                act = self._database.write(self._apply(change), show)
                 writing = asyncio.Task(act, loop=asyncio.get_running_loop(), eager_start=True)
         finally:
             self._in_order -= 1

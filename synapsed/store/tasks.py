@@ -16,6 +16,7 @@ from synapsed.errors import InvalidRequest
 from synapsed.interfaces import TaskFilter
 from synapsed.model.task import Task
 from synapsed.store.encoding import LARGE_ROW, Encoded, Kept, read_large
+from synapsed.store.sealing import Sealer
 
 __all__ = [
     "RecentTasks",
@@ -96,14 +97,14 @@ def parse_task(kept: Kept) -> Task:
     return Task.model_validate(kept, extra="ignore")
 
 
-def put_tasks(connection: sqlite3.Connection, rows: Sequence[TaskRow]) -> None:
+def put_tasks(connection: sqlite3.Connection, rows: Sequence[TaskRow], sealer: Sealer) -> None:
     for row in rows:
         connection.execute(
             "INSERT INTO tasks (id, agent_id, context_id, status, open, updated_at, data) "
             "VALUES (?, ?, ?, ?, ?, ?, CAST(? AS TEXT)) "
             "ON CONFLICT (id) DO UPDATE SET agent_id = excluded.agent_id, context_id = excluded.context_id, "
             "status = excluded.status, open = excluded.open, updated_at = excluded.updated_at, data = excluded.data",
-            (row.id, row.agent_id, row.context_id, row.status, row.open, row.updated_at, row.data.data),
+            (row.id, row.agent_id, row.context_id, row.status, row.open, row.updated_at, row.data.sealed(sealer)),
         )
 
 
@@ -131,8 +132,7 @@ def _tasks(connection: sqlite3.Connection, rows: sqlite3.Cursor) -> Generator[tu
     """The tasks of `rows`, which have the columns of `_ROW`, and the characters of their JSON."""
     with closing(rows):
         for task_id, size, small in rows:
-            query = "SELECT CAST(data AS BLOB) FROM tasks WHERE id = ?"
-            yield parse_task(read_large(connection, query, task_id) if small is None else small), size
+            yield parse_task(read_large(connection, "tasks", task_id) if small is None else small), size
 
 
 def find_ids(connection: sqlite3.Connection, prefix: str, limit: int) -> list[str]:

@@ -15,7 +15,9 @@ PLANTED = planted()
 
 
 @pytest.mark.parametrize("name", PLANTED)
-@pytest.mark.parametrize("around", ["{}", "before {} after", "日本語{}日本語", "line\n{}\nline", '("{}")', "İ{}"])
+@pytest.mark.parametrize(
+    "around", ["{}", "before {} after", "日本語{}日本語", "line\n{}\nline", '("{}")', "İ{}", "\ud83d {} \udc00"]
+)
 def test_a_secret_of_a_known_format_is_masked(name: str, around: str) -> None:
     text, secret = PLANTED[name]
     if around == "İ{}" and not text.startswith(("use", "-----", "clone")):

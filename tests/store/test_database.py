@@ -17,7 +17,7 @@ from synapsed.model.agent import Activity, ProcessState
 from synapsed.model.events import REMOVED, ActivityChanged, AgentAlert, InputAnswered, StateChanged, envelope
 from synapsed.model.task import TaskState
 from synapsed.store import SqliteStore, database
-from synapsed.store.schema import MIGRATIONS
+from synapsed.store.schema import MIGRATIONS, OLDEST
 from tests.store.conftest import OpenStore
 from tests.store.samples import a_task, an_agent, news
 
@@ -46,7 +46,7 @@ async def test_the_files_are_the_owners_alone(open_store: OpenStore, path: Path)
         files = {file.name: file.stat().st_mode & 0o777 for file in path.parent.iterdir()}
     finally:
         os.umask(before)
-    assert files == {"synapsed.db": 0o600, "synapsed.db-wal": 0o600, "synapsed.db-shm": 0o600}
+    assert files == {f"synapsed.{name}": 0o600 for name in ("db", "db-wal", "db-shm", "key")}
     assert path.parent.stat().st_mode & 0o777 == 0o700
 
 
@@ -64,7 +64,12 @@ async def test_the_settings_that_durability_and_retention_rest_on(open_store: Op
         names = ("journal_mode", "synchronous", "foreign_keys", "auto_vacuum", "user_version")
         return [connection.execute(f"PRAGMA {name}").fetchone()[0] for name in names]
 
-    assert await store._database.write(settings) == ["wal", 1, 1, 2, len(MIGRATIONS)]
+    assert await store._database.write(settings) == ["wal", 1, 1, 2, mark(0)]
+
+
+def mark(more: int) -> int:
+    """What is in a database of a program with so many `more` migrations than this one, which only add."""
+    return len(MIGRATIONS) + more | (OLDEST - 1) << 16
 
 
 async def test_a_newer_schema_is_refused_and_left_alone(open_store: OpenStore, path: Path) -> None:
@@ -86,7 +91,7 @@ async def test_an_older_program_works_on_what_a_newer_one_only_added_to(
     store = await open_store(path)
     await store.commit(tasks=[a_task(1)])
     await store.close()
-    assert on(path, "PRAGMA user_version", "SELECT count(*) FROM added") == [(len(MIGRATIONS) + 1,), (0,)]
+    assert on(path, "PRAGMA user_version", "SELECT count(*) FROM added") == [(mark(1),), (0,)]
 
 
 async def test_what_only_a_newer_program_knows_is_passed_over(open_store: OpenStore, path: Path) -> None:
@@ -196,12 +201,12 @@ async def test_a_migration_that_is_cut_short_leaves_nothing(
     monkeypatch.setattr("synapsed.store.schema.MIGRATIONS", (*MIGRATIONS, "CREATE TABLE new (x); SELECT nonsense"))
     with pytest.raises(StoreError):
         await open_store(path)
-    assert on(path, "PRAGMA user_version") == [(len(MIGRATIONS),)]
+    assert on(path, "PRAGMA user_version") == [(mark(0),)]
     assert on(path, "SELECT 1 FROM sqlite_schema WHERE name = 'new'") == []
     monkeypatch.setattr("synapsed.store.schema.MIGRATIONS", (*MIGRATIONS, "CREATE TABLE new (x)", ""))
     await (await open_store(path)).close()
     assert on(path, "PRAGMA user_version", "SELECT name FROM sqlite_schema WHERE name = 'new'") == [
-        (len(MIGRATIONS) + 2,),
+        (mark(2),),
         ("new",),
     ]
 
