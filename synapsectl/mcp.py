@@ -101,8 +101,10 @@ class Colleagues:
         return _brief(self._client.post(task_path(args["task_id"], "cancel"))["task"])
 
     def report_event(self, args: Args) -> Any:
-        body = {"kind": args["kind"], "message": args["message"]}
-        self._client.post(agent_path(self.who()["agent"], "events"), body)
+        said, typed = {"kind", "message"} & args.keys(), {"event", "data"} & args.keys()
+        if len(said) != 2 * (not typed) or len(typed) != 2 * (not said):
+            raise Refused("give kind and message, or event and data")
+        self._client.post(agent_path(self.who()["agent"], "events"), dict(args))
         return {"status": "reported"}
 
     def answer_prompt(self, args: Args) -> Any:
@@ -183,7 +185,10 @@ TOOLS: Final[Sequence[Tool]] = (
         {
             "kind": {"type": "string", "pattern": "^[a-z][a-z0-9_.-]{0,63}$", "description": "such as milestone"},
             "message": {**_TEXT, "maxLength": 4000},
+            "event": {"enum": ["toolExecution", "agentTransition", "emotionUpdate"], "description": "instead of kind"},
+            "data": {"type": "object", "description": "the event's fields, as GET /events/schema has them"},
         },
+        frozenset({"kind", "message", "event", "data"}),
     ),
     Tool(
         "answer_prompt",

@@ -32,6 +32,7 @@ VERBS = {
     "cancel": Verb("cancel", "cancel a task, or interrupt an agent"),
     "logs": Verb("logs", "what an agent printed"),
     "events": Verb("events", "what happens, as it happens"),
+    "event": Verb("event", "report what an agent does, as an event"),
     "screen": Verb("screen", "an agent's screen now"),
     "external": Verb("external", "A2A agents elsewhere, under a name of yours"),
     "host": Verb("host", "other hosts of yours, whose agents are NAME@HOST here"),

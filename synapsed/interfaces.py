@@ -605,8 +605,8 @@ class Control(Protocol):
         """What the agent's profile grants it beyond an agent's rights; nothing for one that is gone."""
         ...
 
-    async def report(self, agent_id: str, told: EventData) -> None:
-        """Put into the log what somebody reports of the agent, itself perhaps."""
+    async def report(self, agent_id: str, told: EventData, task: Task | None = None) -> None:
+        """Put into the log what somebody reports of the agent, itself perhaps, and of a task of it."""
         ...
 
     def token_owner(self, token: str) -> str | None:

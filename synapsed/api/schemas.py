@@ -1,11 +1,13 @@
 """Bodies of requests. An unknown key is an error, so that a misspelt one is not silently ignored."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, ValidationError
 
+from synapsed.errors import InvalidRequest
 from synapsed.interfaces import SendRequest, StartRequest
 from synapsed.model.agent import PortChoice
+from synapsed.model.events import AgentReported, AgentTransition, EmotionUpdate, EventData, ToolExecution
 from synapsed.model.task import Artifact, DataPart, FilePart, Message, Part, TextPart, new_id
 from synapsed.terminal.keynames import KEY_MAX, KEYS_MAX
 
@@ -168,11 +170,59 @@ class ArtifactBody(_Body):
         )
 
 
-class ReportBody(_Body):
-    """`events`."""
+_REPORTED: dict[str, type[ToolExecution | AgentTransition | EmotionUpdate | AgentReported]] = {
+    "toolExecution": ToolExecution,
+    "agentTransition": AgentTransition,
+    "emotionUpdate": EmotionUpdate,
+    "agentReported": AgentReported,
+}
+"""What may be reported from outside, by its type."""
 
-    kind: Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_.-]{0,63}$")]
-    message: Annotated[str, StringConstraints(min_length=1, max_length=4000)]
+_Kind = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_.-]{0,63}$")]
+_Said = Annotated[str, StringConstraints(min_length=1, max_length=4000)]
+
+
+class ReportBody(_Body):
+    """`events`: `kind` and `message`, or `event` and its `data`."""
+
+    kind: _Kind | None = None
+    message: _Said | None = None
+    event: Literal["toolExecution", "agentTransition", "emotionUpdate", "agentReported"] | None = None
+    data: dict[str, Any] | None = None
+    task: _Id | None = None
+
+    def told(self, by: str) -> EventData:
+        """The event, as it is reported by `by`. Raises InvalidRequest."""
+        pairs = ((self.kind, self.message), (self.event, self.data))
+        if sorted(sum(one is not None for one in pair) for pair in pairs) != [0, 2]:
+            raise InvalidRequest("give 'kind' and 'message', or 'event' and 'data'", field="event")
+        if self.event is None:
+            return AgentReported(kind=self.kind or "", message=self.message or "", reported_by=by)
+        return _reported(self.event, self.data or {}, by)
+
+
+class _SaidBody(_Body):
+    """The data of an `agentReported`."""
+
+    kind: _Kind
+    message: _Said
+
+
+def _reported(event: str, data: dict[str, Any], by: str) -> EventData:
+    kind = _REPORTED[event]
+    offered = [name for name in kind.model_fields if name not in ("type", "reported_by")]
+    for name in data:
+        if name not in offered:
+            known = ", ".join(offered)
+            raise InvalidRequest(f"data.{name[:100]}: {event} has no such field; there are {known}", field="data")
+    try:
+        if kind is AgentReported:
+            _SaidBody.model_validate(data)
+        return kind.model_validate({**data, "reported_by": by})
+    except ValidationError as error:
+        fault = error.errors(include_url=False, include_input=False)[0]
+        place = ".".join(["data", *map(str, fault["loc"])])
+        raise InvalidRequest(f"{place}: {fault['msg']}", field=place) from error
 
 
 class InputBody(_Body):

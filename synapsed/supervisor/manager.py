@@ -339,8 +339,8 @@ class Manager:
     def granted(self, agent_id: str) -> frozenset[str]:
         return frozenset(agent.profile.rights) if (agent := self._agents.get(agent_id)) is not None else frozenset()
 
-    async def report(self, agent_id: str, told: EventData) -> None:
-        await self._store.commit(events=[NewEvent(self._agent(agent_id).id, told)])
+    async def report(self, agent_id: str, told: EventData, task: Task | None = None) -> None:
+        await self._post.report(agent_id, told, task)
 
     def token_owner(self, token: str) -> str | None:
         given = token.encode()

@@ -20,9 +20,9 @@ from synapsed.errors import (
     SynapsedError,
     TaskNotCancelable,
 )
-from synapsed.interfaces import SendRequest, Store
+from synapsed.interfaces import NewEvent, SendRequest, Store
 from synapsed.model.agent import ProcessState
-from synapsed.model.events import Origin
+from synapsed.model.events import EventData, Origin
 from synapsed.model.external import unknown
 from synapsed.model.records import ReplyRecord
 from synapsed.model.sender import Sender
@@ -255,6 +255,11 @@ class Post:
         """See `Control.provide_input`."""
         task = await self.find(task_id)
         return await self._worker(task).provide_input(task.id, Message.of(text), text, prompt_id, origin)
+
+    async def report(self, agent_id: str, told: EventData, task: Task | None) -> None:
+        """See `Control.report`."""
+        event = NewEvent(self._agent(agent_id).id, told) if task is None else NewEvent.of(task, told)
+        await self._store.commit(events=[event])
 
     async def hand_over(self, task_id: str, artifact: Artifact, *, append: bool, last_chunk: bool) -> Task:
         """See `Control.hand_over`."""

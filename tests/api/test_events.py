@@ -159,3 +159,65 @@ async def test_what_is_removed_while_a_subscriber_lags_is_told(api: Api):
             await api.control.tell(CLAUDE, busy(str(number)))
         told = [await socket.receive_json(timeout=30) for _ in range(3)]
     assert [body["data"] for body in told if body["event"] == "gap"] == [{"from": 6, "to": 8}]
+
+
+TOOL = {"tool_name": "Bash", "status": "completed", "output": {"text": "ok"}, "duration_ms": 12}
+MOOD = {"emotion_type": "joy", "level": 4, "detected_from": "voice_tone"}
+
+
+async def test_what_is_reported_is_marked(api: Api):
+    for body in (
+        {"event": "toolExecution", "data": TOOL},
+        {"event": "agentTransition", "data": {"to_agent": "synapse-claude-8100", "reason": "asked"}},
+        {"event": "emotionUpdate", "data": MOOD},
+        {"kind": "milestone", "message": "all is green"},
+        {"event": "agentReported", "data": {"kind": "k", "message": "m"}},
+    ):
+        status, answer = await api.json(api.http, "POST", "/agents/codex/events", json=body)
+        assert (status, answer) == (200, {"status": "reported"}), answer
+    events = await had(api, "")
+    names = ["toolExecution", "agentTransition", "emotionUpdate", "agentReported", "agentReported"]
+    assert [event["event"] for event in events] == names
+    assert {event["data"]["reported_by"] for event in events} == {"person"}
+    assert {event["agent"] for event in events} == {CODEX}
+    assert events[2]["data"] == {**MOOD, "evidence": None, "reported_by": "person"}
+
+
+async def test_a_task_of_the_agent_can_be_named(api: Api):
+    task = await sent(api)
+    body = {"event": "toolExecution", "data": TOOL, "task": task[:8]}
+    agent = (await api.control.task(task)).agent_id
+    other = next(name for name in (CLAUDE, CODEX) if name != agent)
+    assert (await api.json(api.http, "POST", f"/agents/{agent}/events", json=body))[0] == 200
+    assert (await had(api, "types=toolExecution"))[0]["task"] == task
+    status, answer = await api.json(api.http, "POST", f"/agents/{other}/events", json=body)
+    assert (status, answer["error"]["code"]) == (404, "TASK_NOT_FOUND")
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ({}, "give 'kind' and 'message', or 'event' and 'data'"),
+        ({"kind": "k"}, "give 'kind' and 'message'"),
+        ({"kind": "k", "message": "m", "event": "toolExecution", "data": TOOL}, "give 'kind' and 'message'"),
+        ({"kind": "k", "data": TOOL}, "give 'kind' and 'message'"),
+        ({"event": "toolExecution", "data": {}}, "data.tool_name: Field required"),
+        ({"event": "toolExecution", "data": {**TOOL, "status": "done"}}, "data.status: Input should be 'started'"),
+        ({"event": "toolExecution", "data": {**TOOL, "outputs": {}}}, "data.outputs: toolExecution has no such field"),
+        ({"event": "toolExecution", "data": {**TOOL, "reported_by": "me"}}, "data.reported_by: toolExecution has no"),
+        ({"event": "toolExecution", "data": {**TOOL, "type": "usage"}}, "data.type: toolExecution has no such"),
+        ({"event": "emotionUpdate", "data": {**MOOD, "level": 6}}, "data.level: Input should be less than"),
+        ({"event": "agentReported", "data": {"kind": "K K", "message": "m"}}, "data.kind: "),
+        ({"event": "agentState", "data": {"state": "failed"}}, "event: "),
+    ],
+)
+async def test_what_is_reported_wrongly(api: Api, body: dict[str, Any], words: str):
+    status, answer = await api.json(api.http, "POST", "/agents/codex/events", json=body)
+    assert (status, answer["error"]["code"]) == (400, "INVALID_REQUEST")
+    assert words in answer["error"]["message"]
+    assert api.control.events.last_id == 0
+
+
+async def test_the_schema_is_served(api: Api):
+    status, schema = await api.json(api.http, "GET", "/events/schema")
+    assert (status, schema["title"]) == (200, "SynapsedEvent")

@@ -430,8 +430,9 @@ class FakeControl:
     def granted(self, agent_id: str) -> frozenset[str]:
         return self.rights.get(agent_id, frozenset())
 
-    async def report(self, agent_id: str, told: EventData) -> None:
+    async def report(self, agent_id: str, told: EventData, task: Task | None = None) -> None:
         self.calls.append(("report", agent_id, told))
+        await self.tell(agent_id, told, task.id if task is not None else None)
 
     def token_owner(self, token: str) -> str | None:
         return self.tokens.get(token)

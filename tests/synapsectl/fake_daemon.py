@@ -245,6 +245,7 @@ class FakeDaemon:
                 web.get("/agents/{agent}/terminal", self._terminal),
                 web.get("/events", self._all_events),
                 web.get("/agents/{agent}/events", self._all_events),
+                web.post("/agents/{agent}/events", self._reported),
                 web.get("/healthz", self._daemon_status),
                 web.get("/control/status", self._daemon_status),
                 web.get("/control/profiles", self._profiles),
@@ -425,6 +426,10 @@ class FakeDaemon:
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
         await response.prepare(request)
         return response
+
+    async def _reported(self, request: web.Request) -> web.Response:
+        self._find(request)
+        return web.json_response({"status": "reported"})
 
     async def _all_events(self, request: web.Request) -> web.StreamResponse:
         response = await self._stream(request)

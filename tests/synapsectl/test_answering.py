@@ -237,6 +237,25 @@ def test_events_end_with_the_newest(daemon: FakeDaemon, ctl: Ctl) -> None:
     assert asked == ["after=0&until=newest", "after=3&until=newest"]
 
 
+def test_events_leave_out_what_is_not_asked_for(daemon: FakeDaemon, ctl: Ctl) -> None:
+    assert ctl("events", "--types", "activity,usage", "--agents", "claude", "--tasks", "11111111").code == 0
+    (asked,) = (path.partition("?")[2] for _, path, _ in daemon.requests if path.startswith("/events"))
+    assert asked == "after=0&types=activity%2Cusage&agents=claude&tasks=11111111&until=newest"
+
+
+def test_events_are_reported(daemon: FakeDaemon, ctl: Ctl) -> None:
+    mood = {"emotion_type": "joy", "level": 4, "detected_from": "voice_tone"}
+    assert ctl("event", "emotionUpdate", json.dumps(mood), "--agent", "claude").code == 0
+    done = ctl("event", "milestone", "all is green", "--agent", "claude", "--task", "11111111", "--json")
+    assert json.loads(done.out) == {"status": "reported"}
+    bodies = [body for method, path, body in daemon.requests if (method, path) == ("POST", "/agents/claude/events")]
+    assert bodies == [
+        {"event": "emotionUpdate", "data": mood},
+        {"kind": "milestone", "message": "all is green", "task": "11111111"},
+    ]
+    assert ctl("event", "emotionUpdate", "not JSON", "--agent", "claude").code == 2
+
+
 def test_events_that_are_read_too_slowly_go_on(daemon: FakeDaemon) -> None:
     daemon.cut_off = True
     process = subprocess.Popen([sys.executable, "-m", "synapsectl", "events", "-f", "--json"], stdout=subprocess.PIPE)

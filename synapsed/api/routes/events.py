@@ -22,7 +22,8 @@ from synapsed.api.sse import Frame, cursor_of, serve
 from synapsed.api.websocket import is_upgrade, push
 from synapsed.errors import EventNotFound, InvalidRequest, QueueFull, TaskNotFound
 from synapsed.interfaces import EventFilter
-from synapsed.model.events import AgentReported, envelope
+from synapsed.model.events import envelope
+from synapsed.model.events.schema import event_schema
 from synapsed.model.events.wire import TYPES
 
 __all__ = ["ENCODED", "global_routes", "routes"]
@@ -43,7 +44,11 @@ def routes(prefix: str) -> list[web.RouteDef]:
 
 
 def global_routes() -> list[web.RouteDef]:
-    return [web.get("/events", all_events), web.get("/events/{event:[0-9]+}", one_event)]
+    return [
+        web.get("/events", all_events),
+        web.get("/events/schema", schema),
+        web.get("/events/{event:[0-9]+}", one_event),
+    ]
 
 
 @describe("The events of all agents", EVENTS, query=(*OF_ONE, ONLY_AGENTS), errors=(QueueFull, TaskNotFound))
@@ -61,6 +66,12 @@ async def agent_events(request: web.Request) -> web.StreamResponse:
     return await _events(request, frozenset({agent_id}))
 
 
+@describe("What a stream of events sends, as JSON Schema", Answer("the schema"))
+async def schema(request: web.Request) -> web.Response:
+    """JSON Schema 2020-12 of one message; TypeScript's types are `packaging/events.d.ts`."""
+    return json_response(event_schema())
+
+
 @describe("An event, whole", Answer("the event"), errors=(EventNotFound,))
 async def one_event(request: web.Request) -> web.Response:
     """What of an event is too large for a stream is here."""
@@ -74,16 +85,21 @@ async def one_event(request: web.Request) -> web.Response:
     return json_response(envelope(found[0]))
 
 
-@describe("Report an event of the agent's own", Answer("it is in the log", Reported), body=ReportBody)
+@describe(
+    "Report an event of the agent's own", Answer("it is in the log", Reported), body=ReportBody, errors=(TaskNotFound,)
+)
 async def report(request: web.Request) -> web.Response:
     agent_id = agent_id_of(request)
     rights = rights_of(request)
     if rights.agent_id != agent_id:
         rights.require_person("report events of another agent")
     body = await read_model(request, ReportBody)
-    by = rights.agent_id or "person"
-    told = AgentReported(kind=body.kind, message=body.message, reported_by=by)
-    await to_the_end(request.app[CONTEXT].control.report(agent_id, told))
+    control = request.app[CONTEXT].control
+    told = body.told(rights.agent_id or "person")
+    task = None if body.task is None else await control.task(body.task, agent_id)
+    if task is not None and task.agent_id != agent_id:
+        raise TaskNotFound(f"{agent_id} has no task {body.task}", task_id=task.id, agent=agent_id)
+    await to_the_end(control.report(agent_id, told, task))
     return json_response({"status": "reported"})
 
 

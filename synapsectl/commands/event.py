@@ -1,0 +1,46 @@
+"""`synapsectl event`: an agent tells of itself, or a person of an agent, what becomes an event."""
+
+import argparse
+import json
+import sys
+from typing import Any
+
+from synapsectl.client import agent_path
+from synapsectl.context import Context
+from synapsectl.errors import DONE, UsageError
+
+__all__ = ["configure", "run"]
+
+KINDS = ("toolExecution", "agentTransition", "emotionUpdate", "agentReported")
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("what", metavar="TYPE|KIND", help=f"one of {', '.join(KINDS)}; or a word, with a message")
+    parser.add_argument("data", metavar="JSON|MESSAGE", help="the event's data; or the message; - reads stdin")
+    parser.add_argument("--agent", help="of which agent; within one, of itself")
+    parser.add_argument("--task", metavar="ID", help="the task that it belongs to")
+    parser.add_argument("--json", action="store_true", help="print the daemon's answer as a JSON document")
+
+
+def run(args: argparse.Namespace, ctx: Context) -> int:
+    agent = args.agent or ctx.client.get("/whoami")["agent"]
+    if agent is None:
+        raise UsageError("name the agent that it is about: --agent NAME")
+    text = sys.stdin.read() if args.data == "-" else args.data
+    body: dict[str, Any] = {"event": args.what, "data": _data(text)} if args.what in KINDS else {}
+    body = body or {"kind": args.what, "message": text}
+    if args.task is not None:
+        body["task"] = args.task
+    done = ctx.client.post(agent_path(agent, "events"), body)
+    if args.json:
+        ctx.out.document(done)
+    else:
+        ctx.out.note(f"reported of {agent}")
+    return DONE
+
+
+def _data(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise UsageError(f"the data is no JSON ({error})") from error

@@ -1,0 +1,80 @@
+"""Events as a person reads them: a line each, as of a log."""
+
+import json
+from collections.abc import Mapping
+from datetime import date, datetime
+from typing import Any
+
+from synapsectl.output import harmless, one_line, short_id
+
+__all__ = ["Lines"]
+
+VALUE_SHOWN = 100
+"""Characters of one fact; `--json` has all of them."""
+
+_DIM, _BOLD, _RED, _GREEN, _YELLOW, _BLUE = "2", "1", "31", "32", "33", "34"
+_OFF = "\x1b[0m"
+
+_COLOURS = {
+    "attention": _YELLOW,
+    "inputRequired": _YELLOW,
+    "inputAnswered": _GREEN,
+    "agentAlert": _RED,
+    "gap": _RED,
+    "toolExecution": _BLUE,
+}
+_STATES = {"failed": _RED, "completed": _GREEN, "opened": _YELLOW, "input_required": _YELLOW, "auth_required": _YELLOW}
+"""What an event's state or status says, where its type has no colour of its own."""
+
+
+class Lines:
+    """Times are those of the local zone, with the day where it is not that of the line before. Colours stand only on a
+    terminal, and not where NO_COLOR is set; what others wrote never brings any."""
+
+    def __init__(self, *, on_terminal: bool, environ: Mapping[str, str], today: date | None = None) -> None:
+        self._coloured = on_terminal and not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"
+        self._day = today or datetime.now().astimezone().date()
+
+    def of(self, event: dict[str, Any]) -> str:
+        data: dict[str, Any] = event["data"]
+        number = "-" if event["id"] is None else str(event["id"])
+        about = [event["agent"] or "", short_id(event["task"] or "")]
+        facts = " ".join(
+            f"{one_line(key)}={_short(value)}" for key, value in data.items() if value not in (None, "", False)
+        )
+        words = [
+            self._painted(number, _DIM),
+            self._painted(self._time(event["time"]), _DIM),
+            *(self._painted(one_line(word), _BOLD) for word in about if word),
+            self._painted(one_line(event["event"]), _colour(event["event"], data)),
+            facts,
+        ]
+        return " ".join(word for word in words if word)
+
+    def _time(self, time: str) -> str:
+        when = datetime.fromisoformat(time).astimezone()
+        before, self._day = self._day, when.date()
+        return when.strftime("%H:%M:%S" if before == self._day else "%Y-%m-%d %H:%M:%S")
+
+    def _painted(self, text: str, colour: str) -> str:
+        return f"\x1b[{colour}m{text}{_OFF}" if self._coloured and colour else text
+
+
+def _colour(kind: str, data: dict[str, Any]) -> str:
+    said = data.get("state", data.get("status"))
+    state = _STATES.get(said, "") if isinstance(said, str) else ""
+    return state or _COLOURS.get(kind, "")
+
+
+def _short(value: Any) -> str:
+    """A fact in a few words; whatever it is, harmless and on one line."""
+    if isinstance(value, dict):
+        if value.get("truncated") is True:
+            return f"({value.get('size')} characters)"
+        if "parts" in value:
+            value = "".join(str(part.get("text", "")) for part in value["parts"])
+        elif "prompt" in value:
+            value = value["prompt"]
+    plain = isinstance(value, str) and value.isprintable()
+    text = value if plain else json.dumps(value, ensure_ascii=False)
+    return harmless(text if len(text) <= VALUE_SHOWN else text[: VALUE_SHOWN - 1] + "…")

@@ -1,0 +1,80 @@
+"""The JSON Schema of what a stream of events sends, made from the models."""
+
+from functools import cache
+from typing import Any, get_args
+
+from pydantic import BaseModel
+from pydantic.json_schema import models_json_schema
+
+from synapsed.model.events.base import Data
+from synapsed.model.events.stored import EventData
+from synapsed.model.events.stream import Gap, Truncated
+from synapsed.model.events.wire import BATCH
+
+__all__ = ["KINDS", "event_schema"]
+
+KINDS: tuple[type[Data], ...] = (*get_args(get_args(EventData)[0]), Gap)
+"""Every kind of event that has data of its own."""
+
+_REF = "#/$defs/{model}"
+
+
+@cache
+def event_schema() -> dict[str, Any]:
+    """JSON Schema 2020-12; do not change it. Each kind has two definitions: `X`, its data, and `XEvent`, with all
+    around it."""
+    models: list[type[BaseModel]] = [*KINDS, Truncated]
+    _, found = models_json_schema([(model, "serialization") for model in models], ref_template=_REF)
+    defs: dict[str, Any] = found["$defs"]
+    for kind in KINDS:
+        _of_wire(defs[kind.__name__], kind)
+        defs[f"{kind.__name__}Event"] = _envelope(
+            {"const": _type(kind), "type": "string"}, {"$ref": f"#/$defs/{kind.__name__}"}, has_id=kind is not Gap
+        )
+    single = [{"$ref": f"#/$defs/{kind.__name__}Event"} for kind in KINDS]
+    several = {"type": "array", "items": {"$ref": "#/$defs/SingleEvent"}}
+    defs["SingleEvent"] = {"oneOf": single}
+    defs["BatchEvents"] = _envelope({"const": BATCH, "type": "string"}, several, has_id=True)
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "SynapsedEvent",
+        "description": "One message of a stream of events. Clients pass over events and fields that they do not know.",
+        "oneOf": [{"$ref": "#/$defs/SingleEvent"}, {"$ref": "#/$defs/BatchEvents"}],
+        "$defs": dict(sorted(defs.items())),
+    }
+
+
+def _type(kind: type[Data]) -> str:
+    return str(kind.model_fields["type"].default)
+
+
+def _of_wire(schema: dict[str, Any], kind: type[Data]) -> None:
+    """The data as it is sent: the type stands beside it, and what may be large may be cut."""
+    schema["properties"].pop("type")
+    schema["required"] = list(schema["properties"])
+    for name in kind.large_fields():
+        whole = schema["properties"][name]
+        about = {"description": whole.pop("description")} if "description" in whole else {}
+        choices = whole.pop("anyOf") if "anyOf" in whole else [_without(whole, "title", "default")]
+        schema["properties"][name] = {"anyOf": [*choices, {"$ref": "#/$defs/Truncated"}], **about}
+    for told in schema["properties"].values():
+        told.pop("default", None)  # what is sent always has the field
+        told.pop("title", None)
+
+
+def _without(schema: dict[str, Any], *names: str) -> dict[str, Any]:
+    return {name: value for name, value in schema.items() if name not in names}
+
+
+def _envelope(event: dict[str, Any], data: dict[str, Any], *, has_id: bool) -> dict[str, Any]:
+    name = {"anyOf": [{"type": "string"}, {"type": "null"}]}
+    properties = {
+        "id": {"type": "integer" if has_id else "null"},
+        "event": event,
+        "data": data,
+        "time": {"type": "string", "format": "date-time"},
+        "agent": name,
+        "task": name,
+        "context": name,
+    }
+    return {"type": "object", "properties": properties, "required": list(properties)}
