@@ -306,9 +306,17 @@ def _events(response: http.client.HTTPResponse) -> Iterator[dict[str, Any]]:
     for raw in response:
         line = raw.decode().rstrip("\r\n")
         if not line:
-            if event:
-                yield event
+            yield from _single(event)
             event = {}
         elif not line.startswith(":"):
             key, _, value = line.partition(": ")
             event[key] = int(value) if key == "id" else json.loads(value) if key == "data" else value
+
+
+def _single(event: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The event, or those that were sent together in it."""
+    if event.get("event") == "batchEvents":
+        for one in event["data"]["data"]:
+            yield {"id": one["id"], "event": one["event"], "data": one}
+    elif event:
+        yield event
