@@ -21,8 +21,8 @@ READ_MAX = 64 * 1024
 """Bytes taken from a connection at a time."""
 
 TURN_S = 0.002
-"""How long frames are handed on before the loop has its turn. A portion is begun within it and takes a millisecond or
-two."""
+"""CPU time for which frames are handed on before the loop has its turn; a portion that is begun within it takes a
+millisecond or two. By the clock on the wall a busy machine would be given one portion a turn, and be the busier."""
 
 
 class KeeperConnection(asyncio.BufferedProtocol):
@@ -33,7 +33,7 @@ class KeeperConnection(asyncio.BufferedProtocol):
         on_frame: Callable[[Frame], None],
         on_lost: Callable[[str], None],
         *,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] = time.thread_time,
     ) -> None:
         self._clock = clock
         self._on_frame = on_frame
