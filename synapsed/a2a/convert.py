@@ -15,9 +15,10 @@ from typing import Any, Final
 
 from a2a.types import a2a_pb2 as pb
 from google.protobuf import json_format
-from google.protobuf.struct_pb2 import Struct
+from google.protobuf.struct_pb2 import Struct, Value
 
 from synapsed.a2a.errors import CONTENT_TYPE_NOT_SUPPORTED, A2aError, invalid_params
+from synapsed.a2a.free import unpacked
 from synapsed.clock import iso
 from synapsed.model.events import Event, TaskArtifactAdded, TaskStatusChanged
 from synapsed.model.task import (
@@ -203,8 +204,14 @@ def _prompt(prompt: Prompt | None) -> dict[str, Any]:
 
 def struct_dict(struct: Struct) -> dict[str, Any]:
     """A Struct as the JSON it came as."""
-    document: dict[str, Any] = _whole(json_format.MessageToDict(struct))
-    return document
+    document: dict[str, Any] | None = unpacked(struct)
+    return _whole(json_format.MessageToDict(struct)) if document is None else document
+
+
+def _data(value: Value) -> Any:
+    if value.HasField("struct_value"):
+        return struct_dict(value.struct_value)
+    return _whole(json_format.MessageToDict(value))
 
 
 def _whole(value: Any) -> Any:
@@ -256,7 +263,7 @@ def _part_from(part: pb.Part, index: int) -> Part:
         case "text":
             return TextPart(text=part.text, metadata=metadata)
         case "data":
-            return DataPart(data=_whole(json_format.MessageToDict(part.data)), metadata=metadata)
+            return DataPart(data=_data(part.data), metadata=metadata)
         case "raw":
             content = FileContent(bytes=base64.b64encode(part.raw).decode("ascii"))
         case "url":

@@ -13,6 +13,7 @@ from google.protobuf.message import Message as ProtoMessage
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from synapsed.a2a.errors import A2aError, invalid_params
+from synapsed.a2a.free import DEPTH_MAX, ITEMS_MAX, NUMBER_MAX, packed
 
 __all__ = ["from_query", "parse", "unreadable"]
 
@@ -25,17 +26,16 @@ _INTEGERS: Final = frozenset({FieldDescriptor.TYPE_INT32, FieldDescriptor.TYPE_I
 _TIME: Final = "google.protobuf.Timestamp"
 MAX_TOLD: Final = 10
 """Faults of one request that are listed."""
-DEPTH_MAX: Final = 60
-"""Levels of lists and objects in free JSON (metadata, data); the parser's own limit is 100, and it counts two each."""
 
 
 def parse[T: ProtoMessage](params: dict[str, Any], kind: type[T]) -> T:
     """The request. Raises A2aError (-32602). Unknown fields are ignored, unknown values refused."""
+    params = packed(params)
     _refuse(_violations(params, _described(kind), ""))
     message = kind()
     try:
         json_format.ParseDict(params, message, ignore_unknown_fields=True)
-    except (json_format.ParseError, TypeError, ValueError, AttributeError, RecursionError) as error:
+    except (json_format.ParseError, TypeError, ValueError, OverflowError, AttributeError, RecursionError) as error:
         raise unreadable(params) from error
     return message
 
@@ -53,6 +53,8 @@ def _fault(value: Any, path: str, depth: int) -> tuple[str, str] | None:
         return place, f"is nested deeper than {DEPTH_MAX} levels"
     if isinstance(value, float) and not math.isfinite(value):
         return place, "must be a finite number"
+    if isinstance(value, int) and not -NUMBER_MAX <= value <= NUMBER_MAX:
+        return place, "is too large a number"
     if isinstance(value, dict):
         children = ((f"{path}.{name}" if path else name, child) for name, child in value.items())
     elif isinstance(value, list):
@@ -83,6 +85,9 @@ def _violations(value: dict[str, Any], kind: Descriptor, path: str) -> Iterable[
             items = child if isinstance(child, list) and field.is_repeated else [child]
             if field.is_repeated and not isinstance(child, list):
                 yield f"{path}{name}", "must be an array"
+                continue
+            if field.is_repeated and len(items) > ITEMS_MAX:
+                yield f"{path}{name}", f"must have at most {ITEMS_MAX} elements"
                 continue
             for index, item in enumerate(items):
                 where = f"{path}{name}[{index}]" if field.is_repeated else f"{path}{name}"

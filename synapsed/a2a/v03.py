@@ -21,6 +21,7 @@ from pydantic import BaseModel, ValidationError
 
 from synapsed.a2a.convert03 import push_config03, stream_event03, task03
 from synapsed.a2a.errors import METHOD_NOT_FOUND, A2aError, invalid_params
+from synapsed.a2a.free import check_arrays, packed
 from synapsed.a2a.methods import Method
 from synapsed.a2a.operations import Caller
 from synapsed.a2a.params import unreadable
@@ -95,6 +96,15 @@ _ROWS: Final = {
         lambda card: card,  # every card of ours is one of 0.3 too
     ),
 }
+_ARRAYS: Final = (
+    "message.parts",
+    "message.extensions",
+    "message.referenceTaskIds",
+    "configuration.acceptedOutputModes",
+    "configuration.pushNotificationConfig.authentication.schemes",
+    "pushNotificationConfig.authentication.schemes",
+)
+"""What the types of 0.3 have arrays at."""
 METHODS_03: Final = frozenset(_ROWS)
 _ANY_CONFIG: Final = frozenset({"", "default"})
 """Ids by which 0.3 asks for the configuration of a task that was given none of its own."""
@@ -145,6 +155,8 @@ async def _results(responses: AsyncGenerator[Json], row: _Row) -> AsyncGenerator
 
 def _request(row: _Row, name: str, params: Json) -> Any:
     """The request in 1.0's types. Raises A2aError (-32602)."""
+    check_arrays(params, *_ARRAYS)
+    params = packed(params, objects_only=True)
     try:
         # The envelope has been looked at; its id is nothing to the parameters.
         request = row.request.model_validate({"id": 0, "method": name, "params": params})
@@ -155,7 +167,7 @@ def _request(row: _Row, name: str, params: Json) -> Any:
         _check_message(asked.message)
     try:
         return row.convert(request)
-    except (json_format.ParseError, ValueError, TypeError, RecursionError) as error:
+    except (json_format.ParseError, ValueError, TypeError, OverflowError, RecursionError) as error:
         raise unreadable(params) from error
 
 

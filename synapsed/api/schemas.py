@@ -28,6 +28,8 @@ __all__ = [
     "StopBody",
 ]
 
+PARTS_MAX = 256
+"""Parts of a message, as in A2A's requests."""
 COLS_MAX = 1000
 ROWS_MAX = 1000
 WAIT_MAX = 3600
@@ -60,7 +62,9 @@ class MessageIn(_Body):
     """A message as the seeds write it: `role` and `parts`; ids and metadata are optional."""
 
     role: Annotated[str, StringConstraints(pattern="^(user|agent)$")] = "user"
-    parts: list[Annotated[TextPart | FilePart | DataPart, Field(discriminator="type")]] = Field(min_length=1)
+    parts: list[Annotated[TextPart | FilePart | DataPart, Field(discriminator="type")]] = Field(
+        min_length=1, max_length=PARTS_MAX
+    )
     message_id: _Id | None = None
     metadata: dict[str, Any] | None = None
 
@@ -151,7 +155,7 @@ class ArtifactBody(_Body):
     """What an agent made: `parts` as in a message. With `append` they go behind those of the artifact of this id; not
     `last_chunk` where more will follow."""
 
-    parts: Annotated[list[Part], Field(min_length=1)]
+    parts: Annotated[list[Part], Field(min_length=1, max_length=PARTS_MAX)]
     artifact_id: _Id | None = None
     name: Annotated[str, StringConstraints(min_length=1, max_length=256)] = "output"
     append: bool = False

@@ -19,7 +19,7 @@ __all__ = ["KEYS_MAX", "VALUES_MAX", "TooMuch", "read", "read_aside", "reading"]
 
 KEYS_MAX: Final = 10_000
 """Keys of all objects of a document together."""
-VALUES_MAX: Final = 100_000
+VALUES_MAX: Final = 50_000
 """Values of all objects and arrays of a document together."""
 SLICE: Final = 64 * 1024
 """Bytes that are looked through, or made a text of, at a time. A string that long is read apart."""
