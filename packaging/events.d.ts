@@ -280,6 +280,28 @@ export interface PromptOption {
   label: string;
 }
 
+/** A time of a schedule came. `sent`: its message is the task; `missed`: no daemon ran, or the machine slept, and nothing is sent; `refused`: it could not be sent, and `problem` says why. */
+export interface ScheduleCame {
+  /** Its id */
+  schedule: string;
+  outcome: "sent" | "missed" | "refused";
+  /** The time of the schedule (RFC 3339, UTC) */
+  at: string;
+  /** The first time that was missed, where any was */
+  missed_since: string | null;
+  problem: string;
+}
+
+export interface ScheduleCameEvent {
+  id: number;
+  event: "schedule";
+  data: ScheduleCame;
+  time: string;
+  agent: string | null;
+  task: string | null;
+  context: string | null;
+}
+
 /** An agent's screen came to rest and shows something else than when it did so last. */
 export interface ScreenRested {
   /** Of its text: the same text has the same */
@@ -296,7 +318,7 @@ export interface ScreenRestedEvent {
   context: string | null;
 }
 
-export type SingleEvent = TaskStatusChangedEvent | TaskArtifactAddedEvent | TaskDeliveredEvent | StateChangedEvent | ActivityChangedEvent | InputRequiredEvent | InputAnsweredEvent | AttentionChangedEvent | PermissionDecidedEvent | AgentAlertEvent | AgentReportedEvent | TurnSeenEvent | TokensUsedEvent | ScreenRestedEvent | DaemonChangedEvent | ToolExecutionEvent | AgentTransitionEvent | EmotionUpdateEvent | GapEvent;
+export type SingleEvent = TaskStatusChangedEvent | TaskArtifactAddedEvent | TaskDeliveredEvent | StateChangedEvent | ActivityChangedEvent | InputRequiredEvent | InputAnsweredEvent | AttentionChangedEvent | PermissionDecidedEvent | AgentAlertEvent | AgentReportedEvent | TurnSeenEvent | TokensUsedEvent | ScreenRestedEvent | DaemonChangedEvent | ScheduleCameEvent | ToolExecutionEvent | AgentTransitionEvent | EmotionUpdateEvent | GapEvent;
 
 /** An agent's process went into `state`. `exit_code` is negative for a signal, as in subprocess. */
 export interface StateChanged {

@@ -36,6 +36,7 @@ VERBS = {
     "screen": Verb("screen", "an agent's screen now"),
     "external": Verb("external", "A2A agents elsewhere, under a name of yours"),
     "host": Verb("host", "other hosts of yours, whose agents are NAME@HOST here"),
+    "schedule": Verb("schedule", "messages that are sent at their times"),
     "mcp": Verb("mcp", "an MCP server, for an agent's program"),
     "profiles": Verb("profiles", "the kinds of agents that can be started"),
     "reload": Verb("reload", "read the configuration again and do what changed"),

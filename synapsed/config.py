@@ -22,11 +22,13 @@ from synapsed.files import write_private
 from synapsed.library import ProfileLibrary
 from synapsed.model.agent import PortChoice, validate_name
 from synapsed.model.approval import Policy, Rule
+from synapsed.model.schedule import FILE, NewSchedule, as_schedule
 from synapsed.paths import Paths
 from synapsed.validation import describe_syntax, describe_validation, unreadable
 
 __all__ = [
     "LOOPBACK",
+    "SCHEDULES_MAX",
     "A2aConfig",
     "AgentConfig",
     "ApiConfig",
@@ -124,6 +126,9 @@ class AttachConfig(_Section):
     clipboard: Literal["deny", "allow"] = "deny"
     """Whether a program may set the clipboard of a terminal that is attached to it (OSC 52 and the like)."""
 
+
+SCHEDULES_MAX = 200
+"""Schedules, those that were added by the verb among them."""
 
 LOOPBACK = "loopback"
 """In `allow`: 127.0.0.0/8 and ::1."""
@@ -397,6 +402,8 @@ class Config(_Section):
     traces: TracesConfig = TracesConfig()
     agents: dict[str, AgentConfig] = {}
     teams: dict[str, TeamConfig] = {}
+    schedule: list[NewSchedule] = Field(default=[], max_length=SCHEDULES_MAX)
+    """`[[schedule]]`: messages that are sent at their times."""
 
 
 def load_config(paths: Paths) -> Config:
@@ -419,6 +426,7 @@ def load_config(paths: Paths) -> Config:
     _check_ports(agents, origin)
     _check_dependencies(agents, origin)
     _check_teams(config.teams, agents, paths.config_file)
+    _check_schedules(config.schedule, paths.config_file)
     return config.model_copy(update={"agents": agents})
 
 
@@ -497,6 +505,18 @@ def _check_teams(teams: dict[str, TeamConfig], agents: dict[str, AgentConfig], f
             wrong = "a member stands there twice"
         if wrong is not None:
             raise ConfigError(f"{file}: teams.{name}: {wrong}", file=str(file))
+
+
+def _check_schedules(schedules: list[NewSchedule], file: Path) -> None:
+    ids = [as_schedule(schedule, now=0).id for schedule in schedules]
+    for number, schedule_id in enumerate(ids):
+        if (first := ids.index(schedule_id)) != number:
+            name = schedule_id.removeprefix(FILE)
+            raise ConfigError(
+                f"{file}: schedule.{number}: another [[schedule]] (schedule.{first}) is called {name!r}, or says the "
+                "same: give them names of their own",
+                file=str(file),
+            )
 
 
 def _check_ports(agents: dict[str, AgentConfig], origin: dict[str, Path]) -> None:

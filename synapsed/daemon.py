@@ -30,11 +30,8 @@ from synapsed.a2a.externals import Externals
 from synapsed.a2a.hosts.book import HostBook
 from synapsed.a2a.hosts.hosts import Hosts
 from synapsed.a2a.hosts.tunnel import Means as TunnelMeans
-from synapsed.a2a.push.lanes import Lanes
-from synapsed.a2a.push.poster import HttpPoster
-from synapsed.a2a.push.screening import Screen
+from synapsed.a2a.push.making import push_sender
 from synapsed.a2a.push.sender import PushSender
-from synapsed.a2a.push.telling import Means
 from synapsed.a2a.switchboard import Switchboard
 from synapsed.api.app import build_context
 from synapsed.api.guard import Door, DoorLimits
@@ -42,6 +39,7 @@ from synapsed.api.peers import PeerLookup
 from synapsed.api.security import Security
 from synapsed.api.servers import ApiServers
 from synapsed.api.token import load_or_create, put_back
+from synapsed.automation.service import Automation
 from synapsed.clock import Clock, SystemClock
 from synapsed.config import Config, check_parking, load_config
 from synapsed.errors import AlreadyRunning, ConfigError, InvalidRequest, StoreError, SynapsedError
@@ -104,6 +102,7 @@ class _Parts:
     manager: Manager
     externals: Externals
     hosts: Hosts
+    automation: Automation
     servers: ApiServers
     retention: Retention
     store: SqliteStore
@@ -189,6 +188,7 @@ class Daemon:
                     task.cancel()
             # Before the agents: attached terminals are told that the daemon goes, not that their programs ended.
             servers.end_streams()
+            await parts.automation.close()
             await manager.close(keep_agents=stop.keep_agents)
         log.info("daemon ended")
 
@@ -240,7 +240,12 @@ class Daemon:
         up.push_async_callback(self._rescue, store)
         manager = Manager(
             ManagerSettings(
-                paths=paths, config=config, control_token=token, environ=self._environ, tool_dir=_tool_directory()
+                paths=paths,
+                config=config,
+                control_token=token,
+                environ=self._environ,
+                tool_dir=_tool_directory(),
+                on_config=lambda config: automation.reconfigure(config),  # noqa: PLW0108 - it is made later
             ),
             store=store,
             profiles=profiles,
@@ -280,6 +285,9 @@ class Daemon:
             version=__version__,
         )
         up.push_async_callback(telemetry.close)
+        automation = Automation.of(manager.everyone, store, clock=self._clock, environ=self._environ)
+        up.push_async_callback(automation.close)
+        await automation.restore(config)
         security = Security(
             control=manager,
             token=token,
@@ -292,6 +300,7 @@ class Daemon:
             control=manager.everyone,
             externals=externals,
             hosts=hosts,
+            scheduler=automation.scheduler,
             security=security,
             clock=self._clock,
             paths=paths,
@@ -317,6 +326,7 @@ class Daemon:
             manager=manager,
             externals=externals,
             hosts=hosts,
+            automation=automation,
             servers=servers,
             retention=retention,
             backups=backups,
@@ -340,22 +350,9 @@ class Daemon:
         return hosts
 
     async def _pushes(self, up: AsyncExitStack, config: Config, store: SqliteStore) -> PushSender | None:
-        policy = config.a2a.push
-        if not policy.enabled:
+        if not config.a2a.push.enabled:
             return None
-        sender = PushSender(
-            Means(
-                book=store.pushes,
-                store=store,
-                poster=HttpPoster(Screen(policy.allow), timeout=policy.timeout),
-                policy=policy,
-                lanes=Lanes(),
-                clock=self._clock,
-                timers=asyncio.get_running_loop(),
-                rng=random.random,
-                user_agent=f"synapsed/{__version__}",
-            )
-        )
+        sender = push_sender(config.a2a.push, store, self._clock)
         up.push_async_callback(sender.close)
         await sender.start()
         return sender
@@ -374,6 +371,7 @@ class Daemon:
             await parts.manager.autostart()
             await parts.externals.resume()
             parts.hosts.start()
+            parts.automation.start()
         except Exception:  # the agents that did come up, and the API, are worth more than a clean end
             log.exception("not every agent came up")
         try:

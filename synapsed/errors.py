@@ -9,6 +9,7 @@
     │   ├── UnknownProfile           UNKNOWN_PROFILE
     │   ├── TaskNotFound             TASK_NOT_FOUND
     │   ├── EventNotFound            EVENT_NOT_FOUND
+    │   ├── UnknownSchedule          UNKNOWN_SCHEDULE
     │   ├── AmbiguousAddress         AMBIGUOUS
     │   ├── NameTaken                NAME_TAKEN
     │   ├── ConversationTaken        CONVERSATION_TAKEN
@@ -83,6 +84,7 @@ __all__ = [
     "Unauthorized",
     "UnknownAgent",
     "UnknownProfile",
+    "UnknownSchedule",
     "Unreachable",
     "UnsupportedMedia",
     "WouldDeadlock",
@@ -122,6 +124,10 @@ class TaskNotFound(RequestError):
 
 class EventNotFound(RequestError):
     code = "EVENT_NOT_FOUND"
+
+
+class UnknownSchedule(RequestError):
+    code = "UNKNOWN_SCHEDULE"
 
 
 class AmbiguousAddress(RequestError):
@@ -266,6 +272,7 @@ HTTP_STATUS: dict[str, int] = {
     "UNKNOWN_AGENT": 404,
     "TASK_NOT_FOUND": 404,
     "EVENT_NOT_FOUND": 404,
+    "UNKNOWN_SCHEDULE": 404,
     "AMBIGUOUS": 409,
     "NAME_TAKEN": 409,
     "CONVERSATION_TAKEN": 409,
@@ -308,6 +315,7 @@ EXIT_CODES: dict[str, int] = {
     "UNKNOWN_AGENT": 4,
     "TASK_NOT_FOUND": 4,
     "EVENT_NOT_FOUND": 4,
+    "UNKNOWN_SCHEDULE": 4,
     "AMBIGUOUS": 2,
 }
 """Exit code of `synapsectl` for each code (DESIGN §8); every other refusal is 6."""

@@ -89,8 +89,9 @@ FileWording = Annotated[str, AfterValidator(_names_path)]
 """Words about a file: `{path}` and `{bytes}` are replaced."""
 
 
-type Right = Literal["answer_prompts", "read_screens", "stop_agents"]
-"""Answer what other agents ask a person; read others' screens and events; stop, kill, restart and interrupt others."""
+type Right = Literal["answer_prompts", "read_screens", "stop_agents", "make_schedules"]
+"""Answer what other agents ask a person; read others' screens and events; stop, kill, restart and interrupt others; see
+what is scheduled, and schedule messages in its own name."""
 
 
 def _ordered(ports: tuple[int, int]) -> tuple[int, int]:

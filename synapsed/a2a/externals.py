@@ -21,7 +21,7 @@ from collections.abc import Container
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import asdict
 from types import ModuleType
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import structlog
 
@@ -34,6 +34,7 @@ from synapsed.model.agent import ADDRESS_MAX, validate_name
 from synapsed.model.external import KEY, SEEDS, ExternalAgent, alias_of, external_id, host_of
 from synapsed.model.host import Host
 from synapsed.model.records import ReplyRecord
+from synapsed.model.schedule import SCHEDULED
 from synapsed.model.task import Message, Task, new_id
 from synapsed.supervisor import turns
 from synapsed.supervisor.idempotency import Idempotency
@@ -280,7 +281,7 @@ class Externals:
             agent_id=external_id(agent.alias),
             context_id=request.context_id or new_id(),
             message=request.message,
-            metadata=request.metadata | ({} if sender is None else {KEY: {"from": f"{sender}@{self._own_name}"}}),
+            metadata=self._metadata_of(request, sender),
             priority=request.priority,
             created_at=now,
             updated_at=now,
@@ -290,6 +291,11 @@ class Externals:
             await self._store.commit(events=commit.events, tasks=[task], reply=reply)
         await self._carry(task)
         return task
+
+    def _metadata_of(self, request: SendRequest, sender: str | None) -> dict[str, Any]:
+        metadata = {key: value for key, value in request.metadata.items() if key != SCHEDULED}
+        metadata |= {} if sender is None else {KEY: {"from": f"{sender}@{self._own_name}"}}
+        return metadata | ({SCHEDULED: request.scheduled} if request.scheduled is not None else {})
 
     async def task(self, alias: str, task_id: str) -> Task:
         """By its whole id, or the beginning of it."""

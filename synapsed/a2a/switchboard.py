@@ -7,7 +7,7 @@ from synapsed.errors import UnknownAgent
 from synapsed.interfaces import PERSON, Control, SendRequest
 from synapsed.model.events import Origin
 from synapsed.model.external import alias_of, host_of
-from synapsed.model.sender import Sender
+from synapsed.model.sender import Sender, Tier
 from synapsed.model.task import Message, Task
 
 __all__ = ["Switchboard"]
@@ -38,8 +38,8 @@ class Switchboard:
         return await self._control.send(agent_id, request)
 
     def _name_of(self, sender: Sender | None) -> str | None:
-        """What the sender is called here; None for a person."""
-        if sender is None:
+        """What the sender is called here; None for a person, and what he has scheduled."""
+        if sender is None or sender.tier is Tier.PERSON:
             return None
         try:
             return self._control.view(sender.id).name

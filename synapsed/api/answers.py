@@ -22,6 +22,7 @@ __all__ = [
     "Pressed",
     "ProfileAnswer",
     "Reported",
+    "ScheduleRemoved",
     "SeedStatus",
     "ShuttingDown",
     "StatusDetail",
@@ -41,6 +42,11 @@ class ExternalRemoved(_Answer):
 
 
 class HostRemoved(_Answer):
+    status: Literal["removed"]
+    name: str
+
+
+class ScheduleRemoved(_Answer):
     status: Literal["removed"]
     name: str
 

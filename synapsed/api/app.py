@@ -24,6 +24,7 @@ from synapsed.api.routes import (
     hosts,
     messages,
     openapi,
+    schedules,
     screen,
     status,
     tasks,
@@ -31,6 +32,7 @@ from synapsed.api.routes import (
 )
 from synapsed.api.sdk import A2aSdk
 from synapsed.api.security import Security, gate
+from synapsed.automation.scheduler import Scheduler
 from synapsed.clock import Clock
 from synapsed.documents.writing import Texts
 from synapsed.interfaces import Control
@@ -55,6 +57,7 @@ def build_context(
     control: Control,
     externals: Externals,
     hosts: Hosts,
+    scheduler: Scheduler,
     security: Security,
     clock: Clock,
     paths: Paths,
@@ -73,6 +76,7 @@ def build_context(
         control=control,
         externals=externals,
         hosts=hosts,
+        scheduler=scheduler,
         security=security,
         clock=clock,
         streams=Streams(limits.streams),
@@ -95,7 +99,7 @@ def build_main_app(context: ApiContext) -> web.Application:
     app = _application(context)
     for resource in _AGENT_ROUTES:
         app.add_routes(resource.routes("/agents/{agent}"))
-    for resource in (health, host, openapi, agents, external, hosts, control):
+    for resource in (health, host, openapi, agents, external, hosts, schedules, control):
         app.add_routes(resource.routes())
     app.add_routes(events.global_routes())
     return app

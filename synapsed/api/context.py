@@ -14,6 +14,7 @@ from synapsed.a2a.hosts.hosts import Hosts
 from synapsed.api.caching import Changes
 from synapsed.api.pace import Pace
 from synapsed.api.rights import Rights
+from synapsed.automation.scheduler import Scheduler
 from synapsed.clock import Clock
 from synapsed.documents.writing import Texts
 from synapsed.errors import QueueFull, TaskNotFound, UnknownAgent
@@ -146,6 +147,7 @@ class ApiContext:
     control: Control
     externals: Externals
     hosts: Hosts
+    scheduler: Scheduler
     security: "Security"
     clock: Clock
     streams: Streams

@@ -26,7 +26,7 @@ from synapsed.model.sender import KEY, Tier
 from synapsed.model.task import Task
 from synapsed.supervisor.senders import Caller, settle_sender
 
-__all__ = ["REPLY_ERRORS", "SEND_ERRORS", "expect_reply", "reply", "send", "signed"]
+__all__ = ["REPLY_ERRORS", "SEND_ERRORS", "expect_reply", "key_of", "reply", "send", "signed"]
 
 SEND_ERRORS: tuple[type[SynapsedError], ...] = (
     TaskNotFound,
@@ -75,7 +75,7 @@ async def send(request: web.Request, control: Control, agent_id: str, wanted: Se
         rights.require_person("give a program its own commands")
     if wanted.task_id is not None:
         rights.require("answer_prompts", "answer prompts", of=agent_id)
-    wanted = replace(wanted, key=_key_of(request), where=wanted.where or origin_of(request).where)
+    wanted = replace(wanted, key=key_of(request), where=wanted.where or origin_of(request).where)
     wanted = signed(wanted, rights, control)
     if wanted.priority >= INTERRUPTS and wanted.of_agent:
         _require_interruption(rights, agent_id)
@@ -96,7 +96,7 @@ def _require_interruption(rights: Rights, agent_id: str) -> None:
         )
 
 
-def _key_of(request: web.Request) -> str | None:
+def key_of(request: web.Request) -> str | None:
     """`Idempotency-Key`: what comes again under it from the same sender is the same task. Raises InvalidRequest."""
     key = request.headers.get(KEY_HEADER)
     if key is not None and not (0 < len(key) <= KEY_MAX and key.isascii() and key.isprintable()):

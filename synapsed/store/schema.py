@@ -108,7 +108,24 @@ CREATE INDEX events_attention ON events (agent_id, id) WHERE type = 'attention';
 _SEALED = ""
 """Secrets in rows are sealed from here on, and redraws as a whole: an older program would deliver the marks."""
 
-MIGRATIONS = (_FIRST, _PUSHES, _RETENTION, _REPLIES, _STATES, _CONTEXTS, _SEALED)
+_SCHEDULES = """
+CREATE TABLE schedules (
+  id TEXT PRIMARY KEY,
+  data TEXT,                      -- JSON of Schedule; null for one of the configuration
+  state TEXT NOT NULL             -- JSON of ScheduleState
+) WITHOUT ROWID;
+
+CREATE TABLE occurrences (
+  seq INTEGER PRIMARY KEY AUTOINCREMENT,
+  schedule TEXT NOT NULL,
+  at TEXT NOT NULL,               -- RFC 3339 in UTC
+  task_id TEXT NOT NULL,
+  told INTEGER NOT NULL DEFAULT 0, -- 1 once the log has its event
+  UNIQUE (schedule, at)
+);
+"""
+
+MIGRATIONS = (_FIRST, _PUSHES, _RETENTION, _REPLIES, _STATES, _CONTEXTS, _SEALED, _SCHEDULES)
 """In order; the n-th brings a database from schema n-1 to n."""
 
 OLDEST = 7

@@ -23,12 +23,14 @@ from synapsed.errors import StoreError
 from synapsed.interfaces import NewEvent, TaskFilter
 from synapsed.model.events import Event
 from synapsed.model.records import AgentRecord, Checkpoint, ReplyRecord, TurnRecord
+from synapsed.model.schedule import Occurrence, Schedule, ScheduleState
 from synapsed.model.task import Task
 from synapsed.store.database import Database
 from synapsed.store.encoding import Encoded
 from synapsed.store.log import EXACT, RECENT_EVENTS, EventRow, SqliteEventLog, append_events, last_event_id
 from synapsed.store.pushes import PushTable
 from synapsed.store.retention import Cut, Pruned, find_cut, prune, removed_ids, shrink
+from synapsed.store.schedules import OccurrenceRow, mark_told, occurrence_row, select_occurrence
 from synapsed.store.sealing import Sealer
 from synapsed.store.tasks import (
     RecentTasks,
@@ -59,6 +61,10 @@ class _Change:
     agent_gone: str | None = None
     reply: tuple[str, str] | None = None
     reply_over: str | None = None
+    schedule: tuple[str, str | None, str] | None = None
+    """Id, data (None: it stays) and state."""
+    schedule_gone: str | None = None
+    occurrence_told: OccurrenceRow | None = None
 
     def encoded(self) -> list[Encoded]:
         return [*(row.data for row in self.tasks), *(row.data for row in self.events)]
@@ -94,7 +100,23 @@ class _Change:
                 "ON CONFLICT (task_id) DO UPDATE SET data = excluded.data",
                 (self.reply[0], sealer.seal(self.reply[1])),
             )
+        self._schedules(connection, sealer)
         return append_events(connection, self.events, sealer)
+
+    def _schedules(self, connection: sqlite3.Connection, sealer: Sealer) -> None:
+        """What is kept of schedules."""
+        if self.schedule_gone is not None:
+            connection.execute("DELETE FROM schedules WHERE id = ?", (self.schedule_gone,))
+        if self.schedule is not None:
+            schedule_id, data, state = self.schedule
+            sealed = None if data is None else sealer.seal(data)
+            connection.execute(
+                "INSERT INTO schedules (id, data, state) VALUES (?, ?, ?) ON CONFLICT (id) DO UPDATE SET "
+                "data = coalesce(excluded.data, data), state = excluded.state",
+                (schedule_id, sealed, sealer.seal(state)),
+            )
+        if self.occurrence_told is not None:
+            mark_told(connection, self.occurrence_told)
 
 
 class SqliteStore:
@@ -243,6 +265,51 @@ class SqliteStore:
                 for (data,) in connection.execute("SELECT data FROM replies ORDER BY rowid")
             ]
         )
+
+    # --- schedules ---
+
+    async def keep_schedule(
+        self,
+        schedule_id: str,
+        state: ScheduleState,
+        *,
+        schedule: Schedule | None = None,
+        told: Occurrence | None = None,
+        events: Sequence[NewEvent] = (),
+    ) -> None:
+        """How far it has come, with the events that tell of it, and of the occurrence `told`; `schedule` is given for
+        one that is new."""
+        with _encoding():
+            data = None if schedule is None else schedule.model_dump_json()
+            change = _Change(
+                schedule=(schedule_id, data, state.model_dump_json()),
+                occurrence_told=None if told is None else occurrence_row(told.metadata()),
+                events=self._event_rows(events),
+            )
+        await self._write(change, events)
+
+    async def remove_schedule(self, schedule_id: str) -> None:
+        """Nothing happens if there is none. Which of its times had their message stays known."""
+        await self._write(_Change(schedule_gone=schedule_id), ())
+
+    async def schedules(self) -> dict[str, tuple[Schedule | None, ScheduleState]]:
+        """By id; of those of the configuration there is only how far they have come."""
+        rows = await self._database.read(
+            lambda connection: connection.execute("SELECT id, data, state FROM schedules ORDER BY id").fetchall()
+        )
+        return {
+            schedule_id: (
+                None if data is None else Schedule.model_validate_json(data),
+                ScheduleState.model_validate_json(state),
+            )
+            for schedule_id, data, state in rows
+        }
+
+    async def task_of_occurrence(self, occurrence: Occurrence) -> tuple[str, bool] | None:
+        """The id of the task that it has had, and whether that was told; None for none."""
+        row = occurrence_row(occurrence.metadata())
+        assert row is not None
+        return await self._database.read(lambda connection: select_occurrence(connection, row))
 
     async def save_checkpoint(self, agent_id: str, checkpoint: Checkpoint) -> None:
         with _encoding():

@@ -14,8 +14,10 @@ from typing import Any, Self
 from synapsed.documents.writing import Texts
 from synapsed.errors import InvalidRequest
 from synapsed.interfaces import TaskFilter
+from synapsed.model.schedule import SCHEDULED
 from synapsed.model.task import Task
 from synapsed.store.encoding import LARGE_ROW, Encoded, Kept, read_large
+from synapsed.store.schedules import OccurrenceRow, occurrence_row, put_occurrence
 from synapsed.store.sealing import Sealer
 
 __all__ = [
@@ -42,6 +44,8 @@ class TaskRow:
     open: bool
     updated_at: str
     data: Encoded
+    occurrence: OccurrenceRow | None = None
+    """Of a schedule, that the task stands for."""
 
     @classmethod
     def of(cls, task: Task, texts: Texts) -> Self:
@@ -53,6 +57,7 @@ class TaskRow:
             not task.terminal,
             task.updated_at,
             Encoded(task, texts),
+            occurrence_row(task.metadata.get(SCHEDULED)),
         )
 
 
@@ -99,6 +104,8 @@ def parse_task(kept: Kept) -> Task:
 
 def put_tasks(connection: sqlite3.Connection, rows: Sequence[TaskRow], sealer: Sealer) -> None:
     for row in rows:
+        if row.occurrence is not None and not _is_there(connection, row.id):
+            put_occurrence(connection, row.occurrence, row.id)
         connection.execute(
             "INSERT INTO tasks (id, agent_id, context_id, status, open, updated_at, data) "
             "VALUES (?, ?, ?, ?, ?, ?, CAST(? AS TEXT)) "
@@ -106,6 +113,10 @@ def put_tasks(connection: sqlite3.Connection, rows: Sequence[TaskRow], sealer: S
             "status = excluded.status, open = excluded.open, updated_at = excluded.updated_at, data = excluded.data",
             (row.id, row.agent_id, row.context_id, row.status, row.open, row.updated_at, row.data.sealed(sealer)),
         )
+
+
+def _is_there(connection: sqlite3.Connection, task_id: str) -> bool:
+    return connection.execute("SELECT 1 FROM tasks WHERE id = ?", (task_id,)).fetchone() is not None
 
 
 def select_task(connection: sqlite3.Connection, task_id: str) -> Task | None:

@@ -63,9 +63,9 @@ _REPLY_EXPECTED = " Your answer in this turn goes back to {name} as the reply."
 
 
 def mark(task: Task) -> str:
-    """What stands before the text of `task`; nothing where a person sent it."""
+    """What stands before the text of `task`; nothing where a person sent it, or a schedule of his."""
     sender = sender_of(task)
-    if sender is None:
+    if sender is None or sender.tier is Tier.PERSON:
         return ""
     answered = task.metadata.get(REPLY_TO)
     if isinstance(answered, str):

@@ -114,7 +114,7 @@ class Manager:
         self._timers = timers
         self._rng = rng
         self._on_shutdown = on_shutdown
-        self._roster = Roster(settings.config, profiles, clock)
+        self._roster = Roster(settings.config, profiles, clock, settings.on_config)
         self._server: PortServer | None = None
         self._agents: dict[str, Agent] = {}
         self._planner = Planner(settings, self._roster, self._reachable)

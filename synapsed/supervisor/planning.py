@@ -28,6 +28,8 @@ class ManagerSettings:
     environ: Mapping[str, str]
     tool_dir: Path | None
     """Where synapsectl is."""
+    on_config: Callable[[Config], None] = lambda _: None
+    """Told whenever the configuration was read again."""
 
 
 class Planner:

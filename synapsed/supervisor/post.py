@@ -25,6 +25,7 @@ from synapsed.model.agent import ProcessState
 from synapsed.model.events import EventData, Origin
 from synapsed.model.external import unknown
 from synapsed.model.records import ReplyRecord
+from synapsed.model.schedule import SCHEDULED
 from synapsed.model.sender import Sender
 from synapsed.model.task import Artifact, Message, Task, new_id
 from synapsed.supervisor import turns
@@ -43,7 +44,7 @@ GONE = (ProcessState.STOPPED, ProcessState.STOPPING, ProcessState.EXITED)
 HOPS_MAX = 8
 """Through how many agents a message may go: a loop between agents ends there."""
 
-OURS = frozenset({DIRECTION, REPLY_TO, REPLY, IN_REPLY_TO})
+OURS = frozenset({DIRECTION, REPLY_TO, REPLY, IN_REPLY_TO, SCHEDULED})
 """Keys of metadata that mean something to synapsed and that no client sets."""
 
 
@@ -136,6 +137,7 @@ class Post:
         now = iso(self._clock.wall())
         metadata = {key: value for key, value in request.metadata.items() if key not in OURS}
         metadata |= {turns.COMMAND: True} if request.command else {}
+        metadata |= {SCHEDULED: request.scheduled} if request.scheduled is not None else {}
         return Task(
             id=task_id,
             agent_id=agent.id,

@@ -14,6 +14,7 @@ from pydantic import BaseModel
 from synapsed.config import AgentConfig, Config
 from synapsed.interfaces import ConfigChange
 from synapsed.model.records import AgentRecord
+from synapsed.model.schedule import as_schedule
 from synapsed.profiles import Profile
 
 __all__ = ["LAUNCH_CONFIG", "LAUNCH_PROFILE", "differences", "in_layers"]
@@ -44,6 +45,7 @@ def differences(
         _of_daemon("[store]", old.store, new.store),
         _of_daemon("[metrics]", old.metrics, new.metrics),
         _of_daemon("[traces]", old.traces, new.traces),
+        *_of_schedules(old, new),
     ]
     for name, (record, live) in known.items():
         config = new.agents.get(name)
@@ -82,6 +84,17 @@ def _of_daemon(section: str, old: BaseModel, new: BaseModel) -> ConfigChange | N
     keys = _changed(old, new)
     reason = f"{section} {', '.join(keys)} count after a restart of the daemon"
     return ConfigChange(None, "daemon", reason) if keys else None
+
+
+def _of_schedules(old: Config, new: Config) -> list[ConfigChange]:
+    """They count at once."""
+    before, after = ({one.id: one for one in (as_schedule(each, now=0) for each in c.schedule)} for c in (old, new))
+    words = [
+        *((before[gone].called, "is gone") for gone in before.keys() - after.keys()),
+        *((after[new_one].called, "is new") for new_one in after.keys() - before.keys()),
+        *((after[same].called, "changed") for same in before.keys() & after.keys() if before[same] != after[same]),
+    ]
+    return [ConfigChange(None, "update", f"[[schedule]] {name} {what}") for name, what in sorted(words)]
 
 
 def _of_one(

@@ -1,6 +1,7 @@
 """Who is who: the names and ports that are taken, and the records of agents made from requests and configuration."""
 
 import socket
+from collections.abc import Callable
 from itertools import chain, count
 from pathlib import Path
 from typing import Any, Literal
@@ -28,8 +29,16 @@ log = structlog.stdlib.get_logger("synapsed.roster")
 class Roster:
     """Names and ports are taken without waiting for anything, so that two requests at once never get the same."""
 
-    def __init__(self, config: Config, profiles: ProfileLibrary, clock: Clock) -> None:
+    def __init__(
+        self,
+        config: Config,
+        profiles: ProfileLibrary,
+        clock: Clock,
+        on_config: Callable[[Config], None] = lambda _: None,
+    ) -> None:
+        """`on_config` is told of each configuration that follows."""
         self._config = config
+        self._on_config = on_config
         self._library = profiles
         self._clock = clock
         self._names: set[str] = set()
@@ -67,6 +76,7 @@ class Roster:
     def become(self, config: Config) -> None:
         """Have `config` from now on; `configured` and `unconfigured` make records of it."""
         self._config = config
+        self._on_config(config)
 
     def configured(self, name: str, record: AgentRecord | None) -> AgentRecord:
         """The record of a configured agent as it is to be: a new one's, or `record` brought up to date.

@@ -1,11 +1,13 @@
 """Starts `ApiServers` on loopback and on a Unix socket, with clients for both."""
 
+import asyncio
 import socket
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
+from zoneinfo import ZoneInfo
 
 from aiohttp import ClientSession, TCPConnector, UnixConnector
 
@@ -20,6 +22,7 @@ from synapsed.api.context import Limits
 from synapsed.api.guard import Door, DoorLimits
 from synapsed.api.security import Security
 from synapsed.api.servers import ApiServers
+from synapsed.automation.scheduler import Scheduler
 from synapsed.clock import SystemClock
 from synapsed.interfaces import Control
 from synapsed.model.figures import FAST_S, Histogram
@@ -89,10 +92,18 @@ async def serving(control: FakeControl, home: Path, **limits: Any) -> AsyncGener
     paths = Paths.from_environ({"SYNAPSED_HOME": str(home), "SYNAPSED_A2A_HOME": str(home / "a2a"), "HOME": str(home)})
     hosts = unreachable_hosts(paths)
     externals = Externals(store=control.store, book=AddressBook(paths.external), clock=SystemClock(), hosts=hosts)
+    scheduler = Scheduler(
+        control=cast("Control", control),
+        book=control.store,
+        clock=SystemClock(),
+        timers=asyncio.get_running_loop(),
+        zone=lambda: ZoneInfo("Europe/Berlin"),
+    )
     context = build_context(
         control=cast("Control", Switchboard(control, externals)),
         externals=externals,
         hosts=hosts,
+        scheduler=scheduler,
         security=security,
         clock=SystemClock(),
         paths=paths,
@@ -105,6 +116,7 @@ async def serving(control: FakeControl, home: Path, **limits: Any) -> AsyncGener
         stack.push_async_callback(hosts.close)
         stack.push_async_callback(externals.close)
         stack.push_async_callback(servers.close)
+        stack.push_async_callback(scheduler.close)
         port = int((await servers.start_main("127.0.0.1", 0)).rpartition(":")[2])
         path = home / "run" / "control.sock"
         await servers.start_unix(path)

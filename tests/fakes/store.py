@@ -4,6 +4,7 @@ import asyncio
 import itertools
 from collections import Counter
 from collections.abc import AsyncGenerator, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from synapsed.clock import Clock, SystemClock
@@ -11,6 +12,7 @@ from synapsed.errors import InvalidRequest, StoreError
 from synapsed.interfaces import EventFilter, EventPage, NewEvent, TaskFilter, task_cursor
 from synapsed.model.events import AttentionChanged, Event, parse_event
 from synapsed.model.records import AgentRecord, Checkpoint, ReplyRecord, TurnRecord
+from synapsed.model.schedule import SCHEDULED, Occurrence, Schedule, ScheduleState
 from synapsed.model.sender import sender_id_of
 from synapsed.model.task import Task
 
@@ -121,6 +123,8 @@ class MemoryStore:
         self._agents: dict[str, AgentRecord] = {}
         self._replies: dict[str, ReplyRecord] = {}
         self._checkpoints: dict[str, Checkpoint] = {}
+        self._schedules: dict[str, tuple[Schedule | None, ScheduleState]] = {}
+        self._occurrences: dict[str, tuple[str, bool]] = {}
         self._closed = False
 
     @property
@@ -146,6 +150,7 @@ class MemoryStore:
         known = {*self._tasks, *(task.id for task in tasks)}
         if any(record is not None and record.task_id not in known for record in (turn, reply)):
             raise StoreError("no such task for this turn or reply", reason="constraint")
+        self._occurrences |= self._come(tasks)
         for task in tasks:
             self._tasks[task.id] = _copy(task)
         for agent in agents:
@@ -159,6 +164,50 @@ class MemoryStore:
         if reply is not None:
             self._replies[reply.task_id] = _copy(reply)
         return self._append(events)
+
+    # --- schedules
+
+    async def keep_schedule(
+        self,
+        schedule_id: str,
+        state: ScheduleState,
+        *,
+        schedule: Schedule | None = None,
+        told: Occurrence | None = None,
+        events: Sequence[NewEvent] = (),
+    ) -> None:
+        await self._write()
+        known = self._schedules.get(schedule_id, (None, state))[0]
+        self._schedules[schedule_id] = (schedule or known, state)
+        if told is not None and (had := self._occurrences.get(told.key)) is not None:
+            self._occurrences[told.key] = (had[0], True)
+        self._append(events)
+
+    async def remove_schedule(self, schedule_id: str) -> None:
+        await self._write()
+        self._schedules.pop(schedule_id, None)
+
+    async def schedules(self) -> dict[str, tuple[Schedule | None, ScheduleState]]:
+        self._check_open()
+        return dict(sorted(self._schedules.items()))
+
+    async def task_of_occurrence(self, occurrence: Occurrence) -> tuple[str, bool] | None:
+        self._check_open()
+        return self._occurrences.get(occurrence.key)
+
+    def _come(self, tasks: Sequence[Task]) -> dict[str, tuple[str, bool]]:
+        """The occurrences that get their tasks now."""
+        new: dict[str, tuple[str, bool]] = {}
+        for task in tasks:
+            told = task.metadata.get(SCHEDULED, {})
+            if task.id in self._tasks or "at" not in told:
+                continue
+            at = int(datetime.fromisoformat(told["at"]).timestamp())
+            key = Occurrence(schedule=told["schedule"], at=at).key
+            if key in self._occurrences:
+                raise StoreError("it has had its task", reason="constraint")
+            new[key] = (task.id, False)
+        return new
 
     async def agents(self) -> list[AgentRecord]:
         self._check_open()

@@ -1,0 +1,161 @@
+"""`synapsectl schedule add|list|remove|run`: messages that are sent at their times."""
+
+import argparse
+import sys
+from datetime import datetime
+from typing import Any
+from urllib.parse import quote
+
+from synapsectl.context import Context
+from synapsectl.errors import DONE, UsageError
+from synapsectl.output import one_line, short_id
+from synapsectl.parsing import SubVerb
+
+__all__ = ["SUBVERBS", "TAKES_REST", "configure", "run"]
+
+TAKES_REST = True
+HEADINGS = ("NAME", "AT", "AGENT", "NEXT", "LAST", "FROM", "MESSAGE")
+MESSAGE_READ = 1 << 20
+USAGE = "AGENT AT [options] [--] MESSAGE"
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.usage = f"{parser.prog} add {USAGE} | list [--json] | remove NAME | run NAME [--json]"
+    parser.add_argument("what", choices=list(SUBVERBS), help="what to do")
+    parser.add_argument("words", nargs="*", metavar="AGENT AT MESSAGE", help="to whom, when, and what")
+    _add_options(parser.add_argument_group("for add"))
+    parser.add_argument("--json", action="store_true", help="print a JSON document")
+
+
+def _add_options(adding: argparse._ActionsContainer) -> None:
+    adding.add_argument("--name", help="what it is called; without one, the agent's name and a number")
+    adding.add_argument(
+        "--zone", metavar="ZONE", help="the time zone of AT, as Europe/Berlin; without one, the machine's"
+    )
+    adding.add_argument(
+        "--missed",
+        choices=["skip", "once"],
+        default="skip",
+        help="what becomes of times at which no daemon ran or the machine slept: nothing, or one message for all",
+    )
+    adding.add_argument("--priority", type=int, choices=range(1, 6), default=1, help="5 interrupts what runs then")
+    adding.add_argument("--new-conversation", action="store_true", help="each message begins a new conversation")
+
+
+def _configure_add(parser: argparse.ArgumentParser) -> None:
+    parser.usage = f"{parser.prog} {USAGE}"
+    parser.add_argument(
+        "words", nargs="*", metavar="AGENT AT MESSAGE", help="to whom, when, and what ('-': from stdin)"
+    )
+    _add_options(parser)
+    parser.add_argument("--json", action="store_true", help="print a JSON document of it")
+
+
+def _configure_list(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("words", nargs="*", help=argparse.SUPPRESS)
+    parser.add_argument("--json", action="store_true", help="print a JSON array of them")
+
+
+def _configure_remove(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("words", nargs="*", metavar="NAME", help="what it is called")
+    parser.add_argument("--json", action="store_true", help="print a JSON document of what it was")
+
+
+def _configure_run(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("words", nargs="*", metavar="NAME", help="what it is called")
+    parser.add_argument("--json", action="store_true", help="print a JSON document of its task")
+
+
+SUBVERBS = {
+    "add": SubVerb("send a message to an agent at the times that AT means", _configure_add, takes_rest=True),
+    "list": SubVerb("the schedules and their next times", _configure_list),
+    "remove": SubVerb("forget a schedule", _configure_remove),
+    "run": SubVerb("send a schedule's message now", _configure_run),
+}
+
+
+def run(args: argparse.Namespace, ctx: Context) -> int:
+    words = [*args.words, *(args.rest or [])]
+    if args.what == "add":
+        return _add(args, ctx, words)
+    if args.what == "list":
+        if words:
+            raise UsageError("schedule list takes nothing more")
+        return _list(args, ctx)
+    if len(words) != 1:
+        raise UsageError(f"schedule {args.what}: name one schedule")
+    return _remove(args, ctx, words[0]) if args.what == "remove" else _run(args, ctx, words[0])
+
+
+def _add(args: argparse.Namespace, ctx: Context, words: list[str]) -> int:
+    if len(words) < 3:
+        raise UsageError("schedule add: name the agent, the time (in quotes) and the message")
+    agent, at, *message = words
+    text = sys.stdin.read(MESSAGE_READ) if message == ["-"] else " ".join(message)
+    body: dict[str, Any] = {"agent": agent, "at": at, "message": text, "missed": args.missed}
+    body |= {"priority": args.priority, "new_conversation": args.new_conversation}
+    body |= {key: getattr(args, key) for key in ("name", "zone") if getattr(args, key) is not None}
+    made = ctx.client.post("/schedules", body)
+    if args.json:
+        ctx.out.document(made)
+        return DONE
+    ctx.out.line(f"{made['name']}: {made['agent']} at {made['at']}{_where(made)}")
+    for at in made["next"]:
+        ctx.out.line(f"  {_day(at)}")
+    return DONE
+
+
+def _list(args: argparse.Namespace, ctx: Context) -> int:
+    schedules = ctx.client.get("/schedules")
+    if args.json:
+        ctx.out.document(schedules)
+    elif not schedules:
+        ctx.out.note("there are none; 'synapsectl schedule add AGENT AT MESSAGE' adds one")
+    else:
+        ctx.out.table(HEADINGS, [_row(one) for one in schedules], grows="MESSAGE")
+        if ctx.out.on_terminal:
+            for one in schedules:
+                ctx.out.remark(f"{one['name']}: {', '.join(map(_day, one['next'])) or 'never again'}")
+                if one["last"] and one["last"]["problem"]:
+                    ctx.out.remark(f"  {_day(one['last']['at'])}: {one_line(one['last']['problem'])}")
+    return DONE
+
+
+def _row(one: dict[str, Any]) -> tuple[str, ...]:
+    last = one["last"]
+    told = "-" if last is None else f"{last['outcome']} {_day(last['at'])}"
+    source = one["by"] or ("config.toml" if one["source"] == "file" else "-")
+    following = _day(one["next"][0]) if one["next"] else "never"
+    return one["name"], f"{one['at']}{_where(one)}", one["agent"], following, told, source, one["message"]
+
+
+def _where(one: dict[str, Any]) -> str:
+    """The zone, where it does not stand in the time."""
+    zone = one["zone"]
+    return f" {zone}" if zone is not None and not one["at"].upper().endswith(zone.upper()) else ""
+
+
+def _day(at: str) -> str:
+    """A time in its own zone, as people write it."""
+    try:
+        return f"{datetime.fromisoformat(at):%a %Y-%m-%d %H:%M %z}"
+    except ValueError:
+        return at
+
+
+def _remove(args: argparse.Namespace, ctx: Context, name: str) -> int:
+    removed = ctx.client.delete(f"/schedules/{quote(name, safe='')}")
+    if args.json:
+        ctx.out.document(removed)
+    else:
+        ctx.out.line(f"{removed['name']} is forgotten")
+    return DONE
+
+
+def _run(args: argparse.Namespace, ctx: Context, name: str) -> int:
+    answer = ctx.client.post(f"/schedules/{quote(name, safe='')}/run")
+    if args.json:
+        ctx.out.document(answer)
+    else:
+        ctx.out.line(short_id(answer["task"]["id"]) if ctx.out.on_terminal else answer["task"]["id"])
+    return DONE
