@@ -10,7 +10,19 @@ import sys
 import time
 from importlib.util import find_spec
 
-SECTIONS = ("turns", "output", "stands", "attach", "many", "parked", "hookclient", "tasks", "a2a", "subscribers")
+SECTIONS = (
+    "turns",
+    "output",
+    "stands",
+    "attach",
+    "many",
+    "parked",
+    "hookclient",
+    "tasks",
+    "a2a",
+    "subscribers",
+    "telemetry",
+)
 
 
 def main() -> int:
