@@ -58,6 +58,33 @@ async def test_an_unknown_task_is_none(store: AnyStore) -> None:
     assert await store.task("nope") is None
 
 
+async def test_a_tasks_metadata_without_the_rest_of_it(store: AnyStore) -> None:
+    key = f"sk-ant-api03-{'a' * 93}AA"
+    metadata = {"traceparent": "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", "n": [1.5, None], "k": key}
+    task = a_task(1, metadata=metadata)
+    await store.commit(tasks=[task, bare := a_task(2, metadata={})])
+    assert await store.task_metadata(task.id) == metadata
+    assert await store.task_metadata(bare.id) == {}
+    assert await store.task_metadata("nope") == {}
+
+
+async def test_events_of_some_types_only(store: AnyStore) -> None:
+    task = a_task(1)
+    told = [StateChanged(state=REMOVED), TaskArtifactAdded(artifact=Artifact.answer("x")), StateChanged(state=REMOVED)]
+    await store.commit(tasks=[task], events=[NewEvent(AGENT, data, task.id) for data in told])
+    for after, types, ids in [
+        (0, {"agentState"}, [1, 3]),
+        (1, {"agentState"}, [3]),
+        (0, {"agentState", "taskArtifact"}, [1, 2, 3]),
+        (0, {"nothing"}, []),
+        (0, set(), []),
+    ]:
+        found = await store.events.read(after, types=frozenset(types))
+        assert [event.id for event in found] == ids, (after, types)
+    assert [event.id for event in await store.events.read(1, types=frozenset({"agentState"}), limit=1)] == [3]
+    assert store.events.published == {"agentState": 2, "taskArtifact": 1}
+
+
 async def test_what_was_put_or_given_is_nobody_elses(store: AnyStore) -> None:
     task = a_task(1)
     committing = asyncio.ensure_future(store.commit(tasks=[task]))
