@@ -128,6 +128,17 @@ async def test_an_event_is_in_the_log(daemon: Daemon) -> None:
     assert found["data"] == {**said, "reported_by": agent["id"]}
 
 
+async def test_a_typed_event_is_reported_too(daemon: Daemon) -> None:
+    agent = daemon.start_agent(profile="dummy", name="worker")
+    tool = {"tool_name": "deploy", "status": "failed", "error": "no such host"}
+    async with tools_of(daemon, agent) as tools:
+        await tools.told("report_event", event="toolExecution", data=tool)
+    with daemon.sse("/events?after=0&types=toolExecution") as events:
+        found = next(events)["data"]
+    assert (found["agent"], found["data"]["reported_by"]) == (agent["id"], agent["id"])
+    assert found["data"].items() >= tool.items()
+
+
 @pytest.mark.parametrize(
     ("tool", "arguments", "said"),
     [
