@@ -57,6 +57,9 @@ WORKED_UNSEEN_S = 1.0
 UNTOLD_UNSEEN_S = 30.0
 """The same where a side channel should have told the end: a program that is slow to begin looks as one that is done."""
 
+UNSEEN_S = 20.0
+"""Where the message left the composer and the program shows nothing, it is waited for so long before that is told."""
+
 UNREAD = "the program does not read what is typed"
 
 UNKNOWN = (
@@ -273,7 +276,7 @@ class PtyTurn:
             return [*self._accept("screen: the prompt came back", seen.now), *self._working(seen)]
         if seen.unread:
             self._at = seen.now  # it has its time from when it has the key
-        due = self._at + self._profile.delivery.accept_ms / 1000
+        due = self._at + self._accepting(seen)
         if seen.now < due:
             self.deadline = due
             return []
@@ -289,6 +292,14 @@ class PtyTurn:
             # Never into an empty composer: what is not there cannot be submitted.
             return [Save(), Type("submit2", self._typed.submit)] if seen.composer == "draft" else [Save()]
         return self._unaccepted(seen)
+
+    def _accepting(self, seen: Seen) -> float:
+        """Seconds that the program has to show that it took the message. Where that has left its composer, nothing can
+        be done but wait, and a program that gets little of a busy machine's time works before it shows it: the next
+        message must not come upon it."""
+        accept = self._profile.delivery.accept_ms / 1000
+        waits = self.state.resubmitted and seen.composer != "draft" and not self.state.interrupting
+        return max(accept, UNSEEN_S) if waits else accept
 
     def _unaccepted(self, seen: Seen) -> list[Command]:
         if seen.composer == "draft":
@@ -457,6 +468,8 @@ class PtyTurn:
         return []
 
     def _mine(self, fact: ChannelFact) -> bool:
+        if isinstance(fact, TurnEnded) and not self._typed.may_be(fact.prompt):
+            return False
         known = None not in (fact.turn, self.state.turn)
         same = fact.turn == self.state.turn if known else fact.turn not in self._others
         return isinstance(fact, PromptAccepted) or same

@@ -2,6 +2,7 @@
 holds whatever happens."""
 
 import functools
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -109,10 +110,42 @@ def test_a_message_that_left_the_composer_and_is_nowhere_may_have_been_taken() -
     machine = submitted()
     assert machine.seen(seen(3.1)) == [Save()]
     assert machine.seen(seen(4.0)) == []
-    (command,) = machine.seen(seen(5.2))
+    assert machine.seen(seen(23.0)) == [], "a busy machine: the next message must not come upon its work"
+    (command,) = machine.seen(seen(23.2))
     assert isinstance(command, Failed)
     assert command.code == "TIMEOUT"
     assert "not known" in command.message
+
+
+def test_a_program_that_is_slow_to_show_its_work_is_waited_for() -> None:
+    machine = submitted()
+    assert machine.seen(seen(3.1)) == [Save()]
+    assert machine.seen(seen(9.0)) == []
+    assert machine.seen(seen(9.1, activity=Activity.BUSY))[:2] == [Save(), Accepted("test")]
+
+
+def test_a_message_that_comes_back_into_the_composer_is_told_at_once() -> None:
+    machine = submitted()
+    assert machine.seen(seen(3.1)) == [Save()]
+    (command,) = machine.seen(seen(5.2, composer="draft"))
+    assert isinstance(command, Undelivered)
+
+
+def test_a_cancel_of_a_message_that_shows_nothing_does_not_wait_for_it() -> None:
+    machine = submitted()
+    assert machine.seen(seen(3.1)) == [Save()]
+    machine.interrupt()
+    commands = machine.seen(seen(5.2))
+    assert commands[-1] == Interrupted("interrupted", "not taken")
+
+
+def test_the_end_of_another_prompts_turn_is_not_this_ones() -> None:
+    """A program that was slow to begin ends what it was sent before, when this has been sent already."""
+    machine = submitted()
+    assert machine.told(replace(ended(2.0, "another's answer"), prompt="what came before"), 2.0) == []
+    (command,) = machine.told(replace(ended(3.0), prompt="hello"), 3.0)
+    assert isinstance(command, Ended)
+    assert command.answer == "answer"
 
 
 def test_a_message_that_stands_above_the_composer_was_taken() -> None:
