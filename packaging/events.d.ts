@@ -280,6 +280,34 @@ export interface PromptOption {
   label: string;
 }
 
+/** A rule was for an event, which is `cause`. `done`: what it says was done (a webhook: is to be told); `failed`: `problem` says why not; `held`: nothing was done, since a loop was in sight. */
+export interface RuleFired {
+  rule: string;
+  /** Id of the event */
+  cause: number;
+  /** Its type */
+  cause_event: string;
+  action: "notify" | "approve" | "deny" | "send" | "restart" | "webhook";
+  outcome: "done" | "failed" | "held";
+  /** The task that was sent */
+  sent: string | null;
+  /** The receiver that is told */
+  webhook: string | null;
+  /** What the person is told */
+  text: string;
+  problem: string;
+}
+
+export interface RuleFiredEvent {
+  id: number;
+  event: "ruleFired";
+  data: RuleFired;
+  time: string;
+  agent: string | null;
+  task: string | null;
+  context: string | null;
+}
+
 /** A time of a schedule came. `sent`: its message is the task; `missed`: no daemon ran, or the machine slept, and nothing is sent; `refused`: it could not be sent, and `problem` says why. */
 export interface ScheduleCame {
   /** Its id */
@@ -318,7 +346,7 @@ export interface ScreenRestedEvent {
   context: string | null;
 }
 
-export type SingleEvent = TaskStatusChangedEvent | TaskArtifactAddedEvent | TaskDeliveredEvent | StateChangedEvent | ActivityChangedEvent | InputRequiredEvent | InputAnsweredEvent | AttentionChangedEvent | PermissionDecidedEvent | AgentAlertEvent | AgentReportedEvent | TurnSeenEvent | TokensUsedEvent | ScreenRestedEvent | DaemonChangedEvent | ScheduleCameEvent | ToolExecutionEvent | AgentTransitionEvent | EmotionUpdateEvent | GapEvent;
+export type SingleEvent = TaskStatusChangedEvent | TaskArtifactAddedEvent | TaskDeliveredEvent | StateChangedEvent | ActivityChangedEvent | InputRequiredEvent | InputAnsweredEvent | AttentionChangedEvent | PermissionDecidedEvent | AgentAlertEvent | AgentReportedEvent | TurnSeenEvent | TokensUsedEvent | ScreenRestedEvent | DaemonChangedEvent | RuleFiredEvent | ScheduleCameEvent | ToolExecutionEvent | AgentTransitionEvent | EmotionUpdateEvent | GapEvent;
 
 /** An agent's process went into `state`. `exit_code` is negative for a signal, as in subprocess. */
 export interface StateChanged {

@@ -8,6 +8,7 @@ from synapsectl.client import Client, agent_path, task_path
 from synapsectl.context import Context
 from synapsectl.errors import DONE, REFUSED, ApiError, CtlError
 from synapsectl.output import Output, short_id
+from synapsed.choices import LASTING, NO, choice
 
 __all__ = [
     "Asked",
@@ -25,17 +26,6 @@ __all__ = [
 
 _TASK_ID = re.compile(r"[0-9a-f]{8}[0-9a-f-]{0,28}")
 
-YES = frozenset({"accept", "allow", "approve", "confirm", "continue", "ok", "proceed", "trust", "y", "yes"})
-NO = frozenset(
-    {"cancel", "decline", "deny", "disallow", "don't", "don’t", "do not", "esc", "exit", "n", "no", "quit", "reject"}
-)
-LASTING = frozenset(
-    {
-        *("always", "ask again", "all future", "automatically", "during this session", "for this session", "auto mode"),
-        *("remember", "future sessions"),
-    }
-)
-"""Words of options that say yes to more than what is asked now: never chosen for a person."""
 _ENDING = re.compile(
     r"\b(?:abort|bye|clos(?:e|ing)|exit(?:ing)?|kill|leav(?:e|ing)|log(?:ging)? ?out|quit(?:ting)?|shut ?down|sign ?out"
     r"|terminat(?:e|ing)|end (?:the |this )?(?:session|program|conversation))\b",
@@ -43,9 +33,6 @@ _ENDING = re.compile(
 )
 """What a question or an option says where the answer may end the program."""
 _FIRST = re.compile(r"\W*(don['’]t|do not|\w+)")
-_PLAIN = re.compile(r"\W*\w+(?:,? (?:once|one time|allow once|this once))?\W*(?:\([^()]*\))?\W*")
-"""A yes or a no and nothing more: of several, it is meant."""
-
 
 QUESTION_MAX = 160
 """Characters of a question in a line about something else."""
@@ -114,29 +101,10 @@ def answer(client: Client, target: Asked, text: str, prompt_id: str | None) -> A
 
 def choose(prompt: dict[str, Any], *, accept: bool) -> str:
     """The key of the option that says yes (or no) to what is asked now. Raises NoSuchChoice, also where several do."""
-    if prompt.get("type") == SCREEN:
-        raise NoSuchChoice("what stands on its screen is not understood, so nothing there is yes or no for sure")
-    options = prompt.get("options") or []
-    if prompt.get("type") == "confirmation" and not options:
-        return "y" if accept else "n"
-    meant = [option for option in options if _says(option, accept=accept)]
-    if len(meant) > 1:
-        meant = [option for option in meant if _PLAIN.fullmatch(str(option.get("label", "")))]
-    if len(meant) != 1:
-        raise NoSuchChoice(
-            f"none of the options says {'yes' if accept else 'no'} for sure: choose one with 'synapsectl input'"
-        )
-    return str(meant[0]["key"])
-
-
-def _says(option: dict[str, Any], *, accept: bool) -> bool:
-    """Whether it says yes (or no), to this and no more."""
-    label = str(option.get("label", "")).lower()
-    if accept and any(word in label for word in LASTING):
-        return False
-    words = YES if accept else NO
-    first = _FIRST.match(label)
-    return str(option["key"]).lower() in words or (first is not None and first[1] in words)
+    try:
+        return choice(prompt, accept=accept)
+    except ValueError as error:
+        raise NoSuchChoice(f"{error}: choose one with 'synapsectl input'") from None
 
 
 def example(prompt: dict[str, Any]) -> str:

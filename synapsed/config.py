@@ -24,6 +24,7 @@ from synapsed.model.agent import PortChoice, validate_name
 from synapsed.model.approval import Policy, Rule
 from synapsed.model.schedule import FILE, NewSchedule, as_schedule
 from synapsed.paths import Paths
+from synapsed.rules.rule import RuleConfig
 from synapsed.validation import describe_syntax, describe_validation, unreadable
 
 __all__ = [
@@ -47,6 +48,7 @@ __all__ = [
     "TeamConfig",
     "TracesConfig",
     "UsageLimitPolicy",
+    "WebhookConfig",
     "check_parking",
     "load_config",
     "save_agent",
@@ -129,6 +131,8 @@ class AttachConfig(_Section):
 
 SCHEDULES_MAX = 200
 """Schedules, those that were added by the verb among them."""
+
+RULES_MAX = 200
 
 LOOPBACK = "loopback"
 """In `allow`: 127.0.0.0/8 and ::1."""
@@ -388,6 +392,22 @@ class TeamConfig(_Section):
     """Names of agents, or of profiles, of which an agent of that name is started."""
 
 
+class WebhookConfig(_Section):
+    """`[webhooks.NAME]`; which networks may be told, and how it is tried again, `[a2a.push]` says."""
+
+    url: Annotated[str, Field(min_length=1, max_length=2048)]
+    secret_file: str | None = None
+    """A file with `whsec_…`, for its owner alone; `~` allowed, relative to the configuration."""
+    secret_env: Annotated[str, _like(r"[A-Za-z_][A-Za-z0-9_]*", "the name of a variable")] | None = None
+    """A variable of the daemon's environment with it."""
+
+    @model_validator(mode="after")
+    def _one_secret(self) -> "WebhookConfig":
+        if (self.secret_file is None) == (self.secret_env is None):
+            raise ValueError("must have one of secret_file and secret_env: what is sent is signed")
+        return self
+
+
 class Config(_Section):
     """`config.toml` and `agents.d/`."""
 
@@ -404,6 +424,10 @@ class Config(_Section):
     teams: dict[str, TeamConfig] = {}
     schedule: list[NewSchedule] = Field(default=[], max_length=SCHEDULES_MAX)
     """`[[schedule]]`: messages that are sent at their times."""
+    rule: list[RuleConfig] = Field(default=[], max_length=RULES_MAX)
+    """`[[rule]]`: what follows from events."""
+    webhooks: dict[str, WebhookConfig] = Field(default={}, max_length=RULES_MAX)
+    """`[webhooks.NAME]`: receivers that rules tell."""
 
 
 def load_config(paths: Paths) -> Config:
@@ -427,6 +451,7 @@ def load_config(paths: Paths) -> Config:
     _check_dependencies(agents, origin)
     _check_teams(config.teams, agents, paths.config_file)
     _check_schedules(config.schedule, paths.config_file)
+    _check_rules(config, paths.config_file)
     return config.model_copy(update={"agents": agents})
 
 
@@ -505,6 +530,21 @@ def _check_teams(teams: dict[str, TeamConfig], agents: dict[str, AgentConfig], f
             wrong = "a member stands there twice"
         if wrong is not None:
             raise ConfigError(f"{file}: teams.{name}: {wrong}", file=str(file))
+
+
+def _check_rules(config: Config, file: Path) -> None:
+    names: set[str] = set()
+    for number, rule in enumerate(config.rule):
+        wrong = None
+        if rule.name in names:
+            wrong = f"name: another [[rule]] is called {rule.name!r}"
+        elif rule.do.webhook is not None and rule.do.webhook not in config.webhooks:
+            near = difflib.get_close_matches(rule.do.webhook, config.webhooks, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"write [webhooks.{rule.do.webhook}]"
+            wrong = f"do.webhook: there is no webhook {rule.do.webhook!r}; {hint}"
+        if wrong is not None:
+            raise ConfigError(f"{file}: rule.{number}: {wrong}", file=str(file))
+        names.add(rule.name)
 
 
 def _check_schedules(schedules: list[NewSchedule], file: Path) -> None:

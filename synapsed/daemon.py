@@ -285,7 +285,9 @@ class Daemon:
             version=__version__,
         )
         up.push_async_callback(telemetry.close)
-        automation = Automation.of(manager.everyone, store, clock=self._clock, environ=self._environ)
+        automation = Automation.of(
+            manager.everyone, store, config=config, clock=self._clock, environ=self._environ, paths=paths
+        )
         up.push_async_callback(automation.close)
         await automation.restore(config)
         security = Security(

@@ -36,6 +36,7 @@ from synapsed.model.host import Host
 from synapsed.model.records import ReplyRecord
 from synapsed.model.schedule import SCHEDULED
 from synapsed.model.task import Message, Task, new_id
+from synapsed.rules.guard import FIRED
 from synapsed.supervisor import turns
 from synapsed.supervisor.idempotency import Idempotency
 
@@ -293,7 +294,8 @@ class Externals:
         return task
 
     def _metadata_of(self, request: SendRequest, sender: str | None) -> dict[str, Any]:
-        metadata = {key: value for key, value in request.metadata.items() if key != SCHEDULED}
+        metadata = {key: value for key, value in request.metadata.items() if key not in (SCHEDULED, FIRED)}
+        metadata |= {FIRED: request.fired} if request.fired is not None else {}
         metadata |= {} if sender is None else {KEY: {"from": f"{sender}@{self._own_name}"}}
         return metadata | ({SCHEDULED: request.scheduled} if request.scheduled is not None else {})
 

@@ -1,14 +1,22 @@
 """All that is done by itself, as one part of the daemon."""
 
 import asyncio
+import random
 from collections.abc import Mapping
 from typing import Self
 
+from synapsed import __version__
+from synapsed.a2a.push.poster import HttpPoster
+from synapsed.a2a.push.screening import Screen
+from synapsed.automation.desktop import Desktop
+from synapsed.automation.ruler import Ruler
 from synapsed.automation.scheduler import Scheduler
+from synapsed.automation.webhooks import WebhookMeans, Webhooks
 from synapsed.automation.zones import LocalZone
 from synapsed.clock import Clock
 from synapsed.config import Config
 from synapsed.interfaces import Control
+from synapsed.paths import Paths
 from synapsed.store import SqliteStore
 
 __all__ = ["Automation"]
@@ -17,25 +25,60 @@ __all__ = ["Automation"]
 class Automation:
     """Life: `restore`, `start` once the agents are there, …, `close` before they go."""
 
-    def __init__(self, scheduler: Scheduler) -> None:
+    def __init__(self, scheduler: Scheduler, ruler: Ruler, webhooks: Webhooks) -> None:
         self.scheduler = scheduler
+        self._ruler = ruler
+        self._webhooks = webhooks
 
     @classmethod
-    def of(cls, control: Control, store: SqliteStore, *, clock: Clock, environ: Mapping[str, str]) -> Self:
+    def of(
+        cls,
+        control: Control,
+        store: SqliteStore,
+        *,
+        config: Config,
+        clock: Clock,
+        environ: Mapping[str, str],
+        paths: Paths,
+    ) -> Self:
         """Call it in the running event loop."""
-        timers = asyncio.get_running_loop()
-        return cls(Scheduler(control=control, book=store, clock=clock, timers=timers, zone=LocalZone(environ)))
+        timers, policy = asyncio.get_running_loop(), config.a2a.push
+        return cls(
+            Scheduler(control=control, book=store, clock=clock, timers=timers, zone=LocalZone(environ)),
+            Ruler(control=control, store=store, book=store, clock=clock, notify=Desktop(environ)),
+            Webhooks(
+                WebhookMeans(
+                    store=store,
+                    book=store,
+                    poster=HttpPoster(Screen(policy.allow), timeout=policy.timeout),
+                    policy=policy,
+                    clock=clock,
+                    timers=timers,
+                    rng=random.random,
+                    user_agent=f"synapsed/{__version__}",
+                    environ=environ,
+                    config=paths.config,
+                )
+            ),
+        )
 
     async def restore(self, config: Config) -> None:
         await self.scheduler.restore(config.schedule)
+        await self._ruler.restore(config.rule)
+        self._webhooks.reconfigure(config.webhooks)
 
     def start(self) -> None:
         self.scheduler.start()
+        self._ruler.start()
 
     def reconfigure(self, config: Config) -> None:
         """The configuration was read again."""
         self.scheduler.reconfigure(config.schedule)
+        self._ruler.reconfigure(config.rule)
+        self._webhooks.reconfigure(config.webhooks)
 
     async def close(self) -> None:
         """May be called again."""
         await self.scheduler.close()
+        await self._ruler.close()
+        await self._webhooks.close()

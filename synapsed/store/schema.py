@@ -125,7 +125,14 @@ CREATE TABLE occurrences (
 );
 """
 
-MIGRATIONS = (_FIRST, _PUSHES, _RETENTION, _REPLIES, _STATES, _CONTEXTS, _SEALED, _SCHEDULES)
+_FOLLOWERS = """
+CREATE TABLE followers (
+  name TEXT PRIMARY KEY,
+  data TEXT NOT NULL              -- JSON of FollowerState: how far rules and webhooks have come in the log
+) WITHOUT ROWID;
+"""
+
+MIGRATIONS = (_FIRST, _PUSHES, _RETENTION, _REPLIES, _STATES, _CONTEXTS, _SEALED, _SCHEDULES, _FOLLOWERS)
 """In order; the n-th brings a database from schema n-1 to n."""
 
 OLDEST = 7

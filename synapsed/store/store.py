@@ -22,6 +22,7 @@ from synapsed.documents.writing import Texts
 from synapsed.errors import StoreError
 from synapsed.interfaces import NewEvent, TaskFilter
 from synapsed.model.events import Event
+from synapsed.model.follower import FollowerState
 from synapsed.model.records import AgentRecord, Checkpoint, ReplyRecord, TurnRecord
 from synapsed.model.schedule import Occurrence, Schedule, ScheduleState
 from synapsed.model.task import Task
@@ -65,6 +66,7 @@ class _Change:
     """Id, data (None: it stays) and state."""
     schedule_gone: str | None = None
     occurrence_told: OccurrenceRow | None = None
+    follower: tuple[str, str] | None = None
 
     def encoded(self) -> list[Encoded]:
         return [*(row.data for row in self.tasks), *(row.data for row in self.events)]
@@ -100,11 +102,11 @@ class _Change:
                 "ON CONFLICT (task_id) DO UPDATE SET data = excluded.data",
                 (self.reply[0], sealer.seal(self.reply[1])),
             )
-        self._schedules(connection, sealer)
+        self._automation(connection, sealer)
         return append_events(connection, self.events, sealer)
 
-    def _schedules(self, connection: sqlite3.Connection, sealer: Sealer) -> None:
-        """What is kept of schedules."""
+    def _automation(self, connection: sqlite3.Connection, sealer: Sealer) -> None:
+        """What is kept of schedules, rules and webhooks."""
         if self.schedule_gone is not None:
             connection.execute("DELETE FROM schedules WHERE id = ?", (self.schedule_gone,))
         if self.schedule is not None:
@@ -114,6 +116,12 @@ class _Change:
                 "INSERT INTO schedules (id, data, state) VALUES (?, ?, ?) ON CONFLICT (id) DO UPDATE SET "
                 "data = coalesce(excluded.data, data), state = excluded.state",
                 (schedule_id, sealed, sealer.seal(state)),
+            )
+        if self.follower is not None:
+            connection.execute(
+                "INSERT INTO followers (name, data) VALUES (?, ?) "
+                "ON CONFLICT (name) DO UPDATE SET data = excluded.data",
+                self.follower,
             )
         if self.occurrence_told is not None:
             mark_told(connection, self.occurrence_told)
@@ -265,6 +273,21 @@ class SqliteStore:
                 for (data,) in connection.execute("SELECT data FROM replies ORDER BY rowid")
             ]
         )
+
+    # --- rules and webhooks ---
+
+    async def keep_follower(self, name: str, state: FollowerState, *, events: Sequence[NewEvent] = ()) -> None:
+        """How far it has come in the log, with the events that tell of what it did."""
+        with _encoding():
+            change = _Change(follower=(name, state.model_dump_json()), events=self._event_rows(events))
+        await self._write(change, events)
+
+    async def follower(self, name: str) -> FollowerState | None:
+        """None for one that is new."""
+        row = await self._database.read(
+            lambda connection: connection.execute("SELECT data FROM followers WHERE name = ?", (name,)).fetchone()
+        )
+        return None if row is None else FollowerState.model_validate_json(row[0])
 
     # --- schedules ---
 

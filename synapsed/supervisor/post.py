@@ -28,6 +28,7 @@ from synapsed.model.records import ReplyRecord
 from synapsed.model.schedule import SCHEDULED
 from synapsed.model.sender import Sender
 from synapsed.model.task import Artifact, Message, Task, new_id
+from synapsed.rules.guard import FIRED
 from synapsed.supervisor import turns
 from synapsed.supervisor.agent import Agent
 from synapsed.supervisor.exchange import Exchange
@@ -44,7 +45,7 @@ GONE = (ProcessState.STOPPED, ProcessState.STOPPING, ProcessState.EXITED)
 HOPS_MAX = 8
 """Through how many agents a message may go: a loop between agents ends there."""
 
-OURS = frozenset({DIRECTION, REPLY_TO, REPLY, IN_REPLY_TO, SCHEDULED})
+OURS = frozenset({DIRECTION, REPLY_TO, REPLY, IN_REPLY_TO, SCHEDULED, FIRED})
 """Keys of metadata that mean something to synapsed and that no client sets."""
 
 
@@ -138,6 +139,7 @@ class Post:
         metadata = {key: value for key, value in request.metadata.items() if key not in OURS}
         metadata |= {turns.COMMAND: True} if request.command else {}
         metadata |= {SCHEDULED: request.scheduled} if request.scheduled is not None else {}
+        metadata |= {FIRED: request.fired} if request.fired is not None else {}
         return Task(
             id=task_id,
             agent_id=agent.id,

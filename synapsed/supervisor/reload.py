@@ -94,7 +94,9 @@ def _of_schedules(old: Config, new: Config) -> list[ConfigChange]:
         *((after[new_one].called, "is new") for new_one in after.keys() - before.keys()),
         *((after[same].called, "changed") for same in before.keys() & after.keys() if before[same] != after[same]),
     ]
-    return [ConfigChange(None, "update", f"[[schedule]] {name} {what}") for name, what in sorted(words)]
+    changes = [ConfigChange(None, "update", f"[[schedule]] {name} {what}") for name, what in sorted(words)]
+    sections = (("[[rule]]", old.rule != new.rule), ("[webhooks]", old.webhooks != new.webhooks))
+    return changes + [ConfigChange(None, "update", f"{section} changed") for section, changed in sections if changed]
 
 
 def _of_one(

@@ -11,6 +11,7 @@ from synapsed.clock import Clock, SystemClock
 from synapsed.errors import InvalidRequest, StoreError
 from synapsed.interfaces import EventFilter, EventPage, NewEvent, TaskFilter, task_cursor
 from synapsed.model.events import AttentionChanged, Event, parse_event
+from synapsed.model.follower import FollowerState
 from synapsed.model.records import AgentRecord, Checkpoint, ReplyRecord, TurnRecord
 from synapsed.model.schedule import SCHEDULED, Occurrence, Schedule, ScheduleState
 from synapsed.model.sender import sender_id_of
@@ -124,6 +125,7 @@ class MemoryStore:
         self._replies: dict[str, ReplyRecord] = {}
         self._checkpoints: dict[str, Checkpoint] = {}
         self._schedules: dict[str, tuple[Schedule | None, ScheduleState]] = {}
+        self._followers: dict[str, FollowerState] = {}
         self._occurrences: dict[str, tuple[str, bool]] = {}
         self._closed = False
 
@@ -164,6 +166,15 @@ class MemoryStore:
         if reply is not None:
             self._replies[reply.task_id] = _copy(reply)
         return self._append(events)
+
+    async def keep_follower(self, name: str, state: FollowerState, *, events: Sequence[NewEvent] = ()) -> None:
+        await self._write()
+        self._followers[name] = state
+        self._append(events)
+
+    async def follower(self, name: str) -> FollowerState | None:
+        self._check_open()
+        return self._followers.get(name)
 
     # --- schedules
 

@@ -19,7 +19,7 @@ from synapsed.model.events.agents import (
     TokensUsed,
     TurnSeen,
 )
-from synapsed.model.events.automation import ScheduleCame
+from synapsed.model.events.automation import RuleFired, ScheduleCame
 from synapsed.model.events.base import By, Data, Origin, Where
 from synapsed.model.events.seeds import AgentTransition, EmotionUpdate, ToolExecution
 from synapsed.model.events.stored import OLD_TYPES, Event, EventData, parse_event
@@ -46,6 +46,7 @@ __all__ = [
     "InputRequired",
     "Origin",
     "PermissionDecided",
+    "RuleFired",
     "ScheduleCame",
     "ScreenRested",
     "StateChanged",

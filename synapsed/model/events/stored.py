@@ -23,7 +23,7 @@ from synapsed.model.events.agents import (
     TokensUsed,
     TurnSeen,
 )
-from synapsed.model.events.automation import ScheduleCame
+from synapsed.model.events.automation import RuleFired, ScheduleCame
 from synapsed.model.events.seeds import AgentTransition, EmotionUpdate, ToolExecution
 from synapsed.model.events.stream import DaemonChanged
 from synapsed.model.events.tasks import TaskArtifactAdded, TaskDelivered, TaskStatusChanged
@@ -46,6 +46,7 @@ EventData = Annotated[
     | TokensUsed
     | ScreenRested
     | DaemonChanged
+    | RuleFired
     | ScheduleCame
     | ToolExecution
     | AgentTransition

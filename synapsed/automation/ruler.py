@@ -1,0 +1,234 @@
+"""Does what rules say, for each event of the log once.
+
+A follower of the log with a durable cursor. How a kill in between is met depends on what is done:
+
+- `send`: the task's id follows from rule and event, so that it is made once, however often it is tried;
+- `approve`, `deny`: given to the very prompt of the event, which takes one answer;
+- `webhook`: the event `ruleFired` is the order; the receiver's own follower delivers it at least once, under one id;
+- `notify`, `restart`: written first and done then: once at most.
+
+Events are taken one after the other, and a rule that cannot act says why; nothing is tried again. What rules tell of
+themselves is for no rule, and `rules.guard` ends loops that go over agents.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import aclosing
+from typing import Any, Literal, Protocol
+
+import structlog
+
+from synapsed.choices import choice
+from synapsed.clock import Clock
+from synapsed.errors import NotWaiting, StoreError, SynapsedError
+from synapsed.interfaces import Control, NewEvent, SendRequest, Store
+from synapsed.model.events import Event, Origin, RuleFired, envelope
+from synapsed.model.follower import FollowerState
+from synapsed.model.sender import KEY, Sender, Tier
+from synapsed.model.task import Message
+from synapsed.rules.guard import DEPTH_MAX, RATE_MAX, RATE_S, Rate, depth_of
+from synapsed.rules.rule import RuleConfig, fill, is_for
+
+__all__ = ["ACT_S", "CURSOR", "Notifier", "Ruler"]
+
+CURSOR = "rules"
+"""Name of the follower."""
+
+SAVE_EVERY = 200
+"""Events for which no rule is, after which the cursor is written all the same."""
+
+ACT_S = 90.0
+"""Seconds that one action may take: the others wait for it."""
+
+STORE_RETRY_S = 5.0
+
+log = structlog.stdlib.get_logger("synapsed.rules")
+
+type Notifier = Callable[[str], Awaitable[None]]
+"""Tells the person a text."""
+
+
+class Book(Protocol):
+    async def keep_follower(self, name: str, state: FollowerState, *, events: Sequence[NewEvent] = ()) -> None: ...
+
+    async def follower(self, name: str) -> FollowerState | None: ...
+
+
+class Ruler:
+    """Life: `restore`, `start`, …, `close`."""
+
+    def __init__(self, *, control: Control, store: Store, book: Book, clock: Clock, notify: Notifier) -> None:
+        self._control = control
+        self._store = store
+        self._book = book
+        self._clock = clock
+        self._notify = notify
+        self._rules: list[RuleConfig] = []
+        self._rates: dict[str, Rate] = {}
+        self._cursor = 0
+        self._saved = 0
+        self._done: list[str] = []
+        """Rules that have seen to the event that is looked at."""
+        self._running: asyncio.Task[None] | None = None
+
+    async def restore(self, rules: Iterable[RuleConfig]) -> None:
+        """Go on where the last daemon was; without one, with what happens from now on."""
+        state = await self._book.follower(CURSOR)
+        self._cursor = self._saved = self._store.events.last_id if state is None else state.cursor
+        self._done = [] if state is None else list(state.partly)
+        if state is None:
+            await self._book.keep_follower(CURSOR, FollowerState(cursor=self._cursor))
+        self.reconfigure(rules)
+
+    def reconfigure(self, rules: Iterable[RuleConfig]) -> None:
+        self._rules = list(rules)
+
+    def start(self) -> None:
+        self._running = self._running or asyncio.get_running_loop().create_task(self._run())
+
+    async def close(self) -> None:
+        """May be called again."""
+        if self._running is not None:
+            self._running.cancel()
+            await asyncio.gather(self._running, return_exceptions=True)
+
+    async def _run(self) -> None:
+        while True:
+            try:
+                async with aclosing(self._store.events.follow(self._cursor)) as events:
+                    async for event in events:
+                        await self._take(event)
+                        self._cursor = event.id
+            except StoreError as error:
+                if error.details.get("reason") == "closed":
+                    return
+                log.warning("the store refused", error=error.message)
+                await asyncio.sleep(STORE_RETRY_S)
+            except Exception:  # one event's fault must not end the rules
+                log.exception("a rule failed", cause=self._cursor + 1)
+                await asyncio.sleep(STORE_RETRY_S)
+            else:
+                return  # the store is closed
+
+    async def _take(self, event: Event) -> None:
+        kind = event.data.type
+        chosen = [rule for rule in self._rules if rule.on.event == kind]
+        if chosen:
+            data, names = envelope(event)["data"], self._names(event.agent_id)
+            for rule in chosen:
+                if rule.name not in self._done and is_for(rule, kind, data, names):
+                    await self._fire(rule, event, data, names)
+            self._done = []
+        if event.id - self._saved >= SAVE_EVERY:
+            await self._book.keep_follower(CURSOR, FollowerState(cursor=event.id))
+            self._saved = event.id
+
+    async def _fire(self, rule: RuleConfig, event: Event, data: dict[str, Any], names: list[str]) -> None:
+        depth = await self._depth(event)
+        rate = self._rates.setdefault(rule.name, Rate())
+        if depth >= DEPTH_MAX and rule.do.action not in ("notify", "webhook"):
+            problem = f"{depth} rules stand behind this task already: a loop ends here"
+            await self._told(rule, event, outcome="held", problem=problem)
+            return
+        if not rate.allows(self._clock.monotonic()):
+            if rate.tell():
+                problem = f"it acted {RATE_MAX} times within {RATE_S:g} s: it is held back until that is over"
+                await self._told(rule, event, outcome="held", problem=problem)
+            return
+        name = names[0] if names else event.agent_id
+        if rule.do.action in ("notify", "restart", "webhook"):
+            text = fill(rule.do.notify or "", event.data.type, data, agent=name, task=event.task_id)[0]
+            await self._told(rule, event, outcome="done", text=text)
+        sent, problem = None, ""
+        try:
+            async with asyncio.timeout(ACT_S):
+                sent = await self._act(rule, event, data, name, depth)
+        except TimeoutError:
+            problem = f"it took more than {ACT_S:g} s"
+        except StoreError:
+            raise
+        except (SynapsedError, ValueError, OSError) as error:
+            problem = error.message if isinstance(error, SynapsedError) else str(error)
+        if problem or rule.do.action in ("approve", "deny", "send"):
+            await self._told(rule, event, outcome="failed" if problem else "done", sent=sent, problem=problem)
+
+    async def _act(self, rule: RuleConfig, event: Event, data: dict[str, Any], name: str, depth: int) -> str | None:
+        """Do it; the task that was sent."""
+        do = rule.do
+        if do.notify is not None:
+            await self._notify(fill(do.notify, event.data.type, data, agent=name, task=event.task_id)[0])
+        elif do.action in ("approve", "deny"):
+            await self._answer(rule, event, data, accept=do.action == "approve")
+        elif do.restart is not None:
+            target = fill(do.restart, event.data.type, data, agent=name, task=event.task_id)[0]
+            await self._control.restart(self._control.resolve(target))
+        elif do.send is not None:
+            return await self._send(rule, event, data, name, depth)
+        return None
+
+    async def _answer(self, rule: RuleConfig, event: Event, data: dict[str, Any], *, accept: bool) -> None:
+        prompt = data.get("prompt")
+        if not isinstance(prompt, dict):
+            raise NotWaiting("the event asks nothing")
+        text, origin = choice(prompt, accept=accept), Origin("rule", who=rule.name)
+        if event.task_id is not None:
+            await self._control.provide_input(event.task_id, text, prompt["prompt_id"], origin)
+        else:
+            await self._control.answer_agent(event.agent_id, text, prompt["prompt_id"], origin)
+
+    async def _send(self, rule: RuleConfig, event: Event, data: dict[str, Any], name: str, depth: int) -> str:
+        kind, task = event.data.type, event.task_id
+        target = fill(rule.do.send or "", kind, data, agent=name, task=task)[0]
+        text, told = fill(rule.do.message or "", kind, data, agent=name, task=task)
+        # With words of others in it, it is not a person's: marked for models, and not for shells.
+        sender = Sender(id=f"rule-{rule.name}", tier=Tier.CLAIMED if told else Tier.PERSON, type="rule")
+        request = SendRequest(
+            message=Message.of(text),
+            metadata={KEY: sender.metadata()},
+            key=f"rule\0{rule.name}\0{event.id}",
+            fired={"rule": rule.name, "event": event.id, "depth": depth + 1},
+            of_agent=told,
+        )
+        return (await self._control.send(self._control.resolve(target), request)).id
+
+    async def _depth(self, event: Event) -> int:
+        task = None if event.task_id is None else await self._store.task(event.task_id)
+        return 0 if task is None else depth_of(task.metadata)
+
+    async def _told(
+        self,
+        rule: RuleConfig,
+        event: Event,
+        *,
+        outcome: Literal["done", "failed", "held"],
+        sent: str | None = None,
+        text: str = "",
+        problem: str = "",
+    ) -> None:
+        """Make durable that the event is seen to by this rule, with the event that tells of it."""
+        fired = RuleFired(
+            rule=rule.name,
+            cause=event.id,
+            cause_event=event.data.type,
+            action=rule.do.action,  # type: ignore[arg-type]  # one of them, by the rule's validation
+            outcome=outcome,
+            sent=sent,
+            webhook=rule.do.webhook,
+            text=text,
+            problem=problem,
+        )
+        self._done = [*self._done, rule.name] if rule.name not in self._done else self._done
+        state = FollowerState(cursor=event.id - 1, partly=tuple(self._done))
+        told = NewEvent(event.agent_id, fired, event.task_id, event.context_id)
+        await self._book.keep_follower(CURSOR, state, events=[told])
+        self._saved = event.id - 1
+        log.info("rule", rule=rule.name, cause=event.id, action=rule.do.action, outcome=outcome, problem=problem)
+
+    def _names(self, agent_id: str) -> list[str]:
+        """By which the agent is known."""
+        if not agent_id:
+            return []
+        try:
+            return [self._control.view(agent_id).name, agent_id]
+        except SynapsedError:
+            return [agent_id]

@@ -1,0 +1,228 @@
+"""Tells receivers what rules order: one follower of the log for each, with a durable cursor.
+
+The order is the event `ruleFired`; what is sent is the event that it was for, signed by Standard Webhooks under an id
+that follows from rule and event: the same again, after a kill or a lost answer, is the same to the receiver. Addresses
+are screened and failures tried again as for push notifications (`synapsed.a2a.push`); a receiver that is given up is
+told of once, and begins with what is new when the configuration is read again.
+"""
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import structlog
+
+from synapsed.a2a.push import schedule
+from synapsed.a2a.push.poster import Poster
+from synapsed.a2a.push.screening import checked_url, origin_of
+from synapsed.automation.ruler import Book
+from synapsed.clock import Clock, iso
+from synapsed.config import PushPolicy, WebhookConfig
+from synapsed.errors import InvalidRequest, StoreError
+from synapsed.interfaces import NewEvent, Store
+from synapsed.model.events import AgentAlert, Event, RuleFired, envelope
+from synapsed.model.follower import FollowerState
+from synapsed.model.push import PushRecord
+from synapsed.rules import signing
+from synapsed.supervisor.links import Timers
+
+__all__ = ["GIVEN_UP", "WebhookMeans", "Webhooks", "read_secret"]
+
+GIVEN_UP = "WEBHOOK_GIVEN_UP"
+"""Code of the alert."""
+
+STORE_RETRY_S = 5.0
+SAVE_EVERY = 200
+"""Events that do not concern a receiver, after which its cursor is written all the same."""
+
+log = structlog.stdlib.get_logger("synapsed.webhooks")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebhookMeans:
+    """`rng` gives numbers in [0, 1); `config` is the folder of the configuration."""
+
+    store: Store
+    book: Book
+    poster: Poster
+    policy: PushPolicy
+    clock: Clock
+    timers: Timers
+    rng: Callable[[], float]
+    user_agent: str
+    environ: Mapping[str, str]
+    config: Path
+
+
+def read_secret(webhook: WebhookConfig, *, environ: Mapping[str, str], config: Path) -> bytes:
+    """Raises InvalidRequest that says where it was looked for, and never what was found."""
+    if webhook.secret_env is not None:
+        where, text = f"the variable {webhook.secret_env}", environ.get(webhook.secret_env)
+        if text is None:
+            raise InvalidRequest(f"{where} is not set")
+    else:
+        path = config / Path(webhook.secret_file or "").expanduser()
+        where = str(path)
+        try:
+            if path.stat().st_mode & 0o077:
+                raise InvalidRequest(f"{where} can be read by others: chmod 600 {where}")
+            with path.open(encoding="utf-8") as file:
+                text = file.read(1024)
+        except OSError as error:
+            raise InvalidRequest(f"{where}: {error.strerror}") from None
+        except UnicodeDecodeError:
+            raise InvalidRequest(f"{where}: is not text") from None
+    try:
+        return signing.secret_of(text)
+    except ValueError as error:
+        raise InvalidRequest(f"{where}: {error}") from None
+
+
+class Webhooks:
+    """Life: `reconfigure`, …, `close`."""
+
+    def __init__(self, means: WebhookMeans) -> None:
+        self._means = means
+        self._running: dict[str, tuple[WebhookConfig, asyncio.Task[None]]] = {}
+
+    def reconfigure(self, webhooks: Mapping[str, WebhookConfig]) -> None:
+        """These are the receivers. One that changed, or was given up, begins again."""
+        for name, (config, task) in list(self._running.items()):
+            if webhooks.get(name) != config or task.done():
+                task.cancel()
+                del self._running[name]
+        for name, config in webhooks.items():
+            if name not in self._running:
+                task = asyncio.get_running_loop().create_task(_Receiver(name, config, self._means).run())
+                self._running[name] = (config, task)
+
+    async def close(self) -> None:
+        """What is on its way is sent again by the next daemon. May be called again."""
+        tasks = [task for _, task in self._running.values()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._means.poster.close()
+
+
+class _Receiver:
+    def __init__(self, name: str, config: WebhookConfig, means: WebhookMeans) -> None:
+        self._name = name
+        self._config = config
+        self._means = means
+        self._state = FollowerState(cursor=0)
+
+    @property
+    def _follower(self) -> str:
+        return f"webhook:{self._name}"
+
+    async def run(self) -> None:
+        try:
+            key = await asyncio.to_thread(
+                read_secret, self._config, environ=self._means.environ, config=self._means.config
+            )
+            await self._means.poster.check(self._config.url)
+            where = origin_of(checked_url(self._config.url))
+        except InvalidRequest as error:
+            await self._alert(f"webhook {self._name} is not told anything: {error.message}")
+            return
+        while True:
+            try:
+                await self._restore()
+                await self._tell(key, where)
+            except StoreError as error:
+                if error.details.get("reason") == "closed":
+                    return
+                log.warning("the store refused", webhook=self._name, error=error.message)
+                await self._pause(STORE_RETRY_S)
+            else:
+                return
+
+    async def _restore(self) -> None:
+        """One that is new, or was given up, begins with what comes from now on."""
+        state = await self._means.book.follower(self._follower)
+        if state is None or state.state == "given_up":
+            state = FollowerState(cursor=self._means.store.events.last_id)
+            await self._means.book.keep_follower(self._follower, state)
+        self._state = state
+
+    async def _tell(self, key: bytes, where: str) -> None:
+        """Until it is given up, or the store is closed."""
+        events = self._means.store.events
+        async with aclosing(events.follow(self._state.cursor)) as following:
+            async for event in following:
+                if (
+                    isinstance(event.data, RuleFired)
+                    and event.data.webhook == self._name
+                    and event.data.outcome == "done"
+                ):
+                    if not await self._deliver(event, event.data, key, where):
+                        return
+                elif event.id - self._state.cursor >= SAVE_EVERY:
+                    await self._keep(self._state.model_copy(update={"cursor": event.id}))
+
+    async def _deliver(self, event: Event, fired: RuleFired, key: bytes, where: str) -> bool:
+        """Until the receiver has taken it; False once it is given up."""
+        means = self._means
+        found = await means.store.events.read(fired.cause - 1, limit=1)
+        body = _body(fired, found[0] if found and found[0].id == fired.cause else None, at=event.at)
+        while True:
+            await self._pause(schedule.waiting(self._record(), means.policy, now=means.clock.wall()))
+            at = int(means.clock.wall())
+            headers = signing.headers(key, webhook_id=f"{fired.rule}_{fired.cause}", at=at, body=body)
+            headers |= {"Content-Type": "application/json", "User-Agent": means.user_agent}
+            receipt = await means.poster.post(self._config.url, body, headers)
+            if receipt.accepted:
+                await self._keep(FollowerState(cursor=event.id))
+                return True
+            now = means.clock.wall()
+            asked = schedule.retry_after(receipt.retry_after, now=now)
+            after = schedule.failed(self._record(), means.policy, now=now, asked=asked, roll=means.rng())
+            gone = receipt.gone or after.state == "given_up"
+            update: dict[str, Any] = {"attempt": after.attempt, "failing_since": after.failing_since}
+            update |= {"retry_at": after.retry_at, "state": "given_up" if gone else "active"}
+            log.info("webhook failed", webhook=self._name, to=where, attempt=after.attempt, why=receipt.problem)
+            await self._keep(self._state.model_copy(update=update))
+            if gone:
+                await self._alert(f"webhook {self._name} ({where}) is not told any more: {receipt.problem}")
+                return False
+
+    def _record(self) -> PushRecord:
+        """The state in the form of what decides on further attempts."""
+        fields = self._state.model_dump(exclude={"partly"})
+        return PushRecord(task_id="", id=self._name, agent_id="", url="", **fields)
+
+    async def _keep(self, state: FollowerState) -> None:
+        await self._means.book.keep_follower(self._follower, state)
+        self._state = state
+
+    async def _alert(self, message: str) -> None:
+        log.warning("webhook", webhook=self._name, why=message)
+        alert = AgentAlert(code=GIVEN_UP, message=message, details={"state": "happened", "webhook": self._name})
+        await self._means.store.commit(events=[NewEvent("", alert)])
+
+    async def _pause(self, seconds: float) -> None:
+        if seconds <= 0:
+            return
+        over = asyncio.Event()
+        timer = self._means.timers.call_later(seconds, over.set)
+        try:
+            await over.wait()
+        finally:
+            timer.cancel()
+
+
+def _body(fired: RuleFired, cause: Event | None, *, at: float) -> bytes:
+    """`type`, `timestamp`, `data`, as Standard Webhooks recommends; `data` is the event's envelope, and null where the
+    event is not kept any more."""
+    document = {
+        "type": fired.cause_event,
+        "timestamp": iso(cause.at if cause is not None else at),
+        "rule": fired.rule,
+        "data": None if cause is None else envelope(cause),
+    }
+    return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()

@@ -1,0 +1,53 @@
+"""Which option of a prompt says yes, or no, to what is asked now: by the options' own words. Standard library only: the
+person's tool chooses by it too."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+__all__ = ["LASTING", "NO", "YES", "choice"]
+
+YES = frozenset({"accept", "allow", "approve", "confirm", "continue", "ok", "proceed", "trust", "y", "yes"})
+NO = frozenset(
+    {"cancel", "decline", "deny", "disallow", "don't", "don’t", "do not", "esc", "exit", "n", "no", "quit", "reject"}
+)
+LASTING = frozenset(
+    {
+        *("always", "ask again", "all future", "automatically", "during this session", "for this session", "auto mode"),
+        *("remember", "future sessions"),
+    }
+)
+"""Words of options that say yes to more than what is asked now: never chosen for a person."""
+
+SCREEN = "screen"
+"""Type of a prompt that nobody but a person can read: it is the screen's last rows."""
+
+_FIRST = re.compile(r"\W*(don['’]t|do not|\w+)")
+_PLAIN = re.compile(r"\W*\w+(?:,? (?:once|one time|allow once|this once))?\W*(?:\([^()]*\))?\W*")
+"""A yes or a no and nothing more: of several, it is meant."""
+
+
+def choice(prompt: Mapping[str, Any], *, accept: bool) -> str:
+    """The key of the option that says yes (or no) to what is asked now. Raises ValueError if there is none, and if
+    there are several."""
+    if prompt.get("type") == SCREEN:
+        raise ValueError("what stands on its screen is not understood, so nothing there is yes or no for sure")
+    options = prompt.get("options") or []
+    if prompt.get("type") == "confirmation" and not options:
+        return "y" if accept else "n"
+    meant = [option for option in options if _says(option, accept=accept)]
+    if len(meant) > 1:
+        meant = [option for option in meant if _PLAIN.fullmatch(str(option.get("label", "")))]
+    if len(meant) != 1:
+        raise ValueError(f"none of the options says {'yes' if accept else 'no'} for sure")
+    return str(meant[0]["key"])
+
+
+def _says(option: Mapping[str, Any], *, accept: bool) -> bool:
+    """Whether it says yes (or no), to this and no more."""
+    label = str(option.get("label", "")).lower()
+    if accept and any(word in label for word in LASTING):
+        return False
+    words = YES if accept else NO
+    first = _FIRST.match(label)
+    return str(option["key"]).lower() in words or (first is not None and first[1] in words)

@@ -1,0 +1,28 @@
+"""Globs: `*` stands for any text, `?` for one character. Linear in the text: between two stars the first place that
+fits is taken and not given back, and no more than TEXT_MAX characters are looked at."""
+
+import re
+from functools import lru_cache
+
+__all__ = ["PATTERN_MAX", "TEXT_MAX", "fits"]
+
+PATTERN_MAX = 500
+TEXT_MAX = 65_536
+"""Characters of a field that count; the rest of a longer one is not looked at."""
+
+
+def fits(pattern: str, text: str) -> bool:
+    """Whether the whole of `text` is what the pattern means, without regard to case."""
+    return _compiled(pattern.casefold()).fullmatch(text[:TEXT_MAX].casefold()) is not None
+
+
+@lru_cache(maxsize=1024)
+def _compiled(pattern: str) -> re.Pattern[str]:
+    first, *rest = (
+        "".join("." if piece == "?" else re.escape(piece) for piece in re.split(r"(\?)", segment))
+        for segment in re.split(r"\*+", pattern)
+    )
+    if not rest:
+        return re.compile(first, re.DOTALL)
+    middle = "".join(f"(?>.*?{segment})" for segment in rest[:-1])
+    return re.compile(f"{first}{middle}.*{rest[-1]}", re.DOTALL)

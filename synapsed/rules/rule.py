@@ -1,0 +1,144 @@
+"""`[[rule]]`: which events it is for, and what is done then."""
+
+import difflib
+import re
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any, Literal, Self, get_args
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+
+from synapsed.model.events import EventData
+from synapsed.rules.pattern import PATTERN_MAX, fits
+
+__all__ = ["FILLED_MAX", "MESSAGE_MAX", "OUR_EVENT", "Do", "On", "RuleConfig", "fill", "is_for"]
+
+OUR_EVENT = "ruleFired"
+"""What rules tell of themselves; no rule is for it."""
+
+MESSAGE_MAX = 65_536
+FILLED_MAX = 4000
+"""Characters of a field that are filled into a text."""
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+_FIELD = re.compile(r"\{([a-z_]+(?:\.[a-z_]+)*)\}")
+_EVENTS = frozenset(kind.model_fields["type"].default for kind in get_args(get_args(EventData)[0])) - {OUR_EVENT}
+
+
+def _event(name: str) -> str:
+    if name not in _EVENTS:
+        near = difflib.get_close_matches(name, _EVENTS, n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else f": there are {', '.join(sorted(_EVENTS))}"
+        raise ValueError(f"{name!r} is not an event that a rule can be for{hint}")
+    return name
+
+
+def _name(text: str) -> str:
+    if not _NAME.fullmatch(text):
+        raise ValueError("must be letters, digits, '_', '.' and '-', at most 64, beginning with a letter or digit")
+    return text
+
+
+Glob = Annotated[str, Field(min_length=1, max_length=PATTERN_MAX)]
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class On(_Section):
+    """Which events: of this type, of agents whose name or id fits, whose fields fit."""
+
+    event: Annotated[str, AfterValidator(_event)]
+    agent: Glob = "*"
+    match: dict[str, Glob | list[Glob]] = Field(default={}, max_length=20)
+    """Fields of the event's data, with dots for those within; each must fit one of its globs."""
+
+
+class Do(_Section):
+    """One of these. Texts may have `{agent}`, `{event}`, `{task}` and fields of the event's data in braces."""
+
+    notify: Annotated[str, Field(min_length=1, max_length=1000)] | None = None
+    """Tell the person, by the desktop where there is one."""
+    approve: Literal[True] | None = None
+    deny: Literal[True] | None = None
+    """Say yes, or no, to what is asked: by the option that says so for sure, and to this very question."""
+    send: Annotated[str, Field(min_length=1, max_length=256)] | None = None
+    """To whom `message` is sent: an address, or `{agent}`."""
+    message: Annotated[str, Field(min_length=1, max_length=MESSAGE_MAX)] | None = None
+    restart: Annotated[str, Field(min_length=1, max_length=256)] | None = None
+    """Which agent is restarted: an address, or `{agent}`."""
+    webhook: str | None = None
+    """Which of `[webhooks.NAME]` is told."""
+
+    @model_validator(mode="after")
+    def _one(self) -> Self:
+        chosen = [key for key in ACTIONS if getattr(self, key) is not None]
+        if len(chosen) != 1:
+            raise ValueError(f"must have one of {', '.join(ACTIONS)}, not {', '.join(chosen) or 'none'}")
+        if (self.send is None) != (self.message is None):
+            raise ValueError("send and message go together")
+        return self
+
+    @property
+    def action(self) -> str:
+        return next(key for key in ACTIONS if getattr(self, key) is not None)
+
+
+ACTIONS = ("notify", "approve", "deny", "send", "restart", "webhook")
+_ASKING = frozenset({"inputRequired", "taskStatus", "activity"})
+"""Events that say what is asked."""
+
+
+class RuleConfig(_Section):
+    """`[[rule]]`."""
+
+    name: Annotated[str, AfterValidator(_name)]
+    on: On
+    do: Do
+
+    @model_validator(mode="after")
+    def _asked(self) -> Self:
+        if self.do.action in ("approve", "deny") and self.on.event not in _ASKING:
+            raise ValueError(
+                f"do.{self.do.action} answers a question: on.event must be one of {', '.join(sorted(_ASKING))}"
+            )
+        return self
+
+
+def is_for(rule: RuleConfig, event: str, data: Mapping[str, Any], agent: Iterable[str]) -> bool:
+    """Whether the rule is for this event; `agent` are the names by which its agent is known, none where it has none."""
+    if event != rule.on.event:
+        return False
+    if rule.on.agent != "*" and not any(fits(rule.on.agent, name) for name in agent):
+        return False
+    return all(_fits_any(globs, field_of(data, path)) for path, globs in rule.on.match.items())
+
+
+def _fits_any(globs: str | list[str], value: str | None) -> bool:
+    given = [globs] if isinstance(globs, str) else globs
+    return value is not None and any(fits(glob, value) for glob in given)
+
+
+def field_of(data: Mapping[str, Any], path: str) -> str | None:
+    """The field as text, None where there is none, or it is no single value."""
+    value: Any = data
+    for step in path.split("."):
+        value = value.get(step) if isinstance(value, Mapping) else None
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value) if isinstance(value, str | int | float) else None
+
+
+def fill(text: str, event: str, data: Mapping[str, Any], *, agent: str, task: str | None) -> tuple[str, bool]:
+    """The text with its fields filled in, and whether any came out of the event's data: others have written that."""
+    told = False
+
+    def field(match: re.Match[str]) -> str:
+        nonlocal told
+        own = {"agent": agent, "event": event, "task": task or ""}
+        if match[1] in own:
+            return own[match[1]]
+        told = True
+        return (field_of(data, match[1]) or "")[:FILLED_MAX]
+
+    return _FIELD.sub(field, text), told
