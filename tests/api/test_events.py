@@ -125,7 +125,7 @@ async def test_a_large_event_is_cut_and_read_by_its_id(api: Api):
     assert (await api.json(api.http, "GET", "/events/3"))[1]["data"]["evidence"] == "y" * 30_000
 
 
-@pytest.mark.parametrize("event", ["0", "5", "99999999999999999999999999"])
+@pytest.mark.parametrize("event", ["0", "5", "99999999999999999999999999", "-1", "first"])
 async def test_an_event_that_there_is_not(api: Api, event: str):
     await tell(api, (CLAUDE, busy()))
     status, body = await api.json(api.http, "GET", f"/events/{event}")

@@ -6,6 +6,7 @@ import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import pytest
 import schemathesis
@@ -23,9 +24,11 @@ from synapsed.a2a.externals import Externals
 from synapsed.api.app import build_context, build_main_app
 from synapsed.api.openapi import document
 from synapsed.api.security import Security
+from synapsed.automation.scheduler import Scheduler
 from synapsed.clock import SystemClock
 from synapsed.paths import Paths
 from tests.api.serving import unreachable_hosts
+from tests.fakes.clock import FakeClock
 from tests.fakes.control import FakeControl
 from tests.support.daemon import ANY_PORTS, PATIENCE_S, Daemon
 
@@ -54,6 +57,9 @@ def _document() -> dict:
         control=control,
         externals=Externals(store=control.store, book=AddressBook(Path(tempfile.gettempdir())), clock=SystemClock()),
         hosts=unreachable_hosts(Paths.from_environ(home)),
+        scheduler=Scheduler(
+            control=control, book=control.store, clock=SystemClock(), timers=FakeClock(), zone=lambda: ZoneInfo("UTC")
+        ),
         security=Security(control=control, token="x"),
         clock=SystemClock(),
         paths=Paths.from_environ(home),

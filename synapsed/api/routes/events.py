@@ -16,7 +16,7 @@ from synapsed.api.context import CONTEXT, agent_id_of, rights_of, to_the_end
 from synapsed.api.describe import Answer, Streamed, describe
 from synapsed.api.eventstream import Encoded, Sent, Subscription
 from synapsed.api.origin import origin_of
-from synapsed.api.query import CURSOR, Choice, Names, Span, Words
+from synapsed.api.query import CURSOR, INPUT_SHOWN, Choice, Names, Span, Words
 from synapsed.api.schemas import ReportBody
 from synapsed.api.sse import Frame, cursor_of, serve
 from synapsed.api.websocket import is_upgrade, push
@@ -47,7 +47,7 @@ def global_routes() -> list[web.RouteDef]:
     return [
         web.get("/events", all_events),
         web.get("/events/schema", schema),
-        web.get("/events/{event:[0-9]+}", one_event),
+        web.get("/events/{event}", one_event),
     ]
 
 
@@ -76,11 +76,13 @@ async def schema(request: web.Request) -> web.Response:
 async def one_event(request: web.Request) -> web.Response:
     """What of an event is too large for a stream is here."""
     rights, log = rights_of(request), request.app[CONTEXT].control.events
-    event_id = int(request.match_info["event"][:19])
+    text = request.match_info["event"][:INPUT_SHOWN]
+    event_id = int(text[:19]) if text.isascii() and text.isdigit() else 0
     found = await log.read(event_id - 1, limit=1) if 0 < event_id <= log.last_id else []
     if not found or found[0].id != event_id:
         rights.require_person("read events of other agents")
-        raise EventNotFound(f"there is no event {event_id}, or it is not kept any more", last_id=log.last_id)
+        why = "or it is not kept any more" if event_id else "an event's id is a number"
+        raise EventNotFound(f"there is no event {text!r}, {why}", last_id=log.last_id)
     rights.require_sight_of(found[0].agent_id, "other agents' events")
     return json_response(envelope(found[0]))
 
