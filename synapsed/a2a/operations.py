@@ -143,7 +143,7 @@ class Operations:
             context_id=request.context_id or None,
             states=None if state is None else frozenset({state}),
             updated_since=None if since is None else iso(since.ToNanoseconds() / 1e9),
-            limit=size + 1,
+            limit=size,
             before=request.page_token or None,
             visible_to=caller.scope,
             size=PAGE_SIZE,
@@ -152,12 +152,11 @@ class Operations:
             tasks, total = await self._control.tasks(which)
         except InvalidRequest as error:
             raise invalid_params("pageToken", error.message) from error
-        page = tasks[:size]
-        token = task_cursor(page[-1]) if page else ""
-        if page and len(tasks) <= size and not (await self._control.tasks(replace(which, limit=1, before=token)))[0]:
-            token = ""  # it ended there, and not because the tasks are large
+        token = task_cursor(tasks[-1]) if tasks else ""
+        if total <= len(tasks) or not tasks or not await self._control.has_tasks(replace(which, before=token)):
+            token = ""
         return {
-            "tasks": [task_dict(task, history_length=history, artifacts=request.include_artifacts) for task in page],
+            "tasks": [task_dict(task, history_length=history, artifacts=request.include_artifacts) for task in tasks],
             "nextPageToken": token,
             "pageSize": size,
             "totalSize": total,

@@ -37,6 +37,7 @@ from synapsed.store.tasks import (
     RecentTasks,
     TaskRow,
     find_ids,
+    has_tasks,
     put_tasks,
     select_metadata,
     select_open,
@@ -230,6 +231,9 @@ class SqliteStore:
 
     async def tasks(self, which: TaskFilter) -> tuple[list[Task], int]:
         return await self._database.read(lambda connection: select_page(connection, which))
+
+    async def has_tasks(self, which: TaskFilter) -> bool:
+        return await self._database.read(lambda connection: has_tasks(connection, which))
 
     async def find_tasks(self, prefix: str, limit: int) -> list[str]:
         return await self._database.read(lambda connection: find_ids(connection, prefix, limit))

@@ -24,6 +24,7 @@ __all__ = [
     "RecentTasks",
     "TaskRow",
     "find_ids",
+    "has_tasks",
     "parse_task",
     "put_tasks",
     "select_metadata",
@@ -159,14 +160,7 @@ def select_page(connection: sqlite3.Connection, which: TaskFilter) -> tuple[list
     where, values = _conditions(which)
     total_where = " AND ".join(where) or "1"
     (total,) = connection.execute(f"SELECT count(*) FROM tasks WHERE {total_where}", values).fetchone()  # noqa: S608
-    if which.before is not None:
-        where.append("(updated_at, id) < (?, ?)")
-        values.extend(_parse_cursor(which.before))
-    page_where = " AND ".join(where) or "1"
-    rows = connection.execute(
-        f"SELECT {_ROW} FROM tasks WHERE {page_where} ORDER BY updated_at DESC, id DESC LIMIT ?",  # noqa: S608
-        (*values, max(which.limit, 0)),
-    )
+    rows = _page(connection, which, _ROW, which.limit)
     tasks, size = [], 0
     with closing(_tasks(connection, rows)) as found:
         for task, characters in found:
@@ -175,6 +169,24 @@ def select_page(connection: sqlite3.Connection, which: TaskFilter) -> tuple[list
             if which.size is not None and size >= which.size:
                 break
     return tasks, total
+
+
+def has_tasks(connection: sqlite3.Connection, which: TaskFilter) -> bool:
+    """Whether there is one. Raises InvalidRequest for a cursor that is none."""
+    with closing(_page(connection, which, "id", 1)) as rows:
+        return rows.fetchone() is not None
+
+
+def _page(connection: sqlite3.Connection, which: TaskFilter, columns: str, limit: int) -> sqlite3.Cursor:
+    where, values = _conditions(which)
+    if which.before is not None:
+        where.append("(updated_at, id) < (?, ?)")
+        values.extend(_parse_cursor(which.before))
+    return connection.execute(
+        f"SELECT {columns} FROM tasks WHERE {' AND '.join(where) or '1'} "  # noqa: S608 - constants
+        "ORDER BY updated_at DESC, id DESC LIMIT ?",
+        (*values, max(limit, 0)),
+    )
 
 
 def _conditions(which: TaskFilter) -> tuple[list[str], list[str]]:

@@ -469,6 +469,9 @@ class Manager:
         tasks, count = await self._store.tasks(which)
         return [views.queued(task, self._agents) for task in tasks], count
 
+    async def has_tasks(self, which: TaskFilter) -> bool:
+        return await self._store.has_tasks(which)
+
     async def cancel(self, task_id: str) -> Task:
         return await self._post.cancel(task_id)
 

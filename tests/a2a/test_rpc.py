@@ -300,6 +300,28 @@ async def test_unknown_tasks(api: Api, method):
     assert (await error(api, method))["code"] == -32602
 
 
+async def test_no_task_is_read_to_know_whether_there_are_more(api: Api, monkeypatch: pytest.MonkeyPatch):
+    read = []
+
+    async def tasks(which):
+        found = await api.control.store.tasks(which)
+        read.append(len(found[0]))
+        return found
+
+    monkeypatch.setattr(api.control, "tasks", tasks)
+    for _ in range(3):
+        await api.control.send(AGENT, a_request())
+    page = await result(api, "ListTasks", pageSize=2)
+    assert page["nextPageToken"]
+    assert not (await result(api, "ListTasks", pageSize=2, pageToken=page["nextPageToken"]))["nextPageToken"]
+    assert read == [2, 1]
+    async with api.agent.get("/tasks?limit=2") as response:
+        assert "next" in response.links
+    async with api.agent.get(str(response.links["next"]["url"].relative())) as response:
+        assert "next" not in response.links
+    assert read == [2, 1, 2, 1]
+
+
 async def test_list_tasks(api: Api):
     sent = [await api.control.send(AGENT, a_request()) for _ in range(5)]
     await api.control.send("synapse-codex-8120", a_request())

@@ -368,6 +368,9 @@ class FakeControl:
     async def tasks(self, which: TaskFilter) -> tuple[list[Task], int]:
         return await self.store.tasks(which)
 
+    async def has_tasks(self, which: TaskFilter) -> bool:
+        return await self.store.has_tasks(which)
+
     async def cancel(self, task_id: str) -> Task:
         task = await self.task(task_id)
         self.calls.append(("cancel", task.id))

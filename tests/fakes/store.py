@@ -4,6 +4,7 @@ import asyncio
 import itertools
 from collections import Counter
 from collections.abc import AsyncGenerator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -254,6 +255,9 @@ class MemoryStore:
             if which.size is not None and size >= which.size:
                 break
         return given, len(found)
+
+    async def has_tasks(self, which: TaskFilter) -> bool:
+        return bool((await self.tasks(replace(which, limit=1, size=None)))[0])
 
     async def find_tasks(self, prefix: str, limit: int) -> list[str]:
         self._check_open()

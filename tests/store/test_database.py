@@ -351,6 +351,9 @@ async def test_no_page_reads_the_whole_table(open_store: OpenStore, which: TaskF
     assert "USING COVERING INDEX" in plans[0]
     assert f"USING INDEX {index}" in plans[1]
     assert "TEMP B-TREE" not in plans[1]
+    (plan,) = await plans_of(await open_store(), lambda store: store.has_tasks(which))
+    assert f"INDEX {index}" in plan
+    assert "TEMP B-TREE" not in plan
 
 
 async def test_no_view_reads_the_whole_log(open_store: OpenStore, path: Path) -> None:

@@ -4,6 +4,7 @@ import asyncio
 import math
 from collections.abc import AsyncIterator
 from contextlib import aclosing
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -402,3 +403,14 @@ async def test_a_page_ends_by_size_with_one_task_at_least(store: Store) -> None:
     for number in range(4):
         await store.commit(tasks=[a_task(number, message=Message.of("x" * 1000))])
     assert [len((await store.tasks(TaskFilter(size=size)))[0]) for size in (None, 1, 2000, 10**6)] == [4, 1, 2, 4]
+
+
+async def test_whether_there_are_more_is_known_without_them(store: AnyStore) -> None:
+    tasks = [a_task(number) for number in range(3)]
+    await store.commit(tasks=tasks)
+    which = TaskFilter(limit=0, size=0)
+    assert [await store.has_tasks(replace(which, before=task_cursor(task))) for task in tasks] == [False, True, True]
+    assert await store.has_tasks(which)
+    assert not await store.has_tasks(TaskFilter(agent_id="nobody"))
+    with pytest.raises(InvalidRequest):
+        await store.has_tasks(TaskFilter(before="x"))

@@ -151,7 +151,7 @@ async def list_tasks(request: web.Request, control: Control, agent_id: str | Non
     headers = {}
     if tasks and total > len(tasks):
         cursor = task_cursor(tasks[-1])
-        if (await control.tasks(replace(which, limit=1, before=cursor)))[0]:
+        if await control.has_tasks(replace(which, before=cursor)):
             headers["Link"] = f'<{request.rel_url.update_query(before=cursor)}>; rel="next"'
     return await respond(
         request, _TASKS.dump_python([rights.shown(task) for task in tasks], mode="json", by_alias=True), headers=headers
