@@ -48,7 +48,7 @@ async def serve_synapsed(home: Path, durable: bool) -> None:
     from synapsed.model.task import Artifact, Task, TaskState
     from synapsed.paths import Paths
     from synapsed.store import SqliteStore
-    from tests.api.serving import unreachable_hosts
+    from tests.api.serving import idle_scheduler, unreachable_hosts
     from tests.fakes.control import FakeControl
     from tests.fakes.store import MemoryStore
 
@@ -107,6 +107,7 @@ async def serve_synapsed(home: Path, durable: bool) -> None:
             control=control,
             externals=Externals(store=store, book=AddressBook(paths.external), clock=SystemClock(), hosts=hosts),
             hosts=hosts,
+            scheduler=idle_scheduler(control),
             security=Security(control=control, token="bench"),
             clock=SystemClock(),
             paths=paths,

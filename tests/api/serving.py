@@ -1,7 +1,7 @@
 """Starts `ApiServers` on loopback and on a Unix socket, with clients for both."""
 
-import asyncio
 import socket
+import time
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -28,13 +28,13 @@ from synapsed.interfaces import Control
 from synapsed.model.figures import FAST_S, Histogram
 from synapsed.paths import Paths
 from synapsed.telemetry.metrics import Metrics
-from tests.fakes.clock import until
+from tests.fakes.clock import FakeClock, until
 from tests.fakes.control import FakeControl
 
 TOKEN = "control-token-of-the-tests"
 METRICS_TOKEN = "metrics-token-of-the-tests"
 
-__all__ = ["METRICS_TOKEN", "TOKEN", "Api", "serving", "sse_events", "unreachable_hosts"]
+__all__ = ["METRICS_TOKEN", "TOKEN", "Api", "idle_scheduler", "serving", "sse_events", "unreachable_hosts"]
 
 
 def unreachable_hosts(paths: Paths) -> Hosts:
@@ -57,6 +57,14 @@ class _NoDisk:
 def _metrics(control: FakeControl) -> Metrics:
     return Metrics(
         log=control.events, agents=list, store=_NoDisk(), clock=SystemClock(), version="1.2.3", lag=Histogram(FAST_S)
+    )
+
+
+def idle_scheduler(control: Any) -> Scheduler:
+    """One that keeps schedules, and is never started."""
+    clock = FakeClock(wall=time.time())
+    return Scheduler(
+        control=control, book=control.store, clock=clock, timers=clock, zone=lambda: ZoneInfo("Europe/Berlin")
     )
 
 
@@ -92,13 +100,7 @@ async def serving(control: FakeControl, home: Path, **limits: Any) -> AsyncGener
     paths = Paths.from_environ({"SYNAPSED_HOME": str(home), "SYNAPSED_A2A_HOME": str(home / "a2a"), "HOME": str(home)})
     hosts = unreachable_hosts(paths)
     externals = Externals(store=control.store, book=AddressBook(paths.external), clock=SystemClock(), hosts=hosts)
-    scheduler = Scheduler(
-        control=cast("Control", control),
-        book=control.store,
-        clock=SystemClock(),
-        timers=asyncio.get_running_loop(),
-        zone=lambda: ZoneInfo("Europe/Berlin"),
-    )
+    scheduler = idle_scheduler(control)
     context = build_context(
         control=cast("Control", Switchboard(control, externals)),
         externals=externals,

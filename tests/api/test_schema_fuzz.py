@@ -6,7 +6,6 @@ import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from zoneinfo import ZoneInfo
 
 import pytest
 import schemathesis
@@ -24,11 +23,9 @@ from synapsed.a2a.externals import Externals
 from synapsed.api.app import build_context, build_main_app
 from synapsed.api.openapi import document
 from synapsed.api.security import Security
-from synapsed.automation.scheduler import Scheduler
 from synapsed.clock import SystemClock
 from synapsed.paths import Paths
-from tests.api.serving import unreachable_hosts
-from tests.fakes.clock import FakeClock
+from tests.api.serving import idle_scheduler, unreachable_hosts
 from tests.fakes.control import FakeControl
 from tests.support.daemon import ANY_PORTS, PATIENCE_S, Daemon
 
@@ -39,8 +36,8 @@ FUZZ = os.environ.get("SYNAPSED_FUZZ")
 STREAMS = frozenset({"/events", "/agents/{agent}/events", "/agents/{agent}/terminal"})
 """They never end; tests/api/test_streams.py has them."""
 FOLLOWING = ("/subscribe", "/wait", "/sendSubscribe")
-LEFT_OUT = STREAMS | {"/control/shutdown", "/external/discover", "/hosts"}
-"""The one ends the daemon, the others would ask hosts that there may be."""
+LEFT_OUT = STREAMS | {"/control/shutdown", "/external/discover", "/hosts", "/schedules"}
+"""The one ends the daemon, two would ask hosts that there may be, and times are a language of their own."""
 LIFE = ("/stop", "/kill", "/restart")
 """Of an agent: these are sent to none that there is, since the other routes want it alive."""
 SITUATIONS = frozenset({"NOT_WAITING", "INVALID_CHOICE", "PROGRAM_NOT_FOUND", "CONFIG_ERROR"})
@@ -57,9 +54,7 @@ def _document() -> dict:
         control=control,
         externals=Externals(store=control.store, book=AddressBook(Path(tempfile.gettempdir())), clock=SystemClock()),
         hosts=unreachable_hosts(Paths.from_environ(home)),
-        scheduler=Scheduler(
-            control=control, book=control.store, clock=SystemClock(), timers=FakeClock(), zone=lambda: ZoneInfo("UTC")
-        ),
+        scheduler=idle_scheduler(control),
         security=Security(control=control, token="x"),
         clock=SystemClock(),
         paths=Paths.from_environ(home),
