@@ -107,8 +107,8 @@ _SHAPES = (
     _shape("MD MT Mj Mz ND NT Nj Nz OD OT", rf"{_X}{{20,26}}\.{_U}{{6}}\.{_U}{{27,45}}"),
     _shape("SG.", rf"{_U}{{16,32}}\.{_U}{{16,64}}"),
     _shape("key- SK AC", rf"[a-f0-9]{{32}}{_END}"),
-    # a bot's token: its number before it
-    _Shape((":AA",), re.compile(rf"(?<=\d{{8}}):(?P<bare>AA{_U}{{32,34}})(?!{_U})"), any_case=False),
+    # a bot's token, after its number
+    _Shape((":AA",), re.compile(rf":(?P<bare>AA{_U}{{32,34}})(?!{_U})"), any_case=False),
     # money and shops
     _shape("sk_live_ sk_test_ rk_live_ rk_test_", rf"{_X}{{10,255}}"),
     _shape("whsec_", r"[A-Za-z0-9+/=]{16,255}"),
@@ -195,7 +195,13 @@ class _Finder:
 
     def __init__(self, shapes: Iterable[_Shape]) -> None:
         self._tried = [(literal, shape.pattern) for shape in shapes for literal in shape.literals]
-        self._literals = AhoCorasick([literal for literal, _ in self._tried], implementation=Implementation.DFA)
+        literals = [literal for literal, _ in self._tried]
+        self._literals = AhoCorasick(literals, implementation=Implementation.DFA)
+        self.prefixes = frozenset(literal[:length] for literal in literals for length in range(1, len(literal)))
+
+    def stands_in(self, word: str) -> bool:
+        """Whether a literal does."""
+        return bool(self._literals.find_matches_as_indexes(word))
 
     def spans(self, text: str, begin: int, piece: str) -> Iterator[tuple[int, int]]:
         """The secrets of `text` that begin in `piece`, which is its part from `begin` on, perhaps in small letters."""
@@ -307,15 +313,30 @@ def nested_under_key(text: str) -> bool:
 
 
 def unfinished(text: str) -> int:
-    """How many characters at the end of `text`, a piece of a stream, may belong to a secret that goes on in the next
-    piece: an ASCII word that has not ended, a telling name whose value has not, or armour that has begun. Who sends a
-    text in pieces keeps these back until more of it, or its end, is there. At most `HELD_MAX`."""
+    """How many characters at the end of `text`, a piece of a stream, may be of a secret that goes on in the next
+    piece: a word in which one has begun, a telling name whose value has not ended, the first letters of either, armour.
+    Who sends a text in pieces keeps these back until more of it, or its end, is there. At most `HELD_MAX`."""
     armour = text.rfind("-----BEGIN ", max(0, len(text) - HELD_MAX))
     if armour >= 0 and "-----END " not in text[armour:]:
         return len(text) - armour
-    word = min(len(text) - len(text.rstrip(_PRINTABLE)), HELD_MAX)
     name = _LAST_NAME.search(text, max(0, len(text) - 2048))
-    return word if name is None else max(word, len(text) - name.start())
+    return max(0 if name is None else len(text) - name.start(), _begun(text))
+
+
+def _begun(text: str) -> int:
+    """How long the last word of `text` is, if a secret may have begun in it."""
+    word = text[-HELD_MAX:]
+    word = word[len(word.rstrip(_PRINTABLE)) :]
+    begun = _EXACT.stands_in(word) or _ANY_CASE.stands_in(word.lower())
+    lengths = range(1, min(len(word), _LITERAL_MAX) + 1)
+    return len(word) if begun or any(_may_begin(word, length) for length in lengths) else 0
+
+
+def _may_begin(word: str, length: int) -> bool:
+    """Whether the last `length` characters of `word` may be the first ones of a literal."""
+    begins, before = word[-length:], word[:-length][-1:]
+    known = begins in _EXACT.prefixes or begins.lower() in _ANY_CASE.prefixes
+    return known and not (begins[0].isalnum() and before.isalnum())
 
 
 def _found(text: str) -> Iterator[tuple[int, int]]:

@@ -20,11 +20,7 @@ from synapsed.store.database import Database
 from synapsed.store.encoding import LARGE_ROW, Encoded, Kept, read_large
 from synapsed.store.sealing import Sealer
 
-__all__ = ["EXACT", "RECENT_EVENTS", "RECENT_SIZE", "EventRow", "SqliteEventLog", "append_events", "last_event_id"]
-
-EXACT = frozenset({"taskStatus", "taskArtifact"})
-"""Types of events that the streams of tasks are made of. They are not masked here but where others are told: who
-has a task's message and answer must have them as they are."""
+__all__ = ["RECENT_EVENTS", "RECENT_SIZE", "EventRow", "SqliteEventLog", "append_events", "last_event_id"]
 
 RECENT_EVENTS = 4096
 """Recent events kept in memory."""

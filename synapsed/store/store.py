@@ -22,13 +22,14 @@ from synapsed.documents.writing import Texts
 from synapsed.errors import StoreError
 from synapsed.interfaces import NewEvent, TaskFilter
 from synapsed.model.events import Event
+from synapsed.model.events.wire import OF_TASKS
 from synapsed.model.follower import FollowerState
 from synapsed.model.records import AgentRecord, Checkpoint, ReplyRecord, TurnRecord
 from synapsed.model.schedule import Occurrence, Schedule, ScheduleState
 from synapsed.model.task import Task
 from synapsed.store.database import Database
 from synapsed.store.encoding import Encoded
-from synapsed.store.log import EXACT, RECENT_EVENTS, EventRow, SqliteEventLog, append_events, last_event_id
+from synapsed.store.log import RECENT_EVENTS, EventRow, SqliteEventLog, append_events, last_event_id
 from synapsed.store.pushes import PushTable
 from synapsed.store.retention import Cut, Pruned, find_cut, prune, removed_ids, shrink
 from synapsed.store.schedules import OccurrenceRow, mark_told, occurrence_row, select_occurrence
@@ -370,7 +371,7 @@ class SqliteStore:
                 event.task_id,
                 event.context_id,
                 event.data.type,
-                Encoded(event.data, self.texts, masked=event.data.type not in EXACT),
+                Encoded(event.data, self.texts, masked=event.data.type not in OF_TASKS),
             )
             for event in events
         ]

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from synapsed.errors import KeeperLost
+from synapsed.masking import unfinished
 from synapsed.model.agent import Activity
 from synapsed.model.facts import AssistantSaying, ChannelFact
 from synapsed.profiles import Profile
@@ -214,6 +215,7 @@ class TurnStream:
 
     def _new(self) -> Piece | None:
         text, told = self._source.text, self._told
+        text = text[: len(text) - unfinished(text)]  # so that a secret is whole in one piece, and can be masked there
         if not text:
             return None
         if told is None or (told and self._source.message != self._message):
@@ -233,7 +235,8 @@ class TurnStream:
         self._left -= len(new.text)
         if self._left <= 0:
             return None
-        self._told, self._message = self._source.text, self._source.message
+        self._told = new.text if not new.append else (self._told or "") + new.text
+        self._message = self._source.message
         return new
 
 

@@ -157,7 +157,10 @@ def test_a_stream_that_holds_back_what_is_unfinished_never_shows_a_secret_in_pie
 
 def test_prose_of_every_language_flows() -> None:
     assert unfinished("one two ") == 0
-    assert unfinished("one two") == 3
+    assert unfinished("one two") == 0
+    assert unfinished("one tok") == 3
+    assert unfinished("use s") == 1
+    assert unfinished("class") == 0
     assert unfinished("日本語の文") == 0
     assert unfinished("a" * 20_000) <= masking.HELD_MAX
     assert unfinished("-----BEGIN RSA PRIVATE KEY-----\n" + "a b\n" * 20_000) <= masking.HELD_MAX

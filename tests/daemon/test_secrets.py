@@ -13,6 +13,7 @@ import psutil
 import pytest
 
 from tests.support.daemon import ANY_PORTS, Daemon, eventually
+from tests.support.secrets import planted
 
 SECRET = "hunter2-Geheimnis"
 
@@ -171,3 +172,35 @@ def _in_database(path: Path, secrets: dict[str, str]) -> set[tuple[str, str]]:
     finally:
         connection.close()
     return {(table, name) for table, row in rows for name, secret in secrets.items() if secret in row}
+
+
+def test_no_known_format_is_told_or_can_be_read_in_the_database(daemon: Daemon) -> None:
+    """Of a message, its answer, a tool's input and output and a report; the program and its asker have them exactly."""
+    formats = planted("daemon")
+    daemon.start_agent()
+    streamed: list[str] = []
+
+    def listen(path: str) -> None:
+        with contextlib.suppress(OSError, HTTPException), daemon.sse(path, last_id=0) as events:
+            streamed.extend(json.dumps(event, ensure_ascii=False) for event in events)
+
+    for path in ("/events", "/agents/dummy/events", "/events?batch=50ms"):
+        Thread(target=listen, args=(path,), daemon=True).start()
+    for text, secret in formats.values():
+        tool = {"tool_name": "shell", "input": {"command": text}, "call_id": "1"}
+        for data in ({**tool, "status": "started"}, {**tool, "status": "completed", "output": {"text": text}}):
+            assert daemon.post("/agents/dummy/events", {"event": "toolExecution", "data": data}).status == 200
+        assert daemon.post("/agents/dummy/events", {"kind": "note", "message": f"see: {text}"}).status == 200
+        if "\n" not in text:
+            done = daemon.ended(daemon.send(f"echo {text}"))
+            assert secret in done["message"]["parts"][0]["text"]
+    last = daemon.ended(daemon.send("echo the last one"))["id"]
+    eventually(lambda: any(last in event and '"completed"' in event for event in streamed), "the end is streamed")
+    told = [*streamed, daemon.get("/metrics").body.decode(), daemon.ctl("events", "--after", "0", "--json").out]
+    daemon.end()
+    database = [path for path in (daemon.home / "state").iterdir() if path.name.startswith("synapsed.db")]
+    logs = [path for path in daemon.home.rglob("*.log") if "keeper" not in path.name]
+    for name, (_, secret) in formats.items():
+        assert not [text[:200] for text in told if secret in text], name
+        for path in (*database, *logs):
+            assert secret.encode() not in path.read_bytes(), (name, path)

@@ -3,9 +3,11 @@
 import functools
 from itertools import pairwise
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from synapsed.masking import mask_text, unfinished
 from synapsed.model.facts import AssistantSaying, TurnEnded
 from synapsed.profiles import Answer, Profile, Stream
 from synapsed.supervisor.pty_turn import PtyTurn
@@ -13,6 +15,7 @@ from synapsed.supervisor.streaming import TOLD_EVERY_S, TOLD_MAX, Piece, Speech,
 from synapsed.supervisor.turn_steps import Phase, TurnState
 from synapsed.terminal.delivery import type_message
 from synapsed.terminal.observer import TerminalObserver
+from tests.support.secrets import planted
 
 LINES = Profile(name="p", command="p")
 SERVER = Profile(name="p", command="p", stream=Stream(source="channel"))
@@ -148,6 +151,19 @@ def test_a_screen_counts_when_it_was_read_twice_the_same() -> None:
     ]
 
 
+@pytest.mark.parametrize("size", [1, 5, 40])
+def test_a_secret_is_in_one_piece(size: int) -> None:
+    """So that it can be masked where pieces are told one by one."""
+    text, secret = planted()["github"]
+    stream, pieces = TurnStream(SERVER, "hi", begun=False), []
+    for at in range(0, len(said := f"Take it: {text}. Then go on with all the rest of the work."), size):
+        stream.told(saying("m", said[at : at + size]))
+        if (piece := stream.take(at + 1.0)) is not None:
+            pieces.append(piece.text)
+    assert any(secret in piece for piece in pieces)
+    assert not [piece for piece in pieces if secret[8:24] in mask_text(piece)]
+
+
 @given(st.lists(st.tuples(st.floats(0, 0.5), st.text(max_size=5), st.integers(0, 2)), max_size=40), st.booleans())
 def test_pieces_put_together_are_the_text(facts: list[tuple[float, str, int]], begun: bool) -> None:
     stream = TurnStream(SERVER, "hi", begun=begun)
@@ -161,5 +177,5 @@ def test_pieces_put_together_are_the_text(facts: list[tuple[float, str, int]], b
         if (new := stream.take(now)) is not None:
             told = told + new.text if new.append else new.text
             times.append(now)
-            assert told == said
+            assert told == said[: len(said) - unfinished(said)], "but for what may be the beginning of a secret"
     assert all(b - a > TOLD_EVERY_S - 1e-9 for a, b in pairwise(times))

@@ -4,6 +4,7 @@ Both resume after `Last-Event-ID` (header, `?lastEventId=` or `?after=`); withou
 What is sent is the same on both: `{id, event, data, time, agent, task, context}`.
 """
 
+import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any
@@ -22,9 +23,8 @@ from synapsed.api.sse import Frame, cursor_of, serve
 from synapsed.api.websocket import is_upgrade, push
 from synapsed.errors import EventNotFound, InvalidRequest, QueueFull, TaskNotFound
 from synapsed.interfaces import EventFilter
-from synapsed.model.events import envelope
 from synapsed.model.events.schema import event_schema
-from synapsed.model.events.wire import TYPES
+from synapsed.model.events.wire import TYPES, masked
 
 __all__ = ["ENCODED", "global_routes", "routes"]
 
@@ -84,7 +84,7 @@ async def one_event(request: web.Request) -> web.Response:
         why = "or it is not kept any more" if event_id else "an event's id is a number"
         raise EventNotFound(f"there is no event {text!r}, {why}", last_id=log.last_id)
     rights.require_sight_of(found[0].agent_id, "other agents' events")
-    return json_response(envelope(found[0]))
+    return json_response(await asyncio.to_thread(masked, found[0]))
 
 
 @describe(

@@ -5,11 +5,15 @@ from typing import Any, get_args
 from pydantic_core import to_json
 
 from synapsed.clock import iso
+from synapsed.masking import mask
 from synapsed.model.events.base import Data
 from synapsed.model.events.stored import Event, EventData
 from synapsed.model.events.stream import Gap
 
-__all__ = ["BATCH", "EVENT_MAX", "TYPES", "batch", "encoded", "envelope", "enveloped", "gap"]
+__all__ = ["BATCH", "EVENT_MAX", "OF_TASKS", "TYPES", "batch", "encoded", "envelope", "enveloped", "gap", "masked"]
+
+OF_TASKS = frozenset({"taskStatus", "taskArtifact"})
+"""Types of events that the streams of tasks are made of: exact in the log, for those who may read the task."""
 
 EVENT_MAX = 10_000
 """Bytes of an event in a stream (document 004). What it has beyond is read by its id."""
@@ -58,21 +62,31 @@ def enveloped(
 
 
 def encoded(event: Event) -> bytes:
-    """The event as JSON of at most `EVENT_MAX` bytes: for its large fields, the largest first, stands `{"truncated":
-    true, "size": N}`, N being the characters of what it stands for."""
+    """The event as JSON of at most `EVENT_MAX` bytes, without secrets: for its large fields, the largest first, stands
+    `{"truncated": true, "size": N}`, N being the characters of what it stands for."""
     body = envelope(event)
     data = body["data"]
     large = {name: _size(data[name]) for name in event.data.large_fields()}
     rest = sum(_size(value) for name, value in data.items() if name not in large)
     for name in sorted(large, key=lambda name: large[name], reverse=True):
-        # Counted first: a text of megabytes is not encoded to find that it is too long.
-        if rest + sum(large.values()) <= EVENT_MAX and len(text := _json(body)) <= EVENT_MAX:
+        # Counted first: a text of megabytes is neither searched nor encoded to find that it is too long.
+        if rest + sum(large.values()) <= EVENT_MAX and len(text := _json(_shown(event, body))) <= EVENT_MAX:
             return text
         data[name] = {"truncated": True, "size": large.pop(name)}
+    body = _shown(event, body)
     if len(text := _json(body)) > EVENT_MAX:
-        body["data"] = {name: _cut(value) for name, value in data.items()}
-        text = _json(body)
+        text = _json({**body, "data": {name: _cut(value) for name, value in body["data"].items()}})
     return text
+
+
+def masked(event: Event) -> dict[str, Any]:
+    """The envelope of an event, whole, without secrets."""
+    return _shown(event, envelope(event))
+
+
+def _shown(event: Event, body: dict[str, Any]) -> dict[str, Any]:
+    """`body` without secrets: the log has them only in events that the streams of tasks are made of."""
+    return {**body, "data": mask(body["data"])} if event.data.type in OF_TASKS else body
 
 
 def batch(events: list[bytes], *, last: int, at: float) -> bytes:
