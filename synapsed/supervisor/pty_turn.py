@@ -15,7 +15,9 @@ record says so durably before the keys go out. And each carries an id of its own
 remembers: a daemon that was killed anywhere between asks the keeper what was written and goes on from there.
 
 And one makes its end certain: a turn ends by evidence of this turn only. A side channel's report counts when it is
-younger than the submission; the screen's being ready counts when the program was seen to take the message first.
+younger than the submission; the screen's being ready counts when the program was seen to take the message first. What
+the screen shows while the message still stands in the composer is of an earlier turn, which a slow program has not
+finished drawing.
 """
 
 import re
@@ -76,6 +78,9 @@ SIGNS = frozenset({"status record", "title", "progress", "screen"})
 ROW_KNOWN_BY = 30
 """Characters but for blanks of a wrapped message's first row by which it is known again."""
 
+HIDDEN_S = 1.0
+"""A composer that is out of sight for so long is not only being drawn."""
+
 LOOK_AGAIN_S = 0.02
 """While something is due but not settled yet."""
 
@@ -99,6 +104,8 @@ class PtyTurn:
         self._at_work_since: float | None = None
         """Since when the program shows that it works although a refusal should have stopped it."""
         self._pasted_at_offset = 0
+        self._stood_at = 0.0
+        """When the message was last seen in the composer."""
         self._others: set[str] = set()  # turns of other prompts, by the program's ids
         self._early: list[ChannelFact] = []
         """Facts that came before the keeper's word that the submit key is written."""
@@ -217,6 +224,7 @@ class PtyTurn:
         """The screen was judged anew, or the deadline came."""
         if self.state.phase in (Phase.SUBMITTED, Phase.WORKING):
             self.state.located = self.state.located or seen.echoed
+            self._note_composer(seen)
         match self.state.phase:
             case Phase.PREPARED if seen.verdict.can_receive:
                 self._go(Phase.PASTING, seen.now)
@@ -231,6 +239,20 @@ class PtyTurn:
             case Phase.WORKING:
                 return self._working(seen)
         return []
+
+    def _note_composer(self, seen: Seen) -> None:
+        if seen.composer == "draft" and self.holds(seen.text):
+            self._stood_at = seen.now
+        elif seen.composer != "absent":
+            self.state.left = True
+
+    def _untaken(self, seen: Seen) -> bool:
+        """The message stands where it stood when the submit key was pressed, and has not been away since."""
+        if self.state.left or not self.state.shown:
+            return False
+        if seen.composer == "draft":
+            return self.holds(seen.text)
+        return seen.composer == "absent" and not self._line_oriented and seen.now < self._stood_at + HIDDEN_S
 
     def _settling(self, seen: Seen) -> list[Command]:
         spec = self._profile.delivery
@@ -259,13 +281,16 @@ class PtyTurn:
         self.state.submitted = True
         self.state.submit_ns = int(seen.now * 1e9)
         self.state.shown = _masked(seen.text)
-        self.state.marks, self.state.located = seen.marks, False
+        self.state.marks, self.state.located, self.state.left = seen.marks, False, False
+        self._stood_at = seen.now
         return [Save()]
 
     def _submitted(self, seen: Seen) -> list[Command]:
         # The key may have done something else, and the message stand there as before: that is no sign of work.
         only_moves = seen.verdict.source == "quiet" and seen.composer == "draft"
-        if seen.verdict.activity in (Activity.BUSY, Activity.WAITING) and not only_moves:
+        if seen.verdict.activity is Activity.BUSY and not self.state.interrupting and self._untaken(seen):
+            self._at = seen.now  # it is at work on what it had before
+        elif seen.verdict.activity in (Activity.BUSY, Activity.WAITING) and not only_moves:
             return [*self._accept(seen.verdict.evidence, seen.now), *self._working(seen)]
         submitted = self.state.submit_offset
         if submitted is not None and seen.worked_until > submitted and seen.composer != "draft":
@@ -358,7 +383,7 @@ class PtyTurn:
 
     def _stopped_by_somebody(self, seen: Seen) -> list[Command] | None:
         """What a ready screen says of that; None where it says nothing."""
-        if seen.interrupted and self._fresh(seen):
+        if seen.interrupted and self._fresh(seen) and (self.state.interrupting or not self._untaken(seen)):
             return self._stopped(seen.verdict.evidence, seen.now)
         if self.state.interrupting:
             if seen.verdict.settled and self._fresh(seen) and not seen.unread:
@@ -373,7 +398,7 @@ class PtyTurn:
         """The program worked, rests, and the message stands in its composer again: it does so where it is stopped
         before it said anything. The message is not a person's draft, and would keep the next ones waiting."""
         rests = self.state.busy_seen and seen.verdict.settled and seen.composer == "draft"
-        return rests and bool(self.state.shown) and self.holds(seen.text)
+        return rests and self.state.left and bool(self.state.shown) and self.holds(seen.text)
 
     def holds(self, composer: str) -> bool:
         """Whether a composer with this text in its row holds the message that this turn typed, and nothing else. What

@@ -84,6 +84,8 @@ class TurnState(BaseModel):
     """The marks of errors and interruptions on the screen then: they are of earlier turns."""
     located: bool = False
     """The message was seen on the screen since: what stands above it is older, and scrolls away before it."""
+    left: bool = False
+    """The composer was seen without the message since: what is in it later was given back."""
     prompt: str = ""
     """What the message was typed behind."""
     typed_from: int | None = None

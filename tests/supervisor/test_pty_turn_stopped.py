@@ -20,7 +20,7 @@ from synapsed.supervisor.turn_steps import (
     Type,
     Undelivered,
 )
-from tests.supervisor.playbook import ASKED, ended, ns, pasted, seen, submitted, turn
+from tests.supervisor.playbook import ASKED, accepted, ended, ns, pasted, seen, submitted, turn
 
 
 def test_a_refusal_before_the_submission_is_no_word_on_the_turn() -> None:
@@ -216,6 +216,46 @@ def test_a_message_that_was_never_seen_to_leave_the_composer_is_not_given_back()
     machine.told(PromptAccepted(channel="hooks", at_ns=ns(1.1)), 1.1)
     assert machine.seen(seen(1.2, composer="draft", text="hello", offset=21)) == []
     assert machine.phase is Phase.WORKING
+
+
+OLD_SIGN = {"activity": Activity.BUSY, "source": "screen", "settled": False}
+
+
+@pytest.mark.parametrize("composer", ["draft", "absent"])
+def test_what_a_slow_program_still_shows_of_the_turn_before_ends_no_turn(composer: str) -> None:
+    """Its screen is behind: it draws the last turn's sign of work, and takes that away, before it reads the submit key;
+    its composer is hidden for a moment."""
+    machine = submitted(shown="hello")
+    assert machine.seen(seen(1.2, composer=composer, text="hello", offset=30, **OLD_SIGN)) == []
+    assert machine.phase is Phase.SUBMITTED
+    assert machine.seen(seen(1.6, composer="draft", text="hello", offset=40)) == []
+    assert machine.seen(seen(1.9, composer="draft", text="hello", offset=40)) == []
+    assert machine.told(accepted(1.8, "hello"), 2.0) == [Save(), Accepted("hooks: prompt accepted")]
+    machine.seen(seen(2.1, activity=Activity.BUSY, source="hooks", composer="draft", text="hello", offset=45))
+    assert machine.seen(seen(2.5, composer="draft", text="hello", offset=45)) == [], "it may still be behind"
+    assert machine.told(ended(2.6), 2.6) == [Ended("answer", True, "hooks: turn ended")]
+
+
+def test_a_mark_of_the_turn_before_that_is_drawn_late_stops_no_turn() -> None:
+    machine = submitted(shown="hello")
+    machine.told(accepted(1.1, "hello"), 1.1)
+    assert machine.seen(seen(1.4, composer="draft", text="hello", offset=40, interrupted=True)) == []
+    clear, command = machine.seen(seen(1.6, offset=50, interrupted=True))
+    assert (clear, command) == (Clear(), Interrupted("person", "test")), "this one is of the message that was taken"
+
+
+def test_a_program_at_work_on_what_it_had_before_has_its_time_to_take_the_message() -> None:
+    machine = submitted(shown="hello")
+    for at in (2.0, 30.0, 60.0):
+        assert machine.seen(seen(at, composer="draft", text="hello", offset=30, **OLD_SIGN)) == []
+    assert machine.seen(seen(61.0, composer="draft", text="hello", offset=40)) == []
+    assert machine.seen(seen(62.1, composer="draft", text="hello", offset=40)) == [Save(), Type("submit2", b"\r")]
+
+
+def test_a_composer_that_stays_away_while_the_program_works_has_given_the_message() -> None:
+    machine = submitted(shown="hello")
+    assert machine.seen(seen(1.5, composer="absent", offset=30, **OLD_SIGN)) == []
+    assert machine.seen(seen(2.1, composer="absent", offset=40, **OLD_SIGN)) == [Save(), Accepted("test")]
 
 
 def test_a_status_record_of_a_stopped_turn_ends_it_as_stopped() -> None:
