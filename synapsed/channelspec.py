@@ -13,6 +13,7 @@ __all__ = [
     "Line",
     "Listing",
     "Pattern",
+    "ToolLine",
     "Transcript",
     "has",
 ]
@@ -162,6 +163,31 @@ class DecisionSpec(_Section):
     """Where there is no `allow`: an allowed call's dialog, if it shows that very command or subject, is answered so."""
 
 
+class ToolLine(_Section):
+    """Which report of the program tells of a tool call, and where it has what is wanted (dotted paths). The first that
+    fits counts."""
+
+    on: str
+    """The event."""
+    when: dict[str, list[str | bool]] = {}
+    """As in `Line`."""
+    status: Literal["started", "completed", "failed"]
+    """One that is `completed` and has an `error` has failed."""
+    tool: str = "tool_name"
+    input: str = "tool_input"
+    output: list[str] = ["tool_response"]
+    """The first that has something counts."""
+    error: list[str] = ["error"]
+    call: str | None = "tool_use_id"
+    """The program's own id of the call, the same at its start and its end."""
+    duration_ms: str | None = None
+    """Where it has one. Else the time between the reports counts."""
+    at_ms: str | None = None
+    """Its time (Unix milliseconds), where that is not the report's own."""
+    denied: Pattern | None = None
+    """An error in which this is found says that the call was not allowed."""
+
+
 class Channel(_Section):
     """One side channel: which adapter speaks it, and how it is injected into a launch.
 
@@ -186,6 +212,8 @@ class Channel(_Section):
     fields: ChannelFields = ChannelFields()
     decisions: dict[str, DecisionSpec] = {}
     """The events that ask for a decision."""
+    tools: list[ToolLine] = []
+    """What tells of tool calls."""
     error_codes: dict[Pattern, ErrorCode] = {}
     """What is found in an error's text → its code; the first that matches, else MODEL_ERROR."""
     transcript: Transcript | None = None

@@ -373,7 +373,7 @@ class AgentLink(Protocol):
         ...
 
     async def reply(self, asked: PermissionAsked, answer: dict[str, Any]) -> bool:
-        """Answer a LinkPermission in the program's own words; whether it took that."""
+        """Answer what a LinkTold told in the program's own words; whether it took that."""
         ...
 
     async def stop(self, grace: float) -> LinkExited:

@@ -21,6 +21,7 @@ from synapsed.channelspec import (
     Line,
     Listing,
     Pattern,
+    ToolLine,
     Transcript,
     has,
 )
@@ -56,6 +57,7 @@ __all__ = [
     "Right",
     "Signs",
     "Stream",
+    "ToolLine",
     "Transcript",
     "Variant",
     "VersionCheck",

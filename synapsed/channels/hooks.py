@@ -20,6 +20,7 @@ from synapsed.channels import transcripts
 from synapsed.channels.injection import LaunchContext
 from synapsed.channels.maildir import TAKEN_MAX, Maildir, Report
 from synapsed.channels.pieces import MessagePieces
+from synapsed.channels.tools import tool_fact, tool_line
 from synapsed.channels.transcripts import TurnKey, TurnRead, at_path, clean
 from synapsed.channels.wording import error_code
 from synapsed.model.facts import (
@@ -181,9 +182,10 @@ class HookChannel:
         payload, fields = report.payload, self._channel.fields
         if (path := _string(payload, fields.transcript)) is not None:
             self._transcript = Path(path)
+        common = _Common(self.name, report.at_ns, _string(payload, fields.session), _string(payload, fields.turn))
+        self._tell_tool(report, common)
         if kind is None:
             return
-        common = _Common(self.name, report.at_ns, _string(payload, fields.session), _string(payload, fields.turn))
         if kind == "saying":
             self._tell_saying(report, common)
             return
@@ -193,6 +195,13 @@ class HookChannel:
         if kind == "accepted":
             common = await self._accept(report, common)
         self._say(self._plain_fact(kind, report, common))
+
+    def _tell_tool(self, report: Report, common: "_Common") -> None:
+        line = tool_line(self._channel.tools, report.event, report.payload)
+        if line is not None:
+            turn = common.turn or (self._turn.name if self._turn is not None else None)
+            at_ns, session = report.at_ns, common.session
+            self._say(tool_fact(line, report.payload, channel=self.name, at_ns=at_ns, session=session, turn=turn))
 
     def _tell_saying(self, report: Report, common: "_Common") -> None:
         """A courtesy: of the turn that is open, and of no other."""

@@ -18,6 +18,7 @@ import aiohttp
 import structlog
 
 from synapsed.channels.injection import LaunchContext
+from synapsed.channels.tools import tool_fact, tool_line
 from synapsed.channels.transcripts import at_path, clean
 from synapsed.channels.wording import error_code
 from synapsed.files import write_whole
@@ -257,6 +258,7 @@ class SessionServerChannel:
             self._children.add(session)
         if event.get("type") == "permission.asked":  # a subagent's, too, is the agent's person's to answer
             self._hear_permission(given)
+        self._hear_tool(str(event.get("type")), given, session)
         if session in self._children:
             return
         match event.get("type"):
@@ -272,6 +274,14 @@ class SessionServerChannel:
         if self._session not in (None, self._remembered):
             self._remembered = self._session
             await asyncio.to_thread(self._remember)
+
+    def _hear_tool(self, event: str, given: Mapping[str, Any], session: str) -> None:
+        """A subagent's tools, too, are the agent's."""
+        if (line := tool_line(self._channel.tools, event, given)) is None:
+            return
+        at_ns = _ns(_number(at_path(given, line.at_ms)) if line.at_ms is not None else 0)
+        turn = next((user for user, of in reversed(self._open.items()) if of == session), None)
+        self._say(tool_fact(line, given, channel=self.name, at_ns=at_ns, session=self._session, turn=turn))
 
     def _hear_text(self, kind: str, given: Mapping[str, Any], session: str) -> None:
         match kind:

@@ -11,7 +11,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from synapsed.profiles import Line, Listing, Transcript
+from synapsed.profiles import Line, Listing, ToolLine, Transcript
 
 __all__ = [
     "Outcome",
@@ -178,7 +178,7 @@ def _match(record: Mapping[str, Any], lines: Sequence[Line], spec: Transcript) -
     return None
 
 
-def holds(record: Mapping[str, Any], line: Line) -> bool:
+def holds(record: Mapping[str, Any], line: Line | ToolLine) -> bool:
     """Whether `record` is of that kind."""
     for path, allowed in line.when.items():
         value = at_path(record, path)

@@ -14,6 +14,8 @@ __all__ = [
     "PermissionAsked",
     "PromptAccepted",
     "SessionStarted",
+    "ToolBegan",
+    "ToolOver",
     "TurnEnded",
     "TurnFailed",
     "TurnInterrupted",
@@ -89,3 +91,27 @@ class PermissionAsked(ChannelFact):
     request: str | None = None
     event: str = ""
     told: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolBegan(ChannelFact):
+    """The program is about to run a tool, or to ask whether it may. `call` is its own id of that call, where it has
+    one."""
+
+    call: str | None = None
+    tool: str = ""
+    input: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolOver(ChannelFact):
+    """A tool call ended; `error` says why it failed, None where it did not."""
+
+    call: str | None = None
+    tool: str = ""
+    input: dict[str, Any] = field(default_factory=dict)
+    output: dict[str, Any] | None = None
+    error: str | None = None
+    denied: bool = False
+    duration_ms: int | None = None
+    """As the program measured it."""

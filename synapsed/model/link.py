@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from synapsed.model.agent import Activity
-from synapsed.model.facts import PermissionAsked
+from synapsed.model.facts import ChannelFact
 from synapsed.model.records import TurnRecord
 from synapsed.model.task import Prompt
 
@@ -13,8 +13,9 @@ __all__ = [
     "LinkEvent",
     "LinkExited",
     "LinkObserved",
-    "LinkPermission",
+    "LinkRefused",
     "LinkSession",
+    "LinkTold",
     "LinkTurnAccepted",
     "LinkTurnEnded",
     "LinkTurnFailed",
@@ -120,10 +121,18 @@ class LinkSession:
 
 
 @dataclass(frozen=True, slots=True)
-class LinkPermission:
-    """The program asks whether it may use a tool, over a channel that can answer (`AgentLink.reply`)."""
+class LinkTold:
+    """What a side channel told, of whichever turn. A PermissionAsked that has a `request` can be answered
+    (`AgentLink.reply`)."""
 
-    asked: PermissionAsked
+    fact: ChannelFact
+
+
+@dataclass(frozen=True, slots=True)
+class LinkRefused:
+    """The program took a refusal: what its dialog of a tool call asked."""
+
+    asked: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +168,8 @@ LinkEvent = (
     | LinkTurnInterrupted
     | LinkUndelivered
     | LinkSession
-    | LinkPermission
+    | LinkTold
+    | LinkRefused
     | LinkAlert
     | LinkExited
 )

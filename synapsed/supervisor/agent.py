@@ -21,8 +21,9 @@ from synapsed.model.link import (
     LinkAlert,
     LinkExited,
     LinkObserved,
-    LinkPermission,
+    LinkRefused,
     LinkSession,
+    LinkTold,
     LinkTurnAccepted,
 )
 from synapsed.model.picture import ScreenForm, Shown
@@ -44,6 +45,7 @@ from synapsed.supervisor.program import Program
 from synapsed.supervisor.restart import RestartState
 from synapsed.supervisor.resting import Resting
 from synapsed.supervisor.shell import Shell
+from synapsed.supervisor.tools import Tools
 from synapsed.supervisor.turns import Commit, describe_exit
 from synapsed.supervisor.unanswered import Unanswered
 from synapsed.supervisor.usage import Usage
@@ -133,7 +135,14 @@ class Agent:
         )
         self._unanswered = Unanswered(self.desk, limit=question_timeout, clock=clock, shell=self._shell)
         self._briefing = Briefing(self.program, self.desk, folder=spool.parent, endpoint=planner.endpoint, clock=clock)
-        self.approvals = Approvals(record=lambda: self.record, profile=lambda: self.profile, policy=policy, store=store)
+        self.tools = Tools(record.id, store=store, shell=self._shell, current=lambda: self.desk.current)
+        self.approvals = Approvals(
+            record=lambda: self.record,
+            profile=lambda: self.profile,
+            policy=policy,
+            store=store,
+            denied=lambda call, reason: self._shell.post(lambda: self.tools.denied(call, reason)),
+        )
         self.prompts = AgentPrompts(
             self.program,
             self.desk,
@@ -427,6 +436,9 @@ class Agent:
         if self.state is not ProcessState.RUNNING:
             self._seen = None
             self.alerts.clear()
+            if self.state is not ProcessState.STOPPING:
+                how = describe_exit(self._exit) if self._exit is not None else self.state.value
+                self._shell.post(lambda: self.tools.program_over(how))
             self.attention.believe(self.attention.over())
             self.desk.program_gone()
         if self.state is ProcessState.STOPPING and self.record.parking and self.program.last_link is not None:
@@ -449,6 +461,7 @@ class Agent:
 
     async def _adopt(self) -> None:
         self.attention.restore(await self._store.events.open_attention(self.id))
+        await self.tools.restore()
         if self.state is ProcessState.PARKED and (was := await self._store.checkpoint(self.id)) is not None:
             self._last_screen = kept(was).text(scrollback=True)[-SCREEN_KEPT:]
         await (await self._shell.call(_sync(self.program.adopt)))
@@ -466,8 +479,12 @@ class Agent:
         match fact.event:
             case LinkObserved() as seen:
                 await self._observed(seen)
-            case LinkPermission(asked):
-                self._shell.spawn(self._reply(fact.link, asked))
+            case LinkTold(told):
+                if isinstance(told, PermissionAsked) and told.request is not None:
+                    self._shell.spawn(self._reply(fact.link, told))
+                await self.tools.told(told)
+            case LinkRefused(asked):
+                await self.tools.refused(asked)
             case LinkAlert() as alert:
                 await self._alert(alert)
             case LinkExited() as exited:
@@ -532,6 +549,8 @@ class Agent:
         self.attention.believe(change)
 
     async def _saw(self, activity: Activity) -> None:
+        if activity is Activity.BUSY:
+            self.tools.works()
         task = self.desk.current
         await self.program.saw(activity, context_id=task.context_id if task is not None else None)
 

@@ -49,6 +49,7 @@ class Answering:
         offset: Callable[[], int],
         told: Callable[[], Prompt | None],
         touched: Callable[[], str | None],
+        refused: Callable[[Prompt], None] = lambda _: None,
     ) -> None:
         self._agent_id = agent_id
         self._profile = profile
@@ -59,6 +60,7 @@ class Answering:
         self._offset = offset
         self._told = told
         self._touched = touched
+        self._refused = refused
         self.asking = Asking()
 
     async def answer(self, text: str, prompt_id: str | None) -> bool:
@@ -80,10 +82,13 @@ class Answering:
         refuses = dialog is not None and chosen in dialog.refusal
         self._refuse(refuses=refuses)
         try:
-            return await self._typed(asked, steps, chosen)
+            hidden = await self._typed(asked, steps, chosen)
         except (NotTaken, PromptChanged):
             self._refuse(refuses=False)
             raise
+        if refuses and asked.prompt.type == "permission":
+            self._refused(asked.prompt)
+        return hidden
 
     def _asked(self, prompt_id: str | None) -> Asked:
         """The prompt on the screen, if it may be answered now. Raises NotWaiting, PromptChanged."""

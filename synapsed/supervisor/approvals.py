@@ -61,7 +61,8 @@ class Wait:
 
 
 class Approvals:
-    """`policy` is asked anew for each decision, so that a changed configuration counts at once."""
+    """`policy` is asked anew for each decision, so that a changed configuration counts at once. `denied` is told of
+    each call that the program is refused, and why."""
 
     def __init__(
         self,
@@ -70,11 +71,13 @@ class Approvals:
         profile: Callable[[], Profile],
         policy: Callable[[], Policy],
         store: Store,
+        denied: Callable[[ToolCall, str], None] = lambda _call, _reason: None,
     ) -> None:
         self._record = record
         self._profile = profile
         self._policy = policy
         self._store = store
+        self._denied = denied
         self._log = structlog.stdlib.get_logger("synapsed.approval").bind(agent=record().name)
         self._recent: deque[_Remembered] = deque(maxlen=REMEMBERED)
 
@@ -89,7 +92,10 @@ class Approvals:
         if not await self._tell(call, decision, task_id):
             decision = Decision("escalate")
         self._remember(spec, call, decision)
-        return answer_of(spec, decision)
+        answer = answer_of(spec, decision)
+        if decision.verdict == "deny" and answer is not None:
+            self._denied(call, decision.reason)
+        return answer
 
     def judge(self, prompt: Prompt | None) -> Answer | Wait | None:
         """What is to be done about the dialog on the screen; None: a person answers it. A dialog is only answered if

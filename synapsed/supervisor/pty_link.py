@@ -20,7 +20,7 @@ from synapsed.errors import KeeperLost, LaunchError, NotReady, StoreError, Synap
 from synapsed.interfaces import Attachment, Delivery, SideChannel, Store
 from synapsed.model.agent import Activity, Testimony
 from synapsed.model.facts import AssistantSaying, ChannelFact, PermissionAsked
-from synapsed.model.link import LinkAlert, LinkEvent, LinkExited, LinkObserved, LinkPermission, LinkSession
+from synapsed.model.link import LinkAlert, LinkEvent, LinkExited, LinkObserved, LinkRefused, LinkSession, LinkTold
 from synapsed.model.picture import ScreenForm, Shown
 from synapsed.model.records import Checkpoint, LaunchRecord, TurnRecord
 from synapsed.profiles import Profile
@@ -201,6 +201,7 @@ class PtyLink:
             offset=lambda: self._observer.offset,
             told=lambda: self._told.prompt if self._told is not None else None,
             touched=lambda: self._touched,
+            refused=lambda prompt: self._emit(LinkRefused(prompt.prompt)),
         )
         self._kernel = KernelWitness(profile, clock, self._observer, self._unread, self._watch.soon)
         self._facts: deque[ChannelFact] = deque(maxlen=RECENT_FACTS)
@@ -346,8 +347,7 @@ class PtyLink:
         if fact.session is not None and fact.session != self._conversation:
             self._conversation = fact.session
             self._emit(LinkSession(fact.session))
-        if isinstance(fact, PermissionAsked) and fact.request is not None:
-            self._emit(LinkPermission(fact))
+        self._emit(LinkTold(fact))
         if (turn := self._runner.turn) is not None:
             self._runner.add(turn.told(fact, self._clock.monotonic()))
         self._watch.soon()

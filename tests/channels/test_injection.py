@@ -48,7 +48,8 @@ def test_codex_gets_its_hooks_as_toml_on_the_command_line(launch: Launch, tmp_pa
     settings = [got.argv[n + 1] for n, word in enumerate(got.argv) if word == "-c"]
     told = {key: value for text in settings for key, value in tomllib.loads(text).get("hooks", {}).items()}
     trusted = told.pop("state")
-    assert set(told) == {"SessionStart", "UserPromptSubmit", "Stop", "Interrupt", "PermissionRequest"}
+    tools = {"PermissionRequest", "PreToolUse", "PostToolUse"}
+    assert set(told) == {"SessionStart", "UserPromptSubmit", "Stop", "Interrupt", *tools}
     assert shlex.split(told["Stop"][0]["hooks"][0]["command"]) == hook(odd, "Stop")
     for event, [group] in told.items():
         label = re.sub(r"(?<!^)(?=[A-Z])", "_", event).lower()

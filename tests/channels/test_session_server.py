@@ -21,6 +21,8 @@ from synapsed.model.facts import (
     PermissionAsked,
     PromptAccepted,
     SessionStarted,
+    ToolBegan,
+    ToolOver,
     TurnEnded,
     TurnFailed,
     TurnInterrupted,
@@ -301,6 +303,22 @@ async def test_permission(server: Server, facts: Facts, make: Make) -> None:
     await server.event("permission.asked", sessionID="ses_1", **asked)
     told = await facts.until(PermissionAsked)
     assert (told.tool, told.input, told.request, told.turn) == ("bash", {"command": "ls"}, "per_1", "msg_u1")
+
+
+async def test_tool_calls_with_the_server_s_own_times(server: Server, facts: Facts, make: Make) -> None:
+    await make().open(facts)
+    await server.listened_to()
+    await server.prompt("hello")
+    now = _now_ms()
+    part = {"type": "tool", "tool": "bash", "callID": "call_1", "sessionID": "ses_1", "messageID": "msg_a1"}
+    state: dict[str, Any] = {"status": "running", "input": {"command": "ls"}, "time": {"start": now - 500}}
+    await server.event("message.part.updated", sessionID="ses_1", part={**part, "state": state})
+    state = {**state, "status": "completed", "output": "x", "time": {"start": now - 500, "end": now - 200}}
+    await server.event("message.part.updated", sessionID="ses_1", part={**part, "state": state})
+    began, over = await facts.until(ToolBegan), await facts.until(ToolOver)
+    assert (began.call, began.tool, began.input, began.turn) == ("call_1", "bash", {"command": "ls"}, "msg_u1")
+    assert (over.call, over.output, over.error) == ("call_1", {"text": "x"}, None)
+    assert round((over.at_ns - began.at_ns) / 1e8) == 3
 
 
 async def test_subagents_are_not_the_agent(server: Server, facts: Facts, make: Make) -> None:

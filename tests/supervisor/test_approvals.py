@@ -18,7 +18,7 @@ from synapsed.model.agent import Activity, AgentView
 from synapsed.model.approval import ToolCall
 from synapsed.model.events import PermissionDecided
 from synapsed.model.facts import PermissionAsked
-from synapsed.model.link import LinkPermission
+from synapsed.model.link import LinkTold
 from synapsed.model.task import Prompt, TaskState
 from synapsed.supervisor.approvals import read_call
 from synapsed.supervisor.questions import answering
@@ -125,7 +125,7 @@ def test_a_patch_is_about_each_of_its_files() -> None:
 async def test_a_channel_that_can_answer_is_answered(quiet_world: World) -> None:
     await asker(quiet_world)
     asked = PermissionAsked(channel="hooks", at_ns=1, request="per_1", event="Asked", told=bash("rm x"))
-    quiet_world.link.emit(LinkPermission(asked))
+    quiet_world.link.emit(LinkTold(asked))
     await until(lambda: bool(quiet_world.link.replies))
     assert quiet_world.link.replies == [(asked, {"ok": False, "why": {"text": "denied by the rule Bash(rm *)"}})]
 

@@ -1,0 +1,260 @@
+"""The tool calls of one agent's program: which are open, how each ended, and what is told of that. Pure.
+
+A call begins when the program reports it and ends once: by the program's report, by a denial, or with its turn or its
+program, when nothing more is to come. The program's own id says which call a report is of; where it has none, the
+oldest open call of that tool with the same input counts, else the oldest of that tool. What was told before is not
+told again: channels repeat their reports to a new daemon.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from synapsed.interfaces import NewEvent
+from synapsed.model.events import Event, ToolExecution
+from synapsed.model.facts import ToolBegan, ToolOver
+from synapsed.model.task import Task
+
+__all__ = ["KEPT_BYTES", "ToolCalls", "cut"]
+
+KEPT_BYTES = 1 << 20
+"""Bytes of JSON of a call's input, and of its output, that are kept."""
+ERROR_MAX = 10_000
+"""Characters of the words for a failure."""
+KNOWN_MAX = 2000
+"""Ended calls that are remembered, so that they are not told twice."""
+OPEN_MAX = 500
+"""Open calls; beyond that the oldest ends."""
+AT_THE_TERMINAL = "denied at its terminal, which stopped the turn"
+DENIALS_MAX = 50
+"""Denials that wait for the report of their call's start."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Open:
+    id: str
+    tool: str
+    input: dict[str, Any]
+    source: str
+    at_ns: int | None
+    """None where an earlier daemon saw it start, and nobody has told of it again."""
+    turn: str | None
+    task_id: str | None = None
+    context_id: str | None = None
+    own_id: bool = False
+    """The program itself calls it so."""
+    ended: bool = False
+    """Its end was told before: this is a repeated report of its start."""
+    asked: bool = False
+    """A person is being asked, or was, whether it may run."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Denial:
+    tool: str
+    texts: tuple[str, ...]
+    reason: str
+
+
+@dataclass(slots=True)
+class ToolCalls:
+    agent_id: str
+    _open: dict[str, _Open] = field(default_factory=dict)
+    _ended: dict[str, None] = field(default_factory=dict)
+    _denials: list[_Denial] = field(default_factory=list)
+
+    @property
+    def open(self) -> int:
+        """How many calls have begun and not ended."""
+        return sum(not call.ended for call in self._open.values())
+
+    def restore(self, events: Iterable[Event]) -> None:
+        """What the log has of this agent's calls, oldest first."""
+        for event in events:
+            told = event.data
+            if not isinstance(told, ToolExecution) or told.call_id is None or told.reported_by is not None:
+                continue
+            if told.status == "started":
+                self._open[told.call_id] = _Open(
+                    told.call_id,
+                    told.tool_name,
+                    told.input or {},
+                    told.source or "",
+                    None,
+                    None,
+                    event.task_id,
+                    event.context_id,
+                    own_id=True,
+                )
+            else:
+                self._open.pop(told.call_id, None)
+                self._remember(told.call_id)
+
+    def began(self, fact: ToolBegan, task: Task | None) -> list[NewEvent]:
+        """A call began."""
+        call = _Open(
+            fact.call or f"{fact.channel}.{fact.at_ns}",
+            fact.tool,
+            fact.input,
+            fact.channel,
+            fact.at_ns,
+            fact.turn,
+            task.id if task is not None else None,
+            task.context_id if task is not None else None,
+            own_id=fact.call is not None,
+        )
+        if call.id in self._ended:
+            if not call.own_id:
+                self._open[call.id] = replace(call, ended=True)
+            return []
+        if (known := self._open.get(call.id)) is not None:
+            self._open[call.id] = replace(call, task_id=known.task_id, context_id=known.context_id)
+            return []
+        self._open[call.id] = call
+        told = [self._event(call, ToolExecution(**_named(call), status="started", input=cut(call.input)))]
+        if (denial := self._denial_of(call)) is not None:
+            self._denials.remove(denial)
+            told += self._end(call, error=denial.reason, denied=True)
+        while len(self._open) > OPEN_MAX:
+            told += self._end(next(iter(self._open.values())), error="too many calls are open: its end is not awaited")
+        return told
+
+    def over(self, fact: ToolOver, task: Task | None) -> list[NewEvent]:
+        """The program says that a call has ended."""
+        if fact.call is not None and fact.call in self._ended:
+            return []
+        call = self._called(fact)
+        if call is None:
+            call_id = fact.call or f"{fact.channel}.{fact.at_ns}"
+            if call_id in self._ended:
+                return []
+            call = _Open(call_id, fact.tool, fact.input, fact.channel, None, fact.turn)
+            if task is not None:
+                call = replace(call, task_id=task.id, context_id=task.context_id)
+        if call.ended:
+            del self._open[call.id]
+            return []
+        duration = fact.duration_ms
+        if duration is None and call.at_ns is not None:
+            duration = max(0, (fact.at_ns - call.at_ns) // 1_000_000)
+        return self._end(
+            call, output=fact.output, error=fact.error, denied=fact.denied, duration_ms=duration, input=fact.input
+        )
+
+    def asked(self, given: Mapping[str, Any]) -> None:
+        """The program asks a person about the call that has a text of `given` in its input."""
+        texts = set(_texts(given))
+        for call in self._open.values():
+            if texts & set(_texts(call.input)):
+                self._open[call.id] = replace(call, asked=True)
+                return
+
+    def allowed(self) -> None:
+        """The program was not stopped by what it asked."""
+        self._open = {name: replace(call, asked=False) for name, call in self._open.items()}
+
+    def denied(self, tool: str, texts: tuple[str, ...], reason: str) -> list[NewEvent]:
+        """A call of the tool, with these texts in its input, was denied; its start may not have been reported yet."""
+        if (call := self._like(tool, texts)) is not None:
+            return self._end(call, error=reason, denied=True)
+        self._denials = [*self._denials, _Denial(tool, texts, reason)][-DENIALS_MAX:]
+        return []
+
+    def refused(self, shown: str, reason: str) -> list[NewEvent]:
+        """A person refused in the dialog that has `shown`: the open call of which it shows a text of the input, else
+        the one that the program has asked about, else the only one that is open."""
+        dense = _dense(shown)
+        calls = [call for call in self._open.values() if not call.ended]
+        fits = [call for call in calls if any(_dense(text) in dense for text in _texts(call.input) if text.strip())]
+        asked = [call for call in fits or calls if call.asked]
+        chosen = asked or fits or (calls if len(calls) == 1 else [])
+        return self._end(chosen[0], error=reason, denied=True) if chosen else []
+
+    def turn_over(self, turn: str | None, reason: str, *, stopped: bool = False) -> list[NewEvent]:
+        """A turn ended: nothing more is to come of its calls. Those of another turn go on. Where the program was asking
+        a person about one when it `stopped`, that one was denied."""
+        self._denials.clear()
+        told: list[NewEvent] = []
+        for call in list(self._open.values()):
+            if turn is None or call.turn in (None, turn):
+                denied = stopped and call.asked
+                told += self._end(call, error=AT_THE_TERMINAL if denied else reason, denied=denied)
+        return told
+
+    def _called(self, fact: ToolOver) -> _Open | None:
+        if fact.call is not None:
+            return self._open.get(fact.call)
+        same = [call for call in self._open.values() if call.tool == fact.tool]
+        return next((call for call in same if call.input == fact.input), same[0] if same else None)
+
+    def _like(self, tool: str, texts: tuple[str, ...]) -> _Open | None:
+        calls = (call for call in self._open.values() if not call.ended)
+        return next((call for call in calls if _is_like(call, tool, texts)), None)
+
+    def _denial_of(self, call: _Open) -> _Denial | None:
+        return next((denial for denial in self._denials if _is_like(call, denial.tool, denial.texts)), None)
+
+    def _end(
+        self,
+        call: _Open,
+        *,
+        output: dict[str, Any] | None = None,
+        error: str | None = None,
+        denied: bool = False,
+        duration_ms: int | None = None,
+        input: dict[str, Any] | None = None,  # noqa: A002 - the field's name
+    ) -> list[NewEvent]:
+        self._open.pop(call.id, None)
+        self._remember(call.id)
+        if call.ended:
+            return []
+        told = ToolExecution(
+            **_named(call),
+            status="completed" if error is None and not denied else "failed",
+            input=cut(call.input or input or {}),
+            output=cut(output) if output is not None else None,
+            error=error[:ERROR_MAX] if error is not None else None,
+            denied=denied,
+            duration_ms=duration_ms,
+        )
+        return [self._event(call, told)]
+
+    def _event(self, call: _Open, told: ToolExecution) -> NewEvent:
+        return NewEvent(self.agent_id, told, call.task_id, call.context_id)
+
+    def _remember(self, call_id: str) -> None:
+        self._ended[call_id] = None
+        while len(self._ended) > KNOWN_MAX:
+            del self._ended[next(iter(self._ended))]
+
+
+def cut(value: dict[str, Any]) -> dict[str, Any]:
+    """`value`, or its beginning as `text` where its JSON is larger than KEPT_BYTES."""
+    text = json.dumps(value, ensure_ascii=False)
+    encoded = text.encode("utf-8", "replace")
+    if len(encoded) <= KEPT_BYTES:
+        return value
+    whole = value["text"] if set(value) == {"text"} and isinstance(value["text"], str) else text
+    kept = whole.encode("utf-8", "replace")[:KEPT_BYTES].decode("utf-8", "ignore")
+    return {"text": kept, "truncated": True, "size": len(encoded)}
+
+
+def _named(call: _Open) -> dict[str, Any]:
+    return {"tool_name": call.tool, "call_id": call.id, "source": call.source or None}
+
+
+def _is_like(call: _Open, tool: str, texts: tuple[str, ...]) -> bool:
+    given = set(_texts(call.input))
+    return call.tool.casefold() == tool.casefold() and all(text in given for text in texts)
+
+
+def _texts(value: Any) -> list[str]:
+    if isinstance(value, str):
+        return [value]
+    items: Iterable[Any] = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
+    return [text for item in items for text in _texts(item)]
+
+
+def _dense(text: str) -> str:
+    return "".join(text.split())

@@ -1,0 +1,91 @@
+"""Tells of one agent's tool calls (`toolExecution`): what its channels report, and what policy and dialogs deny.
+
+Everything here runs in the agent's shell. An event is committed before what is reported next is looked at, so that a
+report is settled only when what it told is durable.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from synapsed.errors import StoreError
+from synapsed.interfaces import NewEvent, Store
+from synapsed.model.approval import ToolCall
+from synapsed.model.facts import (
+    ChannelFact,
+    PermissionAsked,
+    ToolBegan,
+    ToolOver,
+    TurnEnded,
+    TurnFailed,
+    TurnInterrupted,
+)
+from synapsed.model.task import Task
+from synapsed.supervisor.shell import Shell
+from synapsed.supervisor.tool_calls import ToolCalls
+
+__all__ = ["Tools"]
+
+RECALLED = 20_000
+"""Events at the end of the log in which a new daemon looks for calls that were told already."""
+
+_TYPES = frozenset({"toolExecution"})
+
+
+class Tools:
+    """`current` is the task that the agent works on."""
+
+    def __init__(self, agent_id: str, *, store: Store, shell: Shell, current: Callable[[], Task | None]) -> None:
+        self._calls = ToolCalls(agent_id)
+        self._agent_id = agent_id
+        self._store = store
+        self._shell = shell
+        self._current = current
+
+    async def restore(self) -> None:
+        """Take up what an earlier daemon told. Raises StoreError."""
+        after = max(0, self._store.events.last_id - RECALLED)
+        while batch := await self._store.events.read(after, agent_id=self._agent_id, types=_TYPES):
+            self._calls.restore(batch)
+            after = batch[-1].id
+
+    async def told(self, fact: ChannelFact) -> None:
+        """A channel reported something."""
+        match fact:
+            case ToolBegan():
+                await self._tell(self._calls.began(fact, self._current()))
+            case ToolOver():
+                await self._tell(self._calls.over(fact, self._current()))
+            case PermissionAsked():
+                self._calls.asked(fact.input)
+            case TurnInterrupted():
+                await self._tell(self._calls.turn_over(fact.turn, "the turn was interrupted", stopped=True))
+            case TurnFailed():
+                await self._tell(self._calls.turn_over(fact.turn, "the turn failed"))
+            case TurnEnded():
+                await self._tell(self._calls.turn_over(fact.turn, "the turn ended, and its program told of no end"))
+
+    def works(self) -> None:
+        """The program was seen at work: what it asked about was allowed."""
+        self._calls.allowed()
+
+    async def denied(self, call: ToolCall, reason: str) -> None:
+        """The approval policy denied `call`."""
+        texts = (call.command,) if call.command is not None else call.subjects
+        await self._tell(self._calls.denied(call.tool, texts, reason))
+
+    async def refused(self, shown: str) -> None:
+        """The dialog that has `shown` was answered with a refusal."""
+        await self._tell(self._calls.refused(shown, "denied in the program's dialog"))
+
+    async def program_over(self, how: str) -> None:
+        """The program is gone, and its calls with it."""
+        await self._tell(self._calls.turn_over(None, f"the program ended ({how})"))
+
+    async def _tell(self, events: list[NewEvent]) -> None:
+        if not events:
+            return
+        try:
+            await self._shell.persist(lambda: self._store.commit(events=events))
+        except StoreError as error:  # the shell ends: a new daemon is told again
+            told: list[Any] = [event.data for event in events]
+            self._shell.log.warning("tool calls could not be recorded", count=len(told), error=error.message)
