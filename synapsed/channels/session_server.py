@@ -245,7 +245,7 @@ class SessionServerChannel:
             self._accept(session, _id(users[-1]), _text(users[-1]), _created(users[-1]))
         status = at_path(await self._get("/session/status"), session)
         if self._open and at_path(status, "type") in (None, "idle"):
-            await self._end_turns(session)
+            await self._end_turns(session, told=False)
 
     # --- events ------------------------------------------------------------------------------------------------------
 
@@ -371,9 +371,12 @@ class SessionServerChannel:
             self._say(SessionStarted(channel=self.name, at_ns=_ns(created_ms), session=session))
         self._say(PromptAccepted(channel=self.name, at_ns=_ns(created_ms), session=session, turn=id_, prompt=text))
 
-    async def _end_turns(self, session: str) -> None:
-        """The session does nothing more: what became of its open turns."""
+    async def _end_turns(self, session: str, *, told: bool = True) -> None:
+        """The session does nothing more: what became of its open turns. Where that was not `told` but found, one that
+        has no reply may be about to begin: it is left open."""
         for user in [user for user, of in self._open.items() if of == session]:
+            if not told and not _replies(await self._messages(session, user), user):
+                continue
             replies = _replies(await self._messages(session, user), user, *self._continued.pop(user, ()))
             self._open.pop(user, None)
             for reply in replies[:-1]:

@@ -391,6 +391,20 @@ async def test_turn_that_still_goes_on_is_not_ended_by_a_new_daemon(server: Serv
     assert not [fact for fact in facts if isinstance(fact, TurnInterrupted)]
 
 
+async def test_turn_that_is_about_to_begin_is_not_called_stopped(server: Server, facts: Facts, make: Make) -> None:
+    """The program has its message and is not at work on it yet when a connection is made."""
+    await server.prompt("hello")
+    await make("ses_1").open(facts)
+    await server.listened_to()
+    await server.event("permission.asked", sessionID="ses_1", id="per_1")
+    await facts.until(PermissionAsked)  # heard when what was missed has been looked up
+    assert (await facts.until(PromptAccepted)).prompt == "hello"
+    await server.reply("Hi.", "msg_a1")
+    await server.idle()
+    assert (await facts.until(TurnEnded)).answer == "Hi."
+    assert not [fact for fact in facts if isinstance(fact, TurnInterrupted)]
+
+
 async def test_long_turn_is_read_whole(server: Server, facts: Facts, make: Make) -> None:
     await make().open(facts)
     await server.listened_to()
