@@ -288,7 +288,7 @@ class Externals:
             updated_at=now,
         )
         with asking(task, wait=request.wait) as reply:
-            commit = turns.submitted(task)
+            commit = turns.accepted(task)
             await self._store.commit(events=commit.events, tasks=[task], reply=reply)
         await self._carry(task)
         return task

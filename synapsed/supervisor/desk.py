@@ -189,7 +189,7 @@ class Desk:
     async def accept(self, task: Task, reply: ReplyRecord | None = None) -> Task:
         """Take a new task; it is durable when this returns, together with `reply`. Raises QueueFull, StoreError."""
         self._mailbox.check_room()
-        commit = turns.submitted(task, reply)
+        commit = turns.accepted(task, reply)
         if task.priority >= INTERRUPT_PRIORITY:
             await self._usage.forget("a person does not wait")
         if not self._mailbox and not _wants_new_conversation(task) and (link := self._receiver()) is not None:

@@ -28,6 +28,7 @@ from synapsed.model.sender import KEY, Sender
 from synapsed.model.task import ANSWER_ID, Artifact, Message, Part, Task, TaskState, TextPart
 from synapsed.supervisor import turns
 from synapsed.supervisor.frame import REPLY_TO, RESPONSE_EXPECTED
+from synapsed.supervisor.transitions import handed_back
 
 __all__ = [
     "COLLECT_S",
@@ -211,6 +212,9 @@ def corrected(
 def _over(record: ReplyRecord, step: Step, commit: turns.Commit, sender: Sender, now: float) -> Settlement:
     state = moved(record, step)
     task = commit.task.model_copy(update={"metadata": {**commit.task.metadata, HOPS: record.hops}})
+    if step != "expired":
+        back = handed_back(record, commit.task, own_words=step == "replied")
+        commit = replace(commit, events=(*commit.events, *back))
     if record.state == "open" and step == "expired":
         return Settlement(task=task, record=None, events=commit.events)
     if record.wait:

@@ -8,7 +8,7 @@ performs it by committing, and only then believes it. Nothing here knows of proc
 import json
 import signal
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from synapsed.clock import iso
@@ -32,11 +32,13 @@ from synapsed.model.task import (
     TaskState,
     TextPart,
 )
+from synapsed.supervisor.transitions import passed_on
 
 __all__ = [
     "COMMAND",
     "NEW_CONVERSATION",
     "Commit",
+    "accepted",
     "begun",
     "canceled",
     "completed",
@@ -81,6 +83,12 @@ class Commit:
 def submitted(task: Task, reply: ReplyRecord | None = None) -> Commit:
     """`reply` says that an agent waits for the answer."""
     return Commit(task=task, events=(_status(task),), reply=reply)
+
+
+def accepted(task: Task, reply: ReplyRecord | None = None) -> Commit:
+    """A new task, sent by whoever: `submitted`, and what it passes on."""
+    commit = submitted(task, reply)
+    return replace(commit, events=(*commit.events, *passed_on(task)))
 
 
 def begun(task: Task, *, launch_id: str, attempt: int, now: float) -> Commit:
