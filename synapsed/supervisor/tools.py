@@ -1,4 +1,5 @@
-"""Tells of one agent's tool calls (`toolExecution`): what its channels report, and what policy and dialogs deny.
+"""Tells of one agent's tool calls (`toolExecution`): what its channels report, and what policy and dialogs deny; and of
+turns that a person typed at its terminal (`turnSeen`).
 
 Everything here runs in the agent's shell. An event is committed before what is reported next is looked at, so that a
 report is settled only when what it told is durable.
@@ -8,11 +9,12 @@ from collections.abc import Callable
 from typing import Any
 
 from synapsed.errors import StoreError
-from synapsed.interfaces import NewEvent, Store
+from synapsed.interfaces import NewEvent, Store, TaskFilter
 from synapsed.model.approval import ToolCall
 from synapsed.model.facts import (
     ChannelFact,
     PermissionAsked,
+    PromptAccepted,
     ToolBegan,
     ToolOver,
     TurnEnded,
@@ -20,6 +22,7 @@ from synapsed.model.facts import (
     TurnInterrupted,
 )
 from synapsed.model.task import Task
+from synapsed.supervisor.own_turns import OwnTurns, is_of
 from synapsed.supervisor.shell import Shell
 from synapsed.supervisor.tool_calls import ToolCalls
 
@@ -28,7 +31,10 @@ __all__ = ["Tools"]
 RECALLED = 20_000
 """Events at the end of the log in which a new daemon looks for calls that were told already."""
 
-_TYPES = frozenset({"toolExecution"})
+LAST_TASKS = 2
+"""How many of its last tasks an accepted prompt may be of: channels repeat the reports of two turns."""
+
+_TYPES = frozenset({"toolExecution", "turnSeen"})
 
 
 class Tools:
@@ -36,6 +42,7 @@ class Tools:
 
     def __init__(self, agent_id: str, *, store: Store, shell: Shell, current: Callable[[], Task | None]) -> None:
         self._calls = ToolCalls(agent_id)
+        self._turns = OwnTurns()
         self._agent_id = agent_id
         self._store = store
         self._shell = shell
@@ -46,11 +53,14 @@ class Tools:
         after = max(0, self._store.events.last_id - RECALLED)
         while batch := await self._store.events.read(after, agent_id=self._agent_id, types=_TYPES):
             self._calls.restore(batch)
+            self._turns.restore(batch)
             after = batch[-1].id
 
     async def told(self, fact: ChannelFact) -> None:
         """A channel reported something."""
         match fact:
+            case PromptAccepted():
+                await self._accepted(fact)
             case ToolBegan():
                 await self._tell(self._calls.began(fact, self._current()))
             case ToolOver():
@@ -63,6 +73,20 @@ class Tools:
                 await self._tell(self._calls.turn_over(fact.turn, "the turn failed"))
             case TurnEnded():
                 await self._tell(self._calls.turn_over(fact.turn, "the turn ended, and its program told of no end"))
+
+        if isinstance(fact, TurnEnded | TurnFailed | TurnInterrupted) and (seen := self._turns.over(fact)) is not None:
+            await self._tell([NewEvent(self._agent_id, seen)])
+
+    async def _accepted(self, fact: PromptAccepted) -> None:
+        if self._current() is not None:
+            return
+        try:
+            last, _ = await self._store.tasks(TaskFilter(agent_id=self._agent_id, limit=LAST_TASKS))
+        except StoreError as error:
+            self._shell.log.warning("whose turn this is, is not known", error=error.message)
+            return
+        if not any(is_of(fact.prompt or "", task) for task in last):
+            self._turns.accepted(fact)
 
     def works(self) -> None:
         """The program was seen at work: what it asked about was allowed."""
@@ -88,4 +112,4 @@ class Tools:
             await self._shell.persist(lambda: self._store.commit(events=events))
         except StoreError as error:  # the shell ends: a new daemon is told again
             told: list[Any] = [event.data for event in events]
-            self._shell.log.warning("tool calls could not be recorded", count=len(told), error=error.message)
+            self._shell.log.warning("what a channel told could not be recorded", count=len(told), error=error.message)
