@@ -24,7 +24,8 @@
     │   ├── Forbidden                FORBIDDEN
     │   ├── TooLarge                 TOO_LARGE
     │   ├── UnsupportedMedia         UNSUPPORTED_MEDIA
-    │   └── QueueFull                QUEUE_FULL
+    │   ├── QueueFull                QUEUE_FULL
+    │   └── Busy                     BUSY
     ├── ConfigError                  the user's file or profile is wrong: file, line, key and the nearest known key
     ├── AgentError                   the agent's program or its surroundings failed
     │   ├── NotReady                 NOT_READY
@@ -53,6 +54,7 @@ __all__ = [
     "AgentError",
     "AlreadyRunning",
     "AmbiguousAddress",
+    "Busy",
     "CardChanged",
     "CardInvalid",
     "ConfigError",
@@ -190,6 +192,12 @@ class QueueFull(RequestError):
     code = "QUEUE_FULL"
 
 
+class Busy(RequestError):
+    """There is no room for a large answer now; nothing was done."""
+
+    code = "BUSY"
+
+
 class ConfigError(SynapsedError):
     """A configuration file or profile is wrong."""
 
@@ -288,6 +296,7 @@ HTTP_STATUS: dict[str, int] = {
     "TOO_LARGE": 413,
     "UNSUPPORTED_MEDIA": 415,
     "QUEUE_FULL": 429,
+    "BUSY": 503,
     "CONFIG_ERROR": 400,
     "NOT_READY": 503,
     "AGENT_EXITED": 409,

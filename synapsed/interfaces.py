@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, Self
 
+from synapsed.documents.budget import Budget
 from synapsed.model.agent import AgentDetail, AgentView, Testimony
 from synapsed.model.events import Event, EventData, Origin, Where
 from synapsed.model.facts import ChannelFact, PermissionAsked
@@ -118,6 +119,11 @@ class EventLog(Protocol):
         ...
 
     @property
+    def room(self) -> Budget:
+        """For what is large, and is read to be written to a client."""
+        ...
+
+    @property
     def published(self) -> Mapping[str, int]:
         """How many events were written since the log was opened, by type."""
         ...
@@ -153,9 +159,18 @@ class EventLog(Protocol):
         """What was said last (`attention`) of each thing that a person is still needed for."""
         ...
 
-    def follow(self, after: int, *, task_id: str | None = None, agent_id: str | None = None) -> AsyncGenerator[Event]:
-        """Every such event with an id greater than `after`, until the store is closed. A pull view: a slow reader costs
-        nothing but its cursor. Leave it by `aclosing`."""
+    def follow(
+        self,
+        after: int,
+        *,
+        task_id: str | None = None,
+        agent_id: str | None = None,
+        upto: int | None = None,
+        reserved: bool = False,
+    ) -> AsyncGenerator[Event]:
+        """Every such event with an id greater than `after`, until the store is closed, or up to the event `upto`. A
+        pull view: a slow reader costs nothing but its cursor. With `reserved` a large event is read when there is
+        `room` for it, which it takes until the next is asked for. Leave it by `aclosing`."""
         ...
 
 
@@ -198,6 +213,14 @@ class Store(Protocol):
     async def tasks(self, which: TaskFilter) -> tuple[list[Task], int]:
         """The tasks, most recently updated first, and how many there are without `limit` and `before`. Raises
         InvalidRequest for a cursor that is none."""
+        ...
+
+    async def weigh(self, task_id: str) -> list[tuple[str, int]]:
+        """Id and characters of JSON of the task, or of those whose ids begin so, where it is large."""
+        ...
+
+    async def weigh_page(self, which: TaskFilter) -> list[tuple[str, int]]:
+        """The same of the large tasks that `tasks` would give."""
         ...
 
     async def has_tasks(self, which: TaskFilter) -> bool:
@@ -581,6 +604,10 @@ class Control(Protocol):
         ...
 
     async def tasks(self, which: TaskFilter) -> tuple[list[Task], int]: ...
+
+    async def weigh(self, task_id: str) -> list[tuple[str, int]]: ...
+
+    async def weigh_page(self, which: TaskFilter) -> list[tuple[str, int]]: ...
 
     async def has_tasks(self, which: TaskFilter) -> bool: ...
 

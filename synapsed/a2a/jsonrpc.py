@@ -23,10 +23,10 @@ from synapsed.a2a.extensions import activated
 from synapsed.a2a.methods import Method
 from synapsed.a2a.operations import Caller
 from synapsed.a2a.params import parse
-from synapsed.a2a.replies import Reply, Stream
+from synapsed.a2a.replies import Reply, Stream, retry_after
 from synapsed.a2a.v03 import METHODS_03, STREAMING_03, Dialect03
 from synapsed.a2a.version import V03, V10, require_version
-from synapsed.errors import HTTP_STATUS, Forbidden, SynapsedError, Unauthorized
+from synapsed.errors import HTTP_STATUS, Busy, Forbidden, SynapsedError, Unauthorized
 
 __all__ = ["JsonRpc"]
 
@@ -146,9 +146,11 @@ def _result(request_id: RequestId, result: Any) -> dict[str, Any]:
 
 
 def _refusal(request_id: RequestId, error: A2aError | SynapsedError) -> Reply:
-    """Who may not is told by HTTP's status too, as the specification has it for authentication (7)."""
-    status = HTTP_STATUS[error.code] if isinstance(error, Forbidden | Unauthorized) else 200
-    return Reply(rpc_failure(request_id, error if isinstance(error, A2aError) else from_synapsed(error)), status)
+    """Who may not is told by HTTP's status too, as the specification has it for authentication (7), and who may come
+    again by HTTP's header."""
+    status = HTTP_STATUS[error.code] if isinstance(error, Forbidden | Unauthorized | Busy) else 200
+    told = error if isinstance(error, A2aError) else from_synapsed(error)
+    return Reply(rpc_failure(request_id, told), status, retry_after(error))
 
 
 def _internal(request_id: RequestId) -> dict[str, Any]:

@@ -71,6 +71,14 @@ class Caller(Protocol):
         """The agent's card for those who authenticate. Raises Unauthorized."""
         ...
 
+    async def reserve_task(self, task_id: str) -> None:
+        """Room for the task in an answer, before it is read. Raises Busy."""
+        ...
+
+    async def reserve_page(self, which: TaskFilter) -> None:
+        """Room for such a page of tasks in an answer. Raises Busy, InvalidRequest."""
+        ...
+
     async def send(self, request: SendRequest) -> Task: ...
 
 
@@ -149,6 +157,7 @@ class Operations:
             size=PAGE_SIZE,
         )
         try:
+            await caller.reserve_page(which)
             tasks, total = await self._control.tasks(which)
         except InvalidRequest as error:
             raise invalid_params("pageToken", error.message) from error
@@ -230,6 +239,7 @@ class Operations:
         is not there (3.3.2)."""
         if not task_id:
             raise invalid_params("id", "is required")
+        await caller.reserve_task(task_id)
         task = None
         with suppress(TaskNotFound, AmbiguousAddress):
             task = await self._control.task(task_id, agent_id)
@@ -278,10 +288,12 @@ class Operations:
                     begun.add(event.data.artifact.artifact_id)
                     told = await self._whole(event, event.data) if event.data.append and first else event.data
                     yield artifact_update(event, told, context_id)
+                    del told
                 elif isinstance(event.data, TaskStatusChanged):
                     yield status_update(event, event.data, context_id)
                     if event.data.state in _SETTLED:
                         return
+                del event
 
     async def _whole(self, event: Event, piece: TaskArtifactAdded) -> TaskArtifactAdded:
         """All that was told of the artifact up to this piece: what a stream tells first of an artifact begins it, or
@@ -300,7 +312,7 @@ class Operations:
 
     @asynccontextmanager
     async def _following(self, cursor: int, task_id: str) -> AsyncGenerator[AsyncIterator[Event]]:
-        events = self._control.events.follow(cursor, task_id=task_id)
+        events = self._control.events.follow(cursor, task_id=task_id, reserved=True)
         try:
             yield events
         finally:

@@ -4,7 +4,9 @@ from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Reply", "RestRequest", "Stream"]
+from synapsed.errors import Busy
+
+__all__ = ["Reply", "RestRequest", "Stream", "retry_after"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +17,11 @@ class RestRequest:
     path: str
     query: list[tuple[str, str]]
     body: Any
+
+
+def retry_after(error: Exception) -> dict[str, str]:
+    """The headers of a refusal that says when to come again."""
+    return {"Retry-After": str(error.details["retry_after"])} if isinstance(error, Busy) else {}
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from synapsed.a2a.extensions import activated
 from synapsed.a2a.methods import Method
 from synapsed.a2a.operations import Caller
 from synapsed.a2a.params import from_query, parse
-from synapsed.a2a.replies import Reply, RestRequest, Stream
+from synapsed.a2a.replies import Reply, RestRequest, Stream, retry_after
 from synapsed.a2a.version import V10, require_version
 from synapsed.errors import SynapsedError
 
@@ -119,7 +119,7 @@ async def _events(results: AsyncGenerator[dict[str, Any]]) -> AsyncGenerator[dic
 
 def _refusal(error: A2aError | SynapsedError) -> Reply:
     told = error if isinstance(error, A2aError) else from_synapsed(error)
-    return Reply(rest_error(told), told.http_status)
+    return Reply(rest_error(told), told.http_status, retry_after(error))
 
 
 def _internal() -> Reply:

@@ -13,6 +13,7 @@ from synapsed.api.eventstream import Encoded
 from synapsed.api.guard import timed
 from synapsed.api.pace import Pace
 from synapsed.api.problems import problems
+from synapsed.api.reserving import reserving
 from synapsed.api.routes import (
     a2a,
     agents,
@@ -116,7 +117,7 @@ def build_agent_app(context: ApiContext) -> web.Application:
 
 
 def _application(context: ApiContext) -> web.Application:
-    app = web.Application(middlewares=[timed, problems, gate], client_max_size=context.limits.body)
+    app = web.Application(middlewares=[timed, reserving, problems, gate], client_max_size=context.limits.body)
     app[CONTEXT] = context
     app[events.ENCODED] = Encoded()
     app.on_shutdown.append(_end_streams)

@@ -16,12 +16,13 @@ from synapsed.a2a.replies import Reply, Stream
 from synapsed.api.body import encode_json
 from synapsed.api.context import CONTEXT, ApiContext, rights_of
 from synapsed.api.outgoing import respond
+from synapsed.api.reserving import reserve_page, reserve_task
 from synapsed.api.rights import Rights, Standing
 from synapsed.api.security import JSON_TYPES, base_url, on_unix
 from synapsed.api.sending import send
 from synapsed.api.sse import Frame, serve
 from synapsed.errors import SynapsedError, Unauthorized
-from synapsed.interfaces import SendRequest
+from synapsed.interfaces import SendRequest, TaskFilter
 from synapsed.model.agent import AgentView
 from synapsed.model.task import Task
 
@@ -100,6 +101,12 @@ class HttpCaller:
             rights=self.rights.standing.value,
             authentication=authentication_of(self.request),
         )
+
+    async def reserve_task(self, task_id: str) -> None:
+        await reserve_task(self.request, self.context.control, task_id)
+
+    async def reserve_page(self, which: TaskFilter) -> None:
+        await reserve_page(self.request, self.context.control, which)
 
     async def send(self, request: SendRequest) -> Task:
         return await send(self.request, self.context.control, self.agent_id, request)

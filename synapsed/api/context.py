@@ -13,6 +13,7 @@ from synapsed.a2a.externals import Externals
 from synapsed.a2a.hosts.hosts import Hosts
 from synapsed.api.caching import Changes
 from synapsed.api.pace import Pace
+from synapsed.api.reserving import reserve_task
 from synapsed.api.rights import Rights
 from synapsed.automation.scheduler import Scheduler
 from synapsed.clock import Clock
@@ -210,6 +211,7 @@ async def task_of(request: web.Request) -> Task:
     control = request.app[CONTEXT].control
     on_control = request.path.startswith("/control/")
     agent_id = None if on_control else agent_id_of(request)
+    await reserve_task(request, control, request.match_info["task"])
     task = await control.task(request.match_info["task"], agent_id)
     if agent_id is not None and task.agent_id != agent_id:
         raise TaskNotFound(f"{agent_id} has no task {request.match_info['task'][:64]}", task_id=task.id, agent=agent_id)

@@ -18,6 +18,7 @@ from synapsed.api.security import is_public
 from synapsed.errors import (
     HTTP_STATUS,
     AmbiguousAddress,
+    Busy,
     Forbidden,
     InvalidRequest,
     SynapsedError,
@@ -206,7 +207,7 @@ def _errors(operation: Operation) -> Iterator[type[SynapsedError]]:
     if "agent" in names:
         yield from (UnknownAgent, AmbiguousAddress)
     if "task" in names:
-        yield from (TaskNotFound, AmbiguousAddress)
+        yield from (TaskNotFound, AmbiguousAddress, Busy)
     if described is not None and (described.body or described.query):
         yield InvalidRequest
     if described is not None and described.body:

@@ -55,7 +55,7 @@ def problem(error: SynapsedError) -> web.Response:
 
 
 def _headers(error: SynapsedError) -> dict[str, str]:
-    if error.code == "QUEUE_FULL":
+    if error.code in ("QUEUE_FULL", "BUSY"):
         return {"Retry-After": str(error.details.get("retry_after", RETRY_AFTER))}
     if error.code == "UNAUTHORIZED":
         return {"WWW-Authenticate": 'Bearer realm="synapsed"'}

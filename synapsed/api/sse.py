@@ -15,6 +15,7 @@ from aiohttp import web
 from synapsed.api.context import CONTEXT
 from synapsed.api.outgoing import begin, cut_off, ended, hold_little, patience, write
 from synapsed.api.query import INPUT_SHOWN
+from synapsed.api.reserving import release
 from synapsed.documents.writing import Parts, Texts
 from synapsed.errors import InvalidRequest
 from synapsed.interfaces import EventLog
@@ -103,6 +104,7 @@ async def serve(
                         if ending is writing or not await ended(ending, last):
                             await cut_off(request, ending)
                         break
+                    release(request)  # what comes next has its own
         except ConnectionError:
             pass  # the client has left; its task goes on
         finally:

@@ -12,8 +12,6 @@ from synapsed.model.task import INTERRUPTED_STATES, TERMINAL_STATES, Task
 
 __all__ = ["frames_until_end", "frames_until_settled", "has_frames", "render"]
 
-BATCH = 500
-
 
 def render(event: Event) -> Frame | None:
     """The frame of a task's event, None for one that the seeds' stream has no shape for."""
@@ -40,11 +38,14 @@ def _status(event: Event, data: TaskStatusChanged) -> dict[str, Any]:
 
 async def frames_until_end(control: Control, task: Task, after: int) -> AsyncGenerator[Frame]:
     """The task's events after `after`, up to its end."""
-    async for event in _events(control, task, after):
+    events = _events(control, task, after)
+    del task  # it may be large, and the stream long
+    async for event in events:
         if (frame := render(event)) is not None:
             yield frame
         if isinstance(event.data, TaskStatusChanged) and event.data.state in TERMINAL_STATES:
             return
+        del event, frame
 
 
 async def has_frames(control: Control, task: Task, after: int) -> bool:
@@ -59,15 +60,18 @@ async def has_frames(control: Control, task: Task, after: int) -> bool:
 async def frames_until_settled(control: Control, task: Task, after: int) -> AsyncGenerator[Frame]:
     """As above, and it ends as well where the task waits for a person *now*: at its present prompt, not at one that
     was answered long ago."""
-    async for event in _events(control, task, after):
+    events, task_id = _events(control, task, after), task.id
+    del task  # it may be large, and the stream long
+    async for event in events:
         if (frame := render(event)) is not None:
             yield frame
-        data = event.data
-        if not isinstance(data, TaskStatusChanged):
+        told = event.data if isinstance(event.data, TaskStatusChanged) else None
+        del event, frame
+        if told is None:
             continue
-        if data.state in TERMINAL_STATES:
+        if told.state in TERMINAL_STATES:
             return
-        if data.state in INTERRUPTED_STATES and _is_present(await control.task(task.id), data):
+        if told.state in INTERRUPTED_STATES and _is_present(await control.task(task_id), told):
             return
 
 
@@ -77,13 +81,8 @@ def _is_present(task: Task, told: TaskStatusChanged) -> bool:
     return task.status is told.state and now == then
 
 
-async def _events(control: Control, task: Task, after: int) -> AsyncGenerator[Event]:
+def _events(control: Control, task: Task, after: int) -> AsyncGenerator[Event]:
     """A task that was over when it was read has all its events in the log: they are read, and nothing is waited for,
     even where the cursor is behind its end."""
-    if not task.terminal:
-        async for event in control.events.follow(after, task_id=task.id):
-            yield event
-    while batch := await control.events.read(after, task_id=task.id, limit=BATCH):
-        for event in batch:
-            yield event
-        after = batch[-1].id
+    log = control.events
+    return log.follow(after, task_id=task.id, upto=log.last_id if task.terminal else None, reserved=True)

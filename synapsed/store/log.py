@@ -14,6 +14,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from weakref import WeakValueDictionary
 
+from synapsed.documents.budget import Budget
 from synapsed.interfaces import EventFilter, EventPage
 from synapsed.model.events import OLD_TYPES, Event, parse_event
 from synapsed.store.database import Database
@@ -56,17 +57,26 @@ class EventRow:
 class _Batch:
     """Events that are read at a time, in their order."""
 
-    __slots__ = ("_size", "_size_max", "events", "limit")
+    __slots__ = ("_size", "_size_max", "_small", "events", "large", "limit")
 
-    def __init__(self, limit: int, size_max: int) -> None:
+    def __init__(self, limit: int, size_max: int, *, small: bool = False) -> None:
+        """With `small` it ends before the first large event."""
         self.events: list[Event] = []
         self.limit = limit
+        self.large: tuple[int, int] | None = None
+        """Id and size of the large event that it ended before."""
+        self._small = small
         self._size = 0
         self._size_max = size_max
 
     def add(self, event: Event, size: int) -> None:
         self.events.append(event)
         self._size += size
+
+    def ends_before(self, event_id: int, size: int) -> bool:
+        if self._small and size >= LARGE_ROW:
+            self.large = (event_id, size)
+        return self.large is not None
 
     @property
     def more(self) -> bool:
@@ -152,6 +162,7 @@ class SqliteEventLog:
     ) -> None:
         self._database = database
         self._ring = _Ring(last_id, recent, recent_size)
+        self.room = Budget()
         self._waiting: dict[str | None, set[asyncio.Future[int]]] = {}
         self._removed = dict(removed or {})
         self._large: WeakValueDictionary[int, Event] = WeakValueDictionary()
@@ -200,20 +211,36 @@ class SqliteEventLog:
         return upto if upto > after else None
 
     async def follow(
-        self, after: int, *, task_id: str | None = None, agent_id: str | None = None
+        self,
+        after: int,
+        *,
+        task_id: str | None = None,
+        agent_id: str | None = None,
+        upto: int | None = None,
+        reserved: bool = False,
     ) -> AsyncGenerator[Event]:
         which = _which(task_id, agent_id)
         cursor: int | None = after
-        while cursor is not None:
-            upto = self.last_id
-            if self._closed and cursor < upto and not self._ring.covers(cursor):
+        while cursor is not None and (upto is None or cursor < upto):
+            last = self.last_id if upto is None else upto
+            if self._closed and cursor < last and not self._ring.covers(cursor):
                 return
-            page = await self._read(cursor, upto, which, _Batch(FOLLOW_BATCH, READ_SIZE))
+            batch = _Batch(FOLLOW_BATCH, READ_SIZE, small=reserved)
+            page = await self._read(cursor, last, which, batch)
             cursor = page.upto
             page.events.reverse()
             while page.events:
                 yield page.events.pop()  # held by nobody but its reader from here on
-            if cursor >= upto:
+            if batch.large is not None:
+                cursor, size = batch.large
+                lease = await self.room.take(("event", cursor), size)
+                try:
+                    page = await self._read(cursor - 1, cursor, which, _Batch(1, READ_SIZE))
+                    while page.events:
+                        yield page.events.pop()
+                finally:
+                    lease.release()
+            if cursor >= last and upto is None:
                 # No await between the comparison in here and the registration, so that no event falls in between.
                 cursor = await self.changed(cursor, which)
 
@@ -243,15 +270,17 @@ class SqliteEventLog:
             return EventPage([], after)
         if not self._ring.covers(after):
             upto = min(upto, after + SCAN) if _scans(which) else upto
-            batch = await self._database.read(
-                lambda connection: _select(connection, after, upto, which, batch, self._large)
-            )
+            await self._database.read(lambda connection: _select(connection, after, upto, which, batch, self._large))
         else:
             for recent in self._ring.between(after, upto):
                 if _matches(which, recent):
+                    if batch.ends_before(recent.id, recent.size):
+                        break
                     batch.add(recent.event, recent.size)
                     if batch.more:
                         break
+        if batch.large is not None:
+            return EventPage(batch.events, batch.large[0] - 1)
         return EventPage(batch.events, batch.events[-1].id if batch.more else upto)
 
     async def _next(self, topic: str | None) -> int:
@@ -338,7 +367,7 @@ def _select(
     which: EventFilter,
     batch: _Batch,
     large: MutableMapping[int, Event],
-) -> _Batch:
+) -> None:
     """Fill `batch`. Large events, which many may wait for and hold, are looked for in `large` first: this runs in the
     one thread that reads, so that none is made twice."""
     where = ["id > ?", "id <= ?"]
@@ -357,6 +386,8 @@ def _select(
     )
     with closing(rows):
         for event_id, at, agent_id, task_id, context_id, size, small in rows:
+            if batch.ends_before(event_id, size):
+                break
             event = large.get(event_id)
             if event is None:
                 data = small or read_large(connection, "events", event_id)
@@ -366,7 +397,6 @@ def _select(
             batch.add(event, size)
             if batch.more:
                 break
-    return batch
 
 
 def _stored(types: frozenset[str] | None) -> frozenset[str] | None:

@@ -28,7 +28,7 @@ from synapsed.model.records import AgentRecord, Checkpoint, ReplyRecord, TurnRec
 from synapsed.model.schedule import Occurrence, Schedule, ScheduleState
 from synapsed.model.task import Task
 from synapsed.store.database import Database
-from synapsed.store.encoding import Encoded
+from synapsed.store.encoding import LARGE_ROW, Encoded
 from synapsed.store.log import RECENT_EVENTS, EventRow, SqliteEventLog, append_events, last_event_id
 from synapsed.store.pushes import PushTable
 from synapsed.store.retention import Cut, Pruned, find_cut, prune, removed_ids, shrink
@@ -44,6 +44,8 @@ from synapsed.store.tasks import (
     select_open,
     select_page,
     select_task,
+    weigh,
+    weigh_page,
 )
 
 __all__ = ["SqliteStore"]
@@ -232,6 +234,14 @@ class SqliteStore:
 
     async def tasks(self, which: TaskFilter) -> tuple[list[Task], int]:
         return await self._database.read(lambda connection: select_page(connection, which))
+
+    async def weigh(self, task_id: str) -> list[tuple[str, int]]:
+        if (size := self._recent.size(task_id)) is not None:
+            return [(task_id, size)] if size >= LARGE_ROW else []
+        return await self._database.read(lambda connection: weigh(connection, task_id))
+
+    async def weigh_page(self, which: TaskFilter) -> list[tuple[str, int]]:
+        return await self._database.read(lambda connection: weigh_page(connection, which))
 
     async def has_tasks(self, which: TaskFilter) -> bool:
         return await self._database.read(lambda connection: has_tasks(connection, which))

@@ -31,6 +31,8 @@ __all__ = [
     "select_open",
     "select_page",
     "select_task",
+    "weigh",
+    "weigh_page",
 ]
 
 
@@ -81,6 +83,10 @@ class RecentTasks:
     def drop(self, task_id: str) -> None:
         _, size = self._kept.pop(task_id, ("", 0))
         self._size -= size
+
+    def size(self, task_id: str) -> int | None:
+        kept = self._kept.get(task_id)
+        return None if kept is None else kept[1]
 
     def get(self, task_id: str) -> Task | None:
         kept = self._kept.get(task_id)
@@ -169,6 +175,28 @@ def select_page(connection: sqlite3.Connection, which: TaskFilter) -> tuple[list
             if which.size is not None and size >= which.size:
                 break
     return tasks, total
+
+
+def weigh(connection: sqlite3.Connection, prefix: str) -> list[tuple[str, int]]:
+    """Id and size of the large ones of the first tasks whose ids begin so."""
+    rows = connection.execute(
+        "SELECT id, length(data) FROM tasks WHERE id >= ? AND id < ? ORDER BY id LIMIT 2",
+        (prefix, prefix + "\U0010ffff"),
+    )
+    return [(task_id, size) for task_id, size in rows if size >= LARGE_ROW]
+
+
+def weigh_page(connection: sqlite3.Connection, which: TaskFilter) -> list[tuple[str, int]]:
+    """Id and size of the large tasks of a page. Raises InvalidRequest for a cursor that is none."""
+    large, whole = [], 0
+    with closing(_page(connection, which, "id, length(data)", which.limit)) as rows:
+        for task_id, size in rows:
+            whole += size
+            if size >= LARGE_ROW:
+                large.append((task_id, size))
+            if which.size is not None and whole >= which.size:
+                break
+    return large
 
 
 def has_tasks(connection: sqlite3.Connection, which: TaskFilter) -> bool:

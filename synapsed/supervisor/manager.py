@@ -469,6 +469,12 @@ class Manager:
         tasks, count = await self._store.tasks(which)
         return [views.queued(task, self._agents) for task in tasks], count
 
+    async def weigh(self, task_id: str) -> list[tuple[str, int]]:
+        return await self._store.weigh(task_id)
+
+    async def weigh_page(self, which: TaskFilter) -> list[tuple[str, int]]:
+        return await self._store.weigh_page(which)
+
     async def has_tasks(self, which: TaskFilter) -> bool:
         return await self._store.has_tasks(which)
 

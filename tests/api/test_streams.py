@@ -11,12 +11,14 @@ from aiohttp import WSMsgType
 
 from synapsed.api.context import Streams
 from synapsed.clock import SystemClock
+from synapsed.documents.budget import BUDGET
 from synapsed.errors import QueueFull
 from synapsed.model.agent import Activity
 from synapsed.model.events import ActivityChanged, InputAnswered
 from synapsed.model.task import Prompt, TaskState
 from synapsed.store import SqliteStore
 from tests.api.serving import Api, serving, sse_events
+from tests.fakes.clock import until
 from tests.fakes.control import FakeControl, hold
 
 SEND = {"message": {"role": "user", "parts": [{"type": "text", "text": "hi"}]}}
@@ -357,3 +359,41 @@ async def test_who_resumes_where_events_are_gone_is_told(api: Api, path: str):
         assert (await socket.receive_json())["id"] == 1
     async with api.http.get(f"{path}?after=2&stream=sse") as response:
         assert [event["id"] for event in await sse_events(response, 1)] == ["3"]
+
+
+async def test_a_large_answer_for_which_there_is_no_room_is_refused(api: Api):
+    """In every dialect, before anything is done; small answers are given."""
+    small = await sent(api)
+    message = {"role": "user", "parts": [{"type": "text", "text": "x" * 100_000}]}
+    _, body = await api.json(api.agent, "POST", "/tasks/send", json={"message": message})
+    large = body["task"]["id"]
+    room = api.control.events.room
+    held = room.take_now("held", BUDGET)
+    assert held is not None
+    rpc = {"jsonrpc": "2.0", "id": 1, "method": "GetTask", "params": {"id": large}}
+    headers = {"A2A-Version": "1.0"}
+    for client, method, path, body in (
+        (api.agent, "GET", f"/tasks/{large}", None),
+        (api.agent, "GET", "/tasks", None),
+        (api.agent, "POST", f"/tasks/{large}/cancel", None),
+        (api.unix, "GET", f"/control/tasks/{large}", None),
+        (api.unix, "GET", "/control/tasks", None),
+        (api.agent, "GET", f"/a2a/rest/tasks/{large}", None),
+        (api.agent, "GET", "/a2a/rest/tasks?includeArtifacts=true", None),
+        (api.agent, "POST", "/a2a", rpc),
+        (api.agent, "POST", "/a2a", rpc | {"method": "ListTasks", "params": {}}),
+        (api.agent, "POST", "/a2a", rpc | {"method": "SubscribeToTask"}),
+    ):
+        async with client.request(method, path, json=body, headers=headers) as response:
+            assert (response.status, response.headers.get("Retry-After")) == (503, "5"), path
+            assert "BUSY" in await response.text(), path
+    async with api.agent.post("/a2a", json=rpc | {"method": "tasks/get"}, headers={"A2A-Version": "0.3"}) as response:
+        assert (response.status, response.headers["Retry-After"]) == (503, "5")
+    assert room.used == BUDGET, "what was refused holds nothing"
+    assert (await api.control.task(large)).status is TaskState.SUBMITTED
+    assert (await api.json(api.agent, "GET", f"/tasks/{small}"))[0] == 200
+    held.release()
+    assert (await api.json(api.agent, "GET", f"/tasks/{large}"))[0] == 200
+    async with api.agent.get(f"/tasks/{large}/subscribe") as stream:
+        assert len(await sse_events(stream, 1)) == 1
+        await until(lambda: room.used == 0, "a stream has nothing of the task that it began with")

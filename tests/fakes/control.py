@@ -368,6 +368,12 @@ class FakeControl:
     async def tasks(self, which: TaskFilter) -> tuple[list[Task], int]:
         return await self.store.tasks(which)
 
+    async def weigh(self, task_id: str) -> list[tuple[str, int]]:
+        return await self.store.weigh(task_id)
+
+    async def weigh_page(self, which: TaskFilter) -> list[tuple[str, int]]:
+        return await self.store.weigh_page(which)
+
     async def has_tasks(self, which: TaskFilter) -> bool:
         return await self.store.has_tasks(which)
 

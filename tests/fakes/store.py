@@ -9,6 +9,8 @@ from datetime import datetime
 from typing import Any
 
 from synapsed.clock import Clock, SystemClock
+from synapsed.documents.budget import Budget
+from synapsed.documents.writing import LARGE, has_large
 from synapsed.errors import InvalidRequest, StoreError
 from synapsed.interfaces import EventFilter, EventPage, NewEvent, TaskFilter, task_cursor
 from synapsed.model.events import AttentionChanged, Event, parse_event
@@ -26,6 +28,7 @@ class MemoryEventLog:
 
     def __init__(self) -> None:
         self.all: list[Event] = []
+        self.room = Budget()
         self.removed = 0
         """Id up to which events are said not to be kept any more."""
         self._changed = asyncio.Event()
@@ -89,14 +92,22 @@ class MemoryEventLog:
         return self.removed if self.removed > after else None
 
     async def follow(
-        self, after: int, *, task_id: str | None = None, agent_id: str | None = None
+        self,
+        after: int,
+        *,
+        task_id: str | None = None,
+        agent_id: str | None = None,
+        upto: int | None = None,
+        reserved: bool = False,
     ) -> AsyncGenerator[Event]:
         while True:
             changed = self._changed
             for event in await self.read(after, task_id=task_id, agent_id=agent_id, limit=len(self.all)):
+                if upto is not None and event.id > upto:
+                    return
                 yield event
                 after = event.id
-            if self._closed:
+            if self._closed or upto is not None:
                 return
             await changed.wait()
 
@@ -255,6 +266,17 @@ class MemoryStore:
             if which.size is not None and size >= which.size:
                 break
         return given, len(found)
+
+    async def weigh(self, task_id: str) -> list[tuple[str, int]]:
+        ids = [task_id] if task_id in self._tasks else await self.find_tasks(task_id, 2)
+        return self._large([self._tasks[found] for found in ids])
+
+    async def weigh_page(self, which: TaskFilter) -> list[tuple[str, int]]:
+        return self._large((await self.tasks(which))[0])
+
+    def _large(self, tasks: Sequence[Task]) -> list[tuple[str, int]]:
+        sizes = [(task.id, len(task.model_dump_json())) for task in tasks if has_large(task)]
+        return [(task_id, size) for task_id, size in sizes if size >= LARGE]
 
     async def has_tasks(self, which: TaskFilter) -> bool:
         return bool((await self.tasks(replace(which, limit=1, size=None)))[0])

@@ -3,8 +3,10 @@
 import asyncio
 from contextlib import aclosing
 
+from synapsed.documents.budget import Budget
 from synapsed.interfaces import NewEvent, TaskFilter
-from synapsed.model.events import TaskArtifactAdded
+from synapsed.model.agent import Activity
+from synapsed.model.events import ActivityChanged, TaskArtifactAdded
 from synapsed.model.task import Artifact, DataPart, Task, TaskState, TextPart
 from tests.store.conftest import OpenStore
 from tests.store.samples import DEADLINE, a_task
@@ -102,3 +104,57 @@ async def test_one_that_was_begun_completes(open_store: OpenStore):
     await kept
     again = await open_store()
     assert [await again.task(task.id), await again.task(other.id)] == [task, other]
+
+
+async def test_streams_take_room_for_a_large_event_and_none_for_small_ones(open_store: OpenStore):
+    """From memory and from the disk: what is read and not written yet is in the budget, once for all who share it."""
+    store = await open_store()
+    tasks = [large(a_task(number)) for number in range(3)]
+    for task in tasks:
+        await store.commit(
+            tasks=[task], events=[NewEvent.of(task, ActivityChanged(activity=Activity.READY, evidence=""))]
+        )
+        await store.commit(events=[told(task)])
+    size = len(TEXT)
+    for each in (store, await open_store()):
+        log = each.events
+        log.room = room = Budget(4 * size)
+        async with (
+            aclosing(log.follow(0, task_id=tasks[0].id, reserved=True)) as first,
+            aclosing(log.follow(0, task_id=tasks[0].id, reserved=True, upto=2)) as same,
+            aclosing(log.follow(0, task_id=tasks[1].id, reserved=True)) as other,
+            aclosing(log.follow(0, reserved=False)) as free,
+        ):
+            assert [(await anext(first)).id, (await anext(same)).id, (await anext(other)).id] == [1, 1, 3]
+            assert room.used == 0
+            assert (await anext(first)).id == 2
+            held = room.used
+            assert held > 2 * size
+            assert (await anext(same)).id == 2
+            assert room.used == held, "it is shared"
+            waits = asyncio.create_task(anext(other))
+            assert [(await anext(free)).id for _ in range(6)] == [1, 2, 3, 4, 5, 6]
+            assert not waits.done()
+            await first.aclose()
+            assert not waits.done()
+            assert [event async for event in same] == []
+            async with asyncio.timeout(DEADLINE):
+                assert (await waits).id == 4
+            assert room.used == held
+        assert room.used == 0
+
+
+async def test_large_tasks_are_weighed_without_being_read(open_store: OpenStore):
+    store = await open_store()
+    tasks = [large(a_task(1)), a_task(2), large(a_task(3))]
+    for task in tasks:
+        await store.commit(tasks=[task])
+    for each in (store, await open_store()):
+        assert await each.weigh(tasks[1].id) == []
+        assert await each.weigh("nothing") == []
+        ((found, size),) = await each.weigh(tasks[0].id)
+        assert found == tasks[0].id
+        assert size > 2 * len(TEXT)
+        assert [found for found, _ in await each.weigh(tasks[2].id[:-1])] == [tasks[2].id]
+        assert [found for found, _ in await each.weigh_page(TaskFilter())] == [tasks[2].id, tasks[0].id]
+        assert [found for found, _ in await each.weigh_page(TaskFilter(size=len(TEXT)))] == [tasks[2].id]

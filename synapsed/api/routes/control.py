@@ -22,12 +22,14 @@ from synapsed.api.describe import Answer, Streamed, describe
 from synapsed.api.origin import origin_of
 from synapsed.api.outgoing import respond_task
 from synapsed.api.query import CURSOR, Integer, Text
+from synapsed.api.reserving import release
 from synapsed.api.routes.tasks import FILTERS, TASK, cancel, list_tasks, provide_input
 from synapsed.api.schemas import InputBody, KeysBody, ReloadBody, RestartBody, ShutdownBody, StartBody, StopBody
 from synapsed.api.sse import cursor_of, serve
 from synapsed.api.taskstream import frames_until_settled
 from synapsed.errors import (
     AmbiguousAddress,
+    Busy,
     ConfigError,
     ConversationTaken,
     InvalidChoice,
@@ -239,7 +241,7 @@ async def conversations(request: web.Request) -> web.Response:
     "Tasks of all agents, newest first",
     Answer("tasks", list[Task]),
     query=(OF_AGENT, *FILTERS),
-    errors=(UnknownAgent, AmbiguousAddress),
+    errors=(UnknownAgent, AmbiguousAddress, Busy),
 )
 async def get_tasks(request: web.Request) -> web.StreamResponse:
     control = request.app[CONTEXT].control
@@ -262,8 +264,11 @@ async def wait(request: web.Request) -> web.StreamResponse:
     """An agent that asks for this does nothing else meanwhile."""
     control = request.app[CONTEXT].control
     task = await task_of(request)
+    frames = frames_until_settled(control, task, cursor_of(request, control.events, 0))
     with control.waiting(rights_of(request).agent_id, task):
-        return await serve(request, frames_until_settled(control, task, cursor_of(request, control.events, 0)))
+        del task  # it may be large, and the stream long
+        release(request)
+        return await serve(request, frames)
 
 
 @describe("The caller that waited has the reply", TASK)

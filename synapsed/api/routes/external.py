@@ -17,6 +17,7 @@ from synapsed.api.describe import Answer, Streamed, describe
 from synapsed.api.outgoing import respond, respond_task
 from synapsed.api.problems import Handler
 from synapsed.api.query import CURSOR, Integer
+from synapsed.api.reserving import release, reserve_task
 from synapsed.api.schemas import WAIT_MAX, DiscoverBody, ExternalSendBody
 from synapsed.api.sending import SEND_ERRORS, send
 from synapsed.api.sse import cursor_of, serve
@@ -149,7 +150,10 @@ async def get_task(request: web.Request) -> web.StreamResponse:
 async def subscribe(request: web.Request) -> web.StreamResponse:
     control = request.app[CONTEXT].control
     task = await _task(request)
-    return await serve(request, frames_until_end(control, task, cursor_of(request, control.events, 0)))
+    frames = frames_until_end(control, task, cursor_of(request, control.events, 0))
+    del task  # it may be large, and the stream long
+    release(request)
+    return await serve(request, frames)
 
 
 @describe(
@@ -167,6 +171,7 @@ async def _task(request: web.Request) -> Task:
     """A task stays when its agent is removed."""
     control = request.app[CONTEXT].control
     alias, task_id = request.match_info["alias"].removeprefix("@"), request.match_info["task"]
+    await reserve_task(request, control, task_id)
     task = await control.task(task_id)
     if task.agent_id != external_id(alias):
         raise TaskNotFound(f"{alias[:64]} has no task {task_id[:64]}", task_id=task_id[:64], agent=alias[:64])

@@ -13,11 +13,13 @@ from synapsed.api.describe import Answer, Streamed, describe
 from synapsed.api.origin import origin_of
 from synapsed.api.outgoing import respond, respond_task
 from synapsed.api.query import CURSOR, Integer, Text, Words
+from synapsed.api.reserving import release, reserve_page
 from synapsed.api.schemas import ArtifactBody, CreateBody, InputBody, ReplyBody, SendBody
 from synapsed.api.sending import REPLY_ERRORS, SEND_ERRORS, expect_reply, reply, send
 from synapsed.api.sse import cursor_of, serve
 from synapsed.api.taskstream import frames_until_end, has_frames
 from synapsed.errors import (
+    Busy,
     InvalidChoice,
     InvalidRequest,
     NotReady,
@@ -105,7 +107,9 @@ async def send_subscribe(request: web.Request) -> web.StreamResponse:
     control = request.app[CONTEXT].control
     before = control.events.last_id
     task = await send(request, control, agent_id, body.request())
-    return await serve(request, frames_until_end(control, task, before))
+    frames = frames_until_end(control, task, before)
+    del task  # it may be large, and the stream long
+    return await serve(request, frames)
 
 
 @describe("Follow a task", replace(STREAM, ends=True), query=(CURSOR,), errors=(QueueFull,))
@@ -115,9 +119,12 @@ async def subscribe(request: web.Request) -> web.StreamResponse:
     control = request.app[CONTEXT].control
     task = await task_of(request)
     cursor = cursor_of(request, control.events, 0)
+    release(request)
     if task.terminal and not await has_frames(control, task, cursor):
         return web.Response(status=HTTPStatus.NO_CONTENT)
-    return await serve(request, frames_until_end(control, task, cursor))
+    frames = frames_until_end(control, task, cursor)
+    del task  # it may be large, and the stream long
+    return await serve(request, frames)
 
 
 @describe("A task", Answer("the task", Task))
@@ -127,7 +134,7 @@ async def get_task(request: web.Request) -> web.StreamResponse:
     return await respond(request, task.model_dump(mode="json", by_alias=True))
 
 
-@describe("The agent's tasks, newest first", Answer("tasks", list[Task]), query=FILTERS)
+@describe("The agent's tasks, newest first", Answer("tasks", list[Task]), query=FILTERS, errors=(Busy,))
 async def get_tasks(request: web.Request) -> web.StreamResponse:
     return await list_tasks(request, request.app[CONTEXT].control, agent_id_of(request))
 
@@ -147,6 +154,7 @@ async def list_tasks(request: web.Request, control: Control, agent_id: str | Non
         before=BEFORE.of(request),
         size=PAGE_SIZE,
     )
+    await reserve_page(request, control, which)
     tasks, total = await control.tasks(which)
     headers = {}
     if tasks and total > len(tasks):

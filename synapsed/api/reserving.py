@@ -1,0 +1,54 @@
+"""Room for large answers: taken before they are read from the store, kept until they are written."""
+
+from typing import Final
+
+from aiohttp import web
+
+from synapsed.api.problems import Handler
+from synapsed.documents.budget import Lease
+from synapsed.errors import Busy
+from synapsed.interfaces import Control, TaskFilter
+
+__all__ = ["RETRY_S", "release", "reserve_page", "reserve_task", "reserving"]
+
+RETRY_S: Final = 5
+"""What a client is told to wait."""
+_LEASES: Final = web.RequestKey("LEASES", list[Lease])
+
+
+@web.middleware
+async def reserving(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """What a request has reserved ends with it."""
+    request[_LEASES] = []
+    try:
+        return await handler(request)
+    finally:
+        release(request)
+
+
+def release(request: web.Request) -> None:
+    """What it reserved is written, or is not wanted after all."""
+    while leases := request[_LEASES]:
+        leases.pop().release()
+
+
+async def reserve_task(request: web.Request, control: Control, task_id: str) -> None:
+    """Before the task is read for an answer. Raises Busy."""
+    _reserve(request, control, await control.weigh(task_id))
+
+
+async def reserve_page(request: web.Request, control: Control, which: TaskFilter) -> None:
+    """Before the page is read for an answer. Raises Busy, and InvalidRequest for a cursor that is none."""
+    _reserve(request, control, await control.weigh_page(which))
+
+
+def _reserve(request: web.Request, control: Control, large: list[tuple[str, int]]) -> None:
+    for task_id, size in large:
+        lease = control.events.room.take_now(("task", task_id, size), size)
+        if lease is None:
+            release(request)
+            raise Busy(
+                "answers of many megabytes are on their way to clients that have not read them; ask again",
+                retry_after=RETRY_S,
+            )
+        request[_LEASES].append(lease)

@@ -1,0 +1,105 @@
+"""How much of what is large may be on its way at once: read from the store, and not yet written to whom it is for.
+
+A client that asks for an answer of megabytes and does not read it costs memory until it is cut off. All of them
+together get one budget. What many are sent counts once, by its key.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Hashable
+from typing import Final
+
+__all__ = ["BUDGET", "Budget", "Lease"]
+
+BUDGET: Final = 64 * 1024 * 1024
+"""Characters of JSON; a text takes twice that and more while it is written."""
+
+
+class Lease:
+    """Room for one thing, for one who writes it."""
+
+    __slots__ = ("_budget", "_key")
+
+    def __init__(self, budget: "Budget", key: Hashable) -> None:
+        self._budget: Budget | None = budget
+        self._key = key
+
+    def release(self) -> None:
+        """May be called again."""
+        budget, self._budget = self._budget, None
+        if budget is not None:
+            budget._give_back(self._key)  # noqa: SLF001 - made by it
+
+
+class _Held:
+    __slots__ = ("holders", "size")
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.holders = 0
+
+
+class Budget:
+    """One for all who write to clients. Whoever waits gets room in the order of coming, but for those who want what is
+    held already: they cost nothing. What is larger than the whole budget gets room when it is alone."""
+
+    def __init__(self, size_max: int = BUDGET) -> None:
+        self.used = 0
+        self._size_max = size_max
+        self._held: dict[Hashable, _Held] = {}
+        self._waiting: deque[tuple[Hashable, int, asyncio.Future[Lease]]] = deque()
+
+    def take_now(self, key: Hashable, size: int) -> Lease | None:
+        """None where there is no room, or others wait for it."""
+        if key in self._held or (self._fits(size) and not self._waiting):
+            return self._give(key, size)
+        return None
+
+    async def take(self, key: Hashable, size: int) -> Lease:
+        """Returns when there is room."""
+        if (lease := self.take_now(key, size)) is not None:
+            return lease
+        place: asyncio.Future[Lease] = asyncio.get_running_loop().create_future()
+        self._waiting.append((key, size, place))
+        try:
+            return await place
+        except asyncio.CancelledError:
+            if place.done() and not place.cancelled():
+                place.result().release()
+            else:
+                place.cancel()
+                self._admit()  # those behind it may fit
+            raise
+
+    def _fits(self, size: int) -> bool:
+        return self.used + size <= self._size_max or not self._held
+
+    def _give(self, key: Hashable, size: int) -> Lease:
+        held = self._held.get(key)
+        if held is None:
+            self._held[key] = held = _Held(size)
+            self.used += size
+        held.holders += 1
+        return Lease(self, key)
+
+    def _give_back(self, key: Hashable) -> None:
+        held = self._held[key]
+        held.holders -= 1
+        if not held.holders:
+            del self._held[key]
+            self.used -= held.size
+            self._admit()
+
+    def _admit(self) -> None:
+        """Those who fit now, and with them all who wait for the same."""
+        while self._waiting:
+            key, size, place = self._waiting[0]
+            if not place.done():
+                if key not in self._held and not self._fits(size):
+                    break
+                place.set_result(self._give(key, size))
+            self._waiting.popleft()
+        shared = [waiter for waiter in self._waiting if waiter[0] in self._held and not waiter[2].done()]
+        for key, size, place in shared:
+            place.set_result(self._give(key, size))
+        self._waiting = deque(waiter for waiter in self._waiting if not waiter[2].done())
