@@ -15,6 +15,7 @@ __all__ = [
     "Pattern",
     "ToolLine",
     "Transcript",
+    "UsageLine",
     "has",
 ]
 
@@ -99,6 +100,24 @@ class Line(_Section):
     turn: str | None = None
 
 
+class UsageLine(_Section):
+    """Which records tell what a request to the model has used; paths, of which those of one list are added up."""
+
+    when: dict[str, list[str | bool]] = {}
+    """As in `Line`."""
+    id: str
+    """A later record with the same id tells of the same request."""
+    model: str | None = None
+    input: str
+    output: list[str]
+    cache_read: str | None = None
+    cache_write: str | None = None
+    cost: str | None = None
+    """In US dollars."""
+    cached_apart: bool = True
+    """False: `input` counts what a cache had, too."""
+
+
 class Listing(_Section):
     """How a person finds a conversation again by its file (`synapsectl adopt`); read from the file's beginning."""
 
@@ -140,6 +159,7 @@ class Transcript(_Section):
     pieces: bool = False
     wait_ms: int = Field(default=300, ge=0, le=10_000)
     """How long after a hook has told the turn's end the file may not tell it yet."""
+    usage: UsageLine | None = None
     listing: Listing | None = None
 
 
@@ -214,6 +234,8 @@ class Channel(_Section):
     """The events that ask for a decision."""
     tools: list[ToolLine] = []
     """What tells of tool calls."""
+    usage: UsageLine | None = None
+    """Where the messages of a server tell what they used. (Those of hooks: `transcript.usage`.)"""
     error_codes: dict[Pattern, ErrorCode] = {}
     """What is found in an error's text → its code; the first that matches, else MODEL_ERROR."""
     transcript: Transcript | None = None

@@ -23,6 +23,7 @@ from synapsed.channelspec import (
     Pattern,
     ToolLine,
     Transcript,
+    UsageLine,
     has,
 )
 from synapsed.releases import drift, key, within
@@ -59,6 +60,7 @@ __all__ = [
     "Stream",
     "ToolLine",
     "Transcript",
+    "UsageLine",
     "Variant",
     "VersionCheck",
 ]

@@ -22,6 +22,7 @@ from synapsed.channels.maildir import TAKEN_MAX, Maildir, Report
 from synapsed.channels.pieces import MessagePieces
 from synapsed.channels.tools import tool_fact, tool_line
 from synapsed.channels.transcripts import TurnKey, TurnRead, at_path, clean
+from synapsed.channels.used import used
 from synapsed.channels.wording import error_code
 from synapsed.model.facts import (
     AssistantSaid,
@@ -33,11 +34,16 @@ from synapsed.model.facts import (
     TurnEnded,
     TurnFailed,
     TurnInterrupted,
+    TurnUsed,
 )
 from synapsed.profiles import Channel, FactKind
 
 __all__ = ["HookChannel"]
 
+USED_STEP_SECONDS = 0.25
+"""How often the transcript is read for what a turn has used, when its end was told."""
+USED_WAIT_SECONDS = 5.0
+"""How long its end is awaited there."""
 TRANSCRIPT_STEP_SECONDS = 0.02
 """How often a transcript is read again that does not have the turn's end yet."""
 HOOK_GRACE_SECONDS = 1.0
@@ -82,6 +88,7 @@ class HookChannel:
         """None while no turn is open, as far as hooks know."""
         self._closed: TurnKey | None = None
         """The turn whose end was told last."""
+        self._counting: set[asyncio.Task[None]] = set()
         self._accepted_ns = 0
         self._settled_ns = 0
 
@@ -127,6 +134,9 @@ class HookChannel:
     async def close(self) -> None:
         """No fact is told after this."""
         self._emit = None
+        for counting in self._counting:
+            counting.cancel()
+        await asyncio.gather(*self._counting, return_exceptions=True)
 
     # --- the disk, in a thread ---------------------------------------------------------------------------------------
 
@@ -285,7 +295,28 @@ class HookChannel:
     def _close(self) -> None:
         if self._turn is not None:
             self._closed = self._turn.key
+            if self._channel.transcript is not None and self._channel.transcript.usage is not None:
+                counting = asyncio.create_task(self._count(self._turn), name=f"{self._context.agent_id} usage")
+                self._counting.add(counting)
+                counting.add_done_callback(self._counting.discard)
         self._turn = None
+
+    async def _count(self, turn: _Turn) -> None:
+        """Tell what the turn has used, when the transcript has all of it: that may lag behind the end's report."""
+        spec = self._channel.transcript
+        assert spec is not None
+        assert spec.usage is not None
+        deadline = time.monotonic() + USED_WAIT_SECONDS
+        while True:
+            read = await asyncio.to_thread(self._read, turn.key)
+            whole = read is not None and (read.outcome != "open" or (not spec.ended and read.answer is not None))
+            if whole or time.monotonic() >= deadline:
+                break
+            await asyncio.sleep(USED_STEP_SECONDS)
+        found = used(read.uses, spec.usage) if read is not None else None
+        if found is not None:
+            common = _Common(self.name, time.monotonic_ns(), turn.session, turn.name)
+            self._say(common.fact(TurnUsed, **found))
 
     def _end_fact(
         self, read: TurnRead | None, answer: str | None, prompt: str | None, common: "_Common"

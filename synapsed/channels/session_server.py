@@ -20,6 +20,7 @@ import structlog
 from synapsed.channels.injection import LaunchContext
 from synapsed.channels.tools import tool_fact, tool_line
 from synapsed.channels.transcripts import at_path, clean
+from synapsed.channels.used import used
 from synapsed.channels.wording import error_code
 from synapsed.files import write_whole
 from synapsed.model.facts import (
@@ -32,6 +33,7 @@ from synapsed.model.facts import (
     TurnEnded,
     TurnFailed,
     TurnInterrupted,
+    TurnUsed,
 )
 from synapsed.profiles import Channel
 
@@ -381,6 +383,10 @@ class SessionServerChannel:
             self._open.pop(user, None)
             for reply in replies[:-1]:
                 self._progress(_id(reply), _text(reply), _completed(reply), session, user)
+            line = self._channel.usage
+            if line is not None and (found := used(replies, line)) is not None:
+                now = time.monotonic_ns()
+                self._say(TurnUsed(channel=self.name, at_ns=now, session=session, turn=user, **found))
             self._end_turn(session, user, replies)
         self._texts.clear()
 

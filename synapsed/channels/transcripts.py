@@ -11,7 +11,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from synapsed.profiles import Line, Listing, ToolLine, Transcript
+from synapsed.profiles import Line, Listing, ToolLine, Transcript, UsageLine
 
 __all__ = [
     "Outcome",
@@ -68,6 +68,8 @@ class TurnRead:
     outcome: Outcome
     at: float
     text: str | None = None
+    uses: tuple[Mapping[str, Any], ...] = ()
+    """The records that tell what its requests used."""
 
     @property
     def answer(self) -> str | None:
@@ -122,13 +124,17 @@ def _begin(records: Sequence[Mapping[str, Any]], spec: Transcript, key: TurnKey)
 
 def _read(begin: Mapping[str, Any], records: Sequence[Mapping[str, Any]], spec: Transcript) -> TurnRead:
     messages: dict[str, Said] = {}
+    uses: list[Mapping[str, Any]] = []
     at = _time(begin, spec) or 0.0
     for record in records:
         at = _time(record, spec) or at
+        if spec.usage is not None and holds(record, spec.usage):
+            uses.append(record)
         if (over := _outcome(record, spec)) is not None:
             outcome, line = over
             text = text_at(record, line, spec) if line.text is not None else ""
-            return TurnRead(messages=tuple(messages.values()), outcome=outcome, at=at, text=text or None)
+            told = tuple(messages.values())
+            return TurnRead(messages=told, outcome=outcome, at=at, text=text or None, uses=tuple(uses))
         if _match(record, spec.user, spec) is not None:
             break
         goes_on = any(holds(record, line) for line in spec.continues)
@@ -137,7 +143,7 @@ def _read(begin: Mapping[str, Any], records: Sequence[Mapping[str, Any]], spec: 
         elif goes_on and messages:
             last = next(reversed(messages))
             messages[last] = replace(messages[last], goes_on=True)
-    return TurnRead(messages=tuple(messages.values()), outcome="open", at=at)
+    return TurnRead(messages=tuple(messages.values()), outcome="open", at=at, uses=tuple(uses))
 
 
 def _outcome(record: Mapping[str, Any], spec: Transcript) -> tuple[Outcome, Line] | None:
@@ -178,7 +184,7 @@ def _match(record: Mapping[str, Any], lines: Sequence[Line], spec: Transcript) -
     return None
 
 
-def holds(record: Mapping[str, Any], line: Line | ToolLine) -> bool:
+def holds(record: Mapping[str, Any], line: Line | ToolLine | UsageLine) -> bool:
     """Whether `record` is of that kind."""
     for path, allowed in line.when.items():
         value = at_path(record, path)

@@ -19,6 +19,7 @@ __all__ = [
     "TurnEnded",
     "TurnFailed",
     "TurnInterrupted",
+    "TurnUsed",
 ]
 
 
@@ -115,3 +116,15 @@ class ToolOver(ChannelFact):
     denied: bool = False
     duration_ms: int | None = None
     """As the program measured it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnUsed(ChannelFact):
+    """What a turn has used, all its requests together; `input_tokens` are those that no cache had."""
+
+    model: str | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cache_read_tokens: int | None = None
+    cache_write_tokens: int | None = None
+    cost_usd: float | None = None

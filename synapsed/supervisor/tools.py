@@ -1,12 +1,12 @@
 """Tells of one agent's tool calls (`toolExecution`): what its channels report, and what policy and dialogs deny; and of
-turns that a person typed at its terminal (`turnSeen`).
+turns that a person typed at its terminal (`turnSeen`), and of what turns used (`usage`).
 
 Everything here runs in the agent's shell. An event is committed before what is reported next is looked at, so that a
 report is settled only when what it told is durable.
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from synapsed.errors import StoreError
 from synapsed.interfaces import NewEvent, Store, TaskFilter
@@ -20,21 +20,30 @@ from synapsed.model.facts import (
     TurnEnded,
     TurnFailed,
     TurnInterrupted,
+    TurnUsed,
 )
 from synapsed.model.task import Task
 from synapsed.supervisor.own_turns import OwnTurns, is_of
 from synapsed.supervisor.shell import Shell
 from synapsed.supervisor.tool_calls import ToolCalls
+from synapsed.supervisor.used_turns import UsedTurns
 
 __all__ = ["Tools"]
 
 RECALLED = 20_000
 """Events at the end of the log in which a new daemon looks for calls that were told already."""
 
+OVER: Final[dict[type[ChannelFact], str]] = {
+    TurnEnded: "the turn ended, and its program told of no end",
+    TurnFailed: "the turn failed",
+    TurnInterrupted: "the turn was interrupted",
+}
+"""Why a call that is open at its turn's end has failed."""
+
 LAST_TASKS = 2
 """How many of its last tasks an accepted prompt may be of: channels repeat the reports of two turns."""
 
-_TYPES = frozenset({"toolExecution", "turnSeen"})
+_TYPES = frozenset({"toolExecution", "turnSeen", "usage"})
 
 
 class Tools:
@@ -43,6 +52,7 @@ class Tools:
     def __init__(self, agent_id: str, *, store: Store, shell: Shell, current: Callable[[], Task | None]) -> None:
         self._calls = ToolCalls(agent_id)
         self._turns = OwnTurns()
+        self._used = UsedTurns()
         self._agent_id = agent_id
         self._store = store
         self._shell = shell
@@ -54,6 +64,7 @@ class Tools:
         while batch := await self._store.events.read(after, agent_id=self._agent_id, types=_TYPES):
             self._calls.restore(batch)
             self._turns.restore(batch)
+            self._used.restore(batch)
             after = batch[-1].id
 
     async def told(self, fact: ChannelFact) -> None:
@@ -65,20 +76,23 @@ class Tools:
                 await self._tell(self._calls.began(fact, self._current()))
             case ToolOver():
                 await self._tell(self._calls.over(fact, self._current()))
+            case TurnUsed():
+                if (usage := self._used.told(fact)) is not None:
+                    await self._tell([self._used.event(self._agent_id, usage)])
             case PermissionAsked():
                 self._calls.asked(fact.input)
-            case TurnInterrupted():
-                await self._tell(self._calls.turn_over(fact.turn, "the turn was interrupted", stopped=True))
-            case TurnFailed():
-                await self._tell(self._calls.turn_over(fact.turn, "the turn failed"))
-            case TurnEnded():
-                await self._tell(self._calls.turn_over(fact.turn, "the turn ended, and its program told of no end"))
+            case TurnEnded() | TurnFailed() | TurnInterrupted():
+                await self._turn_over(fact)
 
-        if isinstance(fact, TurnEnded | TurnFailed | TurnInterrupted) and (seen := self._turns.over(fact)) is not None:
+    async def _turn_over(self, fact: TurnEnded | TurnFailed | TurnInterrupted) -> None:
+        stopped = isinstance(fact, TurnInterrupted)
+        await self._tell(self._calls.turn_over(fact.turn, OVER[type(fact)], stopped=stopped))
+        if (seen := self._turns.over(fact)) is not None:
             await self._tell([NewEvent(self._agent_id, seen)])
 
     async def _accepted(self, fact: PromptAccepted) -> None:
-        if self._current() is not None:
+        if (task := self._current()) is not None:
+            self._used.belongs(fact, task)
             return
         try:
             last, _ = await self._store.tasks(TaskFilter(agent_id=self._agent_id, limit=LAST_TASKS))

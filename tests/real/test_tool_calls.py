@@ -16,11 +16,15 @@ from tests.support.daemon import Daemon
 pytestmark = [pytest.mark.real, pytest.mark.timeout(600)]
 
 
-def calls(agent: RealAgent, count: int) -> list[dict[str, Any]]:
-    """The first so many events, without those that the program has of tools that nobody called."""
-    with agent.daemon.sse("/events?types=toolExecution", last_id=0) as events:
-        found = (event["data"] for event in events if event["event"] == "toolExecution")
+def told(agent: RealAgent, kind: str, count: int) -> list[dict[str, Any]]:
+    """The first so many events of that type."""
+    with agent.daemon.sse(f"/events?types={kind}", last_id=0) as events:
+        found = (event["data"] for event in events if event["event"] == kind)
         return list(itertools.islice(found, count))
+
+
+def calls(agent: RealAgent, count: int) -> list[dict[str, Any]]:
+    return told(agent, "toolExecution", count)
 
 
 @pytest.mark.parametrize("cli", EVERY)
@@ -35,6 +39,10 @@ def test_a_call_is_told_with_its_command_output_and_end(
     try:
         done = agent.ask(f"{printed} [[tool:shell:echo {printed}]] say: Done.")
         assert done.code == 0, f"{done.err}\n{agent.screen()}"
+        (used,) = told(agent, "usage", 1)
+        assert used["data"]["input_tokens"] > 0, used
+        assert used["data"]["output_tokens"] > 0, used
+        assert used["task"] == agent.tasks()[0]["id"], used
         started, completed = calls(agent, 2)
         task = agent.tasks()[0]["id"]
         for event, status in ((started, "started"), (completed, "completed")):

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from synapsed.model.events import TurnSeen
-from synapsed.model.facts import PromptAccepted, ToolBegan, TurnEnded, TurnFailed, TurnInterrupted
+from synapsed.model.events import TokensUsed, TurnSeen
+from synapsed.model.facts import PromptAccepted, ToolBegan, TurnEnded, TurnFailed, TurnInterrupted, TurnUsed
 from synapsed.model.link import LinkTold
 from synapsed.model.task import TaskState
 from tests.fakes.clock import until
@@ -95,3 +95,25 @@ async def test_a_new_daemon_that_is_told_again_tells_nothing_twice(world: World)
         world.link.emit(event)
     await until(lambda: len(told(world)) == 2)
     assert told(world) == [("what?", "that", "t1"), ("and?", "so", "t2")]
+
+
+async def test_what_a_turn_used_is_its_task_s_and_told_once(world: World) -> None:
+    await world.start()
+    task = await world.send(AGENT, "work")
+    await world.delivered()
+    world.link.submit()
+    world.link.emit(accepted("work"))
+    world.link.end("done")
+    await world.task_is(task.id, TaskState.COMPLETED)
+    for turn in ("t1", "t1", "t2"):
+        world.link.emit(LinkTold(TurnUsed(channel="hooks", at_ns=3, turn=turn, model="m", input_tokens=3)))
+    await until(lambda: len(world.told(TokensUsed)) == 2)
+    found = [event for event in world.store.events.all if isinstance(event.data, TokensUsed)]
+    assert [(event.task_id, event.context_id) for event in found] == [(task.id, task.context_id), (None, None)]
+    await world.manager.close(keep_agents=True)
+    await world.daemon()
+    await until(lambda: world.link.opened)
+    for turn in ("t1", "t3"):
+        world.link.emit(LinkTold(TurnUsed(channel="hooks", at_ns=3, turn=turn, model="m", input_tokens=3)))
+    await until(lambda: len(world.told(TokensUsed)) == 3)
+    assert world.told(TokensUsed, lambda data: data.turn_id) == ["t1", "t2", "t3"]
