@@ -241,10 +241,14 @@ class SessionServerChannel:
         self._children |= {id_ for id_, s in found.items() if s.get("parentID")}
         if session not in found:
             return
-        self._session = session
-        users = [m for m in await self._messages(session, None) if _role(m) == "user"]
+        ours, self._session = self._session is not None, session
+        messages = await self._messages(session, None)
+        users = [m for m in messages if _role(m) == "user"]
         if users and _id(users[-1]) not in self._known:
             self._accept(session, _id(users[-1]), _text(users[-1]), _created(users[-1]))
+        if users and ours:  # not of a conversation that is taken over: its tools ran before it was
+            for part in (part for reply in _replies(messages, _id(users[-1])) for part in _objects(reply.get("parts"))):
+                self._hear_tool("message.part.updated", {"part": part}, session)
         status = at_path(await self._get("/session/status"), session)
         if self._open and at_path(status, "type") in (None, "idle"):
             await self._end_turns(session, told=False)

@@ -321,6 +321,39 @@ async def test_tool_calls_with_the_server_s_own_times(server: Server, facts: Fac
     assert round((over.at_ns - began.at_ns) / 1e8) == 3
 
 
+async def test_a_tool_that_ended_while_nobody_listened(server: Server, facts: Facts, make: Make) -> None:
+    """The next daemon is told of it."""
+    part = {"type": "tool", "tool": "bash", "callID": "call_1", "sessionID": "ses_1", "messageID": "msg_a1"}
+    end = {"start": _now_ms() - 500, "end": _now_ms() - 200}
+    state = {"status": "completed", "input": {"command": "ls"}, "output": "x", "time": end}
+    first = make()
+    await first.open(facts)
+    await server.listened_to()
+    await server.prompt("hello")
+    await server.event("permission.asked", sessionID="ses_1", id="per_1")
+    await facts.until(PermissionAsked)
+    await first.close()
+    await server.reply("Meanwhile.", "msg_a1")
+    server.messages[-1]["parts"].insert(0, {**part, "state": state})
+    await make().open(facts)
+    over = await facts.until(ToolOver)
+    assert (over.call, over.tool, over.output) == ("call_1", "bash", {"text": "x"})
+    await facts.until(TurnEnded)
+    assert facts.index(over) < next(n for n, fact in enumerate(facts) if isinstance(fact, TurnEnded))
+
+
+async def test_tools_of_a_conversation_that_is_taken_over_are_not_told(
+    server: Server, facts: Facts, make: Make
+) -> None:
+    await server.prompt("hello")
+    await server.reply("Before.", "msg_a1")
+    part = {"type": "tool", "tool": "bash", "callID": "call_1", "state": {"status": "completed", "output": "x"}}
+    server.messages[-1]["parts"].insert(0, part)
+    await make("ses_1").open(facts)
+    await facts.until(TurnEnded)
+    assert not [fact for fact in facts if isinstance(fact, ToolBegan | ToolOver)]
+
+
 async def test_subagents_are_not_the_agent(server: Server, facts: Facts, make: Make) -> None:
     await make().open(facts)
     await server.listened_to()
