@@ -285,6 +285,10 @@ class Anybody:
         self.require_list = self.rights.require_list
         self.may_read = self.rights.may_read
 
+    async def reserve_task(self, task_id): ...
+
+    async def reserve_page(self, which): ...
+
     async def send(self, request):
         return await self.control.send(AGENT, request)
 
