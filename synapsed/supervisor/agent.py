@@ -494,6 +494,7 @@ class Agent:
             case event:
                 if isinstance(event, LinkTurnAccepted):
                     await self._saw(Activity.BUSY)
+                await self.tools.turn(event)
                 await self.desk.handle(event, fact.link)
                 self._changed(self)
 

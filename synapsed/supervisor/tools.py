@@ -22,6 +22,7 @@ from synapsed.model.facts import (
     TurnInterrupted,
     TurnUsed,
 )
+from synapsed.model.link import LinkEvent, LinkTurnInterrupted
 from synapsed.model.task import Task
 from synapsed.supervisor.own_turns import OwnTurns, is_of
 from synapsed.supervisor.shell import Shell
@@ -83,6 +84,11 @@ class Tools:
                 self._calls.asked(fact.input)
             case TurnEnded() | TurnFailed() | TurnInterrupted():
                 await self._turn_over(fact)
+
+    async def turn(self, event: LinkEvent) -> None:
+        """The link says what became of a task's turn; the screen may tell of an interrupt before any channel does."""
+        if isinstance(event, LinkTurnInterrupted):
+            await self._tell(self._calls.turn_over(None, OVER[TurnInterrupted], stopped=True))
 
     async def _turn_over(self, fact: TurnEnded | TurnFailed | TurnInterrupted) -> None:
         stopped = isinstance(fact, TurnInterrupted)

@@ -9,7 +9,7 @@ from synapsed.interfaces import NewEvent
 from synapsed.model.agent import Activity
 from synapsed.model.events import Event, ToolExecution
 from synapsed.model.facts import PermissionAsked, ToolBegan, ToolOver, TurnEnded, TurnInterrupted
-from synapsed.model.link import LinkExited, LinkRefused, LinkTold
+from synapsed.model.link import LinkExited, LinkRefused, LinkTold, LinkTurnInterrupted
 from synapsed.model.task import TaskState
 from synapsed.supervisor.tool_calls import KEPT_BYTES, ToolCalls, cut
 from tests.fakes.clock import until
@@ -214,3 +214,14 @@ async def test_a_new_daemon_goes_on_with_an_open_call(world: World) -> None:
         ("started", None),
         ("completed", 7),
     ]
+
+
+async def test_an_interrupt_that_only_the_screen_tells_of_ends_its_calls(world: World) -> None:
+    await world.start()
+    task = await world.send(AGENT, "work")
+    await world.delivered()
+    world.link.submit()
+    world.link.emit(LinkTold(began("sleep 9", call="c1", at=4)))
+    world.link.emit(LinkTurnInterrupted(task.id, "interrupted", "screen"))
+    await until(lambda: len(told_by(world)) == 2)
+    assert told_by(world)[1] == ("failed", False, "the turn was interrupted")
