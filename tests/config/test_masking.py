@@ -142,13 +142,12 @@ def test_a_stream_that_holds_back_what_is_unfinished_never_shows_a_secret_in_pie
     text, secret = PLANTED[name]
     text = f"Here: {text}\nand more."
     for size in (1, 7, 64):
-        shown, held = [], ""
-        for at in range(0, len(text), size):
-            held += text[at : at + size]
-            kept = unfinished(held)
-            piece, held = held[: len(held) - kept], held[len(held) - kept :]
-            shown.append(piece)
-        pieces = [*shown, held]
+        pieces, sent = [], 0
+        for at in range(size, len(text) + size, size):
+            upto = len(text[:at]) - unfinished(text[:at]) if at < len(text) else len(text)
+            if upto > sent:
+                pieces.append(text[sent:upto])
+                sent = upto
         assert "".join(pieces) == text
         if name in {"pem", "openssh"} or " " not in text[text.find(secret) - 1 : text.find(secret)]:
             assert not any(secret[:-4] in piece and MASK not in mask_text(piece) for piece in pieces)
