@@ -469,7 +469,7 @@ class PtyLink:
         turn = self._runner.begin(delivery, list(self._facts))
         if turn.state.submitted:
             self._spawn(self._runner.speech.catch_up(self._observer.offset))
-        (self._watch.soon if delivery.fresh else self._watch.judge)()
+        self._watch.judge()
 
     def recorded(self, record: TurnRecord) -> None:
         self._runner.recorded()

@@ -292,7 +292,9 @@ class TurnRunner:
         record was written a dialog may have come up, or a person have typed; and it may not have read what was typed
         before."""
         if part == "paste":
-            if await self._unread.asked_ahead():
+            # Whether a line editor is up is known only from now on: it may come up while the record is written.
+            now = self._profile.composer.at_cursor
+            if await (self._unread.ask() if now else self._unread.asked_ahead()):
                 return False
             turn.state.reader = self._unread.foreground if self._profile.composer.at_cursor else None
             turn.state.edited = self._unread.line_mode is False

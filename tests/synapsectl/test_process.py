@@ -67,7 +67,7 @@ def package(home: Path) -> Path:
     folder.mkdir(parents=True)
     (folder / "__init__.py").write_text("__version__ = '0'\n")
     root = Path(__file__).parents[2]
-    for name in ("paths.py", "sockets.py", "errors.py", "files.py"):
+    for name in ("paths.py", "sockets.py", "errors.py", "files.py", "sse.py", "choices.py"):
         (folder / name).symlink_to(root / "synapsed" / name)
     (folder.parent / "synapsectl").symlink_to(root / "synapsectl")
     return folder
