@@ -52,7 +52,7 @@ ANSWER_MAX = 256 * 1024 * 1024
 CHUNK = 64 * 1024
 _ANOTHER_PLACE = "remove it if you can, or set XDG_RUNTIME_DIR to a folder of your own"
 _IN_A_SANDBOX = (
-    "the system keeps this command from sockets, as the sandbox of codex does. An agent's program has tools for it "
+    "the system keeps this command from sockets, as the sandbox of an agent's program does. It has tools for this "
     "outside of its sandbox (list_agents, send_message, reply, get_task); a person runs it in another terminal"
 )
 _PLAIN = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*")

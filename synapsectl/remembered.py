@@ -51,7 +51,7 @@ def show_list(
     if args.json:
         ctx.out.document(found)
     elif not found:
-        ctx.out.note(f"there are none; {none}")
+        ctx.out.note(f"nothing is remembered; {none}")
     else:
         ctx.out.table(headings, [row(one) for one in found], grows=grows)
     return DONE

@@ -110,7 +110,7 @@ def _list(args: argparse.Namespace, ctx: Context) -> int:
     if args.json:
         ctx.out.document(schedules)
     elif not schedules:
-        ctx.out.note("there are none; 'synapsectl schedule add AGENT AT MESSAGE' adds one")
+        ctx.out.note("there is no schedule; 'synapsectl schedule add AGENT AT MESSAGE' adds one")
     else:
         ctx.out.table(HEADINGS, [_row(one) for one in schedules], grows="MESSAGE")
         if ctx.out.on_terminal:

@@ -77,7 +77,7 @@ class Externals:
         hosts: Hosts | None = None,
         traced: float | None = None,
     ) -> None:
-        """`traced`: the share of traces that are sent, None where there are none."""
+        """`traced`: the share of traces that are sent; None if traces are off."""
         self.traced = traced
         self._store = store
         self._book = book

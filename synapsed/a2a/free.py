@@ -33,7 +33,7 @@ type Json = dict[str, Any]
 
 def packed(params: Json, *, objects_only: bool = False) -> Json:
     """The same with texts in place of what is more than a little. With `objects_only` data that is no object stays, for
-    the SDK to refuse. Raises A2aError (-32602) for what is nested too deep, or has a number that is none of A2A's."""
+    the SDK to refuse. Raises A2aError (-32602) for what is nested too deep, or has a number that A2A does not know."""
     params = _with(params, "metadata", "", objects_only=True)
     message = params.get("message")
     if not isinstance(message, dict):

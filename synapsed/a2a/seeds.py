@@ -83,7 +83,7 @@ class SeedsRemote:
         return LONGEST_PAUSE_S if self._follows else POLL_S
 
     async def wait_up(self) -> None:
-        """There is a way, or there is none."""
+        """Whether the agent has this way."""
 
     async def close(self) -> None:
         await self._http.aclose()

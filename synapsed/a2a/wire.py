@@ -145,8 +145,8 @@ class Connection(Protocol):
     async def cancel(self, task_id: str) -> Snapshot: ...
 
     async def find(self, message_id: str) -> Snapshot | None:
-        """The task that was made of the message, None where there certainly is none. Raises RemoteRefused where it is
-        not to be found out."""
+        """The task that was made of the message; None if it is certain that no task was. Raises RemoteRefused if
+        that cannot be found out."""
         ...
 
     def follow(self, task_id: str) -> AsyncGenerator[Snapshot | Said]:

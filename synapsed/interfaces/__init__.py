@@ -1,0 +1,41 @@
+"""The few seams between rooms: what the supervisor asks of the store and of a link, and the API of the supervisor.
+
+The tests' fakes of store, link and control are under `tests/fakes`; that of the store is held to the same contract
+tests as the real one.
+"""
+
+from synapsed.interfaces.control import PERSON, ConfigChange, Control, OutputPiece, SendRequest, StartRequest
+from synapsed.interfaces.links import AgentLink, Attachment, Delivery, SideChannel
+from synapsed.interfaces.storage import (
+    EVERY_EVENT,
+    PAGE_SIZE,
+    EventFilter,
+    EventLog,
+    EventPage,
+    NewEvent,
+    Store,
+    TaskFilter,
+    task_cursor,
+)
+
+__all__ = [
+    "EVERY_EVENT",
+    "PAGE_SIZE",
+    "PERSON",
+    "AgentLink",
+    "Attachment",
+    "ConfigChange",
+    "Control",
+    "Delivery",
+    "EventFilter",
+    "EventLog",
+    "EventPage",
+    "NewEvent",
+    "OutputPiece",
+    "SendRequest",
+    "SideChannel",
+    "StartRequest",
+    "Store",
+    "TaskFilter",
+    "task_cursor",
+]

@@ -1,0 +1,248 @@
+"""The supervisor, as the API sees it."""
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+from synapsed.interfaces.links import Attachment
+from synapsed.interfaces.storage import EventLog, TaskFilter
+from synapsed.model.agent import AgentDetail, AgentView, Testimony
+from synapsed.model.events import EventData, Origin, Where
+from synapsed.model.picture import ScreenForm, Shown
+from synapsed.model.records import ReplyRecord
+from synapsed.model.task import Artifact, Message, Task
+
+__all__ = ["PERSON", "ConfigChange", "Control", "OutputPiece", "SendRequest", "StartRequest"]
+
+
+PERSON = Origin("person")
+"""A person of whom nothing more is known."""
+
+
+@dataclass(frozen=True, slots=True)
+class OutputPiece:
+    """Raw output from offset `start` on. `ended`: the program has ended for good, and this was the last of it."""
+
+    start: int
+    data: bytes
+    ended: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigChange:
+    """What a new configuration does to `agent` (None: the daemon itself): it is added or started, restarted when it is
+    idle, stopped, brought up to date without any of this, or refused; `daemon` is for what a daemon reads only once."""
+
+    agent: str | None
+    action: Literal["add", "start", "restart", "stop", "update", "refused", "daemon"]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartRequest:
+    """`synapsectl start` (DESIGN §8). `env` is the caller's whole environment, None for the daemon's."""
+
+    profile: str
+    name: str | None = None
+    port: int | Literal[False] | None = None
+    """False: it has none."""
+    cwd: str | None = None
+    args: tuple[str, ...] = ()
+    env: dict[str, str] | None = None
+    extra_env: dict[str, str] = field(default_factory=dict)
+    cols: int = 120
+    rows: int = 40
+    save: bool = False
+    """Also write it to `config/agents.d`, to be started with every daemon."""
+    conversation: str | None = None
+    """The program's own id of an earlier conversation to go on with."""
+    accept_agents: bool = False
+    """Type what other agents write also where no model reads it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SendRequest:
+    """A message for an agent. `task_id` continues a task that waits for input, `prompt_id` says with which."""
+
+    message: Message
+    priority: int = 1
+    context_id: str | None = None
+    task_id: str | None = None
+    prompt_id: str | None = None
+    metadata: dict[str, Any] = field(default_factory=dict)
+    command: bool = False
+    wait: bool = False
+    """The sender does nothing else until there is an answer."""
+    key: str | None = None
+    """Of the sender's own: what comes again under the same key is the same task."""
+    of_agent: bool = False
+    """An agent wrote it, here or on another host; else it is a person's."""
+    fired: dict[str, Any] | None = None
+    """The rule that sends it, and the event that it is for: what its task keeps."""
+    scheduled: dict[str, Any] | None = None
+    """The schedule, and the time of it, for which it is sent: what its task keeps."""
+    named: bool = False
+    """The message's id is its sender's own: the same message again is the same task."""
+    where: Where | None = None
+    """Where it came from."""
+
+
+class Control(Protocol):
+    """Everything the API and the person's tool can ask. Agents are named by id here; `resolve` makes ids of addresses.
+    Errors are those of `synapsed.errors`."""
+
+    @property
+    def events(self) -> EventLog: ...
+
+    def agents(self) -> list[AgentView]: ...
+
+    def resolve(self, address: str) -> str: ...
+
+    def teams(self) -> dict[str, list[str]]:
+        """The members of each team, by name."""
+        ...
+
+    def agent_on_port(self, port: int) -> str | None: ...
+
+    def view(self, agent_id: str) -> AgentView: ...
+
+    def detail(self, agent_id: str) -> AgentDetail: ...
+
+    def explain(self, agent_id: str) -> list[Testimony]:
+        """The chain of evidence for what is believed of the agent, strongest channel first: its process, then what
+        its link tells."""
+        ...
+
+    async def screen(self, agent_id: str, fmt: ScreenForm) -> Shown:
+        """What the agent shows; of a parked one, what it showed last."""
+        ...
+
+    def context(self, agent_id: str, limit: int = 2000) -> str:
+        """The last `limit` characters of what the agent shows."""
+        ...
+
+    async def output(self, agent_id: str, start: int | None, limit: int) -> OutputPiece:
+        """At most `limit` bytes of raw output from offset `start` on, or where it is not kept any more from the oldest
+        that is; None: the last."""
+        ...
+
+    async def recording(self, agent_id: str, limit: int) -> str:
+        """The last `limit` bytes of raw output as an asciicast."""
+        ...
+
+    def profiles(self) -> list[dict[str, Any]]:
+        """`name`, `description`, `command`, `ports`, `verified`, `skills`, `source` of each profile."""
+        ...
+
+    async def conversations(self, home: str | None, *, profile: str | None, cwd: str | None) -> list[dict[str, Any]]:
+        """Conversations found on disk below `home` (None: the daemon's), newest first: `profile`, `id`, `cwd`,
+        `updated_at`, `prompt` (its beginning), `agent` (the name of the one that is in it now)."""
+        ...
+
+    async def start(self, request: StartRequest) -> AgentView: ...
+
+    async def stop(self, agent_id: str, *, remove: bool = False) -> AgentView: ...
+
+    async def restart(self, agent_id: str, *, when_idle: bool = False) -> AgentView:
+        """`when_idle`: not now, but when no turn runs and nothing is being typed; this returns at once, and a restart
+        of the daemon does not forget it."""
+        ...
+
+    async def park(self, agent_id: str) -> AgentView:
+        """End its program until the next message, terminal or start; returns when it is parked. Raises NotReady where
+        it is not idle, InvalidRequest where its conversation would be lost."""
+        ...
+
+    async def reload(self, *, dry_run: bool = False) -> list[ConfigChange]:
+        """Read configuration and profiles again and do what changed; or only say it. Raises ConfigError, and then
+        nothing has changed."""
+        ...
+
+    async def kill(self, agent_id: str) -> AgentView:
+        """SIGKILL to the program; the restart policy applies."""
+        ...
+
+    async def send(self, agent_id: str, request: SendRequest) -> Task: ...
+
+    async def expect_reply(self, agent_id: str, request: SendRequest, limit: float | None) -> Task:
+        """A task of the agent's own that a reply will complete, within `limit` seconds of the question."""
+        ...
+
+    async def reply(self, agent_id: str, request: SendRequest) -> Task:
+        """The agent replies: to `metadata.in_reply_to`, else to what it was asked last."""
+        ...
+
+    def asking(self, task: Task, *, wait: bool) -> AbstractContextManager[ReplyRecord | None]:
+        """Around making a message's `task` durable, for whoever it is: counts how far it has gone; gives the reply that
+        is awaited for it, to be durable with it. Raises WouldDeadlock, HopLimit, InvalidRequest, Forbidden."""
+        ...
+
+    async def collected(self, task_id: str) -> None:
+        """The caller that waited for the reply has it."""
+        ...
+
+    def waiting(self, waiter: str | None, task: Task) -> AbstractContextManager[None]:
+        """While agent `waiter` does nothing but wait for the task. Raises WouldDeadlock."""
+        ...
+
+    async def interrupt(self, agent_id: str) -> bool:
+        """Stop the turn that runs, a person's own too; a task that ran ends `canceled`."""
+        ...
+
+    async def task(self, task_id: str, agent_id: str | None = None) -> Task:
+        """The task by its id or an unambiguous prefix of at least 8 characters."""
+        ...
+
+    async def tasks(self, which: TaskFilter) -> tuple[list[Task], int]: ...
+
+    async def weigh(self, task_id: str) -> list[tuple[str, int]]: ...
+
+    async def weigh_page(self, which: TaskFilter) -> list[tuple[str, int]]: ...
+
+    async def has_tasks(self, which: TaskFilter) -> bool: ...
+
+    async def cancel(self, task_id: str) -> Task: ...
+
+    async def provide_input(
+        self, task_id: str, text: str, prompt_id: str | None = None, origin: Origin = PERSON
+    ) -> Task: ...
+
+    async def hand_over(self, task_id: str, artifact: Artifact, *, append: bool, last_chunk: bool) -> Task:
+        """What the agent made in the turn that runs: a new artifact, one in place of another of its id, or with
+        `append` further parts of it. Raises NotWaiting where the agent does not work on the task."""
+        ...
+
+    async def answer_agent(
+        self, agent_id: str, text: str, prompt_id: str | None = None, origin: Origin = PERSON
+    ) -> None:
+        """Answer a prompt outside any task."""
+        ...
+
+    async def press(self, agent_id: str, keys: Sequence[str]) -> None:
+        """Press keys at the agent's terminal, for a person. Raises InvalidRequest, NotReady."""
+        ...
+
+    async def attach(self, agent_id: str, *, cols: int, rows: int, read_only: bool) -> Attachment: ...
+
+    async def process_of(self, pid: int) -> str | None:
+        """The agent whose program is `pid` or an ancestor of it, by pid and start time; None for none of them."""
+        ...
+
+    def granted(self, agent_id: str) -> frozenset[str]:
+        """What the agent's profile grants it beyond an agent's rights; nothing for one that is gone."""
+        ...
+
+    async def report(self, agent_id: str, told: EventData, task: Task | None = None) -> None:
+        """Put into the log what somebody reports of the agent, itself perhaps, and of a task of it."""
+        ...
+
+    def token_owner(self, token: str) -> str | None:
+        """The agent that was given this SYNAPSE_AGENT_TOKEN."""
+        ...
+
+    async def decide(self, agent_id: str, event: str, told: dict[str, Any]) -> dict[str, Any] | None:
+        """What the agent's approval policy answers to its program's question `event`; None leaves it to a person."""
+        ...
+
+    async def shutdown(self, *, keep_agents: bool) -> None: ...

@@ -1,0 +1,187 @@
+"""What the supervisor asks of an agent's link and of its side channels."""
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from synapsed.model.agent import Testimony
+from synapsed.model.facts import ChannelFact, PermissionAsked
+from synapsed.model.link import LinkEvent, LinkExited, LinkObserved
+from synapsed.model.picture import ScreenForm, Shown
+from synapsed.model.records import LaunchRecord, TurnRecord
+
+__all__ = ["AgentLink", "Attachment", "Delivery", "SideChannel"]
+
+
+class SideChannel(Protocol):
+    """An adapter for one protocol in which a program reports on itself, chosen by the profile."""
+
+    name: str
+
+    async def open(self, emit: Callable[[ChannelFact], None]) -> None:
+        """Begin; `emit` is called in the event loop, facts in their order. Facts that came while nobody listened are
+        told first."""
+        ...
+
+    async def poll(self) -> None:
+        """Look for facts now (a poke came, or the sweep's timer)."""
+        ...
+
+    async def last_answer(self, since_ns: int) -> str | None:
+        """The exact last assistant message of the turn submitted at `since_ns`, where the channel can look it up."""
+        ...
+
+    async def reply(self, request: str, answer: dict[str, Any]) -> bool:
+        """Answer the PermissionAsked that has this `request`; whether the program took it."""
+        ...
+
+    async def settled(self, at_ns: int) -> None:
+        """What was told up to `at_ns` is durable: it need not be told again after a restart."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delivery:
+    """A turn to begin (`fresh`), or to go on with after a restart. `record` is what is durable of it: what
+    `AgentLink.prepare` made of it, or what the link last reported in LinkTurnRecord."""
+
+    task_id: str
+    text: str
+    command: bool = False
+    """True: `text` may be a command of the program (a leading `/`), nothing is neutralised."""
+    record: TurnRecord
+    fresh: bool = False
+
+
+class Attachment(Protocol):
+    """A person's terminal on an agent."""
+
+    def redraw(self) -> bytes:
+        """What brings a terminal of this attachment's size to the agent's screen."""
+        ...
+
+    def output(self) -> AsyncIterator[bytes]:
+        """The stream from the redraw on, queries removed. A viewer too slow for the bounded buffer gets a fresh
+        redraw instead of what it missed."""
+        ...
+
+    async def write(self, data: bytes) -> None:
+        """Keystrokes of a person; refused (Forbidden) on a read-only attachment."""
+        ...
+
+    async def resize(self, cols: int, rows: int) -> None:
+        """The viewer's window changed; the agent's follows the viewer that typed last."""
+        ...
+
+    def composes(self) -> bool:
+        """Whether something may stand in the program's composer: it is shown, or a key was pressed just now."""
+        ...
+
+    async def take_line(self, line: str) -> bool:
+        """Remove what a person has written from the program's composer, if that is `line` and nothing else; whether
+        it is gone. Nothing is touched otherwise."""
+        ...
+
+    def notice(self, text: str, *, stays: bool) -> None:
+        """Show `text` over the screen of this viewer alone, for a moment, or (`stays`) until a key is pressed; what is
+        beneath comes back unchanged."""
+        ...
+
+    async def close(self) -> None:
+        """Let go of the agent; `output` ends."""
+        ...
+
+
+class AgentLink(Protocol):
+    """A running program, seen through its capabilities; each is served by the best of the profile's channels."""
+
+    @property
+    def launch(self) -> LaunchRecord: ...
+
+    @property
+    def attached(self) -> int:
+        """How many terminals are attached."""
+        ...
+
+    @property
+    def output(self) -> int:
+        """How many bytes of output were read, over all launches."""
+        ...
+
+    async def open(self, emit: Callable[[LinkEvent], None]) -> None:
+        """Connect (to a fresh or an adopted program) and begin to report. `emit` is called in the event loop and
+        never blocks."""
+        ...
+
+    def give_up(self) -> None:
+        """Do not wait any longer for what does not answer: `open` raises, if it has not returned yet."""
+        ...
+
+    def observe(self) -> LinkObserved: ...
+
+    def explain(self) -> list[Testimony]:
+        """What every channel says now, strongest first."""
+        ...
+
+    def prepare(self, record: TurnRecord) -> TurnRecord:
+        """The record of a turn that is about to be delivered, as it is made durable together with the turn: what the
+        link writes ahead of its first act needs no commit of its own."""
+        ...
+
+    async def deliver(self, delivery: Delivery) -> None:
+        """Begin the one turn, or go on with it; its course is told by events."""
+        ...
+
+    def recorded(self, record: TurnRecord) -> None:
+        """The record of LinkTurnRecord is durable."""
+        ...
+
+    def settled(self) -> None:
+        """The end of the last turn is durable: its channels' reports are not needed any more."""
+        ...
+
+    async def interrupt(self) -> bool:
+        """Stop whatever turn runs, a person's too, by the profile's keys; True when that is confirmed."""
+        ...
+
+    async def answer(self, text: str, prompt_id: str | None) -> bool:
+        """Answer the prompt on the screen; whether its terminal hid what was typed, so that it is kept nowhere.
+        Raises NotWaiting, PromptChanged, InvalidChoice."""
+        ...
+
+    async def press(self, keys: Sequence[str]) -> None:
+        """Press keys for a person, by their names or as text. Raises InvalidRequest; NotReady while a message is being
+        typed."""
+        ...
+
+    async def reply(self, asked: PermissionAsked, answer: dict[str, Any]) -> bool:
+        """Answer what a LinkTold told in the program's own words; whether it took that."""
+        ...
+
+    async def stop(self, grace: float) -> LinkExited:
+        """End the program and everything it started: the profile's exit keys, TERM, KILL."""
+        ...
+
+    async def signal(self, signum: int) -> None: ...
+
+    def screen_text(self, limit: int | None = None) -> str:
+        """The visible screen (with scrollback when `limit` characters want it)."""
+        ...
+
+    def screen_as(self, fmt: ScreenForm) -> Shown: ...
+
+    async def keep_screen(self) -> None:
+        """Make what is on the screen durable: it can then be shown while no program runs (`Store.checkpoint`)."""
+        ...
+
+    async def attach(self, *, cols: int, rows: int, read_only: bool) -> Attachment: ...
+
+    async def poke(self) -> None:
+        """A side channel has news."""
+        ...
+
+    async def close(self) -> None:
+        """Let go of the program, which lives on."""
+        ...

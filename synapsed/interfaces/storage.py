@@ -1,0 +1,221 @@
+"""What the supervisor and the streams ask of the store."""
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol, Self
+
+from synapsed.documents.budget import Budget
+from synapsed.model.events import Event, EventData
+from synapsed.model.records import AgentRecord, Checkpoint, ReplyRecord, TurnRecord
+from synapsed.model.task import Task, TaskState
+
+__all__ = [
+    "EVERY_EVENT",
+    "PAGE_SIZE",
+    "EventFilter",
+    "EventLog",
+    "EventPage",
+    "NewEvent",
+    "Store",
+    "TaskFilter",
+    "task_cursor",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class NewEvent:
+    """An event to be appended; its id is given by the log."""
+
+    agent_id: str
+    """Empty for what concerns none."""
+    data: EventData
+    task_id: str | None = None
+    context_id: str | None = None
+    """The conversation that it belongs to."""
+
+    @classmethod
+    def of(cls, task: Task, data: EventData) -> Self:
+        """An event of the task."""
+        return cls(task.agent_id, data, task.id, task.context_id)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskFilter:
+    """Which tasks; None means any. `updated_since` is inclusive, in the form of `clock.iso`. `before` is the
+    `task_cursor` of the last task of a page: only tasks that sort after that one are given (newest first).
+    `visible_to` is an agent: tasks that it does or has sent. `size`: no more tasks are given after so many characters
+    of their JSON, but one at least where there is one."""
+
+    agent_id: str | None = None
+    context_id: str | None = None
+    states: frozenset[TaskState] | None = None
+    updated_since: str | None = None
+    limit: int = 50
+    before: str | None = None
+    visible_to: str | None = None
+    size: int | None = None
+
+
+PAGE_SIZE = 8 * 1024 * 1024
+"""Characters of JSON after which a page of tasks that somebody asks for ends."""
+
+
+def task_cursor(task: Task) -> str:
+    """The cursor with which `TaskFilter.before` goes on after `task`: opaque to clients."""
+    return f"{task.updated_at}~{task.id}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventFilter:
+    """Which events; None means any. `types` are those of `model.events`, `agents` and `tasks` ids."""
+
+    types: frozenset[str] | None = None
+    agents: frozenset[str] | None = None
+    tasks: frozenset[str] | None = None
+
+
+EVERY_EVENT = EventFilter()
+
+
+@dataclass(frozen=True, slots=True)
+class EventPage:
+    """Events that are read at a time, and the id up to which there are no others."""
+
+    events: list[Event]
+    upto: int
+
+
+class EventLog(Protocol):
+    """The one append-only log. Ids grow by one and survive restarts, so that an id is a cursor."""
+
+    @property
+    def last_id(self) -> int:
+        """Id of the newest event, 0 when there is none."""
+        ...
+
+    @property
+    def room(self) -> Budget:
+        """For what is large, and is read to be written to a client."""
+        ...
+
+    @property
+    def published(self) -> Mapping[str, int]:
+        """How many events were written since the log was opened, by type."""
+        ...
+
+    async def read(
+        self,
+        after: int,
+        *,
+        task_id: str | None = None,
+        agent_id: str | None = None,
+        limit: int = 500,
+        types: frozenset[str] | None = None,
+    ) -> list[Event]:
+        """At most `limit` events with an id greater than `after`, oldest first; fewer where they are large, but none
+        only where there are none. `types`: only events of these."""
+        ...
+
+    async def page(self, after: int, which: EventFilter, *, limit: int, size: int) -> EventPage:
+        """At most `limit` events after `after`, fewer once they have `size` characters of JSON; it may have none
+        although there are more, as not everything is looked at in one go."""
+        ...
+
+    async def changed(self, after: int, which: EventFilter) -> int | None:
+        """Returns when there is something after `after`: the id after which such events can be. None: the store is
+        closed, and nothing will come."""
+        ...
+
+    def gap(self, after: int, *, agent_id: str | None = None) -> int | None:
+        """The id up to which events after `after` are not kept any more, None where they all are."""
+        ...
+
+    async def open_attention(self, agent_id: str) -> list[Event]:
+        """What was said last (`attention`) of each thing that a person is still needed for."""
+        ...
+
+    def follow(
+        self,
+        after: int,
+        *,
+        task_id: str | None = None,
+        agent_id: str | None = None,
+        upto: int | None = None,
+        reserved: bool = False,
+    ) -> AsyncGenerator[Event]:
+        """Every such event with an id greater than `after`, until the store is closed, or up to the event `upto`. A
+        pull view: a slow reader costs nothing but its cursor. With `reserved` a large event is read when there is
+        `room` for it, which it takes until the next is asked for. Leave it by `aclosing`."""
+        ...
+
+
+class Store(Protocol):
+    """Durable state. Every method is safe to cancel; a commit that was begun completes. Where the database refuses,
+    StoreError is raised (`details["reason"]`: `full`, `corrupt`, `busy`, `io`, …), nothing of that call is stored, and
+    later calls work again when the cause is gone.
+
+    What is put is taken as it is at the call. Tasks and records are given out as fresh objects; an event that is read
+    is shared by its readers and must not be changed."""
+
+    @property
+    def events(self) -> EventLog: ...
+
+    async def commit(
+        self,
+        *,
+        events: Sequence[NewEvent] = (),
+        tasks: Sequence[Task] = (),
+        turn: TurnRecord | None = None,
+        turn_ended: str | None = None,
+        agents: Sequence[AgentRecord] = (),
+        reply: ReplyRecord | None = None,
+        reply_over: str | None = None,
+    ) -> list[Event]:
+        """One transaction: tasks and agents are put whole, `turn` and `reply` are put, the turn of task `turn_ended`
+        and the reply of task `reply_over` are removed, events are appended. Returns the events with their ids, after
+        they are durable against kill -9. Commits are done in the order of the calls. The tasks of `turn` and `reply`
+        must be known."""
+        ...
+
+    async def agents(self) -> list[AgentRecord]: ...
+
+    async def delete_agent(self, agent_id: str, events: Sequence[NewEvent] = ()) -> None:
+        """Forget the agent and its checkpoint; its tasks stay."""
+        ...
+
+    async def task(self, task_id: str) -> Task | None: ...
+
+    async def tasks(self, which: TaskFilter) -> tuple[list[Task], int]:
+        """The tasks, most recently updated first, and how many there are without `limit` and `before`. Raises
+        InvalidRequest for a cursor that is none."""
+        ...
+
+    async def weigh(self, task_id: str) -> list[tuple[str, int]]:
+        """Id and characters of JSON of the task, or of those whose ids begin so, where it is large."""
+        ...
+
+    async def weigh_page(self, which: TaskFilter) -> list[tuple[str, int]]:
+        """The same of the large tasks that `tasks` would give."""
+        ...
+
+    async def has_tasks(self, which: TaskFilter) -> bool:
+        """Whether there is such a task, without reading one; `limit` and `size` do not count."""
+        ...
+
+    async def find_tasks(self, prefix: str, limit: int) -> list[str]:
+        """At most `limit` ids of tasks that begin with `prefix`, sorted."""
+        ...
+
+    async def open_tasks(self) -> list[Task]:
+        """Every task not in a terminal state, in order of arrival."""
+        ...
+
+    async def turns(self) -> list[TurnRecord]: ...
+
+    async def replies(self) -> list[ReplyRecord]: ...
+
+    async def save_checkpoint(self, agent_id: str, checkpoint: Checkpoint) -> None:
+        """Replaces the one before; dropped where the agent is not (or no longer) known."""
+        ...
+
+    async def checkpoint(self, agent_id: str) -> Checkpoint | None: ...
