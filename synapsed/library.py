@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import structlog
 from pydantic import ValidationError
 
 from synapsed.errors import ConfigError, UnknownProfile
@@ -17,6 +18,8 @@ from synapsed.releases import within
 from synapsed.validation import describe_syntax, describe_validation, line_of, unreadable
 
 __all__ = ["ProfileLibrary", "advice"]
+
+log = structlog.stdlib.get_logger(__name__)
 
 BUILTIN = Path(__file__).parent / "_profiles"
 """Where a wheel has them; a checkout has them beside the package."""
@@ -103,6 +106,14 @@ class ProfileLibrary:
             return _written(beside, known.get(name)) if beside.is_file() else known.get(name)
 
         return _profile(path, checked.text, _extended(checked, find))
+
+    def get_or_bare(self, name: str) -> Profile:
+        """The profile `name`; if it is gone, one with which a program that runs can be stopped, but not used."""
+        try:
+            return self.get(name)
+        except UnknownProfile as error:
+            log.error("an agent's profile is gone: it can be stopped, not used", profile=name, why=error.message)  # noqa: TRY400
+            return Profile(name=name, command=name)
 
     def get(self, name: str) -> Profile:
         """The profile `name`; UnknownProfile names the nearest."""

@@ -20,7 +20,7 @@ import structlog
 from synapsed.channels.past import find_conversations
 from synapsed.clock import Clock
 from synapsed.config import check_parking, load_config, save_agent
-from synapsed.errors import ConversationTaken, InvalidRequest, NotReady, StoreError, SynapsedError, UnknownProfile
+from synapsed.errors import ConversationTaken, InvalidRequest, NotReady, StoreError, SynapsedError
 from synapsed.interfaces import (
     PERSON,
     Attachment,
@@ -147,7 +147,7 @@ class Manager:
         tasks = await self._open_tasks()
         turn_records = await self._store.turns()
         for record in records:
-            await self._restore(self._add(record, self._profile_of(record)), tasks, turn_records)
+            await self._restore(self._add(record, self._library.get_or_bare(record.profile)), tasks, turn_records)
         await self._store.commit(agents=records, events=[views.taken_up(stray) for stray in strays])
         for task in tasks:
             if task.agent_id not in self._agents and alias_of(task) is None:
@@ -241,7 +241,7 @@ class Manager:
         assert record is not None
         if name not in self._roster.config.agents:
             record = record.model_copy(update={"from_config": False})
-        agent = self._add(record, self._profile_of(record))
+        agent = self._add(record, self._library.get_or_bare(record.profile))
         await self._restore(agent, await self._open_tasks(), await self._store.turns())
         try:
             await self._store.commit(agents=[record])
@@ -510,7 +510,7 @@ class Manager:
         self._post.ended(commit.task)
 
     async def _open_tasks(self) -> list[Task]:
-        """Those that agents work on: the tasks that replies complete are none."""
+        """Those that agents work on: not those that replies complete."""
         return [task for task in await self._store.open_tasks() if not self._exchange.owns(task.id)]
 
     def _agent(self, agent_id: str) -> Agent:
@@ -559,16 +559,8 @@ class Manager:
         self._registry.withdraw(record.id)
         self._roster.leave(record)
 
-    def _profile_of(self, record: AgentRecord) -> Profile:
-        try:
-            return self._library.get(record.profile)
-        except UnknownProfile as error:
-            log.error("the agent's profile is gone; it can be stopped, not used", agent=record.name, why=error.message)  # noqa: TRY400
-            return Profile(name=record.profile, command=record.profile)
-
     async def _announce(self, port: int | None) -> None:
-        sock = self._roster.take_socket(port) if self._server is not None and port is not None else None
-        if sock is not None and self._server is not None:
+        if self._server is not None and port is not None and (sock := self._roster.take_socket(port)) is not None:
             await self._server.open_agent_port(announceable(sock))
 
     def _publish(self, agent: Agent) -> None:
@@ -588,8 +580,7 @@ class Manager:
             self._spawn(self._sweep_registry())
 
     async def _sweep_registry(self) -> None:
-        live = frozenset(record.id for record in self._reachable())
-        await self._registry.sweep(live, frozenset(self._agents))
+        await self._registry.sweep(frozenset(record.id for record in self._reachable()), frozenset(self._agents))
 
     def _sweep_again(self) -> None:
         self._sweeper = self._timers.call_later(SWEEP_S, self._sweep_again)  # first: one that fails is not the last
