@@ -7,7 +7,6 @@ import struct
 import termios
 from collections.abc import Iterator
 
-import psutil
 import pytest
 
 from tests.support.daemon import eventually
@@ -23,8 +22,8 @@ class Stopped:
         os.kill(self._pid, signal.SIGSTOP)
 
     def unread(self) -> int:
-        """Bytes that wait in its terminal."""
-        fd = os.open(psutil.Process(self._pid).terminal(), os.O_RDONLY | os.O_NOCTTY)
+        """Bytes that wait in its terminal (asked of /proc: psutil's map of terminals is as old as its first use)."""
+        fd = os.open(f"/proc/{self._pid}/fd/0", os.O_RDONLY | os.O_NOCTTY)
         try:
             waiting: int = struct.unpack("i", fcntl.ioctl(fd, termios.FIONREAD, bytes(4)))[0]
             return waiting
