@@ -49,6 +49,7 @@ from synapsed.model.task import Message, Task
 from synapsed.schedules.due import Due, due
 from synapsed.schedules.spec import Spec, next_after, next_times
 from synapsed.supervisor.links import Timers
+from synapsed.supervisor.pause import pause
 from synapsed.supervisor.turns import NEW_CONVERSATION
 
 __all__ = ["RECHECK_S", "STORE_RETRY_S", "Scheduler"]
@@ -300,7 +301,7 @@ class Scheduler:
         except StoreError as error:
             if error.details.get("reason") != "closed":
                 log.warning("the store refused", schedule=entry.schedule.id, error=error.message)
-                await self._sleep(STORE_RETRY_S)
+                await pause(self._timers, STORE_RETRY_S)
         finally:
             entry.stale, entry.work = True, None
             self._woken.set()
@@ -394,14 +395,6 @@ class Scheduler:
         except UnknownAgent:
             return Sender(id=schedule.by, tier=Tier.AGENT)
         return Sender(id=view.id, tier=Tier.AGENT, type=view.type, endpoint=view.endpoint)
-
-    async def _sleep(self, seconds: float) -> None:
-        over = asyncio.Event()
-        timer = self._timers.call_later(seconds, over.set)
-        try:
-            await over.wait()
-        finally:
-            timer.cancel()
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.get_running_loop().create_task(work)

@@ -29,6 +29,7 @@ from synapsed.model.follower import FollowerState
 from synapsed.model.push import PushRecord
 from synapsed.rules import signing
 from synapsed.supervisor.links import Timers
+from synapsed.supervisor.pause import pause
 
 __all__ = ["GIVEN_UP", "WebhookMeans", "Webhooks", "read_secret"]
 
@@ -138,7 +139,7 @@ class _Receiver:
                 if error.details.get("reason") == "closed":
                     return
                 log.warning("the store refused", webhook=self._name, error=error.message)
-                await self._pause(STORE_RETRY_S)
+                await pause(self._means.timers, STORE_RETRY_S)
             else:
                 return
 
@@ -171,7 +172,7 @@ class _Receiver:
         found = await means.store.events.read(fired.cause - 1, limit=1)
         body = _body(fired, found[0] if found and found[0].id == fired.cause else None, at=event.at)
         while True:
-            await self._pause(schedule.waiting(self._record(), means.policy, now=means.clock.wall()))
+            await pause(means.timers, schedule.waiting(self._record(), means.policy, now=means.clock.wall()))
             at = int(means.clock.wall())
             headers = signing.headers(key, webhook_id=f"{fired.rule}_{fired.cause}", at=at, body=body)
             headers |= {"Content-Type": "application/json", "User-Agent": means.user_agent}
@@ -204,16 +205,6 @@ class _Receiver:
         log.warning("webhook", webhook=self._name, why=message)
         alert = AgentAlert(code=GIVEN_UP, message=message, details={"state": "happened", "webhook": self._name})
         await self._means.store.commit(events=[NewEvent("", alert)])
-
-    async def _pause(self, seconds: float) -> None:
-        if seconds <= 0:
-            return
-        over = asyncio.Event()
-        timer = self._means.timers.call_later(seconds, over.set)
-        try:
-            await over.wait()
-        finally:
-            timer.cancel()
 
 
 def _body(fired: RuleFired, cause: Event | None, *, at: float) -> bytes:

@@ -13,6 +13,7 @@ from synapsed.errors import StoreError
 from synapsed.store.retention import Cut, Pruned
 from synapsed.supervisor import letters
 from synapsed.supervisor.links import Timers
+from synapsed.supervisor.pause import pause
 
 __all__ = ["Prunable", "Retention"]
 
@@ -66,7 +67,7 @@ class Retention:
                 if error.details.get("reason") == "closed":
                     return
                 log.warning("old tasks stay for now", error=error.message)
-            await self._pause(EVERY_S)
+            await pause(self._timers, EVERY_S)
 
     async def tidy(self) -> int:
         """Remove all that is to go; how many tasks that were."""
@@ -83,9 +84,9 @@ class Retention:
             removed += len(step.tasks)
             if step.rows == 0:
                 break
-            await self._pause(STEP_PAUSE_S)
+            await pause(self._timers, STEP_PAUSE_S)
         while await self._store.shrink(VACUUM_PAGES):
-            await self._pause(STEP_PAUSE_S)
+            await pause(self._timers, STEP_PAUSE_S)
         if removed:
             log.info("old tasks removed", tasks=removed)
         return removed
@@ -101,11 +102,3 @@ class Retention:
                 await asyncio.to_thread(letters.forget, self._inbox(agent_id), gone)
             except OSError as error:
                 log.warning("files of old tasks stay", agent=agent_id, error=str(error))
-
-    async def _pause(self, seconds: float) -> None:
-        over = asyncio.Event()
-        timer = self._timers.call_later(seconds, over.set)
-        try:
-            await over.wait()
-        finally:
-            timer.cancel()

@@ -32,6 +32,7 @@ from synapsed.model.events import AgentAlert, Event, TaskStatusChanged
 from synapsed.model.push import PushRecord
 from synapsed.model.task import TERMINAL_STATES
 from synapsed.supervisor.links import Timers
+from synapsed.supervisor.pause import pause
 
 __all__ = ["GIVEN_UP", "Means", "PushBook", "Telling"]
 
@@ -86,14 +87,15 @@ class Telling:
     async def run(self) -> None:
         while self._record.state == "active":
             try:
-                await self._pause(schedule.waiting(self._record, self._means.policy, now=self._means.clock.wall()))
+                wait = schedule.waiting(self._record, self._means.policy, now=self._means.clock.wall())
+                await pause(self._means.timers, wait)
                 if not await self._tell():
                     return
             except StoreError as error:
                 if error.details.get("reason") == "closed":
                     return
                 log.warning("the store refused", task=self._record.task_id, error=error.message)
-                await self._pause(STORE_RETRY_S)
+                await pause(self._means.timers, STORE_RETRY_S)
 
     async def _tell(self) -> bool:
         """Tell what there is, and what comes, until that fails; whether there is more to tell."""
@@ -152,7 +154,7 @@ class Telling:
             except StoreError as error:
                 if error.details.get("reason") == "closed":
                     raise
-            await self._pause(STORE_RETRY_S)
+            await pause(self._means.timers, STORE_RETRY_S)
 
     async def _give_up(self, record: PushRecord, receipt: Receipt) -> None:
         message = f"{self._origin} is not notified of task {record.task_id} any more: {receipt.problem}"
@@ -173,16 +175,6 @@ class Telling:
         if record.token:
             headers["X-A2A-Notification-Token"] = record.token
         return headers
-
-    async def _pause(self, seconds: float) -> None:
-        if seconds <= 0:
-            return
-        over = asyncio.Event()
-        timer = self._means.timers.call_later(seconds, over.set)
-        try:
-            await over.wait()
-        finally:
-            timer.cancel()
 
 
 def _is_end(event: Event) -> bool:
