@@ -63,6 +63,21 @@ async def test_send_and_read(api: Api):
     assert await api.json(api.http, "GET", "/agents/codex/tasks") == (200, [])
 
 
+async def test_a_task_below_the_cards_url(api: Api):
+    """Where clients of synapse-a2a look for it; what the endpoint of A2A does is left as it is."""
+    below = "/agents/claude/a2a/tasks"
+    for path in ("send", "send-priority?priority=3"):
+        status, body = await api.json(api.http, "POST", f"{below}/{path}", json=SEND)
+        task = body["task"]
+        assert (status, task["status"]) == (200, "completed")
+        assert await api.json(api.http, "GET", f"{below}/{task['id']}") == (200, task)
+    status, body = await api.json(api.http, "POST", f"{below}/{task['id']}/cancel")
+    assert (status, body["error"]["code"]) == (409, "TASK_NOT_CANCELABLE")
+    status, body = await api.json(api.http, "POST", f"{below}/send", json={})
+    assert (status, body["error"]["code"]) == (400, "INVALID_REQUEST")
+    assert (await api.json(api.http, "GET", "/agents/claude/a2a"))[0] == 200
+
+
 async def test_send_with_everything(api: Api):
     body = {
         "message": {

@@ -6,9 +6,11 @@ import os
 import shutil
 import socket
 import subprocess
+import sys
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,7 @@ from tests.support.daemon import ANY_PORTS, Daemon, eventually
 
 SYNAPSE = FRAMEWORKS["synapse-a2a"]
 MISSING = SYNAPSE.missing()
-PROGRAM = Path(__file__).parent / "servers" / "dummy_agent.py"
+SERVERS = Path(__file__).parent / "servers"
 PATIENCE_S = 240.0
 
 pytestmark = [
@@ -50,14 +52,30 @@ def environ(daemon: Daemon, tmp_path: Path) -> dict[str, str]:
 @pytest.fixture
 def far(tmp_path: Path, environ: dict[str, str]) -> Iterator[str]:
     """Its server, around a program that repeats what it is told."""
-    shutil.copy(PROGRAM, tmp_path)
+    shutil.copy(SERVERS / "dummy_agent.py", tmp_path)
+    with serving("dummy", tmp_path, environ) as url:
+        yield url
+
+
+@pytest.fixture
+def asking(tmp_path: Path, environ: dict[str, str]) -> Iterator[str]:
+    """Its server, around a program that asks first. It would say yes to every question by itself."""
+    (tmp_path / "claude").write_text(f"#!/bin/sh\nexec {sys.executable} {SERVERS / 'asking_agent.py'}\n")
+    (tmp_path / "claude").chmod(0o755)
+    path = f"{tmp_path}:{os.defpath}"
+    with serving("claude", tmp_path, {**environ, "PATH": path, "SYNAPSE_AUTO_APPROVE": "false"}) as url:
+        yield url
+
+
+@contextmanager
+def serving(profile: str, cwd: Path, environ: dict[str, str]) -> Iterator[str]:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-    with (tmp_path / "server.log").open("wb") as log:
+    with (cwd / "server.log").open("wb") as log:
         process = subprocess.Popen(
-            [SYNAPSE.program("python"), "-m", "synapse.server", "--profile", "dummy", "--port", str(port)],
-            cwd=tmp_path,
-            env={**environ, "SYNAPSE_REGISTRY_DIR": str(tmp_path / "registry")},
+            [SYNAPSE.program("python"), "-m", "synapse.server", "--profile", profile, "--port", str(port)],
+            cwd=cwd,
+            env={**environ, "SYNAPSE_REGISTRY_DIR": str(cwd / "registry")},
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
@@ -65,7 +83,7 @@ def far(tmp_path: Path, environ: dict[str, str]) -> Iterator[str]:
     url = f"http://127.0.0.1:{port}"
 
     def ready() -> bool:
-        assert process.poll() is None, (tmp_path / "server.log").read_text()
+        assert process.poll() is None, (cwd / "server.log").read_text()
         try:
             with urllib.request.urlopen(f"{url}/status", timeout=10) as answer:
                 return json.load(answer)["status"] == "READY"
@@ -78,6 +96,79 @@ def far(tmp_path: Path, environ: dict[str, str]) -> Iterator[str]:
     finally:
         process.terminate()
         process.wait()
+
+
+def run(program: str, *arguments: str, env: dict[str, str]) -> str:
+    """What one of its programs prints."""
+    done = subprocess.run(
+        [SYNAPSE.program(program), *arguments],
+        cwd=env["HOME"],
+        env=env,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+@pytest.mark.parametrize(("verb", "said"), [("approve", "Done."), ("deny", "Left undone.")])
+def test_its_question_is_asked_here_and_answered(daemon: Daemon, asking: str, verb: str, said: str) -> None:
+    alias = f"asking-{verb}"
+    assert daemon.ctl("external", "add", asking, "--alias", alias).code == 0
+    task_id = daemon.ctl("send", alias, "make the house").out.strip()
+    asked = eventually(lambda: daemon.task(task_id)["prompt"], "it asks", patience=PATIENCE_S)
+    assert (asked["type"], "Run it? [y/N]" in asked["prompt"]) == ("permission", True)
+    assert [option["key"] for option in asked["options"]] == ["approve", "deny"]
+    answered = daemon.ctl(verb, task_id)
+    assert answered.code == 0, answered.err
+    task = eventually(lambda: over(daemon, task_id), "it is over", patience=PATIENCE_S)
+    assert (task["status"], said in answer_of(task)) == ("completed", True), task
+
+
+CLIENT = """
+import json, sys
+from synapse.a2a_client import A2AClient
+
+client = A2AClient()
+client.discover(sys.argv[1], alias="here")
+done = client.send_message("here", "hello", wait_for_completion=True, timeout=200)
+running = client.send_message("here", "!sleep 600")
+print(json.dumps({
+    "status": done.status,
+    "text": done.artifacts[0]["parts"][0]["text"],
+    "canceled": client.cancel_task("here", running.id),
+    "after": client.get_task("here", running.id).status,
+}))
+"""
+
+
+@pytest.mark.parametrize("own_port", [True, False], ids=["own port", "main port"])
+def test_its_client_finds_an_agent_by_the_card(daemon: Daemon, environ: dict[str, str], own_port: bool) -> None:
+    """It appends its paths to the card's `url`, which is the endpoint of JSON-RPC."""
+    view = agent(daemon)
+    url = view["endpoint"] if own_port else f"http://127.0.0.1:{daemon.port}/agents/{view['name']}"
+    told = json.loads(run("python", "-c", CLIENT, url, env=environ))
+    assert told == {"status": "completed", "text": "You said: hello", "canceled": True, "after": "canceled"}
+
+
+def test_its_command_line_finds_an_agent_by_the_registry(daemon: Daemon, environ: dict[str, str]) -> None:
+    agent_id = agent(daemon)["id"]
+    assert agent_id in run("synapse", "list", env=environ)
+    told = run("synapse", "send", agent_id, "hello there", "--wait", "--force", env=environ)
+    assert "Status: completed" in told
+    (task_id,) = (line.split()[-1] for line in told.splitlines() if "Task ID" in line)
+    assert answer_of(daemon.task(task_id)) == "You said: hello there"
+
+
+def agent(daemon: Daemon) -> dict[str, Any]:
+    """A scripted agent, started once."""
+    for view in daemon.ctl("list", "--json").json:
+        if view["name"] == "dummy":
+            return dict(view)
+    return daemon.start_agent()
 
 
 def test_it_is_an_agent_elsewhere(daemon: Daemon, far: str) -> None:

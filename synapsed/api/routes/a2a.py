@@ -28,7 +28,7 @@ from synapsed.api.problems import refusing_as
 from synapsed.api.security import public
 from synapsed.errors import InvalidRequest, SynapsedError
 
-__all__ = ["CARD", "answer", "answer_rest", "routes"]
+__all__ = ["CARD", "RPC_PATH", "answer", "answer_rest", "routes"]
 
 RPC_PATH = "/a2a"
 CARD = Answer("an A2A agent card", dict[str, Any], headers={"ETag": "of the document"})
