@@ -190,8 +190,8 @@ class _Endpoint:
             if any(tool.arguments for tool in plan.tools):
                 plan = with_plan_file(plan, json.dumps(body))
             status = self._status(api, call, plan)
-            tool = _next_tool(call, plan)
-            reply = "side" if call.side else "error" if status != 200 else "tool" if tool else "text"
+            tools = _next_tools(call, plan)
+            reply = "side" if call.side else "error" if status != 200 else "tool" if tools else "text"
             self._count += 1
             entry = _entry(self._count, api, http.path, call, reply, status)
             self._log.put(entry)
@@ -234,11 +234,11 @@ class _Endpoint:
                 return web.json_response(body, status=status, headers=headers)
             message = f"scripted failure {entry.status}"
             return web.json_response(api.error(entry.status, message), status=entry.status)
-        tool = _next_tool(call, plan)
-        text = plan.text if tool is None else plan.before if tool is plan.tools[0] else ""
+        tools = _next_tools(call, plan)
+        text = plan.text if not tools else plan.before if tools[0] is plan.tools[0] else ""
         if not call.stream:
-            return web.json_response(encoder.whole(text, tool))
-        return await self._stream(http, encoder, plan, text, tool)
+            return web.json_response(encoder.whole(text, tools))
+        return await self._stream(http, encoder, plan, text, tools)
 
     async def _wait_before(self, plan: Plan) -> None:
         if plan.hold is not None:
@@ -255,11 +255,11 @@ class _Endpoint:
             return web.json_response({"totalTokens": 10} if api.name == "gemini" else {"input_tokens": 10})
         text = _side_text(call)
         if not call.stream:
-            return web.json_response(encoder.whole(text, None))
-        return await self._stream(http, encoder, Plan(text=text), text, None)
+            return web.json_response(encoder.whole(text, ()))
+        return await self._stream(http, encoder, Plan(text=text), text, ())
 
     async def _stream(
-        self, http: web.Request, encoder: Encoder, plan: Plan, text: str, tool: ToolCall | None
+        self, http: web.Request, encoder: Encoder, plan: Plan, text: str, tools: Sequence[ToolCall]
     ) -> web.StreamResponse:
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "Cache-Control": "no-cache"})
         await response.prepare(http)
@@ -268,14 +268,14 @@ class _Endpoint:
         chunks = [text[start : start + size] for start in range(0, len(text), size)]
         middle = len(chunks) // 2
         for index, chunk in enumerate(chunks):
-            if index == middle and tool is None:
+            if index == middle and not tools:
                 await self._wait_middle(plan)
                 if plan.cut and http.transport is not None:
                     http.transport.abort()
             await response.write(encoder.delta(chunk))
             if plan.rate is not None:
                 await asyncio.sleep(len(chunk) / plan.rate)
-        await response.write(encoder.finish(tool))
+        await response.write(encoder.finish(tools))
         await response.write_eof()
         return response
 
@@ -289,10 +289,10 @@ def _plan(call: Call) -> Plan:
         return Plan(text=f"Scripted model: {error}.")
 
 
-def _next_tool(call: Call, plan: Plan) -> ToolCall | None:
-    """The tool to call in this request: the one after those whose results are back."""
-    done = len(call.results)
-    return plan.tools[done] if call.side is None and done < len(plan.tools) else None
+def _next_tools(call: Call, plan: Plan) -> Sequence[ToolCall]:
+    """The tools to call in this request: those whose results are not back, one of them unless all go at once."""
+    waiting = plan.tools[len(call.results) :] if call.side is None else ()
+    return waiting if plan.at_once else waiting[:1]
 
 
 def _side_text(call: Call) -> str:

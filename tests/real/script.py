@@ -20,6 +20,7 @@ When and how
 Tools
     ``[[tool:shell:CMD]]``    calls the program's own shell tool with CMD; when its result is back, the final text
                               follows. Repeated, they are called one after another, one a request
+    ``[[at-once]]``           all tools of the message are called together, in one request
     ``[[tool:shell-ask:CMD]]``  the same, asking to run it outside the program's sandbox where it has one, which makes
                               codex ask the person; the others ask before any such command
     ``[[tool:NAME:{JSON}]]``  calls the tool NAME, of the program or of synapsed's MCP server, with these arguments;
@@ -128,6 +129,7 @@ class Plan:
     text: str
     before: str = ""
     tools: tuple[ToolCall, ...] = ()
+    at_once: bool = False
     delay: float = 0.0
     stall: float = 0.0
     rate: float | None = None
@@ -160,6 +162,7 @@ def plan_for(message: str) -> Plan:
         text=_text(message, single),
         before=single.get("before", ""),
         tools=tuple(tools),
+        at_once="at-once" in single,
         delay=float(single.get("delay", 0)),
         stall=float(single.get("stall", 0)),
         rate=float(single["slow"].split()[0]) if "slow" in single else None,
@@ -191,7 +194,7 @@ def expected_answer(message: str) -> str:
 
 
 _KNOWN = frozenset(
-    {"say", "answer", "before", "delay", "hold", "hold-mid", "stall", "slow", "status", "cut", "limit", "overlong"}
+    "say answer before at-once delay hold hold-mid stall slow status cut limit overlong".split()  # noqa: SIM905
 )
 
 

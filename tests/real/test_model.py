@@ -100,6 +100,31 @@ def test_tool_is_called_then_the_answer_follows_its_result(model: Model) -> None
     assert model.submissions("two files") == 1
 
 
+CALLED = {
+    "anthropic": lambda told: [(b["id"], b["input"]["command"]) for b in told["content"]],
+    "responses": lambda told: [(i["call_id"], json.loads(i["arguments"])["cmd"]) for i in told["output"]],
+    "chat": lambda told: [
+        (c["id"], json.loads(c["function"]["arguments"])["command"])
+        for c in told["choices"][0]["message"]["tool_calls"]
+    ],
+    "gemini": lambda told: [
+        (p["functionCall"]["id"], p["functionCall"]["args"]["command"])
+        for p in told["candidates"][0]["content"]["parts"]
+    ],
+}
+
+
+@pytest.mark.parametrize("api", APIS)
+def test_tools_are_called_together(model: Model, api: str) -> None:
+    path, body = _asked(api, "[[at-once]][[tool:shell:ls]][[tool:shell:pwd]] say: both", stream=False)
+    one, other = CALLED[api](json.loads(post(model.url + path, body)))
+    assert (one[1], other[1]) == ("ls", "pwd")
+    assert one[0] != other[0]
+    path, body = _asked(api, "[[at-once]][[tool:shell:ls]][[tool:shell:pwd]] say: both", stream=True)
+    streamed = post(model.url + path, body)
+    assert all(word in streamed for word in ("ls", "pwd"))
+
+
 @pytest.mark.parametrize("api", APIS)
 def test_failures_are_counted_per_turn(model: Model, api: str) -> None:
     for _ in range(2):

@@ -2,8 +2,9 @@
 
 import json
 import time
+from collections.abc import Sequence
 
-from tests.real.apis.base import Call, Conversation, Encoder, Json, blocks, flat, resolved, sse
+from tests.real.apis.base import Call, Conversation, Encoder, Json, blocks, flat, numbered, resolved, sse
 from tests.real.script import Refusal, ToolCall
 
 __all__ = ["Anthropic"]
@@ -105,26 +106,30 @@ class _AnthropicEncoder:
         delta = {"type": "text_delta", "text": text}
         return out + sse({"type": "content_block_delta", "index": 0, "delta": delta}, "content_block_delta")
 
-    def finish(self, tool: ToolCall | None) -> bytes:
-        out, index = b"", 0
+    def finish(self, tools: Sequence[ToolCall]) -> bytes:
+        out, first = b"", 0
         if self._text_open:
             out += sse({"type": "content_block_stop", "index": 0}, "content_block_stop")
-            index = 1
-        if tool is not None:
-            name, arguments = resolved(tool, self._call.tools)
-            block = {"type": "tool_use", "id": self._tool_id, "name": name, "input": {}}
-            delta = {"type": "input_json_delta", "partial_json": json.dumps(arguments)}
+            first = 1
+        for index, called in enumerate(self._calls(tools), start=first):
+            delta = {"type": "input_json_delta", "partial_json": json.dumps(called["input"])}
+            block = {**called, "input": {}}
             out += sse({"type": "content_block_start", "index": index, "content_block": block}, "content_block_start")
             out += sse({"type": "content_block_delta", "index": index, "delta": delta}, "content_block_delta")
             out += sse({"type": "content_block_stop", "index": index}, "content_block_stop")
-        stop = "tool_use" if tool else "end_turn"
+        stop = "tool_use" if tools else "end_turn"
         delta_end = {"stop_reason": stop, "stop_sequence": None}
         out += sse({"type": "message_delta", "delta": delta_end, "usage": {"output_tokens": 10}}, "message_delta")
         return out + sse({"type": "message_stop"}, "message_stop")
 
-    def whole(self, text: str, tool: ToolCall | None) -> Json:
+    def whole(self, text: str, tools: Sequence[ToolCall]) -> Json:
         content: list[Json] = [{"type": "text", "text": text}] if text else []
-        if tool is not None:
-            name, arguments = resolved(tool, self._call.tools)
-            content.append({"type": "tool_use", "id": self._tool_id, "name": name, "input": arguments})
-        return self._message(content, "tool_use" if tool else "end_turn")
+        content += self._calls(tools)
+        return self._message(content, "tool_use" if tools else "end_turn")
+
+    def _calls(self, tools: Sequence[ToolCall]) -> list[Json]:
+        named = (resolved(tool, self._call.tools) for tool in tools)
+        return [
+            {"type": "tool_use", "id": numbered(self._tool_id, n), "name": name, "input": arguments}
+            for n, (name, arguments) in enumerate(named)
+        ]

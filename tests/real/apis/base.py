@@ -2,13 +2,25 @@
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from tests.real.script import Refusal, ToolCall
 
-__all__ = ["Api", "Call", "Conversation", "Encoder", "Json", "ToolResult", "blocks", "flat", "resolved", "sse"]
+__all__ = [
+    "Api",
+    "Call",
+    "Conversation",
+    "Encoder",
+    "Json",
+    "ToolResult",
+    "blocks",
+    "flat",
+    "numbered",
+    "resolved",
+    "sse",
+]
 
 type Json = dict[str, Any]
 
@@ -60,8 +72,8 @@ class Encoder(Protocol):
 
     def start(self) -> bytes: ...
     def delta(self, text: str) -> bytes: ...
-    def finish(self, tool: ToolCall | None) -> bytes: ...
-    def whole(self, text: str, tool: ToolCall | None) -> Json: ...
+    def finish(self, tools: Sequence[ToolCall]) -> bytes: ...
+    def whole(self, text: str, tools: Sequence[ToolCall]) -> Json: ...
 
 
 class Api(Protocol):
@@ -156,6 +168,11 @@ def resolved(tool: ToolCall, offered: tuple[str, ...]) -> tuple[str, Json]:
             filled = {key: _filled(value, tool.command) for key, value in template.items()}
             return name, {**filled, **(_ESCALATED if tool.escalated and name in _SANDBOXED else {})}
     raise ValueError(f"no shell tool among {', '.join(offered) or 'none'}")
+
+
+def numbered(call_id: str, index: int) -> str:
+    """The id of one of the calls in a request: the first has the request's."""
+    return f"{call_id}_{index}" if index else call_id
 
 
 def _filled(value: object, command: str) -> object:

@@ -1,8 +1,9 @@
 """The Gemini API."""
 
 import json
+from collections.abc import Sequence
 
-from tests.real.apis.base import Call, Conversation, Encoder, Json, resolved, sse
+from tests.real.apis.base import Call, Conversation, Encoder, Json, numbered, resolved, sse
 from tests.real.script import Refusal, ToolCall
 
 __all__ = ["Gemini"]
@@ -92,15 +93,16 @@ class _GeminiEncoder:
     def delta(self, text: str) -> bytes:
         return sse(self._response([{"text": text}], None))
 
-    def _parts(self, tool: ToolCall | None) -> list[Json]:
-        if tool is None:
-            return []
-        name, arguments = resolved(tool, self._call.tools)
-        return [{"functionCall": {"id": f"call{self._number}", "name": name, "args": arguments}}]
+    def _parts(self, tools: Sequence[ToolCall]) -> list[Json]:
+        named = (resolved(tool, self._call.tools) for tool in tools)
+        return [
+            {"functionCall": {"id": numbered(f"call{self._number}", n), "name": name, "args": arguments}}
+            for n, (name, arguments) in enumerate(named)
+        ]
 
-    def finish(self, tool: ToolCall | None) -> bytes:
-        return sse(self._response(self._parts(tool) or [{"text": ""}], "STOP"))
+    def finish(self, tools: Sequence[ToolCall]) -> bytes:
+        return sse(self._response(self._parts(tools) or [{"text": ""}], "STOP"))
 
-    def whole(self, text: str, tool: ToolCall | None) -> Json:
+    def whole(self, text: str, tools: Sequence[ToolCall]) -> Json:
         parts: list[Json] = [{"text": text}] if text else []
-        return self._response(parts + self._parts(tool), "STOP")
+        return self._response(parts + self._parts(tools), "STOP")

@@ -3,10 +3,10 @@
 import itertools
 import json
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import ClassVar
 
-from tests.real.apis.base import Call, Conversation, Encoder, Json, blocks, flat, resolved, sse
+from tests.real.apis.base import Call, Conversation, Encoder, Json, blocks, flat, numbered, resolved, sse
 from tests.real.script import Refusal, ToolCall
 
 __all__ = ["Chat", "Responses"]
@@ -119,7 +119,7 @@ class _ResponsesEncoder:
         self._text += text
         return out + self._event("response.output_text.delta", **place, content_index=0, delta=text)
 
-    def finish(self, tool: ToolCall | None) -> bytes:
+    def finish(self, tools: Sequence[ToolCall]) -> bytes:
         out = b""
         if self._text:
             item = self._message("completed")
@@ -128,8 +128,8 @@ class _ResponsesEncoder:
             out += self._event("response.content_part.done", **place, part=item["content"][0])
             out += self._event("response.output_item.done", output_index=0, item=item)
             self._output.append(item)
-        if tool is not None:
-            item = self._call_item(tool)
+        for n, tool in enumerate(tools):
+            item = self._call_item(tool, n)
             index = len(self._output)
             out += self._event(
                 "response.output_item.added",
@@ -152,21 +152,22 @@ class _ResponsesEncoder:
             self._output.append(item)
         return out + self._event("response.completed", response=self._response("completed"))
 
-    def _call_item(self, tool: ToolCall) -> Json:
+    def _call_item(self, tool: ToolCall, n: int) -> Json:
         name, arguments = resolved(tool, self._call.tools)
         space, _, own = name.rpartition(NAMESPACE)
         return {
             "type": "function_call",
-            "id": f"fc_{self._number:06d}",
-            "call_id": f"call_{self._number:06d}",
+            "id": numbered(f"fc_{self._number:06d}", n),
+            "call_id": numbered(f"call_{self._number:06d}", n),
             **({"name": own, "namespace": space} if space else {"name": name}),
             "arguments": json.dumps(arguments),
             "status": "completed",
         }
 
-    def whole(self, text: str, tool: ToolCall | None) -> Json:
+    def whole(self, text: str, tools: Sequence[ToolCall]) -> Json:
         self._text = text
-        self._output = ([self._message("completed")] if text else []) + ([self._call_item(tool)] if tool else [])
+        self._output = [self._message("completed")] if text else []
+        self._output += [self._call_item(tool, n) for n, tool in enumerate(tools)]
         return self._response("completed")
 
 
@@ -226,23 +227,23 @@ class _ChatEncoder:
     def delta(self, text: str) -> bytes:
         return self._chunk({"content": text})
 
-    def finish(self, tool: ToolCall | None) -> bytes:
+    def finish(self, tools: Sequence[ToolCall]) -> bytes:
         out = b""
-        if tool is not None:
-            out += self._chunk({"tool_calls": [{"index": 0, **self._tool(tool)}]})
-        out += self._chunk({}, "tool_calls" if tool else "stop", self._usage)
+        for n, tool in enumerate(tools):
+            out += self._chunk({"tool_calls": [{"index": n, **self._tool(tool, n)}]})
+        out += self._chunk({}, "tool_calls" if tools else "stop", self._usage)
         return out + b"data: [DONE]\n\n"
 
     _usage: ClassVar[Json] = {"prompt_tokens": 10, "completion_tokens": 10, "total_tokens": 20}
 
-    def _tool(self, tool: ToolCall) -> Json:
+    def _tool(self, tool: ToolCall, n: int) -> Json:
         name, arguments = resolved(tool, self._call.tools)
         function = {"name": name, "arguments": json.dumps(arguments)}
-        return {"id": f"call_{self._number:06d}", "type": "function", "function": function}
+        return {"id": numbered(f"call_{self._number:06d}", n), "type": "function", "function": function}
 
-    def whole(self, text: str, tool: ToolCall | None) -> Json:
+    def whole(self, text: str, tools: Sequence[ToolCall]) -> Json:
         message: Json = {"role": "assistant", "content": text or None}
-        if tool is not None:
-            message["tool_calls"] = [self._tool(tool)]
-        choice = {"index": 0, "message": message, "finish_reason": "tool_calls" if tool else "stop"}
+        if tools:
+            message["tool_calls"] = [self._tool(tool, n) for n, tool in enumerate(tools)]
+        choice = {"index": 0, "message": message, "finish_reason": "tool_calls" if tools else "stop"}
         return {**self._head("chat.completion"), "choices": [choice], "usage": self._usage}
