@@ -1,9 +1,9 @@
-"""What a profile says of its program's side channels; `profiles` has the rest."""
+"""What a profile says of its program's side channels, and of the tool calls on its screen; `profiles` has the rest."""
 
 import re
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 __all__ = [
     "Channel",
@@ -13,6 +13,7 @@ __all__ = [
     "Line",
     "Listing",
     "Pattern",
+    "ShownTools",
     "ToolLine",
     "Transcript",
     "UsageLine",
@@ -239,3 +240,54 @@ class Channel(_Section):
     error_codes: dict[Pattern, ErrorCode] = {}
     """What is found in an error's text → its code; the first that matches, else MODEL_ERROR."""
     transcript: Transcript | None = None
+
+
+TOLD_BY_SCREEN = frozenset({"tool", "output", "error"})
+"""Groups of a pattern of `ShownTools` that are no part of what the tool was given."""
+
+type _Lines = Annotated[list[Pattern], Field(max_length=20)]
+
+
+class ShownTools(_Section):
+    """How the program shows its tool calls on its screen: read where none of its channels tells of them.
+
+    The patterns are searched in the text below the message of the turn that runs, and may span rows. Their groups:
+    `tool` is the tool's name, `output` and `error` are what came of the call, and any other is a part of what the tool
+    was given, under the group's name.
+    """
+
+    tool: str | None = Field(default=None, min_length=1, max_length=100)
+    """What the tool is called where a pattern has no group `tool`."""
+    started: _Lines = []
+    """A call that runs, or that a person is asked about."""
+    completed: _Lines = []
+    """A call that has ended; without any group of `tool` or its input the nearest one above that runs."""
+    failed: _Lines = []
+    """The same of one that has failed; what fits this, too, is not `completed`."""
+    denied: Pattern | None = None
+    """A failed call that shows this was not allowed."""
+
+    @property
+    def known(self) -> bool:
+        """Whether there is any."""
+        return bool(self.started or self.completed or self.failed)
+
+    @model_validator(mode="after")
+    def _tells_calls(self) -> "ShownTools":
+        if self.started and not self.completed:
+            raise ValueError("a call that is seen to start must be seen to end: 'completed' says how that looks")
+        for kind in ("started", "completed", "failed"):
+            for pattern in getattr(self, kind):
+                groups = re.compile(pattern, re.MULTILINE).groupindex.keys()
+                of_its_own = kind == "started" or groups - {"output", "error"}
+                if of_its_own and "tool" not in groups and self.tool is None:
+                    raise ValueError(
+                        f"{pattern!r} in {kind!r} does not say which tool: it needs a group (?P<tool>…), or the key "
+                        "'tool' beside it"
+                    )
+                if not of_its_own and not self.started:
+                    raise ValueError(
+                        f"{pattern!r} in {kind!r} does not say of which call: it needs a group for what the tool was "
+                        "given, or 'started' a pattern for the line above"
+                    )
+        return self

@@ -21,6 +21,7 @@ from synapsed.channelspec import (
     Line,
     Listing,
     Pattern,
+    ShownTools,
     ToolLine,
     Transcript,
     UsageLine,
@@ -56,6 +57,7 @@ __all__ = [
     "Ready",
     "Resume",
     "Right",
+    "ShownTools",
     "Signs",
     "Stream",
     "ToolLine",
@@ -535,6 +537,7 @@ class Profile(_Section):  # noqa: PLW1641 - it has lists: it cannot be hashed
     answer: Answer = Answer()
     stream: Stream = Stream()
     prompts: Prompts = Prompts()
+    tools: ShownTools = ShownTools()
     resume: Resume = Resume()
     channels: dict[str, Channel] = {}
     mcp: McpInjection = McpInjection()

@@ -5,7 +5,7 @@ clock in every process until the next boot: facts from before a submission are t
 """
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 __all__ = [
     "AssistantSaid",
@@ -14,8 +14,10 @@ __all__ = [
     "PermissionAsked",
     "PromptAccepted",
     "SessionStarted",
+    "ShownCall",
     "ToolBegan",
     "ToolOver",
+    "ToolsShown",
     "TurnEnded",
     "TurnFailed",
     "TurnInterrupted",
@@ -102,6 +104,8 @@ class ToolBegan(ChannelFact):
     call: str | None = None
     tool: str = ""
     input: dict[str, Any] = field(default_factory=dict)
+    exact: bool = True
+    """False: read off the screen."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,6 +120,29 @@ class ToolOver(ChannelFact):
     denied: bool = False
     duration_ms: int | None = None
     """As the program measured it."""
+    exact: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownCall:
+    """A tool call as the screen shows it. One that has ended without `tool` is the last before that ran."""
+
+    status: Literal["started", "completed", "failed"]
+    tool: str = ""
+    input: dict[str, str] = field(default_factory=dict)
+    output: str | None = None
+    error: str | None = None
+    denied: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolsShown(ChannelFact):
+    """The tool calls that the screen shows of the turn, which is the task's of that id, from top to bottom. `leg`: what
+    is shown follows the message that was typed then. `whole`: none of them has scrolled away."""
+
+    calls: tuple[ShownCall, ...] = ()
+    leg: int = 0
+    whole: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

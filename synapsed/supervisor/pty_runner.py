@@ -16,6 +16,7 @@ from synapsed.model.agent import Activity
 from synapsed.model.facts import ChannelFact
 from synapsed.model.link import (
     LinkEvent,
+    LinkTold,
     LinkTurnAccepted,
     LinkTurnEnded,
     LinkTurnFailed,
@@ -32,6 +33,7 @@ from synapsed.supervisor.keeper_client import KeeperClient, KeeperRefused
 from synapsed.supervisor.keys import Keyboard
 from synapsed.supervisor.pty_turn import PtyTurn
 from synapsed.supervisor.streaming import Piece, Speech
+from synapsed.supervisor.tool_screen import ToolScreen
 from synapsed.supervisor.unread import Unread
 from synapsed.terminal.answer import SCROLLBACK_LINES, from_lines, from_screen, is_cut
 from synapsed.terminal.composer import ends_at_cursor
@@ -94,6 +96,7 @@ class TurnRunner:
         """What stood above the composer when the submit key was pressed."""
         self.turn: PtyTurn | None = None
         self.speech = Speech(profile, self._said, self._read_output)
+        self._tools = ToolScreen(profile, lambda fact: self._emit(LinkTold(fact)))
         self.idle = asyncio.Event()
         """Set while no command waits or is being performed."""
         self.idle.set()
@@ -120,6 +123,7 @@ class TurnRunner:
         turn = PtyTurn(self._profile, delivery.text, compose, state, channels_tell=bool(self._channels))
         self.turn, self._delivery = turn, delivery
         self.speech.begin(turn)
+        self._tools.begin(turn, delivery.task_id)
         now = self._clock.monotonic()
         if state.interrupting:  # by the last daemon, which pressed the keys or was about to
             self._observer.asked_to_stop(now)
@@ -167,6 +171,7 @@ class TurnRunner:
         )
         self.add(turn.seen(seen))
         self.speech.seen(look, self._observer.screen.kinds, now)
+        self._tools.seen(look, now)
 
     def _note_turn(self, turn: PtyTurn) -> None:
         runs = turn.phase in RUNS and not turn.state.interrupting
@@ -195,7 +200,7 @@ class TurnRunner:
     @property
     def due(self) -> list[float]:
         """When the terminal is to be judged again at the latest, monotonic seconds."""
-        times = [self.speech.due or 0.0]
+        times = [self.speech.due or 0.0, self._tools.due or 0.0]
         if self.turn is not None and self.turn.deadline is not None:
             times.append(max(self.turn.deadline, self._clock.monotonic() + 0.001))
         return times
@@ -353,6 +358,7 @@ class TurnRunner:
                 event = self._outcome(command)
             case _:
                 raise AssertionError(command)
+        self._tools.last(self._observer.screen.snapshot(), self._clock.monotonic())
         self._drop()
         self._emit(event)
 
@@ -367,6 +373,7 @@ class TurnRunner:
         self._stood = []
         self._observer.in_turn = False  # nothing is asked in it any more
         self.speech.end()
+        self._tools.end()
         self._look_soon()
 
     def _input_id(self, turn: PtyTurn, part: str) -> str:

@@ -48,6 +48,8 @@ class _Open:
     """Its end was told before: this is a repeated report of its start."""
     asked: bool = False
     """A person is being asked, or was, whether it may run."""
+    exact: bool = True
+    """False: read off the screen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +88,7 @@ class ToolCalls:
                     event.task_id,
                     event.context_id,
                     own_id=True,
+                    exact=told.exact,
                 )
             else:
                 self._open.pop(told.call_id, None)
@@ -103,6 +106,7 @@ class ToolCalls:
             task.id if task is not None else None,
             task.context_id if task is not None else None,
             own_id=fact.call is not None,
+            exact=fact.exact,
         )
         if call.id in self._ended:
             if not call.own_id:
@@ -129,14 +133,14 @@ class ToolCalls:
             call_id = fact.call or f"{fact.channel}.{fact.at_ns}"
             if call_id in self._ended:
                 return []
-            call = _Open(call_id, fact.tool, fact.input, fact.channel, None, fact.turn)
+            call = _Open(call_id, fact.tool, fact.input, fact.channel, None, fact.turn, exact=fact.exact)
             if task is not None:
                 call = replace(call, task_id=task.id, context_id=task.context_id)
         if call.ended:
             del self._open[call.id]
             return []
         duration = fact.duration_ms
-        if duration is None and call.at_ns is not None:
+        if duration is None and call.at_ns is not None and (call.exact or fact.at_ns > call.at_ns):
             duration = max(0, (fact.at_ns - call.at_ns) // 1_000_000)
         return self._end(
             call, output=fact.output, error=fact.error, denied=fact.denied, duration_ms=duration, input=fact.input
@@ -181,6 +185,11 @@ class ToolCalls:
                 denied = stopped and call.asked
                 told += self._end(call, error=AT_THE_TERMINAL if denied else reason, denied=denied)
         return told
+
+    def screen_over(self, reason: str) -> list[NewEvent]:
+        """The turn ended whose calls are read off the screen: nothing more is to come of those."""
+        shown = [call for call in self._open.values() if not call.exact]
+        return [event for call in shown for event in self._end(call, error=reason)]
 
     def _called(self, fact: ToolOver) -> _Open | None:
         if fact.call is not None:
@@ -241,7 +250,7 @@ def cut(value: dict[str, Any]) -> dict[str, Any]:
 
 
 def _named(call: _Open) -> dict[str, Any]:
-    return {"tool_name": call.tool, "call_id": call.id, "source": call.source or None}
+    return {"tool_name": call.tool, "call_id": call.id, "source": call.source or None, "exact": call.exact}
 
 
 def _is_like(call: _Open, tool: str, texts: tuple[str, ...]) -> bool:

@@ -17,15 +17,17 @@ from synapsed.model.facts import (
     PromptAccepted,
     ToolBegan,
     ToolOver,
+    ToolsShown,
     TurnEnded,
     TurnFailed,
     TurnInterrupted,
     TurnUsed,
 )
-from synapsed.model.link import LinkEvent, LinkTurnInterrupted
+from synapsed.model.link import LinkEvent, LinkTurnEnded, LinkTurnFailed, LinkTurnInterrupted
 from synapsed.model.task import Task
 from synapsed.supervisor.own_turns import OwnTurns, is_of
 from synapsed.supervisor.shell import Shell
+from synapsed.supervisor.shown_calls import ShownCalls
 from synapsed.supervisor.tool_calls import ToolCalls
 from synapsed.supervisor.used_turns import UsedTurns
 
@@ -41,6 +43,12 @@ OVER: Final[dict[type[ChannelFact], str]] = {
 }
 """Why a call that is open at its turn's end has failed."""
 
+UNSEEN: Final[dict[type[LinkEvent], str]] = {
+    LinkTurnEnded: "the turn ended, and its screen showed no end",
+    LinkTurnFailed: OVER[TurnFailed],
+}
+"""The same of a call that was read off the screen."""
+
 LAST_TASKS = 2
 """How many of its last tasks an accepted prompt may be of: channels repeat the reports of two turns."""
 
@@ -52,6 +60,7 @@ class Tools:
 
     def __init__(self, agent_id: str, *, store: Store, shell: Shell, current: Callable[[], Task | None]) -> None:
         self._calls = ToolCalls(agent_id)
+        self._shown = ShownCalls()
         self._turns = OwnTurns()
         self._used = UsedTurns()
         self._agent_id = agent_id
@@ -64,6 +73,7 @@ class Tools:
         after = max(0, self._store.events.last_id - RECALLED)
         while batch := await self._store.events.read(after, agent_id=self._agent_id, types=_TYPES):
             self._calls.restore(batch)
+            self._shown.restore(batch)
             self._turns.restore(batch)
             self._used.restore(batch)
             after = batch[-1].id
@@ -77,6 +87,8 @@ class Tools:
                 await self._tell(self._calls.began(fact, self._current()))
             case ToolOver():
                 await self._tell(self._calls.over(fact, self._current()))
+            case ToolsShown():
+                await self._tell_shown(fact)
             case TurnUsed():
                 if (usage := self._used.told(fact)) is not None:
                     await self._tell([self._used.event(self._agent_id, usage)])
@@ -89,6 +101,17 @@ class Tools:
         """The link says what became of a task's turn; the screen may tell of an interrupt before any channel does."""
         if isinstance(event, LinkTurnInterrupted):
             await self._tell(self._calls.turn_over(None, OVER[TurnInterrupted], stopped=True))
+        elif (reason := UNSEEN.get(type(event))) is not None:
+            await self._tell(self._calls.screen_over(reason))
+
+    async def _tell_shown(self, fact: ToolsShown) -> None:
+        task = self._current()
+        if task is None or task.id != fact.turn:
+            return
+        events: list[NewEvent] = []
+        for call in self._shown.seen(fact):
+            events += self._calls.began(call, task) if isinstance(call, ToolBegan) else self._calls.over(call, task)
+        await self._tell(events)
 
     async def _turn_over(self, fact: TurnEnded | TurnFailed | TurnInterrupted) -> None:
         stopped = isinstance(fact, TurnInterrupted)

@@ -172,10 +172,12 @@ def below_message(text: str, message: str, start: str | None = None) -> str:
     return "\n".join(lines[position_below(lines, message, start) or 0 :])
 
 
-def position_below(lines: Sequence[str], message: str, start: str | None = None) -> int | None:
+def position_below(
+    lines: Sequence[str], message: str, start: str | None = None, *, quoted_too: bool = True
+) -> int | None:
     """Number of the line below the last one in which the program shows the beginning of `message`, which is what was
     typed; None where that is not to be seen. An answer may quote it: a line that begins an answer (`start`), or with
-    words before it, is only taken for want of a better one."""
+    words before it, is only taken for want of a better one, and for none unless `quoted_too`."""
     first = anchor_of(message)
     quoted: int | None = None
     for n in range(len(lines) - 1, -1, -1) if first else ():
@@ -185,7 +187,7 @@ def position_below(lines: Sequence[str], message: str, start: str | None = None)
         if _WORD.search(before) is None and (start is None or re.search(start, lines[n]) is None):
             return n + 1
         quoted = quoted or n + 1
-    return quoted
+    return quoted if quoted_too else None
 
 
 def is_cut(spec: Answer, text: str, message: str) -> bool:

@@ -57,6 +57,15 @@ option = '^\((?P<key>\d)\) (?P<label>.*)$'
 aliases = { yes = "1", no = "2" }
 """
 
+TOOLS = r"""
+extends = "scripted"
+
+[tools]
+started = ['^◌ (?P<tool>\w+) (?P<command>.+)$']
+completed = ['^✓ (?P<tool>\w+) (?P<command>.+)$']
+failed = ['^✗ (?P<tool>\w+) (?P<command>.+)$']
+"""
+
 
 class Tui:
     """The scripted program as an agent of a real daemon."""
@@ -124,6 +133,7 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
     text = PROFILE.replace("PROGRAM", str(PROGRAM))
     (profiles / "scripted.toml").write_text(text.replace("BRACKETED", "true"))
     (profiles / "scripted-plain.toml").write_text(text.replace("BRACKETED", "false"))
+    (profiles / "scripted-tools.toml").write_text(TOOLS)
     daemon.start()
     yield daemon
     daemon.end()

@@ -5,7 +5,9 @@
 It shows what was said above a composer between two rules, as agent programs do. Every line of LOG is a JSON object:
 `{"submitted": text}`, `{"key": text}` for what was pressed in a dialog, `{"interrupted": text}`. A message is answered
 with `You said: …`; in it, `delay=S` is the time that takes, `lines=N` makes it N lines and `gaps=N` N pieces with
-silence between them.
+silence between them. `tools=a,-b,+c,?d,/path` are calls before that, drawn where they stand while they run and when
+they have ended: `-` fails, `+` is over at once, of `?` no end is shown, and one that is a path runs until there is such
+a file; `between=N` says N lines after each.
 
 ==============  ======================================================================================================
 trick           what it does
@@ -52,6 +54,7 @@ FRAME_S = 0.02
 SLOW_S = 0.01
 BLINK_S = 0.1
 GAP_S = 0.8
+TOOL_S = 0.4
 NOISE_S = 0.05
 RIDDLE = ["The gate is closed.", "   left    right"]
 QUESTION = ["Allow it?", "(1) Yes", "(2) No"]
@@ -226,11 +229,42 @@ class Program:
         delay = re.search(r"delay=([\d.]+)", text)
         gaps = re.search(r"gaps=(\d+)", text)
         begin = time.monotonic() + (float(delay[1]) if delay else 0.0)
+        tools = self.tools(text, begin)
+        begin += TOOL_S * len(tools)
         said = ["● You said: " + text.split("\n")[0]]
         lines = re.search(r"lines=(\d+)", text)
         said[0] += "".join(f"\n  line {n}" for n in range(2, int(lines[1]) + 1)) if lines else ""
         said += [f"  piece {n}" for n in range(2, int(gaps[1]) + 1)] if gaps else []
-        return [(begin + n * GAP_S, line, text) for n, line in enumerate(said)]
+        return [*tools, *((begin + n * GAP_S, line, text) for n, line in enumerate(said))]
+
+    def tools(self, text, begin):
+        """The same of the calls: when one has ended, its row and what stands there then."""
+        named = re.search(r"tools=(\S+)", text)
+        between = re.search(r"between=(\d+)", text)
+        pieces = []
+        for call in named[1].split(",") if named else ():
+            name = call.lstrip("+-?")
+            runs, over = "◌ run " + name, ("✗ run " if call[0] == "-" else "✓ run ") + name
+            at = begin + TOOL_S * len(pieces)
+            if call[0] == "+":
+                pieces.append((at, over, text))
+            elif call[0] == "?":
+                pieces.append((at, runs, text))
+            else:
+                pieces += [(at, runs, text), (name if name[0] == "/" else at + TOOL_S, (runs, over), text)]
+            if between:
+                pieces.append((at + TOOL_S, "\n".join(f"words {n}" for n in range(int(between[1]))), text))
+        return pieces
+
+    def due(self, when):
+        return os.path.exists(when) if isinstance(when, str) else time.monotonic() >= when  # noqa: PTH110 - starts quickly
+
+    def say(self, row):
+        if isinstance(row, tuple):
+            place = len(self.history) - 1 - self.history[::-1].index(row[0])
+            self.history[place] = row[1]
+        else:
+            self.history += row.split("\n")
 
     def tick(self):
         if self.tricks.get("noise"):
@@ -244,8 +278,8 @@ class Program:
             self.draw()
             time.sleep(GAP_S)
             self.log(blinked=self.left["blink"])
-        while self.work and not self.riddle and time.monotonic() >= self.work[0][0]:
-            self.history += self.work[0][1].split("\n")
+        while self.work and not self.riddle and self.due(self.work[0][0]):
+            self.say(self.work[0][1])
             self.work = self.work[1:] or None
 
     # --- life ---

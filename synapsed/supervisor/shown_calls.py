@@ -1,0 +1,204 @@
+"""Which tool calls of a turn the screen has shown, so that each is told once: over frames that are drawn again, screens
+that scroll, and a restart of the daemon. Pure.
+
+What is on the screen is a piece of the turn's calls, in their order, and what is new stands at its end. A call has the
+number of its place for an id, and one that was told is known again by what the log has of it: the texts are compared as
+they are there, with secrets masked.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from synapsed.masking import mask
+from synapsed.model.events import Event, ToolExecution
+from synapsed.model.facts import ShownCall, ToolBegan, ToolOver, ToolsShown
+
+__all__ = ["CHANNEL", "ShownCalls"]
+
+CHANNEL = "screen"
+CALLS_MAX = 500
+"""Calls of one turn that are known by their places; of more the last ones."""
+EARLIER_MAX = 500
+"""Calls of earlier turns that are known again when they come back to the screen."""
+UNSAID = "its screen shows that it failed"
+
+type _Key = tuple[str, tuple[tuple[str, str], ...]]
+
+
+@dataclass(slots=True)
+class _Known:
+    id: str
+    key: _Key
+    over: bool = False
+
+
+@dataclass(slots=True)
+class ShownCalls:
+    _task: str | None = None
+    _leg: int = 0
+    _calls: list[_Known] = field(default_factory=list)
+    _count: int = 0
+    """Of the turn's calls; the next one has this number."""
+    _base: int = 0
+    """Where those of the present leg begin."""
+    _earlier: dict[_Key, None] = field(default_factory=dict)
+
+    def restore(self, events: Iterable[Event]) -> None:
+        """What the log has of this agent's calls, oldest first."""
+        for event in events:
+            told = event.data
+            if not isinstance(told, ToolExecution) or told.source != CHANNEL or told.reported_by is not None:
+                continue
+            if event.task_id is None or told.call_id is None:
+                continue
+            if event.task_id != self._task:
+                self._begin(event.task_id)
+            if told.status == "started":
+                self._add(told.call_id, _key(told.tool_name, told.input or {}))
+            else:
+                for known in self._calls:
+                    known.over = known.over or known.id == told.call_id
+
+    def seen(self, fact: ToolsShown) -> list[ToolBegan | ToolOver]:
+        """What is new."""
+        if fact.turn is None:
+            return []
+        if fact.turn != self._task:
+            self._begin(fact.turn)
+        if fact.leg != self._leg:
+            self._leg, self._base = fact.leg, len(self._calls)
+        told = [over for call in fact.calls if not call.tool for over in self._ended_above(fact, call)]
+        calls = [call for call in fact.calls if call.tool]
+        start = self._place(calls, whole=fact.whole)
+        if start is None:
+            return told + [one for call in calls for one in self._loose(fact, call)]
+        places = [*self._calls[start:], *[None] * len(calls)]
+        return told + [one for known, call in zip(places, calls, strict=False) for one in self._told(fact, known, call)]
+
+    def _begin(self, task: str) -> None:
+        for known in self._calls:
+            self._earlier[known.key] = None
+        while len(self._earlier) > EARLIER_MAX:
+            del self._earlier[next(iter(self._earlier))]
+        self._task, self._leg, self._count, self._base = task, 0, 0, 0
+        self._calls = []
+
+    def _place(self, calls: list[ShownCall], *, whole: bool) -> int | None:
+        """Where in the turn's calls those on the screen begin; None where they do not fit."""
+        if whole:
+            return self._base if self._fit(self._calls[self._base :], calls) else None
+        # The last one is at the bottom, unless less than all was drawn: as little as may be is new.
+        last = max(self._base, len(self._calls) - len(calls))
+        places = [*range(last, len(self._calls)), *range(last - 1, self._base - 1, -1)]
+        return next((at for at in places if self._fit(self._calls[at:], calls)), None)
+
+    @staticmethod
+    def _fit(known: list[_Known], calls: list[ShownCall]) -> bool:
+        return all(_is_same(one, call) for one, call in zip(known, calls, strict=False))
+
+    def _told(self, fact: ToolsShown, known: _Known | None, call: ShownCall) -> list[ToolBegan | ToolOver]:
+        """`call`, which is `known`, or a new one."""
+        told: list[ToolBegan | ToolOver] = []
+        if known is None:
+            known = self._add(f"{CHANNEL}.{fact.turn}.{self._count}", _key_of(call))
+            told.append(
+                ToolBegan(
+                    channel=CHANNEL,
+                    at_ns=fact.at_ns,
+                    turn=fact.turn,
+                    call=known.id,
+                    tool=call.tool,
+                    input=dict(call.input),
+                    exact=False,
+                )
+            )
+        if call.status != "started" and not known.over:
+            told.append(_end(fact, known, call))
+        if not known.over:
+            known.key = _key_of(call)
+        known.over = known.over or call.status != "started"
+        return told
+
+    def _loose(self, fact: ToolsShown, call: ShownCall) -> list[ToolBegan | ToolOver]:
+        """A call of which only the text tells which it is: one that has ended with the text of another may be that."""
+        key = _key_of(call)
+        runs = next((known for known in self._calls if not known.over and _alike(known.key, key)), None)
+        if runs is not None or call.status == "started":
+            return self._told(fact, runs, call)
+        known = key in self._earlier or any(_alike(one.key, key) for one in self._calls)
+        return [] if known else self._told(fact, None, call)
+
+    def _ended_above(self, fact: ToolsShown, call: ShownCall) -> list[ToolOver]:
+        """The last call that runs ended, and its own line has left the screen."""
+        for known in reversed(self._calls):
+            shown = any(_is_same(known, other) for other in fact.calls if other.tool)
+            if not known.over and not shown:
+                known.over = True
+                return [_end(fact, known, call)]
+        return []
+
+    def _add(self, call_id: str, key: _Key) -> _Known:
+        known = _Known(call_id, key)
+        self._calls.append(known)
+        self._count += 1
+        while len(self._calls) > CALLS_MAX:
+            self._calls.pop(0)
+            self._base = max(0, self._base - 1)
+        return known
+
+
+def _end(fact: ToolsShown, known: _Known, call: ShownCall) -> ToolOver:
+    return ToolOver(
+        channel=CHANNEL,
+        at_ns=fact.at_ns,
+        turn=fact.turn,
+        call=known.id,
+        tool=call.tool,
+        input=dict(call.input),
+        output={"text": call.output} if call.output is not None else None,
+        error=(call.error or UNSAID) if call.status == "failed" else None,
+        denied=call.denied,
+        exact=False,
+    )
+
+
+def _key_of(call: ShownCall) -> _Key:
+    return _key(call.tool, call.input)
+
+
+def _key(tool: str, given: dict[str, str]) -> _Key:
+    return tool, tuple(sorted((name, str(text)) for name, text in mask(given).items()))
+
+
+def _is_same(known: _Known, call: ShownCall) -> bool:
+    """Whether `call` may be `known`: what has ended does not run again, and what runs may be drawn in pieces."""
+    key = _key_of(call)
+    if known.over:
+        return call.status != "started" and _alike(known.key, key)
+    return _alike(known.key, key) or _grew(known.key, key)
+
+
+def _alike(one: _Key, other: _Key) -> bool:
+    """The same, or one of them cut where the screen was narrower."""
+    if one == other:
+        return True
+    (tool, given), (other_tool, other_given) = one, other
+    return (
+        tool == other_tool
+        and len(given) == len(other_given)
+        and all(
+            name == other_name and (text == other_text or _is_cut(text, other_text) or _is_cut(other_text, text))
+            for (name, text), (other_name, other_text) in zip(given, other_given, strict=True)
+        )
+    )
+
+
+def _is_cut(text: str, whole: str) -> bool:
+    cut = text.removesuffix("…").removesuffix("...").rstrip()
+    return cut != text and bool(cut) and whole.startswith(cut)
+
+
+def _grew(before: _Key, now: _Key) -> bool:
+    (tool, given), (new_tool, new_given) = before, now
+    texts = dict(new_given)
+    return tool == new_tool and all(texts.get(name, "").startswith(text) for name, text in given)
