@@ -41,6 +41,7 @@ __all__ = [
     "Keep",
     "Limits",
     "MetricsConfig",
+    "MoodsConfig",
     "ParkPolicy",
     "PushPolicy",
     "RestartPolicy",
@@ -248,6 +249,13 @@ class TracesConfig(_Section):
         return self.sample if self.endpoint else None
 
 
+class MoodsConfig(_Section):
+    """`[moods]`."""
+
+    enabled: bool = True
+    """`emotionUpdate` is told of the person who works with an agent, by what is written and done."""
+
+
 class InstructionsConfig(_Section):
     """`[instructions]`: what agents are told of themselves and the others, where their profile knows how."""
 
@@ -383,6 +391,8 @@ class AgentConfig(_Section):
     """Tell its program of `synapsectl mcp`, where the profile knows how."""
     instructions: bool = True
     """Tell its model what `[instructions]` says."""
+    moods: bool = True
+    """Tell how the person who works with it seems to feel, where `[moods]` is enabled."""
 
 
 class TeamConfig(_Section):
@@ -420,6 +430,7 @@ class Config(_Section):
     store: StoreConfig = StoreConfig()
     metrics: MetricsConfig = MetricsConfig()
     traces: TracesConfig = TracesConfig()
+    moods: MoodsConfig = MoodsConfig()
     agents: dict[str, AgentConfig] = {}
     teams: dict[str, TeamConfig] = {}
     schedule: list[NewSchedule] = Field(default=[], max_length=SCHEDULES_MAX)

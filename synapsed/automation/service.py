@@ -9,26 +9,50 @@ from synapsed import __version__
 from synapsed.a2a.push.poster import HttpPoster
 from synapsed.a2a.push.screening import Screen
 from synapsed.automation.desktop import Desktop
+from synapsed.automation.moods import Moods
 from synapsed.automation.ruler import Ruler
 from synapsed.automation.scheduler import Scheduler
 from synapsed.automation.webhooks import WebhookMeans, Webhooks
 from synapsed.automation.zones import LocalZone
 from synapsed.clock import Clock
-from synapsed.config import Config
+from synapsed.config import AgentConfig, Config
+from synapsed.errors import SynapsedError
 from synapsed.interfaces import Control
 from synapsed.paths import Paths
 from synapsed.store import SqliteStore
 
-__all__ = ["Automation"]
+__all__ = ["Automation", "Wanted"]
+
+
+class Wanted:
+    """Whether an agent's moods are to be told, as `config` says now; of one that is no more, and of what concerns no
+    agent here, none are."""
+
+    def __init__(self, control: Control, config: Config) -> None:
+        self._control = control
+        self.config = config
+
+    def __call__(self, agent_id: str) -> bool:
+        if not agent_id or not self.config.moods.enabled:
+            return False
+        try:
+            name = self._control.view(agent_id).name
+        except SynapsedError:
+            return False
+        return self.config.agents.get(name, _PLAIN).moods
+
+
+_PLAIN = AgentConfig()
 
 
 class Automation:
     """Life: `restore`, `start` once the agents are there, …, `close` before they go."""
 
-    def __init__(self, scheduler: Scheduler, ruler: Ruler, webhooks: Webhooks) -> None:
+    def __init__(self, scheduler: Scheduler, ruler: Ruler, webhooks: Webhooks, moods: tuple[Moods, Wanted]) -> None:
         self.scheduler = scheduler
         self._ruler = ruler
         self._webhooks = webhooks
+        self._moods, self._wanted = moods
 
     @classmethod
     def of(
@@ -43,6 +67,7 @@ class Automation:
     ) -> Self:
         """Call it in the running event loop."""
         timers, policy = asyncio.get_running_loop(), config.a2a.push
+        wanted = Wanted(control, config)
         return cls(
             Scheduler(control=control, book=store, clock=clock, timers=timers, zone=LocalZone(environ)),
             Ruler(control=control, store=store, book=store, clock=clock, notify=Desktop(environ)),
@@ -60,21 +85,25 @@ class Automation:
                     config=paths.config,
                 )
             ),
+            (Moods(store=store, book=store, timers=timers, wanted=wanted), wanted),
         )
 
     async def restore(self, config: Config) -> None:
         await self.scheduler.restore(config.schedule)
         await self._ruler.restore(config.rule)
+        await self._moods.restore()
         self._webhooks.reconfigure(config.webhooks)
 
     def start(self) -> None:
         self.scheduler.start()
         self._ruler.start()
+        self._moods.start()
 
     def reconfigure(self, config: Config) -> None:
         """The configuration was read again."""
         self.scheduler.reconfigure(config.schedule)
         self._ruler.reconfigure(config.rule)
+        self._wanted.config = config
         self._webhooks.reconfigure(config.webhooks)
 
     async def close(self) -> None:
@@ -82,3 +111,4 @@ class Automation:
         await self.scheduler.close()
         await self._ruler.close()
         await self._webhooks.close()
+        await self._moods.close()

@@ -20,3 +20,5 @@ class FollowerState(BaseModel):
     attempt: int = 0
     failing_since: float | None = None
     retry_at: float | None = None
+    secret: str = ""
+    """What it keeps for itself. By its name it is encrypted in the database."""

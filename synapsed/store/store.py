@@ -9,7 +9,7 @@ Those with large texts become documents at first (`store.encoding`), whose encod
 import asyncio
 import json
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +25,7 @@ from synapsed.model.events import Event
 from synapsed.model.events.wire import OF_TASKS
 from synapsed.model.follower import FollowerState
 from synapsed.model.records import AgentRecord, Checkpoint, ReplyRecord, TurnRecord
+from synapsed.model.said import Said
 from synapsed.model.schedule import Occurrence, Schedule, ScheduleState
 from synapsed.model.task import Task
 from synapsed.store.database import Database
@@ -43,6 +44,7 @@ from synapsed.store.tasks import (
     select_metadata,
     select_open,
     select_page,
+    select_said,
     select_task,
     weigh,
     weigh_page,
@@ -70,7 +72,8 @@ class _Change:
     """Id, data (None: it stays) and state."""
     schedule_gone: str | None = None
     occurrence_told: OccurrenceRow | None = None
-    follower: tuple[str, str] | None = None
+    followers: Sequence[tuple[str, str]] = ()
+    follower_gone: str | None = None
 
     def encoded(self) -> list[Encoded]:
         return [*(row.data for row in self.tasks), *(row.data for row in self.events)]
@@ -121,11 +124,13 @@ class _Change:
                 "data = coalesce(excluded.data, data), state = excluded.state",
                 (schedule_id, sealed, sealer.seal(state)),
             )
-        if self.follower is not None:
+        if self.follower_gone is not None:
+            connection.execute("DELETE FROM followers WHERE name = ?", (self.follower_gone,))
+        for name, data in self.followers:
             connection.execute(
                 "INSERT INTO followers (name, data) VALUES (?, ?) "
                 "ON CONFLICT (name) DO UPDATE SET data = excluded.data",
-                self.follower,
+                (name, sealer.seal(data)),
             )
         if self.occurrence_told is not None:
             mark_told(connection, self.occurrence_told)
@@ -232,6 +237,13 @@ class SqliteStore:
         """The task's metadata, without what else there is of it, which may be large; empty where it is gone."""
         return await self._database.read(lambda connection: select_metadata(connection, task_id))
 
+    async def said(self, task_id: str) -> Said | None:
+        """The task's message, as much of it as is looked at for moods."""
+        recent = self._recent.document(task_id)
+        if recent is not None:
+            return Said.of(recent)
+        return await self._database.read(lambda connection: select_said(connection, task_id))
+
     async def tasks(self, which: TaskFilter) -> tuple[list[Task], int]:
         return await self._database.read(lambda connection: select_page(connection, which))
 
@@ -289,13 +301,25 @@ class SqliteStore:
             ]
         )
 
-    # --- rules and webhooks ---
+    # --- rules, webhooks and moods ---
 
-    async def keep_follower(self, name: str, state: FollowerState, *, events: Sequence[NewEvent] = ()) -> None:
-        """How far it has come in the log, with the events that tell of what it did."""
+    async def keep_follower(
+        self,
+        name: str,
+        state: FollowerState,
+        *,
+        events: Sequence[NewEvent] = (),
+        others: Mapping[str, FollowerState] | None = None,
+    ) -> None:
+        """How far it, and `others` with it, have come in the log, with the events that tell of what it did."""
         with _encoding():
-            change = _Change(follower=(name, state.model_dump_json()), events=self._event_rows(events))
+            rows = [(each, kept.model_dump_json()) for each, kept in ({name: state} | dict(others or {})).items()]
+            change = _Change(followers=rows, events=self._event_rows(events))
         await self._write(change, events)
+
+    async def forget_follower(self, name: str) -> None:
+        """Nothing happens if there is none."""
+        await self._write(_Change(follower_gone=name), ())
 
     async def follower(self, name: str) -> FollowerState | None:
         """None for one that is new."""

@@ -14,6 +14,7 @@ from typing import Any, Self
 from synapsed.documents.writing import Texts
 from synapsed.errors import InvalidRequest
 from synapsed.interfaces import TaskFilter
+from synapsed.model.said import END_MAX, PARTS_MAX, Said, ends
 from synapsed.model.schedule import SCHEDULED
 from synapsed.model.task import Task
 from synapsed.store.encoding import LARGE_ROW, Encoded, Kept, read_large
@@ -30,6 +31,7 @@ __all__ = [
     "select_metadata",
     "select_open",
     "select_page",
+    "select_said",
     "select_task",
     "weigh",
     "weigh_page",
@@ -88,6 +90,14 @@ class RecentTasks:
         kept = self._kept.get(task_id)
         return None if kept is None else kept[1]
 
+    def document(self, task_id: str) -> dict[str, Any] | None:
+        """The task as JSON; do not change it."""
+        kept = self._kept.get(task_id)
+        if kept is None:
+            return None
+        document: dict[str, Any] = json.loads(kept[0]) if isinstance(kept[0], str) else kept[0]
+        return document
+
     def get(self, task_id: str) -> Task | None:
         kept = self._kept.get(task_id)
         return None if kept is None else parse_task(_own(kept[0]))
@@ -135,6 +145,23 @@ def select_metadata(connection: sqlite3.Connection, task_id: str) -> dict[str, A
     row = connection.execute("SELECT json_extract(data, '$.metadata') FROM tasks WHERE id = ?", (task_id,)).fetchone()
     found = json.loads(row[0]) if row is not None and row[0] is not None else {}
     return found if isinstance(found, dict) else {}
+
+
+def select_said(connection: sqlite3.Connection, task_id: str) -> Said | None:
+    """Of a large message nothing but what is looked at leaves the database."""
+    row = connection.execute(
+        "SELECT json_extract(data, '$.metadata'), json_extract(data, '$.priority') FROM tasks WHERE id = ?", (task_id,)
+    ).fetchone()
+    if row is None:
+        return None
+    texts = connection.execute(
+        f"SELECT CASE WHEN length(text) <= {2 * END_MAX} THEN text "  # noqa: S608 - constants
+        f"ELSE substr(text, 1, {END_MAX}) || char(10) || substr(text, -{END_MAX}) END FROM "
+        "(SELECT part.value ->> '$.text' AS text FROM tasks, json_each(tasks.data, '$.message.parts') AS part "
+        f"WHERE tasks.id = ? AND part.value ->> '$.type' = 'text' ORDER BY part.key LIMIT {PARTS_MAX})",
+        (task_id,),
+    )
+    return Said(ends(text for (text,) in texts), json.loads(row[0] or "{}"), row[1] or 1)
 
 
 def select_open(connection: sqlite3.Connection) -> list[Task]:

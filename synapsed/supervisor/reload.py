@@ -45,7 +45,7 @@ def differences(
         _of_daemon("[store]", old.store, new.store),
         _of_daemon("[metrics]", old.metrics, new.metrics),
         _of_daemon("[traces]", old.traces, new.traces),
-        *_of_schedules(old, new),
+        *_at_once(old, new),
     ]
     for name, (record, live) in known.items():
         config = new.agents.get(name)
@@ -86,8 +86,8 @@ def _of_daemon(section: str, old: BaseModel, new: BaseModel) -> ConfigChange | N
     return ConfigChange(None, "daemon", reason) if keys else None
 
 
-def _of_schedules(old: Config, new: Config) -> list[ConfigChange]:
-    """They count at once."""
+def _at_once(old: Config, new: Config) -> list[ConfigChange]:
+    """What counts at once for all agents."""
     before, after = ({one.id: one for one in (as_schedule(each, now=0) for each in c.schedule)} for c in (old, new))
     words = [
         *((before[gone].called, "is gone") for gone in before.keys() - after.keys()),
@@ -95,7 +95,11 @@ def _of_schedules(old: Config, new: Config) -> list[ConfigChange]:
         *((after[same].called, "changed") for same in before.keys() & after.keys() if before[same] != after[same]),
     ]
     changes = [ConfigChange(None, "update", f"[[schedule]] {name} {what}") for name, what in sorted(words)]
-    sections = (("[[rule]]", old.rule != new.rule), ("[webhooks]", old.webhooks != new.webhooks))
+    sections = (
+        ("[[rule]]", old.rule != new.rule),
+        ("[webhooks]", old.webhooks != new.webhooks),
+        ("[moods]", old.moods != new.moods),
+    )
     return changes + [ConfigChange(None, "update", f"{section} changed") for section, changed in sections if changed]
 
 

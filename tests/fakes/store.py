@@ -16,6 +16,7 @@ from synapsed.interfaces import EventFilter, EventPage, NewEvent, TaskFilter, ta
 from synapsed.model.events import AttentionChanged, Event, parse_event
 from synapsed.model.follower import FollowerState
 from synapsed.model.records import AgentRecord, Checkpoint, ReplyRecord, TurnRecord
+from synapsed.model.said import Said
 from synapsed.model.schedule import SCHEDULED, Occurrence, Schedule, ScheduleState
 from synapsed.model.sender import sender_id_of
 from synapsed.model.task import Task
@@ -179,10 +180,21 @@ class MemoryStore:
             self._replies[reply.task_id] = _copy(reply)
         return self._append(events)
 
-    async def keep_follower(self, name: str, state: FollowerState, *, events: Sequence[NewEvent] = ()) -> None:
+    async def keep_follower(
+        self,
+        name: str,
+        state: FollowerState,
+        *,
+        events: Sequence[NewEvent] = (),
+        others: Mapping[str, FollowerState] | None = None,
+    ) -> None:
         await self._write()
-        self._followers[name] = state
+        self._followers |= {name: state} | dict(others or {})
         self._append(events)
+
+    async def forget_follower(self, name: str) -> None:
+        await self._write()
+        self._followers.pop(name, None)
 
     async def follower(self, name: str) -> FollowerState | None:
         self._check_open()
@@ -250,6 +262,10 @@ class MemoryStore:
     async def task_metadata(self, task_id: str) -> dict[str, Any]:
         task = await self.task(task_id)
         return {} if task is None else task.metadata
+
+    async def said(self, task_id: str) -> Said | None:
+        task = await self.task(task_id)
+        return None if task is None else Said.of(task.model_dump(mode="json"))
 
     async def tasks(self, which: TaskFilter) -> tuple[list[Task], int]:
         self._check_open()

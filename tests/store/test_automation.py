@@ -1,4 +1,4 @@
-"""What the store keeps of schedules, rules and webhooks, asked of the real one and of the fake."""
+"""What the store keeps of schedules, rules, webhooks and moods, asked of the real one and of the fake."""
 
 from collections.abc import AsyncIterator
 
@@ -6,8 +6,9 @@ import pytest
 
 from synapsed.errors import StoreError
 from synapsed.model.follower import FollowerState
+from synapsed.model.said import END_MAX
 from synapsed.model.schedule import NewSchedule, Occurrence, ScheduleState, as_schedule
-from synapsed.model.task import TaskState
+from synapsed.model.task import DataPart, Message, Part, TaskState, TextPart
 from synapsed.store import SqliteStore
 from tests.fakes.store import MemoryStore
 from tests.store.conftest import OpenStore
@@ -59,6 +60,47 @@ async def test_followers_come_back(store: SqliteStore | MemoryStore) -> None:
     assert store.events.last_id == 1
 
 
+async def test_followers_go_together(store: SqliteStore | MemoryStore) -> None:
+    one, other = FollowerState(cursor=3, secret='{"at": 1.0}'), FollowerState(cursor=2)
+    await store.keep_follower("moods", one, others={"mood:a": other, "mood:b": one})
+    assert [await store.follower(name) for name in ("moods", "mood:a", "mood:b")] == [one, other, one]
+    await store.forget_follower("mood:a")
+    await store.forget_follower("mood:a")
+    assert [await store.follower(name) for name in ("moods", "mood:a", "mood:b")] == [one, None, one]
+
+
+MESSAGES = [
+    [TextPart(text="hello")],
+    [TextPart(text="one"), DataPart(data={"text": "x"}), TextPart(text="two " * 400), TextPart(text="")],
+    [TextPart(text=f"begin {'x' * 300_000} end"), TextPart(text=f"again {'y' * 3000} over")],
+    [TextPart(text="é疲れた" * 100_000)],
+    [TextPart(text=f"part {number}") for number in range(60)],
+    [DataPart(data={"large": "z" * 300_000})],
+]
+
+
+@pytest.mark.parametrize("parts", MESSAGES, ids=range(len(MESSAGES)))
+@pytest.mark.parametrize("recent", [True, False], ids=["recent", "read"])
+async def test_what_was_said(
+    open_store: OpenStore, hands: Hands, monkeypatch: pytest.MonkeyPatch, parts: list[Part], *, recent: bool
+) -> None:
+    """The same from memory, from the database, and of the fake."""
+    task = a_task(1, message=Message(parts=parts), metadata={"sender": "x"}, priority=3)
+    store = await open_store()
+    await store.commit(tasks=[task])
+    if not recent:
+        await store.close()
+        store = await open_store()
+    fake = MemoryStore(hands)
+    await fake.commit(tasks=[task])
+    said = await store.said(task.id)
+    assert said == await fake.said(task.id)
+    assert said is not None
+    assert (said.metadata, said.priority) == ({"sender": "x"}, 3)
+    assert len(said.text) <= 2 * END_MAX + 1
+    assert await store.said("no such task") is None
+
+
 async def test_only_the_newest_occurrences_are_kept(open_store: OpenStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("synapsed.store.schedules.OCCURRENCES_KEPT", 2)
     store = await open_store()
@@ -71,7 +113,9 @@ async def test_only_the_newest_occurrences_are_kept(open_store: OpenStore, monke
 async def test_a_secret_in_a_message_is_not_in_the_file(open_store: OpenStore, tmp_path) -> None:
     store = await open_store()
     await store.keep_schedule(SCHEDULE.id, ScheduleState(cursor=1.0, times="x"), schedule=SCHEDULE)
+    await store.keep_follower("mood:a", FollowerState(cursor=1, secret='{"sketch": [4711]}'))
     await store.close()
     files = [path for path in (tmp_path / "state").iterdir() if path.name.startswith("synapsed.db")]
     assert files
-    assert not [path.name for path in files if b"sk-ant-aaaa" in path.read_bytes()]
+    for secret in (b"sk-ant-aaaa", b"sketch", b"4711"):
+        assert not [path.name for path in files if secret in path.read_bytes()]

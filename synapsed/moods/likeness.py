@@ -1,0 +1,47 @@
+"""Whether somebody asks the same again: sketches of messages, by which they are compared without being kept.
+
+A sketch is the smallest hashes of the message's words, or pairs of characters where it has no blanks between words (the
+bottom-k sketch of MinHash): how many of them two messages share says how alike they are. Hashes are CRC-32, which are
+the same in every process.
+"""
+
+import re
+from zlib import crc32
+
+__all__ = ["SKETCH", "Sketch", "alike", "sketch"]
+
+SKETCH = 24
+"""Hashes of a sketch."""
+
+WORDS_MIN = 4
+"""Different words below which a message has no sketch: "go on" and "run the tests" are said again without any harm."""
+
+ALIKE = 0.75
+"""Share of common words from which on two messages are the same question."""
+
+type Sketch = tuple[int, ...]
+
+_WORD = re.compile(r"\w+")
+_UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
+
+
+def sketch(text: str) -> Sketch:
+    """Empty for a message of few words. `text` is folded in case, and not long."""
+    pieces: set[str] = set()
+    for word in _WORD.findall(text):
+        if _UNSPACED.search(word):
+            pieces.update(word[at : at + 2] for at in range(len(word) - 1))
+        else:
+            pieces.add(word)
+    if len(pieces) < WORDS_MIN:
+        return ()
+    return tuple(sorted({crc32(piece.encode("utf-8", "surrogatepass")) for piece in pieces})[:SKETCH])
+
+
+def alike(one: Sketch, other: Sketch) -> bool:
+    """Whether both are of the same question."""
+    if not one or not other:
+        return False
+    both = sorted({*one, *other})[:SKETCH]
+    common = set(one) & set(other)
+    return sum(piece in common for piece in both) >= ALIKE * len(both)

@@ -1,0 +1,228 @@
+"""Which levels change by an agent's events: one after the other, by their own times.
+
+Points of an emotion become half in its half-life, and signals add to them. A level follows from points with hysteresis:
+it rises at one bound, and falls at a lower one and no sooner than HOLD_S after it was told last. Only what the person
+does, and what becomes of it, is a reason to look; in between nothing is told. The same events give the same updates,
+also where the state was kept and read again in between.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import get_args
+
+from synapsed.choices import choice
+from synapsed.model.events import (
+    EmotionUpdate,
+    Event,
+    InputAnswered,
+    InputRequired,
+    TaskDelivered,
+    TaskStatusChanged,
+    TurnSeen,
+)
+from synapsed.model.said import Said, ends
+from synapsed.model.sender import Sender
+from synapsed.model.task import TERMINAL_STATES, Prompt, TaskState
+from synapsed.moods.likeness import alike, sketch
+from synapsed.moods.signals import HALF_LIFE_S, LEAVES, PATTERN, REACHES, SIGNALS, TEXT, points
+from synapsed.moods.state import Asked, Feeling, MoodState, Open
+from synapsed.moods.text import own_words, signs
+from synapsed.moods.words import Emotion
+
+__all__ = ["EMOTIONS", "TYPES", "Scorer", "asks_for_text"]
+
+EMOTIONS: tuple[Emotion, ...] = get_args(Emotion.__value__)
+
+TYPES = frozenset({"taskStatus", "taskDelivered", "turnSeen", "inputRequired", "inputAnswered"})
+"""Events that are looked at."""
+
+POINTS_MAX = 6.0
+"""Of an emotion: what goes on for an hour is over as soon as what has begun."""
+HOLD_S = 60.0
+"""Seconds that a level stays at least before it falls."""
+AGAIN_S = 1800.0
+"""Seconds in which the same question counts as asked again."""
+PAUSE_S = 1800.0
+"""Seconds without anything of the person's after which a session is over."""
+QUICK_S = 120.0
+"""Seconds from the delivery of a task to its completion that are quick."""
+STREAK = 3
+URGENT = 5
+"""The priority that interrupts."""
+SESSIONS: tuple[tuple[float, float], ...] = ((6.0, 4.5), (4.5, 3.2), (3.0, 2.0), (2.0, 1.0))
+"""Hours of a session, and the points of fatigue that there are then at least."""
+ASKED_MAX, OPEN_MAX, REFUSALS_MAX = 5, 50, 5
+
+_BY_A_PERSON = frozenset({"canceled", "person"})
+"""Reasons of a canceled task."""
+_INTERRUPTED = "interrupted"
+"""Reason where the agent was interrupted, or a message of priority 5 came."""
+
+type Found = dict[str, int]
+
+
+def asks_for_text(event: Event) -> bool:
+    """Whether `take` wants what the event's task says."""
+    return isinstance(event.data, TaskStatusChanged) and event.data.state is TaskState.SUBMITTED
+
+
+class Scorer:
+    """Of one agent. `state` is what `take` goes on from."""
+
+    def __init__(self, state: MoodState | None = None) -> None:
+        self.state = state or MoodState()
+
+    def take(self, event: Event, said: Said | None = None) -> list[EmotionUpdate]:
+        """What is to be told after the event. `said`: what the task says that the event is of, where
+        `asks_for_text`."""
+        found: Found | None = None
+        match event.data:
+            case TaskStatusChanged(state=TaskState.SUBMITTED):
+                found = None if said is None else self._sent(event, said)
+            case TaskStatusChanged() if event.data.state in TERMINAL_STATES:
+                found = self._over(event, event.data)
+            case TaskDelivered():
+                self._delivered(event)
+            case TurnSeen():
+                found = self._message(ends([event.data.text]), at=event.at)
+            case InputRequired():
+                self._asks(event.data.prompt)
+            case InputAnswered():
+                found = self._answered(event.data, event.at)
+            case _:
+                pass
+        return [] if found is None else self._changes(found, event.at)
+
+    # --- what happened: None where it is no reason to look ---
+
+    def _sent(self, event: Event, said: Said) -> Found | None:
+        state, task = self.state, event.task_id or ""
+        urgent = said.priority >= URGENT
+        if Sender.of(said.metadata) is not None:
+            if urgent:
+                state.others = [*state.others, task][-OPEN_MAX:]
+            return None
+        found = self._message(said.text, at=event.at, task=task)
+        state.open = [*state.open, Open(id=task, at=event.at, urgent=urgent)][-OPEN_MAX:]
+        return {**found, "urgency": 1} if urgent else found
+
+    def _message(self, text: str, *, at: float, task: str | None = None) -> Found:
+        own = own_words(text)
+        found = signs(own)
+        asked = Asked(at=at, sketch=sketch(own.casefold()), task=task)
+        same = [one for one in self.state.asked if at - one.at <= AGAIN_S and alike(one.sketch, asked.sketch)]
+        if same:
+            found |= {"retry": 1} if same[-1].missed else {"repeat": len(same)}
+        self.state.asked = [*self.state.asked, asked][-ASKED_MAX:]
+        return found | self._acts(at)
+
+    def _acts(self, at: float) -> Found:
+        """The person does something, and the session goes on or begins."""
+        state = self.state
+        if state.session is None or at - state.acted > PAUSE_S:
+            state.session = at
+        state.session, state.acted = min(state.session, at), at
+        return {"long_session": 1} if self._tires(at) else {}
+
+    def _tires(self, at: float) -> float:
+        """Points of fatigue that there are at least, by the session's length."""
+        hours = 0.0 if self.state.session is None else (at - self.state.session) / 3600
+        return next((least for since, least in SESSIONS if hours >= since), 0.0)
+
+    def _delivered(self, event: Event) -> None:
+        for one in self.state.open:
+            if one.id == event.task_id:
+                one.at = event.at
+
+    def _over(self, event: Event, told: TaskStatusChanged) -> Found | None:
+        state, task = self.state, event.task_id
+        by_others = bool(state.others)
+        state.others = [other for other in state.others if other != task]
+        own = next((one for one in state.open if one.id == task), None)
+        if own is None:
+            return None
+        state.open = [one for one in state.open if one is not own]
+        by_others = by_others or any(one.urgent for one in state.open)  # which has counted when it was sent
+        return self._outcome(own, told, event.at, by_others=by_others)
+
+    def _outcome(self, own: Open, told: TaskStatusChanged, at: float, *, by_others: bool) -> Found | None:
+        state = self.state
+        if told.state is TaskState.COMPLETED:
+            if at - own.at > QUICK_S:
+                state.streak = 0
+                return {}
+            state.streak += 1
+            return {"quick_success": 1, **({"streak": 1} if state.streak >= STREAK else {})}
+        state.streak = 0
+        for one in state.asked:
+            one.missed = one.missed or one.task == own.id
+        if told.state is TaskState.FAILED:
+            return {"failure": 1}
+        stopped = told.reason in _BY_A_PERSON or (told.reason == _INTERRUPTED and not by_others)
+        return {"interrupt": 1} | self._acts(at) if stopped else None
+
+    def _asks(self, prompt: Prompt) -> None:
+        try:
+            no = choice(prompt.model_dump(include={"type", "options"}), accept=False)
+        except ValueError:
+            return
+        self.state.refusals = [*self.state.refusals, (prompt.prompt_id, no)][-REFUSALS_MAX:]
+
+    def _answered(self, told: InputAnswered, at: float) -> Found | None:
+        if told.by != "person":
+            return None
+        found = self._acts(at)
+        return found | {"denial": 1} if (told.prompt_id, told.answer) in self.state.refusals else found
+
+    # --- what follows ---
+
+    def _changes(self, found: Found, at: float) -> list[EmotionUpdate]:
+        text, pattern = points(found, TEXT), points(found, PATTERN)
+        passed = max(0.0, at - self.state.at)
+        self.state.at = at
+        told = []
+        for emotion in EMOTIONS:
+            feeling = self.state.feelings.get(emotion)
+            if feeling is None:
+                feeling = self.state.feelings[emotion] = Feeling()
+            by_text, by_pattern = text.get(emotion, 0.0), pattern.get(emotion, 0.0)
+            least = self._tires(at) if emotion == "fatigue" and "long_session" in found else 0.0
+            value = feeling.points * 0.5 ** (passed / HALF_LIFE_S[emotion]) + by_text + by_pattern
+            if least > value:
+                by_pattern += least - value
+            feeling.points = min(max(value, least, 0.0), POINTS_MAX)
+            if by_text or by_pattern:
+                feeling.source = TEXT if abs(by_text) > abs(by_pattern) else PATTERN
+            if (update := _update(emotion, feeling, found, at)) is not None:
+                told.append(update)
+        return told
+
+
+def _update(emotion: Emotion, feeling: Feeling, found: Mapping[str, int], at: float) -> EmotionUpdate | None:
+    level = level_of(feeling.points, feeling.level)
+    held = feeling.told is not None and 0 <= at - feeling.told < HOLD_S
+    if level == feeling.level or (level < feeling.level and held):
+        return None
+    feeling.level, feeling.told = level, at
+    return EmotionUpdate(
+        emotion_type=emotion,
+        level=level,
+        detected_from=feeling.source,
+        evidence=_evidence(emotion, found, tires=emotion == "fatigue") or "nothing more of it was seen",
+    )
+
+
+def level_of(value: float, before: int) -> int:
+    """The level of so many points where it was `before`."""
+    reached = 1 + sum(value >= bound for bound in REACHES)
+    kept = 1 + sum(value >= bound for bound in LEAVES)
+    return max(reached, min(before, kept))
+
+
+def _evidence(emotion: Emotion, found: Mapping[str, int], *, tires: bool) -> str:
+    """What moved it, in words of ours."""
+    names: Iterable[tuple[str, int]] = (
+        (SIGNALS[name].evidence, count)
+        for name, count in found.items()
+        if emotion in SIGNALS[name].points or (tires and name == "long_session")
+    )
+    return ", ".join(evidence if count == 1 else f"{evidence} ({count} times)" for evidence, count in names)
