@@ -54,6 +54,11 @@ class Paths(NamedTuple):  # a dataclass would cost every call of the person's to
         return self.state / "synapsed.db"
 
     @property
+    def history(self) -> Path:
+        """What is searched; made of the database."""
+        return self.state / "history.db"
+
+    @property
     def token(self) -> Path:
         return self.state / "token"
 

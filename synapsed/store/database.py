@@ -29,7 +29,7 @@ from synapsed.model.figures import FAST_S, Histogram
 from synapsed.store.schema import migrate
 from synapsed.store.sealing import Sealer, load_key
 
-__all__ = ["Database"]
+__all__ = ["Database", "create_private", "store_error"]
 
 WRITES_MAX = 1024
 """Writes that may be waiting; further writers wait in `write`, in order, before theirs has begun."""
@@ -175,7 +175,7 @@ class Database:
         try:
             return await self._loop.run_in_executor(worker.executor, lambda: call(*args, **kwargs))
         except sqlite3.Error as error:
-            raise _store_error(error, self._path) from error
+            raise store_error(error, self._path) from error
 
     # --- groups: in the event loop -----------------------------------------------------------------------------------
 
@@ -237,7 +237,7 @@ class Database:
 
     def _failed(self, error: Exception) -> _Outcome:
         if isinstance(error, sqlite3.Error):
-            translated = _store_error(error, self._path)
+            translated = store_error(error, self._path)
             translated.__cause__ = error
             return _Outcome(error=translated)
         if isinstance(error, UnicodeError | OverflowError):  # of a text or number that SQLite cannot hold
@@ -245,7 +245,7 @@ class Database:
         return _Outcome(error=error)
 
     def _open_writer(self) -> None:
-        _create_private(self._path)
+        create_private(self._path)
         connection = self._writer.connect(self._path)
         self.sealer.prepare(connection)
         try:
@@ -281,14 +281,14 @@ class Database:
         copy = self._path.with_name(f".{self._path.name}.rescued")
         try:
             copy.unlink(missing_ok=True)
-            _create_private(copy)
+            create_private(copy)
             with closing(sqlite3.connect(copy)) as target:
                 self._reader.connection.backup(target)
             for companion in ("-wal", "-shm"):  # of a file that is gone
                 self._path.with_name(f"{self._path.name}{companion}").unlink(missing_ok=True)
             copy.replace(self._path)
         except sqlite3.Error as error:
-            raise _store_error(error, self._path) from error
+            raise store_error(error, self._path) from error
         except OSError as error:
             raise StoreError(f"{self._path}: {error.strerror}", reason="io", path=str(self._path)) from error
 
@@ -337,7 +337,7 @@ def _switch_to_wal(connection: sqlite3.Connection) -> None:
         )
 
 
-def _create_private(path: Path) -> None:
+def create_private(path: Path) -> None:
     """See that `path` is a file of ours which nobody else can read, before SQLite opens it (its companions `-wal` and
     `-shm` get the same mode). Environments of agents are in it."""
     try:
@@ -369,7 +369,7 @@ _REASONS = {
 }
 
 
-def _store_error(error: sqlite3.Error, path: Path) -> StoreError:
+def store_error(error: sqlite3.Error, path: Path) -> StoreError:
     primary = getattr(error, "sqlite_errorcode", 0) & 0xFF  # the rest refines it
     reason, message = _REASONS.get(primary, ("other", "the database refused"))
     return StoreError(f"{path}: {message} ({error})", reason=reason, path=str(path))

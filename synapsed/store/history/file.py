@@ -1,0 +1,108 @@
+"""The file of the history, `history.db`, beside the database that it is made of.
+
+All of it is made of the database, and can be removed at any time: it is made again. So it is in no backup, no older
+program looks at it, and one of another form, or that is damaged, is thrown away instead of being migrated.
+"""
+
+import sqlite3
+from pathlib import Path
+
+from synapsed.errors import StoreError
+from synapsed.store.database import create_private, store_error
+
+__all__ = ["FORM", "connect", "discard", "open_file", "open_source"]
+
+FORM = 1
+"""`user_version` of a file of this form. Count it up with every change below, and of what is put into the file."""
+
+_TABLES = """
+CREATE TABLE docs (
+  id INTEGER PRIMARY KEY,         -- twice the id of its event; one more for the answer of a turn
+  at REAL NOT NULL,               -- seconds since the epoch
+  kind TEXT NOT NULL,
+  agent_id TEXT NOT NULL,
+  task_id TEXT,
+  context_id TEXT,
+  thread TEXT,
+  author TEXT,
+  recipient TEXT,
+  tool TEXT,
+  state TEXT,
+  cut INTEGER NOT NULL,
+  text TEXT NOT NULL              -- last: whoever reads the others does not read it
+);
+CREATE INDEX docs_agent ON docs (agent_id, id);
+CREATE INDEX docs_context ON docs (context_id, id) WHERE context_id IS NOT NULL;
+CREATE INDEX docs_thread ON docs (thread, id) WHERE thread IS NOT NULL;
+CREATE INDEX docs_task ON docs (task_id, kind) WHERE task_id IS NOT NULL;
+CREATE VIRTUAL TABLE found USING fts5 (text, content = 'docs', content_rowid = 'id', tokenize = 'trigram');
+
+CREATE TABLE used (
+  id INTEGER PRIMARY KEY,         -- of its event
+  at REAL NOT NULL,
+  agent_id TEXT NOT NULL,
+  task_id TEXT,
+  context_id TEXT,
+  turn_id TEXT,
+  input_tokens INTEGER,
+  output_tokens INTEGER,
+  cache_read_tokens INTEGER,
+  cache_write_tokens INTEGER,
+  cost_usd REAL
+);
+CREATE UNIQUE INDEX used_turn ON used (agent_id, turn_id) WHERE turn_id IS NOT NULL;
+
+CREATE TABLE progress (
+  one INTEGER PRIMARY KEY CHECK (one = 1),
+  cursor INTEGER NOT NULL,        -- the last event that was looked at
+  at REAL NOT NULL,               -- its time: a database that was put back has another event of that id
+  removed TEXT NOT NULL           -- what the database had removed when the history was tidied last
+);
+INSERT INTO progress VALUES (1, 0, 0, '');
+"""
+
+
+def connect(path: Path, *, mode: str) -> sqlite3.Connection:
+    """A connection that another thread may interrupt. What is no UTF-8 is read all the same."""
+    connection = sqlite3.connect(f"{path.as_uri()}?mode={mode}", uri=True, autocommit=True, check_same_thread=False)
+    connection.execute("PRAGMA busy_timeout = 5000")
+    connection.execute("PRAGMA temp_store = MEMORY")
+    connection.text_factory = lambda read: read.decode(errors="replace")
+    return connection
+
+
+def open_source(path: Path) -> sqlite3.Connection:
+    """The database, only to be read. Secrets in it stay the marks that they are."""
+    return connect(path, mode="ro")
+
+
+def open_file(path: Path) -> sqlite3.Connection:
+    """The file for whoever writes it; a new one where there is none of this form. Raises StoreError, with the reason
+    `no-fts` where this SQLite has no full text by trigrams."""
+    create_private(path)
+    connection = connect(path, mode="rw")
+    try:
+        if connection.execute("PRAGMA user_version").fetchone() != (FORM,):
+            connection.close()
+            discard(path)
+            create_private(path)
+            connection = connect(path, mode="rw")
+            connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.executescript(f"BEGIN; {_TABLES} PRAGMA user_version = {FORM}; COMMIT;")
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute(f"PRAGMA journal_size_limit = {16 * 1024 * 1024}")
+    except sqlite3.Error as error:
+        connection.close()
+        if "no such module" in str(error) or "no such tokenizer" in str(error):
+            message = f"SQLite {sqlite3.sqlite_version} has no full text by trigrams; it takes 3.34 with FTS5"
+            raise StoreError(message, reason="no-fts") from error
+        raise store_error(error, path) from error
+    return connection
+
+
+def discard(path: Path) -> None:
+    """Remove the file with all that belongs to it."""
+    for end in ("", "-wal", "-shm", "-journal"):
+        path.with_name(path.name + end).unlink(missing_ok=True)

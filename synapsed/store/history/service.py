@@ -1,0 +1,223 @@
+"""The history as a part of the daemon: one thread that brings it up to the log, one that answers questions.
+
+The event loop only waits for them. What happens is taken up a moment later, several events together, so that a turn
+does not share the interpreter with it; a question has it done at once, and waits for it, but not for ever.
+"""
+
+import asyncio
+import sqlite3
+import time
+from collections.abc import AsyncGenerator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Self
+
+import structlog
+
+from synapsed.errors import Busy, StoreError
+from synapsed.interfaces import EVERY_EVENT, EventLog
+from synapsed.interfaces.history import By, HistoryFilter
+from synapsed.model.history import HistoryPage, HistoryStats, UsageReport
+from synapsed.paths import Paths
+from synapsed.store.database import store_error
+from synapsed.store.history.file import discard
+from synapsed.store.history.indexing import Indexer
+from synapsed.store.history.searching import Searcher
+
+__all__ = ["SqliteHistory", "open_history"]
+
+SETTLE_S = 0.5
+"""Seconds between an event and its being taken up, where nobody asks."""
+
+BEGIN_S = 2.0
+"""Seconds before a daemon that has just started takes up what there is: its agents come first."""
+
+TIDY_S = 60.0
+"""Between two looks for what retention has removed."""
+
+RETRY_S = 30.0
+"""After the disk, or the file, refused."""
+
+FRESH_S = 2.0
+"""Seconds that a question waits for the newest events."""
+
+QUESTIONS_MAX = 16
+"""Questions that may wait for an answer."""
+
+_DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
+
+log = structlog.stdlib.get_logger("synapsed.history")
+
+
+@asynccontextmanager
+async def open_history(paths: Paths, events: EventLog, *, enabled: bool) -> AsyncGenerator["SqliteHistory | None"]:
+    """None, and no file, where it is switched off, or where this SQLite has no full text by trigrams."""
+    if not enabled:
+        await asyncio.to_thread(discard, paths.history)
+        yield None
+        return
+    history = SqliteHistory(paths.database, paths.history, events)
+    try:
+        opened: SqliteHistory | None = await history.open()
+    except StoreError as error:
+        log.warning("there is no history", why=error.message)
+        opened = None
+    try:
+        yield opened
+    finally:
+        await history.close()
+
+
+class SqliteHistory:
+    """Implements `interfaces.History`. Life: `open`, …, `close`."""
+
+    def __init__(self, database: Path, path: Path, events: EventLog) -> None:
+        self._path = path
+        self._events = events
+        self._indexer = Indexer(database, path)
+        self._searcher = Searcher(database, path)
+        self._writing = ThreadPoolExecutor(1, "history-writer")
+        self._reading = ThreadPoolExecutor(1, "history-reader")
+        self._asked = asyncio.Event()
+        """Somebody waits for the newest events."""
+        self._moved = asyncio.Event()
+        self._questions = 0
+        self._running: asyncio.Task[None] | None = None
+
+    async def open(self) -> Self:
+        """Make or open the file, and begin to follow the log. A file that is damaged, or that the disk refuses, does
+        not keep the daemon from starting. Raises StoreError where SQLite has not what it takes."""
+        opened = await self._opened()
+        self._running = asyncio.get_running_loop().create_task(self._run(opened=opened))
+        return self
+
+    async def close(self) -> None:
+        """What is under way is finished, or given up where it is a question. May be called again."""
+        self._searcher.interrupt()
+        if self._running is not None:
+            self._running.cancel()
+            await asyncio.gather(self._running, return_exceptions=True)
+        for executor, end in ((self._reading, self._searcher.forget), (self._writing, self._indexer.close)):
+            with suppress(RuntimeError):  # it was closed before
+                await asyncio.get_running_loop().run_in_executor(executor, end)
+            executor.shutdown(wait=False)
+
+    async def search(self, which: HistoryFilter) -> HistoryPage:
+        return await self._ask(lambda: self._searcher.search(which))
+
+    async def stats(self, which: HistoryFilter) -> HistoryStats:
+        return await self._ask(lambda: self._searcher.stats(which))
+
+    async def usage(self, which: HistoryFilter, by: By) -> UsageReport:
+        return await self._ask(lambda: self._searcher.usage(which, by))
+
+    async def knows(self, agent_id: str) -> bool:
+        return await self._answer(lambda: self._searcher.knows(agent_id))
+
+    async def _ask[T: (HistoryPage, HistoryStats, UsageReport)](self, question: Callable[[], T]) -> T:
+        newest = self._events.last_id
+        complete = await self._fresh(newest)
+        answer = await self._answer(question)
+        return answer if complete else answer.model_copy(update={"complete": False})
+
+    async def _fresh(self, newest: int) -> bool:
+        """Whether everything up to event `newest` is in the history, which is waited for a moment."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(FRESH_S):
+                while self._indexer.cursor < newest:
+                    self._moved.clear()
+                    self._asked.set()
+                    await self._moved.wait()
+        return self._indexer.cursor >= newest
+
+    async def _answer[T](self, question: Callable[[], T]) -> T:
+        if self._questions >= QUESTIONS_MAX:
+            raise Busy(f"{QUESTIONS_MAX} questions to the history wait for their answers: ask again later")
+        self._questions += 1
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._reading, question)
+        except sqlite3.Error as error:
+            with suppress(RuntimeError):
+                await asyncio.get_running_loop().run_in_executor(self._reading, self._searcher.forget)
+            raise store_error(error, self._path) from error
+        except RuntimeError as error:  # the executor's
+            raise StoreError(f"{self._path}: the history is closed", reason="closed") from error
+        finally:
+            self._questions -= 1
+
+    # --- following the log ---
+
+    async def _run(self, *, opened: bool) -> None:
+        """Until it is cancelled, or the store is closed."""
+        await self._pause(BEGIN_S)
+        while True:
+            try:
+                if not opened and not (opened := await self._opened()):
+                    await self._pause(RETRY_S)
+                    continue
+                await self._catch_up()
+            except (sqlite3.Error, OSError, StoreError) as error:
+                log.warning("the history stays behind for now", error=str(error))
+                opened = False
+                if getattr(error, "sqlite_errorcode", 0) & 0xFF in _DAMAGED:
+                    await self._discard()
+                await self._pause(RETRY_S)
+                continue
+            if not await self._news():
+                return
+
+    async def _catch_up(self) -> None:
+        for act in (self._indexer.step, self._indexer.tidy):
+            more = True
+            while more:
+                begin = time.monotonic()
+                more = await self._in_writer(act)
+                self._moved.set()
+                if more:  # half of the time is the others'
+                    await self._pause(0.0 if self._asked.is_set() else time.monotonic() - begin)
+        self._asked.clear()
+
+    async def _news(self) -> bool:
+        """Wait until there is something to do; False once the store is closed."""
+        try:
+            async with asyncio.timeout(TIDY_S):
+                if await self._events.changed(self._indexer.cursor, EVERY_EVENT) is None:
+                    return False
+        except TimeoutError:
+            return True
+        await self._pause(SETTLE_S)
+        return True
+
+    async def _opened(self) -> bool:
+        """Whether it could be opened. Raises StoreError where SQLite has not what it takes."""
+        try:
+            await self._in_writer(self._indexer.open)
+        except (sqlite3.Error, OSError, StoreError) as error:
+            if isinstance(error, StoreError) and error.details.get("reason") == "no-fts":
+                raise
+            log.warning("the history cannot be opened", error=str(error))
+            damaged = isinstance(error, StoreError) and error.details.get("reason") == "corrupt"
+            if not damaged and getattr(error, "sqlite_errorcode", 0) & 0xFF not in _DAMAGED:
+                return False
+            await self._discard()
+            return False
+        await asyncio.get_running_loop().run_in_executor(self._reading, self._searcher.forget)
+        return True
+
+    async def _discard(self) -> None:
+        """What is damaged is made again."""
+        log.warning("the history is damaged and is made again", path=str(self._path))
+        await self._in_writer(self._indexer.close)
+        with suppress(OSError):
+            await asyncio.to_thread(discard, self._path)
+        await asyncio.get_running_loop().run_in_executor(self._reading, self._searcher.forget)
+
+    async def _in_writer[T](self, act: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._writing, act)
+
+    async def _pause(self, seconds: float) -> None:
+        """Shorter where somebody asks."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(max(0.0, seconds)):
+                await self._asked.wait()
