@@ -100,6 +100,11 @@ class Colleagues:
     def cancel_task(self, args: Args) -> Any:
         return _brief(self._client.post(task_path(args["task_id"], "cancel"))["task"])
 
+    def search_history(self, args: Args) -> Any:
+        asked = {"q": args["query"], "limit": args.get("limit", 20)}
+        page = self._client.get("/control/history", asked | ({"context": args["context"]} if "context" in args else {}))
+        return [{name: item[name] for name in _FOUND if item[name] is not None} for item in page["items"]]
+
     def report_event(self, args: Args) -> Any:
         said, typed = {"kind", "message"} & args.keys(), {"event", "data"} & args.keys()
         if len(said) != 2 * (not typed) or len(typed) != 2 * (not said):
@@ -142,6 +147,7 @@ class Tool:
         return Draft202012Validator(self.schema)
 
 
+_FOUND: Final = ("time", "kind", "by", "to", "task", "context", "tool", "state", "snippet")
 _TEXT: Final = {"type": "string", "minLength": 1}
 _AGENT: Final = {**_TEXT, "description": "an agent's name or id, as list_agents tells"}
 _TASK: Final = {**_TEXT, "description": "a task's id, or its first 8 characters"}
@@ -178,6 +184,21 @@ TOOLS: Final[Sequence[Tool]] = (
     ),
     Tool("get_task", "What became of a message that you sent.", Colleagues.get_task, {"task_id": _TASK}),
     Tool("cancel_task", "Withdraw a message that you sent.", Colleagues.cancel_task, {"task_id": _TASK}),
+    Tool(
+        "search_history",
+        "Search what you said or did before, and what was said to you; newest first.",
+        Colleagues.search_history,
+        {
+            "query": {
+                **_TEXT,
+                "maxLength": 1000,
+                "description": "words that all stand in it, a phrase in double quotes",
+            },
+            "context": {**_TEXT, "description": "only of this context"},
+            "limit": {"type": "integer", "minimum": 1, "maximum": 100, "description": "20 where it is not given"},
+        },
+        frozenset({"context", "limit"}),
+    ),
     Tool(
         "report_event",
         "Tell the person who watches your agents of something: a milestone, a problem, a decision.",

@@ -33,6 +33,8 @@ VERBS = {
     "logs": Verb("logs", "what an agent printed"),
     "events": Verb("events", "what happens, as it happens"),
     "event": Verb("event", "report what an agent does, as an event"),
+    "history": Verb("history", "what was said and done, searched and exported"),
+    "usage": Verb("usage", "tokens and cost, by agent, day or task"),
     "screen": Verb("screen", "an agent's screen now"),
     "external": Verb("external", "A2A agents elsewhere, under a name of yours"),
     "host": Verb("host", "other hosts of yours, whose agents are NAME@HOST here"),

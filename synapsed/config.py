@@ -209,6 +209,13 @@ class StoreConfig(_Section):
     """The database is copied once a day, and a copy kept for so many; 0: no copies are made."""
 
 
+class HistoryConfig(_Section):
+    """`[history]`."""
+
+    enabled: bool = True
+    """Messages, answers and tool calls can be searched, and usage is added up."""
+
+
 class MetricsConfig(_Section):
     """`[metrics]`."""
 
@@ -428,6 +435,7 @@ class Config(_Section):
     a2a: A2aConfig = A2aConfig()
     hosts: HostsConfig = HostsConfig()
     store: StoreConfig = StoreConfig()
+    history: HistoryConfig = HistoryConfig()
     metrics: MetricsConfig = MetricsConfig()
     traces: TracesConfig = TracesConfig()
     moods: MoodsConfig = MoodsConfig()

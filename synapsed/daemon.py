@@ -52,6 +52,7 @@ from synapsed.premises import CONTROL_SOCKET, DATABASE, STATE, Premises
 from synapsed.service import ServiceManager, inherited_sockets
 from synapsed.store import SqliteStore
 from synapsed.store.backups import Backups
+from synapsed.store.history import open_history
 from synapsed.supervisor.figures import figures_of
 from synapsed.supervisor.launch_queue import LaunchQueue
 from synapsed.supervisor.launchers import Launcher, ProcessLauncher, private_directory
@@ -238,6 +239,7 @@ class Daemon:
         store = await SqliteStore.open(paths.database, clock=self._clock)
         up.push_async_callback(store.close)
         up.push_async_callback(self._rescue, store)
+        history = await up.enter_async_context(open_history(paths, store.events, enabled=config.history.enabled))
         manager = Manager(
             ManagerSettings(
                 paths=paths,
@@ -312,6 +314,7 @@ class Daemon:
             metrics=telemetry.metrics,
             traced=config.traces.share,
             texts=store.texts,
+            history=history,
         )
         limits = DoorLimits.of(self._files[1], proxied=bool(config.api.trusted_proxies))
         servers = ApiServers(context, Door(limits))

@@ -21,6 +21,7 @@ from synapsed.api.routes import (
     events,
     external,
     health,
+    history,
     host,
     hosts,
     messages,
@@ -37,6 +38,7 @@ from synapsed.automation.scheduler import Scheduler
 from synapsed.clock import Clock
 from synapsed.documents.writing import Texts
 from synapsed.interfaces import Control
+from synapsed.interfaces.history import History
 from synapsed.paths import Paths
 from synapsed.telemetry.metrics import Metrics
 
@@ -69,6 +71,7 @@ def build_context(
     traced: float | None = None,
     repeats: bool = True,
     texts: Texts | None = None,
+    history: History | None = None,
 ) -> ApiContext:
     """What both applications share. Call it in the running event loop. `repeats`: see `a2a.operations`; `texts`: the
     store's, so that what it has encoded is not encoded again."""
@@ -89,6 +92,7 @@ def build_context(
         version=version,
         paths=paths,
         started=clock.monotonic(),
+        history=history,
         metrics=metrics,
         traced=traced,
         pid=os.getpid(),
@@ -100,7 +104,7 @@ def build_main_app(context: ApiContext) -> web.Application:
     app = _application(context)
     for resource in _AGENT_ROUTES:
         app.add_routes(resource.routes("/agents/{agent}"))
-    for resource in (health, host, openapi, agents, external, hosts, schedules, control):
+    for resource in (health, host, openapi, agents, external, hosts, schedules, history, control):
         app.add_routes(resource.routes())
     app.add_routes(events.global_routes())
     return app

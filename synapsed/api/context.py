@@ -20,6 +20,7 @@ from synapsed.clock import Clock
 from synapsed.documents.writing import Texts
 from synapsed.errors import QueueFull, TaskNotFound, UnknownAgent
 from synapsed.interfaces import Control
+from synapsed.interfaces.history import History
 from synapsed.model.agent import AgentView, ProcessState
 from synapsed.model.task import Task
 from synapsed.paths import Paths
@@ -161,6 +162,8 @@ class ApiContext:
     paths: Paths
     started: float
     """`clock.monotonic()` when the daemon began."""
+    history: History | None = None
+    """None: it is switched off, or SQLite cannot."""
     metrics: "Metrics | None" = None
     """None: they are switched off."""
     traced: float | None = None

@@ -16,7 +16,7 @@ from tests.support.daemon import Daemon, eventually
 
 pytestmark = pytest.mark.timeout(120)
 
-EVERYBODYS = ["list_agents", "send_message", "reply", "get_task", "cancel_task", "report_event"]
+EVERYBODYS = ["list_agents", "send_message", "reply", "get_task", "cancel_task", "search_history", "report_event"]
 
 
 @pytest.fixture

@@ -197,8 +197,14 @@ def test_no_known_format_is_told_or_can_be_read_in_the_database(daemon: Daemon) 
     last = daemon.ended(daemon.send("echo the last one"))["id"]
     eventually(lambda: any(last in event and '"completed"' in event for event in streamed), "the end is streamed")
     told = [*streamed, daemon.get("/metrics").body.decode(), daemon.ctl("events", "--after", "0", "--json").out]
+    history = daemon.ctl("history", "--json", "--limit", "1000")
+    assert "missing" not in history.err
+    assert len(history.json) > 100, "all of it is in the history"
+    told += [history.out, daemon.ctl("history", "use").out]
     daemon.end()
-    database = [path for path in (daemon.home / "state").iterdir() if path.name.startswith("synapsed.db")]
+    names = ("synapsed.db", "history.db")
+    database = [path for path in (daemon.home / "state").iterdir() if path.name.startswith(names)]
+    assert {path.name for path in database} >= set(names)
     logs = [path for path in daemon.home.rglob("*.log") if "keeper" not in path.name]
     for name, (_, secret) in formats.items():
         assert not [text[:200] for text in told if secret in text], name

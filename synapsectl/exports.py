@@ -1,0 +1,75 @@
+"""What was said and done, in the forms in which it is given on: a transcript, CSV, markdown."""
+
+import csv
+import io
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from synapsectl.output import one_line, short_id
+from synapsectl.times import shown
+
+__all__ = ["COLUMNS", "Names", "as_csv", "as_markdown", "as_transcript"]
+
+COLUMNS = (
+    "id", "time", "kind", "agent", "task", "context", "thread", "by", "to", "tool", "state", "truncated", "text",
+)  # fmt: skip
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_FENCE = re.compile(r"^ {0,3}(`{3,})", re.MULTILINE)
+_KEPT_HERE = "only the beginning is kept in the history"
+
+type Names = Mapping[str, str]
+"""Of agents, by their ids."""
+
+
+def as_csv(items: Iterable[Mapping[str, Any]]) -> str:
+    """With a line of headings. A spreadsheet takes what begins with `=`, `+`, `-` or `@` for a formula, also what an
+    agent wrote: such a cell has an apostrophe before it."""
+    text = io.StringIO(newline="")
+    writer = csv.writer(text)
+    writer.writerow(COLUMNS)
+    writer.writerows([_cell(item[name]) for name in COLUMNS] for item in items)
+    return text.getvalue()
+
+
+def as_transcript(items: Iterable[Mapping[str, Any]], names: Names) -> str:
+    """For a person who reads it in a terminal."""
+    return "\n".join(f"{_heading(item, names)}\n{_indented(item)}" for item in items)
+
+
+def as_markdown(items: Sequence[Mapping[str, Any]], names: Names, *, title: str) -> str:
+    """A document of one section for each."""
+    parts = [f"# {one_line(title)}"]
+    for item in items:
+        parts.append(f"## {_heading(item, names)}")
+        parts.append(_fenced(item["text"]) if item["kind"] == "tool" else item["text"] or "*(no text)*")
+        if item["truncated"]:
+            parts.append(f"*({_KEPT_HERE})*")
+    return "\n\n".join(parts) + "\n"
+
+
+def _heading(item: Mapping[str, Any], names: Names) -> str:
+    by = names.get(item["by"], item["by"]) if item["by"] is not None else "person"
+    to = names.get(item["to"], item["to"]) if item["to"] is not None else "person"
+    who = f"{by} → {to}" if item["kind"] != "tool" else f"{by} ran {item['tool']}"
+    state = f", {item['state']}" if item["state"] not in (None, "completed") else ""
+    task = f", task {short_id(item['task'])}" if item["task"] is not None else ""
+    return one_line(f"{shown(item['time'])} {who} ({item['kind']}{state}{task})")
+
+
+def _indented(item: Mapping[str, Any]) -> str:
+    lines = [f"  {line}".rstrip() for line in item["text"].splitlines()]
+    return "\n".join([*lines, f"  ({_KEPT_HERE})"] if item["truncated"] else lines) + "\n"
+
+
+def _fenced(text: str) -> str:
+    """As code, within a fence that the text does not end."""
+    longest = max((len(fence) for fence in _FENCE.findall(text)), default=2)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}\n{text}\n{fence}"
+
+
+def _cell(value: Any) -> Any:
+    if isinstance(value, str) and value.startswith(_FORMULA):
+        return f"'{value}"
+    return value
