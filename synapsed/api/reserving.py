@@ -5,7 +5,7 @@ from typing import Final
 from aiohttp import web
 
 from synapsed.api.problems import Handler
-from synapsed.documents.budget import Lease
+from synapsed.documents.budget import Large, Lease
 from synapsed.errors import Busy
 from synapsed.interfaces import Control, TaskFilter
 
@@ -39,12 +39,12 @@ async def reserve_task(request: web.Request, control: Control, task_id: str) -> 
 
 async def reserve_page(request: web.Request, control: Control, which: TaskFilter) -> None:
     """Before the page is read for an answer. Raises Busy, and InvalidRequest for a cursor that is none."""
-    _reserve(request, control, await control.weigh_page(which))
+    _reserve(request, control, await control.weigh(which))
 
 
-def _reserve(request: web.Request, control: Control, large: list[tuple[str, int]]) -> None:
-    for task_id, size in large:
-        lease = control.events.room.take_now(("task", task_id, size), size)
+def _reserve(request: web.Request, control: Control, large: list[Large]) -> None:
+    for one in large:
+        lease = control.events.room.take_now((one.id, one.version), one.size)
         if lease is None:
             release(request)
             raise Busy(

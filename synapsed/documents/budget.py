@@ -7,12 +7,23 @@ together get one budget. What many are sent counts once, by its key.
 import asyncio
 from collections import deque
 from collections.abc import Hashable
-from typing import Final
+from typing import Any, Final, NamedTuple
 
-__all__ = ["BUDGET", "Budget", "Lease"]
+__all__ = ["BUDGET", "Budget", "Large", "Lease"]
 
 BUDGET: Final = 64 * 1024 * 1024
-"""Characters of JSON; a text takes twice that and more while it is written."""
+"""Bytes of texts in memory; a text takes up to twice that while it is written."""
+
+
+class Large(NamedTuple):
+    """Something large that is about to be read."""
+
+    id: str
+    size: int
+    """Bytes that its texts take in memory: a single character beyond Latin-1 doubles the whole text, an emoji makes it
+    four times as long."""
+    version: Hashable
+    """What changes with it: who reads the same version shares it."""
 
 
 class Lease:
@@ -32,11 +43,12 @@ class Lease:
 
 
 class _Held:
-    __slots__ = ("holders", "size")
+    __slots__ = ("holders", "shared", "size")
 
     def __init__(self, size: int) -> None:
         self.size = size
         self.holders = 0
+        self.shared: Any = None
 
 
 class Budget:
@@ -70,6 +82,17 @@ class Budget:
                 place.cancel()
                 self._admit()  # those behind it may fit
             raise
+
+    def share(self, key: Hashable, value: Any) -> None:
+        """Keep what was read under `key` for all who hold that, until the last of them gives it back. This and `shared`
+        may be called in any thread."""
+        if (held := self._held.get(key)) is not None:
+            held.shared = value
+
+    def shared(self, key: Hashable) -> Any:
+        """None where nobody has read it yet."""
+        held = self._held.get(key)
+        return None if held is None else held.shared
 
     def _fits(self, size: int) -> bool:
         return self.used + size <= self._size_max or not self._held

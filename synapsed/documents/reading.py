@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import pydantic_core
 
-__all__ = ["KEYS_MAX", "VALUES_MAX", "TooMuch", "read", "read_aside", "reading"]
+__all__ = ["KEYS_MAX", "SLICE", "VALUES_MAX", "TooMuch", "read", "read_aside", "reading"]
 
 KEYS_MAX: Final = 10_000
 """Keys of all objects of a document together."""

@@ -5,6 +5,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
+from synapsed.documents.budget import Large
 from synapsed.interfaces.links import Attachment
 from synapsed.interfaces.storage import EventLog, TaskFilter
 from synapsed.model.agent import AgentDetail, AgentView, Testimony
@@ -196,9 +197,9 @@ class Control(Protocol):
 
     async def tasks(self, which: TaskFilter) -> tuple[list[Task], int]: ...
 
-    async def weigh(self, task_id: str) -> list[tuple[str, int]]: ...
-
-    async def weigh_page(self, which: TaskFilter) -> list[tuple[str, int]]: ...
+    async def weigh(self, which: str | TaskFilter) -> list[Large]:
+        """See `Store.weigh`."""
+        ...
 
     async def has_tasks(self, which: TaskFilter) -> bool: ...
 

@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, Self
 
-from synapsed.documents.budget import Budget
+from synapsed.documents.budget import Budget, Large
 from synapsed.model.events import Event, EventData
 from synapsed.model.records import AgentRecord, Checkpoint, ReplyRecord, TurnRecord
 from synapsed.model.task import Task, TaskState
@@ -190,12 +190,9 @@ class Store(Protocol):
         InvalidRequest for a cursor that is none."""
         ...
 
-    async def weigh(self, task_id: str) -> list[tuple[str, int]]:
-        """Id and characters of JSON of the task, or of those whose ids begin so, where it is large."""
-        ...
-
-    async def weigh_page(self, which: TaskFilter) -> list[tuple[str, int]]:
-        """The same of the large tasks that `tasks` would give."""
+    async def weigh(self, which: str | TaskFilter) -> list[Large]:
+        """What is large of the task, or of those whose ids begin so, or of the tasks that `tasks` would give. Raises
+        InvalidRequest for a cursor that is none."""
         ...
 
     async def has_tasks(self, which: TaskFilter) -> bool:

@@ -6,21 +6,28 @@ memory as that document, from which a model is made without looking at a single 
 """
 
 import asyncio
+import hashlib
 import json
 import sqlite3
-from typing import Any
+import sys
+from collections.abc import Iterator
+from typing import Any, Final
 
 from pydantic import BaseModel
 
-from synapsed.documents.reading import read_aside
+from synapsed.documents.budget import Budget
+from synapsed.documents.reading import SLICE, read_aside
 from synapsed.documents.writing import LARGE, Texts, has_large, joined
 from synapsed.masking import mask
-from synapsed.store.sealing import BLOB, Sealer
+from synapsed.store.sealing import SEALED, Sealer
 
-__all__ = ["LARGE_ROW", "Encoded", "Kept", "read_large"]
+__all__ = ["LARGE_ROW", "Encoded", "Kept", "read_large", "share_large", "texts_size", "weigh_large"]
 
 LARGE_ROW = LARGE
 """Characters of JSON from which on a row of the database is read piece by piece."""
+
+_WIDE: Final = (b"\xf0", b"\xf1", b"\xf2", b"\xf3", b"\xf4")
+"""What a character beyond the first 65,536 begins with in UTF-8. A text with one takes four bytes for each."""
 
 type Kept = str | dict[str, Any]
 """A model as JSON, or one with large texts as its document."""
@@ -77,7 +84,54 @@ class Encoded:
         return len(self.data)
 
 
-def read_large(connection: sqlite3.Connection, table: str, key: str | int) -> Any:
+def weigh_large(connection: sqlite3.Connection, table: str, key: int) -> tuple[int, bytes]:
+    """How many bytes a character of a large row of `table` takes in memory at the most, and the digest of the row."""
+    ascii_only, wide, digest = True, False, _digest()
+    for piece in _stored(connection, table, key):
+        ascii_only = ascii_only and piece.isascii()
+        wide = wide or any(lead in piece for lead in _WIDE)
+        digest.update(piece)
+    return 4 if wide else 1 if ascii_only else 2, digest.digest()
+
+
+def read_large(connection: sqlite3.Connection, table: str, key: int) -> Any:
     """The document in a large row of `table`, in the thread that reads."""
-    (data,) = connection.execute(f"SELECT {BLOB} FROM {table} WHERE id = ?", (key,)).fetchone()  # noqa: S608 - constants
-    return read_aside(data)
+    return _document(connection, b"".join(_stored(connection, table, key)))
+
+
+def share_large(connection: sqlite3.Connection, table: str, key: int, name: str, room: Budget) -> Any:
+    """The same; nothing is made of the row where somebody holds what was made of it, in `room` under `name` and its
+    digest."""
+    raw = b"".join(_stored(connection, table, key))
+    place = (name, _digest(raw).digest())
+    document = room.shared(place)
+    if document is None:
+        document = _document(connection, raw)
+        room.share(place, document)
+    return document
+
+
+def texts_size(document: Any) -> int:
+    """Bytes that the large texts of a document take in memory."""
+    if isinstance(document, dict):
+        return sum(map(texts_size, document.values()))
+    if isinstance(document, list):
+        return sum(map(texts_size, document))
+    return sys.getsizeof(document) if isinstance(document, str) and len(document) >= LARGE else 0
+
+
+def _stored(connection: sqlite3.Connection, table: str, key: int) -> Iterator[bytes]:
+    """The bytes of `data` in the row, of which SQLite has no copy meanwhile."""
+    with connection.blobopen(table, "data", key, readonly=True) as blob:
+        while piece := blob.read(SLICE):
+            yield piece
+
+
+def _document(connection: sqlite3.Connection, raw: bytes) -> Any:
+    if SEALED in raw:
+        (raw,) = connection.execute("SELECT unsealed(?)", (raw,)).fetchone()
+    return read_aside(raw)
+
+
+def _digest(raw: bytes = b"") -> "hashlib._Hash":
+    return hashlib.sha256(raw)

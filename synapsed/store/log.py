@@ -18,7 +18,7 @@ from synapsed.documents.budget import Budget
 from synapsed.interfaces import EventFilter, EventPage
 from synapsed.model.events import OLD_TYPES, Event, parse_event
 from synapsed.store.database import Database
-from synapsed.store.encoding import LARGE_ROW, Encoded, Kept, read_large
+from synapsed.store.encoding import LARGE_ROW, Encoded, Kept, read_large, texts_size, weigh_large
 from synapsed.store.sealing import Sealer
 
 __all__ = ["RECENT_EVENTS", "RECENT_SIZE", "EventRow", "SqliteEventLog", "append_events", "last_event_id"]
@@ -64,7 +64,7 @@ class _Batch:
         self.events: list[Event] = []
         self.limit = limit
         self.large: tuple[int, int] | None = None
-        """Id and size of the large event that it ended before."""
+        """Id of the large event that it ended before, and what that takes in memory."""
         self._small = small
         self._size = 0
         self._size_max = size_max
@@ -73,10 +73,9 @@ class _Batch:
         self.events.append(event)
         self._size += size
 
-    def ends_before(self, event_id: int, size: int) -> bool:
-        if self._small and size >= LARGE_ROW:
-            self.large = (event_id, size)
-        return self.large is not None
+    def ends_before(self, size: int) -> bool:
+        """Whether it ends before an event with so many characters of JSON."""
+        return self._small and size >= LARGE_ROW
 
     @property
     def more(self) -> bool:
@@ -88,7 +87,7 @@ class _Recent:
     """An event in memory: kept as it was written until someone reads it, then as one object for all readers. Never the
     writer's own object, which he may go on changing."""
 
-    __slots__ = ("_at", "_context_id", "_kept", "agent_id", "id", "size", "task_id", "type")
+    __slots__ = ("_at", "_context_id", "_kept", "agent_id", "id", "size", "task_id", "type", "weight")
 
     def __init__(self, event_id: int, row: EventRow) -> None:
         self.id = event_id
@@ -99,6 +98,8 @@ class _Recent:
         self._at = row.at
         self._context_id = row.context_id
         self._kept: Kept | Event = row.data.kept
+        self.weight = texts_size(self._kept) if isinstance(self._kept, dict) else self.size
+        """Bytes that its large texts take in memory."""
 
     @property
     def event(self) -> Event:
@@ -274,7 +275,8 @@ class SqliteEventLog:
         else:
             for recent in self._ring.between(after, upto):
                 if _matches(which, recent):
-                    if batch.ends_before(recent.id, recent.size):
+                    if batch.ends_before(recent.size):
+                        batch.large = (recent.id, recent.weight)
                         break
                     batch.add(recent.event, recent.size)
                     if batch.more:
@@ -386,7 +388,9 @@ def _select(
     )
     with closing(rows):
         for event_id, at, agent_id, task_id, context_id, size, small in rows:
-            if batch.ends_before(event_id, size):
+            if batch.ends_before(size):
+                width, _ = weigh_large(connection, "events", event_id)
+                batch.large = (event_id, width * size)
                 break
             event = large.get(event_id)
             if event is None:

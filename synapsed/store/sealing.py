@@ -21,16 +21,15 @@ from synapsed.errors import StoreError
 from synapsed.files import write_whole
 from synapsed.masking import is_secret_key, nested_under_key, secret_spans
 
-__all__ = ["BLOB", "KEY_BYTES", "Sealer", "load_key"]
+__all__ = ["KEY_BYTES", "SEALED", "Sealer", "load_key"]
 
 KEY_BYTES = 32
 _NONCE_BYTES = 12
 _MARK: Final = "\u27e6sealed:"
-_MARK_BYTES: Final = _MARK.encode()
+SEALED: Final = _MARK.encode()
+"""What each sealed secret begins with."""
 _SEALED = re.compile(_MARK + "([A-Za-z0-9_-]{38,})\u27e7")
 _SEALED_BYTES = re.compile(_SEALED.pattern.encode())
-BLOB = f"CASE WHEN instr(data, '{_MARK}') THEN unsealed(CAST(data AS BLOB)) ELSE CAST(data AS BLOB) END"
-"""SQL for the column `data` as bytes, for a connection that has the function `unsealed`."""
 _BLOB = b"\x00sealed1"
 """What a sealed blob begins with; a redraw of a screen begins with ESC."""
 
@@ -50,7 +49,7 @@ class Sealer:
     def text(self, read: bytes) -> str:
         """A text of the database as it was before it was sealed."""
         text = read.decode()
-        return _SEALED.sub(self._unsealed, text) if _MARK_BYTES in read else text
+        return _SEALED.sub(self._unsealed, text) if SEALED in read else text
 
     def seal(self, text: str) -> str:
         """`text`, which is JSON, with its secrets sealed: JSON of the same shape."""

@@ -18,6 +18,7 @@ from typing import Any, Self
 from pydantic_core import PydanticSerializationError
 
 from synapsed.clock import Clock
+from synapsed.documents.budget import Large
 from synapsed.documents.writing import Texts
 from synapsed.errors import StoreError
 from synapsed.interfaces import NewEvent, TaskFilter
@@ -29,7 +30,7 @@ from synapsed.model.said import Said
 from synapsed.model.schedule import Occurrence, Schedule, ScheduleState
 from synapsed.model.task import Task
 from synapsed.store.database import Database
-from synapsed.store.encoding import LARGE_ROW, Encoded
+from synapsed.store.encoding import Encoded
 from synapsed.store.log import RECENT_EVENTS, EventRow, SqliteEventLog, append_events, last_event_id
 from synapsed.store.pushes import PushTable
 from synapsed.store.retention import Cut, Pruned, find_cut, prune, removed_ids, shrink
@@ -231,7 +232,7 @@ class SqliteStore:
         recent = self._recent.get(task_id)
         if recent is not None:
             return recent
-        return await self._database.read(lambda connection: select_task(connection, task_id))
+        return await self._database.read(lambda connection: select_task(connection, task_id, self._log.room))
 
     async def task_metadata(self, task_id: str) -> dict[str, Any]:
         """The task's metadata, without what else there is of it, which may be large; empty where it is gone."""
@@ -245,15 +246,14 @@ class SqliteStore:
         return await self._database.read(lambda connection: select_said(connection, task_id))
 
     async def tasks(self, which: TaskFilter) -> tuple[list[Task], int]:
-        return await self._database.read(lambda connection: select_page(connection, which))
+        return await self._database.read(lambda connection: select_page(connection, which, self._log.room))
 
-    async def weigh(self, task_id: str) -> list[tuple[str, int]]:
-        if (size := self._recent.size(task_id)) is not None:
-            return [(task_id, size)] if size >= LARGE_ROW else []
-        return await self._database.read(lambda connection: weigh(connection, task_id))
-
-    async def weigh_page(self, which: TaskFilter) -> list[tuple[str, int]]:
-        return await self._database.read(lambda connection: weigh_page(connection, which))
+    async def weigh(self, which: str | TaskFilter) -> list[Large]:
+        if isinstance(which, TaskFilter):
+            return await self._database.read(lambda connection: weigh_page(connection, which))
+        if (large := self._recent.weigh(which)) is not None:
+            return large
+        return await self._database.read(lambda connection: weigh(connection, which))
 
     async def has_tasks(self, which: TaskFilter) -> bool:
         return await self._database.read(lambda connection: has_tasks(connection, which))
@@ -262,7 +262,7 @@ class SqliteStore:
         return await self._database.read(lambda connection: find_ids(connection, prefix, limit))
 
     async def open_tasks(self) -> list[Task]:
-        return await self._database.read(select_open)
+        return await self._database.read(lambda connection: select_open(connection, self._log.room))
 
     async def turns(self) -> list[TurnRecord]:
         return await self._database.read(

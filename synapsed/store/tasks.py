@@ -11,13 +11,14 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, Self
 
+from synapsed.documents.budget import Budget, Large
 from synapsed.documents.writing import Texts
 from synapsed.errors import InvalidRequest
 from synapsed.interfaces import TaskFilter
 from synapsed.model.said import END_MAX, PARTS_MAX, Said, ends
 from synapsed.model.schedule import SCHEDULED
 from synapsed.model.task import Task
-from synapsed.store.encoding import LARGE_ROW, Encoded, Kept, read_large
+from synapsed.store.encoding import LARGE_ROW, Encoded, Kept, share_large, texts_size, weigh_large
 from synapsed.store.schedules import OccurrenceRow, occurrence_row, put_occurrence
 from synapsed.store.sealing import Sealer
 
@@ -86,9 +87,12 @@ class RecentTasks:
         _, size = self._kept.pop(task_id, ("", 0))
         self._size -= size
 
-    def size(self, task_id: str) -> int | None:
-        kept = self._kept.get(task_id)
-        return None if kept is None else kept[1]
+    def weigh(self, task_id: str) -> list[Large] | None:
+        """It, where it is large; None where it is not here."""
+        if (found := self._kept.get(task_id)) is None:
+            return None
+        kept, _ = found
+        return [] if isinstance(kept, str) else [Large(task_id, texts_size(kept), id(kept))]
 
     def document(self, task_id: str) -> dict[str, Any] | None:
         """The task as JSON; do not change it."""
@@ -136,9 +140,9 @@ def _is_there(connection: sqlite3.Connection, task_id: str) -> bool:
     return connection.execute("SELECT 1 FROM tasks WHERE id = ?", (task_id,)).fetchone() is not None
 
 
-def select_task(connection: sqlite3.Connection, task_id: str) -> Task | None:
+def select_task(connection: sqlite3.Connection, task_id: str, room: Budget) -> Task | None:
     rows = connection.execute(f"SELECT {_ROW} FROM tasks WHERE id = ?", (task_id,))  # noqa: S608 - a constant
-    return next((task for task, _ in _tasks(connection, rows)), None)
+    return next((task for task, _ in _tasks(connection, rows, room)), None)
 
 
 def select_metadata(connection: sqlite3.Connection, task_id: str) -> dict[str, Any]:
@@ -164,20 +168,22 @@ def select_said(connection: sqlite3.Connection, task_id: str) -> Said | None:
     return Said(ends(text for (text,) in texts), json.loads(row[0] or "{}"), row[1] or 1)
 
 
-def select_open(connection: sqlite3.Connection) -> list[Task]:
+def select_open(connection: sqlite3.Connection, room: Budget) -> list[Task]:
     """In order of arrival."""
     rows = connection.execute(f"SELECT {_ROW} FROM tasks WHERE open = 1 ORDER BY seq")  # noqa: S608 - a constant
-    return [task for task, _ in _tasks(connection, rows)]
+    return [task for task, _ in _tasks(connection, rows, room)]
 
 
-_ROW = f"id, length(data), CASE WHEN length(data) < {LARGE_ROW} THEN data END"
+_ROW = f"seq, id, length(data), CASE WHEN length(data) < {LARGE_ROW} THEN data END"
 
 
-def _tasks(connection: sqlite3.Connection, rows: sqlite3.Cursor) -> Generator[tuple[Task, int]]:
-    """The tasks of `rows`, which have the columns of `_ROW`, and the characters of their JSON."""
+def _tasks(connection: sqlite3.Connection, rows: sqlite3.Cursor, room: Budget) -> Generator[tuple[Task, int]]:
+    """The tasks of `rows`, which have the columns of `_ROW`, and the characters of their JSON. Large ones share their
+    texts with all for whom there is `room` already."""
     with closing(rows):
-        for task_id, size, small in rows:
-            yield parse_task(read_large(connection, "tasks", task_id) if small is None else small), size
+        for seq, task_id, size, small in rows:
+            kept = _own(share_large(connection, "tasks", seq, task_id, room)) if small is None else small
+            yield parse_task(kept), size
 
 
 def find_ids(connection: sqlite3.Connection, prefix: str, limit: int) -> list[str]:
@@ -188,14 +194,14 @@ def find_ids(connection: sqlite3.Connection, prefix: str, limit: int) -> list[st
     return [task_id for (task_id,) in rows]
 
 
-def select_page(connection: sqlite3.Connection, which: TaskFilter) -> tuple[list[Task], int]:
+def select_page(connection: sqlite3.Connection, which: TaskFilter, room: Budget) -> tuple[list[Task], int]:
     """A page and how many tasks there are in all. Raises InvalidRequest for a cursor that is none."""
     where, values = _conditions(which)
     total_where = " AND ".join(where) or "1"
     (total,) = connection.execute(f"SELECT count(*) FROM tasks WHERE {total_where}", values).fetchone()  # noqa: S608
     rows = _page(connection, which, _ROW, which.limit)
     tasks, size = [], 0
-    with closing(_tasks(connection, rows)) as found:
+    with closing(_tasks(connection, rows, room)) as found:
         for task, characters in found:
             tasks.append(task)
             size += characters
@@ -204,26 +210,31 @@ def select_page(connection: sqlite3.Connection, which: TaskFilter) -> tuple[list
     return tasks, total
 
 
-def weigh(connection: sqlite3.Connection, prefix: str) -> list[tuple[str, int]]:
-    """Id and size of the large ones of the first tasks whose ids begin so."""
+def weigh(connection: sqlite3.Connection, prefix: str) -> list[Large]:
+    """The large ones of the first tasks whose ids begin so."""
     rows = connection.execute(
-        "SELECT id, length(data) FROM tasks WHERE id >= ? AND id < ? ORDER BY id LIMIT 2",
+        "SELECT seq, id, length(data) FROM tasks WHERE id >= ? AND id < ? ORDER BY id LIMIT 2",
         (prefix, prefix + "\U0010ffff"),
     )
-    return [(task_id, size) for task_id, size in rows if size >= LARGE_ROW]
+    return [_large(connection, *row) for row in rows if row[2] >= LARGE_ROW]
 
 
-def weigh_page(connection: sqlite3.Connection, which: TaskFilter) -> list[tuple[str, int]]:
-    """Id and size of the large tasks of a page. Raises InvalidRequest for a cursor that is none."""
+def weigh_page(connection: sqlite3.Connection, which: TaskFilter) -> list[Large]:
+    """The large tasks of a page. Raises InvalidRequest for a cursor that is none."""
     large, whole = [], 0
-    with closing(_page(connection, which, "id, length(data)", which.limit)) as rows:
-        for task_id, size in rows:
+    with closing(_page(connection, which, "seq, id, length(data)", which.limit)) as rows:
+        for seq, task_id, size in rows:
             whole += size
             if size >= LARGE_ROW:
-                large.append((task_id, size))
+                large.append(_large(connection, seq, task_id, size))
             if which.size is not None and whole >= which.size:
                 break
     return large
+
+
+def _large(connection: sqlite3.Connection, seq: int, task_id: str, characters: int) -> Large:
+    width, digest = weigh_large(connection, "tasks", seq)
+    return Large(task_id, width * characters, digest)
 
 
 def has_tasks(connection: sqlite3.Connection, which: TaskFilter) -> bool:

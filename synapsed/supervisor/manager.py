@@ -20,6 +20,7 @@ import structlog
 from synapsed.channels.past import find_conversations
 from synapsed.clock import Clock
 from synapsed.config import check_parking, load_config, save_agent
+from synapsed.documents.budget import Large
 from synapsed.errors import ConversationTaken, InvalidRequest, NotReady, StoreError, SynapsedError
 from synapsed.interfaces import (
     PERSON,
@@ -469,11 +470,8 @@ class Manager:
         tasks, count = await self._store.tasks(which)
         return [views.queued(task, self._agents) for task in tasks], count
 
-    async def weigh(self, task_id: str) -> list[tuple[str, int]]:
-        return await self._store.weigh(task_id)
-
-    async def weigh_page(self, which: TaskFilter) -> list[tuple[str, int]]:
-        return await self._store.weigh_page(which)
+    async def weigh(self, which: str | TaskFilter) -> list[Large]:
+        return await self._store.weigh(which)
 
     async def has_tasks(self, which: TaskFilter) -> bool:
         return await self._store.has_tasks(which)

@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from synapsed.clock import iso
+from synapsed.documents.budget import Large
 from synapsed.errors import (
     AmbiguousAddress,
     Forbidden,
@@ -368,11 +369,8 @@ class FakeControl:
     async def tasks(self, which: TaskFilter) -> tuple[list[Task], int]:
         return await self.store.tasks(which)
 
-    async def weigh(self, task_id: str) -> list[tuple[str, int]]:
-        return await self.store.weigh(task_id)
-
-    async def weigh_page(self, which: TaskFilter) -> list[tuple[str, int]]:
-        return await self.store.weigh_page(which)
+    async def weigh(self, which: str | TaskFilter) -> list[Large]:
+        return await self.store.weigh(which)
 
     async def has_tasks(self, which: TaskFilter) -> bool:
         return await self.store.has_tasks(which)

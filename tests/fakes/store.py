@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from synapsed.clock import Clock, SystemClock
-from synapsed.documents.budget import Budget
+from synapsed.documents.budget import Budget, Large
 from synapsed.documents.writing import LARGE, has_large
 from synapsed.errors import InvalidRequest, StoreError
 from synapsed.interfaces import EventFilter, EventPage, NewEvent, TaskFilter, task_cursor
@@ -283,16 +283,15 @@ class MemoryStore:
                 break
         return given, len(found)
 
-    async def weigh(self, task_id: str) -> list[tuple[str, int]]:
-        ids = [task_id] if task_id in self._tasks else await self.find_tasks(task_id, 2)
+    async def weigh(self, which: str | TaskFilter) -> list[Large]:
+        if isinstance(which, TaskFilter):
+            return self._large((await self.tasks(which))[0])
+        ids = [which] if which in self._tasks else await self.find_tasks(which, 2)
         return self._large([self._tasks[found] for found in ids])
 
-    async def weigh_page(self, which: TaskFilter) -> list[tuple[str, int]]:
-        return self._large((await self.tasks(which))[0])
-
-    def _large(self, tasks: Sequence[Task]) -> list[tuple[str, int]]:
-        sizes = [(task.id, len(task.model_dump_json())) for task in tasks if has_large(task)]
-        return [(task_id, size) for task_id, size in sizes if size >= LARGE]
+    def _large(self, tasks: Sequence[Task]) -> list[Large]:
+        written = [(task.id, task.model_dump_json()) for task in tasks if has_large(task)]
+        return [Large(task_id, len(data), data) for task_id, data in written if len(data) >= LARGE]
 
     async def has_tasks(self, which: TaskFilter) -> bool:
         return bool((await self.tasks(replace(which, limit=1, size=None)))[0])

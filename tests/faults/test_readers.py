@@ -132,7 +132,7 @@ def test_one_large_answer_for_many_that_do_not_read(house: Callable[..., House],
     with watched(daemon) as watch:
         answer = hand_over(daemon, agent, task, ANSWER)
         assert answer.status == 200, answer.json
-        _settled(daemon)
+        settled(daemon)
     for reader in readers:
         reader.close()
     home.row.figures[dialect] = f"{watch.grew / MB:.0f} MB for {payload / MB:.1f} MB, {watch.lag * 1000:.0f} ms"
@@ -140,7 +140,7 @@ def test_one_large_answer_for_many_that_do_not_read(house: Callable[..., House],
     assert watch.lag <= STANDS_S, home.row.figures
 
 
-def _settled(daemon: Daemon) -> None:
+def settled(daemon: Daemon) -> None:
     """The daemon has nothing more to do: it used no processor for a while."""
     process = psutil.Process(daemon.pid)
 

@@ -3,15 +3,18 @@
 import asyncio
 from contextlib import aclosing
 
-from synapsed.documents.budget import Budget
+import pytest
+
+from synapsed.documents.budget import Budget, Lease
 from synapsed.interfaces import NewEvent, TaskFilter
 from synapsed.model.agent import Activity
 from synapsed.model.events import ActivityChanged, TaskArtifactAdded
-from synapsed.model.task import Artifact, DataPart, Task, TaskState, TextPart
+from synapsed.model.task import ANSWER_ID, Artifact, DataPart, Task, TaskState, TextPart
 from tests.store.conftest import OpenStore
 from tests.store.samples import DEADLINE, a_task
 
 TEXT = 'ein “Wort”, a "quote"\nand \x01 and 🌊 ' * 40_000
+PLAIN = "ein Wort, und noch eines " * 40_000
 
 
 def large(task: Task) -> Task:
@@ -152,9 +155,53 @@ async def test_large_tasks_are_weighed_without_being_read(open_store: OpenStore)
     for each in (store, await open_store()):
         assert await each.weigh(tasks[1].id) == []
         assert await each.weigh("nothing") == []
-        ((found, size),) = await each.weigh(tasks[0].id)
+        ((found, size, _),) = await each.weigh(tasks[0].id)
         assert found == tasks[0].id
         assert size > 2 * len(TEXT)
-        assert [found for found, _ in await each.weigh(tasks[2].id[:-1])] == [tasks[2].id]
-        assert [found for found, _ in await each.weigh_page(TaskFilter())] == [tasks[2].id, tasks[0].id]
-        assert [found for found, _ in await each.weigh_page(TaskFilter(size=len(TEXT)))] == [tasks[2].id]
+        assert [one.id for one in await each.weigh(tasks[2].id[:-1])] == [tasks[2].id]
+        assert [one.id for one in await each.weigh(TaskFilter())] == [tasks[2].id, tasks[0].id]
+        assert [one.id for one in await each.weigh(TaskFilter(size=len(TEXT)))] == [tasks[2].id]
+
+
+@pytest.mark.parametrize(("end", "width"), [("", 1), ("é", 2), ("“", 2), ("😀", 4)])
+async def test_a_task_weighs_what_its_text_takes_in_memory(open_store: OpenStore, end: str, width: int):
+    store = await open_store()
+    task = a_task(artifacts=[Artifact(artifact_id=ANSWER_ID, parts=[TextPart(text=PLAIN + end)])])
+    await store.commit(tasks=[task], events=[told(task)])
+    ((_, size, _),) = await (await open_store()).weigh(task.id)
+    assert width * len(PLAIN) <= size < width * (len(PLAIN) + 8192)
+
+
+async def test_who_reads_the_same_at_once_shares_its_texts_until_it_changes(open_store: OpenStore):
+    store = await open_store()
+    task = large(a_task())
+    await store.commit(tasks=[task])
+    again = await open_store()
+    room = again.events.room
+
+    async def read(held: list[Lease]) -> Task:
+        (one,) = await again.weigh(task.id)
+        lease = room.take_now((one.id, one.version), one.size)
+        assert lease is not None
+        held.append(lease)
+        found = await again.task(task.id)
+        assert found is not None
+        return found
+
+    held: list[Lease] = []
+    first, second = await read(held), await read(held)
+    assert first == second == task
+    assert first.artifacts[0].text is second.artifacts[0].text
+    first.metadata["changed"] = True
+    assert await read(held) == task, "the documents are its readers' own"
+    used = room.used
+    changed = task.model_copy(update={"metadata": {"n": 1}})
+    await store.commit(tasks=[changed])
+    third = await read(held)
+    assert third == changed
+    assert room.used > used, "another version takes room of its own"
+    for lease in held:
+        lease.release()
+    assert room.used == 0
+    (alone,) = [await read(held)]
+    assert alone.artifacts[0].text is not third.artifacts[0].text, "what nobody holds is let go"
