@@ -1,7 +1,7 @@
 """Launches of many agents at once: a few at a time, the others in turn.
 
-Each launch forks in the event loop's thread, which waits until the child has begun, and the keepers' interpreters
-compete for the same processors until the first launches are late. What waits here is not late: its time has not begun.
+The keepers' interpreters compete for the same processors until the first launches are late. What waits here is not
+late: its time has not begun.
 """
 
 import asyncio

@@ -5,7 +5,6 @@ detached process, which works everywhere; `systemd_launcher` with a unit per age
 """
 
 import asyncio
-import contextlib
 import json
 import os
 import stat
@@ -24,6 +23,7 @@ from synapsed.config import Limits
 from synapsed.errors import LaunchError, ProgramNotFound
 from synapsed.keeper.processes import is_before_boot, lived_s, start_mark
 from synapsed.keeper.spec import FORMAT
+from synapsed.supervisor.spawning import Child
 
 __all__ = [
     "KEEPER",
@@ -189,41 +189,28 @@ class ProcessLauncher:
 
     async def launch(self, spec: LaunchSpec) -> LaunchedKeeper:
         private_directory(spec.socket_path.parent)
-        process = await asyncio.create_subprocess_exec(
-            *keeper_command(self.python, keeper=self.keeper),
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            # The keeper keeps this variable, so that `sweep_launch` finds it too.
-            env={**self.environ, "SYNAPSE_LAUNCH_ID": spec.launch_id},
-            cwd="/",
+        # The keeper keeps this variable, so that `sweep_launch` finds it too.
+        keeper = Child(
+            keeper_command(self.python, keeper=self.keeper), {**self.environ, "SYNAPSE_LAUNCH_ID": spec.launch_id}
         )
         try:
             async with asyncio.timeout(LAUNCH_TIMEOUT_S):
-                output, errors = await process.communicate(replace(spec, open_files=self.open_files).to_json())
+                ended = await keeper.talk(replace(spec, open_files=self.open_files).to_json())
         except TimeoutError:
-            await _abandon(process, spec.launch_id)
+            await sweep_launch(spec.launch_id)
             raise LaunchError(f"the keeper did not start within {LAUNCH_TIMEOUT_S:.0f} s") from None
         except asyncio.CancelledError:
-            await _abandon(process, spec.launch_id)
+            await sweep_launch(spec.launch_id)
             raise
-        if process.returncode != 0:
-            raise launch_error(errors)
-        return LaunchedKeeper.told(spec, output)
+        if ended.code != 0:
+            raise launch_error(ended.errors)
+        return LaunchedKeeper.told(spec, ended.output)
 
 
 def keeper_command(python: str, *options: str, keeper: Path = KEEPER) -> list[str]:
     """The command line of a keeper: no site packages, no environment, nothing on the path but the standard library."""
     packages = Path(ptyprocess.__file__).parent.parent
     return [python, "-S", "-E", "-I", str(keeper), "--ptyprocess", str(packages), *options]
-
-
-async def _abandon(process: asyncio.subprocess.Process, launch_id: str) -> None:
-    """Nothing of a launch that nobody waits for may stay."""
-    with contextlib.suppress(ProcessLookupError):
-        process.kill()
-    await process.wait()
-    await sweep_launch(launch_id)
 
 
 def launch_error(errors: bytes) -> LaunchError | ProgramNotFound:

@@ -26,6 +26,7 @@ from synapsed.supervisor.launchers import (
     private_directory,
     sweep_launch,
 )
+from synapsed.supervisor.spawning import Child
 
 __all__ = ["TARGET", "SystemdLauncher", "unit_name"]
 
@@ -81,23 +82,9 @@ class SystemdLauncher:
         """Run systemd-run, which returns when the unit has started or failed. Waits for the last launch's unit."""
         deadline = time.monotonic() + UNIT_GONE_S
         while True:
-            process = await asyncio.create_subprocess_exec(
-                *command,
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=asyncio.subprocess.DEVNULL,
-                stderr=asyncio.subprocess.PIPE,
-                env={**self.environ, "LC_ALL": "C.UTF-8"},
-            )
-            try:
-                _, errors = await process.communicate()
-            except asyncio.CancelledError:
-                with contextlib.suppress(ProcessLookupError):
-                    process.kill()
-                await process.wait()
-                raise
-            code = process.returncode or 0
-            if code == 0 or ALREADY_THERE.encode() not in errors or time.monotonic() > deadline:
-                return code, errors
+            ended = await Child(command, {**self.environ, "LC_ALL": "C.UTF-8"}).talk()
+            if ended.code == 0 or ALREADY_THERE.encode() not in ended.errors or time.monotonic() > deadline:
+                return ended.code, ended.errors
             await asyncio.sleep(UNIT_POLL_S)
 
     def _command(self, spec: LaunchSpec, files: "_Files") -> list[str]:
@@ -133,17 +120,14 @@ class SystemdLauncher:
     async def _abandon(self, spec: LaunchSpec) -> None:
         """Nothing of a launch that nobody waits for may stay; neither may systemd start it later."""
         with contextlib.suppress(OSError):
-            process = await asyncio.create_subprocess_exec(
+            stop = [
                 str(Path(self.systemd_run).with_name("systemctl")),
                 "--user",
                 "--no-block",
                 "stop",
                 unit_name(spec.agent),
-                stdin=asyncio.subprocess.DEVNULL,
-                stderr=asyncio.subprocess.DEVNULL,
-                env=self.environ,
-            )
-            await process.wait()
+            ]
+            await Child(stop, self.environ).talk()
         await sweep_launch(spec.launch_id)
 
 

@@ -1,0 +1,146 @@
+"""Starts a process without holding up the event loop, and talks with it once.
+
+`subprocess` and `os.posix_spawn` keep the interpreter's lock until the child has become its program: on a machine whose
+processors are all busy nobody is heard meanwhile. Here the C library's `posix_spawn` is called in a thread and without
+the lock, so that only that thread waits.
+"""
+
+import asyncio
+import contextlib
+import ctypes
+import os
+import signal
+import tempfile
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+__all__ = ["AT_ONCE", "Child", "Ended"]
+
+AT_ONCE: Final = 8
+"""Children that are talked with; a further one begins when one of them has ended."""
+_THREADS: Final = ThreadPoolExecutor(AT_ONCE, "spawn")
+_LIBC: Final = ctypes.CDLL(None)
+_ACTIONS_SIZE: Final = 1024
+"""Bytes for a `posix_spawn_file_actions_t`, which has 80 where it is largest."""
+_STANDARD: Final = range(3)
+_ENDS_S: Final = 0.001
+"""Between two looks at a child that has closed its output and is about to end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a child ended, and what it wrote."""
+
+    code: int
+    output: bytes
+    errors: bytes
+
+
+class Child:
+    """A process of `command`, whose first word is a path. It has `environ`, starts in `/` and inherits no file."""
+
+    def __init__(self, command: Sequence[str], environ: Mapping[str, str]) -> None:
+        self._command = [os.fsencode(word) for word in command]
+        self._environ = [os.fsencode(f"{name}={value}") for name, value in environ.items()]
+        self._lock = threading.Lock()
+        self._pid: int | None = None
+        """From its beginning until it is waited for."""
+        self._unwanted = threading.Event()
+
+    async def talk(self, told: bytes = b"") -> Ended:
+        """Start it, tell it `told`, and wait for its end. Raises OSError where it cannot be started. Whoever stops
+        waiting kills it."""
+        talking = asyncio.get_running_loop().run_in_executor(_THREADS, self._talk, told)
+        try:
+            return await asyncio.shield(talking)
+        except asyncio.CancelledError:
+            talking.add_done_callback(asyncio.Future.exception)  # nobody asks for it any more
+            self._give_up()
+            raise
+
+    def _give_up(self) -> None:
+        with self._lock:
+            self._unwanted.set()
+            if self._pid is not None:
+                os.kill(self._pid, signal.SIGKILL)
+
+    # --- in a thread -------------------------------------------------------------------------------------------------
+
+    def _talk(self, told: bytes) -> Ended:
+        with tempfile.TemporaryFile() as errors:  # a file is never full, so that it need not be read meanwhile
+            stdin, tell = os.pipe()
+            hear, stdout = os.pipe()
+            with open(tell, "wb") as to_it, open(hear, "rb") as from_it:
+                try:
+                    self._start((stdin, stdout, errors.fileno()))
+                finally:
+                    os.close(stdin)
+                    os.close(stdout)
+                with contextlib.suppress(BrokenPipeError):  # it has ended before it read all
+                    to_it.write(told)
+                with contextlib.suppress(BrokenPipeError):
+                    to_it.close()
+                output = from_it.read()
+                code = self._wait()
+            errors.seek(0)
+            return Ended(code, output, errors.read())
+
+    def _start(self, files: Sequence[int]) -> None:
+        """Start it with `files` as standard input, output and error."""
+        if self._unwanted.is_set():
+            raise ProcessLookupError("it is not wanted any more")
+        pid = _spawn(self._command, self._environ, files)
+        with self._lock:
+            self._pid = pid
+            if self._unwanted.is_set():
+                os.kill(pid, signal.SIGKILL)
+
+    def _wait(self) -> int:
+        while True:
+            with self._lock:
+                assert self._pid is not None
+                pid, status = os.waitpid(self._pid, os.WNOHANG)
+                if pid:
+                    self._pid = None  # its number may be another's from now on
+                    return os.waitstatus_to_exitcode(status)
+            time.sleep(_ENDS_S)
+
+
+def _spawn(command: Sequence[bytes], environ: Sequence[bytes], files: Sequence[int]) -> int:
+    """The pid of the new process."""
+    pid = ctypes.c_int()
+    actions = ctypes.create_string_buffer(_ACTIONS_SIZE)
+    _check(_LIBC.posix_spawn_file_actions_init(actions), command)
+    try:
+        for number, file in enumerate(files):
+            _check(_LIBC.posix_spawn_file_actions_adddup2(actions, file, number), command)
+        _close_others(actions, command)
+        with contextlib.suppress(AttributeError):  # of an old C library; a keeper goes there itself
+            _check(_LIBC.posix_spawn_file_actions_addchdir_np(actions, b"/"), command)
+        argv = (ctypes.c_char_p * (len(command) + 1))(*command)
+        envp = (ctypes.c_char_p * (len(environ) + 1))(*environ)
+        _check(_LIBC.posix_spawn(ctypes.byref(pid), command[0], actions, None, argv, envp), command)
+    finally:
+        _LIBC.posix_spawn_file_actions_destroy(actions)
+    return pid.value
+
+
+def _close_others(actions: "ctypes.Array[ctypes.c_char]", command: Sequence[bytes]) -> None:
+    """No file but the first three is its own. All that Python opens is closed there anyway."""
+    if hasattr(_LIBC, "posix_spawn_file_actions_addclosefrom_np"):
+        _check(_LIBC.posix_spawn_file_actions_addclosefrom_np(actions, len(_STANDARD)), command)
+        return
+    for number in [int(file.name) for file in Path("/dev/fd").iterdir()]:
+        with contextlib.suppress(OSError):  # it was the listing's own
+            if number not in _STANDARD and os.get_inheritable(number):
+                _check(_LIBC.posix_spawn_file_actions_addclose(actions, number), command)
+
+
+def _check(error: int, command: Sequence[bytes]) -> None:
+    if error:
+        raise OSError(error, os.strerror(error), os.fsdecode(command[0]))
