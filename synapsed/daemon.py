@@ -305,6 +305,7 @@ class Daemon:
             externals=externals,
             hosts=hosts,
             scheduler=automation.scheduler,
+            health=automation.health,
             security=security,
             clock=self._clock,
             paths=paths,

@@ -1,4 +1,4 @@
-"""The daemon itself and what it keeps: sockets, permissions, disk, keepers, the registry."""
+"""The daemon itself and what it keeps: sockets, permissions, disk, keepers, what it does by itself, the registry."""
 
 import json
 import os
@@ -10,6 +10,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from synapsectl.checkup.automation import look_at_automation
 from synapsectl.checkup.finding import NOTE, OK, WRONG, Finding, command
 from synapsectl.context import Context
 from synapsectl.errors import CtlError, NoDaemon
@@ -45,6 +46,8 @@ def look_inside(ctx: Context) -> Iterator[Finding]:
     yield from _keepers(ctx, agents)
     if "/synapsed.service" in _cgroup(status.get("pid")):
         yield from _outsiders(agents or [])
+    if agents is not None:
+        yield from _automation(ctx)
     yield _registry(ctx, stale, daemon=agents is not None)
 
 
@@ -163,6 +166,14 @@ def _outsiders(agents: list[dict[str, Any]]) -> Iterator[Finding]:
     if names:
         detail = f"started before the service, whose stop does not end them: {', '.join(names)}"
         yield Finding("agents", NOTE, detail, command("synapsectl", "restart", names))
+
+
+def _automation(ctx: Context) -> Iterator[Finding]:
+    try:
+        found = ctx.client.get("/control/automation")
+    except CtlError:  # a daemon of another version, which has a finding of its own
+        return
+    yield from look_at_automation(found)
 
 
 def _stale(ctx: Context) -> list[Path]:

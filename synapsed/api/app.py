@@ -34,6 +34,7 @@ from synapsed.api.routes import (
 )
 from synapsed.api.sdk import A2aSdk
 from synapsed.api.security import Security, gate
+from synapsed.automation.health import Health
 from synapsed.automation.scheduler import Scheduler
 from synapsed.clock import Clock
 from synapsed.documents.writing import Texts
@@ -72,15 +73,18 @@ def build_context(
     repeats: bool = True,
     texts: Texts | None = None,
     history: History | None = None,
+    health: Health | None = None,
 ) -> ApiContext:
     """What both applications share. Call it in the running event loop. `repeats`: see `a2a.operations`; `texts`: the
-    store's, so that what it has encoded is not encoded again."""
+    store's, so that what it has encoded is not encoded again; `health`: without it, that of a configuration without
+    rules."""
     limits = limits or Limits()
     return ApiContext(
         control=control,
         externals=externals,
         hosts=hosts,
         scheduler=scheduler,
+        health=health or Health(control, scheduler),
         security=security,
         clock=clock,
         streams=Streams(limits.streams),

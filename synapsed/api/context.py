@@ -15,6 +15,7 @@ from synapsed.api.caching import Changes
 from synapsed.api.pace import Pace
 from synapsed.api.reserving import reserve_task
 from synapsed.api.rights import Rights
+from synapsed.automation.health import Health
 from synapsed.automation.scheduler import Scheduler
 from synapsed.clock import Clock
 from synapsed.documents.writing import Texts
@@ -150,6 +151,7 @@ class ApiContext:
     externals: Externals
     hosts: Hosts
     scheduler: Scheduler
+    health: Health
     security: "Security"
     clock: Clock
     streams: Streams

@@ -239,7 +239,8 @@ class Scheduler:
             raise AmbiguousAddress(f"{name}: there are {' and '.join(ids)}", candidates=ids)
         if not found:
             known = ", ".join(sorted(entry.schedule.called for entry in self._entries.values()))
-            raise UnknownSchedule(f"no schedule {name[:64]!r}: there are {known or 'none'}", schedule=name[:64])
+            hint = f"; there are {known}" if known else ""
+            raise UnknownSchedule(f"there is no schedule {name[:64]!r}{hint}", schedule=name[:64])
         return found[0]
 
     def _free_name(self, agent: str) -> str:

@@ -9,6 +9,7 @@ from synapsed import __version__
 from synapsed.a2a.push.poster import HttpPoster
 from synapsed.a2a.push.screening import Screen
 from synapsed.automation.desktop import Desktop
+from synapsed.automation.health import Health
 from synapsed.automation.moods import Moods
 from synapsed.automation.ruler import Ruler
 from synapsed.automation.scheduler import Scheduler
@@ -48,7 +49,10 @@ _PLAIN = AgentConfig()
 class Automation:
     """Life: `restore`, `start` once the agents are there, …, `close` before they go."""
 
-    def __init__(self, scheduler: Scheduler, ruler: Ruler, webhooks: Webhooks, moods: tuple[Moods, Wanted]) -> None:
+    def __init__(
+        self, health: Health, scheduler: Scheduler, ruler: Ruler, webhooks: Webhooks, moods: tuple[Moods, Wanted]
+    ) -> None:
+        self.health = health
         self.scheduler = scheduler
         self._ruler = ruler
         self._webhooks = webhooks
@@ -68,23 +72,26 @@ class Automation:
         """Call it in the running event loop."""
         timers, policy = asyncio.get_running_loop(), config.a2a.push
         wanted = Wanted(control, config)
+        scheduler = Scheduler(control=control, book=store, clock=clock, timers=timers, zone=LocalZone(environ))
+        webhooks = Webhooks(
+            WebhookMeans(
+                store=store,
+                book=store,
+                poster=HttpPoster(Screen(policy.allow), timeout=policy.timeout),
+                policy=policy,
+                clock=clock,
+                timers=timers,
+                rng=random.random,
+                user_agent=f"synapsed/{__version__}",
+                environ=environ,
+                config=paths.config,
+            )
+        )
         return cls(
-            Scheduler(control=control, book=store, clock=clock, timers=timers, zone=LocalZone(environ)),
+            Health(control, scheduler, config=config, webhooks=webhooks),
+            scheduler,
             Ruler(control=control, store=store, book=store, clock=clock, notify=Desktop(environ)),
-            Webhooks(
-                WebhookMeans(
-                    store=store,
-                    book=store,
-                    poster=HttpPoster(Screen(policy.allow), timeout=policy.timeout),
-                    policy=policy,
-                    clock=clock,
-                    timers=timers,
-                    rng=random.random,
-                    user_agent=f"synapsed/{__version__}",
-                    environ=environ,
-                    config=paths.config,
-                )
-            ),
+            webhooks,
             (Moods(store=store, book=store, timers=timers, wanted=wanted), wanted),
         )
 
@@ -103,7 +110,7 @@ class Automation:
         """The configuration was read again."""
         self.scheduler.reconfigure(config.schedule)
         self._ruler.reconfigure(config.rule)
-        self._wanted.config = config
+        self._wanted.config = self.health.config = config
         self._webhooks.reconfigure(config.webhooks)
 
     async def close(self) -> None:

@@ -76,7 +76,7 @@ def read_secret(webhook: WebhookConfig, *, environ: Mapping[str, str], config: P
         except OSError as error:
             raise InvalidRequest(f"{where}: {error.strerror}") from None
         except UnicodeDecodeError:
-            raise InvalidRequest(f"{where}: is not text") from None
+            raise InvalidRequest(f"{where} is not text") from None
     try:
         return signing.secret_of(text)
     except ValueError as error:
@@ -88,18 +88,22 @@ class Webhooks:
 
     def __init__(self, means: WebhookMeans) -> None:
         self._means = means
-        self._running: dict[str, tuple[WebhookConfig, asyncio.Task[None]]] = {}
+        self._running: dict[str, tuple[_Receiver, asyncio.Task[None]]] = {}
 
     def reconfigure(self, webhooks: Mapping[str, WebhookConfig]) -> None:
         """These are the receivers. One that changed, or was given up, begins again."""
-        for name, (config, task) in list(self._running.items()):
-            if webhooks.get(name) != config or task.done():
+        for name, (receiver, task) in list(self._running.items()):
+            if webhooks.get(name) != receiver.config or task.done():
                 task.cancel()
                 del self._running[name]
         for name, config in webhooks.items():
             if name not in self._running:
-                task = asyncio.get_running_loop().create_task(_Receiver(name, config, self._means).run())
-                self._running[name] = (config, task)
+                receiver = _Receiver(name, config, self._means)
+                self._running[name] = (receiver, asyncio.get_running_loop().create_task(receiver.run()))
+
+    def states(self) -> dict[str, FollowerState]:
+        """How far each receiver has come, by name, with its failures since the last success."""
+        return {name: receiver.state for name, (receiver, _) in self._running.items()}
 
     async def close(self) -> None:
         """What is on its way is sent again by the next daemon. May be called again."""
@@ -113,9 +117,9 @@ class Webhooks:
 class _Receiver:
     def __init__(self, name: str, config: WebhookConfig, means: WebhookMeans) -> None:
         self._name = name
-        self._config = config
+        self.config = config
         self._means = means
-        self._state = FollowerState(cursor=0)
+        self.state = FollowerState(cursor=0)
 
     @property
     def _follower(self) -> str:
@@ -124,11 +128,12 @@ class _Receiver:
     async def run(self) -> None:
         try:
             key = await asyncio.to_thread(
-                read_secret, self._config, environ=self._means.environ, config=self._means.config
+                read_secret, self.config, environ=self._means.environ, config=self._means.config
             )
-            await self._means.poster.check(self._config.url)
-            where = origin_of(checked_url(self._config.url))
+            await self._means.poster.check(self.config.url)
+            where = origin_of(checked_url(self.config.url))
         except InvalidRequest as error:
+            self.state = self.state.model_copy(update={"state": "given_up", "problem": error.message})
             await self._alert(f"webhook {self._name} is not told anything: {error.message}")
             return
         while True:
@@ -149,12 +154,12 @@ class _Receiver:
         if state is None or state.state == "given_up":
             state = FollowerState(cursor=self._means.store.events.last_id)
             await self._means.book.keep_follower(self._follower, state)
-        self._state = state
+        self.state = state
 
     async def _tell(self, key: bytes, where: str) -> None:
         """Until it is given up, or the store is closed."""
         events = self._means.store.events
-        async with aclosing(events.follow(self._state.cursor)) as following:
+        async with aclosing(events.follow(self.state.cursor)) as following:
             async for event in following:
                 if (
                     isinstance(event.data, RuleFired)
@@ -163,8 +168,8 @@ class _Receiver:
                 ):
                     if not await self._deliver(event, event.data, key, where):
                         return
-                elif event.id - self._state.cursor >= SAVE_EVERY:
-                    await self._keep(self._state.model_copy(update={"cursor": event.id}))
+                elif event.id - self.state.cursor >= SAVE_EVERY:
+                    await self._keep(self.state.model_copy(update={"cursor": event.id}))
 
     async def _deliver(self, event: Event, fired: RuleFired, key: bytes, where: str) -> bool:
         """Until the receiver has taken it; False once it is given up."""
@@ -176,7 +181,7 @@ class _Receiver:
             at = int(means.clock.wall())
             headers = signing.headers(key, webhook_id=f"{fired.rule}_{fired.cause}", at=at, body=body)
             headers |= {"Content-Type": "application/json", "User-Agent": means.user_agent}
-            receipt = await means.poster.post(self._config.url, body, headers)
+            receipt = await means.poster.post(self.config.url, body, headers)
             if receipt.accepted:
                 await self._keep(FollowerState(cursor=event.id))
                 return True
@@ -186,20 +191,21 @@ class _Receiver:
             gone = receipt.gone or after.state == "given_up"
             update: dict[str, Any] = {"attempt": after.attempt, "failing_since": after.failing_since}
             update |= {"retry_at": after.retry_at, "state": "given_up" if gone else "active"}
+            update["problem"] = receipt.problem
             log.info("webhook failed", webhook=self._name, to=where, attempt=after.attempt, why=receipt.problem)
-            await self._keep(self._state.model_copy(update=update))
+            await self._keep(self.state.model_copy(update=update))
             if gone:
                 await self._alert(f"webhook {self._name} ({where}) is not told any more: {receipt.problem}")
                 return False
 
     def _record(self) -> PushRecord:
         """The state in the form of what decides on further attempts."""
-        fields = self._state.model_dump(exclude={"partly"})
+        fields = self.state.model_dump(include={"cursor", "state", "attempt", "failing_since", "retry_at"})
         return PushRecord(task_id="", id=self._name, agent_id="", url="", **fields)
 
     async def _keep(self, state: FollowerState) -> None:
         await self._means.book.keep_follower(self._follower, state)
-        self._state = state
+        self.state = state
 
     async def _alert(self, message: str) -> None:
         log.warning("webhook", webhook=self._name, why=message)

@@ -20,5 +20,7 @@ class FollowerState(BaseModel):
     attempt: int = 0
     failing_since: float | None = None
     retry_at: float | None = None
+    problem: str = ""
+    """What was wrong the last time that it failed."""
     secret: str = ""
     """What it keeps for itself. By its name it is encrypted in the database."""

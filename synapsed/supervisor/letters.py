@@ -94,7 +94,7 @@ def compose(task: Task, spec: Delivery, inbox: Path) -> Letter:
         text = frame.neutralised(text)
     if len(f"{mark}{spec.neutral_prefix}{text}{ending}".encode()) > spec.max_bytes:
         if task.metadata.get(COMMAND) is True:
-            raise TooLarge(f"a command of the program may have {spec.max_bytes} bytes", limit=spec.max_bytes)
+            raise TooLarge(f"a command of the program can have at most {spec.max_bytes} bytes", limit=spec.max_bytes)
         text = writer.note(spec.long_text, "message.txt", text.encode())
     return Letter(mark + text + ending, tuple(writer.enclosures))
 
@@ -126,7 +126,7 @@ class _Writer:
             raise InvalidRequest("the message is empty", field="message.parts")
         if (size := len(text.encode())) > TEXT_MAX:
             raise TooLarge(
-                f"the message's text has {size} bytes, and may have {TEXT_MAX}: send it as a file", limit=TEXT_MAX
+                f"the message's text has {size} bytes, the limit is {TEXT_MAX}: send it as a file", limit=TEXT_MAX
             )
         return text
 
@@ -139,7 +139,7 @@ class _Writer:
             number += 1
             unique = f"{self._prefix}-{number}-{name}"
         if len(self.enclosures) >= FILES_MAX:
-            raise TooLarge(f"a message may have {FILES_MAX} files", limit=FILES_MAX)
+            raise TooLarge(f"a message can have at most {FILES_MAX} files", limit=FILES_MAX)
         self.enclosures.append(Enclosure(unique, content))
         return wording.replace("{bytes}", str(len(content))).replace("{path}", str(self._inbox / unique))
 

@@ -63,6 +63,58 @@ def test_what_follows_from_a_tasks_end(daemon: Daemon, hook: Webhook) -> None:
     assert "tell" in daemon.ctl("events", "--after", "0", "--json").out
 
 
+ODD = """
+[webhooks.idle]
+url = "URL"
+secret_env = "CI_SECRET"
+[webhooks.keyless]
+url = "URL"
+secret_env = "NO_SUCH_SECRET"
+[[rule]]
+name = "lost"
+on = { event = "agentReported" }
+do = { send = "dumy", message = "hello" }
+[[rule]]
+name = "unheard"
+on = { event = "agentReported", agent = "nobody-*" }
+do = { notify = "hello" }
+[[schedule]]
+name = "past"
+at = "2020-01-01 08:00 UTC"
+agent = "dummy"
+message = "hello"
+"""
+
+
+def test_doctor_names_what_does_not_work(daemon: Daemon, hook: Webhook) -> None:
+    daemon.config_file.write_text(daemon.config + ODD.replace("URL", hook.url))
+    daemon.start()
+    assert daemon.ctl("start", "dummy").code == 0
+    hook.stop()
+    assert daemon.ctl("send", "dummy", "echo first", "--wait").code == 0
+    found: dict[str, dict[str, str]] = {}
+
+    def fails() -> bool:
+        checks = daemon.ctl("doctor", "--json").json["checks"]
+        found.update({check["check"]: check for check in checks})
+        return "webhook ci" in found
+
+    eventually(fails, "the receiver fails")
+    ci = found["webhook ci"]
+    assert (ci["status"], "it fails since 20" in ci["detail"], " attempt" in ci["detail"]) == ("wrong", True, True)
+    assert found["webhook keyless"]["detail"] == "it is not told anything: the variable NO_SUCH_SECRET is not set"
+    assert (found["webhook idle"]["status"], found["webhook idle"]["detail"]) == ("note", "no rule tells it anything")
+    assert (found["rule lost"]["status"], found["rule lost"]["detail"][:9]) == ("wrong", "do.send: ")
+    assert found["rule unheard"]["detail"] == "on.agent: no agent is called 'nobody-*'"
+    assert found["rule unheard"]["status"] == "note"
+    assert found["schedule past"]["detail"] == "none of its times comes again (2020-01-01 08:00 UTC)"
+    assert found["rules"]["detail"] == "2 as they should be"
+    assert "reload" in (found["rule lost"]["mend"] or "")
+    told = daemon.ctl("doctor")
+    assert told.code == 1
+    assert "WRONG rule lost: do.send: " in told.out
+
+
 def test_what_is_wrong_is_told_with_its_place(daemon: Daemon) -> None:
     daemon.start()
     daemon.config_file.write_text(NO_PORTS + RULES.replace('"taskStatus", agent', '"taskState", agent'))

@@ -49,6 +49,7 @@ from synapsed.errors import (
     WouldDeadlock,
 )
 from synapsed.model.agent import AgentView
+from synapsed.model.automated import Automated
 from synapsed.model.task import Task
 
 __all__ = ["routes"]
@@ -80,6 +81,7 @@ OUTPUT = Answer(
 )
 LAUNCHING: tuple[type[SynapsedError], ...] = (ProgramNotFound, LaunchError, NotReady)
 _VIEW = TypeAdapter(AgentView)
+_AUTOMATED = TypeAdapter(list[Automated])
 
 
 def routes() -> list[web.RouteDef]:
@@ -104,6 +106,7 @@ def routes() -> list[web.RouteDef]:
         web.get(f"{task}/wait", wait),
         web.post(f"{task}/collected", collected),
         web.get("/control/status", status),
+        web.get("/control/automation", automation),
         web.post("/control/reload", reload),
         web.post("/control/shutdown", shutdown),
     ]
@@ -301,6 +304,12 @@ async def status(request: web.Request) -> web.Response:
             },
         }
     )
+
+
+@describe("What keeps schedules, rules and webhooks from their work", Answer("each of them", list[Automated]))
+async def automation(request: web.Request) -> web.Response:
+    rights_of(request).require_person("see what is done by itself")
+    return model_response(_AUTOMATED, await request.app[CONTEXT].health.look())
 
 
 @describe("End the daemon", Answer("it will", ShuttingDown), body=ShutdownBody)
