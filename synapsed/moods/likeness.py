@@ -28,8 +28,8 @@ _UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
 def sketch(text: str) -> Sketch:
     """Empty for a message of few words. `text` is folded in case, and not long."""
     pieces: set[str] = set()
-    for word in _WORD.findall(text):
-        if _UNSPACED.search(word):
+    for word in set(_WORD.findall(text)):
+        if not word.isascii() and _UNSPACED.search(word):
             pieces.update(word[at : at + 2] for at in range(len(word) - 1))
         else:
             pieces.add(word)

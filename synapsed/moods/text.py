@@ -75,7 +75,8 @@ def own_words(text: str) -> str:
             fenced = not fenced
         elif not fenced and not line.startswith(_ALIEN):
             lines.append(line)
-    return _QUOTED.sub(" ", _CODE.sub(" ", "\n".join(lines))).translate(_NARROW)
+    own = _QUOTED.sub(" ", _CODE.sub(" ", "\n".join(lines)))
+    return own if own.isascii() else own.translate(_NARROW)
 
 
 def signs(own: str) -> dict[str, int]:
@@ -127,7 +128,7 @@ def _negated(tokens: Sequence[str], at: int) -> bool:
 
 
 def _japanese(folded: str) -> Iterator[str]:
-    if _JAPANESE.search(folded) is None:
+    if folded.isascii() or _JAPANESE.search(folded) is None:
         return
     for kind, listed in enumerate((JAPANESE["strong"], JAPANESE["mild"])):
         for emotion, terms in listed.items():
