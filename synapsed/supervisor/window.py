@@ -13,7 +13,6 @@ from collections.abc import Callable
 import structlog
 
 from synapsed.errors import KeeperLost
-from synapsed.model.agent import Activity
 from synapsed.profiles import Profile
 from synapsed.supervisor.keeper_client import KeeperClient, KeeperRefused
 from synapsed.terminal.observer import Look, TerminalObserver
@@ -25,6 +24,10 @@ NUDGE_S = 0.2
 
 NUDGE_EVERY_S = 30.0
 """A program that does not draw its screen anew is not asked over and over."""
+
+SETTLED_S = 10.0
+"""What is on the screen so long after it was asked is what it draws: a page that a person opened, or a dialog that is
+not understood. It is asked again only when that changes."""
 
 log = structlog.get_logger(__name__)
 
@@ -78,9 +81,10 @@ class Window:
 
     async def redraw_if_defaced(self, look: Callable[[], Look], now: float, *, hurry: bool) -> None:
         """Let the program draw its screen anew: its window becomes another and is itself again."""
-        if now - self._nudged_at < NUDGE_EVERY_S or self._observer.activity not in (Activity.BUSY, Activity.UNKNOWN):
+        if now - self._nudged_at < NUDGE_EVERY_S or (self._observer.at_rest and not hurry):
             return
-        if self._observer.defaced(look(), now, hurry=hurry):
+        seen = look()
+        if seen.changed_at > self._nudged_at + SETTLED_S and self._observer.defaced(seen, now, hurry=hurry):
             self._nudged_at = now
             async with self._resizing:
                 screen = self._observer.screen.snapshot()

@@ -52,8 +52,12 @@ GONE_S = 0.5
 """A program clears its screen and draws a dialog anew: that it is gone, with nothing in its place, is told after so
 long."""
 
-DEFACED_S = 10.0
-"""A full-screen program that rests without a composer for so long has probably written over its own screen."""
+SILENT = ("composer", "quiet", "kernel")
+"""Sources of a verdict that know of nothing that the program shows."""
+
+DEFACED_S = 3.0
+"""A program that rests without its composer for so long has probably been written over. Less than
+`UNREADABLE_S`: a person is asked only about what another drawing does not mend."""
 
 DEFACED_HURRY_S = 1.0
 """The same where a message waits in the composer that is not to be seen: it would be told as undelivered."""
@@ -428,19 +432,24 @@ class TerminalObserver:
         return self.screen.synchronized and now - self._fed_at < FRAME_MAX_S
 
     def defaced(self, look: Look, now: float, *, hurry: bool = False) -> bool:
-        """A full-screen program that was up, says nothing and shows no composer: a warning that it printed, or another
-        program's output, stands where its composer was. Drawing its screen anew would bring it back. `hurry`: a message
-        is half typed."""
-        composer = self._profile.composer
+        """A program that draws its composer itself says nothing and shows none: a warning that it printed, or another
+        program's output, stands where it was or will be. Drawing its screen anew would bring it back. `hurry`: a
+        message is half typed, and not to be seen where it belongs."""
+        composer, verdict = self._profile.composer, look.verdict
+        silent = verdict.activity in (Activity.STARTING, Activity.BUSY, Activity.UNKNOWN) and verdict.source in SILENT
         return (
             composer.line is not None
             and composer.needed
-            and look.screen.alternate
-            and look.verdict.activity in (Activity.BUSY, Activity.UNKNOWN)
-            and look.verdict.source in ("composer", "quiet")
+            and (look.screen.alternate or not composer.at_cursor)
+            and (silent or self._unreadable.lost or (hurry and verdict.asked is None))
             and self._turn_open is None
             and now - look.changed_at >= (DEFACED_HURRY_S if hurry else DEFACED_S)
         ) or self._garbled(look, now)
+
+    @property
+    def at_rest(self) -> bool:
+        """Whether it shows its composer, or a dialog that is understood: its screen is as it drew it."""
+        return self._activity in (Activity.READY, Activity.WAITING) and not self._unreadable.lost
 
     def _garbled(self, look: Look, now: float) -> bool:
         """It was asked to stop, shows no work and no composer, and nothing moves: some programs draw over themselves

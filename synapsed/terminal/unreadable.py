@@ -53,6 +53,11 @@ class Unreadable:
         return self._told
 
     @property
+    def lost(self) -> bool:
+        """Whether the screen was not understood when it was looked at last."""
+        return self._since is not None
+
+    @property
     def due(self) -> float | None:
         """When the answer of `look` may become another one by time alone."""
         if self._since is None or self._told is not None:

@@ -1,7 +1,7 @@
 """The observer: when what it sees counts; over a restart, what a checkpoint says and what it does not."""
 
 from itertools import batched
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -115,6 +115,9 @@ FULL = Profile(
 )
 
 
+FULL_AT_CURSOR = FULL.model_copy(update={"composer": Composer(line=r"^> ?(?P<text>.*)$", needed=True, at_cursor=True)})
+
+
 def test_a_screen_that_the_program_wrote_over_is_seen_after_a_while() -> None:
     watched = TerminalObserver(FULL, cols=40, rows=5, offset=0)
     watched.feed(0, b"\x1b[?1049h> ", 0.0)
@@ -125,6 +128,22 @@ def test_a_screen_that_the_program_wrote_over_is_seen_after_a_while() -> None:
     assert watched.defaced(watched.look(12.0), 12.0)
     watched.told(PromptAccepted(channel="hooks", at_ns=1))
     assert not watched.defaced(watched.look(13.0), 13.0), "a turn is open"
+
+
+@pytest.mark.parametrize("kernel", [None, "rests", "reads"])
+@pytest.mark.parametrize("up", [True, False], ids=["up", "starting"])
+def test_whatever_the_kernel_says_of_it_it_is_seen_before_a_person_is_asked(
+    kernel: Literal["reads", "rests"] | None, up: bool
+) -> None:
+    """That it rests is what the kernel says of every program that waits for keys."""
+    watched = TerminalObserver(FULL_AT_CURSOR, cols=40, rows=5, offset=0)
+    watched.feed(0, b"\x1b[?1049h> " if up else b"\x1b[?1049h", 0.0)
+    assert (watched.look(0.0).verdict.activity is Activity.READY) == up
+    watched.kernel = kernel
+    watched.feed(watched.offset, b"\x1b[H\x1b[2K(node) Warning: something", 1.0)
+    assert not watched.look(1.0).verdict.asked
+    assert not watched.look(4.5).verdict.asked, "no person is asked yet"
+    assert watched.defaced(watched.look(4.5), 4.5)
 
 
 def test_a_line_program_is_never_taken_for_defaced() -> None:
