@@ -11,8 +11,17 @@ from synapsed.automation.service import Wanted
 from synapsed.config import AgentConfig, Config, MoodsConfig
 from synapsed.errors import StoreError
 from synapsed.interfaces import NewEvent
-from synapsed.model.events import AgentReported, EmotionUpdate, RuleFired, StateChanged, TaskStatusChanged, TurnSeen
+from synapsed.model.events import (
+    AgentReported,
+    EmotionUpdate,
+    RuleFired,
+    StateChanged,
+    TaskStatusChanged,
+    TurnSeen,
+    envelope,
+)
 from synapsed.model.sender import Sender, Tier
+from synapsed.rules.rule import RuleConfig, is_for
 from tests.fakes.clock import until
 from tests.supervisor.world import World
 
@@ -235,6 +244,23 @@ async def test_an_agent_that_is_removed_is_forgotten(home: Home) -> None:
     await home.store.commit(events=[NewEvent(agent.id, StateChanged(state="removed"))])
     await home.seen()
     assert f"mood:{agent.id}" not in home.store._followers
+
+
+async def test_a_rule_can_be_for_it(home: Home) -> None:
+    rule = RuleConfig.model_validate(
+        {
+            "name": "break",
+            "on": {"event": "emotionUpdate", "match": {"emotion_type": "frustration", "level": ["4", "5"]}},
+            "do": {"notify": "what about a break?"},
+        }
+    )
+    agent = await home.start()
+    await home.moods()
+    for text in (ANGRY, ANGRIER):
+        await home.send(agent.id, text)
+    await until(lambda: len(home.levels) == 2)
+    events = [event for event in home.store.events.all if isinstance(event.data, EmotionUpdate)]
+    assert [is_for(rule, event.data.type, envelope(event)["data"], [agent.name]) for event in events] == [False, True]
 
 
 async def test_what_is_reported_or_told_of_rules_is_not_looked_at(home: Home) -> None:
