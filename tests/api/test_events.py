@@ -1,16 +1,19 @@
 """The streams of events: what is chosen, what is sent together, what is too large, what is not there any more."""
 
+import asyncio
 import json
 from typing import Any
 
 import pytest
 
+from synapsed.documents.budget import BUDGET
 from synapsed.model.agent import Activity
 from synapsed.model.events import ActivityChanged, AgentReported, EventData, TaskArtifactAdded, ToolExecution
 from synapsed.model.events.wire import EVENT_MAX
 from synapsed.model.task import Artifact
 from tests.api.serving import Api, sse_events
 from tests.api.test_streams import sent
+from tests.fakes.clock import until
 
 CLAUDE, CODEX = "synapse-claude-8100", "synapse-codex-8120"
 
@@ -123,6 +126,22 @@ async def test_a_large_event_is_cut_and_read_by_its_id(api: Api):
     status, body = await api.json(api.http, "GET", f"/events/{tool['id']}")
     assert (status, body["data"]["output"], body["event"]) == (200, output, "toolExecution")
     assert (await api.json(api.http, "GET", "/events/3"))[1]["data"]["evidence"] == "y" * 30_000
+
+
+async def test_a_large_event_is_read_when_there_is_room(api: Api):
+    text = "x" * 200_000
+    await tell(api, (CLAUDE, TaskArtifactAdded(artifact=Artifact.answer(text))), (CLAUDE, busy()))
+    room = api.control.events.room
+    held = room.take_now("held", BUDGET)
+    assert held is not None
+    waits = [asyncio.create_task(api.json(api.http, "GET", "/events/1")) for _ in range(2)]
+    assert (await api.json(api.http, "GET", "/events/2"))[0] == 200, "a small one needs none"
+    assert not any(each.done() for each in waits)
+    held.release()
+    for each in waits:
+        status, body = await each
+        assert (status, body["data"]["artifact"]["parts"][0]["text"]) == (200, text)
+    await until(lambda: room.used == 0, "what is written is given back")
 
 
 @pytest.mark.parametrize("event", ["0", "5", "99999999999999999999999999", "-1", "first"])

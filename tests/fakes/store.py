@@ -106,7 +106,13 @@ class MemoryEventLog:
             for event in await self.read(after, task_id=task_id, agent_id=agent_id, limit=len(self.all)):
                 if upto is not None and event.id > upto:
                     return
-                yield event
+                size = len(event.model_dump_json()) if reserved else 0
+                lease = await self.room.take(("event", event.id), size) if size >= LARGE else None
+                try:
+                    yield event
+                finally:
+                    if lease is not None:
+                        lease.release()
                 after = event.id
             if self._closed or upto is not None:
                 return

@@ -17,6 +17,7 @@ from synapsed.api.context import CONTEXT, agent_id_of, rights_of, to_the_end
 from synapsed.api.describe import Answer, Streamed, describe
 from synapsed.api.eventstream import Encoded, Sent, Subscription
 from synapsed.api.origin import origin_of
+from synapsed.api.outgoing import respond
 from synapsed.api.query import CURSOR, INPUT_SHOWN, Choice, Names, Span, Words
 from synapsed.api.schemas import ReportBody
 from synapsed.api.sse import Frame, cursor_of, serve
@@ -73,18 +74,27 @@ async def schema(request: web.Request) -> web.Response:
 
 
 @describe("An event, whole", Answer("the event"), errors=(EventNotFound,))
-async def one_event(request: web.Request) -> web.Response:
-    """What of an event is too large for a stream is here."""
+async def one_event(request: web.Request) -> web.StreamResponse:
+    """What of an event is too large for a stream is here. A large one is read when there is room for it."""
     rights, log = rights_of(request), request.app[CONTEXT].control.events
     text = request.match_info["event"][:INPUT_SHOWN]
     event_id = int(text[:19]) if text.isascii() and text.isdigit() else 0
-    found = await log.read(event_id - 1, limit=1) if 0 < event_id <= log.last_id else []
-    if not found or found[0].id != event_id:
-        rights.require_person("read events of other agents")
-        why = "or it is not kept any more" if event_id else "an event's id is a number"
-        raise EventNotFound(f"there is no event {text!r}, {why}", last_id=log.last_id)
-    rights.require_sight_of(found[0].agent_id, "other agents' events")
-    return json_response(await asyncio.to_thread(masked, found[0]))
+    known = 0 < event_id <= log.last_id
+    after, upto = (event_id - 1, event_id) if known else (0, 0)
+    async with aclosing(log.follow(after, upto=upto, reserved=True)) as found:
+        event = await anext(found, None)
+        if event is None:
+            rights.require_person("read events of other agents")
+            why = "or it is not kept any more" if event_id else "an event's id is a number"
+            raise EventNotFound(f"there is no event {text!r}, {why}", last_id=log.last_id)
+        rights.require_sight_of(event.agent_id, "other agents' events")
+        place = ("event", event_id)  # where `follow` has taken room for it
+        body = log.room.shared(place)
+        if body is None:
+            body = await asyncio.to_thread(masked, event)
+            log.room.share(place, body)
+        del event  # what is written has what it needs of it
+        return await respond(request, body)
 
 
 @describe(
