@@ -21,6 +21,8 @@ SECTIONS = (
     "tasks",
     "a2a",
     "subscribers",
+    "bus",
+    "history",
     "telemetry",
 )
 

@@ -23,7 +23,7 @@ from synapsed.model.sender import KEY, Sender, Tier
 from synapsed.model.task import Artifact, Message, Task, TaskError, TaskState, TextPart
 from synapsed.paths import Paths
 from synapsed.store import SqliteStore
-from synapsed.store.history import SqliteHistory, open_history, searching, service
+from synapsed.store.history import SqliteHistory, indexing, open_history, searching, service
 from synapsed.store.history.texts import READ_MAX, TEXT_MAX
 from tests.store.conftest import OpenStore
 from tests.store.samples import DEADLINE, Hands, a_task
@@ -387,6 +387,36 @@ async def test_what_retention_removes_leaves_the_history(
         assert raw.execute("SELECT count(*) FROM docs").fetchone() == (1,)
         assert raw.execute("""SELECT count(*) FROM found WHERE found MATCH '"old"'""").fetchone() == (0,)
     assert kept.id
+
+
+async def test_what_happens_while_it_is_tidied_does_not_wait(
+    store: SqliteStore, history: SqliteHistory, hands: Hands, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Many documents are looked at when retention has removed something."""
+    monkeypatch.setattr(indexing, "SWEEP_ROWS", 1)
+    monkeypatch.setattr(service, "TIDY_S", 0.01)
+    for number in range(20):
+        await said(store, f"message {number}", updated_at=iso(100.0 + number), status=TaskState.COMPLETED)
+    await found(history)
+    done: list[str] = []
+    for name in ("step", "tidy"):
+        whole = getattr(history._indexer, name)
+
+        def act(name: str = name, whole: Callable[[], bool] = whole) -> bool:
+            done.append(name)
+            return whole()
+
+        monkeypatch.setattr(history._indexer, name, act)
+    hands.now += 10
+    cut = await store.find_cut(keep=10, oldest=None, newest=iso(hands.now))
+    assert cut is not None
+    while (await store.prune(cut)).rows:
+        pass
+    async with asyncio.timeout(DEADLINE):
+        while (await history.stats(HistoryFilter())).items > 10:
+            pass
+    assert done.count("tidy") >= 10
+    assert "tidy tidy" not in " ".join(done)
 
 
 async def test_an_existing_database_is_taken_up_and_nothing_twice(

@@ -58,7 +58,7 @@ CREATE TABLE progress (
   at REAL NOT NULL,               -- its time: a database that was put back has another event of that id
   removed TEXT NOT NULL           -- what the database had removed when the history was tidied last
 );
-INSERT INTO progress VALUES (1, 0, 0, '');
+INSERT INTO progress VALUES (1, 0, 0, '[]');
 """
 
 

@@ -89,7 +89,7 @@ class Indexer:
         """Remove some of what the database has not any more; whether there may be more of it."""
         source, file = self._connected(self._source), self._connected(self._file)
         if self._to_tidy is None:
-            removed = repr(source.execute("SELECT agent_id, upto FROM removed ORDER BY agent_id").fetchall())
+            removed = _removed(source)
             if file.execute("SELECT removed FROM progress").fetchone() == (removed,):
                 return False
             self._to_tidy, self._tidied = removed, 0
@@ -113,9 +113,9 @@ class Indexer:
         if rows:
             self._tidied = rows[-1][0]
             return True
-        self._to_tidy = None
         file.execute(f"PRAGMA incremental_vacuum({VACUUM_PAGES})").fetchall()
-        return False
+        tidied, self._to_tidy = self._to_tidy, None
+        return _removed(source) != tidied
 
     def _restored(self) -> int:
         """The cursor. Where the database is another than it was, an older copy of it for one, it begins at the first
@@ -223,6 +223,11 @@ def _newest(source: sqlite3.Connection) -> int:
     """Id of the newest event there ever was."""
     row = source.execute("SELECT seq FROM sqlite_sequence WHERE name = 'events'").fetchone()
     return 0 if row is None else int(row[0])
+
+
+def _removed(source: sqlite3.Connection) -> str:
+    """What retention has noted of what it removed, as a text that differs when there is more of it."""
+    return repr(source.execute("SELECT agent_id, upto FROM removed ORDER BY agent_id").fetchall())
 
 
 def there(source: sqlite3.Connection, event_ids: list[int]) -> set[int]:

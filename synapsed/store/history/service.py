@@ -168,15 +168,16 @@ class SqliteHistory:
                 return
 
     async def _catch_up(self) -> None:
-        for act in (self._indexer.step, self._indexer.tidy):
-            more = True
-            while more:
-                begin = time.monotonic()
-                more = await self._in_writer(act)
-                self._moved.set()
-                if more:  # half of the time is the others'
-                    await self._pause(0.0 if self._asked.is_set() else time.monotonic() - begin)
-        self._asked.clear()
+        more = True
+        while more:
+            begin = time.monotonic()
+            more = await self._in_writer(self._indexer.step)
+            self._moved.set()
+            if not more:
+                self._asked.clear()
+                more = await self._in_writer(self._indexer.tidy)
+            if more:  # half of the time is the others'
+                await self._pause(time.monotonic() - begin)
 
     async def _news(self) -> bool:
         """Wait until there is something to do; False once the store is closed."""
