@@ -6,13 +6,14 @@ daemon that was killed in between goes over the same events again, to the same e
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 import structlog
 
-from synapsed.errors import StoreError
-from synapsed.interfaces import EventFilter, NewEvent, Store
+from synapsed.config import AgentConfig, Config
+from synapsed.errors import StoreError, SynapsedError
+from synapsed.interfaces import Control, EventFilter, NewEvent, Store
 from synapsed.model.events import REMOVED, Event, StateChanged
 from synapsed.model.follower import FollowerState
 from synapsed.model.said import Said
@@ -34,6 +35,8 @@ BATCH_SIZE = 1 << 20
 """Events, and characters of their JSON, that are read at a time."""
 
 STORE_RETRY_S = 5.0
+
+_PLAIN = AgentConfig()
 
 _WHICH = EventFilter(types=TYPES | {"agentState"})
 
@@ -58,13 +61,14 @@ class MoodBook(Protocol):
 
 
 class Moods:
-    """Life: `restore`, `start`, …, `close`. `wanted` says of an agent, by its id, whether it is to be told of."""
+    """Life: `restore`, `start`, …, `close`. `config` is what counts now."""
 
-    def __init__(self, *, store: Store, book: MoodBook, timers: Timers, wanted: Callable[[str], bool]) -> None:
+    def __init__(self, *, control: Control, store: Store, book: MoodBook, timers: Timers, config: Config) -> None:
+        self.config = config
+        self._control = control
         self._store = store
         self._book = book
         self._timers = timers
-        self._wanted = wanted
         self._scorers: dict[str, tuple[int, Scorer]] = {}
         """By agent, with the last event that it has taken."""
         self._unsaved: set[str] = set()
@@ -104,25 +108,22 @@ class Moods:
                 log.warning("the store refused", error=error.message)
 
     async def _run(self) -> None:
+        again = False
         while True:
             try:
+                if again:
+                    await self.restore()  # what was taken and is not durable is taken once more
                 await self._follow()
             except StoreError as error:
                 if error.details.get("reason") == "closed":
                     return
                 log.warning("the store refused", error=error.message)
+            except Exception:  # it is tried again, and ends nothing else
+                log.exception("the events could not be looked at", after=self._cursor)
             else:
                 return  # the store is closed
-            await self._again()
-
-    async def _again(self) -> None:
-        """From what is durable."""
-        while True:
+            again = True
             await pause(self._timers, STORE_RETRY_S)
-            try:
-                return await self.restore()
-            except StoreError as error:
-                log.warning("the store refused", error=error.message)
 
     async def _follow(self) -> None:
         events, cursor = self._store.events, self._cursor
@@ -159,6 +160,16 @@ class Moods:
             except Exception:  # one event's fault must not end it, nor come again with what was kept
                 log.exception("an event was not understood", event_id=event.id, agent=agent_id)
                 await self._forget(agent_id)
+
+    def _wanted(self, agent_id: str) -> bool:
+        """Whether the agent is to be told of; one that is no more is not."""
+        if not agent_id or not self.config.moods.enabled:
+            return False
+        try:
+            name = self._control.view(agent_id).name
+        except SynapsedError:
+            return False
+        return self.config.agents.get(name, _PLAIN).moods
 
     async def _take(self, agent_id: str, event: Event) -> None:
         taken, scorer = await self._scorer(agent_id)

@@ -16,47 +16,23 @@ from synapsed.automation.scheduler import Scheduler
 from synapsed.automation.webhooks import WebhookMeans, Webhooks
 from synapsed.automation.zones import LocalZone
 from synapsed.clock import Clock
-from synapsed.config import AgentConfig, Config
-from synapsed.errors import SynapsedError
+from synapsed.config import Config
 from synapsed.interfaces import Control
 from synapsed.paths import Paths
 from synapsed.store import SqliteStore
 
-__all__ = ["Automation", "Wanted"]
-
-
-class Wanted:
-    """Whether an agent's moods are to be told, as `config` says now; of one that is no more, and of what concerns no
-    agent here, none are."""
-
-    def __init__(self, control: Control, config: Config) -> None:
-        self._control = control
-        self.config = config
-
-    def __call__(self, agent_id: str) -> bool:
-        if not agent_id or not self.config.moods.enabled:
-            return False
-        try:
-            name = self._control.view(agent_id).name
-        except SynapsedError:
-            return False
-        return self.config.agents.get(name, _PLAIN).moods
-
-
-_PLAIN = AgentConfig()
+__all__ = ["Automation"]
 
 
 class Automation:
     """Life: `restore`, `start` once the agents are there, …, `close` before they go."""
 
-    def __init__(
-        self, health: Health, scheduler: Scheduler, ruler: Ruler, webhooks: Webhooks, moods: tuple[Moods, Wanted]
-    ) -> None:
+    def __init__(self, health: Health, scheduler: Scheduler, ruler: Ruler, webhooks: Webhooks, moods: Moods) -> None:
         self.health = health
         self.scheduler = scheduler
         self._ruler = ruler
         self._webhooks = webhooks
-        self._moods, self._wanted = moods
+        self._moods = moods
 
     @classmethod
     def of(
@@ -71,7 +47,6 @@ class Automation:
     ) -> Self:
         """Call it in the running event loop."""
         timers, policy = asyncio.get_running_loop(), config.a2a.push
-        wanted = Wanted(control, config)
         scheduler = Scheduler(control=control, book=store, clock=clock, timers=timers, zone=LocalZone(environ))
         webhooks = Webhooks(
             WebhookMeans(
@@ -92,7 +67,7 @@ class Automation:
             scheduler,
             Ruler(control=control, store=store, book=store, clock=clock, notify=Desktop(environ)),
             webhooks,
-            (Moods(store=store, book=store, timers=timers, wanted=wanted), wanted),
+            Moods(control=control, store=store, book=store, timers=timers, config=config),
         )
 
     async def restore(self, config: Config) -> None:
@@ -110,7 +85,7 @@ class Automation:
         """The configuration was read again."""
         self.scheduler.reconfigure(config.schedule)
         self._ruler.reconfigure(config.rule)
-        self._wanted.config = self.health.config = config
+        self._moods.config = self.health.config = config
         self._webhooks.reconfigure(config.webhooks)
 
     async def close(self) -> None:

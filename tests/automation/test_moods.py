@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from synapsed.automation.moods import CURSOR, SAVE_EVERY, Moods
-from synapsed.automation.service import Wanted
 from synapsed.config import AgentConfig, Config, MoodsConfig
 from synapsed.errors import StoreError
 from synapsed.interfaces import NewEvent
@@ -36,16 +35,13 @@ class Killed(BaseException):
 class Home(World):
     def __init__(self, root: Path) -> None:
         super().__init__(root)
-        self.config = Config()
         self.followers: list[Moods] = []
 
     async def moods(self) -> Moods:
-        wanted = Wanted(self.manager, self.config)
-        moods = Moods(store=self.store, book=self.store, timers=self.clock, wanted=wanted)
+        moods = Moods(control=self.manager, store=self.store, book=self.store, timers=self.clock, config=Config())
         await moods.restore()
         moods.start()
         self.followers.append(moods)
-        self.wanted = wanted
         return moods
 
     async def seen(self) -> None:
@@ -197,6 +193,29 @@ async def test_a_store_that_refuses(home: Home) -> None:
     await until(lambda: bool(home.clock.advance(5)) or home.levels == [("frustration", 2)])
 
 
+@pytest.mark.parametrize("name", ["page", "said"])
+async def test_whatever_goes_wrong_it_goes_on(home: Home, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    agent = await home.start()
+    await home.moods()
+    await home.send(agent.id, "this is annoying")
+    await home.seen()
+    failed = 0
+
+    async def fails(*_: Any, **__: Any) -> None:
+        nonlocal failed
+        failed += 1
+        raise RuntimeError("a fault")
+
+    target, attribute = (home.store.events, "page") if name == "page" else (home.store, "said")
+    with monkeypatch.context() as patched:
+        patched.setattr(target, attribute, fails)
+        await home.send(agent.id, "hello")
+        await until(lambda: failed == 1)
+    await home.send(agent.id, ANGRY)
+    await until(lambda: bool(home.clock.advance(5)) or bool(home.levels))
+    assert home.levels == [("frustration", 3 if name == "page" else 2)], "an event that fails costs its agent's state"
+
+
 async def test_what_was_kept_and_cannot_be_read_is_dropped(home: Home) -> None:
     agent = await home.start()
     moods = await home.moods()
@@ -217,10 +236,10 @@ async def test_switched_off_and_on_again(home: Home, whole: bool) -> None:
     agent = await home.start()
     off = Config(moods=MoodsConfig(enabled=False)) if whole else Config(agents={agent.name: AgentConfig(moods=False)})
     other = await home.start("talker", name="t")
-    await home.moods()
+    moods = await home.moods()
     await home.send(agent.id, ANGRY)
     await home.seen()
-    home.wanted.config = off
+    moods.config = off
     await home.send(agent.id, ANGRIER)
     await home.seen()
     assert home.levels == [("frustration", 2)]
@@ -228,7 +247,7 @@ async def test_switched_off_and_on_again(home: Home, whole: bool) -> None:
     await home.send(other.id, ANGRY)
     await home.seen()
     assert home.levels[1:] == ([] if whole else [("frustration", 2)])
-    home.wanted.config = Config()
+    moods.config = Config()
     told = len(home.levels)
     await home.send(agent.id, ANGRY)
     await home.seen()
