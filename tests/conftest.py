@@ -1,10 +1,14 @@
 """What holds for all tests."""
 
+import asyncio.constants
 import os
+import signal
 from pathlib import Path
 
 from hypothesis import HealthCheck, settings
 from hypothesis.database import DirectoryBasedExampleDatabase
+
+pytest_plugins = ["tests.support.leftovers"]
 
 # A machine that is busy is slow, which says nothing about an example.
 _SUITE = settings(settings.get_profile("default"), deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -24,3 +28,10 @@ settings.load_profile("fuzz" if os.environ.get("SYNAPSED_FUZZ") else "suite")
 
 # A Unix socket's path has some hundred bytes, and a machine's own folder for temporary files may take most of them.
 os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", "/tmp")
+
+# asyncio's debug mode notes where each callback came from: one frame says it, and ten cost as much as the test itself.
+asyncio.constants.DEBUG_STACK_DEPTH = 1
+
+# In the background of a script SIGINT begins ignored, also for every program of a test that is to be interrupted.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)

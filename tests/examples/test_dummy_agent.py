@@ -83,8 +83,8 @@ def test_line_editing(dummy: Terminal) -> None:
 
 
 def test_interrupt_stops_the_answer_and_nothing_else(dummy: Terminal) -> None:
-    dummy.send("sleep 60\r")
-    dummy.settle(0.2)
+    dummy.send("busy 600\r")
+    dummy.wait_screen("working 0")
     dummy.send("\x03")
     dummy.wait_screen(r"\[interrupted\]")
     at_prompt(dummy)

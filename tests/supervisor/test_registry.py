@@ -70,6 +70,7 @@ async def test_a_directory_that_cannot_be_written_stops_nothing(tmp_path: Path) 
         (json.dumps([1]), True),
         ("{", True),
     ],
+    ids=["alive", "gone", "no process", "a list", "cut off"],
 )
 def test_sweep_of_entries_that_are_not_ours(tmp_path: Path, content: str, stays: bool) -> None:
     path = tmp_path / "x.json"
