@@ -4,7 +4,7 @@ PY := .venv/bin/python
 STAMP := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run demo test check lint test-clients test-real test-versions test-strangers soak test-faults fuzz clis record bench dist lock clean
+.PHONY: help setup run demo test test-fast check lint test-clients test-real test-versions test-strangers soak test-faults fuzz clis record bench dist lock clean
 
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -22,6 +22,9 @@ demo: $(STAMP) ## a daemon, two agents, a message from one to the other
 
 test: $(STAMP) ## the tests, and one turn on the installed real programs (make clis)
 	@scripts/test
+
+test-fast: $(STAMP) ## the rooms whose tests start no process, within a minute
+	@scripts/test fast
 
 check: $(STAMP) lint ## the gate: format, lint, types, contracts, tests, one turn on the installed real programs
 	@scripts/test

@@ -11,7 +11,7 @@ from synapsed.interfaces import NewEvent
 from synapsed.model.events import TaskStatusChanged
 from synapsed.model.task import Message, Task, TaskState
 from synapsed.store import SqliteStore
-from tests.support.daemon import ANY_PORTS, Daemon, eventually
+from tests.support.daemon import NO_PORTS, Daemon, eventually
 
 AGENT = "synapse-dummy-8190"
 OLD = 1_600_000_000.0
@@ -30,7 +30,7 @@ class _Then:
 
 @pytest.fixture
 def daemon(tmp_path: Path) -> Iterator[Daemon]:
-    daemon = Daemon(tmp_path, config=f"{ANY_PORTS}\n[store]\nkeep = {{ days = 30 }}\n")
+    daemon = Daemon(tmp_path, config=f"{NO_PORTS}\n[store]\nkeep = {{ days = 30 }}\n")
     yield daemon
     daemon.end()
 
