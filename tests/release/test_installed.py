@@ -13,6 +13,9 @@ from scripts import sbom
 from tests.support.daemon import NO_PORTS, PATIENCE_S
 
 ROOT = Path(__file__).parents[2]
+INSTALLING_S = 10 * PATIENCE_S
+"""For some forty packages, over whatever network there is."""
+
 UNREACHED = (
     "No matching distribution",
     "Could not find a version",
@@ -45,7 +48,7 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         [*pip, "--require-hashes", "-r", str(lock)],
         capture_output=True,
         text=True,
-        timeout=2 * PATIENCE_S,
+        timeout=INSTALLING_S,
         check=False,
     )
     if done.returncode != 0 and any(words in done.stderr for words in UNREACHED):
@@ -72,7 +75,7 @@ def test_every_file_that_should_be_in_it_and_no_other(wheel: Path) -> None:
     assert set(zipfile.ZipFile(wheel).namelist()) == wanted
 
 
-@pytest.mark.timeout(4 * PATIENCE_S)
+@pytest.mark.timeout(INSTALLING_S + 4 * PATIENCE_S)
 def test_a_daemon_and_the_demo_from_the_wheel(installed: Path, tmp_path: Path) -> None:
     (tmp_path / "bin").mkdir()
     home = tmp_path / "home"
