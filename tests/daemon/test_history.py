@@ -12,8 +12,9 @@ import pytest
 from synapsed.interfaces import NewEvent
 from synapsed.model.events import TokensUsed
 from synapsed.store import SqliteStore
+from tests.daemon.test_agents_and_shells import inside
 from tests.store.samples import Hands, a_task
-from tests.support.daemon import NO_PORTS, Daemon
+from tests.support.daemon import NO_PORTS, Daemon, eventually
 
 
 @pytest.fixture
@@ -169,3 +170,37 @@ def test_what_was_used_is_added_up_over_a_kill(daemon: Daemon) -> None:
     first = daemon.ctl("usage", "--limit", "1")
     assert len(first.out.splitlines()) == 2
     assert "more than 1 rows" in first.err
+
+
+@pytest.mark.parametrize("options", [("--wait",), ("--wait", "--response"), ("--response",)])
+def test_a_conversation_of_several_agents_is_one_thread(daemon: Daemon, options: tuple[str, ...]) -> None:
+    """What an agent asks another by the verb is part of what it was asked, whichever way the reply comes to it."""
+    daemon.start()
+    ann, bob = daemon.start_agent(name="ann"), daemon.start_agent(name="bob")
+    asked = daemon.ended(daemon.send("echo I shall ask bob", "ann"))
+    daemon.ended(daemon.send("echo a conversation of its own", "bob"))
+    sent = daemon.ctl("send", "bob", *options, "--json", "--", "echo what bob says", env=inside(daemon, ann))
+    assert sent.code == 0, sent.err
+
+    def thread(**env: str) -> list[tuple[str | None, str, str]]:
+        done = daemon.ctl("history", "--context", asked["context_id"], "--json", env=env)
+        assert done.code == 0, done.err
+        return [(item["by"], item["kind"], item["text"]) for item in done.json]
+
+    expected = [
+        (None, "message", "echo I shall ask bob"),
+        (ann["id"], "answer", "I shall ask bob"),
+        (ann["id"], "message", "echo what bob says"),
+        (bob["id"], "answer", "what bob says"),
+    ]
+    headings = ["person → ann", "ann → person", "ann → bob", "bob → ann"]
+    if "--wait" not in options:  # the reply comes to ann as a message: the same words, which are in it once
+        expected.append((ann["id"], "answer", "You said: what bob says"))
+        headings.append("ann → bob")
+    eventually(lambda: len(thread()) >= len(expected), "all has been said")
+    assert thread() == expected
+    assert thread(**inside(daemon, ann)) == expected, "ann has said or heard all of it"
+    assert thread(**inside(daemon, bob)) == expected[2:]
+    document = daemon.ctl("history", "--context", asked["context_id"], "--format", "markdown").out
+    sections = [line for line in document.splitlines() if line.startswith("## ")]
+    assert [section.split(" ", 3)[3].partition(" (")[0] for section in sections] == headings
