@@ -7,6 +7,7 @@ things at once. Linux alone tells (proc(5)); elsewhere, and of processes of othe
 """
 
 import asyncio
+import contextlib
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -71,6 +72,21 @@ class Foreground:
             return None
         share = (ticks - before[2]) / _TICK / (now - before[1])
         return "rests" if share < RESTING_SHARE else "works"
+
+    def computes(self, group: int | None) -> bool:
+        """Whether anybody of the group is on a processor, waits for one, or for a disk: what it has read it may still
+        have before it. False where that is not known. It reads files."""
+        if group is None:
+            return False
+        return any(state in "RD" for one in self._members(group) for state in self._threads(one.pid))
+
+    def _threads(self, pid: int) -> list[str]:
+        """The letter of each thread's state."""
+        states = []
+        for stat in (self._proc / str(pid) / "task").glob("*/stat"):
+            with contextlib.suppress(OSError, IndexError):
+                states.append(stat.read_text().rpartition(")")[2].split()[0])
+        return states
 
     def _members(self, group: int) -> list[_Process]:
         """The group's leader and those below it that are of the group."""

@@ -29,6 +29,7 @@ from synapsed.model.link import (
 from synapsed.profiles import Profile
 from synapsed.supervisor import turn_steps as turns
 from synapsed.supervisor.feed_mark import FeedMark
+from synapsed.supervisor.foreground import Foreground
 from synapsed.supervisor.keeper_client import KeeperClient, KeeperRefused
 from synapsed.supervisor.keys import Keyboard
 from synapsed.supervisor.pty_turn import PtyTurn
@@ -83,6 +84,7 @@ class TurnRunner:
         self._channels = channels
         self._keeper = keeper
         self._unread = unread
+        self._foreground = Foreground()
         self._emit = emit
         self._look = look
         self._look_soon = look_soon
@@ -311,7 +313,15 @@ class TurnRunner:
                 self._stood = _above(look)
                 return look.verdict.activity is not Activity.WAITING
             case _:
-                return look.verdict.activity is Activity.READY and look.composer.state == "draft"
+                stands = look.verdict.activity is Activity.READY and look.composer.state == "draft"
+                return stands and await self._rests_with_keys_read()
+
+    async def _rests_with_keys_read(self) -> bool:
+        """Whether the program has nothing to do, with all that was typed read: one that gets little of a busy machine's
+        time reads a key long before it acts on it, and would act on two at once. Raises KeeperLost."""
+        if await self._unread.ask():
+            return False
+        return not await asyncio.to_thread(self._foreground.computes, self._unread.foreground)
 
     async def ask_again(self) -> None:
         """Ask the kernel, where its last word may not be true any more. Raises KeeperLost."""

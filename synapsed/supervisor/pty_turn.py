@@ -60,7 +60,8 @@ UNTOLD_UNSEEN_S = 30.0
 """The same where a side channel should have told the end: a program that is slow to begin looks as one that is done."""
 
 UNSEEN_S = 20.0
-"""Where the message left the composer and the program shows nothing, it is waited for so long before that is told."""
+"""Where the message left the composer and the program shows nothing, or where it may not have come to the submit key,
+it is waited for so long before that is told."""
 
 UNREAD = "the program does not read what is typed"
 
@@ -179,7 +180,8 @@ class PtyTurn:
         return []
 
     def held(self, now: float) -> list[Command]:
-        """The keys could not be typed after all (a person typed, a dialog came up): wait again."""
+        """The keys could not be typed after all (a person typed, a dialog came up, or the program may not have come to
+        those that it has): wait again."""
         match self.state.phase:
             case Phase.PASTING if self.state.interrupting:
                 return self._over(UNTYPED)
@@ -191,6 +193,10 @@ class PtyTurn:
                 self.state.submitted = self.state.leg > 0
                 self._go(Phase.SETTLING, now)
                 self.deadline = now
+                return [Save()]
+            case Phase.SUBMITTED if now < self.state.submit_ns / 1e9 + UNSEEN_S:
+                self._at, self.state.resubmitted = now, False  # it may not have come to the first key yet
+                self.deadline = now + self._profile.delivery.accept_ms / 1000
                 return [Save()]
         return []
 

@@ -437,11 +437,12 @@ class TerminalObserver:
         message is half typed, and not to be seen where it belongs."""
         composer, verdict = self._profile.composer, look.verdict
         silent = verdict.activity in (Activity.STARTING, Activity.BUSY, Activity.UNKNOWN) and verdict.source in SILENT
+        unseen = hurry and verdict.asked is None and look.composer.state != "draft"
         return (
             composer.line is not None
             and composer.needed
             and (look.screen.alternate or not composer.at_cursor)
-            and (silent or self._unreadable.lost or (hurry and verdict.asked is None))
+            and (silent or self._unreadable.lost or unseen)
             and self._turn_open is None
             and now - look.changed_at >= (DEFACED_HURRY_S if hurry else DEFACED_S)
         ) or self._garbled(look, now)

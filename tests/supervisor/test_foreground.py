@@ -79,3 +79,20 @@ def test_who_has_the_terminal_for_itself_rests_unless_it_computes(proc: Proc) ->
 def test_where_nothing_is_known_nothing_is_said(proc: Proc, group: int | None, line_mode: bool | None) -> None:
     proc.process(GROUP, wchan="wait_woken")
     assert Foreground(proc.at).look(group, line_mode=line_mode, now=1.0) is None
+
+
+@pytest.mark.parametrize(("state", "computes"), [("S", False), ("R", True), ("D", True), ("T", False)])
+def test_whoever_is_on_a_processor_or_waits_for_one_computes(proc: Proc, state: str, computes: bool) -> None:
+    """Any thread of anybody in the group; those of another group are not asked."""
+    proc.process(GROUP, children="11").process(11, children="12").process(12, group=99)
+    for pid, letter in ((GROUP, "S"), (11, state), (12, "R")):
+        for thread in (pid, pid + 100):
+            task = proc.at / str(pid) / "task" / str(thread)
+            task.mkdir(exist_ok=True)
+            (task / "stat").write_text(f"{thread} (a ) b) {letter if thread > 100 else 'S'} 1 {GROUP}\n")
+    assert Foreground(proc.at).computes(GROUP) is computes
+
+
+def test_of_whom_nothing_is_known_it_is_not_said_that_he_computes(proc: Proc) -> None:
+    assert not Foreground(proc.at).computes(GROUP)
+    assert not Foreground(proc.at).computes(None)

@@ -81,6 +81,19 @@ def test_an_unaccepted_message_gets_one_more_submit_key_and_then_fails() -> None
     assert command.left
 
 
+def test_a_program_that_may_still_come_to_the_submit_key_gets_no_second_one() -> None:
+    """The second key is held back, again and again; at last the message is told as undelivered."""
+    machine = submitted()
+    for at in (3.1, 6.0, 12.0):
+        assert machine.seen(seen(at, composer="draft")) == [Save(), Type("submit2", b"\r")]
+        assert machine.held(at) == [Save()]
+        assert not machine.state.resubmitted
+    assert machine.seen(seen(30.0, composer="draft")) == [Save(), Type("submit2", b"\r")]
+    assert machine.held(30.0) == []
+    (command,) = machine.seen(seen(33.0, composer="draft"))
+    assert isinstance(command, Undelivered)
+
+
 def test_a_submit_key_that_did_something_else_is_pressed_once_more() -> None:
     """The screen moved, and the message still stands in the composer."""
     machine = submitted()

@@ -146,6 +146,16 @@ def test_whatever_the_kernel_says_of_it_it_is_seen_before_a_person_is_asked(
     assert watched.defaced(watched.look(4.5), 4.5)
 
 
+@pytest.mark.parametrize(("typed", "defaced"), [(b"> a message", False), (b"> ", True)], ids=["seen", "not seen"])
+def test_a_half_typed_message_that_is_not_seen_where_it_belongs_is_drawn_anew(typed: bytes, defaced: bool) -> None:
+    """What was written over the composer may hide it; one that stands there only waits for its key."""
+    watched = TerminalObserver(FULL, cols=40, rows=5, offset=0)
+    watched.feed(0, b"\x1b[?1049h" + typed, 0.0)
+    watched.look(0.0)
+    assert watched.defaced(watched.look(2.0), 2.0, hurry=True) is defaced
+    assert not watched.defaced(watched.look(2.0), 2.0), "nothing is typed"
+
+
 def test_a_line_program_is_never_taken_for_defaced() -> None:
     watched = observer()
     watched.feed(watched.offset, b"\r\nworking in silence", 1.0)

@@ -23,6 +23,7 @@ blink           clears its screen so many times while its dialog is up, and draw
 stall           takes its time with the first paste: so many seconds in which it neither reads nor draws
 freeze          stops itself when it has drawn the first paste
 deface          prints a warning over its screen when it has drawn the first paste; a resize has it drawn anew
+compute         computes for so long when it reads the first Enter, then takes the message as often as that has come
 swallow         passes over so many Enters
 newline         takes so many Enters for line breaks
 deaf            takes nothing into its composer
@@ -195,7 +196,19 @@ class Program:
         self.log(continued=True)
         self.draw()
 
+    def compute(self):
+        """The key is read and not acted on; then all keys that came meanwhile are, as of one state."""
+        seconds = self.tricks.pop("compute", 0)
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            pass
+        if seconds and select.select([0], [], [], 0)[0]:
+            for _ in range(os.read(0, 4096).count(b"\r")):
+                self.log(submitted=self.draft)
+
     def enter(self):
+        if self.draft:
+            self.compute()
         if self.left["swallow"]:
             self.left["swallow"] -= 1
         elif self.left["newline"]:

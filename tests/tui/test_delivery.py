@@ -40,6 +40,13 @@ def test_a_message_in_the_composer_is_nobodys_draft(tui: Tui) -> None:
     assert held == {None}
 
 
+def test_a_program_that_has_not_come_to_the_submit_key_gets_no_second_one(tui: Tui) -> None:
+    """It has read it, and computes, or the machine is busy: it would take the message twice."""
+    tui.start(compute=3).ready()
+    assert tui.ask("once") == "You said: once"
+    assert tui.submitted == ["once"]
+
+
 def test_no_bracketed_paste(tui: Tui) -> None:
     tui.start("scripted-plain", plain=True)
     assert tui.ask("typed, not pasted") == "You said: typed, not pasted"
