@@ -94,6 +94,7 @@ class TurnRunner:
         self._work: deque[tuple[PtyTurn, turns.Command]] = deque()
         self._work_came = asyncio.Event()
         self._saved: asyncio.Future[None] | None = None
+        self._writing = False
         self._stood: list[str] = []
         """What stood above the composer when the submit key was pressed."""
         self.turn: PtyTurn | None = None
@@ -220,7 +221,9 @@ class TurnRunner:
     @property
     def pasted(self) -> bool:
         """What stands in the composer may be the message itself."""
-        return self.turn is not None and self.half_typed and self.turn.phase is not turns.Phase.PASTING
+        return (
+            self.turn is not None and self.half_typed and (self._writing or self.turn.phase is not turns.Phase.PASTING)
+        )
 
     def recorded(self) -> None:
         """The record is durable."""
@@ -284,15 +287,19 @@ class TurnRunner:
         """Write it; the machine hears that it is written, or that the program stopped reading half way: the rest is
         written when it goes on."""
         self._observer.typed(self._clock.monotonic())
+        self._writing = True
         writing = asyncio.ensure_future(self._keeper().write(data, self._input_id(turn, part)))
         writing.add_done_callback(lambda done: done.cancelled() or done.exception())  # perhaps nobody waits for it
         left = -1
-        while not (await asyncio.wait({writing}, timeout=STALLED_S))[0]:
-            before, left = left, await self._unread.amount()
-            if left == before and (commands := turn.unread()):
-                return commands
-        self._look_soon()
-        return turn.typed(part, writing.result().at, self._clock.monotonic())
+        try:
+            while not (await asyncio.wait({writing}, timeout=STALLED_S))[0]:
+                before, left = left, await self._unread.amount()
+                if left == before and (commands := turn.unread()):
+                    return commands
+            self._look_soon()
+            return turn.typed(part, writing.result().at, self._clock.monotonic())
+        finally:
+            self._writing = False
 
     async def _takes(self, turn: PtyTurn, part: str) -> bool:
         """Whether the program, as it is at this very moment, takes these keys for what they are meant for: while the

@@ -227,6 +227,34 @@ async def test_a_half_written_paste_is_finished_after_a_silence_of_the_keeper(mo
     await asyncio.gather(worker, return_exceptions=True)
 
 
+async def test_a_paste_that_is_shown_before_it_is_known_to_be_written_is_nobodys_draft() -> None:
+    """On a busy machine the program may be faster than the keeper's answer."""
+    terminal = Terminal()
+    terminal.writing.clear()
+    worker = terminal.begin()
+    assert not terminal.runner.pasted
+    await until(lambda: terminal.typed)
+    terminal.draw("> hello")
+    assert (terminal.phase, terminal.runner.pasted) == (Phase.PASTING, True)
+    terminal.writing.set()
+    await until(terminal.runner.idle.is_set)
+    assert (terminal.phase, terminal.runner.pasted) == (Phase.SETTLING, True)
+    worker.cancel()
+    await asyncio.gather(worker, return_exceptions=True)
+
+
+@pytest.mark.parametrize("computes", [True, False])
+async def test_the_second_submit_key_is_held_back_while_the_program_computes(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch, computes: bool
+) -> None:
+    monkeypatch.setattr("synapsed.supervisor.foreground.Foreground.computes", lambda self, group: computes)
+    for _ in range(2):
+        terminal.judge(2.0)
+        await terminal.record()
+    assert terminal.typed == [b"hello", b"\r", *([] if computes else [b"\r"])]
+    assert terminal.phase is Phase.SUBMITTED
+
+
 async def test_what_is_left_is_taken_back_after_a_silence_of_the_keeper(terminal: Terminal) -> None:
     terminal.silent = 2
     terminal.draw("> ")
