@@ -8,7 +8,7 @@ import termios
 import psutil
 import pytest
 
-from tests.real.agents import EVERY, RealAgent, StartAgent, nonce
+from tests.real.agents import EVERY, MAIN, RealAgent, StartAgent, nonce
 from tests.support.daemon import eventually
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(600)]
@@ -65,7 +65,7 @@ def test_a_refusal_that_was_not_taken_is_not_told_after_an_approval(cli: str, st
     agent.ask_exactly(f"And then {nonce()}.")
 
 
-@pytest.mark.parametrize("cli", ["claude", "codex"])
+@pytest.mark.parametrize("cli", MAIN)
 def test_an_interrupt_over_which_the_program_ends_says_so(cli: str, start_agent: StartAgent) -> None:
     """The keys are typed, and the program ends instead of stopping; the next one answers the next message."""
     agent, word = start_agent(cli), nonce()
