@@ -27,6 +27,8 @@ KNOWN_MAX = 2000
 OPEN_MAX = 500
 """Open calls; beyond that the oldest ends."""
 AT_THE_TERMINAL = "denied at its terminal, which stopped the turn"
+UNHEARD_MAX = 50
+"""Calls whose end was told and whose report may still come."""
 DENIALS_MAX = 50
 """Denials that wait for the report of their call's start."""
 
@@ -65,6 +67,8 @@ class ToolCalls:
     _open: dict[str, _Open] = field(default_factory=dict)
     _ended: dict[str, None] = field(default_factory=dict)
     _denials: list[_Denial] = field(default_factory=list)
+    _unheard: list[_Open] = field(default_factory=list)
+    """Calls without ids of the program's that ended without its report, which may come late."""
 
     @property
     def open(self) -> int:
@@ -129,6 +133,11 @@ class ToolCalls:
         if fact.call is not None and fact.call in self._ended:
             return []
         call = self._called(fact)
+        if fact.call is None and (call is None or call.input != fact.input):
+            late = next((one for one in self._unheard if one.tool == fact.tool and one.input == fact.input), None)
+            if late is not None:
+                self._unheard.remove(late)
+                return []
         if call is None:
             call_id = fact.call or f"{fact.channel}.{fact.at_ns}"
             if call_id in self._ended:
@@ -183,6 +192,8 @@ class ToolCalls:
         for call in list(self._open.values()):
             if turn is None or call.turn in (None, turn):
                 denied = stopped and call.asked
+                if not call.own_id:
+                    self._unheard = [*self._unheard, call][-UNHEARD_MAX:]
                 told += self._end(call, error=AT_THE_TERMINAL if denied else reason, denied=denied)
         return told
 

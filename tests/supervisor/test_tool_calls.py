@@ -225,3 +225,17 @@ async def test_an_interrupt_that_only_the_screen_tells_of_ends_its_calls(world: 
     world.link.emit(LinkTurnInterrupted(task.id, "interrupted", "screen"))
     await until(lambda: len(told_by(world)) == 2)
     assert told_by(world)[1] == ("failed", False, "the turn was interrupted")
+
+
+def test_a_report_that_comes_after_its_turn_was_stopped_is_no_other_call() -> None:
+    """Of a program without ids, which tells of a stopped command only when that has ended."""
+    calls = ToolCalls("a")
+    calls.began(began("sleep 9", at=1), None)
+    calls.began(began("ls", at=2), None)
+    assert [told.status for told in data(calls.turn_over(None, "stopped", stopped=True))] == ["failed", "failed"]
+    calls.began(began("pwd", at=3), None)
+    assert calls.over(over("sleep 9", at=4, output={"text": "cancelled"}), None) == []
+    told = one(calls.over(over("pwd", at=5), None))
+    assert (told.input, told.status) == ({"command": "pwd"}, "completed")
+    assert calls.over(over("ls", at=6), None) == []
+    assert calls.open == 0
