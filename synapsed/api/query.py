@@ -6,6 +6,7 @@ What is not among the values that a parameter takes is InvalidRequest, with its 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Protocol
 
 from aiohttp import web
@@ -22,6 +23,7 @@ __all__ = [
     "Parameter",
     "Span",
     "Text",
+    "Time",
     "Words",
     "check_names",
 ]
@@ -197,6 +199,29 @@ class Names:
         item = {"type": "string", "minLength": 1, "maxLength": NAME_MAX, "pattern": r"^[^,\u0000-\u001f\u007f]+$"}
         schema = {"type": "array", "items": item, "minItems": 1, "maxItems": NAMES_MAX}
         return [{**_described(self.name, self.about, schema), "style": "form", "explode": False}]
+
+
+@dataclass(frozen=True, slots=True)
+class Time:
+    """A time of RFC 3339, in seconds since the epoch; None where it is not given."""
+
+    name: str
+    about: str
+
+    def of(self, request: web.Request) -> float | None:
+        text = request.query.get(self.name)
+        if text is None:
+            return None
+        try:
+            when = datetime.fromisoformat(text.upper())
+            if when.tzinfo is not None:
+                return when.timestamp()
+        except (ValueError, OverflowError):
+            pass
+        raise _wrong(self.name, text, "a time such as 2026-01-31T14:00:00Z")
+
+    def described(self) -> list[dict[str, Any]]:
+        return [_described(self.name, self.about, {"type": "string", "format": "date-time"})]
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,6 @@
 A person asks of everything; an agent of what it said or did itself and what was said to it, and of its own usage.
 """
 
-from datetime import datetime
 from typing import cast
 
 from aiohttp import web
@@ -11,8 +10,8 @@ from aiohttp import web
 from synapsed.api.body import json_response
 from synapsed.api.context import CONTEXT, rights_of
 from synapsed.api.describe import Answer, describe
-from synapsed.api.query import Choice, Flag, Integer, Text, Words
-from synapsed.errors import AmbiguousAddress, Busy, InvalidRequest, NotReady, UnknownAgent
+from synapsed.api.query import Choice, Flag, Integer, Text, Time, Words
+from synapsed.errors import AmbiguousAddress, Busy, NotReady, UnknownAgent
 from synapsed.interfaces.history import By, History, HistoryFilter
 from synapsed.model.history import KINDS, HistoryPage, HistoryStats, UsageReport
 
@@ -29,8 +28,8 @@ QUERY = Text(
 OF_AGENT = Text("agent", "only what was said to this agent, and what it said or did: any address, or an id")
 CONTEXT_ID = Text("context", "only what belongs to this context, with what its agents asked others meanwhile")
 KIND = Words("kind", "only these kinds", KINDS)
-SINCE = Text("since", "from this time on (RFC 3339)")
-UNTIL = Text("until", "before this time (RFC 3339)")
+SINCE = Time("since", "from this time on (RFC 3339)")
+UNTIL = Time("until", "before this time (RFC 3339)")
 LIMIT = Integer("limit", "how many at the most", 50, 1, 200)
 ROWS = Integer("limit", "rows at the most", 1000, 1, 10_000)
 BEFORE = Integer("before", "go on where a page ended: its `next`", None, 0, ID_MAX)
@@ -108,8 +107,8 @@ async def _filter(
         agent_id=await _agent(request, history),
         context=CONTEXT_ID.of(request),
         kinds=None if kinds is None else frozenset(kind for kind in KINDS if kind in kinds),
-        since=_time(request, SINCE),
-        until=_time(request, UNTIL),
+        since=SINCE.of(request),
+        until=UNTIL.of(request),
         limit=limit,
         before=before,
         whole=whole,
@@ -128,19 +127,3 @@ async def _agent(request: web.Request, history: History) -> str | None:
         if await history.knows(address):
             return address
         raise
-
-
-def _time(request: web.Request, parameter: Text) -> float | None:
-    text = parameter.of(request)
-    if text is None:
-        return None
-    try:
-        when = datetime.fromisoformat(text)
-        if when.tzinfo is not None:
-            return when.timestamp()
-    except (ValueError, OverflowError):
-        pass
-    expected = "a time such as 2026-01-31T14:00:00Z"
-    raise InvalidRequest(
-        f"{parameter.name}: must be {expected}, not {text[:100]!r}", field=parameter.name, expected=expected
-    )
