@@ -17,6 +17,8 @@ _FRAME = re.compile(f"[{FRAMES}\u00a0\u200b]")
 _RULE = re.compile(r"(?=.*?[─━═▔▁▀▄_]{8})[\s╭╮╰╯┌┐└┘├┤┏┓┗┛╻╹╷╵─━═▔▁▀▄_|]*+$")
 _TITLED = re.compile(r"\s*+[╭┌┏├╔][─━═].*[─━═][╮┐┓┤╗]\s*+$")
 """The upper edge of a box, with words in it or not."""
+_OPENS, _CLOSES = re.compile(r"\s*+[╭┌┏╔]"), re.compile(r"\s*+[╰└┗╚]")
+"""A box's upper edge, and its lower one: what stands from one box to the next is in neither."""
 _SIGN = re.compile(r"\s*+(?:[❯›>»$%]|[/!@#](?=\w|\s*+$))")
 """How what stands in a composer begins: its sign, or a command that is being typed."""
 COMPOSER_ROWS = 4
@@ -116,7 +118,12 @@ class Page:
     def _find_composers(self) -> list[range]:
         """Their rows, with the edges below them."""
         ruled = [row for row in range(len(self.lines)) if self.is_rule(row)]
-        between = [(top, end) for top, end in pairwise(ruled) if 1 < end - top <= COMPOSER_ROWS + 1]
+        between = [
+            (top, end)
+            for top, end in pairwise(ruled)
+            if 1 < end - top <= COMPOSER_ROWS + 1
+            and not (_CLOSES.match(self.lines[top]) or _OPENS.match(self.lines[end]))
+        ]
         return [range(top + 1, end + 1) for top, end in between if self._holds_composer(top, end)]
 
     def _holds_composer(self, top: int, end: int) -> bool:

@@ -286,6 +286,22 @@ def test_a_message_above_a_menu_is_no_composer() -> None:
     assert menu.asked[-1] == "Do you want to go on?"
 
 
+@pytest.mark.parametrize("gap", ["", "> quoted"], ids=["blank", "a message"])
+@pytest.mark.parametrize("corners", ["╭╮╰╯", "┌┐└┘", "┏┓┗┛", "╔╗╚╝"])
+def test_what_stands_between_two_boxes_is_no_composer(corners: str, gap: str) -> None:
+    """The box of a tool that ran before, and the one that asks."""
+
+    def box(*rows: str) -> str:
+        rule = ("═" if corners[0] == "╔" else "━" if corners[0] == "┏" else "─") * 60
+        sides = "".join(f"  │ {row}{' ' * (58 - len(row.strip('«»')))} │\n" for row in rows)
+        return f"  {corners[0]}{rule}{corners[1]}\n{sides}  {corners[2]}{rule}{corners[3]}\n"
+
+    asks = box("Allow execution of: 'touch'?", "", "«› 1. Yes»", "  2. No (esc)", "")
+    menu = menu_on(drawn(f"{box('✓  Shell echo quick')}  {gap}\n{asks}\n  Waiting for user confirmation...\n"))
+    assert menu is not None
+    assert [option.label for option in menu.options] == ["Yes", "No (esc)"]
+
+
 def test_what_completes_a_composers_text_is_no_menu() -> None:
     composer = f"╭{'─' * 60}╮\n│ /{' ' * 58}│\n╰{'─' * 60}╯\n"
     assert menu_on(drawn(composer + "«❯ 1. /clear»\n  2. /compact\n\n↑/↓ to navigate, Enter to select\n")) is None
