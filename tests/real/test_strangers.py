@@ -5,6 +5,7 @@ They run under `generic`, as `synapsectl start generic -- program` starts any, o
 tests.real.strangers install`) they are skipped.
 """
 
+import json
 import os
 import shutil
 from collections.abc import Callable
@@ -161,3 +162,41 @@ def test_a_permission_in_mid_turn(
     waits(daemon, f"{second} [[tool:shell:touch refused]]", words, "touch refused")
     answered(daemon, "deny")
     assert not (private_dir / "project" / "refused").exists()
+
+
+@pytest.mark.parametrize("program", ["qwen"])
+def test_its_tool_calls_are_read_off_the_screen(daemon: Daemon, model: Model, stranger: Stranger, program: str) -> None:
+    """One that runs for a while, one that is over at once, and one that the person refuses."""
+    stranger(program, program)
+    word = nonce()
+    slow, quick, refused = f"sleep 1.5; echo slow-{word}", f"echo quick-{word}", f"touch refused-{word}"
+    waiting = daemon.send(
+        f"{word} [[tool:shell:{slow}]] [[tool:shell:{quick}]] [[tool:shell:{refused}]] say: All.", "it"
+    )
+    while daemon.task_in(waiting, "input_required", "completed", "failed")["status"] == "input_required":
+        asks = eventually(lambda: daemon.ctl("status", "it", "--json").json["prompt"], "what it asks")
+        refuses = refused in asks["prompt"]
+        answered(daemon, "deny" if refuses else "approve")
+        if refuses:
+            break
+    daemon.ended(waiting)
+    told = calls_of(daemon, waiting)
+    screen = daemon.ctl("screen", "it").out
+    assert set(told) == {slow, quick, refused}, (told, screen)
+    assert [data["status"] for data in told[refused]] == ["started", "failed"], (told, screen)
+    for command in (slow, quick):
+        assert [data["status"] for data in told[command]] == ["started", "completed"], (told, screen)
+        assert len({data["call_id"] for data in told[command]}) == 1, told
+    assert told[slow][1]["duration_ms"] >= 1000, told
+    assert f"slow-{word}" in json.dumps(told[slow][1]["output"]), (told, screen)
+    assert {data["exact"] for each in told.values() for data in each} == {False}
+
+
+def calls_of(daemon: Daemon, task: str) -> dict[str, list[dict[str, Any]]]:
+    """What is told of the task's calls, by command."""
+    told = daemon.ctl("events", "--json", "--after", "0", "--types", "toolExecution", "--tasks", task)
+    found: dict[str, list[dict[str, Any]]] = {}
+    for line in told.out.splitlines():
+        data = json.loads(line)["data"]
+        found.setdefault(data["input"]["command"], []).append(data)
+    return found
