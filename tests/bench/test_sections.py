@@ -15,13 +15,14 @@ SUITES = ("emulator", "keeper", "store")
 COMMANDS = [("bench", section) for section in SECTIONS] + [(f"bench.{suite}",) for suite in SUITES]
 
 
+@pytest.mark.timeout(660)
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command[-1].removeprefix("bench."))
 def test_it_measures(command: tuple[str, ...]) -> None:
     if command[-1] == "a2a" and find_spec("uvicorn") is None:
         pytest.skip("the reference server needs the extra `bench`")
     env = {**os.environ, SMOKE: "1"}
     argv = [sys.executable, "-m", *command]
-    done = subprocess.run(argv, check=False, env=env, capture_output=True, text=True, timeout=110)
+    done = subprocess.run(argv, check=False, env=env, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
     assert any(character.isdigit() for character in done.stdout.partition("---")[2] or done.stdout), done.stdout
     assert "not measured" not in done.stdout
