@@ -17,7 +17,7 @@ from tests.support.daemon import Daemon, eventually
 
 AGENTS = sized(50, 2)
 WAKES = sized(20, 2)
-FIRST_PORT = 18140
+FIRST_PORT = 18340
 NO_AGENTS = '[api]\nlisten = "127.0.0.1:0"\nagent_ports = false\n'
 CONFIG = NO_AGENTS + "".join(
     f'[agents.d{number}]\nprofile = "dummy"\nautostart = true\nport = {FIRST_PORT + number}\n'

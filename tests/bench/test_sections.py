@@ -7,12 +7,14 @@ from importlib.util import find_spec
 
 import pytest
 
+from bench import many, parked
 from bench.__main__ import SECTIONS
 from bench.figures import SMOKE
 
 SUITES = ("emulator", "keeper", "store")
 """Not among the bars. `bench.wake` measures the real programs, and is tried with them."""
 COMMANDS = [("bench", section) for section in SECTIONS] + [(f"bench.{suite}",) for suite in SUITES]
+AGENTS_MAX = 200
 
 
 @pytest.mark.timeout(660)
@@ -26,3 +28,10 @@ def test_it_measures(command: tuple[str, ...]) -> None:
     assert done.returncode == 0, done.stderr
     assert any(character.isdigit() for character in done.stdout.partition("---")[2] or done.stdout), done.stdout
     assert "not measured" not in done.stdout
+
+
+def test_no_two_sections_take_the_same_ports() -> None:
+    """They are tried side by side."""
+    taken = [range(section.FIRST_PORT, section.FIRST_PORT + AGENTS_MAX) for section in (many, parked)]
+    assert max(section.AGENTS for section in (many, parked)) <= AGENTS_MAX
+    assert not set(taken[0]) & set(taken[1])
