@@ -13,8 +13,8 @@ _TABLES = {"schedule": "[[schedule]]", "rule": "[[rule]]", "webhook": "[webhooks
 
 
 def look_at_automation(found: Iterable[Mapping[str, Any]]) -> Iterator[Finding]:
-    """`found` as `/control/automation` tells it. What is as it should be is counted, the rest told one by one; of what
-    there is none nothing is told."""
+    """`found` as `/control/automation` tells it. What is as it should be is counted, the rest is told one by one;
+    a kind that nobody has configured is not mentioned."""
     by_kind: dict[str, list[Mapping[str, Any]]] = {}
     for one in found:
         by_kind.setdefault(one["kind"], []).append(one)

@@ -38,7 +38,7 @@ async def reserve_task(request: web.Request, control: Control, task_id: str) -> 
 
 
 async def reserve_page(request: web.Request, control: Control, which: TaskFilter) -> None:
-    """Before the page is read for an answer. Raises Busy, and InvalidRequest for a cursor that is none."""
+    """Before the page is read for an answer. Raises Busy, and InvalidRequest for what is no cursor."""
     _reserve(request, control, await control.weigh(which))
 
 

@@ -90,7 +90,7 @@ class EventLog(Protocol):
 
     @property
     def last_id(self) -> int:
-        """Id of the newest event, 0 when there is none."""
+        """Returns the id of the newest event, 0 if the log has no event."""
         ...
 
     @property
@@ -112,8 +112,8 @@ class EventLog(Protocol):
         limit: int = 500,
         types: frozenset[str] | None = None,
     ) -> list[Event]:
-        """At most `limit` events with an id greater than `after`, oldest first; fewer where they are large, but none
-        only where there are none. `types`: only events of these."""
+        """At most `limit` events with an id greater than `after`, oldest first; fewer if they are large, but at
+        least one if there is one. `types`: only events of these."""
         ...
 
     async def page(self, after: int, which: EventFilter, *, limit: int, size: int) -> EventPage:
@@ -187,12 +187,12 @@ class Store(Protocol):
 
     async def tasks(self, which: TaskFilter) -> tuple[list[Task], int]:
         """The tasks, most recently updated first, and how many there are without `limit` and `before`. Raises
-        InvalidRequest for a cursor that is none."""
+        InvalidRequest for what is no cursor."""
         ...
 
     async def weigh(self, which: str | TaskFilter) -> list[Large]:
         """What is large of the task, or of those whose ids begin so, or of the tasks that `tasks` would give. Raises
-        InvalidRequest for a cursor that is none."""
+        InvalidRequest for what is no cursor."""
         ...
 
     async def has_tasks(self, which: TaskFilter) -> bool:

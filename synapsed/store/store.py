@@ -318,7 +318,7 @@ class SqliteStore:
         await self._write(change, events)
 
     async def forget_follower(self, name: str) -> None:
-        """Nothing happens if there is none."""
+        """Removes what the follower `name` kept; does nothing if it kept nothing."""
         await self._write(_Change(follower_gone=name), ())
 
     async def follower(self, name: str) -> FollowerState | None:

@@ -195,7 +195,7 @@ def find_ids(connection: sqlite3.Connection, prefix: str, limit: int) -> list[st
 
 
 def select_page(connection: sqlite3.Connection, which: TaskFilter, room: Budget) -> tuple[list[Task], int]:
-    """A page and how many tasks there are in all. Raises InvalidRequest for a cursor that is none."""
+    """A page and how many tasks there are in all. Raises InvalidRequest for what is no cursor."""
     where, values = _conditions(which)
     total_where = " AND ".join(where) or "1"
     (total,) = connection.execute(f"SELECT count(*) FROM tasks WHERE {total_where}", values).fetchone()  # noqa: S608
@@ -220,7 +220,7 @@ def weigh(connection: sqlite3.Connection, prefix: str) -> list[Large]:
 
 
 def weigh_page(connection: sqlite3.Connection, which: TaskFilter) -> list[Large]:
-    """The large tasks of a page. Raises InvalidRequest for a cursor that is none."""
+    """The large tasks of a page. Raises InvalidRequest for what is no cursor."""
     large, whole = [], 0
     with closing(_page(connection, which, "seq, id, length(data)", which.limit)) as rows:
         for seq, task_id, size in rows:
@@ -238,7 +238,7 @@ def _large(connection: sqlite3.Connection, seq: int, task_id: str, characters: i
 
 
 def has_tasks(connection: sqlite3.Connection, which: TaskFilter) -> bool:
-    """Whether there is one. Raises InvalidRequest for a cursor that is none."""
+    """Whether there is one. Raises InvalidRequest for what is no cursor."""
     with closing(_page(connection, which, "id", 1)) as rows:
         return rows.fetchone() is not None
 

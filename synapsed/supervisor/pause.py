@@ -8,7 +8,7 @@ __all__ = ["pause"]
 
 
 async def pause(timers: Timers, seconds: float) -> None:
-    """Returns after so many seconds, at once where there are none; a pause that is cancelled leaves no timer."""
+    """Returns after so many seconds, at once for 0; a pause that is cancelled leaves no timer."""
     if seconds <= 0:
         return
     over = asyncio.Event()

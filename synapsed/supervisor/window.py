@@ -23,7 +23,7 @@ NUDGE_S = 0.2
 """How long a window keeps the other size: two at once would be one that changed nothing."""
 
 NUDGE_EVERY_S = 30.0
-"""A program that does not draw its screen anew is not asked over and over."""
+"""A program that does not redraw its screen is not asked over and over."""
 
 SETTLED_S = 10.0
 """What is on the screen so long after it was asked is what it draws: a page that a person opened, or a dialog that is
@@ -80,7 +80,7 @@ class Window:
                 await self._resize(screen.cols, self._rows)
 
     async def redraw_if_defaced(self, look: Callable[[], Look], now: float, *, hurry: bool) -> None:
-        """Let the program draw its screen anew: its window becomes another and is itself again."""
+        """Let the program redraw its screen: the window gets another size, then its own again."""
         if now - self._nudged_at < NUDGE_EVERY_S or (self._observer.at_rest and not hurry):
             return
         seen = look()
@@ -88,7 +88,7 @@ class Window:
             self._nudged_at = now
             async with self._resizing:
                 screen = self._observer.screen.snapshot()
-                log.info("the screen is drawn anew", agent_id=self._agent_id)
+                log.info("the program is asked to redraw its screen", agent_id=self._agent_id)
                 with contextlib.suppress(KeeperLost, KeeperRefused):
                     for cols in (screen.cols - 1, screen.cols):
                         await self._resize(cols, screen.rows)

@@ -433,7 +433,7 @@ class TerminalObserver:
 
     def defaced(self, look: Look, now: float, *, hurry: bool = False) -> bool:
         """A program that draws its composer itself says nothing and shows none: a warning that it printed, or another
-        program's output, stands where it was or will be. Drawing its screen anew would bring it back. `hurry`: a
+        program's output, stands where it was or will be. A redraw would bring it back. `hurry`: a
         message is half typed, and not to be seen where it belongs."""
         composer, verdict = self._profile.composer, look.verdict
         silent = verdict.activity in (Activity.STARTING, Activity.BUSY, Activity.UNKNOWN) and verdict.source in SILENT

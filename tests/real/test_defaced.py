@@ -23,6 +23,8 @@ def test_a_screen_that_was_written_over_comes_back(cli: str, start_agent: StartA
         os.write(terminal, b"\x1b[H" + b"\r\n".join([f"\x1b[2K{WARNING}".encode()] * rows))
     finally:
         os.close(terminal)
-    eventually(lambda: "the screen is drawn anew" in agent.daemon.log(), "it is asked to draw its screen")
+    eventually(
+        lambda: "the program is asked to redraw its screen" in agent.daemon.log(), "it is asked to draw its screen"
+    )
     agent.daemon.ready(agent.name)
     agent.ask_exactly(f"{nonce()} [[answer:short]]")

@@ -15,7 +15,7 @@ TESTS = """
 import os, signal, subprocess, pytest
 
 def start(name):
-    # The shell ends at once, so that this is nobody's child.
+    # The shell ends at once, so that this process has no parent that waits for it.
     command = ["sh", "-c", "sleep 600 >/dev/null 2>&1 & echo $!"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     with open("pids", "a") as pids:

@@ -22,7 +22,7 @@ stubborn        passes over so many keys in its dialog
 blink           clears its screen so many times while its dialog is up, and draws it anew some time later
 stall           takes its time with the first paste: so many seconds in which it neither reads nor draws
 freeze          stops itself when it has drawn the first paste
-deface          prints a warning over its screen when it has drawn the first paste; a resize has it drawn anew
+deface          prints a warning over its screen when it has drawn the first paste; a resize has it redrawn
 compute         computes for so long when it reads the first Enter, then takes the message as often as that has come
 swallow         passes over so many Enters
 newline         takes so many Enters for line breaks

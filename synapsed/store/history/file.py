@@ -77,8 +77,8 @@ def open_source(path: Path) -> sqlite3.Connection:
 
 
 def open_file(path: Path) -> sqlite3.Connection:
-    """The file for whoever writes it; a new one where there is none of this form. Raises StoreError, with the reason
-    `no-fts` where this SQLite has no full text by trigrams."""
+    """Opens the file for whoever writes it; a new one if no file of this form is there. Raises StoreError, with the
+    reason `no-fts` where this SQLite has no full text by trigrams."""
     create_private(path)
     connection = connect(path, mode="rw")
     try:
