@@ -527,7 +527,8 @@ class Agent:
         if self.prompts.sees_to(seen.prompt):
             return
         before, self._seen = self._seen, seen
-        moved = before is None or before.activity is not seen.activity or before.prompt != seen.prompt
+        if moved := before is None or before.activity is not seen.activity or before.prompt != seen.prompt:
+            self._since = self._clock.wall()
         commit = self.desk.observed(seen, again=before is not None and before.asking != seen.asking)
         change = self.attention.observed(seen, self.desk.current, answering=self.desk.answers.under_way)
         if moved or commit is not None or change.events:
@@ -539,7 +540,6 @@ class Agent:
                 self.desk.believe(commit)
         self.attention.believe(change)
         if moved:
-            self._since = self._clock.wall()
             self._changed(self)
         await self._saw(seen.activity)
         await self._pump()

@@ -7,7 +7,7 @@ import pytest
 from synapsed.config import AgentConfig, RestartPolicy
 from synapsed.errors import KeeperLost, LaunchError, NotReady, StoreError
 from synapsed.model.agent import ProcessState
-from synapsed.model.events import StateChanged
+from synapsed.model.events import ActivityChanged, StateChanged
 from synapsed.model.link import LinkExited
 from synapsed.model.task import TaskState
 from tests.fakes.clock import PATIENCE_S, until
@@ -515,3 +515,24 @@ async def test_closing_without_keeping_stops_all(world: World) -> None:
     await world.manager.close(keep_agents=False)
     assert [record.state for record in await world.store.agents()] == ["stopped", "stopped"]
     world.managers.clear()
+
+
+async def test_an_activity_is_shown_with_its_own_since(world: World) -> None:
+    """Whoever looks while the change is being stored must not see the new activity with the time of the one before."""
+    view = await world.start(ready=False)
+    let_through = asyncio.Event()
+    commit = world.store.commit
+
+    async def slow(**what):
+        await let_through.wait()
+        return await commit(**what)
+
+    world.store.commit = slow
+    world.clock.advance(7)
+    world.link.ready()
+    await until(lambda: world.manager.view(AGENT).activity == "ready")
+    early = world.manager.view(AGENT).since
+    world.clock.advance(7)
+    let_through.set()
+    await until(lambda: world.told(ActivityChanged, lambda told: told.activity)[-1:] == ["ready"])
+    assert view.since < early == world.manager.view(AGENT).since
