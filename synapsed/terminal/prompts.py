@@ -279,8 +279,9 @@ LINE_MAX = 1000
 
 _BARE = re.compile(r"[>›❯»]{1,3}|[?？]")
 """A prompt's sign alone; what is asked stands above it."""
-_OPEN = re.compile(r"[^\W_].*(?:[?？]|[:：?？]\s*[>›❯»]{1,3})$")
-"""A question in words that the other patterns do not know."""
+_WORD = re.compile(r"[^\W_]")
+_OPEN_END = re.compile(r"[?？]$|[:：?？]\s*+[>›❯»]{1,3}$")
+"""How a question ends that the other patterns do not know; before that stand words."""
 
 
 def is_question(prompt: str, own: str) -> bool:
@@ -297,8 +298,10 @@ def _generic(screen: ScreenSnapshot, *, in_turn: bool) -> Asked | None:
         return asked
     if _BARE.fullmatch(line.strip()):
         return replace(_bare(screen, row, line.strip()), doubtful=True)
-    open_question = not screen.alternate and _OPEN.search(line) is not None
-    return replace(_asked("text", line, [], None), doubtful=True) if open_question else None
+    end = None if screen.alternate else _OPEN_END.search(line)
+    if end is None or _WORD.search(line, 0, end.start()) is None:
+        return None
+    return replace(_asked("text", line, [], None), doubtful=True)
 
 
 def _known(screen: ScreenSnapshot, row: int, line: str) -> Asked | None:

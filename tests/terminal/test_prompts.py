@@ -5,6 +5,7 @@ from pydantic import ValidationError
 
 from synapsed.errors import InvalidChoice
 from synapsed.profiles import Dialog, ListedOption, OwnWords, Prompts
+from synapsed.terminal import prompts
 from synapsed.terminal.prompts import Asked, find_prompt, is_question, keys_for
 from synapsed.terminal.screen import Screen
 
@@ -133,6 +134,35 @@ def test_a_question_built_to_make_the_expressions_backtrack_costs_what_any_other
     screen = Screen(1000, 200)
     screen.feed(f"{line}{NO_BREAK * 190_000}x".encode())
     assert find_prompt(GENERIC, screen.snapshot()) is None
+
+
+@pytest.mark.parametrize("text", ["a", "a ", "? ", ": ", ">", "a: ", "(y)", "password ", "enter a ", "1. "])
+@pytest.mark.timeout(60)
+def test_a_line_at_the_cursor_costs_by_its_length(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    """As above, with a line far longer than what is read of it."""
+    monkeypatch.setattr(prompts, "LINE_MAX", 1_000_000)
+    screen = Screen(1000, 200)
+    screen.feed((text * 200_000)[:199_000].encode() + b"x")
+    assert find_prompt(GENERIC, screen.snapshot(), screen.row_cells, in_turn=True) is None
+
+
+@pytest.mark.parametrize(
+    ("line", "asks"),
+    [
+        ("Which one?", True),
+        ("Which one：", False),
+        ("Wie heißt du? ❯", True),
+        ("Name: >>>", True),
+        ("Name: >>>>", False),
+        ("名前？", True),
+        ("_?", False),
+        ("a", False),
+    ],
+)
+def test_a_question_in_words_that_no_pattern_knows(line: str, asks: bool) -> None:
+    screen = Screen(80, 5)
+    screen.feed(line.encode())
+    assert (find_prompt(GENERIC, screen.snapshot(), in_turn=True) is not None) is asks
 
 
 @pytest.mark.timeout(60)
