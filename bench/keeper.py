@@ -13,8 +13,8 @@ import time
 from pathlib import Path
 
 from bench.figures import sized
-from synapsed.supervisor.keeper_client import Exited, KeeperClient, KeeperEvent, Output
-from synapsed.supervisor.launchers import LaunchedKeeper, LaunchSpec, ProcessLauncher
+from synapsed.keepers.client import Exited, KeeperClient, KeeperEvent, Output
+from synapsed.keepers.launchers import LaunchedKeeper, LaunchSpec, ProcessLauncher
 
 SIZE = sized(20_000_000, 500_000)
 ECHOES = sized(2000, 50)

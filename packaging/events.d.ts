@@ -261,7 +261,7 @@ export interface PermissionDecidedEvent {
   context: string | null;
 }
 
-/** The process of an agent (DESIGN §5); the transitions stand in `supervisor/lifecycle.py`. */
+/** The process of an agent (DESIGN §5); the transitions stand in `agents/lifecycle.py`. */
 export type ProcessState = "stopped" | "starting" | "running" | "stopping" | "parked" | "exited" | "backoff" | "failed";
 
 /** What a program asks a person (S4). */

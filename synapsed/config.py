@@ -274,7 +274,7 @@ class InstructionsConfig(_Section):
 
 
 class RestartPolicy(_Section):
-    """`restart = {...}`; times are seconds. What each means is said in `supervisor/restart.py`."""
+    """`restart = {...}`; times are seconds. What each means is said in `agents/restart_policy.py`."""
 
     policy: Literal["never", "on-failure", "always"] = "on-failure"
     fine_codes: list[int] | None = None
@@ -345,7 +345,7 @@ class Limits(_Section):
 
 class ParkPolicy(_Section):
     """`park = {...}`: when the program of an idle agent is ended until the next message. What idle means is said in
-    `supervisor/parking.py`; without either key it is never."""
+    `agents/parking.py`; without either key it is never."""
 
     idle_timeout: float | None = Field(default=None, ge=1, le=31_536_000)
     """Seconds of idleness."""

@@ -33,6 +33,8 @@ from synapsed.a2a.hosts.tunnel import Means as TunnelMeans
 from synapsed.a2a.push.making import push_sender
 from synapsed.a2a.push.sender import PushSender
 from synapsed.a2a.switchboard import Switchboard
+from synapsed.agents.figures import figures_of
+from synapsed.agents.views import summary_of
 from synapsed.api.app import build_context
 from synapsed.api.guard import Door, DoorLimits
 from synapsed.api.peers import PeerLookup
@@ -44,26 +46,24 @@ from synapsed.clock import Clock, SystemClock
 from synapsed.config import Config, check_parking, load_config
 from synapsed.errors import AlreadyRunning, ConfigError, InvalidRequest, StoreError, SynapsedError
 from synapsed.interfaces import Control, NewEvent
+from synapsed.keepers.launch_queue import LaunchQueue
+from synapsed.keepers.launchers import Launcher, ProcessLauncher, private_directory
+from synapsed.keepers.systemd_launcher import SystemdLauncher
 from synapsed.library import ProfileLibrary
 from synapsed.model.events import DaemonChanged
 from synapsed.openfiles import OwnLog
 from synapsed.paths import Paths
 from synapsed.premises import CONTROL_SOCKET, DATABASE, STATE, Premises
+from synapsed.pty.factory import PtyLinkFactory
+from synapsed.pty.program_version import VersionReader
 from synapsed.service import ServiceManager, inherited_sockets
 from synapsed.store import SqliteStore
 from synapsed.store.backups import Backups
 from synapsed.store.history import open_history
-from synapsed.supervisor.figures import figures_of
-from synapsed.supervisor.launch_queue import LaunchQueue
-from synapsed.supervisor.launchers import Launcher, ProcessLauncher, private_directory
+from synapsed.supervisor.hook_socket import answering
 from synapsed.supervisor.manager import Manager, ManagerSettings
-from synapsed.supervisor.pty_factory import PtyLinkFactory
-from synapsed.supervisor.questions import answering
 from synapsed.supervisor.registry import Registry, RegistryFiles
 from synapsed.supervisor.retention import Retention
-from synapsed.supervisor.systemd_launcher import SystemdLauncher
-from synapsed.supervisor.versions import VersionReader
-from synapsed.supervisor.views import summary_of
 from synapsed.telemetry.loop import watch_loop
 from synapsed.telemetry.pipeline import Telemetry
 

@@ -34,8 +34,8 @@ from synapsed.model.task import (
     TaskState,
 )
 from synapsed.model.trace import context_of
-from synapsed.supervisor import turns
-from synapsed.supervisor.told import Told, told_before
+from synapsed.tasks import transitions
+from synapsed.tasks.live_answer import Told, told_before
 
 if TYPE_CHECKING:
     from synapsed.a2a.externals import Externals
@@ -82,7 +82,9 @@ class Courier:
         except SynapsedError as error:
             if not self.task.terminal:
                 code = _code(error, delivered=self.delivered)
-                await self._commit(turns.failed(self.task, code=code, message=error.message, now=self._clock.wall()))
+                await self._commit(
+                    transitions.failed(self.task, code=code, message=error.message, now=self._clock.wall())
+                )
         finally:
             if self._hearing is not None:
                 self._hearing.cancel()
@@ -282,7 +284,7 @@ class Courier:
             raise NotReady("the message is on its way: try again in a moment", task=self.task.id)
         if not there.get("task_id"):
             async with self._turn:
-                await self._commit(turns.canceled(self.task, reason="canceled", now=self._clock.wall()))
+                await self._commit(transitions.canceled(self.task, reason="canceled", now=self._clock.wall()))
             self._wake.set()
             return self.task
         remote = await self._externals.remote(self._alias)
@@ -320,33 +322,33 @@ class Courier:
             if (commit := self._change(there, answered=answered, told=told)) is not None:
                 await self._commit(commit)
 
-    def _change(self, there: Snapshot, *, answered: bool, told: str) -> turns.Commit | None:
+    def _change(self, there: Snapshot, *, answered: bool, told: str) -> transitions.Commit | None:
         now, task = self._clock.wall(), self.task
         match there.state:
             case TaskState.COMPLETED:
                 answer, blocks = answer_of(there)
                 exact = there.own.get("exact") is not False
                 cut = there.own.get("truncated") is True
-                return turns.completed(
+                return transitions.completed(
                     task, answer=answer, exact=exact, truncated=cut, blocks=blocks, now=now, told=told
                 )
             case TaskState.FAILED | TaskState.REJECTED:
                 return self._refusal(there, now)
             case TaskState.CANCELED:
-                return turns.canceled(task, reason=f"canceled by {self._alias}", now=now)
+                return transitions.canceled(task, reason=f"canceled by {self._alias}", now=now)
             case TaskState.INPUT_REQUIRED | TaskState.AUTH_REQUIRED:
                 prompt = _prompt(there)
-                return turns.waiting(task, prompt=prompt, now=now) if prompt != task.prompt else None
+                return transitions.waiting(task, prompt=prompt, now=now) if prompt != task.prompt else None
             case TaskState.WORKING if task.status is TaskState.SUBMITTED:
-                return turns.working_again(task, now=now)
+                return transitions.working_again(task, now=now)
         if task.status in INTERRUPTED_STATES and (answered or there.state is TaskState.WORKING):
-            return turns.working_again(task, now=now)
+            return transitions.working_again(task, now=now)
         return None
 
-    def _refusal(self, there: Snapshot, now: float) -> turns.Commit:
+    def _refusal(self, there: Snapshot, now: float) -> transitions.Commit:
         told = there.own.get("error")
         code = told.get("code") if isinstance(told, dict) else None
-        failed = turns.failed(
+        failed = transitions.failed(
             self.task,
             code=code if isinstance(code, str) else "MODEL_ERROR",
             message=there.said or f"{self._alias} says no more than that it is {there.state.value}",
@@ -356,18 +358,18 @@ class Courier:
             return failed
         task = failed.task.model_copy(update={"status": TaskState.REJECTED})
         event = NewEvent.of(task, TaskStatusChanged(state=TaskState.REJECTED, error=task.error))
-        return turns.Commit(task=task, events=(event,), turn_ended=task.id)
+        return transitions.Commit(task=task, events=(event,), turn_ended=task.id)
 
     async def _work(self) -> None:
         async with self._turn:
             if self.task.status is TaskState.SUBMITTED:
-                await self._commit(turns.working_again(self.task, now=self._clock.wall()))
+                await self._commit(transitions.working_again(self.task, now=self._clock.wall()))
 
     async def _say(self) -> None:
         async with self._turn:
             piece = (await self._told()).toward(self._heard.so_far)
             if piece is not None and not self.task.terminal:
-                await self._store.commit(events=[turns.said(self.task, text=piece[0], append=piece[1])])
+                await self._store.commit(events=[transitions.said(self.task, text=piece[0], append=piece[1])])
 
     async def _told(self) -> Told:
         if self._before is None:
@@ -380,7 +382,7 @@ class Courier:
         await self._store.commit(tasks=[task])
         self.task = task
 
-    async def _commit(self, commit: turns.Commit) -> None:
+    async def _commit(self, commit: transitions.Commit) -> None:
         await self._store.commit(events=commit.events, tasks=[commit.task], turn_ended=commit.turn_ended)
         self.task = commit.task
 

@@ -37,8 +37,8 @@ from synapsed.model.records import ReplyRecord
 from synapsed.model.schedule import SCHEDULED
 from synapsed.model.task import Message, Task, new_id
 from synapsed.rules.guard import FIRED
-from synapsed.supervisor import turns
-from synapsed.supervisor.idempotency import Idempotency
+from synapsed.tasks import transitions
+from synapsed.tasks.idempotency import Idempotency
 
 if TYPE_CHECKING:
     from synapsed.a2a.courier import Courier
@@ -107,7 +107,7 @@ class Externals:
             if self.knows(alias):
                 await self._carry(task)
             else:
-                await self._end(turns.canceled(task, reason="removed", now=self._clock.wall()))
+                await self._end(transitions.canceled(task, reason="removed", now=self._clock.wall()))
 
     async def close(self) -> None:
         """Let go of what is under way: the next daemon goes on."""
@@ -230,7 +230,7 @@ class Externals:
                 await self._under_way[task_id]
             task = await self._store.task(task_id)
             if task is not None and not task.terminal:
-                await self._end(turns.canceled(task, reason="removed", now=self._clock.wall()))
+                await self._end(transitions.canceled(task, reason="removed", now=self._clock.wall()))
 
     def _host_is_up(self, name: str) -> None:
         for task_id in self.open_to_host(name):
@@ -288,7 +288,7 @@ class Externals:
             updated_at=now,
         )
         with asking(task, wait=request.wait) as reply:
-            commit = turns.accepted(task)
+            commit = transitions.accepted(task)
             await self._store.commit(events=commit.events, tasks=[task], reply=reply)
         await self._carry(task)
         return task
@@ -362,7 +362,7 @@ class Externals:
         except Exception:  # a bug in one task's way must not leave it open for ever, nor take the others along
             log.exception("a task to an external agent was lost", task=courier.task.id)
             await self._end(
-                turns.failed(
+                transitions.failed(
                     courier.task,
                     code="INTERRUPTED" if courier.delivered else "UNDELIVERED",
                     message="the daemon failed on the way; its log says why",
@@ -394,7 +394,7 @@ class Externals:
         if (remote := self._remotes.pop(alias, None)) is not None:
             await remote.close()
 
-    async def _end(self, commit: turns.Commit) -> None:
+    async def _end(self, commit: transitions.Commit) -> None:
         await self._store.commit(events=commit.events, tasks=[commit.task], turn_ended=commit.turn_ended)
 
 

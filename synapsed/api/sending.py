@@ -24,7 +24,7 @@ from synapsed.interfaces import Control, SendRequest
 from synapsed.model.agent import AgentView
 from synapsed.model.sender import KEY, Tier
 from synapsed.model.task import Task
-from synapsed.supervisor.senders import Caller, settle_sender
+from synapsed.tasks.sender import Caller, settle_sender
 
 __all__ = ["REPLY_ERRORS", "SEND_ERRORS", "expect_reply", "key_of", "reply", "send", "signed"]
 

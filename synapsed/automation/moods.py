@@ -11,6 +11,7 @@ from typing import Protocol
 
 import structlog
 
+from synapsed.aio import Timers, pause
 from synapsed.config import AgentConfig, Config
 from synapsed.errors import StoreError, SynapsedError
 from synapsed.interfaces import Control, EventFilter, NewEvent, Store
@@ -19,8 +20,6 @@ from synapsed.model.follower import FollowerState
 from synapsed.model.said import Said
 from synapsed.moods.scorer import TYPES, Scorer, asks_for_text
 from synapsed.moods.state import MoodState
-from synapsed.supervisor.links import Timers
-from synapsed.supervisor.pause import pause
 
 __all__ = ["CURSOR", "MoodBook", "Moods"]
 

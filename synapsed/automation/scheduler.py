@@ -19,6 +19,7 @@ from zoneinfo import ZoneInfo
 
 import structlog
 
+from synapsed.aio import Timers, pause
 from synapsed.clock import Clock, iso
 from synapsed.config import SCHEDULES_MAX
 from synapsed.errors import (
@@ -48,9 +49,7 @@ from synapsed.model.sender import KEY, Sender, Tier
 from synapsed.model.task import Message, Task
 from synapsed.schedules.due import Due, due
 from synapsed.schedules.spec import Spec, next_after, next_times
-from synapsed.supervisor.links import Timers
-from synapsed.supervisor.pause import pause
-from synapsed.supervisor.turns import NEW_CONVERSATION
+from synapsed.tasks.transitions import NEW_CONVERSATION
 
 __all__ = ["RECHECK_S", "STORE_RETRY_S", "Scheduler"]
 

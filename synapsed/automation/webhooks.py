@@ -19,6 +19,7 @@ import structlog
 from synapsed.a2a.push import schedule
 from synapsed.a2a.push.poster import Poster
 from synapsed.a2a.push.screening import checked_url, origin_of
+from synapsed.aio import Timers, pause
 from synapsed.automation.ruler import Book
 from synapsed.clock import Clock, iso
 from synapsed.config import PushPolicy, WebhookConfig
@@ -28,8 +29,6 @@ from synapsed.model.events import AgentAlert, Event, RuleFired, envelope
 from synapsed.model.follower import FollowerState
 from synapsed.model.push import PushRecord
 from synapsed.rules import signing
-from synapsed.supervisor.links import Timers
-from synapsed.supervisor.pause import pause
 
 __all__ = ["GIVEN_UP", "WebhookMeans", "Webhooks", "read_secret"]
 

@@ -46,7 +46,7 @@ PortChoice = Annotated[Annotated[int, Field(ge=1, le=65535)] | Literal[False] | 
 
 
 class ProcessState(StrEnum):
-    """The process of an agent (DESIGN §5); the transitions stand in `supervisor/lifecycle.py`."""
+    """The process of an agent (DESIGN §5); the transitions stand in `agents/lifecycle.py`."""
 
     STOPPED = "stopped"
     STARTING = "starting"

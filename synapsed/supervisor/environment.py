@@ -15,9 +15,9 @@ from pathlib import Path
 from uuid import uuid4
 
 from synapsed.errors import ProgramNotFound
+from synapsed.launch_plan import LaunchPlan
 from synapsed.model.records import AgentRecord
 from synapsed.profiles import Profile
-from synapsed.supervisor.links import LaunchPlan
 
 __all__ = ["agent_environment", "agent_token", "find_program", "launch_plan", "names_conversation"]
 

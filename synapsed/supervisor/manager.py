@@ -1,6 +1,6 @@
 """All agents of one daemon: `Control` for the API, and the life of the agents from one daemon to the next.
 
-What concerns one agent is done in that agent's shell; here is only what concerns more than one: addresses, tokens,
+What concerns one agent is done in that agent's actor; here is only what concerns more than one: addresses, tokens,
 the registry, and starting and ending the whole.
 """
 
@@ -17,6 +17,13 @@ from typing import Any, Protocol
 
 import structlog
 
+from synapsed.agents import views
+from synapsed.agents.agent import Agent
+from synapsed.agents.conversations import taken
+from synapsed.agents.lifecycle import LIVE_STATES
+from synapsed.agents.parking import Memory, machine_memory
+from synapsed.agents.restart_policy import RestartState
+from synapsed.aio import Timer, Timers
 from synapsed.channels.past import find_conversations
 from synapsed.clock import Clock
 from synapsed.config import check_parking, load_config, save_agent
@@ -35,6 +42,8 @@ from synapsed.interfaces import (
     Store,
     TaskFilter,
 )
+from synapsed.keepers.process_owner import Root, owner_of
+from synapsed.launch_plan import LinkFactory
 from synapsed.library import ProfileLibrary
 from synapsed.model.agent import AgentDetail, AgentView, Testimony, resolve
 from synapsed.model.events import REMOVED, EventData, Origin, StateChanged
@@ -43,33 +52,24 @@ from synapsed.model.picture import ScreenForm, Shown
 from synapsed.model.records import AgentRecord, ReplyRecord, TurnRecord
 from synapsed.model.task import Artifact, Task
 from synapsed.profiles import Profile
-from synapsed.supervisor import environment, letters, turns, views
-from synapsed.supervisor.agent import Agent
-from synapsed.supervisor.ancestry import Root, owner_of
+from synapsed.supervisor import environment
 from synapsed.supervisor.clipboard import with_clipboard
-from synapsed.supervisor.conversations import taken
-from synapsed.supervisor.exchange import Exchange
-from synapsed.supervisor.links import LinkFactory, Timer, Timers
+from synapsed.supervisor.dispatcher import Dispatcher
+from synapsed.supervisor.launch_planner import ManagerSettings, Planner
+from synapsed.supervisor.memory_pressure import MemoryWatch
 from synapsed.supervisor.mentions import ControlDirectory, MentioningAttachment
-from synapsed.supervisor.order import StartOrder, each
-from synapsed.supervisor.parking import Memory, machine_memory
-from synapsed.supervisor.planning import ManagerSettings, Planner
 from synapsed.supervisor.ports import announceable
-from synapsed.supervisor.post import Post
-from synapsed.supervisor.pressure import MemoryWatch
-from synapsed.supervisor.program import LIVE_STATES
-from synapsed.supervisor.registry import Registry
+from synapsed.supervisor.registry import REGISTRY_SWEEP_S, Registry
 from synapsed.supervisor.reload import differences
-from synapsed.supervisor.restart import RestartState
+from synapsed.supervisor.reply_broker import ReplyBroker
 from synapsed.supervisor.roster import Roster, saved_as
+from synapsed.supervisor.startup_order import StartOrder, each
+from synapsed.tasks import prompt_text, transitions
 
 __all__ = ["Manager", "ManagerSettings", "PortServer"]
 
 SWEEP_S = 1.0
 """How often mailboxes are swept (DESIGN §5: on a timer as well as on events)."""
-
-REGISTRY_SWEEP_S = 5.0
-"""Least pause between two looks for stale registry entries."""
 
 LINUX = sys.platform == "linux"
 
@@ -119,12 +119,12 @@ class Manager:
         self._server: PortServer | None = None
         self._agents: dict[str, Agent] = {}
         self._planner = Planner(settings, self._roster, self._reachable)
-        self._exchange = Exchange(store=store, clock=clock, agents=self._agents, endpoint=self._planner.endpoint)
-        self._post = Post(
+        self._reply_broker = ReplyBroker(store=store, clock=clock, agents=self._agents, endpoint=self._planner.endpoint)
+        self._dispatcher = Dispatcher(
             store=store,
             clock=clock,
             agents=self._agents,
-            exchange=self._exchange,
+            reply_broker=self._reply_broker,
             cancel=lambda task_id: self.everyone.cancel(task_id),  # noqa: PLW0108 - it becomes another one later
         )
         self._tokens: dict[str, str] = {}
@@ -144,7 +144,7 @@ class Manager:
         known = await self._store.agents()
         strays = await self._factory.strays({record.id for record in known})
         records = self._roster.restore(known + strays)
-        self._exchange.restore(await self._store.replies())
+        self._reply_broker.restore(await self._store.replies())
         tasks = await self._open_tasks()
         turn_records = await self._store.turns()
         for record in records:
@@ -152,16 +152,16 @@ class Manager:
         await self._store.commit(agents=records, events=[views.taken_up(stray) for stray in strays])
         for task in tasks:
             if task.agent_id not in self._agents and alias_of(task) is None:
-                await self._end(turns.canceled(task, reason="removed", now=self._clock.wall()))
+                await self._end(transitions.canceled(task, reason="removed", now=self._clock.wall()))
         self._sweep_again()
 
     async def _restore(self, agent: Agent, tasks: list[Task], turn_records: list[TurnRecord]) -> None:
-        """Give `agent` what is its own, and start its shell."""
+        """Give `agent` what is its own, and start its actor."""
         own = [task for task in tasks if task.agent_id == agent.id]
         ids = {task.id for task in own}
         for stray in agent.restore(own, [turn for turn in turn_records if turn.task_id in ids]):
             message = "it was being worked on, but there is no record of how far"
-            await self._end(turns.failed(stray, code="INTERRUPTED", message=message, now=self._clock.wall()))
+            await self._end(transitions.failed(stray, code="INTERRUPTED", message=message, now=self._clock.wall()))
         agent.start_shell()
 
     async def serve_ports(self, server: PortServer, *, listen: str) -> None:
@@ -176,7 +176,7 @@ class Manager:
         """Take up every program that lives; apply the restart policy to those that ended meanwhile."""
         # All at once: whoever has much output to be read holds up nobody.
         await each(lambda agent: agent.adopt(), self._agents.values(), parallel=None)
-        await self._exchange.reconcile()
+        await self._reply_broker.reconcile()
         await self._sweep_registry()
         self._tidy_again()
 
@@ -185,7 +185,7 @@ class Manager:
         wanted = [
             agent
             for agent in self._agents.values()
-            if agent.program.wanted
+            if agent.process.wanted
             or (not views.is_reachable(agent) and self._roster.config_of(agent.record).autostart)
         ]
         await self._order.start(wanted, self._roster.config, self._agents.values)
@@ -266,7 +266,7 @@ class Manager:
         if not keep_agents:
             await each(lambda agent: agent.suspend(), self._agents.values())
         await each(lambda agent: agent.close(), self._agents.values())
-        await self._exchange.close()
+        await self._reply_broker.close()
         for task in list(self._background):
             await asyncio.wait([task])
         await self._registry.flush()
@@ -341,7 +341,7 @@ class Manager:
         return frozenset(agent.profile.rights) if (agent := self._agents.get(agent_id)) is not None else frozenset()
 
     async def report(self, agent_id: str, told: EventData, task: Task | None = None) -> None:
-        await self._post.report(agent_id, told, task)
+        await self._dispatcher.report(agent_id, told, task)
 
     def token_owner(self, token: str) -> str | None:
         given = token.encode()
@@ -366,7 +366,7 @@ class Manager:
             agent.start_shell()
             await self._announce(record.port)
             await agent.start()
-            await agent.program.version_known(VERSION_S)
+            await agent.process.version_known(VERSION_S)
         except BaseException:
             await asyncio.shield(self._forget(record))
             raise
@@ -400,7 +400,7 @@ class Manager:
         view = self.view(agent_id)
         if remove:
             await agent.cancel_waiting("removed")
-            await self._exchange.forget(agent_id)
+            await self._reply_broker.forget(agent_id)
             await self._forget(agent.record)
         return view
 
@@ -443,28 +443,28 @@ class Manager:
 
     async def send(self, agent_id: str, request: SendRequest) -> Task:
         self._sweep_registry_soon()
-        return await self._post.send(agent_id, request)
+        return await self._dispatcher.send(agent_id, request)
 
     async def expect_reply(self, agent_id: str, request: SendRequest, limit: float | None) -> Task:
-        return await self._post.expect_reply(agent_id, request, limit)
+        return await self._dispatcher.expect_reply(agent_id, request, limit)
 
     async def reply(self, agent_id: str, request: SendRequest) -> Task:
-        return await self._post.reply(agent_id, request)
+        return await self._dispatcher.reply(agent_id, request)
 
     def asking(self, task: Task, *, wait: bool) -> contextlib.AbstractContextManager[ReplyRecord | None]:
-        return self._post.asking(task, wait=wait)
+        return self._dispatcher.asking(task, wait=wait)
 
     async def collected(self, task_id: str) -> None:
-        await self._post.collected(task_id)
+        await self._dispatcher.collected(task_id)
 
     def waiting(self, waiter: str | None, task: Task) -> contextlib.AbstractContextManager[None]:
-        return self._post.waiting(waiter, task)
+        return self._dispatcher.waiting(waiter, task)
 
     async def interrupt(self, agent_id: str) -> bool:
         return await self._agent(agent_id).interrupt()
 
     async def task(self, task_id: str, agent_id: str | None = None) -> Task:
-        return views.queued(await self._post.find(task_id, agent_id), self._agents)
+        return views.queued(await self._dispatcher.find(task_id, agent_id), self._agents)
 
     async def tasks(self, which: TaskFilter) -> tuple[list[Task], int]:
         tasks, count = await self._store.tasks(which)
@@ -477,15 +477,15 @@ class Manager:
         return await self._store.has_tasks(which)
 
     async def cancel(self, task_id: str) -> Task:
-        return await self._post.cancel(task_id)
+        return await self._dispatcher.cancel(task_id)
 
     async def provide_input(
         self, task_id: str, text: str, prompt_id: str | None = None, origin: Origin = PERSON
     ) -> Task:
-        return await self._post.provide_input(task_id, text, prompt_id, origin)
+        return await self._dispatcher.provide_input(task_id, text, prompt_id, origin)
 
     async def hand_over(self, task_id: str, artifact: Artifact, *, append: bool, last_chunk: bool) -> Task:
-        return await self._post.hand_over(task_id, artifact, append=append, last_chunk=last_chunk)
+        return await self._dispatcher.hand_over(task_id, artifact, append=append, last_chunk=last_chunk)
 
     async def answer_agent(
         self, agent_id: str, text: str, prompt_id: str | None = None, origin: Origin = PERSON
@@ -502,14 +502,14 @@ class Manager:
         if self._closed:
             raise NotReady("the daemon is shutting down")
 
-    async def _end(self, commit: turns.Commit) -> None:
+    async def _end(self, commit: transitions.Commit) -> None:
         """End a task that is nobody's."""
         await self._store.commit(events=commit.events, tasks=[commit.task], turn_ended=commit.turn_ended)
-        self._post.ended(commit.task)
+        self._dispatcher.ended(commit.task)
 
     async def _open_tasks(self) -> list[Task]:
         """Those that agents work on: not those that replies complete."""
-        return [task for task in await self._store.open_tasks() if not self._exchange.owns(task.id)]
+        return [task for task in await self._store.open_tasks() if not self._reply_broker.owns(task.id)]
 
     def _agent(self, agent_id: str) -> Agent:
         if (agent := self._agents.get(agent_id)) is None:
@@ -535,7 +535,7 @@ class Manager:
             parking=lambda: self._roster.config_of(agent.record).park,
             question_timeout=lambda: self._roster.config_of(agent.record).question_timeout,
             changed=self._publish,
-            ended=self._post.ended,
+            ended=self._dispatcher.ended,
         )
         self._agents[record.id] = agent
         self._tokens[environment.agent_token(self._settings.control_token, record.id)] = record.id
@@ -584,13 +584,13 @@ class Manager:
         self._sweeper = self._timers.call_later(SWEEP_S, self._sweep_again)  # first: one that fails is not the last
         for agent in self._agents.values():
             agent.sweep()
-        self._exchange.sweep()
+        self._reply_broker.sweep()
         self._memory.look()
         self._registry.look()
 
     def _tidy_again(self) -> None:
         self._spawn(each(lambda agent: agent.tidy(), self._agents.values()))
-        self._tidier = self._timers.call_later(letters.TIDY_EVERY_S, self._tidy_again)
+        self._tidier = self._timers.call_later(prompt_text.TIDY_EVERY_S, self._tidy_again)
 
     def _spawn(self, work: Any) -> None:
         task = asyncio.get_running_loop().create_task(work)

@@ -1,4 +1,4 @@
-"""`@agent message` in an attached terminal: the shell around `terminal.mentions`.
+"""`@agent message` in an attached terminal: what does the I/O around `terminal.mentions`.
 
 An Enter that would submit a line for another agent is held until the program's composer shows just that line; the line
 is removed there, and only then does the message go. Where anything is in doubt the Enter goes to the program, as if

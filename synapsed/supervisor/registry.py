@@ -9,7 +9,7 @@ replaced or written to, or that could not be written, is written again at the ne
 import asyncio
 import json
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,27 +17,17 @@ import psutil
 import structlog
 
 from synapsed.files import write_whole
+from synapsed.model.registry import RegistryEntry
 
-__all__ = ["Entry", "Registry", "RegistryFiles"]
+__all__ = ["REGISTRY_SWEEP_S", "Registry", "RegistryFiles"]
+
+REGISTRY_SWEEP_S = 5.0
+"""Least pause between two looks for stale registry entries."""
 
 _ENTRY_MAX = 64 * 1024
 """Bytes of a file that are looked at; other programs write here too."""
 
 log = structlog.stdlib.get_logger("synapsed.registry")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
-    """What the seeds' registry says of an agent (S9); `status` is a seed's word, `pid` the program's."""
-
-    agent_id: str
-    agent_type: str
-    name: str
-    port: int | None
-    status: str
-    pid: int | None
-    working_dir: str
-    endpoint: str
 
 
 class _Mark(NamedTuple):
@@ -51,7 +41,7 @@ class _Mark(NamedTuple):
 class _Wanted(NamedTuple):
     """What a file should say; `mark` is None until that has been written."""
 
-    entry: Entry
+    entry: RegistryEntry
     mark: _Mark | None
 
 
@@ -62,7 +52,7 @@ class RegistryFiles:
         self._directory = directory
         self._wanted: dict[str, _Wanted] = {}
 
-    def write(self, entry: Entry) -> None:
+    def write(self, entry: RegistryEntry) -> None:
         known = self._wanted.get(entry.agent_id)
         if known is not None and known.entry == entry and self._is_there(known):
             return
@@ -96,7 +86,7 @@ class RegistryFiles:
                     removed.append(agent_id)
         return removed
 
-    def _write(self, entry: Entry) -> None:
+    def _write(self, entry: RegistryEntry) -> None:
         self._wanted[entry.agent_id] = _Wanted(entry, None)
         path = self._path(entry.agent_id)
         self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -117,13 +107,13 @@ class Registry:
 
     def __init__(self, files: RegistryFiles) -> None:
         self._files = files
-        self._pending: dict[str, Entry | None] = {}
+        self._pending: dict[str, RegistryEntry | None] = {}
         self._look = False
         self._broken = False
         """The last look failed, and the log says so."""
         self._worker: asyncio.Task[None] | None = None
 
-    def publish(self, entry: Entry) -> None:
+    def publish(self, entry: RegistryEntry) -> None:
         self._put(entry.agent_id, entry)
 
     def withdraw(self, agent_id: str) -> None:
@@ -144,7 +134,7 @@ class Registry:
         while self._worker is not None:
             await asyncio.shield(self._worker)
 
-    def _put(self, agent_id: str, entry: Entry | None) -> None:
+    def _put(self, agent_id: str, entry: RegistryEntry | None) -> None:
         self._pending[agent_id] = entry
         self._work_soon()
 
@@ -161,7 +151,7 @@ class Registry:
         finally:
             self._worker = None
 
-    def _apply(self, pending: dict[str, Entry | None], *, look: bool) -> None:
+    def _apply(self, pending: dict[str, RegistryEntry | None], *, look: bool) -> None:
         for agent_id, entry in pending.items():
             try:
                 if entry is None:

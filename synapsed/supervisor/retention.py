@@ -7,13 +7,12 @@ from typing import Protocol
 
 import structlog
 
+from synapsed.aio import Timers, pause
 from synapsed.clock import Clock, iso
 from synapsed.config import Keep
 from synapsed.errors import StoreError
 from synapsed.store.retention import Cut, Pruned
-from synapsed.supervisor import letters
-from synapsed.supervisor.links import Timers
-from synapsed.supervisor.pause import pause
+from synapsed.tasks import prompt_text
 
 __all__ = ["Prunable", "Retention"]
 
@@ -95,10 +94,10 @@ class Retention:
         """Their files. They are named by the beginning of the task's id, which another task may share."""
         files: dict[str, set[str]] = {}
         for task_id, agent_id in tasks:
-            if not await self._store.find_tasks(task_id[: letters.SHORT_ID], 1):
+            if not await self._store.find_tasks(task_id[: prompt_text.SHORT_ID], 1):
                 files.setdefault(agent_id, set()).add(task_id)
         for agent_id, gone in files.items():
             try:
-                await asyncio.to_thread(letters.forget, self._inbox(agent_id), gone)
+                await asyncio.to_thread(prompt_text.forget, self._inbox(agent_id), gone)
             except OSError as error:
                 log.warning("files of old tasks stay", agent=agent_id, error=str(error))

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from synapsed.supervisor.questions import answering
+from synapsed.supervisor.hook_socket import answering
 from tests.api.serving import serving
 from tests.fakes.control import FakeControl
 

@@ -19,7 +19,7 @@ from synapsed.model.events import AgentReported, RuleFired, ScheduleCame
 from synapsed.model.schedule import NewSchedule
 from tests.automation.test_ruler import SECRET, URL, Poster, rule
 from tests.fakes.clock import until
-from tests.supervisor.world import World
+from tests.support.world import World
 
 TELL = {"webhook": "ci"}
 

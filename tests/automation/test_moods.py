@@ -22,7 +22,7 @@ from synapsed.model.events import (
 from synapsed.model.sender import Sender, Tier
 from synapsed.rules.rule import RuleConfig, is_for
 from tests.fakes.clock import until
-from tests.supervisor.world import World
+from tests.support.world import World
 
 ANGRY = "wtf, this is useless!!"
 ANGRIER = "You broke it, stupid. I TOLD YOU THAT"

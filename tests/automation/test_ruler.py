@@ -19,7 +19,7 @@ from synapsed.model.events import AgentAlert, AgentReported, InputAnswered, Rule
 from synapsed.rules.guard import DEPTH_MAX, RATE_MAX
 from synapsed.rules.rule import RuleConfig
 from tests.fakes.clock import until
-from tests.supervisor.world import PERMISSION, World
+from tests.support.world import PERMISSION, World
 
 SECRET = "whsec_" + base64.b64encode(bytes(32)).decode()
 URL = "https://example.com/hook"

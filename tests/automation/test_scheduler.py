@@ -27,7 +27,7 @@ from synapsed.schedules.due import LATE_S
 from synapsed.store import SqliteStore
 from tests.fakes.clock import FakeClock, until
 from tests.fakes.store import MemoryStore
-from tests.supervisor.world import World
+from tests.support.world import World
 
 BERLIN = ZoneInfo("Europe/Berlin")
 DAY, HOUR = 86_400, 3600
@@ -313,7 +313,7 @@ async def test_a_parked_agent_is_woken(home: Home) -> None:
 
 
 async def test_a_full_mailbox(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("synapsed.supervisor.mailbox.CAPACITY", 1)
+    monkeypatch.setattr("synapsed.agents.mailbox.CAPACITY", 1)
     scheduler = await home.up()
     agent = await home.start(ready=False)
     for number in range(100):
@@ -496,9 +496,9 @@ async def one_death(home: Home, path: Path, at: int, *, after: bool) -> bool:
         dying = Dying(store, at, after=after)
         # From here on everything that this daemon does goes over the store that dies.
         scheduler._book = dying
-        home.manager._post._store = home.manager._post._idempotency._store = dying
+        home.manager._dispatcher._store = home.manager._dispatcher._idempotency._store = dying
         agent = next(iter(home.manager._agents.values()))
-        agent.desk._store = dying
+        agent.turn_queue._store = dying
         home.clock.advance(HOUR / 2)
         await until(lambda: dying.dead or settled(scheduler))
         died = dying.dead

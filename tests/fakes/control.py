@@ -38,8 +38,8 @@ from synapsed.model.events import (
 )
 from synapsed.model.picture import Glyph, Ink, Picture, ScreenForm, Shown
 from synapsed.model.task import Artifact, Message, Prompt, Task, TaskError, TaskState
-from synapsed.supervisor import turns
-from synapsed.supervisor.told import told_before
+from synapsed.tasks import transitions
+from synapsed.tasks.live_answer import told_before
 from tests.fakes.store import MemoryEventLog, MemoryStore
 
 __all__ = ["FakeAttachment", "FakeControl", "echo", "hold"]
@@ -146,7 +146,7 @@ class FakeControl:
     async def complete(self, task_id: str, answer: str, *, exact: bool = True, blocks: Sequence[Artifact] = ()) -> Task:
         task = await self.task(task_id)
         told = await told_before(self.events, task_id)
-        commit = turns.completed(task, answer=answer, exact=exact, now=self._time, blocks=blocks, told=told)
+        commit = transitions.completed(task, answer=answer, exact=exact, now=self._time, blocks=blocks, told=told)
         added = [event.data for event in commit.events if isinstance(event.data, TaskArtifactAdded)]
         return await self._put(commit.task, TaskState.COMPLETED, added)
 
@@ -409,7 +409,7 @@ class FakeControl:
             prompt_id=task.prompt.prompt_id, answer=text, by=origin.by, who=origin.who, where=origin.where
         )
         await self.tell(task.agent_id, data, task.id)
-        task = turns.answered(task, prompt=task.prompt, answer=said or Message.of(text))
+        task = transitions.answered(task, prompt=task.prompt, answer=said or Message.of(text))
         await self.store.commit(tasks=[task])
         if self.after_input is not None:
             await self.after_input(self, task)

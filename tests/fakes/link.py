@@ -10,6 +10,7 @@ from typing import Any
 
 from synapsed.errors import LaunchError, SynapsedError
 from synapsed.interfaces import Attachment, Delivery
+from synapsed.launch_plan import Ended, LaunchPlan
 from synapsed.model.agent import Activity, Testimony
 from synapsed.model.facts import PermissionAsked
 from synapsed.model.link import (
@@ -24,7 +25,6 @@ from synapsed.model.picture import ScreenForm, Shown
 from synapsed.model.records import AgentRecord, LaunchRecord, TurnRecord
 from synapsed.model.task import Prompt
 from synapsed.profiles import Profile
-from synapsed.supervisor.links import Ended, LaunchPlan
 
 __all__ = ["FakeLink", "FakeLinkFactory"]
 

@@ -13,8 +13,8 @@ import psutil
 import pytest
 
 from synapsed.keeper.processes import start_mark
-from synapsed.supervisor.keeper_client import Exited, ExitRecord, Gap, KeeperClient, KeeperEvent, Lost, Output
-from synapsed.supervisor.launchers import LaunchedKeeper, LaunchSpec, ProcessLauncher, sweep_launch
+from synapsed.keepers.client import Exited, ExitRecord, Gap, KeeperClient, KeeperEvent, Lost, Output
+from synapsed.keepers.launchers import LaunchedKeeper, LaunchSpec, ProcessLauncher, sweep_launch
 
 DEADLINE_S = 60.0
 """Generous: what it bounds takes milliseconds on an idle machine."""

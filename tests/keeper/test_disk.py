@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from synapsed.supervisor.keeper_client import Alert
-from synapsed.supervisor.launchers import LaunchedKeeper
+from synapsed.keepers.client import Alert
+from synapsed.keepers.launchers import LaunchedKeeper
 from tests.keeper.conftest import Lab, Watcher, until_file
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="takes prlimit or tmpfs")

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from synapsed.errors import LaunchError, ProgramNotFound
-from synapsed.supervisor.keeper_client import KeeperClient
-from synapsed.supervisor.launchers import ProcessLauncher, keeper_command, private_directory, sweep_launch
+from synapsed.keepers.client import KeeperClient
+from synapsed.keepers.launchers import ProcessLauncher, keeper_command, private_directory, sweep_launch
 from tests.keeper.conftest import Lab, kill, living, until_gone
 
 # --- what the program finds -------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ import synapsed.keeper
 from synapsed.keeper import frames
 from synapsed.keeper.clients import MAX_CLIENTS
 from synapsed.keeper.frames import Decoder, Frame, encode
-from synapsed.supervisor.launchers import LaunchedKeeper
+from synapsed.keepers.launchers import LaunchedKeeper
 from tests.keeper.conftest import DEADLINE_S, Lab, until_file
 
 

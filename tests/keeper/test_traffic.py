@@ -11,7 +11,7 @@ from typing import Literal
 import pytest
 
 from synapsed.errors import KeeperLost
-from synapsed.supervisor.keeper_client import KeeperBusy, KeeperClient, KeeperEvent, KeeperRefused, Output
+from synapsed.keepers.client import KeeperBusy, KeeperClient, KeeperEvent, KeeperRefused, Output
 from tests.keeper.conftest import DEADLINE_S, Lab, Watcher, until_file
 
 # --- output -----------------------------------------------------------------------------------------------------------

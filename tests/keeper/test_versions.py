@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from synapsed.supervisor.launchers import ProcessLauncher
+from synapsed.keepers.launchers import ProcessLauncher
 from tests.keeper.conftest import DEADLINE_S, Lab
 from tests.keeper.frozen import KEEPERS
 

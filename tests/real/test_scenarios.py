@@ -10,7 +10,7 @@ from collections.abc import Callable
 import psutil
 import pytest
 
-from synapsed.supervisor.keeper_client import KeeperClient
+from synapsed.keepers.client import KeeperClient
 from synapsed.terminal.delivery import clean
 from tests.real.agents import EVERY, MAIN, RealAgent, StartAgent, nonce
 from tests.real.model import Model

@@ -25,11 +25,11 @@ from synapsed.interfaces import StartRequest, TaskFilter
 from synapsed.keeper.processes import start_mark
 from synapsed.model.agent import ProcessState
 from synapsed.model.events import AgentAlert
+from synapsed.pty.output_times import OutputTimes
 from synapsed.supervisor.environment import agent_token
-from synapsed.supervisor.times import OutputTimes
 from tests.fakes.clock import PATIENCE_S, until
 from tests.fakes.store import MemoryStore
-from tests.supervisor.world import World
+from tests.support.world import World
 
 AGENT = "synapse-fake-8190"
 

@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from synapsed.supervisor.registry import Entry, Registry, RegistryFiles
+from synapsed.model.registry import RegistryEntry
+from synapsed.supervisor.registry import Registry, RegistryFiles
 
 
-def entry(status: str = "IDLE", name: str = "a") -> Entry:
-    return Entry(
+def entry(status: str = "IDLE", name: str = "a") -> RegistryEntry:
+    return RegistryEntry(
         agent_id=f"synapse-{name}-1",
         agent_type=name,
         name=name,

@@ -15,9 +15,9 @@ import pytest
 
 from synapsed import hookclient
 from synapsed.errors import KeeperLost
+from synapsed.keepers.client import KeeperClient
 from synapsed.paths import Paths
 from synapsed.sockets import runtime_directory, why_not_our_folder
-from synapsed.supervisor.keeper_client import KeeperClient
 
 pytestmark = pytest.mark.skipif(os.getuid() != 0, reason="only root can be another user")
 

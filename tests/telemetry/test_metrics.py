@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
+from synapsed.agents.figures import figures_of
 from synapsed.clock import iso
 from synapsed.interfaces import NewEvent
 from synapsed.model.agent import Activity, ProcessState
@@ -18,13 +19,12 @@ from synapsed.model.events import EventData, TaskDelivered, TaskStatusChanged
 from synapsed.model.figures import FAST_S, AgentFigures, Histogram
 from synapsed.model.link import LinkAlert, LinkTurnFailed
 from synapsed.model.task import Message, Task, TaskState
-from synapsed.supervisor.figures import figures_of
 from synapsed.telemetry.families import FAMILIES
 from synapsed.telemetry.metrics import Metrics
 from synapsed.telemetry.observer import CODES_MAX
 from synapsed.telemetry.tracer import TraceFigures
 from tests.fakes.clock import until
-from tests.supervisor.world import PERMISSION, World
+from tests.support.world import PERMISSION, World
 from tests.telemetry.lint import problems
 from tests.telemetry.parsed import OPENMETRICS, Scrape
 

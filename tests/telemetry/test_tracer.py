@@ -12,19 +12,19 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
+from synapsed.agents.figures import figures_of
 from synapsed.interfaces import NewEvent
 from synapsed.model.agent import Activity
 from synapsed.model.events import EventData, TaskDelivered
 from synapsed.model.link import LinkTurnFailed
 from synapsed.model.task import Task, TaskState
 from synapsed.model.trace import context_of, span_id
-from synapsed.supervisor.figures import figures_of
 from synapsed.telemetry import tracer as room
 from synapsed.telemetry.extra import MISSING
 from synapsed.telemetry.spans import Span
 from synapsed.telemetry.tracer import Outcome, Tracer, TraceSettings
 from tests.fakes.clock import until
-from tests.supervisor.world import PERMISSION, World
+from tests.support.world import PERMISSION, World
 
 AGENT = "synapse-fake-8190"
 PARENT = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"

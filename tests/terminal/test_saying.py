@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from synapsed.library import ProfileLibrary
 from synapsed.model.agent import Activity
 from synapsed.profiles import Answer, Profile, Stream
-from synapsed.supervisor.streaming import Piece, TurnStream
+from synapsed.pty.streaming import Piece, TurnStream
 from synapsed.terminal.observer import TerminalObserver
 from synapsed.terminal.saying import LineText, ScreenText
 from synapsed.terminal.screen import Screen

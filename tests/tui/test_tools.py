@@ -9,9 +9,9 @@ import pytest
 
 from synapsed.model.facts import ToolsShown
 from synapsed.profiles import Profile
-from synapsed.supervisor.pty_turn import PtyTurn
-from synapsed.supervisor.tool_screen import ToolScreen
-from synapsed.supervisor.turn_steps import Phase, TurnState
+from synapsed.pty.tool_screen import ToolScreen
+from synapsed.pty.turn import PtyTurn
+from synapsed.pty.turn_types import Phase, TurnState
 from synapsed.terminal.delivery import type_message
 from synapsed.terminal.observer import TerminalObserver
 from tests.support.daemon import eventually

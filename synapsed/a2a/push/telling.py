@@ -24,6 +24,7 @@ from synapsed.a2a.push import schedule
 from synapsed.a2a.push.lanes import Lanes
 from synapsed.a2a.push.poster import Poster, Receipt
 from synapsed.a2a.push.screening import checked_url, origin_of
+from synapsed.aio import Timers, pause
 from synapsed.clock import Clock
 from synapsed.config import PushPolicy
 from synapsed.errors import InvalidRequest, StoreError
@@ -31,8 +32,6 @@ from synapsed.interfaces import NewEvent, Store
 from synapsed.model.events import AgentAlert, Event, TaskStatusChanged
 from synapsed.model.push import PushRecord
 from synapsed.model.task import TERMINAL_STATES
-from synapsed.supervisor.links import Timers
-from synapsed.supervisor.pause import pause
 
 __all__ = ["GIVEN_UP", "Means", "PushBook", "Telling"]
 

@@ -9,7 +9,7 @@ every keeper that this code has to get along with. When the protocol's version g
 from pathlib import Path
 
 from synapsed.keeper import frames
-from synapsed.supervisor.launchers import KEEPER
+from synapsed.keepers.launchers import KEEPER
 
 __all__ = ["CURRENT", "KEEPERS", "frozen"]
 

@@ -1,0 +1,598 @@
+"""One agent: its actor, with the program below and the desk above it.
+
+The agent only connects: facts of the link go to the program (exit, session), to the desk (the turn) and into the view;
+a change of activity and what it means for the task being worked on are one commit.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from synapsed.agents.actor import Actor, at_once
+from synapsed.agents.agent_prompts import AgentPrompts
+from synapsed.agents.alerts import Alerts
+from synapsed.agents.approvals import Approvals
+from synapsed.agents.attention import Attention, Change
+from synapsed.agents.briefing import Briefing
+from synapsed.agents.inbox import Fact
+from synapsed.agents.parking import Parking
+from synapsed.agents.process import AgentProcess
+from synapsed.agents.question_timeout import Unanswered
+from synapsed.agents.restart_policy import RestartState
+from synapsed.agents.resting import Resting
+from synapsed.agents.tools import Tools
+from synapsed.agents.turn_queue import TurnQueue
+from synapsed.agents.usage_limit import Usage
+from synapsed.aio import Timers
+from synapsed.clock import Clock
+from synapsed.config import ParkPolicy, UsageLimitPolicy
+from synapsed.errors import NotReady, ProgramEnded, StoreError, TaskNotCancelable
+from synapsed.interfaces import PERSON, AgentLink, Attachment, NewEvent, OutputPiece, Store
+from synapsed.launch_plan import LaunchPlanner, LinkFactory
+from synapsed.model.agent import Activity, ProcessState
+from synapsed.model.approval import Policy
+from synapsed.model.events import ActivityChanged, EventData, Origin
+from synapsed.model.facts import PermissionAsked
+from synapsed.model.link import (
+    LinkAlert,
+    LinkExited,
+    LinkObserved,
+    LinkRefused,
+    LinkSession,
+    LinkTold,
+    LinkTurnAccepted,
+)
+from synapsed.model.picture import ScreenForm, Shown
+from synapsed.model.records import AgentRecord, ReplyRecord, TurnRecord
+from synapsed.model.task import Artifact, Message, Prompt, Task, TaskState
+from synapsed.profiles import Profile
+from synapsed.pty import output_history
+from synapsed.tasks import prompt_text
+from synapsed.tasks.transitions import Commit, describe_exit
+from synapsed.terminal.shown import kept, shown
+
+__all__ = ["Agent"]
+
+SCREEN_KEPT = 20_000
+"""Characters of the last screen kept after the program ended, so that a person sees why."""
+
+
+class Agent:
+    """`changed` is called whenever what `list` shows of the agent changed. Call `restore`, then `start_shell`."""
+
+    def __init__(
+        self,
+        record: AgentRecord,
+        profile: Profile,
+        *,
+        planner: LaunchPlanner,
+        factory: LinkFactory,
+        restart: RestartState,
+        store: Store,
+        clock: Clock,
+        timers: Timers,
+        spool: Path,
+        inbox: Path,
+        policy: Callable[[], Policy],
+        limits: Callable[[], UsageLimitPolicy],
+        parking: Callable[[], ParkPolicy],
+        question_timeout: Callable[[], str | None],
+        changed: Callable[["Agent"], None],
+        ended: Callable[[Task], None],
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._spool = spool
+        self._inbox = inbox
+        self._changed = changed
+        self._actor = Actor(record.name, agent_id=record.id, timers=timers, handle=self._handle)
+        self.process = AgentProcess(
+            record,
+            profile,
+            owner=self,
+            plan=planner.plan,
+            factory=factory,
+            restart=restart,
+            store=store,
+            clock=clock,
+            actor=self._actor,
+        )
+        self.attention = Attention(record.id)
+        self._resting = Resting()
+        self.usage = Usage(
+            self.process,
+            policy=limits,
+            patterns=lambda: self.profile.limit,
+            clock=clock,
+            actor=self._actor,
+            activity=lambda: self._seen.activity if self._seen is not None else Activity.UNKNOWN,
+            over=self._limit_over,
+        )
+        self.turn_queue = TurnQueue(
+            record.id,
+            store=store,
+            clock=clock,
+            actor=self._actor,
+            link=lambda: self.process.link,
+            parsers=profile.parsers,
+            renew=self._renew,
+            closed=lambda: self.record.restart_pending,
+            delivery=profile.delivery,
+            inbox=inbox,
+            usage=self.usage,
+            limit_note=profile.prompts.limit_note,
+            ended=ended,
+            attention=self.attention,
+        )
+        self.parking = Parking(
+            self.process,
+            self.turn_queue,
+            policy=parking,
+            seen=lambda: self._seen,
+            limited=lambda: self.usage.in_force is not None,
+            clock=clock,
+            actor=self._actor,
+        )
+        self._unanswered = Unanswered(self.turn_queue, limit=question_timeout, clock=clock, actor=self._actor)
+        self._briefing = Briefing(
+            self.process, self.turn_queue, folder=spool.parent, endpoint=planner.endpoint, clock=clock
+        )
+        self.tools = Tools(record.id, store=store, actor=self._actor, current=lambda: self.turn_queue.current)
+        self.approvals = Approvals(
+            record=lambda: self.record,
+            profile=lambda: self.profile,
+            policy=policy,
+            store=store,
+            denied=lambda call, reason: self._actor.post(lambda: self.tools.denied(call, reason)),
+        )
+        self.prompts = AgentPrompts(
+            self.process,
+            self.turn_queue,
+            approvals=self.approvals,
+            usage=self.usage,
+            answer=self.answer,
+            clock=clock,
+            actor=self._actor,
+            observe_again=self._observe_again,
+        )
+        self.alerts = Alerts()
+        self.stopped = False
+        """A stop was asked of this daemon: only who asks for it starts it again, not what was wanted before."""
+        self._seen: LinkObserved | None = None
+        self._since = record.changed_at or record.created_at
+        self._last_screen = ""
+        self._exit: LinkExited | None = None
+        """How its program ended last."""
+        self._adoption: asyncio.Future[None] | None = None
+        self._polling: asyncio.Task[None] | None = None
+
+    # --- what can be read at any time ---
+
+    @property
+    def id(self) -> str:
+        return self.record.id
+
+    @property
+    def record(self) -> AgentRecord:
+        return self.process.record
+
+    @property
+    def profile(self) -> Profile:
+        return self.process.profile
+
+    @property
+    def takes_agents(self) -> bool:
+        """Whether what other agents write may be typed here: a model reads it, or a person has allowed it."""
+        return self.profile.model or self.record.accept_agents
+
+    @property
+    def state(self) -> ProcessState:
+        return self.process.state
+
+    @property
+    def seen(self) -> LinkObserved | None:
+        """The last observation of a running program."""
+        return self._seen if self.state is ProcessState.RUNNING else None
+
+    @property
+    def since(self) -> float:
+        """When the state or the activity last changed, seconds since the epoch."""
+        return self._since
+
+    def screen_text(self, limit: int | None = None) -> str:
+        """What is on its screen, or was last."""
+        if (link := self.process.link) is not None:
+            return link.screen_text(limit)
+        return self._last_screen[-limit:] if limit else self._last_screen
+
+    async def screen(self, fmt: ScreenForm) -> Shown:
+        """See `Control.screen`. Raises NotReady for anything but text of a program that ended."""
+        if (link := self.process.link) is not None:
+            return link.screen_as(fmt)
+        if self.state is ProcessState.PARKED and (was := await self._store.checkpoint(self.id)) is not None:
+            return shown(kept(was), fmt)
+        if fmt == "text" and self._last_screen:
+            return self._last_screen
+        raise self._not_running()
+
+    async def output(self, start: int | None, limit: int) -> OutputPiece:
+        """See `Control.output`."""
+        over = self.state in (ProcessState.STOPPED, ProcessState.EXITED, ProcessState.FAILED)
+        begin, data = await asyncio.to_thread(output_history.read_output, self._spool, start, limit)
+        return OutputPiece(begin, data, ended=over and not data)
+
+    async def recording(self, limit: int) -> str:
+        """See `Control.recording`."""
+        size = {"cols": self.record.cols, "rows": self.record.rows}
+        return await asyncio.to_thread(output_history.recording, self._spool, limit, **size, title=self.record.name)
+
+    # --- the actor ---
+
+    def restore(self, tasks: Iterable[Task], turns: Iterable[TurnRecord]) -> list[Task]:
+        """See `TurnQueue.restore`."""
+        return self.turn_queue.restore(tasks, turns)
+
+    def start_shell(self) -> None:
+        self._spool.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # what is logged of it goes there
+        self._actor.start()
+
+    async def adopt(self) -> None:
+        """Take up where the last daemon was; returns when the program is known alive or gone. Done once, and before
+        anything that is asked of the program."""
+        if self._adoption is None:
+            self._adoption = asyncio.ensure_future(self._adopt())
+        await asyncio.shield(self._adoption)
+
+    def sweep(self) -> None:
+        """Look whether a waiting task can be delivered, or a turn's reports have come, should an event ever have been
+        missed; and whether it is to be parked."""
+        self.parking.sweep()
+        if (link := self.process.link) is None:
+            return
+        if self.turn_queue.current is not None:
+            self._unanswered.sweep()
+            if self._polling is None or self._polling.done():
+                self._polling = self._actor.spawn(link.poke())
+        elif self.turn_queue.queue or self.record.restart_pending:
+            self._actor.post(self._pump)
+
+    async def tidy(self) -> None:
+        """Remove old files of finished tasks from the inbox."""
+        try:
+            removed = await asyncio.to_thread(
+                prompt_text.tidy, self._inbox, self.turn_queue.open_tasks, now=self._clock.wall()
+            )
+        except OSError as error:
+            self._actor.log.warning("the inbox cannot be tidied", error=str(error))
+        else:
+            if removed:
+                self._actor.log.info("old files removed from the inbox", count=removed)
+
+    async def close(self) -> None:
+        """Let go of the program, which lives on."""
+        await self._actor.close()
+        await self.process.let_go()
+
+    # --- the program ---
+
+    async def start(self) -> None:
+        """Returns when the program runs; raises AgentError when it cannot be launched."""
+        await self.adopt()
+        await (await self._actor.call(self.process.start))
+
+    async def stop(self) -> None:
+        """Returns when the program and all it started are gone."""
+        self.stopped = True
+        await self.adopt()
+        await (await self._actor.call(self.process.stop))
+
+    async def suspend(self) -> None:
+        """As `stop`, but the next daemon starts it again."""
+        await self.adopt()
+        await (await self._actor.call(self.process.suspend))
+
+    async def park(self, why: str) -> None:
+        """Returns when it is parked; see `Parking.park`."""
+        await self.adopt()
+        await (await self._actor.call(lambda: self.parking.park(why)))
+
+    async def restart(self, *, when_idle: bool = False) -> None:
+        """Returns when it runs anew; `when_idle`: when it is durable that it will be restarted."""
+        await self.adopt()
+        if when_idle and self.parking.away:
+            return  # its next program is a new one
+        if when_idle and self.state in (ProcessState.STARTING, ProcessState.RUNNING):
+            await self._actor.call(self._restart_later)
+            return
+        await self._actor.call(lambda: self.usage.forget("restarted"))
+        await (await self._actor.call(lambda: self.process.stop(again=True)))
+
+    async def signal(self, signum: int) -> None:
+        await self.adopt()
+        await asyncio.wait([await self._actor.call(at_once(lambda: self.process.signal(signum)))])
+
+    async def cancel_waiting(self, reason: str) -> None:
+        await self._actor.call(lambda: self.turn_queue.cancel_waiting(reason))
+
+    # --- tasks ---
+
+    async def send(self, task: Task, reply: ReplyRecord | None = None) -> Task:
+        """`reply` becomes durable with it."""
+        task = await self._actor.call(lambda: self.turn_queue.accept(task, reply))
+        self.parking.sweep()
+        self._changed(self)
+        return task
+
+    def enter(self, task: Task) -> None:
+        """A durable task for its mailbox; where the actor is not there to take it, the next one finds it."""
+
+        async def enter() -> None:
+            await self.turn_queue.enter(task)
+            self.parking.sweep()
+            self._changed(self)
+
+        self._actor.post(enter)
+
+    async def interrupt(self) -> bool:
+        """Stop what runs, a person's own turn too; False when nothing ran or the program did not confirm. Raises
+        ProgramEnded where that ended it."""
+        await self.adopt()
+        if self.parking.away:
+            return False
+        self._require_link()
+        limited = self.usage.in_force is not None
+        await self._actor.call(lambda: self.usage.forget("a person does not wait"))
+        before = self._exit
+        pending = await self._actor.call(at_once(self._begin_interrupt))
+        if pending is None and limited:
+            await self._actor.call(self._limit_over)
+            return True
+        done = pending is not None and await asyncio.shield(pending)
+        if not done and (exited := self._exit) is not before and exited is not None:
+            name, state, how = self.record.name, self.state.value, describe_exit(exited)
+            raise ProgramEnded(f"{name}: its program ended over the interrupt ({how}); it is {state}", agent=name)
+        return done
+
+    async def cancel(self, task_id: str) -> Task:
+        """Raises TaskNotCancelable when it has ended, or the program went on."""
+        outcome = await self._actor.call(lambda: self.turn_queue.cancel(task_id))
+        if isinstance(outcome, Task):
+            self._changed(self)
+            return outcome
+        confirmed = await asyncio.shield(outcome)
+        return await self._actor.call(lambda: self._canceled(task_id, confirmed))
+
+    async def hand_over(self, task_id: str, artifact: Artifact, *, append: bool, last_chunk: bool) -> Task:
+        """Raises NotWaiting where the program does not work on the task."""
+        return await self._actor.call(
+            lambda: self.turn_queue.hand_over(task_id, artifact, append=append, last_chunk=last_chunk)
+        )
+
+    async def provide_input(
+        self, task_id: str, answer: Message, text: str, prompt_id: str | None, origin: Origin = PERSON
+    ) -> Task:
+        """`text` is what of `answer` is typed. Raises NotWaiting, PromptChanged, NotTaken, InvalidChoice."""
+        await self.adopt()
+        task = await self.prompts.provide(self._require_link(), task_id, answer, text, prompt_id, origin)
+        return task if task is not None else await self._stored(task_id)
+
+    async def answer(self, text: str, prompt_id: str | None, origin: Origin = PERSON) -> None:
+        """Answer whatever prompt is on the screen, in a task or not."""
+        await self.adopt()
+        link = self.process.link if self.parking.away else self._require_link()
+        await self.prompts.answer(link, text, prompt_id, origin)
+
+    async def press(self, keys: Sequence[str]) -> None:
+        """Press keys at its terminal, for a person. Raises InvalidRequest, NotReady."""
+        await self.adopt()
+        await self._require_link().press(keys)
+
+    async def decide(self, event: str, told: dict[str, Any]) -> dict[str, Any] | None:
+        """What the approval policy answers to the program's question; None leaves it to a person."""
+        task = self.turn_queue.current
+        return await self.approvals.decide(event, told, task.id if task is not None else None)
+
+    # --- its terminal and side channels ---
+
+    async def attach(self, *, cols: int, rows: int, read_only: bool) -> Attachment:
+        await self.adopt()
+        with self.parking.attaching():
+            if self.parking.away or self.state is ProcessState.STARTING:
+                await self.start()
+            return await self._require_link().attach(cols=cols, rows=rows, read_only=read_only)
+
+    async def poke(self) -> None:
+        if (link := self.process.link) is not None:
+            await link.poke()
+
+    # --- ProgramOwner ---
+
+    def settle(self, exited: LinkExited, *, interrupted: bool) -> Commit | None:
+        if (link := self.process.last_link) is not None and not self.record.parking:
+            self._last_screen = link.screen_text(SCREEN_KEPT)
+        self._exit = exited
+        return self.turn_queue.settle(exited, code="INTERRUPTED" if interrupted else "AGENT_EXITED")
+
+    def settled(self, commit: Commit) -> None:
+        self.turn_queue.believe(commit)
+
+    async def _renew(self, task: Task) -> bool:
+        """Begin a new conversation for `task`; False where there is nothing to leave."""
+        if not self.record.said:
+            return False
+        await self.process.renew(task.context_id)
+        return True
+
+    def over(self, state: ProcessState) -> tuple[NewEvent, ...]:
+        return () if state is ProcessState.RUNNING else self.attention.over().events
+
+    async def opened(self, link: AgentLink) -> None:
+        self._seen = link.observe()
+        await self._tell_of(self.attention.renewed())
+        self.usage.watch()
+        await self.process.saw(self._seen.activity)
+        await self.turn_queue.resume(link)
+        await self._briefing.give()
+        await self._pump()
+
+    def changed(self) -> None:
+        self._since = self._clock.wall()
+        if self.state is not ProcessState.RUNNING:
+            self._seen = None
+            self.alerts.clear()
+            if self.state is not ProcessState.STOPPING:
+                how = describe_exit(self._exit) if self._exit is not None else self.state.value
+                self._actor.post(lambda: self.tools.program_over(how))
+            self.attention.believe(self.attention.over())
+            self.turn_queue.program_gone()
+        if self.state is ProcessState.STOPPING and self.record.parking and self.process.last_link is not None:
+            self._last_screen = self.process.last_link.screen_text(SCREEN_KEPT)  # before it leaves the screen
+        self.parking.sweep()
+        self._changed(self)
+
+    async def _restart_later(self) -> None:
+        await self.process.restart_later()
+        self._changed(self)
+        await self._pump()
+
+    async def _pump(self) -> None:
+        """The agent may be idle: restart it if that was asked for, else take the next task."""
+        link = self.process.link
+        if not self.record.restart_pending:
+            await self.turn_queue.pump()
+        elif link is not None and self.turn_queue.current is None and link.observe().can_receive:
+            await self.process.stop(again=True)
+
+    async def _adopt(self) -> None:
+        self.attention.restore(await self._store.events.open_attention(self.id))
+        await self.tools.restore()
+        if self.state is ProcessState.PARKED and (was := await self._store.checkpoint(self.id)) is not None:
+            self._last_screen = kept(was).text(scrollback=True)[-SCREEN_KEPT:]
+        await (await self._actor.call(at_once(self.process.adopt)))
+        self.parking.sweep()
+
+    # --- facts ---
+
+    async def _handle(self, fact: Fact) -> None:
+        if not self.process.owns(fact.link):
+            return
+        await self._take(fact)
+        self.parking.note()
+
+    async def _take(self, fact: Fact) -> None:
+        match fact.event:
+            case LinkObserved() as seen:
+                await self._observed(seen)
+            case LinkTold(told):
+                if isinstance(told, PermissionAsked) and told.request is not None:
+                    self._actor.spawn(self._reply(fact.link, told))
+                await self.tools.told(told)
+            case LinkRefused(asked):
+                await self.tools.refused(asked)
+            case LinkAlert() as alert:
+                await self._alert(alert)
+            case LinkExited() as exited:
+                await self.process.exited(exited)
+            case LinkSession(conversation):
+                await self.process.session(conversation)
+            case event:
+                if isinstance(event, LinkTurnAccepted):
+                    await self._saw(Activity.BUSY)
+                await self.tools.turn(event)
+                await self.turn_queue.handle(event, fact.link)
+                self._changed(self)
+
+    async def _alert(self, alert: LinkAlert) -> None:
+        """It may be the database's disk that is full: what cannot be written now is shown all the same."""
+        if alert.code == "KEEPER_SILENT":
+            self.process.keeper_silent()
+        told, change = self.alerts.told(alert), self.attention.alerted(alert)
+        try:
+            await self._store.commit(events=[NewEvent(self.id, told), *change.events])
+            self.attention.believe(change)
+        except StoreError as error:
+            self._actor.log.warning("an alert could not be recorded", alert=told.message, error=error.message)
+        self._changed(self)
+
+    async def _reply(self, link: AgentLink, asked: PermissionAsked) -> None:
+        answer = await self.decide(asked.event, asked.told)
+        if answer is not None and not await link.reply(asked, answer):
+            self._actor.log.warning("a decision was not taken: the person is asked", tool=asked.tool)
+
+    async def _observe_again(self) -> None:
+        if (link := self.process.link) is not None:
+            await self._observed(link.observe())
+
+    async def _limit_over(self) -> None:
+        self._changed(self)
+        await self._pump()
+
+    async def _observed(self, seen: LinkObserved) -> None:
+        if self.prompts.sees_to(seen.prompt):
+            return
+        before, self._seen = self._seen, seen
+        if moved := before is None or before.activity is not seen.activity or before.prompt != seen.prompt:
+            self._since = self._clock.wall()
+        commit = self.turn_queue.observed(seen, again=before is not None and before.asking != seen.asking)
+        change = self.attention.observed(seen, self.turn_queue.current, answering=self.turn_queue.answers.under_way)
+        if moved or commit is not None or change.events:
+            told = ActivityChanged(activity=seen.activity, evidence=seen.evidence, prompt=seen.prompt)
+            also: list[EventData] = [told, *self._resting.screen(seen.activity, self.screen_text())] if moved else []
+            events = [*(NewEvent(self.id, data) for data in also), *(commit.events if commit else ()), *change.events]
+            await self._actor.persist(lambda: self._store.commit(events=events, tasks=[commit.task] if commit else ()))
+            if commit is not None:
+                self.turn_queue.believe(commit)
+        self.attention.believe(change)
+        if moved:
+            self._changed(self)
+        await self._saw(seen.activity)
+        await self._pump()
+
+    async def _tell_of(self, change: Change) -> None:
+        if change.events:
+            await self._actor.persist(lambda: self._store.commit(events=change.events))
+        self.attention.believe(change)
+
+    async def _saw(self, activity: Activity) -> None:
+        if activity is Activity.BUSY:
+            self.tools.works()
+        task = self.turn_queue.current
+        await self.process.saw(activity, context_id=task.context_id if task is not None else None)
+
+    def _begin_interrupt(self) -> asyncio.Future[bool] | None:
+        return self.turn_queue.interrupt("interrupted") if self.turn_queue.runs_something() else None
+
+    async def _canceled(self, task_id: str, confirmed: bool) -> Task:
+        if (
+            self.turn_queue.ahead(task_id) is not None
+        ):  # its program ended before the message was submitted: it waits again
+            outcome = await self.turn_queue.cancel(task_id)
+            if isinstance(outcome, Task):
+                return outcome
+        task = await self._stored(task_id)
+        if task.status is TaskState.CANCELED:
+            return task
+        why = f"it is {task.status.value}" if task.terminal or confirmed else "the program did not confirm it"
+        if task.error is not None and task.error.code == ProgramEnded.code:
+            why = f"it failed, {task.error.message}"
+        raise TaskNotCancelable(f"task {task_id} was not canceled: {why}", task=task_id, status=task.status.value)
+
+    async def _stored(self, task_id: str) -> Task:
+        task = await self._store.task(task_id)
+        assert task is not None, "a task that was accepted is in the store"
+        return task
+
+    def _require_link(self) -> AgentLink:
+        if (link := self.process.link) is None:
+            raise self._not_running()
+        return link
+
+    def _not_running(self) -> NotReady:
+        name, state = self.record.name, self.state.value
+        return NotReady(f"{name} does not run (it is {state})", agent=name, state=state)
+
+    @property
+    def prompt(self) -> Prompt | None:
+        """What the program asks now."""
+        return self.seen.prompt if self.seen is not None else None

@@ -1,0 +1,136 @@
+"""What one agent asks, and who answers: the approval policy, what its usage limit says, or a person."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+from synapsed.agents.actor import Actor
+from synapsed.agents.approvals import Answer, Approvals, Wait
+from synapsed.agents.pending_answers import Given
+from synapsed.agents.process import AgentProcess
+from synapsed.agents.turn_queue import TurnQueue
+from synapsed.agents.usage_limit import Usage
+from synapsed.clock import Clock
+from synapsed.errors import NotWaiting, SynapsedError
+from synapsed.interfaces import AgentLink
+from synapsed.model.events import Origin
+from synapsed.model.task import Message, Prompt, Task
+
+__all__ = ["AgentPrompts"]
+
+DECISION_S = 2.0
+"""How long after a dialog was drawn the approval policy's decision may still take it away; then a person is asked."""
+
+
+class AgentPrompts:
+    """`answer` answers whatever prompt is on the screen, `observe_again` looks at what is asked once more."""
+
+    def __init__(
+        self,
+        process: AgentProcess,
+        turn_queue: TurnQueue,
+        *,
+        approvals: Approvals,
+        usage: Usage,
+        answer: Callable[[str, str | None, Origin], Awaitable[None]],
+        clock: Clock,
+        actor: Actor,
+        observe_again: Callable[[], Awaitable[None]],
+    ) -> None:
+        self._process = process
+        self._turn_queue = turn_queue
+        self._approvals = approvals
+        self._usage = usage
+        self._answer = answer
+        self._clock = clock
+        self._actor = actor
+        self._observe_again = observe_again
+        self._approving: asyncio.Task[None] | None = None
+        self._awaited, self._wait_until = "", 0.0
+        """The prompt that a decision is awaited for, and until when (monotonic)."""
+
+    # --- a person's answers ---
+
+    async def provide(
+        self, link: AgentLink, task_id: str, answer: Message, text: str, prompt_id: str | None, origin: Origin
+    ) -> Task | None:
+        """The task that the program goes on with. Raises NotWaiting, PromptChanged, NotTaken, InvalidChoice."""
+        async with self._answering():
+            prompt = await self._actor.call(lambda: _now(lambda: self._turn_queue.asked(task_id)))
+            wanted = prompt_id or prompt.prompt_id
+            hidden = await link.answer(text, wanted)
+            given = Given(prompt_id=wanted, prompt=prompt, answer=answer, hidden=hidden, origin=origin)
+            return await self._actor.call(lambda: self._turn_queue.answered(task_id, given))
+
+    async def answer(self, link: AgentLink | None, text: str, prompt_id: str | None, origin: Origin) -> None:
+        """Answer what is on the screen. Raises as `provide`."""
+        prompt = link.observe().prompt if link is not None else None
+        if link is None or prompt is None:
+            name = self._process.record.name
+            raise NotWaiting(f"{name} does not ask anything", agent=name)
+        wanted = prompt_id or prompt.prompt_id
+        async with self._answering():
+            hidden = await link.answer(text, wanted)
+            task = self._turn_queue.current
+            task_id = task.id if task is not None else None
+            given = Given(prompt_id=wanted, prompt=prompt, answer=Message.of(text), hidden=hidden, origin=origin)
+            await self._actor.call(lambda: self._turn_queue.answered(task_id, given))
+
+    @contextlib.asynccontextmanager
+    async def _answering(self) -> AsyncIterator[None]:
+        self._turn_queue.begin_answer()
+        try:
+            yield
+        finally:
+            self._actor.post(self._turn_queue.end_answer)
+            self._actor.post(self._observe_again)
+
+    # --- answers that no person gives ---
+
+    def sees_to(self, prompt: Prompt | None) -> bool:
+        """Whether what is asked is answered without a person."""
+        if prompt is None:
+            self._awaited = ""  # the same one, if it comes again, is another call's
+            return False
+        return self._limit_in(prompt) or self._decided(prompt)
+
+    def _decided(self, prompt: Prompt) -> bool:
+        """Whether the approval policy sees to that dialog, so that nobody is asked."""
+        match self._approvals.judge(prompt):
+            case Answer(text, rule):
+                if self._approving is None:
+                    self._approving = self._actor.spawn(self._approve(prompt, text, Origin("policy", rule)))
+                return True
+            case Wait():
+                if self._awaited != prompt.prompt_id:
+                    self._awaited, self._wait_until = prompt.prompt_id, self._clock.monotonic() + DECISION_S
+                    self._actor.timers.call_later(DECISION_S, lambda: self._actor.post(self._observe_again))
+                return self._clock.monotonic() < self._wait_until
+        return False
+
+    def _limit_in(self, prompt: Prompt) -> bool:
+        """Whether a task's dialog tells of a usage limit, and is answered for that. Others may have such words from the
+        model: those that ask for a permission, and questions not with their first."""
+        told = self._turn_queue.current is not None and prompt.type not in ("permission", "screen")
+        limit = self._usage.find(prompt.prompt) if told else None
+        if limit is None or limit.answer is None or not " ".join(prompt.prompt.split()).startswith(limit.words):
+            return False
+        self._turn_queue.limit_shown(limit)
+        if self._approving is None:
+            self._approving = self._actor.spawn(self._approve(prompt, limit.answer, Origin("daemon")))
+        return True
+
+    async def _approve(self, prompt: Prompt, text: str, origin: Origin) -> None:
+        """Answer a dialog for the person."""
+        try:
+            await self._answer(text, prompt.prompt_id, origin)
+        except SynapsedError as error:
+            self._actor.log.warning("a decision was not taken: the person is asked", error=error.message)
+        finally:
+            self._approvals.answered(prompt)
+            self._approving = None
+            self._actor.post(self._observe_again)
+
+
+async def _now[T](work: Callable[[], T]) -> T:
+    return work()

@@ -1,0 +1,162 @@
+"""What a person is needed for at one agent: told when that begins, and once when it is answered or gone. Pure.
+
+Every change is a `Change`: the events that tell of it, for the commit that makes it true, and what is open afterwards.
+What is open is known to the next daemon from the log (`EventLog.open_attention`), so that nothing is opened twice.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from synapsed.agents.pending_answers import Given
+from synapsed.interfaces import NewEvent
+from synapsed.model.events import AttentionChanged, Event, EventData, InputAnswered, InputRequired, Origin
+from synapsed.model.link import LinkAlert, LinkObserved
+from synapsed.model.task import Prompt, Task, new_id
+
+__all__ = ["Attention", "Change"]
+
+QUESTION_SHOWN = 500
+"""Characters of a question that are told where a person is called; the prompt has all of it."""
+
+ALERT = "alert"
+
+TERMINAL = Origin("person", where="terminal")
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """`events` tell of it; `open` is what is open once they are durable. `settled` is the prompt that was answered
+    last, until something else is seen: it may stay on the screen for a moment."""
+
+    events: tuple[NewEvent, ...]
+    open: tuple["_Open", ...]
+    settled: "_Open | None" = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Open:
+    told: AttentionChanged
+    task_id: str | None
+    context_id: str | None
+    asking: int | None = None
+    """`LinkObserved.asking` of a prompt; None where another daemon has told of it."""
+    code: str | None = None
+    """An alert's."""
+
+
+class Attention:
+    def __init__(self, agent_id: str) -> None:
+        self._agent_id = agent_id
+        self._open: tuple[_Open, ...] = ()
+        self._settled: _Open | None = None
+
+    def restore(self, opened: Iterable[Event]) -> None:
+        """What was open when the last daemon ended. Alerts are told again by whoever raises them."""
+        self._open = tuple(
+            _Open(event.data, event.task_id, event.context_id, code=event.data.code)
+            for event in opened
+            if isinstance(event.data, AttentionChanged)
+        )
+
+    def believe(self, change: Change) -> None:
+        """It is durable."""
+        self._open, self._settled = change.open, change.settled
+
+    def observed(self, seen: LinkObserved, task: Task | None, *, answering: bool) -> Change:
+        """What the program asks now, in `task` or outside any. While an answer is being typed (`answering`) nothing is
+        told: the prompt may go by that."""
+        asked = self._asked
+        if answering or (seen.prompt is not None and _is(self._settled, seen.prompt, seen.asking)):
+            return Change((), self._open, self._settled)
+        if asked is None and seen.prompt is None:
+            return Change((), self._open)
+        if asked is not None and seen.prompt is not None and _is(asked, seen.prompt, seen.asking):
+            known = _Open(asked.told, asked.task_id, asked.context_id, seen.asking)
+            return Change((), tuple(known if one is asked else one for one in self._open))
+        events, kept = self._ended(asked, by_hand=seen.by_hand, again=seen.prompt)
+        if seen.prompt is None:
+            return Change(events, kept)
+        begun = _Open(
+            AttentionChanged(
+                id=new_id(),
+                state="opened",
+                kind=seen.prompt.type,
+                question=seen.prompt.prompt[:QUESTION_SHOWN],
+                prompt_id=seen.prompt.prompt_id,
+            ),
+            task.id if task is not None else None,
+            task.context_id if task is not None else None,
+            seen.asking,
+        )
+        return Change(
+            (*events, self._event(InputRequired(prompt=seen.prompt), begun), self._event(begun.told, begun)),
+            (*kept, begun),
+        )
+
+    def answered(self, given: Given, task: Task | None) -> Change:
+        """The program took an answer."""
+        origin, answer = given.origin, None if given.secret else given.answer.text
+        told = InputAnswered(prompt_id=given.prompt_id, answer=answer, by=origin.by, who=origin.who, where=origin.where)
+        asked = self._asked
+        if asked is None or asked.told.prompt_id != given.prompt_id:
+            whose = NewEvent.of(task, told) if task is not None else NewEvent(self._agent_id, told)
+            return Change((whose,), self._open, self._settled)
+        over = self._event(_closed(asked, "answered", origin), asked)
+        return Change((self._event(told, asked), over), self._without([asked]), asked)
+
+    def alerted(self, alert: LinkAlert) -> Change:
+        """Something has to be mended, or is."""
+        known = [one for one in self._open if one.code == alert.code]
+        if alert.state == "begins" and not known:
+            told = AttentionChanged(id=new_id(), state="opened", kind=ALERT, question=alert.message, code=alert.code)
+            begun = _Open(told, None, None, code=alert.code)
+            return Change((self._event(told, begun),), (*self._open, begun), self._settled)
+        if alert.state == "over":
+            return self._gone(known)
+        return Change((), self._open, self._settled)
+
+    def renewed(self) -> Change:
+        """Its program was adopted, and is watched anew: alerts that stand are raised again."""
+        return self._gone([one for one in self._open if one.code is not None])
+
+    def over(self) -> Change:
+        """Its program is gone, and all that it needed a person for."""
+        return self._gone(self._open)
+
+    @property
+    def _asked(self) -> _Open | None:
+        return next((one for one in self._open if one.code is None), None)
+
+    def _ended(
+        self, asked: _Open | None, *, by_hand: str | None, again: Prompt | None
+    ) -> tuple[tuple[NewEvent, ...], tuple[_Open, ...]]:
+        """A prompt left the screen, or is asked once more, and no answer was given to it from here."""
+        if asked is None:
+            return (), self._open
+        prompt_id = asked.told.prompt_id
+        kept = self._without([asked])
+        if by_hand is None or by_hand != prompt_id:
+            repeated = again is not None and again.prompt_id == prompt_id
+            state = "answered" if repeated else "gone"  # what was not right was an answer
+            return (self._event(_closed(asked, state, None), asked),), kept
+        told = InputAnswered(prompt_id=by_hand, answer=None, by=TERMINAL.by, where=TERMINAL.where)
+        return (self._event(told, asked), self._event(_closed(asked, "answered", TERMINAL), asked)), kept
+
+    def _gone(self, which: Sequence[_Open]) -> Change:
+        events = tuple(self._event(_closed(one, "gone", None), one) for one in which)
+        return Change(events, self._without(which), self._settled)
+
+    def _without(self, which: Sequence[_Open]) -> tuple[_Open, ...]:
+        return tuple(one for one in self._open if one not in which)
+
+    def _event(self, data: EventData, of: _Open) -> NewEvent:
+        return NewEvent(self._agent_id, data, of.task_id, of.context_id)
+
+
+def _is(asked: _Open | None, prompt: Prompt, asking: int) -> bool:
+    return asked is not None and asked.told.prompt_id == prompt.prompt_id and asked.asking in (None, asking)
+
+
+def _closed(one: _Open, state: str, origin: Origin | None) -> AttentionChanged:
+    who = {} if origin is None else {"by": origin.by, "who": origin.who, "where": origin.where}
+    return one.told.model_copy(update={"state": state, **who})

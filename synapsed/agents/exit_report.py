@@ -1,0 +1,98 @@
+"""How a program ended, for people and the restart policy: its exit code, and its last words where it never was ready.
+
+A program that refuses its arguments prints why and ends. Pure; the rule rests on evidence, all of which must be there:
+
+- it ended by itself, with a code that is no success and no signal's;
+- it was not ready once since this launch, and ended within `REFUSAL_S` of it;
+- its last words say that an option or argument was wrong (`REFUSALS`).
+
+Such a program would end the same way each time it is started, so that is not tried (`Parting.refused`).
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from synapsed.agents.lifecycle import ProcessEvent
+from synapsed.agents.restart_policy import Decision, GiveUp, Rest, Retry
+from synapsed.model.link import LinkExited
+from synapsed.tasks.transitions import describe_exit
+
+__all__ = ["REFUSAL_S", "Parting", "parting", "told_of"]
+
+REFUSAL_S = 30.0
+"""Programs read their arguments first; a runtime of their own may take long to start on a busy machine."""
+
+SIGNALED = 128
+"""Exit codes from here on, and 126 and 127, are a shell's: for a signal, and for what could not be run."""
+
+WORDS_MAX = 300
+
+_THING = r"(?:options?|arguments?|flags?|switch(?:es)?|parameters?|subcommands?|commands?)"
+_OPTION = r"['\"`‘“]?--?[A-Za-z][\w-]*['\"`’”]?"
+_STRANGE = r"(?:unknown|unrecogni[sz]ed|unexpected|invalid|illegal|unsupported|ambiguous|bad|no such)"
+_LACKING = r"(?:not enough|too many|missing|requires an?)"
+_REFUSED = r"(?:not (?:recogni[sz]ed|supported|allowed)|is (?:unknown|invalid|ambiguous))"
+_ALONE = r"(?:are mutually exclusive|can(?:not| only) be (?:used|combined))"
+_SYSTEM = r"(?:\bEINVAL\b|\[Errno|: invalid argument\W*$)"
+REFUSALS = re.compile(
+    rf"^(?!.*{_SYSTEM}).*(?:"
+    rf"\b{_STRANGE}\s+(?:[\w-]+\s+)?{_THING}\b"
+    rf"|\b{_LACKING}\s+(?:[\w-]+\s+)?{_THING}\b"
+    rf"|\b{_THING}\b.{{0,60}}\b{_REFUSED}\b"
+    rf"|\b{_THING}\b.{{0,80}}\b{_ALONE}\b"
+    rf"|(?:^|\s){_OPTION}.{{0,80}}\b{_ALONE}\b"
+    rf"|\bcannot use\b.{{0,80}}{_OPTION})",
+    re.IGNORECASE,
+)
+"""Words for an argument of the command line that was not taken, in one line. That of a system call has others."""
+
+_USAGE = re.compile(r"^\s*usage:", re.IGNORECASE)
+_ERROR = re.compile(r"^\W*(?:[\w.-]+:\s*)?(?:fatal|error|panic|exception|\w*Error)\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parting:
+    """`how` is for people; `refused`: it did not take its arguments."""
+
+    how: str
+    refused: bool = False
+
+    def because(self, why: str | None) -> "Parting":
+        """The same with what may explain it, if there is anything."""
+        return self if why is None else replace(self, how=f"{self.how}; {why}")
+
+
+def parting(exited: LinkExited, screen: str, *, ready: bool, uptime: float) -> Parting:
+    """How the program ended that showed `screen`. `ready`: it was, since this launch."""
+    code = exited.exit_code
+    how = describe_exit(exited)
+    if ready or code is None or code == 0:
+        return Parting(how=how)
+    lines = [line.strip() for line in screen.splitlines() if line.strip()]
+    refusal = _last(REFUSALS, lines)
+    words = refusal or _last(_ERROR, lines) or (lines[-1] if lines else None)
+    if words is None:
+        return Parting(how=how)
+    said = (refusal is not None or _last(_USAGE, lines) is not None) and uptime <= REFUSAL_S
+    refused = said and 0 < code < SIGNALED and code not in (126, 127)
+    return Parting(how=f"{words[:WORDS_MAX]} ({how})", refused=refused)
+
+
+def told_of(decision: Decision, end: Parting) -> tuple[tuple[ProcessEvent, ...], str]:
+    """What follows an exit, as events and in words."""
+    match decision:
+        case Rest():
+            return (), f"{end.how}; {decision.reason}"
+        case Retry():
+            return (ProcessEvent.RETRY,), f"{end.how}; starting again in {decision.delay:.1f} s"
+        case GiveUp():
+            if end.refused:
+                why = "it did not take its arguments, and would not the next time: set args, or use another version"
+            else:
+                why = f"ended {decision.exits} times in a row"
+            return (ProcessEvent.GIVE_UP,), f"{end.how}; {why}; trying again in {decision.delay:.0f} s"
+
+
+def _last(pattern: re.Pattern[str], lines: Sequence[str]) -> str | None:
+    return next((line for line in reversed(lines) if pattern.search(line)), None)

@@ -1,0 +1,118 @@
+"""The process of an agent as a state machine: one table, and nothing else decides what may follow what.
+
+Theory. An agent's process is always in exactly one state (`ProcessState`, DESIGN §5), and only facts and decisions that
+have a name here (`ProcessEvent`) move it:
+
+::
+
+                 START                LAUNCHED                 STOP                GONE
+    stopped ────────────► starting ────────────► running ────────────► stopping ────────► stopped
+       ▲                    │  ▲                   │
+       │ STOP               │  │ DUE, START        │ EXITED
+       │        LAUNCH_     │  │                   ▼
+       ├─ exited ◄──FAILED──┘  │      ┌───────── exited ──────────┐
+       ├─ backoff ◄────────────┼──────┤ RETRY                     │ GIVE_UP
+       └─ failed ◄─────────────┼──────┼───────────────────────────┘
+             └──────────────DUE┴──────┘
+
+- `starting` ends when the program runs, not when it is ready: what a running program does is its activity, told by
+  the link, and no state of the process.
+- `exited` is left at once by the restart policy's decision (RETRY, GIVE_UP); it lasts where the policy leaves the
+  program be.
+- `failed` is not the end: after a long pause it is tried again (DUE), and a person may start it at any time.
+- STOP during `starting` takes effect when the launch is done: the program that then runs is ended, so `stopping` is
+  the one state in which LAUNCHED changes nothing.
+- `parked` is a stop of an idle program that the next message ends: `stopping` leads there by PARKED in place of GONE,
+  START leads on to `starting`, and STOP to `stopped`.
+- ADOPTED is LAUNCHED for a program that was found alive by a new daemon.
+
+An event that the table does not have for the present state is a mistake of the caller: `IllegalEvent`, and the state
+stays what it was. There is no way to set the state but `apply`.
+"""
+
+from enum import StrEnum
+
+from synapsed.model.agent import ProcessState
+
+__all__ = ["LIVE_STATES", "TABLE", "IllegalEvent", "Lifecycle", "ProcessEvent", "known_state"]
+
+LIVE_STATES = frozenset({ProcessState.STARTING, ProcessState.RUNNING, ProcessState.STOPPING})
+"""States in which a program may exist."""
+
+
+class ProcessEvent(StrEnum):
+    """What can happen to an agent's process, or be decided about it."""
+
+    START = "start"
+    LAUNCHED = "launched"
+    ADOPTED = "adopted"
+    LAUNCH_FAILED = "launch_failed"
+    EXITED = "exited"
+    RETRY = "retry"
+    GIVE_UP = "give_up"
+    DUE = "due"
+    STOP = "stop"
+    GONE = "gone"
+    PARKED = "parked"
+
+
+class IllegalEvent(Exception):
+    """The event has no place in the present state; nothing was changed."""
+
+
+_S, _E = ProcessState, ProcessEvent
+
+TABLE: dict[ProcessState, dict[ProcessEvent, ProcessState]] = {
+    _S.STOPPED: {_E.START: _S.STARTING, _E.ADOPTED: _S.RUNNING},
+    _S.STARTING: {
+        _E.LAUNCHED: _S.RUNNING,
+        _E.ADOPTED: _S.RUNNING,
+        _E.LAUNCH_FAILED: _S.EXITED,
+        _E.EXITED: _S.EXITED,
+        _E.STOP: _S.STOPPING,
+    },
+    _S.RUNNING: {_E.ADOPTED: _S.RUNNING, _E.EXITED: _S.EXITED, _E.STOP: _S.STOPPING},
+    _S.STOPPING: {
+        _E.LAUNCHED: _S.STOPPING,
+        _E.ADOPTED: _S.STOPPING,
+        _E.GONE: _S.STOPPED,
+        _E.PARKED: _S.PARKED,
+    },
+    _S.PARKED: {_E.START: _S.STARTING, _E.STOP: _S.STOPPED},
+    _S.EXITED: {_E.START: _S.STARTING, _E.RETRY: _S.BACKOFF, _E.GIVE_UP: _S.FAILED, _E.STOP: _S.STOPPED},
+    _S.BACKOFF: {_E.START: _S.STARTING, _E.DUE: _S.STARTING, _E.STOP: _S.STOPPED},
+    _S.FAILED: {_E.START: _S.STARTING, _E.DUE: _S.STARTING, _E.STOP: _S.STOPPED},
+}
+
+
+class Lifecycle:
+    """The state of one process; `apply` is the only way to another one."""
+
+    __slots__ = ("_state",)
+
+    def __init__(self, state: ProcessState = ProcessState.STOPPED) -> None:
+        self._state = state
+
+    @property
+    def state(self) -> ProcessState:
+        return self._state
+
+    def can(self, event: ProcessEvent) -> bool:
+        """Whether `event` has a place in the present state."""
+        return event in TABLE[self._state]
+
+    def apply(self, event: ProcessEvent) -> ProcessState:
+        """The state after `event`; raises IllegalEvent and stays where it is if there is none."""
+        try:
+            self._state = TABLE[self._state][event]
+        except KeyError:
+            raise IllegalEvent(f"{event.value} while {self._state.value}") from None
+        return self._state
+
+
+def known_state(state: str) -> ProcessState:
+    """The state of a record. One that only a newer version knows is none in which a program lives (`store.schema`)."""
+    try:
+        return ProcessState(state)
+    except ValueError:
+        return ProcessState.STOPPED

@@ -1,0 +1,223 @@
+"""Parking: the program of an idle agent is ended, and started again by the next message.
+
+Idle is an agent that could be stopped without anybody noticing, but for the time that its start takes:
+
+==================  ================================================================================================
+not idle            because
+==================  ================================================================================================
+a task              one waits in the mailbox, is worked on, or is being interrupted
+the program         it is starting, works, asks something, or says nothing that is understood
+a person            a terminal is attached (looking on is enough), or a draft stands in the composer
+the account         its usage limit is reached: what that ends with would have to be found out again
+a restart           one was asked for when it is idle, which comes first
+==================  ================================================================================================
+
+Nor is an agent parked whose conversation could not be gone on with. Idleness counts from when this daemon first saw it,
+on the monotonic clock: neither a restart of the daemon nor a night in which the machine slept makes an agent idle.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+import psutil
+
+from synapsed.agents import conversations
+from synapsed.agents.actor import Actor
+from synapsed.agents.process import AgentProcess
+from synapsed.agents.turn_queue import TurnQueue
+from synapsed.clock import Clock
+from synapsed.config import ParkPolicy
+from synapsed.errors import InvalidRequest, NotReady, SynapsedError
+from synapsed.model.agent import Activity, ProcessState
+from synapsed.model.link import LinkObserved
+
+__all__ = ["Memory", "Parking", "Situation", "first_to_park", "machine_memory", "occupied", "threshold"]
+
+SETTLED_S = 60.0
+"""However short memory is: an agent that has been idle for less is in the middle of something."""
+
+_UNITS = {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Situation:
+    """What decides whether an agent is idle. `seen` is None where its program does not run."""
+
+    seen: LinkObserved | None
+    busy: bool
+    """A task waits, is worked on, or is being interrupted."""
+    attached: int
+    restart_pending: bool
+    limited: bool
+
+
+def occupied(now: Situation) -> str | None:
+    """Why an agent is not idle, for people; None if it is."""
+    seen = now.seen
+    if seen is None:
+        return "its program does not run"
+    if now.busy:
+        return "it has messages to work on"
+    if now.attached:
+        return "a terminal is attached"
+    if now.limited:
+        return "its usage limit is reached"
+    if now.restart_pending:
+        return "it is to be restarted"
+    if seen.activity is not Activity.READY:
+        return f"it is {seen.activity.value}"
+    if seen.held is not None:
+        return f"it is held ({seen.held})"
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """Of the machine, in bytes. `available` is what programs could have without swapping."""
+
+    total: int
+    available: int
+
+
+def machine_memory() -> Memory:
+    now = psutil.virtual_memory()
+    return Memory(total=now.total, available=now.available)
+
+
+def threshold(size: str, total: int) -> int:
+    """`config.SIZE` in bytes; `total` is all of the machine's."""
+    if size.endswith("%"):
+        return total * int(size[:-1]) // 100
+    return int(size.rstrip("KMGT")) * _UNITS.get(size[-1], 1)
+
+
+def first_to_park[A](idle: Iterable[tuple[A, float, ParkPolicy]], memory: Memory) -> A | None:
+    """Of agents, each with the seconds that it has been idle, the one to be parked because memory is short."""
+    short = [
+        (seconds, agent)
+        for agent, seconds, policy in idle
+        if policy.memory_below is not None
+        and seconds >= SETTLED_S
+        and memory.available < threshold(policy.memory_below, memory.total)
+    ]
+    return max(short, key=lambda one: one[0])[1] if short else None
+
+
+class Parking:
+    """The parking of one agent. Everything here runs in the agent's actor, except what only looks."""
+
+    def __init__(
+        self,
+        process: AgentProcess,
+        turn_queue: TurnQueue,
+        *,
+        policy: Callable[[], ParkPolicy],
+        seen: Callable[[], LinkObserved | None],
+        limited: Callable[[], bool],
+        clock: Clock,
+        actor: Actor,
+    ) -> None:
+        self._process = process
+        self._turn_queue = turn_queue
+        self._policy = policy
+        self._seen = seen
+        self._limited = limited
+        self._clock = clock
+        self._actor = actor
+        self._idle_since: float | None = None
+        self._attaching = 0
+        self._leaving = False
+        """It was found idle, and what follows is not on record yet."""
+
+    @property
+    def policy(self) -> ParkPolicy:
+        return self._policy()
+
+    @property
+    def away(self) -> bool:
+        """It is parked, or about to be: `start` brings it back, and messages are taken."""
+        state = self._process.state
+        going = state is ProcessState.STOPPING and self._process.record.parking
+        return state is ProcessState.PARKED or going or self._leaving
+
+    @property
+    def idle_s(self) -> float | None:
+        """For how long it has been idle; None where it is not, or its conversation would be lost."""
+        if self._idle_since is None or self._obstacle() is not None:
+            return None
+        return self._clock.monotonic() - self._idle_since
+
+    @contextlib.contextmanager
+    def attaching(self) -> Iterator[None]:
+        """A terminal is about to be attached."""
+        self._attaching += 1
+        try:
+            yield
+        finally:
+            self._attaching -= 1
+
+    def note(self) -> None:
+        """Something happened that may have been the end of its idleness, or its beginning."""
+        if self._occupied(self._seen()) is not None:
+            self._idle_since = None
+        elif self._idle_since is None:
+            self._idle_since = self._clock.monotonic()
+
+    def sweep(self) -> None:
+        """Park it if it is due, wake it if a message waits."""
+        if self._process.state is ProcessState.PARKED:
+            if self._turn_queue.queue:
+                self._actor.post(self._process.wake)
+            return
+        if not self.policy.on:
+            return
+        self.note()
+        limit, idle = self.policy.idle_timeout, self.idle_s
+        if limit is not None and idle is not None and idle >= limit:
+            self._actor.post(self._park_if_idle)
+
+    async def park(self, why: str) -> asyncio.Future[None]:
+        """The future is done when it is parked. Raises NotReady where it is not idle, InvalidRequest where its
+        conversation would be lost."""
+        if self.away:
+            return self._process.parked()
+        link = self._process.link
+        name = self._process.record.name
+        seen = link.observe() if link is not None else None
+        reason = self._occupied(seen)
+        if link is None or reason is not None or (seen is not None and not seen.can_receive):
+            raise NotReady(f"{name} is not parked: {reason or 'its screen has not come to rest'}", agent=name)
+        if (obstacle := self._obstacle()) is not None:
+            raise InvalidRequest(f"{name} is not parked: {obstacle}", agent=name, field="agent.profile")
+        self._leaving = True  # who comes now has it started again
+        try:
+            await link.keep_screen()
+            return await self._process.park(why)
+        finally:
+            self._leaving = False
+
+    async def _park_if_idle(self) -> None:
+        link, idle = self._process.link, self.idle_s
+        if link is None or idle is None or not link.observe().can_receive:
+            return
+        try:
+            await self.park(f"idle for {idle:.0f} s")
+        except SynapsedError as error:  # it was given something to do just then
+            self._actor.log.info("not parked", why=error.message)
+
+    def _occupied(self, seen: LinkObserved | None) -> str | None:
+        link = self._process.link
+        return occupied(
+            Situation(
+                seen=seen if link is not None else None,
+                busy=not self._turn_queue.at_rest,
+                attached=self._attaching + (link.attached if link is not None else 0),
+                restart_pending=self._process.record.restart_pending,
+                limited=self._limited(),
+            )
+        )
+
+    def _obstacle(self) -> str | None:
+        return conversations.obstacle(self._process.record, self._process.profile)

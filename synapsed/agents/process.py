@@ -1,0 +1,598 @@
+"""The program of one agent: started, watched, ended and started again, by the lifecycle table and the restart policy.
+
+Everything here runs in the agent's actor, except the operations (launch, adopt, stop), which come back with a call. A
+change of state is one commit of the agent's record and the events that tell of it, and is believed once it is durable;
+so a daemon that was killed finds the state that was told, and the restart policy is applied once to each exit: the exit
+and what was decided about it are the same commit.
+"""
+
+import asyncio
+import contextlib
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+from synapsed.agents import conversations
+from synapsed.agents.actor import Actor
+from synapsed.agents.exit_report import Parting, parting, told_of
+from synapsed.agents.leftovers import Leftovers
+from synapsed.agents.lifecycle import LIVE_STATES, Lifecycle, ProcessEvent, known_state
+from synapsed.agents.owner import ProgramOwner
+from synapsed.agents.restart_policy import Decision, Rest, RestartState, Retry
+from synapsed.aio import Timer
+from synapsed.clock import Clock
+from synapsed.errors import AgentError, NotReady, SynapsedError
+from synapsed.interfaces import AgentLink, NewEvent, Store
+from synapsed.launch_plan import Ended, LaunchPlan, LinkFactory
+from synapsed.model.agent import Activity, ProcessState
+from synapsed.model.events import AgentAlert, EventData, StateChanged
+from synapsed.model.link import LinkExited
+from synapsed.model.records import AgentRecord, LaunchRecord
+from synapsed.model.task import Task
+from synapsed.profiles import Profile
+from synapsed.tasks.transitions import Commit, describe_exit
+
+__all__ = ["AgentProcess"]
+
+
+class AgentProcess:
+    def __init__(
+        self,
+        record: AgentRecord,
+        profile: Profile,
+        *,
+        owner: ProgramOwner,
+        plan: Callable[[AgentRecord, Profile], LaunchPlan],
+        factory: LinkFactory,
+        restart: RestartState,
+        store: Store,
+        clock: Clock,
+        actor: Actor,
+    ) -> None:
+        self.record = record
+        self._every = profile
+        self.profile = profile.at(record.launch.version if record.launch is not None else None)
+        """As it counts for the version that runs."""
+        self._owner = owner
+        self._plan = plan
+        self._factory = factory
+        self._restart = restart
+        self._store = store
+        self._clock = clock
+        self._actor = actor
+        self._leftovers = Leftovers(factory, actor)
+        self._lifecycle = Lifecycle(known_state(record.state))
+        self._link: AgentLink | None = None
+        self._open = False
+        self._ready_seen = False
+        self._chosen = False
+        """A person's own arguments chose the conversation, in which nothing was said yet by this program."""
+        self._reading: asyncio.Task[None] | None = None
+        self._session: str | None = None
+        """The conversation's id, as it was given to the program or as the program told it."""
+        self._told: str | None = None
+        self._working = False
+        self._to_resume: str | None = None
+        """The conversation that the program was started on, until it tells its own."""
+        self._launched_at = clock.monotonic()
+        self._timer: Timer | None = None
+        self._dismissing: asyncio.Task[None] | None = None
+        self._start_again = False
+        self._taken_up = False
+        """Whether `adopt` was called: until then the state is that of the last daemon."""
+        self._suspending = False
+        """The daemon ends, and the program with it: it is not started any more."""
+        self._parked_why = "it was idle"
+        self._waiters: list[asyncio.Future[None]] = []
+        self.reason = record.failure or ""
+        """Why the process is in its state, for people."""
+
+    @property
+    def wanted(self) -> bool:
+        """It is stopped although it is to run: it ended with the last daemon."""
+        return self.state is ProcessState.STOPPED and self.record.desired == "running"
+
+    @property
+    def state(self) -> ProcessState:
+        return self._lifecycle.state
+
+    @property
+    def link(self) -> AgentLink | None:
+        """The open link of a running program."""
+        return self._link if self._open and self.state is ProcessState.RUNNING else None
+
+    @property
+    def last_link(self) -> AgentLink | None:
+        """The link of the present launch; when it has ended what it showed can be read until that is on record."""
+        return self._link
+
+    @property
+    def pid(self) -> int | None:
+        """The program's pid while there is one."""
+        launch = self.record.launch
+        return launch.pid if launch is not None and self.state in LIVE_STATES else None
+
+    def owns(self, link: AgentLink) -> bool:
+        """Whether facts of `link` are about the program that runs now."""
+        return link is self._link and self.state is ProcessState.RUNNING
+
+    async def saw(self, activity: Activity, *, context_id: str | None = None) -> None:
+        """What the program was seen doing. Ready or busy: it took up the conversation it was resumed with. Busy after
+        it was ready once: something is said, in the conversation `context_id` where a task says it."""
+        was_ready = self._ready_seen
+        if activity in (Activity.READY, Activity.BUSY):
+            self._ready_seen = True
+        self._working = activity is Activity.BUSY and was_ready
+        if self._working:
+            self._chosen = False
+            await self._change(conversations.said(self.record, self._session, context_id))
+
+    # --- what callers ask; each returns a future that is done when it is so ---
+
+    async def start(self) -> asyncio.Future[None]:
+        """Start it, unless it runs. The future raises AgentError when the launch fails."""
+        state = self.state
+        if self._suspending:
+            raise NotReady("the daemon is shutting down")
+        if state is ProcessState.RUNNING and self._open:
+            return _done()
+        if state is ProcessState.STOPPING:
+            self._start_again = True
+            if self.record.desired != "running":
+                await self.amend(desired="running")
+        elif state not in LIVE_STATES:
+            self._restart.forgive()
+            await self._launch(ProcessEvent.START)
+        return self._waiter()
+
+    async def renew(self, context_id: str) -> None:
+        """Start it anew in a new conversation. That the old one is left and that the program ends are one commit."""
+        self._start_again = True
+        fields = conversations.asked_anew(context_id).fields
+        await self._move(ProcessEvent.STOP, reason="a new conversation was asked for", desired="running", **fields)
+        self._end()
+
+    async def park(self, why: str) -> asyncio.Future[None]:
+        """End it until `start`, in its conversation. The caller has seen that the running program is idle."""
+        self._parked_why, self._start_again = why, False
+        await self._move(ProcessEvent.STOP, reason=f"being parked: {why}", parking=True)
+        self._end()
+        return self._waiter()
+
+    def parked(self) -> asyncio.Future[None]:
+        """The future is done when the parking that is under way is."""
+        return _done() if self.state is ProcessState.PARKED else self._waiter()
+
+    async def wake(self) -> None:
+        """Start it if it is parked. Not before `adopt`, which would take the launch for one of the last daemon's; and
+        where this daemon ends, the next one does."""
+        if self.state is ProcessState.PARKED and self._taken_up and not self._suspending:
+            await self._actor.persist(self.start)
+
+    async def suspend(self) -> asyncio.Future[None]:
+        """End it and all it started with the daemon, to be started again with the next one; what is parked stays so."""
+        self._suspending = True
+        if self.state in (ProcessState.STOPPED, ProcessState.EXITED, ProcessState.PARKED):
+            return _done()
+        if self.record.parking:
+            self._start_again = False
+            return self._waiter()
+        return await self.stop(desired=self.record.desired)
+
+    async def stop(
+        self, *, again: bool = False, desired: Literal["running", "stopped"] | None = None
+    ) -> asyncio.Future[None]:
+        """End it and all it started; `again` starts it anew when it is gone. `desired` is what the next daemon finds
+        wanted: with `again` that it runs, else that it does not, if nothing is said."""
+        desired = desired or ("running" if again else "stopped")
+        self._start_again = again
+        match self.state:
+            case ProcessState.STOPPED:
+                if again:
+                    return await self.start()
+                return _done()
+            case ProcessState.STARTING:
+                await self._move(ProcessEvent.STOP, reason="to be stopped once started", desired=desired)
+            case ProcessState.RUNNING:
+                await self._move(ProcessEvent.STOP, reason="being stopped", desired=desired)
+                if self._open:
+                    self._end()
+                elif self._link is not None:
+                    self._link.give_up()
+            case ProcessState.STOPPING:
+                if self.record.parking or self.record.desired != desired:
+                    await self.amend(parking=False, desired=desired)
+            case _:
+                await self._move(ProcessEvent.STOP, reason="stopped", desired=desired, parking=False)
+                self._cancel_timer()
+                return await self.start() if again else _done()
+        return self._waiter()
+
+    async def restart_later(self) -> None:
+        """It is to be restarted when it is idle; durable when this returns."""
+        record = self.record.model_copy(update={"restart_pending": True})
+        await self._store.commit(agents=[record])
+        self.record = record
+
+    def signal(self, signum: int) -> asyncio.Task[None]:
+        """Send a signal to the program; done when it is sent. Raises NotReady while there is none."""
+        if self._link is not None and self.state is ProcessState.RUNNING and not self._open:
+            self._link.give_up()  # its keeper has not answered yet: then it is ended with all it holds
+            return self._actor.spawn(asyncio.sleep(0))
+        if (link := self.link) is None:
+            raise NotReady(f"{self.record.name} does not run ({self.state.value})", agent=self.record.name)
+
+        async def signal() -> None:
+            with contextlib.suppress(SynapsedError):  # it ended meanwhile, which its exit tells
+                await link.signal(signum)
+
+        return self._actor.spawn(signal())
+
+    def adopt(self) -> asyncio.Future[None]:
+        """Take up where the last daemon was. Called once, when the actor runs; nothing is launched before."""
+        self._taken_up = True
+        if self.state in LIVE_STATES:
+            self._actor.spawn(self._adopting())
+            return self._waiter()
+        if self.record.launch is not None:
+            self._dismissing = self._actor.spawn(self._leftovers.dismiss(self.record, self.profile))
+        if self.state is ProcessState.BACKOFF:
+            self._schedule(self._restart.first_delay())
+        elif self.state is ProcessState.FAILED:
+            self._schedule(self._restart.slow_retry())
+        return _done()
+
+    async def let_go(self) -> None:
+        """Close the link; the program lives on."""
+        self._cancel_timer()
+        if self._link is not None:
+            self._open = False
+            await self._link.close()
+
+    # --- facts ---
+
+    async def exited(self, exited: LinkExited) -> None:
+        """The running program ended by itself."""
+        if self.state is ProcessState.RUNNING:
+            await self._exit(exited)
+
+    def keeper_silent(self) -> None:
+        """Who waits for a link that is not open yet need not: its keeper does not answer, and may never."""
+        if not self._open and self.state is ProcessState.RUNNING:
+            self._wake()
+
+    async def session(self, conversation: str) -> None:
+        """The program told its conversation's id."""
+        wanted, self._to_resume = self._to_resume, None
+        before, self._told = self._told, conversation
+        self._session = conversation
+        if self._chosen:
+            await self._change(conversations.chosen(self.record, conversation))
+        elif wanted is not None and wanted != conversation:
+            await self._change(conversations.replaced(self.record, conversation))
+        else:
+            await self._change(conversations.told(self.record, before, conversation, working=self._working))
+        if self._working:
+            await self._change(conversations.said(self.record, conversation, None))
+
+    async def amend(
+        self, *told: EventData, tasks: Sequence[Task] = (), of_tasks: Sequence[NewEvent] = (), **fields: Any
+    ) -> None:
+        """Change the record's `fields` durably, and tell it; together with `tasks` and what is told of them."""
+        record = self.record.model_copy(update=fields)
+        rows = [*(NewEvent(record.id, data) for data in told), *of_tasks]
+        await self._actor.persist(lambda: self._store.commit(events=rows, agents=[record], tasks=tasks))
+        self.record = record
+
+    async def _change(self, change: conversations.Change) -> None:
+        """Make what changed of the conversation durable, and tell it."""
+        if not change.fields and change.alert is None:
+            return
+        await self.amend(*change.alerts, **change.fields)
+        self._log_alerts(change)
+        self._owner.changed()
+
+    def _log_alerts(self, change: conversations.Change) -> None:
+        for alert in change.alerts:
+            self._actor.log.warning("conversation lost", reason=alert.message, **alert.details)
+
+    # --- operations and what follows them ---
+
+    async def _launch(self, event: ProcessEvent) -> None:
+        restarts = self.record.restarts + (event is ProcessEvent.DUE)
+        changes: dict[str, Any] = {"launch": None, "restarts": restarts, "failure": None, "restart_pending": False}
+        await self._move(event, reason="starting", desired="running", parking=False, **changes)
+        self._cancel_timer()
+        self._actor.spawn(self._launching())
+
+    async def _launching(self) -> None:
+        if self._dismissing is not None:
+            await asyncio.wait([self._dismissing])
+        try:
+            version, plan = await self._planned()
+            link = await self._factory.launch(self.record, self.profile, plan)
+        except (SynapsedError, OSError) as error:
+            failure = error if isinstance(error, SynapsedError) else AgentError(str(error))
+            await self._actor.call(lambda: self._launch_failed(failure), internal=True)
+            return
+        self._session = self.record.conversation if plan.resumed else plan.conversation
+        self._chosen = plan.chosen
+        launch = link.launch.model_copy(update={"resumed": plan.resumed, "version": version})
+        await self._actor.call(lambda: self._launched(link, launch, ProcessEvent.LAUNCHED), internal=True)
+        if version is None:
+            self._reading = self._actor.spawn(self._read_version(launch, plan))
+        await self._opening(link)
+
+    async def _planned(self) -> tuple[str | None, LaunchPlan]:
+        """What to run. Its version is waited for only where something of that depends on it."""
+        plan = self._plan(self.record, self._every)
+        version = await self._factory.version(self.record, self._every, plan) if self._every.versions else None
+        self.profile = self._every.at(version)
+        return version, plan if self.profile is self._every else self._plan(self.record, self.profile)
+
+    async def _read_version(self, launch: LaunchRecord, plan: LaunchPlan) -> None:
+        """Beside the launch."""
+        version = await self._factory.version(self.record, self._every, plan)
+        if version is not None:
+            await self._actor.call(lambda: self._told_version(launch, version), internal=True)
+
+    async def _told_version(self, of: LaunchRecord, version: str) -> None:
+        if (launch := self.record.launch) is not None and launch.launch_id == of.launch_id:
+            await self.amend(launch=launch.model_copy(update={"version": version}))
+
+    async def version_known(self, patience: float) -> None:
+        """Returns when the program's version is as known as it will be, at the latest after `patience` seconds."""
+        if self._reading is not None:
+            await asyncio.wait([self._reading], timeout=patience)
+
+    async def _adopting(self) -> None:
+        link = None
+        try:
+            link = await self._factory.adopt(self.record, self.profile)
+        except (SynapsedError, OSError) as error:
+            self._actor.log.warning("the program could not be adopted", error=str(error))
+        if link is None:
+            ended = await self._factory.ended(self.record)
+            if ended.exited.exit_code is None and self.record.launch is not None:
+                await self._leftovers.sweep(self.record.launch)
+            await self._actor.call(lambda: self._found_dead(ended), internal=True)
+            return
+        was = self.record.launch
+        known = {"resumed": was.resumed, "version": was.version} if was is not None else {}
+        launch = link.launch.model_copy(update=known)
+        await self._actor.call(lambda: self._launched(link, launch, ProcessEvent.ADOPTED), internal=True)
+        await self._opening(link)
+
+    async def _opening(self, link: AgentLink) -> None:
+        try:
+            await link.open(functools.partial(self._actor.emit, link))
+        except (SynapsedError, OSError) as error:
+            lost = LinkExited(None, f"the keeper cannot be reached: {error}")
+            await self._leftovers.sweep(link.launch)
+            await self._actor.call(lambda: self._open_failed(link, lost), internal=True)
+            return
+        await self._actor.call(lambda: self._opened(link), internal=True)
+
+    async def _launched(self, link: AgentLink, launch: LaunchRecord, event: ProcessEvent) -> None:
+        self._link = link
+        self._open = False
+        adopted = event is ProcessEvent.ADOPTED
+        self._ready_seen = adopted
+        self._working = False
+        change = conversations.Change()
+        if adopted:
+            self._session = self._told = self.record.conversation
+        else:
+            self._told = None
+            self._to_resume = self.record.conversation if launch.resumed else None
+            change = conversations.began(self.record, self.profile, resumed=launch.resumed)
+        uptime = max(0.0, self._clock.wall() - launch.started_at) if adopted else 0.0
+        self._launched_at = self._clock.monotonic() - uptime
+        reason = "adopted" if adopted else "started"
+        await self._actor.persist(
+            lambda: self._move(event, reason=reason, launch=launch, alerts=change.alerts, **change.fields)
+        )
+        self._log_alerts(change)
+
+    async def _opened(self, link: AgentLink) -> None:
+        if link is not self._link:
+            return
+        self._open = True
+        if self.state is ProcessState.STOPPING:
+            self._end()
+        elif self.state is ProcessState.RUNNING:
+            try:
+                await self._owner.opened(link)
+            finally:  # it runs, whatever the database said to what is done with it first
+                self._owner.changed()
+                self._wake()
+
+    async def _open_failed(self, link: AgentLink, lost: LinkExited) -> None:
+        if link is not self._link:
+            return
+        if self.state is ProcessState.STOPPING:
+            await self._gone(lost)
+        elif self.state is ProcessState.RUNNING:
+            await self._exit(lost)
+
+    async def _launch_failed(self, error: SynapsedError) -> None:
+        if self.state is ProcessState.STOPPING:
+            await self._gone(LinkExited(None, error.message))
+            return
+        waiters, self._waiters = self._waiters, []
+        failed = LinkExited(None, error.message)
+        await self._decide(ProcessEvent.LAUNCH_FAILED, failed, Parting(how=error.message))
+        for waiter in waiters:
+            if not waiter.done():
+                waiter.set_exception(error)
+
+    async def _found_dead(self, ended: Ended) -> None:
+        """The keeper is gone."""
+        if self.state is ProcessState.STOPPING:
+            await self._gone(ended.exited)
+        else:
+            await self._exit(ended.exited, found_dead=ended)
+
+    async def _exit(self, exited: LinkExited, *, found_dead: Ended | None = None) -> None:
+        launch, uptime = self.record.launch, self._clock.monotonic() - self._launched_at
+        screen = self._link.screen_text() if self._link is not None else ""
+        end = parting(exited, screen, ready=self._ready_seen, uptime=uptime)
+        if end.refused and launch is not None:
+            end = end.because(self._every.drift(launch.version))
+        by_itself = exited.exit_code is not None and exited.exit_code >= 0 and not end.refused
+        unresumable = (
+            launch is not None and launch.resumed and by_itself and not self._ready_seen and found_dead is None
+        )
+        await self._decide(ProcessEvent.EXITED, exited, end, found_dead=found_dead, unresumable=unresumable)
+        self._wake()
+        await self._close_link()
+
+    async def _decide(
+        self,
+        event: ProcessEvent,
+        exited: LinkExited,
+        end: Parting,
+        *,
+        found_dead: Ended | None = None,
+        unresumable: bool = False,
+    ) -> None:
+        now = self._clock.monotonic()
+        uptime = now - self._launched_at if event is ProcessEvent.EXITED else 0.0
+        if found_dead is not None and (found_dead.taken_down or self.record.launch is None):
+            # It did not end, it was ended, or never begun: that is nothing for the policy.
+            decision: Decision = Retry(0.0)
+        else:
+            decision = self._restart.exited(exited.exit_code, now=now, uptime=uptime, refused=end.refused)
+        then, reason = told_of(decision, end)
+        interrupted = found_dead is not None and (found_dead.taken_down or exited.exit_code is None)
+        settled = self._owner.settle(exited, interrupted=interrupted)
+        alerts: list[AgentAlert] = []
+        changes: dict[str, Any] = {"failure": end.how}
+        if unresumable:
+            change = conversations.refused(self.record, end.how)
+            changes |= change.fields
+            alerts = change.alerts
+            self._log_alerts(change)
+        await self._actor.persist(
+            lambda: self._move(
+                event,
+                *then,
+                reason=reason,
+                exit_code=exited.exit_code,
+                settled=settled,
+                alerts=alerts,
+                **changes,
+            )
+        )
+        if not isinstance(decision, Rest):
+            self._schedule(decision.delay)
+
+    async def _due(self) -> None:
+        self._timer = None
+        if self._lifecycle.can(ProcessEvent.DUE):
+            await self._actor.persist(lambda: self._launch(ProcessEvent.DUE))
+
+    def _end(self) -> None:
+        assert self._link is not None
+        self._actor.spawn(self._ending(self._link))
+
+    async def _ending(self, link: AgentLink) -> None:
+        try:
+            exited = await link.stop(self.profile.exit.grace_ms / 1000)
+        except SynapsedError as error:
+            exited = LinkExited(None, error.message)
+            await self._leftovers.sweep(link.launch)
+        await self._actor.call(lambda: self._gone(exited), internal=True)
+
+    async def _gone(self, exited: LinkExited) -> None:
+        settled = self._owner.settle(exited, interrupted=self._suspending and self.record.desired == "running")
+        parked = self.record.parking and not self._start_again
+        reason = f"parked: {self._parked_why}" if parked else f"stopped ({describe_exit(exited)})"
+        await self._actor.persist(
+            lambda: self._move(
+                ProcessEvent.PARKED if parked else ProcessEvent.GONE,
+                reason=reason,
+                exit_code=exited.exit_code,
+                settled=settled,
+            )
+        )
+        await self._close_link()
+        if self._start_again:
+            self._start_again = False
+            self._restart.forgive()
+            await self._actor.persist(lambda: self._launch(ProcessEvent.START))
+        else:
+            self._wake()
+
+    # --- small things ---
+
+    async def _move(
+        self,
+        *events: ProcessEvent,
+        reason: str,
+        exit_code: int | None = None,
+        settled: Commit | None = None,
+        alerts: list[AgentAlert] | None = None,
+        **changes: Any,
+    ) -> None:
+        """Apply `events` in one commit; nothing is changed here unless it is durable."""
+        lifecycle = Lifecycle(self.state)
+        record = self.record.model_copy(update=changes)
+        told = []
+        for event in events:
+            before, state = lifecycle.state, lifecycle.apply(event)
+            if state is not before or event is ProcessEvent.ADOPTED:
+                told.append(self._tell(state, reason, exit_code, record))
+        update = {"state": lifecycle.state.value, "changed_at": self._clock.wall()}
+        record = record.model_copy(update=update)
+        rows = [*(NewEvent(record.id, data) for data in [*told, *(alerts or ())]), *self._owner.over(lifecycle.state)]
+        await self._store.commit(
+            events=[*(settled.events if settled else ()), *rows],
+            tasks=[settled.task] if settled else (),
+            turn=settled.turn if settled else None,
+            turn_ended=settled.turn_ended if settled else None,
+            agents=[record],
+        )
+        self._lifecycle, self.record, self.reason = lifecycle, record, reason
+        if settled is not None:
+            self._owner.settled(settled)
+        self._actor.log.info("process", state=lifecycle.state.value, reason=reason)
+        self._owner.changed()
+
+    def _tell(self, state: ProcessState, reason: str, exit_code: int | None, record: AgentRecord) -> StateChanged:
+        pid = record.launch.pid if record.launch is not None and state in LIVE_STATES else None
+        return StateChanged(state=state, reason=reason, pid=pid, exit_code=exit_code, restarts=record.restarts)
+
+    async def _close_link(self) -> None:
+        self._open = False
+        link, self._link = self._link, None  # with its screen, which is most of an agent's memory
+        if link is not None:
+            with contextlib.suppress(SynapsedError):
+                await link.close()
+
+    def _schedule(self, delay: float) -> None:
+        self._cancel_timer()
+        self._timer = self._actor.timers.call_later(delay, lambda: self._actor.post(self._due))
+
+    def _cancel_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _waiter(self) -> asyncio.Future[None]:
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiters.append(waiter)
+        waiter.add_done_callback(lambda done: done.cancelled() or done.exception())  # the caller may be gone
+        return waiter
+
+    def _wake(self) -> None:
+        waiters, self._waiters = self._waiters, []
+        for waiter in waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+
+
+def _done() -> asyncio.Future[None]:
+    future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    future.set_result(None)
+    return future

@@ -1,0 +1,600 @@
+"""The desk of one agent: the tasks that wait and the one that is being worked on.
+
+Everything here runs in the agent's actor. The order that keeps a prompt from being typed twice, and a task from being
+lost, over a kill -9 at any point:
+
+1. the task is durable before `accept` returns;
+2. the task is `working` and its turn recorded before the link is told of it, together with what the link writes ahead
+   of its first act (`prepare`); for a task that can be worked on at once, 1 and 2 are one commit;
+3. the link's own record is durable before the link acts on it (LinkTurnRecord, `recorded`);
+4. the files that go with a message are written before it is typed;
+5. the task's end is durable before the next task is taken.
+
+A task ends by what the link reports of its turn and by nothing else. What is asked of a running turn (`interrupt`) is
+an operation: its outcome is believed when the link confirms it.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from synapsed.agents.actor import Actor
+from synapsed.agents.attention import Attention
+from synapsed.agents.interruption import Interruption
+from synapsed.agents.mailbox import Mailbox
+from synapsed.agents.pending_answers import Given, GivenAnswers
+from synapsed.agents.usage_limit import Usage
+from synapsed.clock import Clock, iso
+from synapsed.errors import NotWaiting, StoreError, SynapsedError, TaskNotCancelable
+from synapsed.interfaces import AgentLink, Delivery, NewEvent, Store
+from synapsed.model.agent import Activity
+from synapsed.model.link import (
+    LinkEvent,
+    LinkExited,
+    LinkObserved,
+    LinkTurnAccepted,
+    LinkTurnEnded,
+    LinkTurnFailed,
+    LinkTurnInterrupted,
+    LinkTurnProgress,
+    LinkTurnRecord,
+    LinkTurnSaid,
+    LinkUndelivered,
+)
+from synapsed.model.records import ReplyRecord, TurnRecord
+from synapsed.model.task import INTERRUPTED_STATES, Artifact, Prompt, Task, TaskState
+from synapsed.profiles import Delivery as DeliverySpec
+from synapsed.profiles import Parsers
+from synapsed.tasks import prompt_text, transitions
+from synapsed.tasks.answer_blocks import AnswerBlocks
+from synapsed.tasks.live_answer import Told, told_before
+from synapsed.tasks.transitions import Commit
+from synapsed.terminal.limits import Limit
+
+__all__ = ["INTERRUPTED", "INTERRUPT_PRIORITY", "TurnQueue"]
+
+INTERRUPT_PRIORITY = 5
+"""A task of this priority stops the turn that runs, then goes first."""
+
+RATE_LIMITED = "RATE_LIMITED"
+"""Code of a task that met a usage limit."""
+
+OF_NO_TURN = frozenset({"trust", "login", "screen"})
+"""What a program asks before it works at all: the keys that stop a turn would refuse it, or end the program. The same
+goes for what nobody knows how to answer."""
+
+INTERRUPTED = "interrupted"
+"""`reason` of a task that had to make way."""
+
+
+INTERRUPT_TOLD_S = 3.0
+"""After the program confirmed an interruption its link says how the turn ended (it may have ended by itself just
+before); were nothing said by then, the confirmation itself would have to do."""
+
+
+@dataclass(slots=True)
+class _Turn:
+    task: Task
+    record: TurnRecord
+    blocks: AnswerBlocks
+    told: Told | None = None
+    """None where the log has to be asked: somebody else may have told of it."""
+
+
+class TurnQueue:
+    """`link` gives the open link, or None while there is none; while `closed` says so no task is taken."""
+
+    def __init__(
+        self,
+        agent_id: str,
+        *,
+        store: Store,
+        clock: Clock,
+        actor: Actor,
+        link: Callable[[], AgentLink | None],
+        parsers: Parsers,
+        renew: Callable[[Task], Awaitable[bool]],
+        closed: Callable[[], bool],
+        delivery: DeliverySpec,
+        inbox: Path,
+        usage: Usage,
+        limit_note: str,
+        ended: Callable[[Task], None],
+        attention: Attention,
+    ) -> None:
+        self._ended = ended
+        self._attention = attention
+        self._usage = usage
+        self._limit_note = limit_note
+        self._renew = renew
+        self._closed = closed
+        self._renewed_for: str | None = None
+        self._delivery = delivery
+        self._inbox = inbox
+        self._agent_id = agent_id
+        self._store = store
+        self._clock = clock
+        self._actor = actor
+        self._link = link
+        self._parsers = parsers
+        self._mailbox = Mailbox()
+        self._attempts: dict[str, TurnRecord] = {}
+        """Turns of waiting tasks that were given back."""
+        self._turn: _Turn | None = None
+        self._interruption: Interruption | None = None
+        self._giving: asyncio.Task[None] | None = None
+        """Gives the turn to the link."""
+        self._limit: Limit | None = None
+        """What a dialog in the turn in flight said."""
+        self.answers = GivenAnswers()
+
+    @property
+    def queue(self) -> int:
+        """How many tasks wait."""
+        return len(self._mailbox)
+
+    @property
+    def oldest(self) -> str | None:
+        """See `Mailbox.oldest`."""
+        return self._mailbox.oldest
+
+    @property
+    def current(self) -> Task | None:
+        """The task being worked on."""
+        return self._turn.task if self._turn else None
+
+    @property
+    def at_rest(self) -> bool:
+        """No task waits, is worked on, or is being interrupted."""
+        return not self._mailbox and self._turn is None and self._interruption is None
+
+    @property
+    def open_tasks(self) -> list[str]:
+        """Ids of the tasks that wait or are worked on."""
+        return [task.id for task in self._mailbox] + ([self._turn.task.id] if self._turn else [])
+
+    def compose(self, task: Task) -> prompt_text.Letter:
+        """What is to be typed for the task. Raises InvalidRequest, TooLarge."""
+        return prompt_text.compose(task, self._delivery, self._inbox)
+
+    def ahead(self, task_id: str) -> int | None:
+        """How many tasks are taken before the one that waits; None for one that does not."""
+        return next((number for number, task in enumerate(self._mailbox) if task.id == task_id), None)
+
+    def restore(self, tasks: Iterable[Task], records: Iterable[TurnRecord]) -> list[Task]:
+        """What the store had of this agent, tasks in order of arrival; called before the actor runs. Returns the tasks
+        that neither wait nor have a turn, of which only a damaged database has any."""
+        by_task = {record.task_id: record for record in records}
+        waiting, strays = [], []
+        for task in tasks:
+            record = by_task.get(task.id)
+            if task.status is TaskState.SUBMITTED:
+                waiting.append(task)
+                if record is not None:
+                    self._attempts[task.id] = record
+            elif record is not None and self._turn is None:
+                self._turn = _Turn(task, record, AnswerBlocks(self._parsers))
+            else:
+                strays.append(task)
+        fresh = [task for task in waiting if task.id not in self._attempts]
+        self._mailbox.restore(fresh)
+        for task in waiting:
+            if task.id in self._attempts:
+                self._mailbox.give_back(task)
+        return strays
+
+    # --- what callers ask ---
+
+    async def accept(self, task: Task, reply: ReplyRecord | None = None) -> Task:
+        """Take a new task; it is durable when this returns, together with `reply`. Raises QueueFull, StoreError."""
+        self._mailbox.check_room()
+        commit = transitions.accepted(task, reply)
+        if task.priority >= INTERRUPT_PRIORITY:
+            await self._usage.forget("a person does not wait")
+        if not self._mailbox and not _wants_new_conversation(task) and (link := self._receiver()) is not None:
+            return await self._begin(link, task, *commit.events, reply=reply)
+        await self._commit(commit)
+        self._mailbox.push(task)
+        if task.priority >= INTERRUPT_PRIORITY and self.runs_something():
+            self.interrupt(INTERRUPTED)
+        await self.pump()
+        turn = self._turn
+        return turn.task if turn is not None and turn.task.id == task.id else task
+
+    async def enter(self, task: Task) -> None:
+        """A task that is durable already waits from now on."""
+        if task.id not in self.open_tasks:
+            self._mailbox.restore([task])
+            await self.pump()
+
+    def runs_something(self) -> bool:
+        """Whether a turn runs, a person's own included."""
+        if self._turn is not None:
+            return True
+        seen = link.observe() if (link := self._link()) is not None else None
+        if seen is None or seen.activity is not Activity.WAITING:
+            return seen is not None and seen.activity is Activity.BUSY
+        return seen.prompt is not None and seen.prompt.type not in OF_NO_TURN
+
+    def interrupt(self, reason: str, failure: str = "") -> asyncio.Future[bool]:
+        """Stop what runs; the future tells whether the program confirmed it. A task that ran ends `canceled` with
+        `reason`, or as a `failure` (TIMEOUT) with these words. No task is taken meanwhile."""
+        if self._interruption is None:
+            self._interruption = Interruption(reason, failure)
+            self._actor.spawn(self._interrupt(self._interruption))
+        return self._interruption.outcome
+
+    async def cancel(self, task_id: str) -> asyncio.Future[bool] | Task:
+        """The canceled task if it waited, else the future of its interruption. Raises TaskNotCancelable,
+        StoreError."""
+        if (task := next((task for task in self._mailbox if task.id == task_id), None)) is not None:
+            return (await self._cancel_waiting(task, "canceled")).task
+        if self._turn is None or self._turn.task.id != task_id:
+            raise TaskNotCancelable(f"task {task_id} has ended just now", task=task_id)
+        if self._link() is None:
+            raise TaskNotCancelable("the agent cannot be reached just now; try again", task=task_id)
+        return self.interrupt("canceled")
+
+    async def cancel_waiting(self, reason: str) -> None:
+        """Cancel every waiting task: the agent is being removed."""
+        for task in list(self._mailbox):
+            await self._cancel_waiting(task, reason)
+
+    async def _cancel_waiting(self, task: Task, reason: str) -> Commit:
+        commit = await self._commit(transitions.canceled(task, reason=reason, now=self._clock.wall()))
+        self._mailbox.remove(task.id)
+        self._attempts.pop(task.id, None)
+        return commit
+
+    def asked(self, task_id: str) -> Prompt:
+        """What task `task_id` waits for; raises NotWaiting."""
+        task = self.current
+        if task is None or task.id != task_id or task.status not in INTERRUPTED_STATES or task.prompt is None:
+            raise NotWaiting(f"task {task_id} does not wait for input", task=task_id)
+        return task.prompt
+
+    async def hand_over(self, task_id: str, artifact: Artifact, *, append: bool, last_chunk: bool) -> Task:
+        """The program made something in this turn. Raises NotWaiting where it does not work on the task."""
+        if (task := self.current) is None or task.id != task_id:
+            raise NotWaiting(f"task {task_id} is not being worked on", task=task_id)
+        commit = transitions.handed_over(
+            task, artifact=artifact, append=append, last_chunk=last_chunk, now=self._clock.wall()
+        )
+        return (await self._commit(commit)).task
+
+    def begin_answer(self) -> None:
+        """An answer is about to be typed: `answered` is then the first that is told of its task; see `end_answer`."""
+        self.answers.begin()
+
+    async def end_answer(self) -> None:
+        """It was taken, or was not."""
+        if (put_off := self.answers.end()) is not None:
+            seen, again = put_off
+            if (commit := self.observed(seen, again=again)) is not None:
+                await self._persist(commit)
+
+    async def answered(self, task_id: str | None, given: Given) -> Task | None:
+        """The program took an answer: tell so, and in the same commit the task is worked on again, whatever is asked
+        next."""
+        task = self.current if self.current is not None and self.current.id == task_id else None
+        if task is None and task_id is not None:
+            task = await self._store.task(task_id)  # its turn ended before the answer was told of
+        if task is not None and given.prompt is not None and not given.secret:
+            task = transitions.answered(task, prompt=given.prompt, answer=given.answer)
+        change = self._attention.answered(given, task)
+        self.answers.took(given.prompt_id)
+        if task is not None and transitions.waits_for(task, given.prompt_id):
+            task = (await self._commit(transitions.working_again(task, now=self._clock.wall()), *change.events)).task
+        else:
+            await self._store.commit(events=change.events, tasks=[task] if task is not None else [])
+            if task is not None:
+                self.believe(Commit(task=task))
+        self._attention.believe(change)
+        return task
+
+    # --- what the link reports ---
+
+    async def pump(self) -> None:
+        """Take the next task if the agent can receive it now."""
+        if (task := self._mailbox.peek()) is None or (link := self._receiver()) is None:
+            return
+        if _wants_new_conversation(task) and self._renewed_for != task.id:
+            renewing = await self._renew(task)
+            self._renewed_for = task.id
+            if renewing:
+                return
+        await self._begin(link, task)
+
+    def _receiver(self) -> AgentLink | None:
+        """The link, if a message can be given to it now."""
+        link = self._link()
+        if self._turn is not None or self._interruption is not None or link is None:
+            return None
+        if self._usage.in_force or self._closed():
+            return None
+        return link if link.observe().can_receive else None
+
+    async def _begin(self, link: AgentLink, task: Task, *before: NewEvent, reply: ReplyRecord | None = None) -> Task:
+        """Work on `task`; `before` is told first, `reply` durable with it."""
+        returned = self._attempts.get(task.id)
+        attempt = returned.attempt if returned else 1
+        commit = transitions.begun(task, launch_id=link.launch.launch_id, attempt=attempt, now=self._clock.wall())
+        assert commit.turn is not None
+        same = returned is not None and (returned.continued == link.launch.launch_id or link.launch.resumed)
+        continued = link.launch.launch_id if returned is not None and returned.continued is not None and same else None
+        record = link.prepare(commit.turn.model_copy(update={"continued": continued}))
+        await self._commit(replace(commit, events=(*before, *commit.events), turn=record, reply=reply))
+        self._mailbox.remove(task.id)
+        self._attempts.pop(task.id, None)
+        self._turn = _Turn(commit.task, record, AnswerBlocks(self._parsers), None if returned else Told())
+        self._deliver(link, fresh=True)
+        return commit.task
+
+    async def resume(self, link: AgentLink) -> None:
+        """Go on with the turn in flight on an adopted program."""
+        if self._turn is None:
+            return
+        if self._turn.record.launch_id == link.launch.launch_id:
+            self._deliver(link, fresh=False)
+            if any(task.priority >= INTERRUPT_PRIORITY for task in self._mailbox):
+                self.interrupt(INTERRUPTED)  # as was begun, perhaps, when the last daemon ended
+            elif transitions.is_being_stopped(self._turn.record):
+                self.interrupt("canceled")
+        elif (commit := self.settle(LinkExited(None, "the program that worked on it is gone"))) is not None:
+            await self._persist(commit)
+
+    def observed(self, seen: LinkObserved, *, again: bool = False) -> Commit | None:
+        """What an observation changes about the task being worked on; `again`: its prompt is asked once more."""
+        if (task := self.current) is None:
+            return None
+        if not self.answers.counts(seen, again=again, waits=task.status in INTERRUPTED_STATES):
+            return None
+        if seen.activity is Activity.WAITING or seen.prompt is not None:
+            if seen.prompt is None or (task.prompt and task.prompt.prompt_id == seen.prompt.prompt_id and not again):
+                return None
+            return transitions.waiting(task, prompt=seen.prompt, now=self._clock.wall())
+        if task.status in INTERRUPTED_STATES and seen.activity in (Activity.BUSY, Activity.READY):
+            return transitions.working_again(task, now=self._clock.wall())
+        return None
+
+    def settle(self, exited: LinkExited, *, code: str = "AGENT_EXITED") -> Commit | None:
+        """What becomes of the turn in flight now that its program is gone: it failed, unless nothing of it was
+        submitted; then it waits again."""
+        if (turn := self._turn) is None:
+            return None
+        now = self._clock.wall()
+        how = transitions.describe_exit(exited)
+        if not transitions.is_submitted(turn.record):
+            return transitions.returned(turn.task, turn.record, reason=f"the program ended before it ({how})", now=now)
+        return transitions.failed(
+            turn.task,
+            code=code,
+            message=f"the program ended while it worked on this task ({how})",
+            details=transitions.exit_details(exited),
+            now=now,
+        )
+
+    def believe(self, commit: Commit) -> None:
+        """`commit` is durable: the desk is what it says."""
+        if commit.task.terminal:
+            self._ended(commit.task)
+        if (turn := self._turn) is None or turn.task.id != commit.task.id:
+            return
+        turn.task = commit.task
+        if commit.turn_ended is not None:
+            self._turn = None
+            if self._interruption is not None:
+                self._interruption.ended(commit.task)
+        elif commit.task.status is TaskState.SUBMITTED and commit.turn is not None:
+            self._turn = None
+            self._attempts[commit.task.id] = commit.turn
+            self._mailbox.give_back(commit.task)
+
+    def program_gone(self) -> None:
+        """There is nothing left to interrupt."""
+        if self._interruption is not None and self._interruption.confirmed:
+            self._end_interruption(over=True)
+
+    async def handle(self, event: LinkEvent, link: AgentLink) -> None:
+        """A fact about the turn; those of another turn are passed over."""
+        turn = self._turn
+        if isinstance(event, LinkTurnRecord):
+            if turn is not None and turn.task.id == event.record.task_id:
+                told = transitions.delivered(turn.task, turn.record, event.record)
+                await self._actor.persist(lambda: self._store.commit(turn=event.record, events=told))
+                turn.record = event.record
+                link.recorded(event.record)
+            return
+        if turn is None or getattr(event, "task_id", turn.task.id) != turn.task.id:
+            self._actor.log.debug("a fact of another turn", fact=type(event).__name__)
+            return
+        if isinstance(event, LinkTurnAccepted):
+            self._actor.log.info("message accepted", task=event.task_id, evidence=event.evidence)
+            return
+        if isinstance(event, LinkTurnSaid):
+            await self._say(event, turn)
+            return
+        if (limit := self._limit_told(event)) is not None:
+            await self._limited(limit, turn, link)
+            return
+        if (commit := await self._decide(event, turn)) is not None:
+            await self._persist(commit)
+            if commit.turn_ended is not None:
+                evidence = getattr(event, "evidence", None)
+                self._actor.log.info(
+                    "turn ended", task=commit.task.id, status=commit.task.status.value, evidence=evidence
+                )
+                link.settled()
+            if isinstance(event, LinkTurnEnded):
+                await self._usage.forget("a turn ended")
+            self._end_interruption()
+            await self.pump()
+
+    def limit_shown(self, limit: Limit) -> None:
+        """The program tells of a limit in a dialog, which is then answered: the turn's end is by this limit."""
+        self._limit = limit
+
+    def _limit_told(self, event: LinkEvent) -> Limit | None:
+        """The usage limit by which the turn ended; None where it did not, or somebody stopped it."""
+        shown, told = self._limit, None
+        if self._interruption is None:
+            match event:
+                case LinkTurnFailed():
+                    told = self._usage.find(event.message) or shown
+                    if told is None and event.code == RATE_LIMITED:
+                        told = Limit(words=event.message)
+                case LinkTurnInterrupted():
+                    told = shown
+                case LinkTurnEnded() if not event.answer.strip():
+                    told = shown
+        if not isinstance(event, LinkTurnProgress):
+            self._limit = None
+        return told
+
+    async def _limited(self, limit: Limit, turn: _Turn, link: AgentLink) -> None:
+        record = await self._usage.meet(limit)
+        until = iso(record.resume_at)
+        if self._usage.continues(record):
+            reason = f"usage limit: it goes on at {until}"
+            commit = transitions.put_off(turn.task, turn.record, reason=reason, now=self._clock.wall())
+        else:
+            details = {"until": iso(limit.until)} if limit.until is not None else {}
+            commit = transitions.failed(
+                turn.task, code=RATE_LIMITED, message=limit.words, details=details, now=self._clock.wall()
+            )
+        await self._persist(commit)
+        link.settled()
+        self._end_interruption()
+
+    async def _told(self, turn: _Turn) -> Told:
+        if turn.told is None:
+            before = await self._actor.persist(lambda: told_before(self._store.events, turn.task.id))
+            turn.told = Told(before, again=True)
+        return turn.told
+
+    async def _say(self, event: LinkTurnSaid, turn: _Turn) -> None:
+        """What is nice to know is not insisted on: what the database refuses is told with what follows it."""
+        told = await self._told(turn)
+        before = told.text
+        if (piece := told.piece(event)) is None:
+            return
+        blocks = await turn.blocks.whole_in(told.text)
+        said = transitions.said(turn.task, text=piece[0], append=piece[1])
+        commit = transitions.in_blocks(turn.task, blocks=blocks, now=self._clock.wall())
+        try:
+            await (self._store.commit(events=[said]) if commit is None else self._commit(commit, said))
+        except StoreError as error:
+            told.text = before
+            self._actor.log.debug("a piece of text is not told", error=error.message)
+
+    async def _completed(self, event: LinkTurnEnded, turn: _Turn) -> Commit:
+        task, blocks = turn.task, await turn.blocks.all_of(event.answer)
+        told, now = (await self._told(turn)).text, self._clock.wall()
+        return transitions.completed(
+            task, answer=event.answer, exact=event.exact, truncated=event.truncated, now=now, blocks=blocks, told=told
+        )
+
+    async def _decide(self, event: LinkEvent, turn: _Turn) -> Commit | None:
+        now, task = self._clock.wall(), turn.task
+        match event:
+            case LinkTurnEnded():
+                return await self._completed(event, turn)
+            case LinkTurnProgress():
+                return transitions.progressed(task, message_id=event.message_id, text=event.text, now=now)
+            case LinkTurnFailed():
+                return transitions.failed(task, code=event.code, message=event.message, now=now)
+            case LinkTurnInterrupted():
+                asked = self._interruption if event.reason == INTERRUPTED else None
+                reason, failure = (asked.reason, asked.failure) if asked else (event.reason, "")
+                return transitions.stopped(task, reason=reason, failure=failure, now=now)
+            case LinkUndelivered():
+                return transitions.undelivered(task, reason=event.reason, screen=event.screen, now=now)
+            case _:
+                return None
+
+    # --- operations ---
+
+    def _deliver(self, link: AgentLink, *, fresh: bool) -> None:
+        assert self._turn is not None
+        self._giving = self._actor.spawn(self._delivering(link, self._turn.task, self._turn.record, fresh))
+
+    async def _delivering(self, link: AgentLink, task: Task, record: TurnRecord, fresh: bool) -> None:
+        try:
+            letter = prompt_text.note(task, self._limit_note) if record.continued is not None else self.compose(task)
+            if letter.enclosures and not transitions.is_submitted(record):
+                await asyncio.to_thread(prompt_text.put, self._inbox, letter.enclosures)
+            command = task.metadata.get(transitions.COMMAND) is True and record.continued is None
+            await link.deliver(Delivery(task_id=task.id, text=letter.text, command=command, record=record, fresh=fresh))
+        except (SynapsedError, OSError) as error:
+            message = error.message if isinstance(error, SynapsedError) else f"its files cannot be written: {error}"
+            self._actor.post(lambda: self._not_delivered(task.id, message))
+
+    async def _not_delivered(self, task_id: str, message: str) -> None:
+        turn = self._turn
+        if turn is None or turn.task.id != task_id:
+            return
+        code = "INTERRUPTED" if transitions.is_submitted(turn.record) else "UNDELIVERED"
+        await self._persist(transitions.failed(turn.task, code=code, message=message, now=self._clock.wall()))
+        await self.pump()
+
+    async def _interrupt(self, interruption: Interruption) -> None:
+        confirmed = False
+        if self._giving is not None:
+            await asyncio.wait([self._giving])  # a message whose files are being written is not the link's yet
+        try:
+            link = self._link()
+            if link is not None:
+                confirmed = await link.interrupt()
+        except SynapsedError as error:
+            self._actor.log.warning("the interruption failed", error=error.message)
+        finally:
+            # What the link told meanwhile is before this in the inbox, so it is handled first.
+            self._actor.post(lambda: self._interrupted(interruption, confirmed))
+
+    async def _interrupted(self, interruption: Interruption, confirmed: bool) -> None:
+        interruption.confirmed = confirmed
+        if confirmed and self._turn is not None:
+            interruption.timer = self._actor.timers.call_later(
+                INTERRUPT_TOLD_S, lambda: self._actor.post(lambda: self._interruption_untold(interruption))
+            )
+            return
+        self._end_interruption(over=True)
+        await self.pump()
+
+    async def _interruption_untold(self, interruption: Interruption) -> None:
+        if self._interruption is not interruption:
+            return  # it was told just now, and what runs is another turn
+        if self._turn is not None:
+            asked, now = interruption, self._clock.wall()
+            await self._persist(
+                transitions.stopped(self._turn.task, reason=asked.reason, failure=asked.failure, now=now)
+            )
+        self._end_interruption(over=True)
+        await self.pump()
+
+    def _end_interruption(self, *, over: bool = False) -> None:
+        """Tasks are taken again when the link has confirmed (`over`: or refused) and the turn has ended."""
+        interruption = self._interruption
+        if interruption is None or not (over or (interruption.confirmed and self._turn is None)):
+            return
+        self._interruption = None
+        interruption.end()
+
+    async def _commit(self, commit: Commit, *more: NewEvent) -> Commit:
+        await self._store.commit(
+            events=[*commit.events, *more],
+            tasks=[commit.task],
+            turn=commit.turn,
+            turn_ended=commit.turn_ended,
+            reply=commit.reply,
+        )
+        self.believe(commit)
+        return commit
+
+    async def _persist(self, commit: Commit) -> None:
+        await self._actor.persist(lambda: self._commit(commit))
+
+
+def _wants_new_conversation(task: Task) -> bool:
+    return task.metadata.get(transitions.NEW_CONVERSATION) is True

@@ -1,0 +1,153 @@
+"""The usage limit of one agent: when it began, when it is tried again, what becomes of a task.
+
+A limit begins when a turn fails by it. It is over at the time that the program told, or else the next waiting task
+tries it out after a pause that doubles, and is put back if it was too early. A turn that ends forgets it; a person's
+priority message, interrupt or restart lifts it at once. Times are Unix seconds.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import tzinfo
+from typing import Any, Protocol
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from synapsed.agents.actor import Actor
+from synapsed.aio import Timer
+from synapsed.clock import Clock, backoff
+from synapsed.config import UsageLimitPolicy
+from synapsed.model.agent import Activity
+from synapsed.model.events import ActivityChanged, EventData
+from synapsed.model.records import AgentRecord, LimitRecord
+from synapsed.profiles import LimitPattern
+from synapsed.terminal.limits import Limit, find_limit
+
+__all__ = ["Usage", "begun", "continues", "lifted", "resumes_at", "zone_of"]
+
+EVIDENCE_MAX = 300
+"""Characters of the program's words."""
+LOOK_EVERY_S = 60.0
+
+SLACK_S = 2.0
+"""After the time that the program told: clocks differ."""
+
+
+def begun(before: LimitRecord | None, limit: Limit, policy: UsageLimitPolicy, now: float) -> LimitRecord:
+    """The limit that is in force from `now`; `before` is the one that was tried out."""
+    attempt = before.attempt + 1 if before is not None else 1
+    pause = backoff(attempt - 1, initial=policy.probe, factor=2.0, maximum=policy.maximum)
+    at = limit.until + SLACK_S if limit.until is not None else now + pause
+    return LimitRecord(since=now, until=limit.until, resume_at=at, attempt=attempt, words=limit.words)
+
+
+def lifted(limit: LimitRecord) -> LimitRecord:
+    """It is tried out, or a person wants it over."""
+    return limit.model_copy(update={"lifted": True})
+
+
+def continues(limit: LimitRecord, policy: UsageLimitPolicy) -> bool:
+    """Whether the task that met the limit waits for its end: by policy, or because it was only sent to try it out."""
+    return limit.attempt < policy.attempts and (policy.task == "continue" or limit.attempt > 1)
+
+
+def zone_of(record: AgentRecord) -> tzinfo | None:
+    """Where the agent's program thinks it is, if its environment says so; None for where this machine is."""
+    name = {**(record.env or {}), **record.extra_env}.get("TZ", "")
+    try:
+        return ZoneInfo(name.removeprefix(":")) if name else None
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        return None
+
+
+def resumes_at(limit: LimitRecord | None) -> float | None:
+    """When a limit in force ends; None where there is none."""
+    return limit.resume_at if limit is not None and not limit.lifted else None
+
+
+class LimitKeeper(Protocol):
+    """Where the limit is kept: with the agent's record, in one commit with what tells of it."""
+
+    @property
+    def record(self) -> AgentRecord: ...
+
+    async def amend(self, *told: EventData, **fields: Any) -> None:
+        """Change the record's `fields`, durably."""
+        ...
+
+
+class Usage:
+    """The limit of one agent in force, and the timer that ends it. Everything runs in the agent's actor. `over` is
+    called when messages may be given again, `activity` tells what the program is doing besides."""
+
+    def __init__(
+        self,
+        keeper: LimitKeeper,
+        *,
+        policy: Callable[[], UsageLimitPolicy],
+        patterns: Callable[[], Sequence[LimitPattern]],
+        clock: Clock,
+        actor: Actor,
+        activity: Callable[[], Activity],
+        over: Callable[[], Awaitable[None]],
+    ) -> None:
+        self._keeper = keeper
+        self._policy = policy
+        self._patterns = patterns
+        self._clock = clock
+        self._actor = actor
+        self._activity = activity
+        self._over = over
+        self._timer: Timer | None = None
+
+    @property
+    def in_force(self) -> LimitRecord | None:
+        limit = self._keeper.record.limit
+        return limit if resumes_at(limit) is not None else None
+
+    def find(self, text: str) -> Limit | None:
+        """The limit that the program's words tell of."""
+        return find_limit(self._patterns(), text, self._clock.wall(), zone_of(self._keeper.record))
+
+    async def meet(self, limit: Limit) -> LimitRecord:
+        """The program said so: no message is given to it until that is over."""
+        now = self._clock.wall()
+        record = begun(self._keeper.record.limit, limit, self._policy(), now)
+        told = ActivityChanged(activity=Activity.LIMITED, evidence=f"limit: {record.words}"[:EVIDENCE_MAX])
+        await self._keeper.amend(told, limit=record)
+        self._actor.log.warning("usage limit", words=record.words, until=record.until, resume_at=record.resume_at)
+        self.watch()
+        return record
+
+    def continues(self, limit: LimitRecord) -> bool:
+        """Whether the task that met it waits for its end."""
+        return continues(limit, self._policy())
+
+    def watch(self) -> None:
+        """Plan the end of the limit in force, if there is one; also after a restart of the daemon."""
+        self._stop_timer()
+        if (at := resumes_at(self._keeper.record.limit)) is not None:
+            # Looked at now and then: the machine may sleep, and clocks be set.
+            delay = min(max(at - self._clock.wall(), 0.0), LOOK_EVERY_S)
+            self._timer = self._actor.timers.call_later(delay, lambda: self._actor.post(self._due))
+
+    async def forget(self, why: str) -> None:
+        """There is no limit, or a person does not want to wait for its end."""
+        self._stop_timer()
+        if (limit := self._keeper.record.limit) is not None:
+            told = () if limit.lifted else (self._told(why),)
+            await self._keeper.amend(*told, limit=None)
+
+    async def _due(self) -> None:
+        limit = self.in_force
+        if limit is None or limit.resume_at > self._clock.wall():
+            self.watch()
+            return
+        await self._keeper.amend(self._told("the limit is tried out"), limit=lifted(limit))
+        self._actor.log.info("the usage limit is tried out", attempt=limit.attempt)
+        await self._over()
+
+    def _told(self, why: str) -> ActivityChanged:
+        return ActivityChanged(activity=self._activity(), evidence=why)
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None

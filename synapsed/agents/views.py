@@ -1,0 +1,248 @@
+"""An agent as others see it: the row of `list`, the page of `status`, the registry's entry. Read-only."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from synapsed.agents.agent import Agent
+from synapsed.agents.lifecycle import LIVE_STATES
+from synapsed.channels.past import PastConversation
+from synapsed.clock import iso
+from synapsed.interfaces import NewEvent
+from synapsed.library import ProfileLibrary
+from synapsed.model.agent import (
+    Activity,
+    AgentDetail,
+    AgentRef,
+    AgentView,
+    Conversation,
+    ProcessState,
+    Testimony,
+    seed_status,
+)
+from synapsed.model.events import AgentAlert
+from synapsed.model.records import AgentRecord
+from synapsed.model.registry import RegistryEntry
+from synapsed.model.task import Task, TaskState, WaitsBehind
+from synapsed.profiles import Profile
+
+__all__ = [
+    "activity_of",
+    "conversation_rows",
+    "detail_of",
+    "entry_of",
+    "explanation_of",
+    "is_live",
+    "is_reachable",
+    "profile_rows",
+    "queued",
+    "ref_of",
+    "summary_of",
+    "taken_up",
+    "view_of",
+]
+
+NOT_SEEN = "not looked at yet"
+"""`evidence` between the start of a program and the first judgement of its screen."""
+
+DETAIL_SCREEN = 20_000
+"""Characters of a screen in `status`."""
+
+
+def activity_of(agent: Agent) -> tuple[Activity, str]:
+    """The activity and its evidence; of a program that does not run, why not."""
+    if (seen := agent.seen) is not None:
+        if (limit := agent.usage.in_force) is not None and seen.activity not in (Activity.BUSY, Activity.WAITING):
+            return Activity.LIMITED, f"limit: {limit.words}"
+        return seen.activity, seen.evidence
+    if agent.state in (ProcessState.STARTING, ProcessState.RUNNING):
+        return Activity.STARTING, NOT_SEEN
+    return Activity.UNKNOWN, agent.process.reason or agent.state.value
+
+
+def taken_up(stray: AgentRecord) -> NewEvent:
+    """What is told of an agent that lived and was not in the database."""
+    message = "the database did not know it: what it is comes from its own files, and its earlier tasks are missing"
+    return NewEvent(stray.id, AgentAlert(code="TAKEN_UP", message=message))
+
+
+def view_of(agent: Agent, endpoint: str) -> AgentView:
+    return AgentView(**_fields(agent, endpoint))
+
+
+def detail_of(agent: Agent, endpoint: str) -> AgentDetail:
+    screen = agent.screen_text()[-DETAIL_SCREEN:]
+    return AgentDetail(
+        **_fields(agent, endpoint),
+        alerts=agent.alerts.standing,
+        conversation=_conversation(agent),
+        prompt=agent.prompt,
+        screen=screen,
+        error=agent.record.failure,
+    )
+
+
+def _conversation(agent: Agent) -> Conversation:
+    record = agent.record
+    return Conversation(
+        id=record.conversation,
+        context_id=record.context_id,
+        said=record.said,
+        resumed=record.launch is not None and record.launch.resumed,
+        note=record.conversation_note,
+    )
+
+
+def explanation_of(agent: Agent) -> list[Testimony]:
+    """The chain of evidence: the process first, for what has exited does nothing, then what its link tells."""
+    link = agent.process.link
+    told = link.explain() if link is not None and agent.state is ProcessState.RUNNING else []
+    says = agent.state.value
+    if agent.process.pid is not None:
+        says += f", pid {agent.process.pid}"
+    elif reason := agent.process.reason:
+        says = reason if reason.startswith(says) else f"{says}: {reason}"
+    return [Testimony(channel="process", says=says, since=iso(agent.record.changed_at), decides=not told), *told]
+
+
+def ref_of(agent: Agent) -> AgentRef:
+    record = agent.record
+    return AgentRef(name=record.name, id=record.id, type=record.profile, port=record.port, running=is_reachable(agent))
+
+
+def is_live(agent: Agent) -> bool:
+    """Whether there is a program to be found."""
+    return agent.process.pid is not None
+
+
+def is_reachable(agent: Agent) -> bool:
+    """Whether its address is good for messages: there is a program, there soon will be, or a message starts it."""
+    return agent.state in LIVE_STATES or agent.state is ProcessState.PARKED
+
+
+def entry_of(agent: Agent, endpoint: str) -> RegistryEntry:
+    record = agent.record
+    return RegistryEntry(
+        agent_id=record.id,
+        agent_type=record.profile,
+        name=record.name,
+        port=record.port,
+        status=seed_status(agent.state, activity_of(agent)[0], asks=agent.prompt is not None),
+        pid=agent.process.pid,
+        working_dir=record.cwd,
+        endpoint=endpoint,
+    )
+
+
+def queued(task: Task, agents: Mapping[str, Agent]) -> Task:
+    """The task as it is shown: one that waits with what it waits behind."""
+    agent = agents.get(task.agent_id) if task.status is TaskState.SUBMITTED else None
+    ahead = agent.turn_queue.ahead(task.id) if agent is not None else None
+    if agent is None or ahead is None:
+        return task
+    current = agent.turn_queue.current
+    behind = WaitsBehind(task=current.id if current else None, ahead=ahead, prompt=agent.prompt)
+    return task.model_copy(update={"waits_behind": behind})
+
+
+def profile_rows(library: ProfileLibrary) -> list[dict[str, Any]]:
+    return [_profile_row(library.get(name)) for name in library.names()]
+
+
+def conversation_rows(found: Iterable[PastConversation], agents: Mapping[tuple[str, str], str]) -> list[dict[str, Any]]:
+    """`agents`: names by profile and conversation."""
+    return [
+        {
+            "profile": one.profile,
+            "id": one.id,
+            "cwd": one.cwd,
+            "updated_at": iso(one.updated),
+            "prompt": one.prompt,
+            "agent": agents.get((one.profile, one.id)),
+        }
+        for one in found
+    ]
+
+
+def _profile_row(profile: Profile) -> dict[str, Any]:
+    return {
+        "name": profile.name,
+        "description": profile.description,
+        "command": profile.command,
+        "ports": list(profile.ports),
+        "verified": profile.verified,
+        "skills": [skill.model_dump() for skill in profile.skills],
+        "source": str(Path(profile.source)),
+    }
+
+
+def summary_of(agents: Iterable[Agent]) -> str:
+    """How many agents are doing what, and how many messages wait: `3 agents: 2 ready, 1 busy; 4 messages wait`."""
+    every = list(agents)
+    counts = Counter(
+        activity_of(agent)[0].value if agent.state is ProcessState.RUNNING else agent.state.value for agent in every
+    )
+    waiting = sum(agent.turn_queue.queue for agent in every)
+    told = f"{len(every)} agent{'' if len(every) == 1 else 's'}"
+    if counts:
+        told += ": " + ", ".join(f"{count} {what}" for what, count in counts.most_common())
+    if waiting:
+        told += f"; {waiting} message{' waits' if waiting == 1 else 's wait'}"
+    return told
+
+
+def _held(agent: Agent) -> str | None:
+    """Why a message would not be delivered although the program is at rest; while messages wait, why they do."""
+    return _kept_from(agent) or (_waited_for(agent) if agent.turn_queue.queue else None)
+
+
+def _waited_for(agent: Agent) -> str | None:
+    if agent.state is not ProcessState.RUNNING:
+        return agent.state.value
+    activity = activity_of(agent)[0]
+    return None if activity is Activity.READY and agent.turn_queue.current is None else activity.value
+
+
+def _kept_from(agent: Agent) -> str | None:
+    if agent.usage.in_force:
+        return "limit"
+    if agent.record.restart_pending:
+        return "restart"
+    return agent.seen.held if agent.seen is not None else None
+
+
+def is_coming_up(agent: Agent) -> bool:
+    """It runs, or will, and has not been ready yet."""
+    if agent.state is ProcessState.RUNNING:
+        return activity_of(agent)[0] is Activity.STARTING
+    return agent.state in (ProcessState.STARTING, ProcessState.BACKOFF)
+
+
+def _fields(agent: Agent, endpoint: str) -> dict[str, Any]:
+    record = agent.record
+    activity, evidence = activity_of(agent)
+    limit, limited = agent.usage.in_force, activity is Activity.LIMITED
+    task = agent.turn_queue.current
+    version = record.launch.version if record.launch is not None else None
+    return {
+        "name": record.name,
+        "id": record.id,
+        "type": record.profile,
+        "port": record.port,
+        "pid": agent.process.pid,
+        "state": agent.state,
+        "activity": activity,
+        "since": iso(agent.since),
+        "evidence": evidence,
+        "held": _held(agent),
+        "queue": agent.turn_queue.queue,
+        "task": task.id if task is not None else None,
+        "restarts": record.restarts,
+        "cwd": record.cwd,
+        "endpoint": endpoint,
+        "version": version,
+        "verified": agent.profile.verified,
+        "drift": agent.profile.drift(version),
+        "until": iso(limit.resume_at) if limited and limit is not None else None,
+    }

@@ -1,0 +1,517 @@
+"""The daemon's side of a keeper: requests as coroutines, output as a stream of facts.
+
+A connection carries both. Output that the owner has not consumed is bounded by asking the keeper to pause it (FLOW),
+not by pausing the transport: answers to requests always get through, and one task may both consume and ask.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import structlog
+
+from synapsed.errors import KeeperLost, SynapsedError
+from synapsed.keeper import frames
+from synapsed.keeper.frames import Frame
+from synapsed.keepers.connection import KeeperConnection
+from synapsed.sockets import why_not_our_peer
+
+__all__ = [
+    "Alert",
+    "ExitRecord",
+    "Exited",
+    "Gap",
+    "Hello",
+    "KeeperBusy",
+    "KeeperClient",
+    "KeeperEvent",
+    "KeeperRefused",
+    "Lost",
+    "Output",
+    "WriteResult",
+]
+
+CONNECT_TIMEOUT_S = 5.0
+"""For connecting and the handshake; a keeper answers within a millisecond, a stopped one never."""
+
+REPLY_TIMEOUT_S = 10.0
+"""For requests that a keeper answers at once."""
+
+STOP_MARGIN_S = 15.0
+"""Beyond the grace of a stop: killing, sweeping, last output."""
+
+PAUSE_AT = 1024 * 1024
+"""Bytes of unconsumed output at which the keeper is asked to pause; a quarter of it resumes."""
+
+UNCONSUMED_LIMIT = 8 * 1024 * 1024
+"""What is under way at a pause is far below this. Beyond it the keeper ignores FLOW and is given up."""
+
+
+log = structlog.stdlib.get_logger("synapsed.keeper")
+
+
+class KeeperRefused(SynapsedError):
+    """The keeper understood the request and did not do it; `reason` is its code (docs/keeper-protocol.md).
+
+    For a write, `details["written"]` says how many bytes had reached the program, 0 where it is missing.
+    """
+
+    code = "KEEPER_REFUSED"
+
+    def __init__(self, message: str, *, reason: str, **details: Any) -> None:
+        super().__init__(message, reason=reason, **details)
+        self.reason = reason
+
+
+class KeeperBusy(KeeperRefused):
+    """The program does not read and the keeper's bounded input queue is full: try later."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExitRecord:
+    """How the program ended. `code` or `signal` is set; neither where the program could not be killed."""
+
+    launch_id: str
+    pid: int
+    code: int | None
+    signal: int | None
+    stopped: bool
+    """A stop had been asked for."""
+    leftover: int
+    """Descendants that could not be ended."""
+    output_lost: int
+    """Bytes that a full disk refused although a stop could not wait; 0 otherwise, always."""
+    final_offset: int
+    started_at: float
+    exited_at: float
+
+    @classmethod
+    def from_json(cls, record: dict[str, Any]) -> "ExitRecord":
+        """From the record of an EXITED frame or of `exit.json`; unknown fields are ignored. Raises KeyError."""
+        return cls(**{name: record[name] for name in cls.__slots__})
+
+    @property
+    def exit_code(self) -> int | None:
+        """The code, or the signal as a negative number."""
+        return self.code if self.signal is None else -self.signal
+
+
+@dataclass(frozen=True, slots=True)
+class Hello:
+    """What the keeper said of itself when the connection was made."""
+
+    version: int
+    launch_id: str
+    keeper_pid: int
+    keeper_start: int | None
+    pid: int
+    pid_start: int | None
+    """None once the program has ended."""
+    transport: Literal["pty", "pipes"]
+    cols: int
+    rows: int
+    spool_start: int
+    """Offset of the oldest byte kept."""
+    spool_end: int
+    launch_start: int
+    """Offset at which this launch's output begins."""
+    alert: str | None
+    started_at: float
+    exit: ExitRecord | None
+    unread: int
+    """Bytes of input that the program has not read, as far as that can be told."""
+    line_mode: bool | None = None
+    """Whether the terminal gives the program whole lines: then no line editor is up."""
+    foreground: int | None = None
+    """The process group that reads the terminal."""
+
+    @classmethod
+    def from_json(cls, header: dict[str, Any]) -> "Hello":
+        """From the header of WELCOME, or of the answer to PING. Raises KeyError."""
+        exit_record = header["exit"]
+        plain = {
+            name: header[name] for name in cls.__slots__ if name not in ("exit", "unread", "line_mode", "foreground")
+        }
+        return cls(
+            exit=None if exit_record is None else ExitRecord.from_json(exit_record),
+            unread=header["input_pending"] + (header.get("input_unread") or 0),  # keepers of before did not look
+            line_mode=header.get("line_mode"),
+            foreground=header.get("foreground"),
+            **plain,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """Bytes that the program wrote, at `offset` of its channel."""
+
+    offset: int
+    data: bytes
+    channel: str = "pty"
+    continues: bool = False
+    """It came with what came before, and was cut off that here (`keeper_connection`)."""
+
+    @property
+    def end(self) -> int:
+        return self.offset + len(self.data)
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Output from `start` to `end` is gone: retention overwrote it before it was read."""
+
+    start: int
+    end: int
+    channel: str = "pty"
+
+
+@dataclass(frozen=True, slots=True)
+class Exited:
+    """The program ended; all its output was told before."""
+
+    record: ExitRecord
+
+
+@dataclass(frozen=True, slots=True)
+class Alert:
+    """The keeper needs a person (`code` "disk": its disk is full), or no more (`active` false)."""
+
+    code: str
+    active: bool
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """The connection broke: the keeper ended, was killed, or broke the protocol. Always the last event."""
+
+    reason: str
+
+
+KeeperEvent = Output | Gap | Exited | Alert | Lost
+
+
+@dataclass(frozen=True, slots=True)
+class WriteResult:
+    """The input is with the program: now (`written`), or since an earlier request with this id (`duplicate`)."""
+
+    status: Literal["written", "duplicate"]
+    at: int
+    """Spool end just before the first byte was written: output below it is older than the input."""
+    offset: int
+    """Spool end when the last byte was written."""
+    written: int
+    """Bytes that reached the program: less than `length` only for a duplicate that was cut short by `discard`."""
+    length: int
+    hidden: bool = False
+    """The terminal took lines and echoed nothing of them: a password was asked for. Not known of a duplicate."""
+
+
+class KeeperClient:
+    """A connection to one keeper. Every request raises KeeperLost once it is broken, KeeperRefused when refused."""
+
+    def __init__(self, on_event: Callable[[KeeperEvent], None] | None) -> None:
+        """Use `connect`."""
+        self._on_event = on_event
+        self._link = KeeperConnection(self._frame, self._lose)
+        self._hello: Hello | None = None
+        self._requests: dict[int, asyncio.Future[Frame]] = {}
+        self._next_request = 0
+        self._lost: str | None = None
+        self._events: deque[KeeperEvent] = deque()
+        self._unconsumed = 0
+        self._paused = False
+        self._wake = asyncio.Event()
+
+    @classmethod
+    async def connect(
+        cls,
+        socket_path: str | Path,
+        *,
+        on_event: Callable[[KeeperEvent], None] | None = None,
+        timeout: float = CONNECT_TIMEOUT_S,
+    ) -> "KeeperClient":
+        """Connects and shakes hands. Raises KeeperLost when nobody answers in `timeout` seconds.
+
+        With `on_event` every event is passed to it, in the loop, in order; the callback may call `pause_output`. What
+        it raises is logged.
+        Without it the events wait, bounded, for `events()`.
+        """
+        client = cls(on_event)
+        welcome: asyncio.Future[Frame] = asyncio.get_running_loop().create_future()
+        client._requests[_WELCOME_KEY] = welcome
+        try:
+            async with asyncio.timeout(timeout):
+                transport, _ = await asyncio.get_running_loop().create_unix_connection(
+                    lambda: client._link, str(socket_path)
+                )
+                if (reason := why_not_our_peer(transport.get_extra_info("socket"))) is not None:
+                    raise PermissionError(reason)  # noqa: TRY301 - what follows is the same as for one that is gone
+                client._link.send(frames.HELLO, {"min": frames.OLDEST_VERSION, "max": frames.VERSION})
+                header = (await welcome).header
+        except (OSError, TimeoutError) as error:
+            client.close()
+            raise KeeperLost(f"no keeper answers on {socket_path}: {str(error) or 'timed out'}") from error
+        except BaseException:
+            client.close()
+            raise
+        try:
+            client._hello = Hello.from_json(header)
+        except KeyError as error:
+            client.close()
+            raise KeeperLost(f"the keeper on {socket_path} did not say its {error}") from error
+        return client
+
+    @property
+    def hello(self) -> Hello:
+        """What the keeper said in the handshake; `ping` asks again."""
+        assert self._hello is not None
+        return self._hello
+
+    @property
+    def lost(self) -> str | None:
+        """Why the connection is gone; None while it stands."""
+        return self._lost
+
+    async def subscribe(self, offset: int | None, *, channel: str | None = None) -> int:
+        """Output from `offset` on (None: from now on) arrives as events. Returns the offset where that begins.
+
+        A second call moves the place. Raises KeeperRefused `beyond_end`.
+        """
+        return _int(await self._ask(frames.SUBSCRIBE, _named(channel, offset=offset)), "offset")
+
+    async def events(self) -> AsyncIterator[KeeperEvent]:
+        """Every event, ending after Lost. For one consumer, on a client connected without `on_event`."""
+        while True:
+            while self._events:
+                event = self._events.popleft()
+                if isinstance(event, Output):
+                    self._consumed(len(event.data))
+                yield event
+                if isinstance(event, Lost):
+                    return
+            self._wake.clear()
+            if not self._events:
+                await self._wake.wait()
+
+    async def write(self, data: bytes, input_id: str | None = None) -> WriteResult:
+        """Writes `data` to the program; returns when the last byte is with it, however long that takes. Cancelling
+        this does not take the input back; `discard_input` does.
+
+        With an `input_id` it is written once per launch: repeat it after a reconnection. More than MAX_PAYLOAD bytes
+        go in parts with ids derived from it, one after the other; repeated, they go on at the part where they
+        stopped. Raises KeeperBusy; KeeperRefused `exited`, `line_too_long`, `discarded`, `journal_failed`.
+        """
+        if len(data) <= frames.MAX_PAYLOAD:
+            return await self._write(data, input_id)
+        results = []
+        for number, start in enumerate(range(0, len(data), frames.MAX_PAYLOAD)):
+            part_id = None if input_id is None else f"{input_id}+{number}"
+            results.append(await self._write(data[start : start + frames.MAX_PAYLOAD], part_id))
+        return WriteResult(
+            status="written" if any(result.status == "written" for result in results) else "duplicate",
+            at=results[0].at,
+            offset=results[-1].offset,
+            written=sum(result.written for result in results),
+            length=len(data),
+            hidden=any(result.hidden for result in results),
+        )
+
+    async def recall(self, input_id: str) -> WriteResult | None:
+        """What became of an earlier write with this id; None where there was none. Nothing is written."""
+        for first in (input_id, f"{input_id}+0"):
+            try:
+                return await self._write(b"", first, recall=True)
+            except KeeperRefused as error:
+                if error.reason != "unknown_id":
+                    raise
+        return None
+
+    async def _write(self, data: bytes, input_id: str | None, *, recall: bool = False) -> WriteResult:
+        header: dict[str, object] = {} if input_id is None else {"id": input_id}
+        if recall:
+            header["recall"] = True
+        answer = await self._ask(frames.WRITE, header, data, timeout=None)
+        status = answer.header["status"]
+        assert status == "written" or status == "duplicate"
+        places = {name: _int(answer, name) for name in ("at", "offset", "written", "length")}
+        return WriteResult(status=status, **places, hidden=answer.header.get("hidden") is True)
+
+    async def resize(self, cols: int, rows: int, *, xpixel: int = 0, ypixel: int = 0) -> None:
+        """Sets the window size; the program gets SIGWINCH from the kernel."""
+        await self._ask(frames.RESIZE, {"cols": cols, "rows": rows, "xpixel": xpixel, "ypixel": ypixel})
+
+    async def signal(self, signum: int, *, target: Literal["child", "foreground"] = "child") -> None:
+        """Sends a signal to the program itself or to the terminal's foreground process group."""
+        await self._ask(frames.SIGNAL, {"signum": int(signum), "target": target})
+
+    async def stop(self, grace_s: float) -> int:
+        """Ends the program and all its descendants: TERM, `grace_s` seconds, KILL; 0 kills at once.
+
+        Returns when they are gone, with the number of those that could not be ended. Exited follows.
+        """
+        answer = await self._ask(frames.STOP, {"grace_s": grace_s}, timeout=grace_s + STOP_MARGIN_S)
+        return _int(answer, "leftover")
+
+    async def discard_input(self) -> int:
+        """Drops input that the program has not read yet; those writes raise KeeperRefused. Returns bytes dropped."""
+        return _int(await self._ask(frames.DISCARD, {}), "discarded")
+
+    async def close_input(self) -> None:
+        """End of file on standard input, on pipes only, after what was written before."""
+        await self._ask(frames.CLOSE_INPUT, {})
+
+    async def read(self, start: int, limit: int, *, channel: str | None = None) -> tuple[int, bytes]:
+        """History: up to `limit` bytes from `start` as (offset, data); offset > start where older bytes are gone."""
+        chunks: list[bytes] = []
+        begin = at = start
+        while limit > 0:
+            header = _named(channel, start=at, limit=min(limit, frames.MAX_PAYLOAD))
+            answer = await self._ask(frames.READ, header)
+            offset, data = _int(answer, "offset"), answer.payload
+            if not data:
+                begin = begin if chunks else offset
+                break
+            if offset > at:  # what was collected before a gap is not contiguous with this
+                chunks.clear()
+            if not chunks:
+                begin = offset
+            chunks.append(data)
+            at = offset + len(data)
+            limit -= len(data)
+        return begin, b"".join(chunks)
+
+    async def ping(self, *, timeout: float = REPLY_TIMEOUT_S) -> Hello:
+        """The facts of the handshake as they are now. Raises KeeperLost where they do not come in `timeout` seconds."""
+        return Hello.from_json((await self._ask(frames.PING, {}, timeout=timeout)).header)
+
+    async def acknowledge_exit(self) -> None:
+        """The exit is recorded; the keeper ends, so that Lost follows. Raises KeeperRefused `running`."""
+        await self._ask(frames.ACK_EXIT, {"launch_id": self.hello.launch_id})
+
+    def pause_output(self) -> None:
+        """The keeper sends no further output until `resume_output`; what is under way still arrives."""
+        if not self._paused:
+            self._paused = True
+            self._link.send(frames.FLOW, {"paused": True})
+
+    def resume_output(self) -> None:
+        if self._paused:
+            self._paused = False
+            self._link.send(frames.FLOW, {"paused": False})
+
+    def close(self) -> None:
+        """Lets go of the keeper, which lives on. Requests under way raise KeeperLost; Lost is the last event."""
+        self._link.abort()
+        self._lose("closed")
+
+    # --- inside
+
+    async def _ask(
+        self,
+        kind: int,
+        header: dict[str, object],
+        payload: bytes = b"",
+        *,
+        timeout: float | None = REPLY_TIMEOUT_S,
+    ) -> Frame:
+        if self._lost is not None:
+            raise KeeperLost(f"the connection to the keeper is gone: {self._lost}")
+        self._next_request += 1
+        request = self._next_request
+        future: asyncio.Future[Frame] = asyncio.get_running_loop().create_future()
+        self._requests[request] = future
+        self._link.send(kind, {"req": request, **header}, payload)
+        try:
+            async with asyncio.timeout(timeout):
+                return await future
+        except TimeoutError:
+            raise KeeperLost(f"the keeper did not answer within {timeout:.0f} s") from None
+        finally:
+            self._requests.pop(request, None)
+
+    def _frame(self, frame: Frame) -> None:
+        header: dict[str, Any] = frame.header
+        kind = frame.type
+        if kind == frames.OUTPUT:
+            continues = header.get("continues", False)
+            self._emit(Output(header["offset"], frame.payload, header["channel"], continues))
+        elif kind == frames.REPLY:
+            self._settle(header["req"], frame)
+        elif kind == frames.REFUSED:
+            self._refused(header)
+        elif kind == frames.GAP:
+            self._emit(Gap(header["from"], header["to"], header["channel"]))
+        elif kind == frames.EXITED:
+            self._emit(Exited(ExitRecord.from_json(header["record"])))
+        elif kind == frames.ALERT:
+            self._emit(Alert(header["code"], header["active"], header["message"]))
+        elif kind == frames.WELCOME:
+            self._settle(_WELCOME_KEY, frame)
+        # Anything else was pushed by a newer keeper and can be ignored: that is the protocol's rule.
+
+    def _settle(self, request: int, frame: Frame) -> None:
+        future = self._requests.pop(request, None)
+        if future is not None and not future.done():
+            future.set_result(frame)
+
+    def _refused(self, header: dict[str, Any]) -> None:
+        reason, message = header["code"], header["message"]
+        if header["req"] is None:
+            self._link.abort()
+            self._lose(f"the keeper refused the connection: {message} ({reason})")
+            return
+        future = self._requests.pop(header["req"], None)
+        if future is None or future.done():
+            return
+        kind = KeeperBusy if reason == "busy" else KeeperRefused
+        future.set_exception(kind(message, reason=reason, written=header.get("written", 0)))
+
+    def _emit(self, event: KeeperEvent) -> None:
+        if self._on_event is not None:
+            try:
+                self._on_event(event)
+            except Exception:  # a defect costs one event, never the connection, and the program with it
+                log.exception("an event of the keeper could not be handled", kind=type(event).__name__)
+            return
+        self._events.append(event)
+        self._wake.set()
+        if isinstance(event, Output):
+            self._unconsumed += len(event.data)
+            if self._unconsumed >= PAUSE_AT:
+                self.pause_output()
+            if self._unconsumed > UNCONSUMED_LIMIT:
+                self._link.abort()
+                self._lose("the keeper sent output although it was asked to pause")
+
+    def _consumed(self, size: int) -> None:
+        self._unconsumed -= size
+        if self._paused and self._unconsumed <= PAUSE_AT // 4:
+            self.resume_output()
+
+    def _lose(self, reason: str) -> None:
+        if self._lost is not None:
+            return
+        self._lost = reason
+        requests, self._requests = self._requests, {}
+        for future in requests.values():
+            if not future.done():
+                future.set_exception(KeeperLost(f"the connection to the keeper is gone: {reason}"))
+                future.exception()  # whoever asked may be cancelled already: not a forgotten error
+        self._emit(Lost(reason))
+
+
+_WELCOME_KEY = 0
+
+
+def _int(frame: Frame, name: str) -> int:
+    value = frame.header[name]
+    assert isinstance(value, int)
+    return value
+
+
+def _named(channel: str | None, **fields: object) -> dict[str, object]:
+    return fields if channel is None else {"channel": channel, **fields}

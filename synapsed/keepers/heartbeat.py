@@ -1,0 +1,110 @@
+"""Whether a keeper answers. One that was stopped (SIGSTOP), or hangs, still has its socket and its program: what is
+shown may be old, what is typed waits, and nothing is lost when it goes on.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable
+
+import psutil
+
+from synapsed.errors import KeeperLost
+from synapsed.keeper.processes import start_mark
+from synapsed.keepers.client import KeeperClient
+from synapsed.model.records import LaunchRecord
+
+__all__ = ["ANSWER_S", "EVERY_S", "SILENT", "Pulse", "stands_still"]
+
+EVERY_S = 5.0
+"""A keeper is asked so often whether it is there."""
+
+ANSWER_S = 3.0
+"""It answers within a millisecond, but on a machine that swaps. Who has not twice in a row is silent."""
+
+PATIENT_S = 60.0
+"""The same for one that is silent: its answer comes when it goes on, and questions would only pile up."""
+
+CONNECT_AGAIN_S = 1.0
+"""Between two attempts to reach a keeper that was stopped."""
+
+SILENT = "its keeper does not answer"
+
+
+class Pulse:
+    """Asks one keeper. `changed` is called when it falls silent, and when it answers again."""
+
+    def __init__(self, keeper: Callable[[], KeeperClient], changed: Callable[[bool], None]) -> None:
+        self._keeper = keeper
+        self._changed = changed
+        self.silent = False
+
+    async def run(self) -> None:
+        """For as long as the connection stands."""
+        while True:
+            if self._lost:
+                return
+            await self._ask()
+            await asyncio.sleep(0 if self.silent else EVERY_S)
+
+    async def reach(
+        self,
+        connect: Callable[[], Awaitable[KeeperClient]],
+        launch: LaunchRecord,
+        given_up: asyncio.Event,
+        closing: Callable[[], bool],
+    ) -> KeeperClient:
+        """Connected to it; a keeper that was stopped is waited for, until it is given up. Raises KeeperLost."""
+        while True:
+            try:
+                client = await connect()
+            except KeeperLost:
+                if closing():
+                    raise asyncio.CancelledError from None  # the program lives on, for the next daemon
+                if given_up.is_set() or not await asyncio.to_thread(stands_still, launch):
+                    raise
+                self.told(silent=True)
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(given_up.wait(), CONNECT_AGAIN_S)
+            else:
+                self.told(silent=False)
+                return client
+
+    async def answers(self) -> bool:
+        """Whether it does, asked now unless that is known."""
+        return not self.silent and await self._ask()
+
+    async def _ask(self) -> bool:
+        for patience in [PATIENT_S] if self.silent else [ANSWER_S, ANSWER_S]:
+            try:
+                await self._keeper().ping(timeout=patience)
+            except KeeperLost:
+                if self._lost:
+                    return False  # that is told otherwise
+            else:
+                self.told(silent=False)
+                return True
+        self.told(silent=True)
+        return False
+
+    @property
+    def _lost(self) -> bool:
+        try:
+            return self._keeper().lost is not None
+        except KeeperLost:
+            return True
+
+    def told(self, *, silent: bool) -> None:
+        """It is, or is not."""
+        if silent != self.silent:
+            self.silent = silent
+            self._changed(silent)
+
+
+def stands_still(launch: LaunchRecord) -> bool:
+    """Whether the keeper lives and was stopped by a signal: it goes on when somebody lets it. Reads /proc."""
+    if start_mark(launch.keeper_pid) != launch.keeper_start:
+        return False
+    try:
+        return psutil.Process(launch.keeper_pid).status() == psutil.STATUS_STOPPED
+    except psutil.Error:
+        return False

@@ -1,0 +1,26 @@
+"""Launches of many agents at once: a few at a time, the others in turn.
+
+The keepers' interpreters compete for the same processors until the first launches are late. What waits here is not
+late: its time has not begun.
+"""
+
+import asyncio
+
+from synapsed.keepers.launchers import LaunchedKeeper, Launcher, LaunchSpec
+
+__all__ = ["AT_ONCE", "LaunchQueue"]
+
+AT_ONCE = 8
+"""More start no sooner on a machine of a few processors; one that hangs is given up after `LAUNCH_TIMEOUT_S`."""
+
+
+class LaunchQueue:
+    """A launcher: `launcher`, `AT_ONCE` at a time."""
+
+    def __init__(self, launcher: Launcher) -> None:
+        self._launcher = launcher
+        self._room = asyncio.Semaphore(AT_ONCE)
+
+    async def launch(self, spec: LaunchSpec) -> LaunchedKeeper:
+        async with self._room:
+            return await self._launcher.launch(spec)

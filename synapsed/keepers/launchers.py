@@ -1,0 +1,325 @@
+"""Launching keepers, finding them again, and clearing up after one that was killed.
+
+A launcher starts the keeper so that it belongs to nobody: it outlives the daemon. `ProcessLauncher` does it with a
+detached process, which works everywhere; `systemd_launcher` with a unit per agent.
+"""
+
+import asyncio
+import json
+import os
+import stat
+import sys
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+import psutil
+import ptyprocess
+
+import synapsed.keeper
+from synapsed.config import Limits
+from synapsed.errors import LaunchError, ProgramNotFound
+from synapsed.keeper.processes import is_before_boot, lived_s, start_mark
+from synapsed.keeper.spec import FORMAT
+from synapsed.keepers.spawning import Child
+
+__all__ = [
+    "KEEPER",
+    "LAUNCH_TIMEOUT_S",
+    "KeeperAddress",
+    "LaunchSpec",
+    "LaunchedKeeper",
+    "Launcher",
+    "ProcessLauncher",
+    "age_of",
+    "before_boot",
+    "environment_of",
+    "find_keepers",
+    "keeper_command",
+    "launch_error",
+    "private_directory",
+    "sweep_launch",
+]
+
+KEEPER = Path(synapsed.keeper.__file__).with_name("__main__.py")
+"""The keeper's program, by its file: a directory needs runpy."""
+
+LAUNCH_TIMEOUT_S = 30.0
+"""From starting Python to the program's exec; 50 ms in practice, far more on a machine that swaps."""
+
+SWEEP_TIMEOUT_S = 5.0
+"""For processes that were sent KILL to disappear."""
+
+SWEEP_POLL_S = 0.005
+"""Between two looks at them, in a thread of their own."""
+
+# Read into a variable so that mypy checks both branches on every platform.
+_LINUX = sys.platform.startswith("linux")
+
+_SPAWN_ERRORS = {"program_not_found": ProgramNotFound}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchSpec:
+    """What to launch. `argv[0]` is looked up on the PATH of `env`, seen from `cwd`. All paths are absolute."""
+
+    launch_id: str
+    """Unique for ever; the program finds it in SYNAPSE_LAUNCH_ID."""
+    agent: str
+    """The agent's name."""
+    argv: Sequence[str]
+    env: Mapping[str, str]
+    """The whole environment; nothing is added but SYNAPSE_LAUNCH_ID."""
+    cwd: str
+    state_dir: Path
+    """The agent's: `spool/`, `journal`, `exit.json`, `keeper.log`."""
+    socket_path: Path
+    cols: int = 80
+    rows: int = 24
+    transport: Literal["pty", "pipes"] = "pty"
+    umask: int = 0o022
+    spool_at_least: int = 0
+    """Highest spool offset that the daemon knows: no smaller one is given to new output."""
+    retention: int = 64 * 1024 * 1024
+    """Bytes of output kept at least."""
+    sweep_on_exit: bool = True
+    """Descendants that outlive the program are ended with it."""
+    term_grace_s: int = 5
+    """Seconds between TERM and KILL where a stop names no grace (a service manager's)."""
+    linger_s: int = 7 * 86400
+    """Seconds that a keeper waits for its exit to be acknowledged."""
+    open_files: int = 0
+    """Soft limit of files that keeper and program may have open; 0: the one that the keeper is started with."""
+    limits: Limits = field(default_factory=Limits)
+    """Of the program and all that it starts; for launchers that can."""
+
+    def to_json(self) -> bytes:
+        """The keeper's launch specification."""
+        return json.dumps(
+            {
+                "format": FORMAT,
+                "launch_id": self.launch_id,
+                "argv": list(self.argv),
+                "env": dict(self.env),
+                "cwd": self.cwd,
+                "state_dir": str(self.state_dir),
+                "socket": str(self.socket_path),
+                "cols": self.cols,
+                "rows": self.rows,
+                "transport": self.transport,
+                "umask": self.umask,
+                "spool_at_least": self.spool_at_least,
+                "retention": self.retention,
+                "sweep_on_exit": self.sweep_on_exit,
+                "term_grace_s": self.term_grace_s,
+                "linger_s": self.linger_s,
+                "open_files": self.open_files,
+            }
+        ).encode("ascii")
+
+
+@dataclass(frozen=True, slots=True)
+class KeeperAddress:
+    """Enough to find a keeper again: `keeper_start` is the keeper's `start_mark`, since a pid alone is reused."""
+
+    launch_id: str
+    socket_path: Path
+    keeper_pid: int
+    keeper_start: int
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchedKeeper:
+    """A keeper that listens, with a program that runs."""
+
+    launch_id: str
+    socket_path: Path
+    keeper_pid: int
+    keeper_start: int
+    pid: int
+    """The program's."""
+    pid_start: int
+    """The program's start mark; 0 when it had ended before it could be read."""
+    spool_start: int
+    """Offset at which this launch's output begins."""
+    started_at: float
+
+    @classmethod
+    def told(cls, spec: LaunchSpec, output: bytes) -> "LaunchedKeeper":
+        """From what the keeper wrote to its standard output."""
+        facts = json.loads(output)
+        return cls(
+            launch_id=spec.launch_id,
+            socket_path=spec.socket_path,
+            keeper_pid=facts["keeper_pid"],
+            keeper_start=facts["keeper_start"],
+            pid=facts["pid"],
+            pid_start=facts["pid_start"] or 0,
+            spool_start=facts["launch_start"],
+            started_at=facts["started_at"],
+        )
+
+    @property
+    def address(self) -> KeeperAddress:
+        return KeeperAddress(self.launch_id, self.socket_path, self.keeper_pid, self.keeper_start)
+
+
+class Launcher(Protocol):
+    """Starts keepers in some way in which they outlive the daemon."""
+
+    async def launch(self, spec: LaunchSpec) -> LaunchedKeeper:
+        """Returns when the keeper's socket listens and the program was started. Raises ProgramNotFound, LaunchError;
+        then nothing runs."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessLauncher:
+    """Starts the keeper as a detached process of its own session."""
+
+    python: str = sys.executable
+    keeper: Path = KEEPER
+    """Its program, which may be that of another version."""
+    environ: Mapping[str, str] = field(default_factory=lambda: {"PATH": os.defpath, "LANG": "C.UTF-8"})
+    """The keeper's own environment, in which a program's variables have no business."""
+    open_files: int = 0
+    """The soft limit that the daemon was started with: programs that use `select` rely on it."""
+
+    async def launch(self, spec: LaunchSpec) -> LaunchedKeeper:
+        private_directory(spec.socket_path.parent)
+        # The keeper keeps this variable, so that `sweep_launch` finds it too.
+        keeper = Child(
+            keeper_command(self.python, keeper=self.keeper), {**self.environ, "SYNAPSE_LAUNCH_ID": spec.launch_id}
+        )
+        try:
+            async with asyncio.timeout(LAUNCH_TIMEOUT_S):
+                ended = await keeper.talk(replace(spec, open_files=self.open_files).to_json())
+        except TimeoutError:
+            await sweep_launch(spec.launch_id)
+            raise LaunchError(f"the keeper did not start within {LAUNCH_TIMEOUT_S:.0f} s") from None
+        except asyncio.CancelledError:
+            await sweep_launch(spec.launch_id)
+            raise
+        if ended.code != 0:
+            raise launch_error(ended.errors)
+        return LaunchedKeeper.told(spec, ended.output)
+
+
+def keeper_command(python: str, *options: str, keeper: Path = KEEPER) -> list[str]:
+    """The command line of a keeper: no site packages, no environment, nothing on the path but the standard library."""
+    packages = Path(ptyprocess.__file__).parent.parent
+    return [python, "-S", "-E", "-I", str(keeper), "--ptyprocess", str(packages), *options]
+
+
+def launch_error(errors: bytes) -> LaunchError | ProgramNotFound:
+    """The error for what a keeper that did not start wrote to its standard error."""
+    lines = errors.decode("utf-8", "replace").strip().splitlines() or ["no reason given"]
+    try:
+        report: dict[str, Any] = json.loads(lines[-1])
+        code, message = str(report["code"]), str(report["message"])
+    except (ValueError, KeyError, TypeError):
+        return LaunchError(f"the keeper failed to start: {lines[-1]}", reason="keeper_failed")
+    kind = _SPAWN_ERRORS.get(code, LaunchError)
+    return kind(message, reason=code)
+
+
+def find_keepers(addresses: Iterable[KeeperAddress]) -> dict[str, bool]:
+    """Which keepers live, by launch id. A zombie, and another process with the same pid, count as dead.
+
+    Reads /proc, a few microseconds each; where there is none it runs `ps`: call it in a thread there.
+    """
+    return {
+        address.launch_id: start_mark(address.keeper_pid) == address.keeper_start and address.socket_path.exists()
+        for address in addresses
+    }
+
+
+def before_boot(keeper_start: int) -> bool:
+    """Whether a process with that start mark ran before the machine was started."""
+    if _LINUX:
+        return is_before_boot(keeper_start)
+    return keeper_start < psutil.boot_time()
+
+
+def age_of(pid: int, start: int) -> float | None:
+    """Seconds that the process lives, by a clock that nobody sets; None where there is none, or it is gone."""
+    if not _LINUX or start_mark(pid) != start:
+        return None
+    return max(0.0, lived_s(start))
+
+
+def environment_of(pid: int) -> dict[str, str] | None:
+    """The environment that the program `pid` was started with, without what synapsed has put there; None where it
+    cannot be read. Blocks."""
+    try:
+        found = psutil.Process(pid).environ()
+    except psutil.Error:
+        return None
+    return {name: value for name, value in found.items() if not name.startswith("SYNAPSE_")}
+
+
+async def sweep_launch(launch_id: str) -> int:
+    """Ends what is left of a launch whose keeper was killed: every process of this uid with its SYNAPSE_LAUNCH_ID,
+    a keeper that lives after all included.
+
+    Returns how many there were. Raises LaunchError when one cannot be ended.
+    """
+    return await asyncio.to_thread(_sweep, launch_id)
+
+
+def _sweep(launch_id: str) -> int:
+    swept: dict[int, psutil.Process] = {}
+    while found := [process for process in _processes_of(launch_id) if process.pid not in swept]:
+        for process in found:
+            swept[process.pid] = process
+            try:
+                process.kill()  # psutil checks that the pid is still this process
+            except psutil.NoSuchProcess:
+                continue
+    deadline = time.monotonic() + SWEEP_TIMEOUT_S
+    while left := [process.pid for process in swept.values() if _lives(process)]:
+        if time.monotonic() > deadline:
+            raise LaunchError(f"processes of launch {launch_id} cannot be ended: {left}")
+        time.sleep(SWEEP_POLL_S)
+    return len(swept)
+
+
+def _lives(process: psutil.Process) -> bool:
+    """Zombies are dead: whoever inherited them may be slow to reap, or never do it."""
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def _processes_of(launch_id: str) -> list[psutil.Process]:
+    own = os.getuid()
+    found = []
+    for process in psutil.process_iter():
+        if process.pid == os.getpid():
+            continue  # a daemon that was started from an agent's shell carries that agent's variable
+        try:
+            if process.uids().real == own and process.environ().get("SYNAPSE_LAUNCH_ID") == launch_id:
+                found.append(process)
+        except (psutil.Error, OSError):
+            continue  # it ended, or it is not ours to look at
+    return found
+
+
+def private_directory(path: Path) -> Path:
+    """Makes `path` a directory that only this user can enter, or raises LaunchError when it is anything else.
+
+    For sockets in shared places: a link, or a directory that somebody else put there first, is refused.
+    """
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        status = path.lstat()
+    except OSError as error:
+        raise LaunchError(f"the directory {path} cannot be made: {error}") from error
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid():
+        raise LaunchError(f"{path} must be a directory of this user, and no link")
+    if status.st_mode & 0o077:
+        path.chmod(0o700)
+    return path

@@ -1,0 +1,172 @@
+"""A keeper as a transient unit of systemd's user manager, one `synapse-agent-NAME.service` per agent.
+
+The unit is part of `synapse-agents.target`, which `synapsed.service` requires and which stops when nobody needs it: so
+agents outlive a crash and a restart of the daemon, and end when the service is stopped (docs/service.md). The launch
+specification, with the program's environment, goes through a file that only this user can read and that the keeper
+removes: there is nothing secret on a command line or in a unit.
+"""
+
+import asyncio
+import contextlib
+import os
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from synapsed.config import Limits
+from synapsed.errors import LaunchError
+from synapsed.keepers.launchers import (
+    LAUNCH_TIMEOUT_S,
+    LaunchedKeeper,
+    LaunchSpec,
+    keeper_command,
+    launch_error,
+    private_directory,
+    sweep_launch,
+)
+from synapsed.keepers.spawning import Child
+
+__all__ = ["TARGET", "SystemdLauncher", "unit_name"]
+
+TARGET = "synapse-agents.target"
+
+STOP_MARGIN_S = 10
+"""What a keeper needs beyond its program's grace: killing what is left, the last output, the record, its farewell."""
+
+OOM_SCORE_ADJUST = 300
+"""Where memory runs out an agent goes before the daemon and before what the person works with."""
+
+UNIT_GONE_S = 10.0
+"""For the unit of the agent's last launch to go: its keeper leaves when its exit is acknowledged, within a second."""
+
+UNIT_POLL_S = 0.02
+"""Between two looks at that."""
+
+ALREADY_THERE = "already loaded"
+"""In systemd-run's words, for a unit of the same name."""
+
+
+def unit_name(agent: str) -> str:
+    return f"synapse-agent-{agent}.service"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SystemdLauncher:
+    """`systemd_run` is that program's path, `environ` the environment in which it finds the user manager."""
+
+    systemd_run: str
+    environ: Mapping[str, str]
+    python: str = sys.executable
+
+    async def launch(self, spec: LaunchSpec) -> LaunchedKeeper:
+        private_directory(spec.socket_path.parent)
+        files = await asyncio.to_thread(_Files.prepare, spec)
+        try:
+            async with asyncio.timeout(LAUNCH_TIMEOUT_S):
+                code, errors = await self._run(self._command(spec, files))
+        except TimeoutError:
+            await self._abandon(spec)
+            raise LaunchError(f"{unit_name(spec.agent)} did not start within {LAUNCH_TIMEOUT_S:.0f} s") from None
+        except asyncio.CancelledError:
+            await self._abandon(spec)
+            raise
+        finally:
+            files.spec.unlink(missing_ok=True)  # the keeper did, if it came so far
+        if code != 0:
+            raise launch_error(files.complaint() or errors)
+        return LaunchedKeeper.told(spec, files.facts.read_bytes())
+
+    async def _run(self, command: list[str]) -> tuple[int, bytes]:
+        """Run systemd-run, which returns when the unit has started or failed. Waits for the last launch's unit."""
+        deadline = time.monotonic() + UNIT_GONE_S
+        while True:
+            ended = await Child(command, {**self.environ, "LC_ALL": "C.UTF-8"}).talk()
+            if ended.code == 0 or ALREADY_THERE.encode() not in ended.errors or time.monotonic() > deadline:
+                return ended.code, ended.errors
+            await asyncio.sleep(UNIT_POLL_S)
+
+    def _command(self, spec: LaunchSpec, files: "_Files") -> list[str]:
+        properties = {
+            "Type": "notify",
+            "NotifyAccess": "main",
+            "TimeoutStartSec": f"{LAUNCH_TIMEOUT_S:.0f}",
+            "PartOf": TARGET,
+            "KillMode": "mixed",
+            "TimeoutStopSec": f"{spec.term_grace_s + STOP_MARGIN_S}",
+            "OOMScoreAdjust": f"{OOM_SCORE_ADJUST}",
+            "OOMPolicy": "continue",
+            "StandardInput": "null",
+            "StandardOutput": f"truncate:{files.facts}",
+            "StandardError": f"append:{files.log}",
+            **_limits(spec.limits),
+        }
+        # The keeper keeps SYNAPSE_LAUNCH_ID, so that `sweep_launch` finds it too.
+        variables = {"SYNAPSE_LAUNCH_ID": spec.launch_id, "LANG": "C.UTF-8"}
+        return [
+            self.systemd_run,
+            "--user",
+            "--quiet",
+            "--collect",
+            f"--unit={unit_name(spec.agent)}",
+            f"--description=synapsed agent {spec.agent}",
+            *(f"--property={key}={value}" for key, value in properties.items()),
+            *(f"--setenv={key}={value}" for key, value in variables.items()),
+            "--",
+            *keeper_command(self.python, "--foreground", "--spec", str(files.spec)),
+        ]
+
+    async def _abandon(self, spec: LaunchSpec) -> None:
+        """Nothing of a launch that nobody waits for may stay; neither may systemd start it later."""
+        with contextlib.suppress(OSError):
+            stop = [
+                str(Path(self.systemd_run).with_name("systemctl")),
+                "--user",
+                "--no-block",
+                "stop",
+                unit_name(spec.agent),
+            ]
+            await Child(stop, self.environ).talk()
+        await sweep_launch(spec.launch_id)
+
+
+@dataclass(frozen=True, slots=True)
+class _Files:
+    """Through which a launch goes, in the agent's directory; all 0600 before anything is in them."""
+
+    spec: Path
+    facts: Path
+    """The keeper's standard output."""
+    log: Path
+    """Its standard error, as for every launcher."""
+    log_begins: int
+    """Offset in `log` at which this launch's part begins."""
+
+    @classmethod
+    def prepare(cls, spec: LaunchSpec) -> "_Files":
+        directory = private_directory(spec.state_dir)
+        paths = directory / "launch.spec", directory / "launch.out", directory / "keeper.log"
+        _write(paths[0], spec.to_json(), os.O_TRUNC)
+        _write(paths[1], b"", os.O_TRUNC)
+        _write(paths[2], b"", os.O_APPEND)
+        return cls(*paths, paths[2].stat().st_size)
+
+    def complaint(self) -> bytes:
+        """What the keeper wrote to its standard error."""
+        return self.log.read_bytes()[self.log_begins :]
+
+
+def _write(path: Path, data: bytes, flag: int) -> None:
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | flag, 0o600)
+    with os.fdopen(fd, "wb") as file:
+        file.write(data)
+
+
+def _limits(limits: Limits) -> dict[str, str]:
+    wanted = {
+        "MemoryMax": limits.memory,
+        "CPUQuota": limits.cpu,
+        "TasksMax": None if limits.tasks is None else str(limits.tasks),
+    }
+    return {name: value for name, value in wanted.items() if value is not None}

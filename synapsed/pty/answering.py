@@ -1,0 +1,154 @@
+"""How a prompt on a terminal is answered: what is typed for it, and whether the program took that.
+
+An answer is taken when what was asked has left the screen; or, where the terminal hid what was typed, when the program
+has read it. Only then does `answer` return. Nothing is typed twice: of an answer that was not taken the caller hears.
+"""
+
+from collections.abc import Callable
+
+from synapsed.errors import NotReady, NotTaken, NotWaiting, PromptChanged
+from synapsed.model.task import Prompt
+from synapsed.profiles import Profile
+from synapsed.pty.asking import Asking
+from synapsed.pty.evaluator import Watch
+from synapsed.pty.input_backlog import Unread
+from synapsed.pty.keyboard import Keyboard
+from synapsed.pty.menu_keys import choose
+from synapsed.pty.turn_driver import TurnRunner
+from synapsed.tasks.sender_mark import system_mark
+from synapsed.terminal.observer import GONE_S, Look
+from synapsed.terminal.prompts import Asked, keys_for, still_asks
+
+__all__ = ["TAKEN_S", "Answering", "prompt_id_of"]
+
+HANDS_S = 3.0
+"""How long an answer waits for the program to read, and show, what was typed before it."""
+
+TAKEN_S = 5.0
+"""How long a program may take to react to an answer; then it has not taken it."""
+
+
+def prompt_id_of(look: Look) -> str | None:
+    """The prompt that is to be read on the screen."""
+    return look.verdict.asked.prompt.prompt_id if look.verdict.asked else None
+
+
+class Answering:
+    """The answers to one program. `told` is the prompt that the supervisor was told of last, `touched` the id of the
+    prompt that a person has been at, `offset` where the output ends by now."""
+
+    def __init__(
+        self,
+        agent_id: str,
+        profile: Profile,
+        *,
+        watch: Watch,
+        keyboard: Keyboard,
+        unread: Unread,
+        runner: TurnRunner,
+        offset: Callable[[], int],
+        told: Callable[[], Prompt | None],
+        touched: Callable[[], str | None],
+        refused: Callable[[Prompt], None] = lambda _: None,
+    ) -> None:
+        self._agent_id = agent_id
+        self._profile = profile
+        self._watch = watch
+        self._keyboard = keyboard
+        self._unread = unread
+        self._runner = runner
+        self._offset = offset
+        self._told = told
+        self._touched = touched
+        self._refused = refused
+        self.asking = Asking()
+
+    async def answer(self, text: str, prompt_id: str | None) -> bool:
+        """See `AgentLink.answer`."""
+        # What was typed before may have answered it already: another answer would go into what comes next.
+        await self._unread.read_within(HANDS_S)
+        if not await self._watch.hands_off(HANDS_S):
+            raise PromptChanged("a person is typing at its terminal: it is answered there, or when they have done")
+        # Else nobody was told of one that may be drawn anew.
+        if self._told() is not None:
+            await self._watch.until(lambda look: look.verdict.asked is not None, GONE_S)
+        asked = self._asked(prompt_id)
+        steps, chosen = keys_for(asked, text)
+        dialog = asked.dialog
+        if dialog is not None and asked.prompt.prompt_id == self._touched() and chosen in dialog.from_first:
+            raise PromptChanged(
+                "a person at its terminal may have moved the selection: it is answered there, or refused"
+            )
+        refuses = dialog is not None and chosen in dialog.refusal
+        self._refuse(refuses=refuses)
+        try:
+            hidden = await self._typed(asked, steps, chosen)
+        except (NotTaken, PromptChanged):
+            self._refuse(refuses=False)
+            raise
+        if refuses and asked.prompt.type == "permission":
+            self._refused(asked.prompt)
+        return hidden
+
+    def _asked(self, prompt_id: str | None) -> Asked:
+        """The prompt on the screen, if it may be answered now. Raises NotWaiting, PromptChanged."""
+        asked = self._watch.look().verdict.asked
+        if asked is None:
+            raise NotWaiting("the agent does not ask anything now", agent=self._agent_id)
+        if prompt_id is not None and prompt_id != asked.prompt.prompt_id:
+            raise PromptChanged(
+                "the prompt on the screen is another one now; read it and answer that",
+                prompt=asked.prompt.model_dump(),
+            )
+        if self._keyboard.interrupting:
+            raise PromptChanged("its turn is being stopped just now, and the prompt goes with it")
+        if asked.prompt.prompt_id in self.asking.answering or self._keyboard.answering:
+            raise PromptChanged("somebody else is answering this prompt just now; see what becomes of it")
+        return asked
+
+    def _refuse(self, *, refuses: bool) -> None:
+        """Tell the turn that the person refuses, or that a refusal of before counts no more: each answer overrules the
+        one before it."""
+        if (turn := self._runner.turn) is not None:
+            note = self._profile.prompts.refusal_note
+            whole = system_mark(self._runner.task_id) + note if note else None
+            self._runner.add(turn.refuse(whole) if refuses else turn.overrule())
+
+    async def _typed(self, asked: Asked, steps: list[bytes], chosen: str | None) -> bool:
+        """Type it; whether the terminal hid it. Raises PromptChanged, NotTaken."""
+        answered, number = asked.prompt.prompt_id, self.asking.number
+        self.asking.begin(answered, None if asked.drawn else self._offset())
+        try:
+            hidden, shown = await self._pressed(asked, steps, chosen)
+            if not await self._is_taken(shown, number, hidden=hidden):
+                raise NotTaken(
+                    f"the answer was typed, and {TAKEN_S:g} s later the program asks the same: "
+                    "it did not take it, or asks again",
+                    agent=self._agent_id,
+                    prompt_id=answered,
+                )
+            if asked.drawn:
+                self.asking.taken(shown)
+        finally:
+            self.asking.end(answered)
+        return hidden
+
+    async def _pressed(self, asked: Asked, steps: list[bytes], chosen: str | None) -> tuple[bool, str]:
+        """Whether the terminal hid any of it, and the id of what was asked when the last key was pressed."""
+        if asked.menu is not None and chosen is not None:
+            return False, await choose(self._keyboard, self._watch.look(), asked, asked.menu, chosen)
+        hidden = await self._keyboard.answer(steps, lambda look: still_asks(self._profile.prompts, look.screen, asked))
+        if hidden is None:
+            raise PromptChanged("the prompt left the screen while it was being answered")
+        return hidden, asked.prompt.prompt_id
+
+    async def _is_taken(self, answered: str, number: int, *, hidden: bool) -> bool:
+        if hidden:  # a terminal in line mode without echo: what is asked stays there until the program says something
+            try:
+                await self._unread.read_within(TAKEN_S)
+            except NotReady:
+                return False
+            return True
+        return await self._watch.until(
+            lambda look: prompt_id_of(look) != answered or self.asking.number != number, TAKEN_S
+        )

@@ -1,0 +1,259 @@
+"""Makes the links of programs in terminals: launched anew under a keeper, or found again after a restart."""
+
+import asyncio
+import contextlib
+import json
+import math
+from collections.abc import Container
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import uuid4
+
+from synapsed.channels.factory import side_channels
+from synapsed.channels.injection import LaunchContext, free_port, needs_port, plan, prepare, without_nesting
+from synapsed.clock import Clock
+from synapsed.errors import KeeperLost
+from synapsed.files import write_whole
+from synapsed.interfaces import Store
+from synapsed.keepers.client import ExitRecord, KeeperClient
+from synapsed.keepers.launchers import (
+    KeeperAddress,
+    Launcher,
+    LaunchSpec,
+    age_of,
+    before_boot,
+    environment_of,
+    find_keepers,
+    sweep_launch,
+)
+from synapsed.launch_plan import Ended, LaunchPlan
+from synapsed.model.link import LinkExited
+from synapsed.model.records import AgentRecord, Checkpoint, LaunchRecord
+from synapsed.paths import Paths
+from synapsed.profiles import Profile
+from synapsed.pty.feed_mark import FeedMarks, examine
+from synapsed.pty.link import PtyLink
+from synapsed.pty.output_times import TIMES_FILE, OutputTimes
+from synapsed.pty.program_version import VersionReader
+
+__all__ = ["PtyLinkFactory"]
+
+LAUNCH_FILE = "launch.json"
+"""In the agent's directory, from before the launch on: what a daemon needs that was killed before it recorded it, or
+whose database is not the one that this agent stood in."""
+
+
+EXIT_FILE = "exit.json"
+"""In the agent's directory, by the keeper."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PtyLinkFactory:
+    """`links.LinkFactory` for programs in terminals."""
+
+    paths: Paths
+    launcher: Launcher
+    store: Store
+    clock: Clock
+    versions: VersionReader
+
+    async def version(self, record: AgentRecord, profile: Profile, launch: LaunchPlan) -> str | None:
+        if profile.version is None:
+            return None
+        env = without_nesting(launch.env, profile.unset_env)
+        return await self.versions.read(profile.version, launch.program, env=env, cwd=record.cwd)
+
+    async def launch(self, record: AgentRecord, profile: Profile, launch: LaunchPlan) -> PtyLink:
+        launch_id = uuid4().hex
+        context = LaunchContext(
+            agent_id=record.id,
+            agent_dir=self.paths.agent(record.id),
+            hooks_socket=self.paths.hooks_socket,
+            conversation=launch.conversation or str(uuid4()),
+            home=Path(launch.env.get("HOME") or Path.home()),
+            port=free_port() if needs_port(profile) else None,
+        )
+        command = plan(
+            profile,
+            context,
+            resume=launch.resumed,
+            args=launch.args,
+            chosen=launch.chosen,
+            mcp=launch.mcp,
+            instructions=launch.instructions,
+            taken=launch.env,
+        )
+        checkpoint = await self.store.checkpoint(record.id)
+        spec = LaunchSpec(
+            launch_id=launch_id,
+            agent=record.name,
+            argv=[launch.program, *command.argv[1:]],
+            env={**without_nesting(launch.env, command.unset_env), **command.env},
+            cwd=record.cwd,
+            state_dir=context.agent_dir,
+            socket_path=self.paths.keeper_sockets / f"{launch_id[:12]}.sock",
+            cols=record.cols,
+            rows=record.rows,
+            transport=profile.transport,
+            spool_at_least=checkpoint.offset if checkpoint is not None else 0,
+            term_grace_s=math.ceil(profile.exit.grace_ms / 1000),
+            limits=launch.limits,
+        )
+        await asyncio.to_thread(prepare, context, command)
+        await asyncio.to_thread(_note, context.agent_dir, launch_id, spec.socket_path, record)
+        keeper = await self.launcher.launch(spec)
+        launched = LaunchRecord(
+            launch_id=launch_id,
+            socket=str(keeper.socket_path),
+            keeper_pid=keeper.keeper_pid,
+            keeper_start=keeper.keeper_start,
+            pid=keeper.pid,
+            pid_start=keeper.pid_start,
+            spool_start=keeper.spool_start,
+            started_at=keeper.started_at,
+            resumed=launch.resumed,
+        )
+        marks = await asyncio.to_thread(FeedMarks.of, context.agent_dir, launch_id)
+        return self._link(record, profile, launched, context, marks, checkpoint=None)
+
+    async def adopt(self, record: AgentRecord, profile: Profile) -> PtyLink | None:
+        agent_dir = self.paths.agent(record.id)
+        launched = record.launch or await self._unrecorded(agent_dir)
+        if launched is None:
+            return None
+        address = KeeperAddress(launched.launch_id, Path(launched.socket), launched.keeper_pid, launched.keeper_start)
+        alive = await asyncio.to_thread(find_keepers, [address])
+        if not alive[launched.launch_id]:
+            # Of an older copy of the database that is the launch before.
+            launched = await self._unrecorded(agent_dir, but=launched.launch_id)
+        if launched is None:
+            return None
+        try:
+            context = await asyncio.to_thread(LaunchContext.load, agent_dir)
+        except (OSError, ValueError):
+            context = None
+        checkpoint = await self.store.checkpoint(record.id)
+        marks = await asyncio.to_thread(FeedMarks.of, agent_dir, launched.launch_id)
+        await examine(marks, agent_dir / "spool", checkpoint, launched.spool_start, record.name)
+        return self._link(record, profile, self._dated(launched), context, marks, checkpoint=checkpoint)
+
+    async def strays(self, known: Container[str]) -> list[AgentRecord]:
+        noted = await asyncio.to_thread(_noted_agents, self.paths.state / "agents")
+        living = [(one, await self._unrecorded(self.paths.agent(one.id))) for one in noted if one.id not in known]
+        return [
+            record.model_copy(
+                update={
+                    "launch": launched,
+                    "env": await asyncio.to_thread(environment_of, launched.pid),
+                    "state": "running",
+                    "desired": "running",
+                }
+            )
+            for record, launched in living
+            if launched is not None
+        ]
+
+    async def ended(self, record: AgentRecord) -> Ended:
+        launch, told = record.launch, None
+        if launch is not None:
+            told = await asyncio.to_thread(_exit_record, self.paths.agent(record.id), launch.launch_id)
+        if told is not None:
+            how = "it was stopped from outside" if told.stopped else "it ended while no daemon looked"
+            return Ended(LinkExited(told.exit_code, how), taken_down=told.stopped)
+        if launch is not None and before_boot(launch.keeper_start):
+            return Ended(LinkExited(None, "the machine was restarted"), taken_down=True)
+        return Ended(LinkExited(None, "it was gone when the daemon came back"), taken_down=False)
+
+    def _dated(self, launched: LaunchRecord) -> LaunchRecord:
+        """With a start that counts back from now: the wall clock may have been set since it was recorded."""
+        age = age_of(launched.keeper_pid, launched.keeper_start)
+        return launched if age is None else launched.model_copy(update={"started_at": self.clock.wall() - age})
+
+    async def sweep(self, launch: LaunchRecord) -> int:
+        return await sweep_launch(launch.launch_id)
+
+    def _link(
+        self,
+        record: AgentRecord,
+        profile: Profile,
+        launched: LaunchRecord,
+        context: LaunchContext | None,
+        marks: FeedMarks,
+        *,
+        checkpoint: Checkpoint | None,
+    ) -> PtyLink:
+        return PtyLink(
+            agent_id=record.id,
+            profile=profile,
+            launch=launched,
+            size=(record.cols, record.rows),
+            checkpoint=checkpoint,
+            channels=side_channels(profile, context) if context is not None else [],
+            times=OutputTimes(self.paths.agent(record.id) / TIMES_FILE),
+            marks=marks,
+            store=self.store,
+            clock=self.clock,
+        )
+
+    async def _unrecorded(self, agent_dir: Path, *, but: str | None = None) -> LaunchRecord | None:
+        """The launch, if it is not `but`, that was under way when the last daemon was killed, if its program runs.
+        Whose keeper does not listen is ended: it may be about to, and would keep the place of the next for ever. So is
+        one whose program has ended: it may be the launch before, whose end is on record, where the last daemon did not
+        come to note its own.
+        """
+        try:
+            noted = json.loads(await asyncio.to_thread((agent_dir / LAUNCH_FILE).read_bytes))
+            launch_id, socket = noted["launch_id"], noted["socket"]
+        except (OSError, ValueError, KeyError):
+            return None
+        if launch_id == but:
+            return None
+        try:
+            client = await KeeperClient.connect(socket)
+        except (OSError, KeeperLost):
+            await sweep_launch(launch_id)
+            return None
+        hello = client.hello
+        client.close()
+        if hello.launch_id != launch_id:
+            return None
+        if hello.exit is not None:
+            await sweep_launch(launch_id)
+            return None
+        return LaunchRecord(
+            launch_id=launch_id,
+            socket=socket,
+            keeper_pid=hello.keeper_pid,
+            keeper_start=hello.keeper_start or 0,
+            pid=hello.pid,
+            pid_start=hello.pid_start or 0,
+            spool_start=hello.launch_start,
+            started_at=hello.started_at,
+        )
+
+
+def _noted_agents(agents_dir: Path) -> list[AgentRecord]:
+    """The agents of which a launch is noted, in order of their making."""
+    found = []
+    for path in agents_dir.glob(f"*/{LAUNCH_FILE}"):
+        with contextlib.suppress(OSError, ValueError, KeyError, TypeError):  # ValidationError is a ValueError
+            record = AgentRecord.model_validate(json.loads(path.read_bytes())["agent"])
+            if record.id == path.parent.name:
+                found.append(record)
+    return sorted(found, key=lambda record: record.created_at)
+
+
+def _exit_record(agent_dir: Path, launch_id: str) -> ExitRecord | None:
+    """What the keeper of that launch left behind, if it came to that."""
+    try:
+        record = ExitRecord.from_json(json.loads((agent_dir / EXIT_FILE).read_bytes()))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return record if record.launch_id == launch_id else None
+
+
+def _note(agent_dir: Path, launch_id: str, socket: Path, record: AgentRecord) -> None:
+    """The agent's environment, which holds secrets, stays out of it: the program that runs has it."""
+    agent = record.model_dump(mode="json", exclude={"launch", "env", "extra_env"})
+    content = json.dumps({"launch_id": launch_id, "socket": str(socket), "agent": agent})
+    write_whole(agent_dir / LAUNCH_FILE, content.encode(), durable=False)  # no keeper outlives a loss of power

@@ -1,0 +1,152 @@
+"""Stopping what a program does, and what remains of it: the keys, the proof that it has stopped, the message that it
+may give back into its composer.
+
+Before the program has taken the message, and when it is done with it, the keys that stop a turn would be for something
+else; so they are pressed while it works. From then on a screen that stands still counts as proof (`verdict.stopped`).
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from typing import Any
+
+from synapsed.clock import Clock
+from synapsed.keepers.client import KeeperClient
+from synapsed.model.agent import Activity
+from synapsed.profiles import Profile
+from synapsed.pty import turn_types as turns
+from synapsed.pty.evaluator import Watch
+from synapsed.pty.keyboard import Keyboard, leaving
+from synapsed.pty.turn import PtyTurn
+from synapsed.pty.turn_driver import TurnRunner
+from synapsed.terminal.observer import Look, TerminalObserver
+from synapsed.terminal.verdict import has_signs
+
+__all__ = ["Stopping"]
+
+TYPING_S = 20.0
+"""How long a message that is being typed may take until it can be taken back, or the program has taken it."""
+
+RECORDED_S = 2.0
+"""How long the record may take that a turn is to stop. That of a message that is being typed waits for its keys."""
+
+JUDGED_S = 0.5
+"""How long it takes at the most, from a screen that is still for long enough, to the end of the turn."""
+
+LATE_S = 10.0
+"""A busy machine's program may give a message back so long after it said that it stopped, or take one that was given
+up."""
+
+
+class Stopping:
+    """Stops the turns of one program. `exited` is done when the program has ended."""
+
+    def __init__(
+        self,
+        *,
+        profile: Profile,
+        clock: Clock,
+        observer: TerminalObserver,
+        keyboard: Keyboard,
+        runner: TurnRunner,
+        watch: Watch,
+        keeper: Callable[[], KeeperClient],
+        exited: "asyncio.Future[Any]",
+        spawn: Callable[[Any], None],
+    ) -> None:
+        self._profile = profile
+        self._clock = clock
+        self._observer = observer
+        self._keyboard = keyboard
+        self._runner = runner
+        self._watch = watch
+        self._keeper = keeper
+        self._exited = exited
+        self._spawn = spawn
+        self._stopped: tuple[PtyTurn, float] | None = None
+        """The turn that was stopped last, and when: its message may come back."""
+        self._untaken: tuple[PtyTurn, float] | None = None
+        """The turn whose message was submitted and not taken before it was given up: the program may take it late."""
+
+    async def stop(self) -> bool:
+        """Stop what runs, a person's own turn too; False where nothing ran or the program did not confirm it."""
+        turn = self._runner.turn
+        if turn is not None:
+            return await self._stop_turn(turn)
+        if self._watch.look().verdict.activity is Activity.READY:
+            return False
+        return await self._press(lambda look: look.verdict.activity is Activity.READY, None)
+
+    async def _stop_turn(self, turn: PtyTurn) -> bool:
+        pressed = turn.state.interrupting
+        self._runner.add(turn.interrupt())
+        # Durable before a key is pressed: the next daemon must not take what is given back for a message not taken.
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._runner.idle.wait(), RECORDED_S)
+        working = turns.Phase.WORKING
+        await self._watch.until(lambda _: turn.over or turn.phase is working or self._exited.done(), TYPING_S)
+        if turn.phase is not working or self._exited.done():
+            self._runner.add(turn.go_on())
+            if turn.over and turn.state.submitted:
+                self._untaken = (turn, self._clock.monotonic())
+            return turn.over
+        if pressed:  # by the last daemon: a program that has stopped takes the keys for something else
+            await self._watch.until(lambda _: turn.over, self._profile.interrupt.still_ms / 1000 + JUDGED_S)
+            await self._keyboard.leave_opened()
+        if not (turn.over or await self._press(lambda _: turn.over, turn.message)):
+            self._observer.stop_over()
+            self._runner.add(turn.go_on())
+            return False
+        # Some programs give an interrupted message back for editing; only that is removed.
+        await self._keyboard.clear_if(turn.holds)
+        self._stopped = (turn, self._clock.monotonic())
+        return True
+
+    async def _press(self, stopped: Callable[[Look], bool], message: str | None) -> bool:
+        """Press the keys until it has `stopped`; whether it has, and is still there."""
+        over = await self._keyboard.interrupt(
+            lambda look: self._exited.done() or stopped(look), self._keeper().signal, message
+        )
+        return over and stopped(self._watch.look())
+
+    def typed(self, data: bytes) -> None:
+        """A person has typed that; of a program that shows no signs of work the screen could not prove anything."""
+        if data == (self._profile.interrupt.keys or "").encode() and has_signs(self._profile):
+            self._observer.asked_to_stop(self._clock.monotonic())
+
+    def looked(self, look: Look) -> None:
+        """Remove what is given back late, stop what was taken late, close what our keys have opened late; unless a
+        person has typed since, who may have fetched it, or another turn runs."""
+        self._stopped, self._untaken = self._still(self._stopped), self._still(self._untaken)
+        if self._stopped is not None and leaving(look) is not None and not self._keyboard.interrupting:
+            self._stopped = None
+            self._spawn(self._keyboard.leave_opened())
+            return
+        settled = look.verdict.settled or self._clock.monotonic() - look.still_since >= JUDGED_S
+        if self._stopped is not None and look.composer.state == "draft" and settled:
+            turn, _ = self._stopped
+            if turn.holds(look.composer.text):
+                self._stopped = None
+                self._spawn(self._keyboard.clear())
+        if self._untaken is not None and _works(look):
+            turn, _ = self._untaken
+            self._untaken = None
+            self._spawn(self._stop_late(turn))
+
+    def _still(self, left: tuple[PtyTurn, float] | None) -> tuple[PtyTurn, float] | None:
+        """What is `left` of a turn, while it can be nothing else."""
+        if left is None or self._watch.hands_at > left[1] or self._clock.monotonic() - left[1] > LATE_S:
+            return None
+        other = self._runner.turn
+        waits = other is None or other.over or other.phase is turns.Phase.PREPARED
+        return left if waits or other is left[0] else None
+
+    async def _stop_late(self, turn: PtyTurn) -> None:
+        """The program has begun with a message that is told as canceled."""
+        if await self._press(lambda look: look.verdict.activity is Activity.READY, turn.message):
+            await self._keyboard.clear_if(turn.holds)
+
+
+def _works(look: Look) -> bool:
+    """Something says so, and not only that it is not at rest."""
+    return look.verdict.activity is Activity.BUSY and look.verdict.source not in ("quiet", "composer")

@@ -1,0 +1,305 @@
+"""The text of a turn, told in pieces while it runs: of a channel that tells it, of the output, or off the screen.
+
+A courtesy: pieces are events and nothing else, at most five a second, and bounded; the turn's end neither waits for
+them nor looks at them. What is read off a screen is told when it was read twice the same, so that half-drawn frames are
+not. Pieces go on from each other; where what was told turns out to be wrong, the rest is left to the turn's end, which
+knows the answer. Another message takes the place of the one before.
+"""
+
+import contextlib
+import os.path
+from collections import deque
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from synapsed.errors import KeeperLost
+from synapsed.keepers.client import KeeperRefused
+from synapsed.masking import unfinished
+from synapsed.model.agent import Activity
+from synapsed.model.facts import AssistantSaying, ChannelFact
+from synapsed.profiles import Profile
+from synapsed.pty.turn import PtyTurn
+from synapsed.pty.turn_types import Phase
+from synapsed.terminal.observer import Look
+from synapsed.terminal.saying import LineText, ScreenText
+
+__all__ = ["TOLD_EVERY_S", "TOLD_MAX", "Piece", "Speech", "TurnStream"]
+
+TOLD_EVERY_S = 0.2
+"""Between two pieces of a turn, and between two looks at the screen for them."""
+
+TOLD_MAX = 256 * 1024
+"""Characters of all the pieces of one turn; then no more are told."""
+
+EARLY_MAX = 512
+"""Chunks of output that are kept until it is known where the turn's begins, of which there is only the echo of a line
+break; and pieces that a channel tells before it is known whose they are, the last ones: a message of which the first
+are missing is left to the turn's end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """`append` false: `text` replaces what was told before, as it is another message; or nobody knows what was."""
+
+    text: str
+    append: bool
+
+
+class _Source(Protocol):
+    """`text` is what is being said as far as it is known, of which number `message`; `settled` says that a further
+    look would change nothing."""
+
+    @property
+    def text(self) -> str: ...
+
+    @property
+    def message(self) -> int: ...
+
+    @property
+    def settled(self) -> bool: ...
+
+
+class _Said:
+    """What a channel tells of the message that is being said."""
+
+    settled = True
+
+    def __init__(self) -> None:
+        self.text = ""
+        self.message = 0
+        self._id: str | None = None
+
+    def told(self, fact: AssistantSaying) -> None:
+        if fact.message_id != self._id:
+            self.message += 1
+            self._id, self.text = fact.message_id, ""
+        self.text += fact.piece
+
+
+class _Printed:
+    """What a line-oriented program has printed since the message was submitted."""
+
+    settled = True
+    message = 0
+
+    def __init__(self) -> None:
+        self._lines: LineText | None = None
+        self._early: list[tuple[int, bytes]] = []
+
+    @property
+    def text(self) -> str:
+        """Without the line break at its end, which belongs to the answer where more follows."""
+        return self._lines.text.strip("\n") if self._lines is not None else ""
+
+    def submitted(self, offset: int) -> None:
+        if self._lines is None:
+            self._lines = LineText(offset)
+            for start, data in self._early:
+                self.printed(start, data)
+            self._early = []
+
+    def printed(self, offset: int, data: bytes) -> None:
+        if self._lines is not None:
+            self._lines.feed(offset, data)
+        elif len(self._early) < EARLY_MAX:
+            self._early.append((offset, data))
+
+
+class _Drawn:
+    """What the screen shows: as much as two looks in a row agree on."""
+
+    def __init__(self, text: ScreenText) -> None:
+        self.text = ""
+        self.message = 0
+        self._screen = text
+        self._read = (0, "")
+
+    @property
+    def settled(self) -> bool:
+        return self._read == (self.message, self.text)
+
+    def seen(self, screen: str, kinds: str | None, cols: int) -> None:
+        (number, before), text = self._read, self._screen.read(screen, kinds, cols=cols)
+        self._read = (self._screen.message, text)
+        if number != self._screen.message:
+            return
+        both = os.path.commonprefix([before, text])  # noqa: RUF071 - characters are what is meant
+        if number != self.message or not self.text.startswith(both):
+            self.message, self.text = number, both
+
+
+class _Both:
+    """What a channel tells, whole lines of it, and where the screen shows more of that, as much as is certain."""
+
+    def __init__(self, said: _Said, drawn: _Drawn) -> None:
+        self._said = said
+        self._drawn = drawn
+
+    @property
+    def text(self) -> str:
+        return self._drawn.text if self._drawn.text.startswith(self._said.text) else self._said.text
+
+    @property
+    def message(self) -> int:
+        return self._said.message or 1 + self._drawn.message
+
+    @property
+    def settled(self) -> bool:
+        return self._drawn.settled
+
+
+class TurnStream:
+    """One turn's text. Pure: `now` is monotonic seconds.
+
+    `begun`: the turn was under way when this was made (the daemon was restarted), and what was told is not known.
+    """
+
+    def __init__(self, profile: Profile, message: str, *, begun: bool) -> None:
+        self._said = self._printed = self._drawn = None
+        source: _Source
+        if profile.answer.mode == "lines":
+            source = self._printed = _Printed()
+        else:
+            source = self._drawn = _Drawn(ScreenText(profile.stream, profile.answer, message, begun=begun))
+        if profile.stream.source == "channel":
+            source = self._said = _Said()
+            self._printed = None
+            if self._drawn is not None and profile.answer.start is not None:
+                source = _Both(self._said, self._drawn)
+            else:
+                self._drawn = None
+        self._source = source
+        self._told: str | None = None if begun else ""
+        self._message = 0
+        """Which one was told."""
+        self._begun = begun
+        self._due = 0.0
+        self._left = TOLD_MAX
+
+    @property
+    def reads_output(self) -> bool:
+        """Whether `printed` wants the output since the submission, all of it."""
+        return self._printed is not None
+
+    def submitted(self, offset: int) -> None:
+        """The output from `offset` on is of this turn; may be said again."""
+        if self._printed is not None:
+            self._printed.submitted(offset)
+
+    def printed(self, offset: int, data: bytes) -> None:
+        """The program wrote `data` at `offset`."""
+        if self._printed is not None and self._left > 0:
+            self._printed.printed(offset, data)
+            if len(self._printed.text) > TOLD_MAX:
+                self._left = 0
+
+    def told(self, fact: ChannelFact) -> None:
+        """A channel reported something of this turn."""
+        if self._said is not None and isinstance(fact, AssistantSaying) and len(self._said.text) < TOLD_MAX:
+            self._said.told(fact)
+
+    def wants_screen(self, now: float) -> bool:
+        return self._drawn is not None and now >= self._due and self._left > 0
+
+    def seen(self, screen: str, kinds: str | None = None, *, cols: int = 80) -> None:
+        """What the screen shows (wrapped rows joined) while the program works, and how."""
+        if self._drawn is not None:
+            self._drawn.seen(screen, kinds, cols)
+
+    @property
+    def due(self) -> float | None:
+        """When `take`, or a look at the screen, is worth it; None while nothing is open."""
+        open_ = not self._source.settled or self._new() is not None
+        return self._due if open_ and self._left > 0 else None
+
+    def _new(self) -> Piece | None:
+        text, told = self._source.text, self._told
+        text = text[: len(text) - unfinished(text)]  # so that a secret is whole in one piece, and can be masked there
+        if not text:
+            return None
+        if told is None or (told and self._source.message != self._message):
+            return Piece(text, append=False)
+        return Piece(text[len(told) :], append=True) if text.startswith(told) and text != told else None
+
+    def take(self, now: float) -> Piece | None:
+        """What is new since the last piece, if it is time for one."""
+        if now < self._due or self._left <= 0:
+            return None
+        self._due = now + TOLD_EVERY_S
+        if (new := self._new()) is None:
+            return None
+        if self._printed is not None and not self._begun:
+            self._begun = True  # an answer that is there at once is told once, whole
+            return None
+        self._left -= len(new.text)
+        if self._left <= 0:
+            return None
+        self._told = new.text if not new.append else (self._told or "") + new.text
+        self._message = self._source.message
+        return new
+
+
+class Speech:
+    """The stream of whichever turn runs on a terminal, nothing where the profile switches it off.
+
+    `tell` is given the pieces; `read` gives so many bytes of output from an offset on, or from where there still is
+    some.
+    """
+
+    def __init__(
+        self, profile: Profile, tell: Callable[[Piece], None], read: Callable[[int, int], Awaitable[tuple[int, bytes]]]
+    ) -> None:
+        self._profile = profile
+        self._tell = tell
+        self._read = read
+        self._turn: PtyTurn | None = None
+        self._stream: TurnStream | None = None
+        self._early: deque[AssistantSaying] = deque(maxlen=EARLY_MAX)
+        """What channels told while no turn was known: again, after a restart in mid-turn."""
+
+    def begin(self, turn: PtyTurn) -> None:
+        """A turn is delivered, or taken up again after a restart: then call `catch_up`."""
+        if self._profile.stream.enabled:
+            self._turn = turn
+            self._stream = TurnStream(self._profile, turn.message, begun=turn.state.submitted)
+            for fact in self._early:
+                self.told(fact)
+        self._early.clear()
+
+    async def catch_up(self, upto: int) -> None:
+        """Read the output of a turn that was under way before, up to the offset `upto`."""
+        stream, start = self._stream, self._turn.state.submit_offset if self._turn is not None else None
+        if stream is not None and stream.reads_output and start is not None:
+            with contextlib.suppress(KeeperLost, KeeperRefused):
+                stream.printed(*await self._read(start, min(upto - start, TOLD_MAX)))
+
+    def end(self) -> None:
+        self._turn = self._stream = None
+
+    def printed(self, offset: int, data: bytes) -> None:
+        if self._stream is not None:
+            self._stream.printed(offset, data)
+
+    def told(self, fact: AssistantSaying) -> None:
+        if self._turn is None:
+            self._early.append(fact)
+        if self._stream is not None and self._turn is not None and self._turn.is_younger(fact):
+            self._stream.told(fact)
+
+    def seen(self, look: Look, kinds: Callable[[], str], now: float) -> None:
+        """The screen was judged: tell what there is to tell. `kinds` says how its characters are drawn."""
+        turn, stream = self._turn, self._stream
+        if turn is None or stream is None or turn.phase is not Phase.WORKING:
+            return
+        if turn.state.submit_offset is not None:
+            stream.submitted(turn.state.submit_offset)
+        if look.verdict.activity is Activity.BUSY and stream.wants_screen(now):
+            stream.seen(look.screen.text(), kinds(), cols=look.screen.cols)
+        if (piece := stream.take(now)) is not None:
+            self._tell(piece)
+
+    @property
+    def due(self) -> float | None:
+        """When `seen` wants to be called again, None while nothing is open."""
+        return self._stream.due if self._stream is not None else None

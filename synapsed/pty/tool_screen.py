@@ -1,0 +1,101 @@
+"""Reads the tool calls of a turn off the screen, while it runs, for programs of which no channel tells them.
+
+What two looks have agreed on is told, so that half-drawn frames are not; at the turn's end one look must do.
+"""
+
+from collections.abc import Callable
+
+from synapsed.model.agent import Activity
+from synapsed.model.facts import ShownCall, ToolsShown
+from synapsed.profiles import Profile
+from synapsed.pty.shown_calls import CHANNEL
+from synapsed.pty.turn import PtyTurn
+from synapsed.pty.turn_types import Phase
+from synapsed.terminal.answer import position_below
+from synapsed.terminal.observer import Look
+from synapsed.terminal.screen import ScreenSnapshot
+from synapsed.terminal.tool_lines import shown_calls
+
+__all__ = ["READ_EVERY_S", "ToolScreen"]
+
+READ_EVERY_S = 0.1
+"""Between two readings of the screen."""
+
+_RUNS = frozenset({Activity.BUSY, Activity.WAITING})
+
+type _Read = tuple[int, bool, tuple[ShownCall, ...]]
+"""The turn's leg, whether all of its calls are on the screen, and those that are."""
+
+
+class ToolScreen:
+    """The calls of whichever turn runs; nothing where the profile has no patterns for them, or a channel that tells
+    them. `tell` is given what the screen shows whenever that is something else."""
+
+    def __init__(self, profile: Profile, tell: Callable[[ToolsShown], None]) -> None:
+        self._spec = profile.tools
+        self._answer = profile.answer
+        self._reads = profile.tools.known and not any(channel.tools for channel in profile.channels.values())
+        self._tell = tell
+        self._turn: PtyTurn | None = None
+        self._task = ""
+        self._begun = False
+        self._read: _Read | None = None
+        self._told: _Read | None = None
+        self._changed_at: float | None = None
+        """When the screen that was read last had come to be."""
+        self._due = 0.0
+        self._open = False
+
+    def begin(self, turn: PtyTurn, task_id: str) -> None:
+        """A turn is delivered, or taken up again after a restart."""
+        if self._reads:
+            self._turn, self._task, self._begun = turn, task_id, turn.state.submitted
+
+    def end(self) -> None:
+        self._turn = self._read = self._told = self._changed_at = None
+        self._open = False
+
+    @property
+    def due(self) -> float | None:
+        """When `seen` wants to be called again; None while nothing is open."""
+        return self._due if self._open else None
+
+    def seen(self, look: Look, now: float) -> None:
+        """The screen was judged."""
+        if self._turn is None or self._turn.phase is not Phase.WORKING or look.verdict.activity not in _RUNS:
+            return
+        if now < self._due:
+            self._open = self._open or look.changed_at != self._changed_at
+            return
+        before = self._read
+        if look.changed_at != self._changed_at or before is None:
+            self._read = self._of(look.screen)
+            self._changed_at = look.changed_at
+        self._due = now + READ_EVERY_S
+        self._open = self._read not in (None, self._told)
+        if self._open and self._read == before:
+            self._say(now)
+
+    def last(self, screen: ScreenSnapshot, now: float) -> None:
+        """The turn is about to end."""
+        if self._turn is not None and self._turn.state.submitted:
+            self._read = self._of(screen)
+            if self._read not in (None, self._told):
+                self._say(now)
+
+    def _say(self, now: float) -> None:
+        if self._read is not None:
+            self._told, self._open = self._read, False
+            leg, whole, calls = self._read
+            self._tell(
+                ToolsShown(channel=CHANNEL, at_ns=int(now * 1e9), turn=self._task, leg=leg, whole=whole, calls=calls)
+            )
+
+    def _of(self, screen: ScreenSnapshot) -> _Read | None:
+        """What `screen` shows; None before it has shown the message."""
+        assert self._turn is not None
+        state, lines = self._turn.state, screen.text().split("\n")
+        below = position_below(lines, self._turn.message, self._answer.start, quoted_too=False)
+        if below is None and not (state.located or self._begun):
+            return None
+        return state.leg, below is not None, shown_calls(self._spec, "\n".join(lines[below or 0 :]))

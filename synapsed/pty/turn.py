@@ -1,0 +1,583 @@
+"""One turn on a terminal: from the message to its answer, decided purely.
+
+The machine takes facts (what the screen shows, what side channels report, that something was typed or made durable,
+that a deadline came) and returns commands; `TurnRunner` performs them. It knows no I/O and no clock.
+
+::
+
+    PREPARED ◂─▸ PASTING ─▸ SETTLING ◂─▸ SUBMITTING ─▸ SUBMITTED ─▸ WORKING ◂─▸ READING ─▸ OVER
+
+Every phase may end in OVER. A refusal after which the program stops is told to the model in a second leg of the same
+turn: from SUBMITTED, WORKING or READING back to PREPARED, with a note in place of the message.
+
+Two rules make a turn exactly one submission. Each irreversible act (the paste, the submit key) is written ahead: the
+record says so durably before the keys go out. And each carries an id of its own, which the keeper writes once and
+remembers: a daemon that was killed anywhere between asks the keeper what was written and goes on from there.
+
+And one makes its end certain: a turn ends by evidence of this turn only. A side channel's report counts when it is
+younger than the submission; the screen's being ready counts when the program was seen to take the message first. What
+the screen shows while the message still stands in the composer is of an earlier turn, which a slow program has not
+finished drawing.
+"""
+
+import re
+from collections.abc import Callable
+
+from synapsed.model.agent import Activity
+from synapsed.model.facts import AssistantSaid, ChannelFact, PromptAccepted, TurnEnded, TurnFailed, TurnInterrupted
+from synapsed.profiles import Profile
+from synapsed.pty.turn_types import (
+    BEFORE_SUBMISSION,
+    NEXT,
+    TAKEN_BACK,
+    UNTYPED,
+    Accepted,
+    AnswerFound,
+    Clear,
+    Command,
+    Ended,
+    Failed,
+    FindAnswer,
+    Interrupted,
+    Phase,
+    Progressed,
+    Recall,
+    Save,
+    Seen,
+    TurnState,
+    Type,
+    Undelivered,
+)
+from synapsed.terminal.composer import needs_composer
+from synapsed.terminal.delivery import Typed, squeezed
+
+__all__ = ["PtyTurn"]
+
+WORKED_UNSEEN_S = 1.0
+"""A program without side channels that was never seen busy must be ready for so long before its turn is over."""
+
+UNTOLD_UNSEEN_S = 30.0
+"""The same where a side channel should have told the end: a program that is slow to begin looks as one that is done."""
+
+UNSEEN_S = 20.0
+"""Where the message left the composer and the program shows nothing, or where it may not have come to the submit key,
+it is waited for so long before that is told."""
+
+UNREAD = "the program does not read what is typed"
+
+UNKNOWN = (
+    "the message left the composer, and the program shows no sign of it: whether it works on it is not known, so it is "
+    "not sent again"
+)
+
+REFUSAL_STOPS_S = 3.0
+"""A program that a refusal stops does so at once: one that shows for so long that it works was not refused."""
+
+SIGNS = frozenset({"status record", "title", "progress", "screen"})
+"""Sources of a verdict by which the program itself shows that it works."""
+
+ROW_KNOWN_BY = 30
+"""Characters but for blanks of a wrapped message's first row by which it is known again."""
+
+HIDDEN_S = 1.0
+"""A composer that is out of sight for so long is not only being drawn."""
+
+LOOK_AGAIN_S = 0.02
+"""While something is due but not settled yet."""
+
+
+class PtyTurn:
+    """The machine of one turn. Every method returns the commands to perform, in order."""
+
+    def __init__(
+        self, profile: Profile, text: str, compose: Callable[[str], Typed], state: TurnState, *, channels_tell: bool
+    ) -> None:
+        """`text` is the message, `compose` makes keystrokes of a text. Raises what `compose` raises."""
+        self._profile = profile
+        self._compose = compose
+        self.text = text if state.leg == 0 or state.note is None else state.note
+        """What the present leg types."""
+        self._typed = compose(self.text)
+        self._channels_tell = channels_tell
+        self._at = 0.0
+        """When the current phase began."""
+        self._ready_since: float | None = None
+        self._at_work_since: float | None = None
+        """Since when the program shows that it works although a refusal should have stopped it."""
+        self._pasted_at_offset = 0
+        self._stood_at = 0.0
+        """When the message was last seen in the composer."""
+        self._others: set[str] = set()  # turns of other prompts, by the program's ids
+        self._early: list[ChannelFact] = []
+        """Facts that came before the keeper's word that the submit key is written."""
+        self.state = state
+        self.deadline: float | None = None
+        """When `seen` wants to be called again at the latest, monotonic seconds."""
+
+    @property
+    def phase(self) -> Phase:
+        return self.state.phase
+
+    @property
+    def over(self) -> bool:
+        return self.state.phase is Phase.OVER
+
+    @property
+    def message(self) -> str:
+        """What the program should have of the present leg's text."""
+        return self._typed.text
+
+    @property
+    def old_marks(self) -> tuple[int, int]:
+        """The marks that are of earlier turns wherever the message is not to be seen. A message that was seen has
+        scrolled away, and they have before it; one that is stopped may have been taken off the screen instead."""
+        scrolled = self.state.located and not self.state.interrupting
+        return (0, 0) if scrolled else self.state.marks
+
+    def _go(self, phase: Phase, now: float | None = None) -> None:
+        if phase not in NEXT[self.state.phase]:
+            raise ValueError(f"a turn does not go from {self.state.phase} to {phase}")
+        self.state.phase = phase
+        self._at = now if now is not None else self._at
+        self.deadline = None
+
+    def _over(self, *commands: Command) -> list[Command]:
+        self._go(Phase.OVER)
+        return list(commands)
+
+    # --- the way in ---
+
+    def begin(self, now: float, *, fresh: bool = False) -> list[Command]:
+        """Start (`fresh`), or go on after a restart of the daemon; then `seen` is called. The record of a fresh turn
+        may have the paste written ahead."""
+        self._at = now
+        match self.state.phase:
+            case Phase.PASTING if fresh:
+                return [Type("paste", self._typed.paste)]
+            case Phase.PASTING | Phase.SETTLING:
+                self.state.phase = Phase.PASTING
+                return [Recall("paste", self._typed.paste)]
+            case Phase.SUBMITTING:
+                return [Recall("submit", self._typed.submit)]
+            case Phase.READING:
+                self.state.phase = Phase.WORKING
+        return []
+
+    def recalled(self, part: str, offset: int | None, now: float) -> list[Command]:
+        """What the keeper remembers of `part`: the offset of its writing, None where it was never written."""
+        if self.over:
+            return []
+        if offset is not None:
+            return self.typed(part, offset, now)
+        return self.held(now)
+
+    def saved(self) -> list[Command]:
+        """The record is durable."""
+        if self.state.phase is Phase.PASTING:
+            return self._over(UNTYPED) if self.state.interrupting else [Type("paste", self._typed.paste)]
+        if self.state.phase is Phase.SUBMITTING:
+            return self._over(TAKEN_BACK) if self.state.interrupting else [Type("submit", self._typed.submit)]
+        return []
+
+    def held(self, now: float) -> list[Command]:
+        """The keys could not be typed after all (a person typed, a dialog came up, or the program may not have come to
+        those that it has): wait again."""
+        match self.state.phase:
+            case Phase.PASTING if self.state.interrupting:
+                return self._over(UNTYPED)
+            case Phase.PASTING:
+                self._go(Phase.PREPARED, now)
+            case Phase.SUBMITTING if self.state.interrupting:
+                return self._over(TAKEN_BACK)
+            case Phase.SUBMITTING:
+                self.state.submitted = self.state.leg > 0
+                self._go(Phase.SETTLING, now)
+                self.deadline = now
+                return [Save()]
+            case Phase.SUBMITTED if now < self.state.submit_ns / 1e9 + UNSEEN_S:
+                self._at, self.state.resubmitted = now, False  # it may not have come to the first key yet
+                self.deadline = now + self._profile.delivery.accept_ms / 1000
+                return [Save()]
+        return []
+
+    def unread(self) -> list[Command]:
+        """The program reads nothing, so that its terminal takes no more of the keys, which are half written."""
+        if self.state.phase is Phase.PASTING:
+            return self._over(TAKEN_BACK) if self.state.interrupting else self._undelivered(UNREAD)
+        return []
+
+    def typed(self, part: str, offset: int, now: float) -> list[Command]:
+        """The keys of `part` are written; the output up to `offset` is older."""
+        if part == "paste" and self.state.phase is Phase.PASTING:
+            self._go(Phase.SETTLING, now)
+            self._pasted_at_offset = offset
+            if self._line_oriented and self._typed.one_by_one:
+                self.state.typed_from = offset
+            if self.state.interrupting:
+                return self._over(TAKEN_BACK)
+            self.deadline = now + self._profile.delivery.settle_ms / 1000
+        elif part == "submit" and self.state.phase is Phase.SUBMITTING:
+            self._go(Phase.SUBMITTED, now)
+            self.state.submit_offset = offset
+            self.deadline = now + self._profile.delivery.accept_ms / 1000
+            early, self._early = self._early, []
+            return [Save(), *(command for fact in early for command in self.told(fact, now))]
+        return []
+
+    # --- what is seen ---
+
+    def seen(self, seen: Seen) -> list[Command]:
+        """The screen was judged anew, or the deadline came."""
+        if self.state.phase in (Phase.SUBMITTED, Phase.WORKING):
+            self.state.located = self.state.located or seen.echoed
+            self._note_composer(seen)
+        match self.state.phase:
+            case Phase.PREPARED if seen.verdict.can_receive:
+                self._go(Phase.PASTING, seen.now)
+                self.state.prompt = seen.prompt
+                return [Save()]
+            case Phase.PASTING:
+                self.state.prompt = self.state.prompt or seen.prompt
+            case Phase.SETTLING:
+                return self._settling(seen)
+            case Phase.SUBMITTED:
+                return self._submitted(seen)
+            case Phase.WORKING:
+                return self._working(seen)
+        return []
+
+    def _note_composer(self, seen: Seen) -> None:
+        if seen.composer == "draft" and self.holds(seen.text):
+            self._stood_at = seen.now
+        elif seen.composer != "absent":
+            self.state.left = True
+
+    def _untaken(self, seen: Seen) -> bool:
+        """The message stands where it stood when the submit key was pressed, and has not been away since."""
+        if self.state.left or not self.state.shown:
+            return False
+        if seen.composer == "draft":
+            return self.holds(seen.text)
+        return seen.composer == "absent" and not self._line_oriented and seen.now < self._stood_at + HIDDEN_S
+
+    def _settling(self, seen: Seen) -> list[Command]:
+        spec = self._profile.delivery
+        if seen.verdict.activity is Activity.WAITING:
+            # A person must answer first; the message stays where it is, and is then to be seen again.
+            self._at = seen.now
+            self.deadline = None
+            return []
+        latest = self._at + spec.settle_max_ms / 1000
+        quiet_at = max(self._at, seen.changed_at) + spec.settle_ms / 1000
+        unseen = seen.composer == "absent" and not self._profile.composer.needed
+        took = (
+            seen.composer == "draft" or unseen or (self._line_oriented and seen.echoed)
+        ) and seen.offset > self._pasted_at_offset
+        if took and (seen.now >= quiet_at or seen.now >= latest):
+            return self._submit(seen)
+        if seen.now >= latest:
+            if self._profile.composer.line is None or self._line_oriented:
+                return self._submit(seen)  # a program that does not echo
+            return self._undelivered(UNREAD if seen.unread else "the program did not take the text into its composer")
+        self.deadline = min(max(quiet_at, seen.now + LOOK_AGAIN_S), latest)
+        return []
+
+    def _submit(self, seen: Seen) -> list[Command]:
+        self._go(Phase.SUBMITTING, seen.now)
+        self.state.submitted = True
+        self.state.submit_ns = int(seen.now * 1e9)
+        self.state.shown = _masked(seen.text)
+        self.state.marks, self.state.located, self.state.left = seen.marks, False, False
+        self._stood_at = seen.now
+        return [Save()]
+
+    def _submitted(self, seen: Seen) -> list[Command]:
+        # The key may have done something else, and the message stand there as before: that is no sign of work.
+        only_moves = seen.verdict.source == "quiet" and seen.composer == "draft"
+        if seen.verdict.activity is Activity.BUSY and not self.state.interrupting and self._untaken(seen):
+            self._at = seen.now  # it is at work on what it had before
+        elif seen.verdict.activity in (Activity.BUSY, Activity.WAITING) and not only_moves:
+            return [*self._accept(seen.verdict.evidence, seen.now), *self._working(seen)]
+        submitted = self.state.submit_offset
+        if submitted is not None and seen.worked_until > submitted and seen.composer != "draft":
+            self.state.busy_seen = True  # between two looks
+            return [*self._accept("status record: it worked", seen.now), *self._working(seen)]
+        answered = submitted is not None and seen.offset > submitted
+        if seen.composer == "empty" and answered and self._line_oriented:
+            return [*self._accept("screen: the prompt came back", seen.now), *self._working(seen)]
+        if seen.unread:
+            self._at = seen.now  # it has its time from when it has the key
+        due = self._at + self._accepting(seen)
+        if seen.now < due:
+            self.deadline = due
+            return []
+        gone = seen.echoed or seen.replaced or self._profile.composer.line is None
+        if seen.composer != "draft" and gone:
+            return [*self._accept("screen: the message left the composer", seen.now), *self._working(seen)]
+        if self.state.interrupting:
+            return self._over(Clear(), Interrupted("interrupted", "not taken"))
+        if not self.state.resubmitted:
+            self.state.resubmitted = True
+            self._at = seen.now
+            self.deadline = seen.now + self._profile.delivery.accept_ms / 1000
+            # Never into an empty composer: what is not there cannot be submitted.
+            return [Save(), Type("submit2", self._typed.submit)] if seen.composer == "draft" else [Save()]
+        return self._unaccepted(seen)
+
+    def _accepting(self, seen: Seen) -> float:
+        """Seconds that the program has to show that it took the message. Where that has left its composer, nothing can
+        be done but wait, and a program that gets little of a busy machine's time works before it shows it: the next
+        message must not come upon it."""
+        accept = self._profile.delivery.accept_ms / 1000
+        waits = self.state.resubmitted and seen.composer != "draft" and not self.state.interrupting
+        return max(accept, UNSEEN_S) if waits else accept
+
+    def _unaccepted(self, seen: Seen) -> list[Command]:
+        if seen.composer == "draft":
+            return self._undelivered("the program did not take the message; it stood in its composer")
+        if self.state.leg > 0:
+            return self._undelivered("the program shows no sign that it took the message", left=False)
+        return self._over(Failed("TIMEOUT", UNKNOWN, seen.verdict.evidence))  # it may have it: nobody should repeat it
+
+    def _undelivered(self, why: str, *, left: bool = True) -> list[Command]:
+        if self.state.leg > 0:  # the message itself was delivered: the refusal ends the turn
+            return self._over(Interrupted("refused", why, left))
+        return self._over(Undelivered(why, left))
+
+    def _accept(self, evidence: str, now: float) -> list[Command]:
+        self._go(Phase.WORKING, now)
+        return [Save(), Accepted(evidence)]
+
+    def _working(self, seen: Seen) -> list[Command]:
+        if self.state.interrupting and seen.interrupted and self._fresh(seen):
+            return self._stopped("screen: interrupted", seen.now)  # it may be slow to come to rest
+        hidden = seen.composer == "absent" and self.needs_composer
+        if seen.verdict.activity is not Activity.READY or hidden:
+            self.state.busy_seen = self.state.busy_seen or _works(seen)
+            self._ready_since = None
+            self.deadline = None
+            return self._goes_on(seen)
+        if (stopped := self._stopped_by_somebody(seen)) is not None:
+            return stopped
+        if self._ready_since is None:
+            self._ready_since = seen.now
+        due = self._ready_since + self._patience()
+        if seen.now < due or not seen.verdict.settled:
+            self.deadline = max(due, seen.now + LOOK_AGAIN_S)
+            return []
+        if self.state.refused:
+            return self._stopped_by_refusal(seen.verdict.evidence, seen.now)
+        if seen.stopped and self.state.busy_seen:
+            return self._stopped(seen.verdict.evidence, seen.now)
+        if seen.error is not None:
+            return self._over(Failed(*seen.error, seen.verdict.evidence))
+        self._go(Phase.READING, seen.now)
+        return [FindAnswer(self.state.submit_ns)]
+
+    def _goes_on(self, seen: Seen) -> list[Command]:
+        """A program that works on was not stopped by a refusal: a person may have allowed it in the terminal."""
+        if not self.state.refused or seen.verdict.activity is not Activity.BUSY or seen.verdict.source not in SIGNS:
+            self._at_work_since = None
+            return []
+        if self._at_work_since is None:
+            self._at_work_since = seen.now
+        due = self._at_work_since + REFUSAL_STOPS_S
+        if seen.now >= due:
+            return self.overrule()
+        self.deadline = due
+        return []
+
+    def _stopped_by_somebody(self, seen: Seen) -> list[Command] | None:
+        """What a ready screen says of that; None where it says nothing."""
+        if seen.interrupted and self._fresh(seen) and (self.state.interrupting or not self._untaken(seen)):
+            return self._stopped(seen.verdict.evidence, seen.now)
+        if self.state.interrupting:
+            if seen.verdict.settled and self._fresh(seen) and not seen.unread:
+                return self._stopped(seen.verdict.evidence, seen.now)
+            self.deadline = seen.now + LOOK_AGAIN_S  # it may be about to begin with what it had put off
+            return []
+        if self._given_back(seen):
+            return self._stopped("composer: the message was given back", seen.now)
+        return None
+
+    def _given_back(self, seen: Seen) -> bool:
+        """The program worked, rests, and the message stands in its composer again: it does so where it is stopped
+        before it said anything. The message is not a person's draft, and would keep the next ones waiting."""
+        rests = self.state.busy_seen and seen.verdict.settled and seen.composer == "draft"
+        return rests and self.state.left and bool(self.state.shown) and self.holds(seen.text)
+
+    def holds(self, composer: str) -> bool:
+        """Whether a composer with this text in its row holds the message that this turn typed, and nothing else. What
+        was shown as a placeholder may be given back in full."""
+        if self.state.shown and _masked(composer) == self.state.shown:
+            return True
+        first, row = squeezed(self._typed.text.strip().split("\n")[0]), squeezed(composer)
+        wrapped = len(row) >= ROW_KNOWN_BY and first.startswith(row)
+        return bool(row) and (row == first or wrapped)
+
+    def _fresh(self, seen: Seen) -> bool:
+        """What the chrome says is of this turn: the program has drawn since the submission."""
+        return self.state.submit_offset is None or seen.offset > self.state.submit_offset
+
+    def _stopped(self, evidence: str, now: float) -> list[Command]:
+        """The program stopped the turn."""
+        if self.state.refused and not self.state.interrupting:
+            return self._stopped_by_refusal(evidence, now)
+        if self.state.interrupting:
+            return self._over(Interrupted("interrupted", evidence))
+        return self._over(Clear(), Interrupted("person", evidence))
+
+    def _stopped_by_refusal(self, evidence: str, now: float) -> list[Command]:
+        """Tell the model so, in another leg, where the profile has words for it."""
+        if self.state.note is None or self.state.leg > 0:
+            return self._over(Interrupted("refused", evidence))
+        self._go(Phase.PREPARED, now)
+        self._ready_since = None
+        self.text = self.state.note
+        self._typed = self._compose(self.text)
+        self.state = self.state.model_copy(
+            update={"leg": 1, "refused": False, "turn": None, "busy_seen": False, "resubmitted": False, "shown": ""}
+        )
+        return [Save()]
+
+    def _patience(self) -> float:
+        """How long a ready screen must stand before it ends the turn, seconds."""
+        worked = self._line_oriented or self.state.busy_seen or self.state.refused
+        if self._channels_tell:
+            wait = self._profile.answer.channel_wait_ms / 1000
+            return wait if worked else max(wait, UNTOLD_UNSEEN_S)
+        return 0.0 if worked else WORKED_UNSEEN_S
+
+    @property
+    def needs_composer(self) -> bool:
+        """The screen can end the turn only while its composer stands: something else may be in its place."""
+        return needs_composer(self._profile.composer)
+
+    @property
+    def _line_oriented(self) -> bool:
+        """The next prompt at the cursor shows that the program took the last line; a full-screen program's composer is
+        empty as soon as it has been sent."""
+        return self._profile.composer.at_cursor and self._profile.answer.mode == "lines"
+
+    # --- what is reported ---
+
+    def told(self, fact: ChannelFact, now: float) -> list[Command]:
+        """A side channel reported something."""
+        if not self.is_younger(fact):
+            return []
+        if self.state.phase is Phase.SUBMITTING:
+            self._early.append(fact)
+            return []
+        if not self._mine(fact):
+            return []
+        match fact:
+            case PromptAccepted():
+                return self._prompted(fact, now)
+            case AssistantSaid():
+                return [Progressed(fact.message_id, fact.text)]
+            case TurnEnded():
+                return self._ended(fact, now)
+            case TurnFailed():
+                if self.state.interrupting:
+                    return self._over(Interrupted("interrupted", f"{fact.channel}: turn failed"))
+                return self._over(Failed(fact.code, fact.message, f"{fact.channel}: turn failed"))
+            case TurnInterrupted():
+                return self._stopped(f"{fact.channel}: turn interrupted", now)
+        return []
+
+    def is_younger(self, fact: ChannelFact) -> bool:
+        """Whether the fact is from after the submission: it may be of this turn."""
+        submitted = self.state.submitted and self.phase not in BEFORE_SUBMISSION
+        return submitted and fact.at_ns >= self.state.submit_ns
+
+    def _prompted(self, fact: PromptAccepted, now: float) -> list[Command]:
+        if self._typed.may_be(fact.prompt):
+            self.state.turn = self.state.turn or fact.turn
+            return self._accept(f"{fact.channel}: prompt accepted", now) if self.phase is Phase.SUBMITTED else []
+        if fact.turn is not None and fact.turn != self.state.turn:
+            self._others.add(fact.turn)
+        return []
+
+    def _mine(self, fact: ChannelFact) -> bool:
+        if isinstance(fact, TurnEnded) and not self._typed.may_be(fact.prompt):
+            return False
+        known = None not in (fact.turn, self.state.turn)
+        same = fact.turn == self.state.turn if known else fact.turn not in self._others
+        return isinstance(fact, PromptAccepted) or same
+
+    def _ended(self, fact: TurnEnded, now: float) -> list[Command]:
+        evidence = f"{fact.channel}: turn ended"
+        if self.state.interrupting:
+            return self._over(Interrupted("interrupted", evidence))
+        if fact.answer is not None:
+            if self.state.refused and not fact.answer.strip():
+                return self._stopped_by_refusal(evidence, now)
+            return self._over(Ended(fact.answer, True, evidence))
+        if self.state.phase is Phase.READING:
+            return []
+        self._go(Phase.READING, now)
+        return [FindAnswer(self.state.submit_ns)]
+
+    def at_work(self, now: float) -> list[Command]:
+        """The program is not at its prompt: what looks like one was printed."""
+        if self.state.phase is Phase.READING:
+            self._go(Phase.WORKING, now)
+            self.state.busy_seen = True
+            self._ready_since = None
+        return []
+
+    def found(self, answer: AnswerFound) -> list[Command]:
+        """The answer's search is over."""
+        if self.state.phase is not Phase.READING:
+            return []
+        return self._over(Ended(answer.text, answer.exact, answer.evidence, answer.truncated))
+
+    # --- what is asked ---
+
+    def interrupt(self) -> list[Command]:
+        """Somebody stops the turn; what follows is told by `seen` or `told`."""
+        if self.state.phase is Phase.PREPARED:
+            return self._over(UNTYPED)
+        if self.state.phase is Phase.PASTING:  # the keys are on their way, or were: what comes of them ends it
+            self.state.interrupting = True
+            return []
+        if self.state.phase is Phase.SETTLING:
+            return self._over(TAKEN_BACK)
+        self.state.interrupting = True
+        return [Save()]
+
+    def go_on(self) -> list[Command]:
+        """The program was not stopped: what it then answers is the turn's answer."""
+        self.state.interrupting = False
+        return [] if self.over else [Save()]
+
+    def refuse(self, note: str | None = None) -> list[Command]:
+        """A person chose a dialog's option after which the program stops the turn by itself; `note` then tells the
+        model."""
+        if not self.state.submitted:
+            return []
+        self.state.refused = True
+        if self.state.leg == 0:
+            self.state.note = note
+        self._at_work_since = None
+        return [Save()]
+
+    def overrule(self) -> list[Command]:
+        """The refusal does not count: the program did not take it, a later answer was another one, or the program went
+        on working."""
+        if not self.state.refused or self.over:
+            return []
+        self.state.refused = False
+        if self.state.leg == 0:
+            self.state.note = None
+        return [Save()]
+
+
+def _works(seen: Seen) -> bool:
+    """The program is busy by a sign of its own, and not because its composer is out of sight for a moment."""
+    return seen.verdict.activity is Activity.BUSY and seen.verdict.source not in ("composer", "quiet")
+
+
+def _masked(text: str) -> str:
+    """A long paste is shown as a placeholder with a number, which differs when it comes back."""
+    return re.sub(r"\d+", "#", text)

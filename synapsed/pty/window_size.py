@@ -1,0 +1,100 @@
+"""The size of a program's window: that of the terminal that is attached; and of a program whose answers are read off
+its screen, while nobody looks, one that is tall enough for them.
+
+A full-screen program keeps nothing of what leaves its screen: an answer that is longer than the window is read without
+its beginning. So while no terminal is attached, its window has the profile's `answer.rows`. Who attaches gets a window
+of the own size, and it becomes tall again when the last one has left.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+
+import structlog
+
+from synapsed.errors import KeeperLost
+from synapsed.keepers.client import KeeperClient, KeeperRefused
+from synapsed.profiles import Profile
+from synapsed.terminal.observer import Look, TerminalObserver
+
+__all__ = ["Window"]
+
+NUDGE_S = 0.2
+"""How long a window keeps the other size: two at once would be one that changed nothing."""
+
+NUDGE_EVERY_S = 30.0
+"""A program that does not redraw its screen is not asked over and over."""
+
+SETTLED_S = 10.0
+"""What is on the screen so long after it was asked is what it draws: a page that a person opened, or a dialog that is
+not understood. It is asked again only when that changes."""
+
+log = structlog.get_logger(__name__)
+
+
+class Window:
+    """`attached` is how many terminals are; `changed` is called when the window has another size; `told`: a channel of
+    the program's tells its answers."""
+
+    def __init__(
+        self,
+        agent_id: str,
+        profile: Profile,
+        *,
+        observer: TerminalObserver,
+        keeper: Callable[[], KeeperClient],
+        attached: Callable[[], int],
+        changed: Callable[[], None],
+        told: bool,
+    ) -> None:
+        self._agent_id = agent_id
+        self._observer = observer
+        self._keeper = keeper
+        self._attached = attached
+        self._changed = changed
+        self._rows = profile.answer.rows if profile.answer.mode == "blocks" and not told else 0
+        self._resizing = asyncio.Lock()
+        self._nudged_at = 0.0
+
+    async def resize(self, cols: int, rows: int) -> None:
+        async with self._resizing:
+            await self._resize(cols, rows)
+
+    async def join(self, cols: int, rows: int) -> None:
+        """Somebody who only looks comes: a tall window becomes theirs, where nobody else has one."""
+        if 0 < self._rows <= self._observer.screen.snapshot().rows:
+            await self.resize(cols, rows)
+
+    def wants_rows(self, look: Look) -> bool:
+        """Whether the window is to become tall."""
+        shown = look.screen
+        return shown.alternate and shown.rows < self._rows and not self._attached() and not self._resizing.locked()
+
+    async def stretch(self) -> None:
+        """Make it tall, unless somebody has come."""
+        async with self._resizing:
+            screen = self._observer.screen.snapshot()
+            if self._attached() or screen.rows >= self._rows:
+                return
+            with contextlib.suppress(KeeperLost, KeeperRefused):
+                await self._resize(screen.cols, self._rows)
+
+    async def redraw_if_defaced(self, look: Callable[[], Look], now: float, *, hurry: bool) -> None:
+        """Let the program redraw its screen: the window gets another size, then its own again."""
+        if now - self._nudged_at < NUDGE_EVERY_S or (self._observer.at_rest and not hurry):
+            return
+        seen = look()
+        if seen.changed_at > self._nudged_at + SETTLED_S and self._observer.defaced(seen, now, hurry=hurry):
+            self._nudged_at = now
+            async with self._resizing:
+                screen = self._observer.screen.snapshot()
+                log.info("the program is asked to redraw its screen", agent_id=self._agent_id)
+                with contextlib.suppress(KeeperLost, KeeperRefused):
+                    for cols in (screen.cols - 1, screen.cols):
+                        await self._resize(cols, screen.rows)
+                        await asyncio.sleep(NUDGE_S)
+
+    async def _resize(self, cols: int, rows: int) -> None:
+        await self._keeper().resize(cols, rows)
+        self._observer.resize(cols, rows)
+        self._changed()

@@ -1,0 +1,302 @@
+"""The one place where "send this from X to Y" becomes tasks: a mailbox's, or those of a reply.
+
+Who X is has been settled before (`metadata.sender`, by `senders.settle_sender`): HTTP, A2A and whatever else takes
+messages for agents comes through here.
+"""
+
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import structlog
+
+from synapsed.agents.agent import Agent
+from synapsed.clock import Clock, iso
+from synapsed.errors import (
+    Forbidden,
+    HopLimit,
+    InvalidRequest,
+    NotReady,
+    NotWaiting,
+    SynapsedError,
+    TaskNotCancelable,
+)
+from synapsed.interfaces import NewEvent, SendRequest, Store
+from synapsed.model.agent import ProcessState
+from synapsed.model.events import EventData, Origin
+from synapsed.model.external import unknown
+from synapsed.model.records import ReplyRecord
+from synapsed.model.schedule import SCHEDULED
+from synapsed.model.sender import Sender
+from synapsed.model.task import Artifact, Message, Task, new_id
+from synapsed.rules.guard import FIRED
+from synapsed.supervisor.reply_broker import ReplyBroker
+from synapsed.tasks import transitions
+from synapsed.tasks.idempotency import Idempotency
+from synapsed.tasks.lookup import find_task
+from synapsed.tasks.replies import DIRECTION, HOPS, IN_REPLY_TO, REPLY, awaits
+from synapsed.tasks.sender_mark import REPLY_TO, RESPONSE_EXPECTED
+
+__all__ = ["HOPS_MAX", "Dispatcher"]
+
+GONE = (ProcessState.STOPPED, ProcessState.STOPPING, ProcessState.EXITED)
+"""States in which nobody takes messages."""
+
+HOPS_MAX = 8
+"""Through how many agents a message may go: a loop between agents ends there."""
+
+OURS = frozenset({DIRECTION, REPLY_TO, REPLY, IN_REPLY_TO, SCHEDULED, FIRED})
+"""Keys of metadata that mean something to synapsed and that no client sets."""
+
+
+log = structlog.stdlib.get_logger("synapsed.post")
+
+
+class Dispatcher:
+    """`agents` are all there are, by id."""
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        clock: Clock,
+        agents: Mapping[str, Agent],
+        reply_broker: ReplyBroker,
+        cancel: Callable[[str], Awaitable[Task]],
+    ) -> None:
+        """`cancel` cancels whatever task, also one at an agent elsewhere."""
+        self._store = store
+        self._clock = clock
+        self._agents = agents
+        self._reply_broker = reply_broker
+        self._cancel = cancel
+        self._idempotency = Idempotency(store)
+        self._blocked: dict[str, tuple[str, str]] = {}
+        """Agents that do nothing but wait for a task, by its id: who waits, and for whom."""
+
+    # --- messages ---
+
+    async def send(self, agent_id: str, request: SendRequest) -> Task:
+        """See `Control.send`."""
+        agent = self._agent(agent_id)
+        if request.task_id is not None:
+            task = await self.find(request.task_id, agent.id)  # it waits, and this is the answer to its prompt
+            if request.named and _has_answer(task, request.message):
+                return task
+            worker = self._worker(task)
+            text = transitions.text_of(request.message)
+            return await worker.provide_input(task.id, request.message, text, request.prompt_id, _origin(request))
+        if (named := request.metadata.get(IN_REPLY_TO)) is not None:
+            return await self._complete(agent_id, named, request)
+        async with self._idempotency.once(request, agent_id) as (task_id, known):
+            return known or await self._send_new(agent, request, task_id)
+
+    async def _send_new(self, agent: Agent, request: SendRequest, task_id: str) -> Task:
+        if agent.state in GONE and not agent.parking.away:
+            name = agent.record.name
+            raise NotReady(f"{name} is {agent.state.value}: 'synapsectl restart {name}' starts it", agent=name)
+        if request.of_agent and not agent.takes_agents:
+            name = agent.record.name
+            raise Forbidden(
+                f"no model reads what is typed to {name} ({agent.profile.name}): what an agent writes would be run "
+                "there as a command. A person can allow it: 'accept_agents = true' under "
+                f"[agents.{name}] of config.toml, or 'synapsectl start … --allow-agents'",
+                agent=name,
+                profile=agent.profile.name,
+            )
+        if not 1 <= request.priority <= 5:
+            raise InvalidRequest(f"priority must be 1 to 5, not {request.priority}", priority=request.priority)
+        task = self._task_of(agent, request, task_id)
+        agent.turn_queue.compose(task)  # what cannot be delivered is refused now
+        with self.asking(task, wait=request.wait) as record:
+            return await agent.send(task, record)
+
+    @contextmanager
+    def asking(self, task: Task, *, wait: bool) -> Iterator[ReplyRecord | None]:
+        """See `Control.asking`."""
+        hops = self._hops(task.metadata)
+        sender = Sender.of(task.metadata)
+        record = self._reply_broker.asked(task)
+        try:
+            if hops > 0:
+                task.metadata[HOPS] = hops
+            if record is not None:
+                record.hops = hops
+                task.metadata[RESPONSE_EXPECTED] = True
+                self._check_wait(record.asker, task.agent_id)
+            elif wait and sender is not None and task.agent_id in self._agents:
+                self._check_wait(sender.id, task.agent_id)
+                self._blocked[task.id] = sender.id, task.agent_id
+            yield record
+        except BaseException:
+            self._blocked.pop(task.id, None)
+            if record is not None:
+                self._reply_broker.not_asked(record)
+            raise
+
+    def _task_of(self, agent: Agent, request: SendRequest, task_id: str) -> Task:
+        now = iso(self._clock.wall())
+        metadata = {key: value for key, value in request.metadata.items() if key not in OURS}
+        metadata |= {transitions.COMMAND: True} if request.command else {}
+        metadata |= {SCHEDULED: request.scheduled} if request.scheduled is not None else {}
+        metadata |= {FIRED: request.fired} if request.fired is not None else {}
+        return Task(
+            id=task_id,
+            agent_id=agent.id,
+            context_id=request.context_id or self._context_for(agent, metadata),
+            message=request.message,
+            metadata=metadata,
+            created_at=now,
+            updated_at=now,
+            priority=request.priority,
+        )
+
+    def _hops(self, metadata: Mapping[str, Any]) -> int:
+        """Through how many agents the message has gone: one more than what its sender works on. Raises HopLimit."""
+        given = metadata.get(HOPS, 0)
+        if not isinstance(given, int) or isinstance(given, bool) or given < 0:
+            raise InvalidRequest(f"metadata.{HOPS}: must be a whole number from 0", field=f"metadata.{HOPS}")
+        sender = Sender.of(metadata)
+        agent = self._agents.get(sender.id) if sender is not None else None
+        worked_on = agent.turn_queue.current if agent is not None else None
+        before = worked_on.metadata.get(HOPS, 0) if worked_on is not None else 0
+        hops = max(given, before + 1 if agent is not None else 0)
+        if hops > HOPS_MAX:
+            raise HopLimit(
+                f"this message would be the {hops}th from agent to agent without a person in between, {HOPS_MAX} are "
+                "allowed: say what you have to say in your answer",
+                hops=hops,
+                limit=HOPS_MAX,
+            )
+        return hops
+
+    def _context_for(self, agent: Agent, metadata: Mapping[str, Any]) -> str:
+        """Of a message that names none: that of the agent's conversation, or a new one's."""
+        current = None if metadata.get(transitions.NEW_CONVERSATION) is True else agent.record.context_id
+        return current or new_id()
+
+    # --- replies ---
+
+    async def expect_reply(self, agent_id: str, request: SendRequest, limit: float | None) -> Task:
+        """See `Control.expect_reply`."""
+        task = self._task_of(self._agent(agent_id), request, new_id())
+        return await self._reply_broker.expect(task, wait=request.wait, limit=limit)
+
+    async def reply(self, agent_id: str, request: SendRequest) -> Task:
+        """See `Control.reply`."""
+        self._agent(agent_id)
+        named = request.metadata.get(IN_REPLY_TO)
+        sender = Sender.of(request.metadata)
+        return await self._reply_broker.reply(_name(named), request.message, sender, by=agent_id)
+
+    async def _complete(self, agent_id: str, named: Any, request: SendRequest) -> Task:
+        """`tasks/send` with `in_reply_to`: the task must be the agent's own."""
+        sender = Sender.of(request.metadata)
+        return await self._reply_broker.reply(_name(named), request.message, sender, by=None, owner=agent_id)
+
+    async def collected(self, task_id: str) -> None:
+        """See `Control.collected`."""
+        await self._reply_broker.collected(task_id)
+
+    # --- waits ---
+
+    @contextmanager
+    def waiting(self, waiter: str | None, task: Task) -> Iterator[None]:
+        """See `Control.waiting`."""
+        if self._reply_broker.owns(task.id):
+            with self._reply_broker.caller(task.id):
+                yield
+            return
+        if waiter is None or task.terminal:
+            yield
+            return
+        known = task.id in self._blocked
+        if not known:
+            self._check_wait(waiter, task.agent_id)
+            self._blocked[task.id] = waiter, task.agent_id
+        try:
+            yield
+        finally:
+            self._blocked.pop(task.id, None)
+
+    def _check_wait(self, waiter: str, waited: str) -> None:
+        self._reply_broker.check(waiter, waited, self._blocked.values())
+
+    def ended(self, task: Task) -> None:
+        """A task is at its end, durably."""
+        self._blocked.pop(task.id, None)
+        self._reply_broker.ended(task)
+
+    # --- tasks ---
+
+    async def find(self, task_id: str, agent_id: str | None = None) -> Task:
+        """See `Control.task`."""
+        return await find_task(self._store, task_id, agent_id)
+
+    async def cancel(self, task_id: str) -> Task:
+        """See `Control.cancel`. With a task that a reply was to complete goes the request."""
+        task = await self.find(task_id)
+        agent = self._agents.get(task.agent_id)
+        if task.terminal or agent is None:
+            raise TaskNotCancelable(f"task {task.id} is {task.status.value} already", task=task.id)
+        if not awaits(task):
+            return await agent.cancel(task.id)
+        request = self._reply_broker.request_of(task.id)
+        canceled = await self._reply_broker.cancel(task.id)
+        if canceled is None:
+            raise TaskNotCancelable(f"task {task.id} is over already", task=task.id)
+        if request is not None:
+            await self._cancel_request(request)
+        return canceled
+
+    async def _cancel_request(self, request: str) -> None:
+        try:
+            await self._cancel(request)
+        except SynapsedError as error:
+            log.info("the request goes on although nobody wants its reply", task=request, why=error.message)
+
+    async def provide_input(self, task_id: str, text: str, prompt_id: str | None, origin: Origin) -> Task:
+        """See `Control.provide_input`."""
+        task = await self.find(task_id)
+        return await self._worker(task).provide_input(task.id, Message.of(text), text, prompt_id, origin)
+
+    async def report(self, agent_id: str, told: EventData, task: Task | None) -> None:
+        """See `Control.report`."""
+        event = NewEvent(self._agent(agent_id).id, told) if task is None else NewEvent.of(task, told)
+        await self._store.commit(events=[event])
+
+    async def hand_over(self, task_id: str, artifact: Artifact, *, append: bool, last_chunk: bool) -> Task:
+        """See `Control.hand_over`."""
+        task = await self.find(task_id)
+        return await self._worker(task).hand_over(task.id, artifact, append=append, last_chunk=last_chunk)
+
+    def _worker(self, task: Task) -> Agent:
+        """The agent that works on the task, or may. Raises NotWaiting."""
+        agent = self._agents.get(task.agent_id)
+        if task.terminal or agent is None or awaits(task):
+            raise NotWaiting(f"task {task.id} is {task.status.value}: send without a task id", task=task.id)
+        return agent
+
+    def _agent(self, agent_id: str) -> Agent:
+        if (agent := self._agents.get(agent_id)) is None:
+            raise unknown(agent_id)
+        return agent
+
+
+def _origin(request: SendRequest) -> Origin:
+    sender = Sender.of(request.metadata)
+    agent = request.of_agent or sender is not None
+    return Origin("agent" if agent else "person", who=sender.id if sender is not None else None, where=request.where)
+
+
+def _name(named: Any) -> str | None:
+    if named is None:
+        return None
+    if not isinstance(named, str) or not named:
+        raise InvalidRequest(f"metadata.{IN_REPLY_TO}: must be a task's id", field=f"metadata.{IN_REPLY_TO}")
+    return named
+
+
+def _has_answer(task: Task, message: Message) -> bool:
+    """Whether it is an answer that was taken already."""
+    return any(said.message_id == message.message_id and said.parts == message.parts for said in task.exchange)

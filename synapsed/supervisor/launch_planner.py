@@ -1,0 +1,78 @@
+"""What an agent's program is launched with: its record, its profile, the configuration and the others beside it."""
+
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from synapsed.agents.instructions import colleague, instructions
+from synapsed.config import Config
+from synapsed.launch_plan import LaunchPlan
+from synapsed.model.records import AgentRecord
+from synapsed.paths import Paths
+from synapsed.profiles import Profile
+from synapsed.supervisor import environment
+from synapsed.supervisor.envfile import with_env_file
+from synapsed.supervisor.roster import Roster
+
+__all__ = ["ManagerSettings", "Planner"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManagerSettings:
+    """What stays the same while the daemon runs. `environ` is the daemon's own environment."""
+
+    paths: Paths
+    config: Config
+    control_token: str
+    environ: Mapping[str, str]
+    tool_dir: Path | None
+    """Where synapsectl is."""
+    on_config: Callable[[Config], None] = lambda _: None
+    """Told whenever the configuration was read again."""
+
+
+class Planner:
+    """`listen` is where the main listener really is, once that is known: the configuration may ask for any free port.
+    `reachable` are the records of the agents that can be written to."""
+
+    def __init__(
+        self, settings: ManagerSettings, roster: Roster, reachable: Callable[[], Iterable[AgentRecord]]
+    ) -> None:
+        self._settings = settings
+        self._roster = roster
+        self._reachable = reachable
+        self.listen = settings.config.api.listen
+
+    def plan(self, record: AgentRecord, profile: Profile) -> LaunchPlan:
+        """Raises ProgramNotFound, and ConfigError for a file of variables that cannot be read."""
+        settings, config = self._settings, self._roster.config_of(record)
+        record = with_env_file(record, config.env_file, settings.paths.config)
+        env = environment.agent_environment(
+            record,
+            profile,
+            own=settings.environ,
+            endpoint=self.endpoint(record),
+            control_socket=settings.paths.control_socket,
+            token=environment.agent_token(settings.control_token, record.id),
+            tool_dir=settings.tool_dir,
+        )
+        command = config.command or profile.argv(sys.executable)[0]
+        program = environment.find_program(command, cwd=record.cwd, env=env, profile=profile.name)
+        plan = environment.launch_plan(record, profile, program=program, env=env)
+        told = self._instructions(record, profile) if config.instructions else None
+        return replace(plan, limits=config.limits, mcp=config.mcp, instructions=told)
+
+    def endpoint(self, record: AgentRecord) -> str:
+        """The agent's base URL."""
+        if self._settings.config.api.agent_ports and record.port is not None:
+            return f"http://localhost:{record.port}"
+        return f"http://{self.listen}/agents/{record.name}"
+
+    def _instructions(self, record: AgentRecord, profile: Profile) -> str | None:
+        wanted = self._roster.config.instructions
+        if not (wanted.enabled and profile.instructions.used):
+            return None
+        others = (colleague(other) for other in self._reachable() if other.id != record.id)
+        mcp = profile.mcp.used and self._roster.config_of(record).mcp
+        return instructions(colleague(record), others, language=wanted.language, text=wanted.text, mcp=mcp)

@@ -1,0 +1,77 @@
+"""Memory pressure: while memory is short, idle agents are parked one after the other, the one idle longest first."""
+
+import gc
+from collections.abc import Callable, Coroutine, Iterable
+from typing import Any
+
+import structlog
+
+from synapsed.agents.agent import Agent
+from synapsed.agents.parking import Memory, first_to_park
+from synapsed.clock import Clock
+from synapsed.errors import SynapsedError
+from synapsed.model.agent import ProcessState
+
+__all__ = ["MemoryWatch"]
+
+LOOK_EVERY_S = 5.0
+"""Memory that a program leaves is counted as available at once; looking more often would only cost."""
+
+log = structlog.stdlib.get_logger("synapsed.parking")
+
+
+class MemoryWatch:
+    """`look` is called about once a second. One agent is parked at a time: what that gives back may be enough."""
+
+    def __init__(
+        self,
+        *,
+        agents: Callable[[], Iterable[Agent]],
+        memory: Callable[[], Memory],
+        clock: Clock,
+        spawn: Callable[[Coroutine[Any, Any, None]], None],
+        collect: Callable[[], object] = gc.collect,
+    ) -> None:
+        self._agents = agents
+        self._memory = memory
+        self._clock = clock
+        self._spawn = spawn
+        self._collect = collect
+        self._due = clock.monotonic()
+        self._parking = False
+        self._parked = 0
+        self._freeing = False
+
+    def look(self) -> None:
+        self._free()
+        now = self._clock.monotonic()
+        if self._parking or now < self._due:
+            return
+        self._due = now + LOOK_EVERY_S
+        idle = [
+            (agent, seconds, agent.parking.policy)
+            for agent in self._agents()
+            if agent.parking.policy.memory_below is not None and (seconds := agent.parking.idle_s) is not None
+        ]
+        if not idle:
+            return
+        memory = self._memory()
+        if (agent := first_to_park(idle, memory)) is not None:
+            self._parking = True
+            self._spawn(self._park(agent, memory))
+
+    def _free(self) -> None:
+        """Give back the memory of links that were let go of. A link with its screen is a knot of callbacks: only the
+        collector finds it, and in a daemon that has little to do it may not look for hours."""
+        if self._freeing:
+            self._collect()
+        before, self._parked = self._parked, sum(agent.state is ProcessState.PARKED for agent in self._agents())
+        self._freeing = self._parked > before  # the next time: they are just being let go of
+
+    async def _park(self, agent: Agent, memory: Memory) -> None:
+        try:
+            await agent.park(f"memory is short: {memory.available / 2**30:.1f} GiB available")
+        except SynapsedError as error:  # it was given something to do just then
+            log.info("an agent is not parked", agent=agent.record.name, why=error.message)
+        finally:
+            self._parking = False

@@ -1,0 +1,404 @@
+"""The replies that agents wait for: performs what `replies` decides. It alone changes their tasks and records.
+
+Neither a kill -9 loses a reply nor does it double one:
+
+1. the asking agent's task and its record are one commit, before anybody is asked;
+2. the request is durable in one commit with the record that says so;
+3. that the request ended is durable in its own agent's commit; the reply follows, and a daemon that finds an ended
+   request with a reply still awaited (`reconcile`) lets it follow then;
+4. the reply and the message that tells of it are one commit, with which the record goes.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+
+import structlog
+
+from synapsed.agents.agent import Agent
+from synapsed.clock import Clock
+from synapsed.errors import AmbiguousAddress, Forbidden, InvalidRequest, NotWaiting, QueueFull, StoreError, TaskNotFound
+from synapsed.interfaces import Store, TaskFilter
+from synapsed.model.external import alias_of
+from synapsed.model.records import AgentRecord, ReplyRecord
+from synapsed.model.sender import Sender, Tier, sender_of
+from synapsed.model.task import Message, Task, TaskState
+from synapsed.tasks import replies
+from synapsed.tasks.deadlock import check_wait
+from synapsed.tasks.lookup import TASK_PREFIX_MIN
+from synapsed.tasks.replies import Settlement
+from synapsed.tasks.sender_mark import SENDER_TASK
+
+__all__ = ["ReplyBroker"]
+
+AWAITED_MAX = 100
+"""Replies that one agent may wait for at once."""
+
+RECENT = 50
+"""How many of an agent's tasks are looked at for what it was asked last."""
+
+log = structlog.stdlib.get_logger("synapsed.replies")
+
+
+class ReplyBroker:
+    """`agents` are all there are, by id; `endpoint` is where one is reached."""
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        clock: Clock,
+        agents: Mapping[str, Agent],
+        endpoint: Callable[[AgentRecord], str],
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._agents = agents
+        self._endpoint = endpoint
+        self._records: dict[str, ReplyRecord] = {}
+        self._requests: dict[str, str] = {}
+        """Requests by id, with the tasks that their replies complete."""
+        self._ended: dict[str, Task] = {}
+        """Requests that are at their end, and whose replies are to be settled."""
+        self._callers: Counter[str] = Counter()
+        """How many callers wait for the reply to a task."""
+        self._lock = asyncio.Lock()
+        self._begun = False
+        """Every agent is there, so that what comes of a reply finds its own."""
+        self._work: set[asyncio.Task[None]] = set()
+
+    # --- from one daemon to the next ---
+
+    def restore(self, records: Iterable[ReplyRecord]) -> None:
+        for record in records:
+            due = self._clock.wall() + replies.COLLECT_S if record.state == "over" else record.due
+            self._put(record.model_copy(update={"due": due}))
+
+    async def reconcile(self) -> None:
+        """Settle what ended while there was no daemon; every agent's actor runs."""
+        for record in list(self._records.values()):
+            own = await self._store.task(record.task_id)
+            if own is None or (own.terminal and record.state != "over"):  # a version that knows no replies ran between
+                await self._store.commit(reply_over=record.task_id)
+                self._drop(record.task_id)
+            elif record.asker not in self._agents:
+                await self.cancel(record.task_id, reason="removed")
+            elif record.state == "asked":
+                await self._look_at(record)
+        self._begun = True
+        await self._settle_all()
+
+    def sweep(self) -> None:
+        """Look for what is due; called every now and then."""
+        now = self._clock.wall()
+        if self._ended or any(self._is_due(one, now) or _is_elsewhere(one) for one in self._records.values()):
+            self._spawn()
+
+    async def close(self) -> None:
+        """What was begun is finished; the rest is found by the next daemon."""
+        while self._work:
+            await asyncio.wait(set(self._work))
+
+    # --- what the post asks ---
+
+    def owns(self, task_id: str) -> bool:
+        """Whether the task is one that a reply completes, and has not yet."""
+        return task_id in self._records
+
+    async def expect(self, task: Task, *, wait: bool, limit: float | None) -> Task:
+        """Make `task`, an agent's own, for a reply. Raises QueueFull, StoreError."""
+        if sum(record.asker == task.agent_id for record in self._records.values()) >= AWAITED_MAX:
+            raise QueueFull(f"{task.agent_id} waits for {AWAITED_MAX} replies already", agent=task.agent_id)
+        settlement = replies.made(task, wait=wait, limit=limit or replies.LIMIT_S, now=self._clock.wall())
+        await self._perform(settlement)
+        return settlement.task
+
+    def asked(self, request: Task) -> ReplyRecord | None:
+        """The record to be durable with `request`; None where nobody of ours waits for its reply. From now on the
+        request counts as asked: call `not_asked` if it was not accepted. Raises InvalidRequest, Forbidden."""
+        named = request.metadata.get(SENDER_TASK)
+        record = self._records.get(named) if isinstance(named, str) else None
+        if record is None:
+            return None
+        if record.state != "open":
+            field = "metadata.sender_task_id"
+            raise InvalidRequest(f"{field}: somebody was asked with it already; make another task", field=field)
+        sender = sender_of(request)
+        if sender is not None and sender.id != record.asker:
+            raise Forbidden(f"task {record.task_id[:8]} is of {record.asker}, not of {sender.id}", task=record.task_id)
+        after = replies.asked(record, request, now=self._clock.wall())
+        self._put(after)
+        return after
+
+    def not_asked(self, record: ReplyRecord) -> None:
+        """The request of `record` was not accepted."""
+        self._requests.pop(record.request or "", None)
+        self._put(record.model_copy(update={"state": "open", "asked": None, "request": None}))
+
+    def ended(self, request: Task) -> None:
+        """A task is at its end, durably: if its reply is awaited, that is its answer."""
+        if (task_id := self._requests.get(request.id)) is not None:
+            self._ended[task_id] = request
+            self._spawn()
+
+    async def reply(
+        self, named: str | None, message: Message, sender: Sender | None, *, by: str | None, owner: str | None = None
+    ) -> Task:
+        """Complete the task that `named` (it, or the request, or the beginning of either's id) or, without it, the last
+        request to agent `by` stands for; it must be one of `owner`. Raises TaskNotFound, AmbiguousAddress, NotWaiting,
+        Forbidden."""
+        async with self._lock:
+            try:
+                task = await (self._named(named) if named is not None else self._last(by or ""))
+            except (NotWaiting, TaskNotFound):
+                self._check_asker_is_here(by)
+                raise
+            if owner not in (None, task.agent_id):
+                raise TaskNotFound(f"task {task.id[:8]} is of {task.agent_id}, not of {owner}", task=task.id)
+            record = self._records.get(task.id)
+            asked = record.asked if record is not None else _replier(task)
+            sender = self._replying(task, asked, sender)
+            if task.status is TaskState.COMPLETED and _same_reply(task, message, sender):
+                return task  # said again by a client that did not hear the answer
+            now, parts = self._clock.wall(), message.parts
+            if record is None or record.state == "over":
+                settlement = replies.corrected(task, parts, sender, told_by=record, now=now)
+            else:
+                settlement = replies.replied(record, task, parts, sender, now=now)
+            await self._perform(settlement)
+            return settlement.task
+
+    async def cancel(self, task_id: str, *, reason: str = "canceled") -> Task | None:
+        """The agent does not want the reply any more; None where it is over. Raises StoreError."""
+        async with self._lock:
+            record, task = self._records.get(task_id), await self._store.task(task_id)
+            if record is None or task is None or record.state == "over":
+                return None
+            settlement = replies.canceled(record, task, reason=reason, now=self._clock.wall())
+            await self._perform(settlement)
+            return settlement.task
+
+    async def forget(self, agent_id: str) -> None:
+        """The agent is being removed."""
+        for record in [record for record in self._records.values() if record.asker == agent_id]:
+            if record.state == "over":
+                await self.collected(record.task_id)
+            else:
+                await self.cancel(record.task_id, reason="removed")
+
+    async def collected(self, task_id: str) -> None:
+        """The caller that waited for the reply has it. Nothing happens where nobody is to be told any more."""
+        async with self._lock:
+            record, task = self._records.get(task_id), await self._store.task(task_id)
+            if record is not None and task is not None and record.state == "over":
+                await self._perform(replies.gone(record, task))
+
+    @contextmanager
+    def caller(self, task_id: str) -> Iterator[None]:
+        """A caller waits for the reply."""
+        self._callers[task_id] += 1
+        try:
+            yield
+        finally:
+            self._callers[task_id] -= 1
+            if not self._callers[task_id]:
+                del self._callers[task_id]
+
+    def waits(self) -> Iterator[tuple[str, str]]:
+        """Which agents wait for which: those whose callers do, and those whose request is being worked on."""
+        for record in self._records.values():
+            if record.state == "asked" and record.asked is not None:
+                task = self._current(record.asked)
+                if record.wait or (task is not None and task.id == record.request):
+                    yield record.asker, record.asked
+
+    def check(self, waiter: str, waited: str, edges: Iterable[tuple[str, str]]) -> None:
+        """Raise WouldDeadlock where `waiter` may not wait for `waited`; `edges` are waits that are no replies."""
+        check_wait([*edges, *self.waits()], waiter, waited)
+
+    def request_of(self, task_id: str) -> str | None:
+        """The request whose reply completes the task."""
+        record = self._records.get(task_id)
+        return record.request if record is not None else None
+
+    # --- inside ---
+
+    def _put(self, record: ReplyRecord) -> None:
+        self._records[record.task_id] = record
+        if record.request is not None:
+            self._requests[record.request] = record.task_id
+
+    def _drop(self, task_id: str) -> None:
+        record = self._records.pop(task_id, None)
+        if record is not None:
+            self._requests.pop(record.request or "", None)
+        self._ended.pop(task_id, None)
+
+    async def _perform(self, settlement: Settlement) -> None:
+        """One commit; only then is it believed."""
+        task, record, notice = settlement.task, settlement.record, settlement.notice
+        if notice is not None and not self._takes(notice):
+            notice = None
+        events = [event for event in settlement.events if notice is not None or event.task_id == task.id]
+        await self._store.commit(
+            events=events,
+            tasks=[task] if notice is None else [task, notice],
+            reply=record,
+            reply_over=task.id if record is None else None,
+        )
+        if record is None:
+            self._drop(task.id)
+        else:
+            self._put(record)
+            self._ended.pop(task.id, None)
+        if notice is not None:
+            self._agents[notice.agent_id].enter(notice)
+
+    def _takes(self, notice: Task) -> bool:
+        """Whether its agent is still there, and a reply can be typed to it: where no model reads it, it would be run as
+        a command. It is in the agent's own task all the same."""
+        agent = self._agents.get(notice.agent_id)
+        return agent is not None and agent.takes_agents
+
+    def _is_due(self, record: ReplyRecord, now: float) -> bool:
+        return now >= record.due and not (record.state == "over" and self._callers[record.task_id])
+
+    def _spawn(self) -> None:
+        if self._begun and not self._work:
+            task = asyncio.get_running_loop().create_task(self._settle_all(), name="replies")
+            self._work.add(task)
+            task.add_done_callback(self._done)
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._work.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("replies could not be settled; they will be tried again", exc_info=error)
+
+    async def _settle_all(self) -> None:
+        try:
+            for record in [record for record in self._records.values() if _is_elsewhere(record)]:
+                await self._look_at(record)
+            while self._ended:
+                await self._settle_ended()
+            now = self._clock.wall()
+            for record in [record for record in self._records.values() if self._is_due(record, now)]:
+                await self._settle_due(record.task_id)
+        except StoreError as error:
+            log.warning("the database refused a reply; it will be tried again", error=error.message)
+
+    async def _look_at(self, record: ReplyRecord) -> None:
+        """Whether the request is at its end, of which nobody has told."""
+        request = await self._store.task(record.request or "")
+        if request is not None and request.terminal:
+            self._ended[record.task_id] = request
+
+    async def _settle_ended(self) -> None:
+        for task_id, request in list(self._ended.items()):
+            async with self._lock:
+                record, task = self._records.get(task_id), await self._store.task(task_id)
+                if record is None or record.state != "asked" or task is None:
+                    self._ended.pop(task_id, None)
+                    continue
+                sender = self._sender(request.agent_id)
+                await self._perform(replies.ended(record, task, request, sender, now=self._clock.wall()))
+
+    async def _settle_due(self, task_id: str) -> None:
+        async with self._lock:
+            record, task = self._records.get(task_id), await self._store.task(task_id)
+            now = self._clock.wall()
+            if record is None or task is None or not self._is_due(record, now):
+                return
+            sender = _told_sender(task) or self._sender(record.asked or record.asker)
+            if record.state == "over":
+                await self._perform(replies.told(record, task, sender, now=now))
+            else:
+                await self._perform(replies.expired(record, task, sender, now=now))
+
+    async def _named(self, named: str) -> Task:
+        """The task that a reply to `named` completes."""
+        ids = [named] if await self._store.task(named) is not None else []
+        if not ids and len(named) >= TASK_PREFIX_MIN:
+            ids = await self._store.find_tasks(named, RECENT)
+        found: dict[str, Task] = {}
+        for task_id in ids:
+            task = await self._store.task(task_id)
+            if task is not None and not replies.awaits(task):
+                other = task.metadata.get(SENDER_TASK)
+                task = await self._store.task(other) if isinstance(other, str) else None
+            if task is not None and replies.awaits(task):
+                found[task.id] = task
+        if len(found) > 1:
+            raise AmbiguousAddress(f"{named!r} could be {', '.join(sorted(found))}", candidates=sorted(found))
+        if not found:
+            raise TaskNotFound(f"no task {named[:64]!r} waits for a reply", task=named[:64])
+        return next(iter(found.values()))
+
+    async def _last(self, agent_id: str) -> Task:
+        """What the agent was asked in the turn that runs, else last."""
+        running = self._current(agent_id)
+        recent, _ = await self._store.tasks(TaskFilter(agent_id=agent_id, limit=RECENT))
+        for request in [*([running] if running is not None else ()), *recent]:
+            named = request.metadata.get(SENDER_TASK)
+            if request.status is TaskState.SUBMITTED or not isinstance(named, str):
+                continue
+            task = await self._store.task(named)
+            if task is not None and replies.awaits(task) and (not task.terminal or _is_implicit(task)):
+                return task
+        raise NotWaiting("nobody waits for a reply of this agent", agent=agent_id)
+
+    def _check_asker_is_here(self, agent_id: str | None) -> None:
+        """Raise NotWaiting that says what to do instead, where the agent works on a request from elsewhere: whoever
+        asked follows that task, and has no other of ours."""
+        running = self._current(agent_id) if agent_id is not None else None
+        asker = sender_of(running) if running is not None and SENDER_TASK in running.metadata else None
+        if asker is not None and asker.tier is Tier.EXTERNAL:
+            raise NotWaiting(
+                f"{asker.id} is elsewhere, and gets what you answer in this turn: say it there", agent=agent_id
+            )
+
+    def _replying(self, task: Task, asked: str | None, sender: Sender | None) -> Sender:
+        """Who replies. Raises Forbidden for one that was not asked."""
+        if sender is None:
+            return Sender(id=asked or "person", tier=Tier.CLAIMED)
+        if asked is not None and sender.id != asked:
+            raise Forbidden(f"{asked} was asked, not {sender.id}", task=task.id, asked=asked, sender=sender.id)
+        return sender
+
+    def _sender(self, agent_id: str) -> Sender:
+        """An agent of ours, of which the daemon itself knows what it said, or one elsewhere."""
+        if (alias := alias_of(agent_id)) is not None:
+            return Sender(id=alias, tier=Tier.EXTERNAL)
+        if (agent := self._agents.get(agent_id)) is None:
+            return Sender(id=agent_id, tier=Tier.AGENT)
+        endpoint = self._endpoint(agent.record)
+        return Sender(id=agent_id, tier=Tier.AGENT, type=agent.record.profile, endpoint=endpoint)
+
+    def _current(self, agent_id: str) -> Task | None:
+        """The task that the agent works on."""
+        return agent.turn_queue.current if (agent := self._agents.get(agent_id)) is not None else None
+
+
+def _is_elsewhere(record: ReplyRecord) -> bool:
+    """Asked was an agent that does not tell when a request ends."""
+    return record.state == "asked" and record.asked is not None and alias_of(record.asked) is not None
+
+
+def _told_sender(task: Task) -> Sender | None:
+    reply = task.metadata.get(replies.REPLY)
+    return Sender.of(reply) if isinstance(reply, dict) else None
+
+
+def _replier(task: Task) -> str | None:
+    sender = _told_sender(task)
+    return sender.id if sender is not None else None
+
+
+def _is_implicit(task: Task) -> bool:
+    reply = task.metadata.get(replies.REPLY)
+    return task.status is TaskState.COMPLETED and isinstance(reply, dict) and reply.get("implicit") is True
+
+
+def _same_reply(task: Task, message: Message, sender: Sender) -> bool:
+    parts = [part for artifact in task.artifacts for part in artifact.parts]
+    return parts == message.parts and _replier(task) == sender.id and not _is_implicit(task) and bool(parts)

@@ -1,0 +1,81 @@
+"""Agents in order: some at once, and those that others depend on first."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+
+import structlog
+
+from synapsed.agents import views
+from synapsed.agents.agent import Agent
+from synapsed.aio import Timers
+from synapsed.clock import Clock
+from synapsed.config import Config
+from synapsed.errors import SynapsedError
+from synapsed.supervisor.reload import in_layers
+
+__all__ = ["StartOrder", "each"]
+
+PARALLEL = 16
+"""Agents that are started or stopped at once at the daemon's start and end."""
+
+DEPENDENCY_S = 60.0
+"""How long an agent's start waits for those that it depends on to be ready."""
+
+log = structlog.stdlib.get_logger("synapsed.manager")
+
+
+async def each(
+    work: Callable[[Agent], Awaitable[None]], agents: Iterable[Agent], *, parallel: int | None = PARALLEL
+) -> None:
+    """Do `work` for each, some at a time (None: all at once); one that fails is told and does not keep the others."""
+    chosen = list(agents)
+    room = asyncio.Semaphore(parallel or max(1, len(chosen)))
+
+    async def one(agent: Agent) -> None:
+        async with room:
+            try:
+                await work(agent)
+            except SynapsedError as error:
+                log.error("agent", agent=agent.record.name, error=error.message)  # noqa: TRY400
+
+    await asyncio.gather(*(one(agent) for agent in chosen))
+
+
+class StartOrder:
+    """Starts agents by `depends_on`. `changed` is to be called whenever something about an agent changed."""
+
+    def __init__(self, *, clock: Clock, timers: Timers) -> None:
+        self._clock = clock
+        self._timers = timers
+        self._news = asyncio.Event()
+        self._over = False
+
+    def end(self) -> None:
+        """Nothing more is started."""
+        self._over = True
+        self.changed()
+
+    def changed(self) -> None:
+        news, self._news = self._news, asyncio.Event()
+        news.set()
+
+    async def start(self, wanted: Iterable[Agent], config: Config, known: Callable[[], Iterable[Agent]]) -> None:
+        """Start `wanted`; what others of them need, of all that are `known`, is ready before they are started. Who was
+        made anew meanwhile, for another configuration, is started as it is then; who was stopped is not."""
+        for layer in in_layers(config, [agent.record.name for agent in wanted]):
+            needed = {other for name in layer if name in config.agents for other in config.agents[name].depends_on}
+            await self._until_up([agent for agent in known() if agent.record.name in needed])
+            chosen = [agent for agent in known() if agent.record.name in layer and not agent.stopped]
+            await each(lambda agent: agent.start(), chosen if not self._over else ())
+
+    async def _until_up(self, agents: list[Agent]) -> None:
+        deadline = self._clock.monotonic() + DEPENDENCY_S
+        while not self._over and (late := [agent.record.name for agent in agents if views.is_coming_up(agent)]):
+            left = deadline - self._clock.monotonic()
+            if left <= 0:
+                log.warning("what others depend on is not ready; they are started all the same", agents=late)
+                return
+            news = self._news
+            timer = self._timers.call_later(left, news.set)
+            await news.wait()
+            timer.cancel()

@@ -1,0 +1,1 @@
+"""Tasks without an agent: their transitions, the text that is typed for them, who sent them, how replies find back."""

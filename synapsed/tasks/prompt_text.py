@@ -1,0 +1,226 @@
+"""A message as it is typed, and the files that go with it.
+
+What a terminal takes well is typed: text, small data as JSON, a file's address. What it does not (long text, large
+data, the content of files) is written into the agent's inbox, and the typed text names the path. `compose` is pure, and
+gives the same letter for the same task each time: a delivery that is taken up again after a restart finds its own files
+and its own words. `put` and `tidy` block on the disk: call them in a thread.
+"""
+
+import base64
+import binascii
+import contextlib
+import json
+import mimetypes
+import os
+import re
+import unicodedata
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from synapsed.errors import InvalidRequest, TooLarge
+from synapsed.files import write_whole
+from synapsed.model.task import DataPart, FilePart, Message, Task, TextPart
+from synapsed.profiles import Delivery
+from synapsed.tasks import sender_mark
+from synapsed.tasks.sender_mark import SHORT_ID
+from synapsed.tasks.transitions import COMMAND
+from synapsed.terminal.delivery import is_blank
+
+__all__ = [
+    "FINISHED_KEPT_S",
+    "INBOX_MAX",
+    "SHORT_ID",
+    "TEXT_MAX",
+    "TIDY_EVERY_S",
+    "Enclosure",
+    "Letter",
+    "compose",
+    "forget",
+    "put",
+    "safe_name",
+    "tidy",
+]
+
+TEXT_MAX = 1 << 20
+"""Bytes of a message's text, data included. What is longer is a file, and should be sent as one."""
+
+DATA_TYPED_MAX = 8 << 10
+"""Bytes of one data part that are typed; a larger one becomes a file."""
+
+FILES_MAX = 64
+"""Files of one message."""
+
+NAME_MAX = 100
+"""Bytes of a file's name, as it came."""
+
+FINISHED_KEPT_S = 7 * 24 * 3600.0
+"""How long the files of a finished task are kept in the inbox."""
+
+INBOX_MAX = 256 << 20
+"""Bytes of an agent's inbox; beyond, the oldest files of finished tasks go earlier."""
+
+TIDY_EVERY_S = 24 * 3600.0
+"""How often inboxes are tidied, beside the daemon's start."""
+
+_UNSAFE = re.compile(r"[^\w.+=,@~-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Enclosure:
+    """A file of the inbox; `name` has no separators."""
+
+    name: str
+    content: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Letter:
+    text: str
+    enclosures: tuple[Enclosure, ...] = ()
+
+
+def compose(task: Task, spec: Delivery, inbox: Path) -> Letter:
+    """What is typed for `task` (DESIGN §5), marked with the sender where one is told, and what is put into `inbox`.
+
+    Raises InvalidRequest for an empty message and for a file that is none, TooLarge beyond TEXT_MAX, and for a command
+    of the program that cannot be typed whole.
+    """
+    writer = _Writer(task, spec, inbox)
+    text = writer.text(task.message)
+    mark = sender_mark.mark(task)
+    ending = sender_mark.provenance(task) if spec.provenance else ""
+    if mark and not sender_mark.is_ours(task):
+        text = sender_mark.neutralised(text)
+    if len(f"{mark}{spec.neutral_prefix}{text}{ending}".encode()) > spec.max_bytes:
+        if task.metadata.get(COMMAND) is True:
+            raise TooLarge(f"a command of the program can have at most {spec.max_bytes} bytes", limit=spec.max_bytes)
+        text = writer.note(spec.long_text, "message.txt", text.encode())
+    return Letter(mark + text + ending, tuple(writer.enclosures))
+
+
+def note(task: Task, text: str) -> Letter:
+    """What synapsed itself says in the task's turn."""
+    return Letter(sender_mark.system_mark(task.id) + text)
+
+
+class _Writer:
+    def __init__(self, task: Task, spec: Delivery, inbox: Path) -> None:
+        self.enclosures: list[Enclosure] = []
+        self._prefix = task.id[:SHORT_ID]
+        self._spec = spec
+        self._inbox = inbox
+
+    def text(self, message: Message) -> str:
+        pieces = []
+        for index, part in enumerate(message.parts):
+            match part:
+                case TextPart():
+                    pieces.append(part.text)
+                case DataPart():
+                    pieces.append(self._data(part))
+                case FilePart():
+                    pieces.append(self._file(part, f"message.parts[{index}].file"))
+        text = "\n".join(pieces)
+        if is_blank(text):
+            raise InvalidRequest("the message is empty", field="message.parts")
+        if (size := len(text.encode())) > TEXT_MAX:
+            raise TooLarge(
+                f"the message's text has {size} bytes, the limit is {TEXT_MAX}: send it as a file", limit=TEXT_MAX
+            )
+        return text
+
+    def note(self, wording: str, name: str, content: bytes) -> str:
+        """Enclose a file; the words that refer to it."""
+        names = {enclosure.name for enclosure in self.enclosures}
+        unique = f"{self._prefix}-{name}"
+        number = 1
+        while unique in names:
+            number += 1
+            unique = f"{self._prefix}-{number}-{name}"
+        if len(self.enclosures) >= FILES_MAX:
+            raise TooLarge(f"a message can have at most {FILES_MAX} files", limit=FILES_MAX)
+        self.enclosures.append(Enclosure(unique, content))
+        return wording.replace("{bytes}", str(len(content))).replace("{path}", str(self._inbox / unique))
+
+    def _data(self, part: DataPart) -> str:
+        text = json.dumps(part.data, ensure_ascii=False, indent=2)
+        if len(text.encode()) > DATA_TYPED_MAX:
+            return self.note(self._spec.file_text, "data.json", text.encode())
+        return f"```json\n{text}\n```"
+
+    def _file(self, part: FilePart, where: str) -> str:
+        file = part.file
+        if file.bytes is None:
+            if not file.uri:
+                raise InvalidRequest(f"{where}: needs bytes or uri", field=where)
+            address = " ".join(file.uri.split())
+            return f"{' '.join(file.name.split())}: {address}" if file.name else address
+        try:
+            content = base64.b64decode(file.bytes, validate=True)
+        except (binascii.Error, ValueError) as error:
+            raise InvalidRequest(f"{where}.bytes: is not base64 ({error})", field=f"{where}.bytes") from None
+        return self.note(self._spec.file_text, safe_name(file.name, file.mime_type), content)
+
+
+def safe_name(name: str | None, mime_type: str | None = None) -> str:
+    """`name` without folders, control characters, blanks, leading dots and dashes, in at most NAME_MAX bytes; its
+    ending is kept where it is cut."""
+    last = unicodedata.normalize("NFC", name or "").replace("\\", "/").rstrip("/").rpartition("/")[2]
+    clean = _UNSAFE.sub("_", last).lstrip(".-_")
+    if not clean:
+        return f"file{mimetypes.guess_extension(mime_type or '') or ''}"
+    stem, dot, ending = clean.rpartition(".")
+    if not stem or len(ending.encode()) > NAME_MAX // 4:
+        stem, dot, ending = clean, "", ""
+    room = NAME_MAX - len((dot + ending).encode())
+    return stem.encode()[:room].decode("utf-8", "ignore") + dot + ending
+
+
+def put(inbox: Path, enclosures: Iterable[Enclosure]) -> None:
+    """Write the files, 0600, each whole or not at all; one that is there already is replaced. OSError."""
+    inbox.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for enclosure in enclosures:
+        write_whole(inbox / enclosure.name, enclosure.content)
+
+
+def forget(inbox: Path, tasks: Collection[str]) -> None:
+    """Remove the files that came with `tasks`. OSError where that cannot be done."""
+    gone = {task[:SHORT_ID] for task in tasks}
+    for entry, _ in _files(inbox):
+        if _task_of(entry) in gone:
+            Path(entry.path).unlink(missing_ok=True)
+
+
+def tidy(inbox: Path, open_tasks: Collection[str], *, now: float) -> int:
+    """Remove what finished tasks left: files older than FINISHED_KEPT_S, and the oldest where all have more than
+    INBOX_MAX bytes. `open_tasks` are ids; their files stay. How many were removed. OSError where the folder cannot be
+    read."""
+    kept = {task[:SHORT_ID] for task in open_tasks}
+    files = sorted(_files(inbox), key=lambda file: file[1].st_mtime)
+    total = sum(stat.st_size for _, stat in files)
+    removed = 0
+    for entry, stat in files:
+        if _task_of(entry) in kept:
+            continue
+        if total > INBOX_MAX or now - stat.st_mtime > FINISHED_KEPT_S:
+            Path(entry.path).unlink(missing_ok=True)
+            total -= stat.st_size
+            removed += 1
+    return removed
+
+
+def _files(inbox: Path) -> list[tuple[os.DirEntry[str], os.stat_result]]:
+    """What is in `inbox`. The agent removes files of it too: one that goes meanwhile is not there."""
+    found = []
+    with os.scandir(inbox) if inbox.is_dir() else contextlib.nullcontext(()) as entries:
+        for entry in entries:
+            with contextlib.suppress(FileNotFoundError):
+                if entry.is_file(follow_symlinks=False):
+                    found.append((entry, entry.stat(follow_symlinks=False)))
+    return found
+
+
+def _task_of(entry: os.DirEntry[str]) -> str:
+    """The beginning of the id of the task that a file came with."""
+    return entry.name.lstrip(".").partition("-")[0]

@@ -1,0 +1,268 @@
+"""What becomes of a reply that an agent waits for (S20), decided purely; the table is `TRANSITIONS`.
+
+The agent that asks has a task of its own, which the reply completes; it is made before anybody is asked. ::
+
+    open ──asked──► asked ──replied, ended, expired, canceled──► over ──told, collected──► (nothing is kept)
+      └──replied, expired, canceled───────────────────────────────┘
+
+- `asked`: the request is with another agent, durable together with that request.
+- `replied`: with words of the asked agent's own; `ended`: its turn ended without them, so that its answer is the reply,
+  its failure the failure.
+- `over`: the task is at its end. Where no caller waits, the agent is told in the same commit, by a message; else when
+  the caller has not come for the reply in time.
+
+Each change is a `Settlement`: what one transaction does. `supervisor.reply_broker` performs it; nothing else
+changes these tasks and records.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, Literal
+
+from synapsed.clock import iso
+from synapsed.errors import NotWaiting
+from synapsed.interfaces import NewEvent
+from synapsed.model.events import TaskArtifactAdded
+from synapsed.model.records import ReplyRecord
+from synapsed.model.sender import KEY, Sender
+from synapsed.model.task import ANSWER_ID, Artifact, Message, Part, Task, TaskState, TextPart
+from synapsed.tasks import transitions
+from synapsed.tasks.handoffs import handed_back
+from synapsed.tasks.sender_mark import REPLY_TO, RESPONSE_EXPECTED
+
+__all__ = [
+    "COLLECT_S",
+    "DIRECTION",
+    "HOPS",
+    "IN_REPLY_TO",
+    "LIMIT_S",
+    "OUTGOING",
+    "REPLY",
+    "TRANSITIONS",
+    "UNASKED_S",
+    "Settlement",
+    "asked",
+    "awaits",
+    "canceled",
+    "corrected",
+    "ended",
+    "expired",
+    "gone",
+    "made",
+    "moved",
+    "replied",
+    "told",
+]
+
+type State = Literal["open", "asked", "over"]
+type Step = Literal["asked", "replied", "ended", "expired", "canceled", "told", "collected"]
+
+TRANSITIONS: Final[dict[tuple[State, Step], State | None]] = {
+    ("open", "asked"): "asked",
+    ("open", "replied"): "over",
+    ("open", "expired"): "over",
+    ("open", "canceled"): "over",
+    ("asked", "replied"): "over",
+    ("asked", "ended"): "over",
+    ("asked", "expired"): "over",
+    ("asked", "canceled"): "over",
+    ("over", "told"): None,
+    ("over", "collected"): None,
+}
+"""None: the record goes. What is not here is refused."""
+
+LIMIT_S = 24 * 3600.0
+"""How long a reply may take where nobody says otherwise."""
+
+UNASKED_S = 600.0
+"""How long a task waits for somebody to be asked: whoever made it may have died before he asked."""
+
+COLLECT_S = 15.0
+"""How long a reply is kept for the caller that waits for it: a daemon that was killed is waited for 10 s."""
+
+DIRECTION = "direction"
+OUTGOING = "outgoing"
+"""`metadata.direction` of a task that a reply completes: it is typed to nobody."""
+
+IN_REPLY_TO = "in_reply_to"
+"""Key of a message's metadata: it is the reply to that task."""
+
+REPLY = "reply"
+"""Key of the task's metadata: who replied, with which task, and whether with words of his own."""
+
+HOPS = "hops"
+"""Key of a task's metadata: through how many agents the message has gone."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settlement:
+    """One transaction: the task, the message that tells its agent (`notice`), the record as it will be, None where
+    nothing more is awaited."""
+
+    task: Task
+    record: ReplyRecord | None
+    events: tuple[NewEvent, ...] = ()
+    notice: Task | None = None
+
+
+def moved(record: ReplyRecord, step: Step) -> State | None:
+    """The state after `step`. Raises NotWaiting for one that the table has not."""
+    try:
+        return TRANSITIONS[record.state, step]
+    except KeyError:
+        raise NotWaiting(
+            f"the reply to task {record.task_id[:8]} is {record.state}: it cannot be {step}", task=record.task_id
+        ) from None
+
+
+def awaits(task: Task) -> bool:
+    """Whether it is a task that a reply completes."""
+    return task.metadata.get(DIRECTION) == OUTGOING
+
+
+def made(task: Task, *, wait: bool, limit: float, now: float) -> Settlement:
+    """The agent's own task is made: nobody is asked yet."""
+    task = task.model_copy(
+        update={
+            "status": TaskState.WORKING,
+            "metadata": {**task.metadata, DIRECTION: OUTGOING, RESPONSE_EXPECTED: True},
+        }
+    )
+    record = ReplyRecord(task_id=task.id, asker=task.agent_id, wait=wait, limit=limit, due=now + UNASKED_S)
+    return Settlement(task=task, record=record, events=transitions.submitted(task).events)
+
+
+def asked(record: ReplyRecord, request: Task, *, now: float) -> ReplyRecord:
+    """`request` is about to be another agent's; to be made durable with it."""
+    changes = {
+        "state": moved(record, "asked"),
+        "asked": request.agent_id,
+        "request": request.id,
+        "due": now + record.limit,
+        "hops": _hops(request),
+    }
+    return record.model_copy(update=changes)
+
+
+def replied(record: ReplyRecord, task: Task, parts: Sequence[Part], sender: Sender, *, now: float) -> Settlement:
+    """Somebody replied with words of his own."""
+    commit = _completed(_noted(task, sender, record.request, implicit=False), parts, exact=True, now=now)
+    return _over(record, "replied", commit, sender, now)
+
+
+def ended(record: ReplyRecord, task: Task, request: Task, sender: Sender, *, now: float) -> Settlement:
+    """The request's task is at its end, and so is the agent's own: with its answer, or its failure."""
+    noted = _noted(task, sender, request.id, implicit=True)
+    if request.status is TaskState.COMPLETED:
+        parts = [part for artifact in request.artifacts if artifact.artifact_id == ANSWER_ID for part in artifact.parts]
+        told = noted.model_copy(update={"truncated": request.truncated})
+        commit = _completed(told, parts or [TextPart(text="")], exact=request.exact is not False, now=now)
+    elif request.error is not None:
+        error = request.error
+        commit = transitions.failed(noted, code=error.code, message=error.message, details=error.details, now=now)
+    else:
+        commit = transitions.canceled(noted, reason=str(request.metadata.get("reason", request.status.value)), now=now)
+    return _over(record, "ended", commit, sender, now)
+
+
+def expired(record: ReplyRecord, task: Task, sender: Sender, *, now: float) -> Settlement:
+    """No reply came in time. Where nobody was asked, nobody is told."""
+    message = f"no reply came within {record.limit:g} seconds" if record.state == "asked" else "nobody was asked"
+    return _over(record, "expired", transitions.failed(task, code="TIMEOUT", message=message, now=now), sender, now)
+
+
+def canceled(record: ReplyRecord, task: Task, *, reason: str, now: float) -> Settlement:
+    """Its agent does not want the reply any more, so it is not told."""
+    moved(record, "canceled")
+    commit = transitions.canceled(task, reason=reason, now=now)
+    return Settlement(task=commit.task, record=None, events=commit.events)
+
+
+def told(record: ReplyRecord, task: Task, sender: Sender, *, now: float) -> Settlement:
+    """The caller that waited has not come: the agent is told after all."""
+    moved(record, "told")
+    notice = _notice(task, sender, record.hops, now)
+    return Settlement(task=task, record=None, events=transitions.submitted(notice).events, notice=notice)
+
+
+def gone(record: ReplyRecord, task: Task) -> Settlement:
+    """The caller that waited has the reply."""
+    moved(record, "collected")
+    return Settlement(task=task, record=None)
+
+
+def corrected(
+    task: Task, parts: Sequence[Part], sender: Sender, *, told_by: ReplyRecord | None, now: float
+) -> Settlement:
+    """Words of the asked agent's own, after its answer was taken for the reply: they count in place of it. The agent is
+    told of them, unless a caller has still to come for the reply (`told_by`). Raises NotWaiting where it had replied
+    before, or failed."""
+    reply = task.metadata.get(REPLY)
+    if task.status is not TaskState.COMPLETED or not isinstance(reply, dict) or reply.get("implicit") is not True:
+        why = f"has its reply already (it is {task.status.value})"
+        raise NotWaiting(f"task {task.id[:8]} {why}: send a message instead", task=task.id)
+    commit = _completed(_noted(task, sender, reply.get("task_id"), implicit=False), parts, exact=True, now=now)
+    settlement = Settlement(task=commit.task, record=told_by, events=commit.events)
+    if told_by is not None:
+        return settlement
+    notice = _notice(commit.task, sender, _hops(task), now)
+    return replace(settlement, notice=notice, events=(*commit.events, *transitions.submitted(notice).events))
+
+
+def _over(record: ReplyRecord, step: Step, commit: transitions.Commit, sender: Sender, now: float) -> Settlement:
+    state = moved(record, step)
+    task = commit.task.model_copy(update={"metadata": {**commit.task.metadata, HOPS: record.hops}})
+    if step != "expired":
+        back = handed_back(record, commit.task, own_words=step == "replied")
+        commit = replace(commit, events=(*commit.events, *back))
+    if record.state == "open" and step == "expired":
+        return Settlement(task=task, record=None, events=commit.events)
+    if record.wait:
+        over = record.model_copy(update={"state": state, "due": now + COLLECT_S})
+        return Settlement(task=task, record=over, events=commit.events)
+    notice = _notice(task, sender, record.hops, now)
+    return Settlement(
+        task=task, record=None, events=(*commit.events, *transitions.submitted(notice).events), notice=notice
+    )
+
+
+def _noted(task: Task, sender: Sender, request: str | None, *, implicit: bool) -> Task:
+    note = {"implicit": implicit, "task_id": request, KEY: sender.metadata()}
+    return task.model_copy(update={"metadata": {**task.metadata, REPLY: note}})
+
+
+def _completed(task: Task, parts: Sequence[Part], *, exact: bool, now: float) -> transitions.Commit:
+    artifact = Artifact(artifact_id=ANSWER_ID, parts=list(parts))
+    task = task.model_copy(
+        update={"artifacts": [artifact], "exact": exact, "status": TaskState.COMPLETED, "updated_at": iso(now)}
+    )
+    added = NewEvent.of(task, TaskArtifactAdded(artifact=artifact))
+    return transitions.Commit(task=task, events=(added, *transitions.submitted(task).events))
+
+
+def _notice(task: Task, sender: Sender, hops: int, now: float) -> Task:
+    """The message that tells the agent of the reply."""
+    parts: list[Part] = [part for artifact in task.artifacts for part in artifact.parts]
+    if task.status is TaskState.FAILED and task.error is not None:
+        parts = [TextPart(text=f"There is no reply: {task.error.code}: {task.error.message}")]
+    elif task.status is not TaskState.COMPLETED:
+        parts = [
+            TextPart(text=f"There is no reply: the request was {task.status.value} ({task.metadata.get('reason')})")
+        ]
+    elif not Message(parts=parts).text.strip() and all(isinstance(part, TextPart) for part in parts):
+        parts = [TextPart(text="(the answer was empty)")]
+    at = iso(now)
+    metadata: dict[str, Any] = {KEY: sender.metadata(), REPLY_TO: task.id, HOPS: hops}
+    return Task(
+        agent_id=task.agent_id,
+        context_id=task.context_id,
+        message=Message(role="agent", parts=parts),
+        metadata=metadata,
+        created_at=at,
+        updated_at=at,
+    )
+
+
+def _hops(task: Task) -> int:
+    hops = task.metadata.get(HOPS)
+    return hops if isinstance(hops, int) else 0

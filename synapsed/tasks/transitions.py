@@ -1,0 +1,323 @@
+"""What happens to a task, decided purely: every change is a `Commit`, the one transaction that makes it durable.
+
+A change is a function from the task as it is to the task as it will be plus the events that tell of it; the actor
+performs it by committing, and only then believes it. Nothing here knows of processes or time but by its arguments
+(`now`: seconds since the epoch).
+"""
+
+import json
+import signal
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from synapsed.clock import iso
+from synapsed.errors import InvalidRequest, UnsupportedMedia
+from synapsed.interfaces import NewEvent
+from synapsed.model.events import TaskArtifactAdded, TaskDelivered, TaskStatusChanged
+from synapsed.model.link import LinkExited
+from synapsed.model.records import ReplyRecord, TurnRecord
+from synapsed.model.task import (
+    ANSWER_ID,
+    HISTORY_KEPT,
+    INTERRUPTED_STATES,
+    PROGRESS,
+    Artifact,
+    DataPart,
+    FilePart,
+    Message,
+    Prompt,
+    Task,
+    TaskError,
+    TaskState,
+    TextPart,
+)
+from synapsed.tasks.handoffs import passed_on
+
+__all__ = [
+    "COMMAND",
+    "NEW_CONVERSATION",
+    "Commit",
+    "accepted",
+    "begun",
+    "canceled",
+    "completed",
+    "delivered",
+    "describe_exit",
+    "exit_details",
+    "failed",
+    "in_blocks",
+    "is_being_stopped",
+    "is_submitted",
+    "progressed",
+    "put_off",
+    "returned",
+    "said",
+    "stopped",
+    "submitted",
+    "text_of",
+    "undelivered",
+    "waiting",
+    "waits_for",
+    "working_again",
+]
+
+COMMAND = "command"
+"""Key of a task's metadata: its text may be a command of the program."""
+
+NEW_CONVERSATION = "new_conversation"
+"""Key of a task's metadata: the message begins a new conversation."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Commit:
+    """One task as it will be, and all that is written with it."""
+
+    task: Task
+    events: tuple[NewEvent, ...] = ()
+    turn: TurnRecord | None = None
+    turn_ended: str | None = None
+    reply: ReplyRecord | None = None
+
+
+def submitted(task: Task, reply: ReplyRecord | None = None) -> Commit:
+    """`reply` says that an agent waits for the answer."""
+    return Commit(task=task, events=(_status(task),), reply=reply)
+
+
+def accepted(task: Task, reply: ReplyRecord | None = None) -> Commit:
+    """A new task, sent by whoever: `submitted`, and what it passes on."""
+    commit = submitted(task, reply)
+    return replace(commit, events=(*commit.events, *passed_on(task)))
+
+
+def begun(task: Task, *, launch_id: str, attempt: int, now: float) -> Commit:
+    """The task leaves the mailbox; durable before a byte of it is typed."""
+    task = _changed(task, now, status=TaskState.WORKING)
+    turn = TurnRecord(task_id=task.id, launch_id=launch_id, attempt=attempt)
+    return Commit(task=task, events=(_status(task),), turn=turn)
+
+
+def progressed(task: Task, *, message_id: str, text: str, now: float) -> Commit:
+    """An assistant message that was not the last; one told again under the same id replaces what was told."""
+    artifact = Artifact(artifact_id=f"{PROGRESS}-{message_id}", name=PROGRESS, parts=[TextPart(text=text)])
+    task = _changed(task, now, artifacts=_with(task.artifacts, artifact))
+    return Commit(task=task, events=(_event(task, TaskArtifactAdded(artifact=artifact)),))
+
+
+def said(task: Task, *, text: str, append: bool) -> NewEvent:
+    """A piece of the answer to come: told, and not kept in the task, which gets the answer whole."""
+    return _event(task, TaskArtifactAdded(artifact=Artifact.answer(text), append=append, last_chunk=False))
+
+
+def in_blocks(task: Task, *, blocks: Sequence[Artifact], now: float) -> Commit | None:
+    """The answer to come has these blocks so far, which are kept; None where the task has just these."""
+    if not (news := _news(task, blocks)):
+        return None
+    task = _changed(task, now, artifacts=[*_without_blocks(task), *blocks])
+    return Commit(task=task, events=tuple(_event(task, data) for data in news))
+
+
+def completed(
+    task: Task,
+    *,
+    answer: str,
+    exact: bool,
+    now: float,
+    truncated: bool = False,
+    blocks: Sequence[Artifact] = (),
+    told: str = "",
+) -> Commit:
+    """`blocks` is what the answer is made of, where that is more than text; the answer itself is kept whole, but where
+    the screen that it was read off had it no more (`truncated`). What was `told` of it in pieces is not told again,
+    unless it turned out to be another text; nor are the blocks that the task has already."""
+    artifacts = [Artifact.answer(answer, truncated=truncated), *blocks]
+    append = bool(told) and answer.startswith(told)
+    rest = Artifact.answer(answer[len(told) :], truncated=truncated)
+    end = TaskArtifactAdded(artifact=rest if append else artifacts[0], append=append)
+    news = _news(task, blocks)
+    task = _changed(
+        task,
+        now,
+        status=TaskState.COMPLETED,
+        exact=exact,
+        truncated=truncated,
+        prompt=None,
+        artifacts=[*(a for a in _without_blocks(task) if a.artifact_id != ANSWER_ID), *artifacts],
+    )
+    events = (*(_event(task, data) for data in (end, *news)), _status(task))
+    return Commit(task=task, events=events, turn_ended=task.id)
+
+
+def failed(task: Task, *, code: str, message: str, now: float, details: dict[str, Any] | None = None) -> Commit:
+    error = TaskError(code=code, message=message, details=details or {})
+    task = _changed(task, now, status=TaskState.FAILED, error=error, prompt=None)
+    return Commit(task=task, events=(_status(task, error=error),), turn_ended=task.id)
+
+
+def undelivered(task: Task, *, reason: str, screen: str, now: float) -> Commit:
+    """The message is not in the program, whose screen shows why."""
+    message = f"the message could not be delivered: {reason}"
+    return failed(task, code="UNDELIVERED", message=message, details={"screen": screen}, now=now)
+
+
+def canceled(task: Task, *, reason: str, now: float) -> Commit:
+    metadata = {**task.metadata, "reason": reason}
+    task = _changed(task, now, status=TaskState.CANCELED, metadata=metadata, prompt=None)
+    return Commit(task=task, events=(_status(task, reason=reason),), turn_ended=task.id)
+
+
+def stopped(task: Task, *, reason: str, failure: str, now: float) -> Commit:
+    """Its turn was stopped, for want of an answer where there is a `failure` to be told."""
+    if failure:
+        return failed(task, code="TIMEOUT", message=failure, now=now)
+    return canceled(task, reason=reason, now=now)
+
+
+def waiting(task: Task, *, prompt: Prompt, now: float) -> Commit:
+    """The program asks; only a person can go on."""
+    state = TaskState.AUTH_REQUIRED if prompt.type == "login" else TaskState.INPUT_REQUIRED
+    task = _changed(task, now, status=state, prompt=prompt)
+    return Commit(task=task, events=(_status(task, prompt=prompt),))
+
+
+def answered(task: Task, *, prompt: Prompt, answer: Message) -> Task:
+    """The task with what was asked and answered; neither is told by an event of its own."""
+    question = Message(role="agent", parts=[TextPart(text=prompt.prompt)], message_id=f"{task.id}.{prompt.prompt_id}")
+    return task.model_copy(update={"exchange": [*task.exchange, question, answer][-HISTORY_KEPT:]})
+
+
+def handed_over(task: Task, *, artifact: Artifact, append: bool, last_chunk: bool, now: float) -> Commit:
+    """The program's own word on what it made: a new artifact, one in place of another, or further parts of one."""
+    known = next((each for each in task.artifacts if each.artifact_id == artifact.artifact_id), None)
+    whole = artifact
+    if append and known is not None:
+        whole = known.model_copy(update={"parts": [*known.parts, *artifact.parts]})
+    task = _changed(task, now, artifacts=_with(task.artifacts, whole))
+    told = TaskArtifactAdded(artifact=artifact, append=append and known is not None, last_chunk=last_chunk)
+    return Commit(task=task, events=(_event(task, told),))
+
+
+def working_again(task: Task, *, now: float) -> Commit:
+    task = _changed(task, now, status=TaskState.WORKING, prompt=None)
+    return Commit(task=task, events=(_status(task),))
+
+
+def returned(task: Task, record: TurnRecord, *, reason: str, now: float) -> Commit:
+    """The turn's text never was in the program: the task waits again, and its next attempt has a number of its own."""
+    task = _changed(task, now, status=TaskState.SUBMITTED, prompt=None)
+    turn = record.model_copy(update={"attempt": record.attempt + 1, "link": {}})
+    return Commit(task=task, events=(_status(task, reason=reason),), turn=turn)
+
+
+def put_off(task: Task, record: TurnRecord, *, reason: str, now: float) -> Commit:
+    """The program has the message and could not work on it: the task waits, and is then told to go on."""
+    task = _changed(task, now, status=TaskState.SUBMITTED, prompt=None)
+    changes = {"attempt": record.attempt + 1, "link": {}, "continued": record.launch_id}
+    return Commit(task=task, events=(_status(task, reason=reason),), turn=record.model_copy(update=changes))
+
+
+def delivered(task: Task, before: TurnRecord, after: TurnRecord) -> list[NewEvent]:
+    """What is told where the record changes from `before` to `after`: that the message was submitted, once the submit
+    key is known to be written."""
+    if before.link.get("submit_offset") is not None or after.link.get("submit_offset") is None:
+        return []
+    return [NewEvent.of(task, TaskDelivered(attempt=after.attempt))]
+
+
+def is_submitted(record: TurnRecord) -> bool:
+    """Whether the program may have the message: from then on it is never typed again."""
+    return bool(record.link.get("submitted"))
+
+
+def is_being_stopped(record: TurnRecord) -> bool:
+    """Whether somebody has asked for the turn's end, which the program may not have heard of."""
+    return bool(record.link.get("interrupting"))
+
+
+def waits_for(task: Task, prompt_id: str) -> bool:
+    """Whether that prompt is what the task waits with; it may be the next one already."""
+    asked = task.prompt.prompt_id if task.prompt is not None else prompt_id
+    return task.status in INTERRUPTED_STATES and asked == prompt_id
+
+
+def text_of(message: Message) -> str:
+    """What of an answer to a prompt can be typed: text as it is, data as JSON, a file by its address.
+
+    Raises InvalidRequest for an empty one, UnsupportedMedia for a file that came by value.
+    """
+    pieces = []
+    for part in message.parts:
+        match part:
+            case TextPart():
+                pieces.append(part.text)
+            case DataPart():
+                pieces.append(json.dumps(part.data, ensure_ascii=False, indent=2))
+            case FilePart() if part.file.uri is not None:
+                pieces.append(f"{part.file.name}: {part.file.uri}" if part.file.name else part.file.uri)
+            case FilePart():
+                raise UnsupportedMedia("a prompt cannot be answered with a file's content", part="file")
+    text = "\n".join(pieces)
+    if not text.strip():
+        raise InvalidRequest("the message is empty", field="message.parts")
+    return text
+
+
+def describe_exit(exited: LinkExited) -> str:
+    """`exit code 7`, `signal SIGKILL`, or why it is not known."""
+    code = exited.exit_code
+    if code is None:
+        return exited.reason or "exit code unknown"
+    return f"exit code {code}" if code >= 0 else f"signal {_signal_name(-code)}"
+
+
+def exit_details(exited: LinkExited) -> dict[str, Any]:
+    """`exit_code` and, where it was one, `signal`, for a task's error."""
+    code = exited.exit_code
+    details: dict[str, Any] = {"exit_code": code}
+    if code is not None and code < 0:
+        details["signal"] = _signal_name(-code)
+    return details
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return str(number)
+
+
+def _changed(task: Task, now: float, **changes: Any) -> Task:
+    return task.model_copy(update={**changes, "updated_at": iso(now)})
+
+
+def _with(artifacts: Iterable[Artifact], new: Artifact) -> list[Artifact]:
+    kept = list(artifacts)
+    for index, artifact in enumerate(kept):
+        if artifact.artifact_id == new.artifact_id:
+            kept[index] = new
+            return kept
+    return [*kept, new]
+
+
+def _without_blocks(task: Task) -> list[Artifact]:
+    return [artifact for artifact in task.artifacts if not artifact.is_block]
+
+
+def _news(task: Task, blocks: Sequence[Artifact]) -> list[TaskArtifactAdded]:
+    """What there is to tell now that the answer has these blocks: those that are new or another than before, and
+    without parts those that are gone."""
+    before = {artifact.artifact_id: artifact for artifact in task.artifacts if artifact.is_block}
+    told = [block for block in blocks if before.pop(block.artifact_id, None) != block]
+    gone = [artifact.model_copy(update={"parts": []}) for artifact in before.values()]
+    return [TaskArtifactAdded(artifact=artifact) for artifact in (*told, *gone)]
+
+
+def _status(
+    task: Task, *, reason: str | None = None, error: TaskError | None = None, prompt: Prompt | None = None
+) -> NewEvent:
+    return _event(task, TaskStatusChanged(state=task.status, reason=reason, error=error, prompt=prompt))
+
+
+def _event(task: Task, data: TaskStatusChanged | TaskArtifactAdded) -> NewEvent:
+    return NewEvent.of(task, data)

@@ -1,0 +1,68 @@
+"""The actor of an agent: how it ends."""
+
+import asyncio
+
+import pytest
+
+from synapsed.agents.actor import Actor
+from synapsed.agents.inbox import Fact
+from synapsed.errors import NotReady, StoreError
+from tests.fakes.clock import FakeClock, until
+
+
+async def handle(_fact: Fact) -> None:
+    pass
+
+
+@pytest.fixture
+async def actor() -> Actor:
+    actor = Actor("a", agent_id="a", timers=FakeClock(), handle=handle)
+    actor.start()
+    return actor
+
+
+async def test_what_was_begun_is_finished_and_what_it_begins(actor: Actor) -> None:
+    written: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    launched: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    done = []
+
+    async def recorded() -> None:
+        done.append("recorded")
+
+    async def launching() -> None:
+        await launched
+        await actor.call(recorded, internal=True)
+
+    async def start() -> None:
+        await written
+        actor.spawn(launching())
+        done.append("written")
+
+    asked = asyncio.ensure_future(actor.call(start))
+    await asyncio.sleep(0)
+    closing = asyncio.ensure_future(actor.close())
+    await asyncio.sleep(0)
+    with pytest.raises(NotReady):
+        await actor.call(recorded)
+    written.set_result(None)
+    await asked
+    launched.set_result(None)
+    await closing
+    assert done == ["written", "recorded"]
+    with pytest.raises(NotReady):
+        await actor.call(recorded, internal=True)
+    await actor.close()
+
+
+async def test_it_ends_although_the_database_refuses(actor: Actor) -> None:
+    tries = []
+
+    async def refused() -> None:
+        tries.append(1)
+        raise StoreError("the disk is full")
+
+    asked = asyncio.ensure_future(actor.call(lambda: actor.persist(refused)))
+    await until(lambda: tries)
+    await actor.close()
+    with pytest.raises(StoreError):
+        await asked

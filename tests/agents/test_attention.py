@@ -1,0 +1,163 @@
+"""What a person is needed for: opened once, then answered by somebody from somewhere, or gone."""
+
+import pytest
+
+from synapsed.errors import NotTaken
+from synapsed.model.agent import Activity, ProcessState
+from synapsed.model.events import AttentionChanged, Event, InputAnswered, InputRequired, Origin, ScreenRested
+from synapsed.model.link import LinkAlert, LinkObserved
+from synapsed.model.task import TaskState
+from tests.fakes.clock import until
+from tests.support.world import PERMISSION, World
+
+AGENT = "synapse-fake-8190"
+OTHER = PERMISSION.model_copy(update={"prompt_id": "p2", "prompt": "And this?"})
+
+
+def attention(world: World) -> list[tuple[str, str | None]]:
+    return world.told(AttentionChanged, lambda told: (told.state, told.prompt_id or told.code))
+
+
+def ids(world: World) -> list[str]:
+    return world.told(AttentionChanged, lambda told: told.id)
+
+
+async def asking(world: World):
+    await world.start()
+    task = await world.send(AGENT)
+    await world.delivered()
+    world.link.submit()
+    world.link.observe_as(Activity.WAITING, prompt=PERMISSION)
+    return await world.task_is(task.id, TaskState.INPUT_REQUIRED)
+
+
+def observed(prompt=None, *, activity: Activity = Activity.BUSY, by_hand: str | None = None, asking: int = 0):
+    return LinkObserved(activity, "fake", prompt, can_receive=False, asking=asking, by_hand=by_hand)
+
+
+def show(world: World, seen: LinkObserved) -> None:
+    world.link.seen = seen
+    world.link.emit(seen)
+
+
+async def test_a_task_that_asks_and_who_answered_it(world: World) -> None:
+    task = await asking(world)
+    (asked,) = world.told(InputRequired)
+    assert asked.prompt == PERMISSION
+    origin = Origin("agent", "synapse-codex-8120", "http")
+    await world.manager.provide_input(task.id, "2", origin=origin)
+    (told,) = world.told(InputAnswered)
+    assert (told.prompt_id, told.answer, told.by, told.who, told.where) == ("p1", "2", *_words(origin))
+    opened, answered = world.told(AttentionChanged)
+    assert (opened.id, opened.kind, opened.question) == (answered.id, "permission", "Run it?")
+    assert (answered.state, answered.by, answered.who, answered.where) == ("answered", *_words(origin))
+    of_task: list[Event] = [
+        event for event in world.store.events.all if isinstance(event.data, AttentionChanged | InputRequired)
+    ]
+    assert {(event.task_id, event.context_id) for event in of_task} == {(task.id, task.context_id)}
+
+
+def _words(origin: Origin) -> tuple[str, str | None, str | None]:
+    return origin.by, origin.who, origin.where
+
+
+async def test_what_the_terminal_still_shows_after_its_answer_is_not_opened_again(world: World) -> None:
+    task = await asking(world)
+    await world.manager.provide_input(task.id, "2")
+    show(world, observed(PERMISSION, activity=Activity.WAITING))
+    show(world, observed(OTHER, activity=Activity.WAITING))
+    await until(lambda: attention(world)[-1] == ("opened", "p2"))
+    assert attention(world) == [("opened", "p1"), ("answered", "p1"), ("opened", "p2")]
+
+
+async def test_an_answer_at_the_terminal(world: World) -> None:
+    await asking(world)
+    show(world, observed(by_hand="p1"))
+    await until(lambda: len(attention(world)) == 2)
+    assert attention(world) == [("opened", "p1"), ("answered", "p1")]
+    assert world.told(InputAnswered, lambda told: (told.answer, told.by, told.where)) == [(None, "person", "terminal")]
+
+
+async def test_a_prompt_that_goes_by_itself_is_gone(world: World) -> None:
+    await asking(world)
+    show(world, observed())
+    await until(lambda: len(attention(world)) == 2)
+    assert attention(world) == [("opened", "p1"), ("gone", "p1")]
+    assert world.told(InputAnswered) == []
+
+
+async def test_a_prompt_that_is_asked_once_more_was_answered(world: World) -> None:
+    await asking(world)
+    show(world, observed(PERMISSION, activity=Activity.WAITING, asking=1))
+    await until(lambda: len(attention(world)) == 3)
+    assert attention(world) == [("opened", "p1"), ("answered", "p1"), ("opened", "p1")]
+    first, second, third = ids(world)
+    assert first == second != third
+
+
+async def test_while_an_answer_is_typed_its_prompt_does_not_count_as_gone(world: World) -> None:
+    """Outside of any task, too."""
+    await world.start()
+    world.link.observe_as(Activity.WAITING, prompt=PERMISSION)
+    await until(lambda: attention(world) == [("opened", "p1")])
+
+    async def answer(text: str, prompt_id: str | None) -> bool:
+        show(world, observed(OTHER, activity=Activity.WAITING))
+        await until(lambda: world.manager.detail(AGENT).prompt == OTHER)
+        return False
+
+    world.link.answer = answer
+    await world.manager.answer_agent(AGENT, "1")
+    await until(lambda: len(attention(world)) == 3)
+    assert attention(world) == [("opened", "p1"), ("answered", "p1"), ("opened", "p2")]
+
+
+async def test_an_answer_that_was_not_taken_leaves_it_open(world: World) -> None:
+    task = await asking(world)
+    world.link.answer_error = NotTaken("it asks the same")
+    with pytest.raises(NotTaken):
+        await world.manager.provide_input(task.id, "2")
+    assert attention(world) == [("opened", "p1")]
+
+
+async def test_what_a_program_needed_goes_with_it(world: World) -> None:
+    await asking(world)
+    world.link.emit(LinkAlert("DISK_FULL", "the disk is full", "begins"))
+    await until(lambda: len(attention(world)) == 2)
+    world.link.die(7)
+    await world.agent_is(AGENT, ProcessState.BACKOFF)
+    assert attention(world) == [("opened", "p1"), ("opened", "DISK_FULL"), ("gone", "p1"), ("gone", "DISK_FULL")]
+
+
+async def test_an_alert_is_open_until_it_is_over(world: World) -> None:
+    await world.start()
+    for state in ("begins", "begins", "over", "over", "happened"):
+        world.link.emit(LinkAlert("DISK_FULL", "the disk is full", state))
+    await until(lambda: len(attention(world)) == 2)
+    assert attention(world) == [("opened", "DISK_FULL"), ("gone", "DISK_FULL")]
+    assert len(set(ids(world))) == 1
+
+
+async def test_the_next_daemon_opens_nothing_twice(world: World) -> None:
+    task = await asking(world)
+    world.link.emit(LinkAlert("DISK_FULL", "the disk is full", "begins"))
+    await until(lambda: len(attention(world)) == 2)
+    await world.manager.close(keep_agents=True)
+    await world.daemon()
+    await until(lambda: attention(world)[2:] == [("gone", "DISK_FULL")])
+    world.link.observe_as(Activity.WAITING, prompt=PERMISSION, evidence="drawn anew")
+    await world.manager.provide_input(task.id, "1")
+    assert attention(world)[3:] == [("answered", "p1")]
+    assert len(set(ids(world))) == 2
+
+
+async def test_a_screen_that_comes_to_rest_is_told_once(world: World) -> None:
+    await world.start()
+    for screen in ("one", "one", "two"):
+        world.link.screen = screen
+        world.link.observe_as(Activity.BUSY)
+        await until(lambda: world.manager.view(AGENT).activity is Activity.BUSY)
+        world.link.ready()
+        await until(lambda: world.manager.view(AGENT).activity is Activity.READY)
+    digests = world.told(ScreenRested, lambda told: told.digest)
+    assert len(digests) == len(set(digests)) == 3

@@ -1,0 +1,276 @@
+"""Usage limits: the agent is parked, the mailbox waits, the limit ends."""
+
+from datetime import datetime
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from synapsed.agents.usage_limit import SLACK_S, begun
+from synapsed.clock import iso
+from synapsed.config import AgentConfig, UsageLimitPolicy
+from synapsed.model.agent import Activity, AgentView
+from synapsed.model.events import ActivityChanged
+from synapsed.model.link import LinkTurnFailed, LinkTurnInterrupted
+from synapsed.model.records import LimitRecord
+from synapsed.model.task import Prompt, PromptOption, Task, TaskState
+from synapsed.terminal.limits import Limit
+from tests.fakes.clock import until
+from tests.support.world import World
+
+LIMITER = """
+command = "sh"
+ports = [8140, 8149]
+[[limit]]
+pattern = 'limit reached(?:, until (?P<until>.+))?'
+[[limit]]
+pattern = 'Usage limit(?: till (?P<until>.+))?'
+answer = "stop"
+"""
+
+DIALOG = Prompt(
+    prompt_id="d1",
+    type="question",
+    prompt="Usage limit till 1700003600",
+    options=[PromptOption(key="1", label="Keep trying"), PromptOption(key="2", label="Stop")],
+)
+
+
+async def limited(world: World, policy: UsageLimitPolicy | None = None, **config: Any) -> AgentView:
+    world.agents["limiter"] = AgentConfig(cwd="/", autostart=True, usage_limit=policy or UsageLimitPolicy(), **config)
+    (world.paths.config.parent / "profiles" / "limiter.toml").write_text(LIMITER)
+    world.library.reload()
+    await world.daemon()
+    return await ready(world)
+
+
+async def ready(world: World) -> AgentView:
+    await until(lambda: bool(world.factory.links), "launched")
+    world.link.ready()
+    view = world.manager.agents()[0]
+    await until(lambda: world.manager.view(view.id).activity in ("ready", "limited"), "ready")
+    return view
+
+
+async def refused(world: World, count: int = 1, text: str = "limit reached", code: str = "RATE_LIMITED") -> None:
+    """The program's turn ends by the limit."""
+    await world.delivered(count)
+    world.link.submit()
+    world.link.emit(LinkTurnFailed(world.link.deliveries[-1].task_id, code, text, "fake"))
+    world.link.ready()
+
+
+async def is_limited(world: World, agent: AgentView) -> AgentView:
+    await until(lambda: world.manager.view(agent.id).activity == "limited", "limited")
+    return world.manager.view(agent.id)
+
+
+def later(world: World, seconds: float) -> str:
+    return iso(world.clock.wall() + seconds)
+
+
+async def test_the_task_ends_the_mailbox_waits_and_the_reset_time_resumes(quiet_world: World) -> None:
+    world = quiet_world
+    agent = await limited(world)
+    first, second = await world.send(agent.id, "one"), await world.send(agent.id, "two")
+    await refused(world, text="limit reached, until 2 hours")
+    failed = await world.task_is(first.id, TaskState.FAILED)
+    assert failed.error is not None
+    assert (failed.error.code, failed.error.details) == ("RATE_LIMITED", {"until": later(world, 7200)})
+    view = await is_limited(world, agent)
+    assert (view.until, view.held, view.queue) == (later(world, 7200 + SLACK_S), "limit", 1)
+    assert world.told(ActivityChanged)[-1].activity in (Activity.LIMITED, Activity.READY)
+    assert Activity.LIMITED in world.told(ActivityChanged, lambda data: data.activity)
+    world.clock.advance(7200)
+    assert world.manager.view(agent.id).activity == "limited"
+    assert len(world.link.deliveries) == 1
+    world.clock.advance(60 + SLACK_S)
+    await world.delivered(2)
+    assert world.link.deliveries[-1].task_id == second.id
+    world.link.submit()
+    world.link.end("done")
+    await world.task_is(second.id, TaskState.COMPLETED)
+    assert world.manager.view(agent.id).activity == "ready"
+
+
+@pytest.mark.parametrize("zone", ["Asia/Tokyo", ":America/New_York", "Nowhere/City"])
+async def test_a_time_of_day_is_that_of_the_agent(quiet_world: World, zone: str) -> None:
+    """Not of the daemon, whose environment may say another one."""
+    world = quiet_world
+    agent = await limited(world, env={"TZ": zone})
+    task = await world.send(agent.id)
+    where = ZoneInfo(zone.removeprefix(":")) if "Nowhere" not in zone else None
+    ends = datetime.fromtimestamp(world.clock.wall() + 7200, where).replace(second=0, microsecond=0)
+    await refused(world, text=f"limit reached, until {ends:%I:%M %p}")
+    failed = await world.task_is(task.id, TaskState.FAILED)
+    assert failed.error is not None
+    assert failed.error.details == {"until": iso(ends.timestamp())}
+
+
+async def test_without_a_time_the_next_message_tries_it_out_and_is_not_lost(quiet_world: World) -> None:
+    world = quiet_world
+    agent = await limited(world, UsageLimitPolicy(probe=10, maximum=30, attempts=4))
+    await world.send(agent.id, "one")
+    second = await world.send(agent.id, "two")
+    await refused(world)
+    for number, pause in enumerate((10, 20), start=2):
+        await is_limited(world, agent)
+        world.clock.advance(pause - 1)
+        assert len(world.link.deliveries) == number - 1
+        world.clock.advance(1)
+        await refused(world, number)
+        await world.task_is(second.id, TaskState.SUBMITTED)
+    await is_limited(world, agent)
+    world.clock.advance(30)
+    await refused(world, 4)
+    failed = await world.task_is(second.id, TaskState.FAILED)
+    assert failed.error is not None
+    assert failed.error.code == "RATE_LIMITED", "attempts are bounded"
+    texts = [delivery.text for delivery in world.link.deliveries]
+    assert texts[:2] == ["one", "two"], "the message is typed once"
+    assert all("the usage limit is over" in text.lower() for text in texts[2:])
+
+
+def test_a_limit_that_never_ends_is_tried_out_for_ever() -> None:
+    before = LimitRecord(since=0.0, resume_at=0.0, attempt=5000, lifted=True)
+    limit = begun(before, Limit(words="limit reached"), UsageLimitPolicy(maximum=300.0), 1000.0)
+    assert (limit.attempt, limit.resume_at) == (5001, 1300.0)
+
+
+async def test_by_policy_the_task_goes_on(quiet_world: World) -> None:
+    world = quiet_world
+    agent = await limited(world, UsageLimitPolicy(task="continue"))
+    task = await world.send(agent.id, "one")
+    await refused(world, text="limit reached, until 60s")
+    await is_limited(world, agent)
+    waiting = await world.task_is(task.id, TaskState.SUBMITTED)
+    assert waiting.error is None
+    world.clock.advance(60 + SLACK_S)
+    await world.delivered(2)
+    delivery = world.link.deliveries[-1]
+    assert (delivery.task_id, delivery.record.attempt) == (task.id, 2)
+    assert delivery.text == f"[A2A:{task.id[:8]}:synapse-system] The usage limit is over: go on with what was asked."
+    world.link.submit()
+    world.link.end("done")
+    await world.task_is(task.id, TaskState.COMPLETED)
+
+
+async def test_a_new_program_that_knows_nothing_gets_the_message_itself(quiet_world: World) -> None:
+    world = quiet_world
+    agent = await limited(world, UsageLimitPolicy(task="continue"))
+    task = await world.send(agent.id, "one")
+    await refused(world, text="limit reached, until 1 hour")
+    await is_limited(world, agent)
+    await world.manager.restart(agent.id)
+    world.link.ready()
+    await world.delivered(1)
+    assert world.link.deliveries[0].text == "one"
+    world.link.submit()
+    world.link.end("done")
+    await world.task_is(task.id, TaskState.COMPLETED)
+
+
+async def test_a_priority_message_does_not_wait(quiet_world: World) -> None:
+    world = quiet_world
+    agent = await limited(world)
+    await world.send(agent.id, "one")
+    await refused(world, text="limit reached, until 1 hour")
+    await is_limited(world, agent)
+    urgent = await world.send(agent.id, "now", priority=5)
+    await world.delivered(2)
+    assert world.link.deliveries[-1].task_id == urgent.id
+    assert world.manager.view(agent.id).activity != "limited"
+
+
+async def test_cancel_ends_the_waiting(quiet_world: World) -> None:
+    world = quiet_world
+    agent = await limited(world)
+    await world.send(agent.id, "one")
+    second = await world.send(agent.id, "two")
+    await refused(world, text="limit reached, until 1 hour")
+    await is_limited(world, agent)
+    assert await world.manager.interrupt(agent.id)
+    await world.delivered(2)
+    assert world.link.deliveries[-1].task_id == second.id
+
+
+async def test_a_waiting_task_is_canceled_in_the_mailbox(quiet_world: World) -> None:
+    world = quiet_world
+    agent = await limited(world, UsageLimitPolicy(task="continue"))
+    task = await world.send(agent.id, "one")
+    await refused(world, text="limit reached, until 1 hour")
+    await is_limited(world, agent)
+    assert (await world.manager.cancel(task.id)).status is TaskState.CANCELED
+
+
+@pytest.mark.parametrize("task_policy", ["fail", "continue"])
+async def test_it_survives_the_daemon(quiet_world: World, task_policy: Any) -> None:
+    world = quiet_world
+    agent = await limited(world, UsageLimitPolicy(task=task_policy))
+    first = await world.send(agent.id, "one")
+    second = await world.send(agent.id, "two")
+    await refused(world, text="limit reached, until 1 hour")
+    before = await is_limited(world, agent)
+    await world.manager.close(keep_agents=True)
+    world.clock.advance(1800)
+    await world.daemon()
+    await ready(world)
+    after = await is_limited(world, agent)
+    assert (after.until, after.queue) == (before.until, before.queue)
+    assert not world.link.deliveries
+    world.clock.advance(1800 + SLACK_S)
+    await world.delivered(1)
+    assert world.link.deliveries[0].task_id == (second.id if task_policy == "fail" else first.id)
+
+
+async def test_a_limit_told_in_a_dialog_is_answered_and_ends_the_turn(quiet_world: World) -> None:
+    world = quiet_world
+    agent = await limited(world)
+    task = await world.send(agent.id, "one")
+    await world.delivered()
+    world.link.submit()
+    world.link.observe_as(Activity.WAITING, prompt=DIALOG)
+    await until(lambda: world.link.answers == [("stop", "d1")], "answered")
+    world.link.observe_as(Activity.BUSY)
+    world.link.emit(LinkTurnInterrupted(task.id, "person", "fake"))
+    world.link.ready()
+    failed = await world.task_is(task.id, TaskState.FAILED)
+    assert failed.error is not None
+    assert (failed.error.code, failed.error.details) == ("RATE_LIMITED", {"until": iso(1_700_003_600)})
+    assert "input_required" not in world.statuses(task.id)
+    await is_limited(world, agent)
+
+
+@pytest.mark.parametrize(
+    "asks",
+    [
+        {"type": "permission", "prompt": "Usage limit\nAllow execution?"},
+        {"prompt": "What is to be done about a Usage limit?"},
+    ],
+)
+async def test_a_dialog_that_has_the_words_in_it_is_a_persons(quiet_world: World, asks: dict[str, str]) -> None:
+    world = quiet_world
+    agent = await limited(world)
+    task = await world.send(agent.id, "one")
+    await world.delivered()
+    world.link.submit()
+    world.link.observe_as(Activity.WAITING, prompt=DIALOG.model_copy(update=asks))
+    await world.task_is(task.id, TaskState.INPUT_REQUIRED)
+    assert world.link.answers == []
+
+
+async def test_a_persons_own_dialog_is_left_to_the_person(quiet_world: World) -> None:
+    world = quiet_world
+    agent = await limited(world)
+    world.link.observe_as(Activity.WAITING, prompt=DIALOG)
+    await until(lambda: world.manager.view(agent.id).activity == "waiting", "waiting")
+    assert world.link.answers == []
+
+
+async def test_other_failures_park_nothing(quiet_world: World) -> None:
+    world = quiet_world
+    agent = await limited(world)
+    task: Task = await world.send(agent.id, "one")
+    await refused(world, text="broken", code="MODEL_ERROR")
+    await world.task_is(task.id, TaskState.FAILED)
+    assert world.manager.view(agent.id).activity == "ready"

@@ -1,0 +1,112 @@
+"""A keeper that does not answer is told as such, and one that answers again too."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from synapsed.errors import KeeperLost
+from synapsed.keeper.processes import start_mark
+from synapsed.keepers.heartbeat import Pulse, stands_still
+from synapsed.model.records import LaunchRecord
+from tests.support.daemon import eventually
+
+
+class Keeper:
+    """Answers while it is awake."""
+
+    lost: str | None = None
+
+    def __init__(self) -> None:
+        self.awake = asyncio.Event()
+        self.awake.set()
+        self.asked: list[float] = []
+
+    async def ping(self, *, timeout: float) -> None:
+        self.asked.append(timeout)
+        if self.lost is None and not self.awake.is_set():
+            if len(self.asked) < 4:
+                raise KeeperLost("the keeper did not answer")
+            await self.awake.wait()
+        if self.lost is not None:
+            raise KeeperLost(self.lost)
+
+
+def pulse_of(keeper: Any) -> tuple[Pulse, list[bool]]:
+    told: list[bool] = []
+    return Pulse(lambda: keeper, told.append), told
+
+
+async def test_a_keeper_that_answers_changes_nothing() -> None:
+    pulse, told = pulse_of(Keeper())
+    assert await pulse.answers()
+    assert told == []
+
+
+async def test_silence_is_told_once_and_so_is_its_end() -> None:
+    keeper = Keeper()
+    pulse, told = pulse_of(keeper)
+    keeper.awake.clear()
+    assert not await pulse.answers()
+    assert not await pulse.answers()  # known: it is not asked again
+    assert told == [True]
+    assert len(keeper.asked) == 2
+    running = asyncio.create_task(pulse.run())
+    while len(keeper.asked) < 4:
+        await asyncio.sleep(0)
+    keeper.awake.set()
+    while pulse.silent:
+        await asyncio.sleep(0)
+    running.cancel()
+    assert told == [True, False]
+
+
+async def test_one_answer_that_is_late_is_no_silence() -> None:
+    keeper = Keeper()
+
+    async def ping(*, timeout: float) -> None:
+        keeper.asked.append(timeout)
+        if len(keeper.asked) == 1:
+            raise KeeperLost("late")
+
+    keeper.ping = ping  # type: ignore[method-assign]
+    pulse, told = pulse_of(keeper)
+    assert await pulse.answers()
+    assert told == []
+
+
+async def test_a_connection_that_is_gone_is_told_otherwise() -> None:
+    keeper = Keeper()
+    keeper.lost = "closed"
+    pulse, told = pulse_of(keeper)
+    assert not await pulse.answers()
+    await pulse.run()
+    assert told == []
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+def test_who_was_stopped_stands_still() -> None:
+    process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    try:
+        launch = LaunchRecord(
+            launch_id="l",
+            socket="/none",
+            keeper_pid=process.pid,
+            keeper_start=start_mark(process.pid) or 0,
+            pid=process.pid,
+            pid_start=0,
+            spool_start=0,
+            started_at=0,
+        )
+        assert not stands_still(launch)
+        os.kill(process.pid, signal.SIGSTOP)
+        eventually(lambda: stands_still(launch) or None, "it stands still")
+        assert not stands_still(launch.model_copy(update={"keeper_start": 1}))
+    finally:
+        process.kill()
+        process.communicate()
+    assert not stands_still(launch)

@@ -1,0 +1,102 @@
+"""A turn of the machine, brought to where a playbook begins; no clock but the one passed in."""
+
+from synapsed.model.agent import Activity
+from synapsed.model.facts import PromptAccepted, TurnEnded
+from synapsed.model.task import Prompt
+from synapsed.profiles import Composer, Profile
+from synapsed.pty.turn import PtyTurn
+from synapsed.pty.turn_types import Phase, Save, Seen, TurnState, Type
+from synapsed.terminal.delivery import Typed
+from synapsed.terminal.prompts import Asked
+from synapsed.terminal.verdict import Verdict
+
+TUI = Profile(name="tui", command="tui", composer=Composer(line="> (?P<text>.*)"))
+LINES = Profile(name="lines", command="lines", composer=Composer(line="^> (?P<text>.*)$", at_cursor=True))
+ASKED = Asked(Prompt(prompt_id="p", type="permission", prompt="May I?"), None)
+
+
+def turn(
+    profile: Profile = TUI, *, text: str = "hello", channels: bool = True, state: TurnState | None = None
+) -> PtyTurn:
+    return PtyTurn(profile, text, compose, state or TurnState(), channels_tell=channels)
+
+
+def compose(text: str) -> Typed:
+    return Typed(text, text.encode(), b"\r")
+
+
+def seen(
+    now: float,
+    *,
+    activity: Activity = Activity.READY,
+    composer: str = "empty",
+    offset: int = 0,
+    changed_at: float = 0.0,
+    settled: bool = True,
+    can_receive: bool | None = None,
+    asked: Asked | None = None,
+    error: tuple[str, str] | None = None,
+    interrupted: bool = False,
+    echoed: bool = False,
+    text: str = "",
+    stopped: bool = False,
+    unread: bool = False,
+    source: str = "test",
+    worked_until: int = 0,
+) -> Seen:
+    receives = activity is Activity.READY and composer == "empty" if can_receive is None else can_receive
+    verdict = Verdict(
+        activity=activity, evidence="test", source=source, settled=settled, can_receive=receives, asked=asked
+    )
+    return Seen(
+        verdict=verdict,
+        composer=composer,
+        offset=offset,
+        now=now,
+        changed_at=changed_at,
+        error=error,
+        interrupted=interrupted,
+        echoed=echoed,
+        text=text,
+        stopped=stopped,
+        unread=unread,
+        worked_until=worked_until,
+    )
+
+
+def pasted() -> PtyTurn:
+    """A turn whose paste was written at 0.1 s, at offset 10."""
+    machine = turn()
+    machine.begin(0.0)
+    machine.seen(seen(0.0))
+    machine.saved()
+    machine.typed("paste", 10, 0.1)
+    return machine
+
+
+def submitted(profile: Profile = TUI, *, channels: bool = True, shown: str = "") -> PtyTurn:
+    """A turn whose submit key was written at 1.0 s, at offset 20; its message stood in the composer as `shown`."""
+    machine = turn(profile, channels=channels)
+    assert machine.begin(0.0) == []
+    assert machine.seen(seen(0.0)) == [Save()]
+    assert machine.saved() == [Type("paste", b"hello")]
+    assert machine.typed("paste", 10, 0.1) == []
+    assert machine.seen(seen(0.15, composer="draft", offset=15, changed_at=0.12)) == []
+    assert machine.seen(seen(1.0, composer="draft", offset=15, changed_at=0.12, text=shown)) == [Save()]
+    assert machine.state.submitted
+    assert machine.saved() == [Type("submit", b"\r")]
+    assert machine.typed("submit", 20, 1.0) == [Save()]
+    assert machine.phase is Phase.SUBMITTED
+    return machine
+
+
+def ns(seconds: float) -> int:
+    return int(seconds * 1e9)
+
+
+def ended(at: float, answer: str | None = "answer", turn_id: str | None = None) -> TurnEnded:
+    return TurnEnded(channel="hooks", at_ns=ns(at), answer=answer, turn=turn_id)
+
+
+def accepted(at: float, prompt: str | None, turn_id: str | None = None) -> PromptAccepted:
+    return PromptAccepted(channel="hooks", at_ns=ns(at), prompt=prompt, turn=turn_id)

@@ -1,0 +1,100 @@
+"""Keepers found again by a daemon that comes back."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import psutil
+import pytest
+
+from synapsed.errors import KeeperLost
+from synapsed.keepers.client import KeeperClient
+from synapsed.keepers.launchers import LaunchedKeeper, LaunchSpec, ProcessLauncher, sweep_launch
+from synapsed.launch_plan import LaunchPlan
+from synapsed.paths import Paths
+from synapsed.profiles import Profile
+from synapsed.pty.factory import LAUNCH_FILE, PtyLinkFactory
+from synapsed.pty.program_version import VersionReader
+from tests.fakes.clock import FakeClock
+from tests.fakes.store import MemoryStore
+from tests.store.samples import an_agent
+
+
+@pytest.fixture
+def paths(tmp_path: Path) -> Paths:
+    return Paths(**{name: tmp_path / name for name in ("config", "state", "run", "a2a")})
+
+
+def factory(paths: Paths, store: Any = None, launcher: Any = None) -> PtyLinkFactory:
+    return PtyLinkFactory(
+        paths=paths,
+        launcher=launcher or ProcessLauncher(),
+        store=store,
+        clock=FakeClock(),
+        versions=VersionReader(paths.versions),
+    )
+
+
+def note(paths: Paths, agent: str, launch_id: str, socket: Path) -> None:
+    paths.agent(agent).mkdir(parents=True, exist_ok=True)
+    (paths.agent(agent) / LAUNCH_FILE).write_text(json.dumps({"launch_id": launch_id, "socket": str(socket)}))
+
+
+async def test_a_launch_under_way_whose_keeper_does_not_listen_yet_is_ended(paths: Paths) -> None:
+    """Else it would begin in a moment, and keep the agent's place from every launch to come."""
+    record, launch_id = an_agent(), uuid4().hex
+    note(paths, record.id, launch_id, paths.run / "no.sock")
+    environ = {**os.environ, "SYNAPSE_LAUNCH_ID": launch_id}
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, env=environ) as starting:
+        try:
+            assert await factory(paths).adopt(record, Profile(name="p", command="p")) is None
+            assert starting.wait(timeout=60) == -9
+        finally:
+            starting.kill()
+
+
+async def test_the_launch_before_is_not_taken_for_one_under_way(paths: Paths) -> None:
+    """The daemon was killed before it noted its own launch, and the keeper of the last one still waits for its exit to
+    be acknowledged."""
+    record, launch_id = an_agent(), uuid4().hex
+    socket = paths.run / "k.sock"
+    spec = LaunchSpec(
+        launch_id=launch_id,
+        agent="a",
+        argv=["true"],
+        env={"PATH": os.environ["PATH"]},
+        cwd="/",
+        state_dir=paths.agent(record.id),
+        socket_path=socket,
+    )
+    keeper = await ProcessLauncher().launch(spec)
+    try:
+        client = await KeeperClient.connect(socket)
+        while (await client.ping()).exit is None:
+            pass
+        client.close()
+        note(paths, record.id, launch_id, socket)
+        assert await factory(paths).adopt(record, Profile(name="p", command="p")) is None
+        with pytest.raises(KeeperLost):
+            await KeeperClient.connect(socket)
+        assert not psutil.pid_exists(keeper.keeper_pid) or psutil.Process(keeper.keeper_pid).status() == "zombie"
+    finally:
+        await sweep_launch(launch_id)
+
+
+async def test_once_a_keeper_runs_nothing_keeps_its_launch_from_being_recorded(paths: Paths) -> None:
+    """Else it would run for nobody, and keep its agent's place for ever."""
+    store = MemoryStore()
+
+    class Launcher:
+        async def launch(self, spec: LaunchSpec) -> LaunchedKeeper:
+            await store.close()
+            return LaunchedKeeper(spec.launch_id, spec.socket_path, 1, 1, 2, 2, 0, 0.0)
+
+    made = factory(paths, store, Launcher())
+    link = await made.launch(an_agent(), Profile(name="p", command="p"), LaunchPlan(program="p", env={}))
+    assert link.launch.keeper_pid == 1

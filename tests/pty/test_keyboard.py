@@ -1,0 +1,221 @@
+"""Keys pressed on a program's behalf."""
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from synapsed.keepers.client import WriteResult
+from synapsed.profiles import Composer, Delivery, Dialog, Interrupt, Profile, Prompts, PutOff, Signs
+from synapsed.pty.keyboard import VAIN_TRIES, Keyboard
+from synapsed.terminal.composer import ComposerState
+from synapsed.terminal.menus import Move
+
+MENU = "a menu"
+WARNING = "a warning that the program printed over its composer"
+PROFILE = Profile(
+    name="p",
+    command="p",
+    composer=Composer(line="^> (?P<text>.*)$"),
+    delivery=Delivery(clear="\x15"),
+    prompts=Prompts(dialogs=[Dialog(type="question", when=[MENU], leave="q")]),
+    interrupt=Interrupt(keys="\x1b", put_off=PutOff(shown=r"^later: (?P<text>.*)", keys="\x1b[A")),
+)
+
+
+class Program:
+    """Shows what was pasted only when it is looked at for the second time."""
+
+    def __init__(self, shown: list[str], then: list[str | list[str]] | None = None) -> None:
+        """`then` is what it shows after each of our keys, one after the other where that is a list."""
+        self.shown = shown
+        self.then = then or []
+        self.hidden_s = 0.0
+        """How long the composer is hidden."""
+        self.keys: list[bytes] = []
+
+    def look(self) -> Any:
+        text = self.shown[0]
+        menu = text == MENU
+        state = "absent" if text in (MENU, WARNING) else "draft" if text and not text.startswith("later: ") else "empty"
+        asked = SimpleNamespace(dialog=Dialog(type="question", when=[MENU], leave="q")) if menu else None
+        screen, verdict = SimpleNamespace(lines=(text,)), SimpleNamespace(asked=asked)
+        return SimpleNamespace(composer=ComposerState(state, text, 0), screen=screen, verdict=verdict)
+
+    async def write(self, data: bytes) -> WriteResult:
+        self.keys.append(data)
+        shown = self.then.pop(0) if self.then else ""
+        self.shown = [shown] if isinstance(shown, str) else shown
+        return WriteResult("written", 0, 0, len(data), len(data), hidden=data == b"secret")
+
+    async def until(self, wanted: Callable[[Any], bool], timeout: float) -> bool:
+        while not wanted(self.look()) and len(self.shown) > 1:
+            if self.shown[0] in (MENU, WARNING) and timeout < self.hidden_s:
+                break
+            self.shown.pop(0)
+        return wanted(self.look())
+
+    @property
+    def keyboard(self) -> Keyboard:
+        return Keyboard(PROFILE, self.write, self.look, self.until)
+
+
+async def test_a_paste_that_is_not_shown_yet_is_taken_back_when_it_is() -> None:
+    program = Program(["", "late text"])
+    assert await program.keyboard.take_back()
+    assert program.keys == [b"\x15"]
+
+
+@pytest.mark.parametrize("hides", [MENU, WARNING])
+async def test_a_paste_behind_something_else_is_taken_back_when_that_is_gone(hides: str) -> None:
+    program = Program([hides, "", "late text"])
+    program.hidden_s = 3600.0
+    assert await program.keyboard.take_back()
+    assert program.keys == [b"\x15"]
+
+
+async def test_a_menu_that_the_keys_opened_is_closed() -> None:
+    program = Program(["given back"], then=[MENU, ""])
+    assert await program.keyboard.clear()
+    assert program.keys == [b"\x15", b"q"]
+    program = Program([""], then=[MENU, ""])
+    assert await program.keyboard.interrupt(lambda _: True, no_signal)
+    assert program.keys == [b"\x1b", b"q"]
+
+
+@pytest.mark.parametrize(
+    ("shown", "again"), [(["working", "press it again"], True), (["working", "stopped"], False), (["working"], True)]
+)
+async def test_keys_that_are_wanted_twice_are_pressed_again_when_the_program_says_so(
+    shown: list[str], again: bool
+) -> None:
+    """It may have stopped meanwhile; one that says nothing gets them all the same."""
+    program = Program(["working"], then=[shown, "stopped"])  # type: ignore[list-item]  # lists are invariant
+    twice = PROFILE.model_copy(update={"interrupt": Interrupt(keys="\x1b", repeat=2, again="press it again")})
+    asked: list[int] = []
+    keyboard = Keyboard(twice, program.write, program.look, program.until, lambda: asked.append(len(program.keys)))
+    assert await keyboard.interrupt(lambda look: look.screen.lines[0] == "stopped", no_signal)
+    assert program.keys == [b"\x1b"] * (1 + again)
+    assert asked[-1] == 1 + again
+
+
+async def test_keys_that_are_wanted_twice_are_pressed_when_the_program_shows_that_it_works() -> None:
+    program = Program(["message", "esc to stop"], then=[["esc to stop", "press it again"], "stopped"])
+    shown: list[str] = []
+    twice = PROFILE.model_copy(
+        update={
+            "busy": Signs(screen=["^esc to stop"]),
+            "interrupt": Interrupt(keys="\x1b", repeat=2, again="press it again"),
+        }
+    )
+
+    async def write(data: bytes) -> WriteResult:
+        shown.append(program.shown[0])
+        return await program.write(data)
+
+    keyboard = Keyboard(twice, write, program.look, program.until)
+    assert await keyboard.interrupt(lambda look: look.screen.lines[0] == "stopped", no_signal)
+    assert shown == ["esc to stop", "press it again"]
+
+
+async def test_a_press_that_came_before_there_was_anything_to_stop_is_made_up_for() -> None:
+    program = Program(["working"], then=["working", ["working", "press it again"], "stopped"])
+    twice = PROFILE.model_copy(update={"interrupt": Interrupt(keys="\x1b", repeat=2, again="press it again")})
+    keyboard = Keyboard(twice, program.write, program.look, program.until)
+    assert await keyboard.interrupt(lambda look: look.screen.lines[0] == "stopped", no_signal)
+    assert program.keys == [b"\x1b"] * 3
+
+
+async def test_a_menu_that_keys_pressed_once_too_often_open_late_is_closed() -> None:
+    """The first time the rest of the paste came to be shown, not what the keys did."""
+    program = Program(["a paste"], then=["a paste, all of it", ["", MENU], ""])
+    assert await program.keyboard.clear()
+    assert program.keys == [b"\x15", b"\x15", b"q"]
+
+
+async def test_a_dialog_that_is_drawn_anew_between_two_steps_is_waited_for() -> None:
+    program = Program(["a question"], then=[[WARNING, "a question: 1"], "a question: 1 words", ""])
+    program.hidden_s = 1.0
+    answered = await program.keyboard.answer([b"1", b"words", b"\r"], lambda look: "question" in look.screen.lines[0])
+    assert (answered, program.keys) == (False, [b"1", b"words", b"\r"])
+
+
+async def test_keys_that_change_nothing_are_not_pressed_for_ever() -> None:
+    program = Program(["a message"], then=["a message"] * 30)
+    assert not await program.keyboard.clear()
+    assert program.keys == [b"\x15"] * VAIN_TRIES
+
+
+async def test_an_answer_of_several_steps_ends_where_the_turn_is_stopped() -> None:
+    program = Program(["a question"])
+    keyboard = program.keyboard
+
+    async def write(data: bytes) -> WriteResult:
+        keyboard.interrupting = True
+        return await program.write(data)
+
+    keyboard._write = write
+    assert await keyboard.answer([b"1", b"words", b"\r"], lambda _: True) is None
+    assert program.keys == [b"1"]
+
+
+async def no_signal(number: int) -> None:
+    raise AssertionError(number)
+
+
+async def test_nothing_is_pressed_on_an_empty_composer() -> None:
+    program = Program([""])
+    assert await program.keyboard.clear()
+    assert program.keys == []
+
+
+def at_rest(look: Any) -> bool:
+    return look.screen.lines == ("",)
+
+
+async def test_a_message_that_is_put_off_is_given_back_and_removed() -> None:
+    program = Program(["later: a message"], then=["a message", ""])
+    assert await program.keyboard.interrupt(at_rest, no_signal, "a\nmessage")
+    assert program.keys == [b"\x1b[A", b"\x15"]
+
+
+async def test_one_that_is_put_off_only_after_the_first_keys_is_given_back_too() -> None:
+    program = Program(["just submitted"], then=["later: a message", "a message", ""])
+    assert await program.keyboard.interrupt(at_rest, no_signal, "a message")
+    assert program.keys == [b"\x1b", b"\x1b[A", b"\x15"]
+
+
+@pytest.mark.parametrize("message", ["another one", None])
+async def test_somebody_elses_is_left_alone(message: str | None) -> None:
+    program = Program(["later: a message"], then=["later: a message"] * 2)
+    assert not await program.keyboard.interrupt(at_rest, no_signal, message)
+    assert program.keys == [b"\x1b"] * 2
+
+
+async def test_an_answer_goes_step_by_step_while_its_dialog_is_there() -> None:
+    program = Program(["a question"], then=["a row", "words", "done"])
+    assert await program.keyboard.answer([b"3", b"words", b"\r"], lambda _: True) is False
+    assert program.keys == [b"3", b"words", b"\r"]
+    program = Program(["a question"], then=["another program's prompt"])
+    keyboard = program.keyboard
+    still = await keyboard.answer([b"3", b"words", b"\r"], lambda look: "prompt" not in look.screen.lines[0])
+    assert (still, program.keys, keyboard.answering) == (None, [b"3"], False)
+    assert await keyboard.answer([b"secret", b"\r"], lambda _: True) is True
+
+
+MOVES = [Move(b"down", "second"), Move(b"down", "third"), Move(b"\r", None)]
+
+
+async def test_a_mark_is_moved_step_by_step_and_enter_comes_last() -> None:
+    program = Program(["first"], then=["second", ["second", "third"], "done"])
+    assert await program.keyboard.choose(MOVES, lambda look: look.screen.lines[0]) is True
+    assert program.keys == [b"down", b"down", b"\r"]
+    assert not program.keyboard.answering
+
+
+@pytest.mark.parametrize(("shown", "told"), [("first", False), ("fourth", False), ("", None)])
+async def test_a_mark_that_goes_elsewhere_submits_nothing(shown: str, told: bool | None) -> None:
+    program = Program(["first"], then=["second", shown])
+    assert await program.keyboard.choose(MOVES, lambda look: look.screen.lines[0] or None) is told
+    assert program.keys == [b"down", b"down"]

@@ -1,0 +1,324 @@
+"""The link to a program in a terminal: what it begins with, and what is typed for a person."""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from synapsed.errors import KeeperLost, LaunchError, NotTaken, PromptChanged, StoreError
+from synapsed.model.records import Checkpoint, LaunchRecord
+from synapsed.profiles import Composer, Dialog, Interrupt, ListedOption, Profile, Prompts, Ready
+from synapsed.pty import answering
+from synapsed.pty import link as link_module
+from synapsed.pty.evaluator import HANDS_OFF_S, Watch
+from synapsed.pty.link import PtyLink
+from synapsed.pty.output_times import OutputTimes
+from tests.fakes.clock import FakeClock, until
+from tests.fakes.store import MemoryStore
+
+PROFILE = Profile(
+    name="a",
+    command="a",
+    ready=Ready(quiet_ms=0),
+    composer=Composer(line="^> ?(?P<text>.*)$"),
+    interrupt=Interrupt(keys="\x1b"),
+    prompts=Prompts(
+        dialogs=[
+            Dialog(type="permission", when=[r"^Allow it\?"], option=r"^(?P<key>\d)\. (?P<label>.*)$", from_first=["1"]),
+            Dialog(
+                type="question",
+                when=[r"^Which \w+\?"],
+                options=[ListedOption(key="next", label="Go on", keys=["first", "then"])],
+            ),
+        ]
+    ),
+)
+
+type Opens = Callable[..., tuple[PtyLink, list[bytes]]]
+
+
+@pytest.fixture
+def opens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Opens:
+    """A link to a program that shows `screen`, and what is typed into it."""
+
+    def opens(screen: bytes = b"", *, offset: int = 101) -> tuple[PtyLink, list[bytes]]:
+        clock = FakeClock()
+        launch = LaunchRecord(
+            launch_id="l",
+            socket="/none",
+            keeper_pid=1,
+            keeper_start=1,
+            pid=2,
+            pid_start=2,
+            spool_start=100,
+            started_at=0,
+        )
+        link = PtyLink(
+            agent_id="a",
+            profile=PROFILE,
+            launch=launch,
+            size=(80, 24),
+            checkpoint=Checkpoint(offset=offset, cols=80, rows=24, redraw=screen, state={"activity": "ready"}),
+            channels=[],
+            times=OutputTimes(tmp_path / "times"),
+            store=MemoryStore(clock),
+            clock=clock,
+        )
+        typed: list[bytes] = []
+
+        class Keeper:
+            async def write(self, data: bytes) -> Any:
+                typed.append(data)
+                return SimpleNamespace(hidden=False)
+
+            async def ping(self, *, timeout: float = 10) -> Any:
+                return SimpleNamespace(unread=0, line_mode=None, foreground=None)
+
+            async def signal(self, number: int) -> None:
+                raise AssertionError(number)
+
+        monkeypatch.setattr(link, "_client", Keeper())
+        return link, typed
+
+    return opens
+
+
+@pytest.mark.parametrize(("offset", "shown"), [(99, ""), (100, ""), (105, "hello")])
+async def test_a_checkpoint_of_an_earlier_launch_is_not_this_launch_s_screen(
+    offset: int, shown: str, opens: Opens
+) -> None:
+    link, _ = opens(b"hello", offset=offset)
+    assert link.screen_text() == shown
+
+
+async def test_a_link_whose_screen_cannot_be_kept_lets_go_all_the_same(opens: Opens) -> None:
+    link, _ = opens()
+    client = link._client = SimpleNamespace(closed=False, close=lambda: setattr(client, "closed", True))
+    link._observer.feed(101, b"more", 1.0)
+    link._store.refuse = StoreError("the disk is full", reason="full")
+    await link.close()
+    assert client.closed
+
+
+async def test_a_dialog_that_is_drawn_anew_can_be_answered_meanwhile(opens: Opens) -> None:
+    drawn = b"Allow it?\r\n1. Yes\r\n2. No"
+    link, typed = opens(drawn)
+    prompt = link.observe().prompt
+    assert prompt is not None
+    observer = link._observer
+    observer.feed(observer.offset, b"\x1b[H\x1b[2J", 1.0)
+    answering = asyncio.ensure_future(link.answer("1", prompt.prompt_id))
+    await until(lambda: link._watch._waiting)
+    observer.feed(observer.offset, drawn, 1.0)
+    link.observe()
+    await until(lambda: typed or answering.done())
+    assert typed == [b"1"]
+    answering.cancel()
+
+
+async def test_of_two_answers_at_the_same_moment_one_is_typed(opens: Opens) -> None:
+    """The program may be slow to react, or ask the same thing again: the second was not for that."""
+    link, typed = opens(b"Allow it?\r\n1. Yes\r\n2. No")
+    prompt = link.observe().prompt
+    assert prompt is not None
+    first = asyncio.ensure_future(link.answer("1", prompt.prompt_id))
+    await until(lambda: typed)
+    with pytest.raises(PromptChanged, match="somebody else"):
+        await link.answer("2", prompt.prompt_id)
+    assert typed == [b"1"]
+    first.cancel()  # it was not taken
+    await asyncio.gather(first, return_exceptions=True)
+    second = asyncio.ensure_future(link.answer("2", prompt.prompt_id))
+    await until(lambda: len(typed) == 2)
+    second.cancel()
+
+
+@pytest.mark.parametrize("reacts", [True, False])
+async def test_an_answer_is_over_when_the_program_took_it(
+    reacts: bool, opens: Opens, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is typed once; who answers hears whether that was for something."""
+    monkeypatch.setattr(answering, "TAKEN_S", 30.0 if reacts else 0.05)
+    link, keys = opens(b"Allow it?\r\n1. Yes\r\n2. No")
+    prompt = link.observe().prompt
+    assert prompt is not None
+    told = asyncio.ensure_future(link.answer("2", prompt.prompt_id))
+    await until(lambda: keys)
+    if reacts:
+        link._observer.feed(link._observer.offset, b"\x1b[H\x1b[2JWorking", 1.0)
+        link.observe()
+        assert await told is False
+    else:
+        with pytest.raises(NotTaken, match="asks the same") as refused:
+            await told
+        assert refused.value.details["prompt_id"] == prompt.prompt_id
+    assert keys == [b"2"]
+
+
+async def test_a_dialog_that_comes_back_after_its_answer_is_asked_again(opens: Opens) -> None:
+    """Two calls that look the same, one after the other: the second must not pass for the first."""
+    drawn = b"Allow it?\r\n1. Yes\r\n2. No"
+    link, keys = opens(drawn)
+    first = link.observe()
+    assert first.prompt is not None
+    told = asyncio.ensure_future(link.answer("1", first.prompt.prompt_id))
+    await until(lambda: keys)
+    observer = link._observer
+    observer.feed(observer.offset, b"\x1b[H\x1b[2J", 1.0)
+    link.observe()
+    await told
+    observer.feed(observer.offset, drawn, 1.0)
+    link.observe()
+    link._clock.advance(5.0)  # type: ignore[attr-defined]  # it is a fake
+    again = link.observe()
+    assert again.prompt == first.prompt
+    assert again.asking != first.asking
+
+
+@pytest.mark.parametrize(
+    ("shown", "typed"),
+    [
+        (b"Which colour?\r\nred, or\r\n> your words", [b"first", b"then"]),
+        (b"Which size?", [b"first"]),
+        (b"> ", [b"first"]),
+    ],
+    ids=["a row for words", "another question", "none"],
+)
+async def test_an_answer_of_several_steps_is_typed_while_that_question_stands(
+    shown: bytes, typed: list[bytes], opens: Opens
+) -> None:
+    """The row that words go into may look like a composer."""
+    link, keys = opens(b"Which colour?\r\nred, or")
+    prompt = link.observe().prompt
+    assert prompt is not None
+    answering = asyncio.ensure_future(link.answer("next", prompt.prompt_id))
+    await until(lambda: keys)
+    observer = link._observer
+    observer.feed(observer.offset, b"\x1b[H\x1b[2J" + shown, 1.0)
+    link.observe()
+    await until(lambda: answering.done() or len(keys) > 1)
+    assert keys == typed
+    answering.cancel()
+    (outcome,) = await asyncio.gather(answering, return_exceptions=True)
+    assert isinstance(outcome, PromptChanged) == (len(typed) == 1)
+
+
+async def test_nothing_is_answered_while_a_turn_is_being_stopped(opens: Opens) -> None:
+    """The key would be text in the composer that follows, where it would keep the messages waiting."""
+    link, keys = opens(b"Allow it?\r\n1. Yes\r\n2. No")
+    prompt = link.observe().prompt
+    assert prompt is not None
+    stopping = asyncio.ensure_future(link.interrupt())
+    await until(lambda: keys)
+    with pytest.raises(PromptChanged, match="stopped"):
+        await link.answer("1", prompt.prompt_id)
+    assert keys == [b"\x1b"]
+    stopping.cancel()
+
+
+@pytest.mark.parametrize(
+    ("data", "answer", "typed"),
+    [
+        (b"\x1b[C", "1", False),
+        (b"\x1b[<35;10;2M", "1", False),
+        (b"\x1b[I", "1", True),
+        (b"\x1b[C", "2", True),
+    ],
+)
+async def test_what_a_person_may_have_selected_is_not_chosen_for_them(
+    data: bytes, answer: str, typed: bool, opens: Opens
+) -> None:
+    link, keys = opens(b"Allow it?\r\n1. Yes\r\n2. No")
+    prompt = link.observe().prompt
+    assert prompt is not None
+    await link._type_person(data)
+    answering = asyncio.ensure_future(link.answer(answer, prompt.prompt_id))
+    if data == b"\x1b[C":
+        await until(lambda: link._watch._waiting)  # what the key did may not be shown yet
+        link._clock.advance(HANDS_OFF_S)  # type: ignore[attr-defined]  # it is a fake
+        link.observe()
+    await until(lambda: answering.done() or len(keys) > 1)
+    assert keys == [data, *([answer.encode()] if typed else [])]
+    answering.cancel()
+    (outcome,) = await asyncio.gather(answering, return_exceptions=True)
+    assert isinstance(outcome, asyncio.CancelledError if typed else PromptChanged)
+
+
+@pytest.mark.parametrize(
+    ("data", "receives"),
+    [
+        (b"\x1b[I", True),
+        (b"\x1b[<35;10;2M\x1b[<0;11;2m\x1b[M !!", True),
+        (b"x", False),
+        (b"\x1b[Ix", False),
+        (b"\x1b[<35;10;2Mhello", False),
+    ],
+)
+async def test_keys_beside_reports_of_a_terminal_are_a_person_s(data: bytes, receives: bool, opens: Opens) -> None:
+    """What they write may not be on the screen yet: no message is typed into it."""
+    link, typed = opens(b"> ")
+    assert link.observe().can_receive
+    await link._type_person(data)
+    assert typed == [data]
+    assert link.observe().can_receive is receives
+
+
+async def test_a_person_s_key_waits_for_no_look_at_the_screen(opens: Opens, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A look is most of what a key's way costs; it is needed only while a message is being typed."""
+    link, typed = opens()
+
+    def look(_: Watch) -> None:
+        raise AssertionError("a key had to wait for a look")
+
+    monkeypatch.setattr(Watch, "look", look)
+    await link._type_person(b"x")
+    assert typed == [b"x"]
+
+
+async def test_a_program_that_reads_none_of_many_ctrl_z_is_waited_for_once(
+    opens: Opens, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its keeper is not asked for each key that somebody pressed."""
+    monkeypatch.setattr("synapsed.pty.job_control.CONTINUE_AFTER_S", (0.0, 0.0))
+    monkeypatch.setattr("synapsed.pty.input_backlog.ASK_AGAIN_S", 0.001)
+    link, _ = opens(b"> ")
+    unread, signals = 1, []
+
+    async def ping() -> Any:
+        return SimpleNamespace(unread=unread, line_mode=None, foreground=None)
+
+    async def signal(signum: int) -> None:
+        signals.append(signum)
+
+    monkeypatch.setattr(link._client, "ping", ping, raising=False)
+    monkeypatch.setattr(link._client, "signal", signal, raising=False)
+    for _ in range(20):
+        await link._type_person(b"\x1a")
+        await asyncio.sleep(0)
+    unread = 0
+    await until(lambda: not link._tasks)
+    assert len(signals) == 2
+
+
+async def test_a_keeper_that_stands_still_when_it_is_to_stop_is_ended(
+    opens: Opens, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would never tell of the end, and its agent would be stopping for ever."""
+    link, _ = opens(b"> text")
+    swept = []
+
+    async def stop(_grace: float) -> int:
+        raise KeeperLost("the keeper did not answer within 20 s")
+
+    async def sweep(launch_id: str) -> int:
+        swept.append(launch_id)
+        raise LaunchError("one cannot be ended")
+
+    monkeypatch.setattr(link._client, "stop", stop, raising=False)
+    monkeypatch.setattr(link_module, "sweep_launch", sweep)
+    stopping = asyncio.ensure_future(link.stop(5))
+    await until(stopping.done)
+    assert (stopping.result().exit_code, swept) == (None, ["l"])

@@ -1,0 +1,241 @@
+"""Stopping what runs: when its keys are pressed, what proves it, and what is removed from the composer afterwards."""
+
+import asyncio
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from synapsed.model.agent import Activity
+from synapsed.model.facts import PromptAccepted, TurnEnded
+from synapsed.profiles import Composer, Dialog, Interrupt, Profile, Prompts, Ready, Signs
+from synapsed.pty.keyboard import Keyboard
+from synapsed.pty.stopping import LATE_S, Stopping
+from synapsed.pty.turn import PtyTurn
+from synapsed.pty.turn_types import Command, Phase, Save, TurnState
+from synapsed.terminal.delivery import Typed
+from synapsed.terminal.observer import Look, TerminalObserver
+from tests.fakes.clock import FakeClock, until
+
+PROFILE = Profile(
+    name="p",
+    command="p",
+    ready=Ready(quiet_ms=0),
+    busy=Signs(screen=["esc to stop"]),
+    composer=Composer(line=r"^> ?(?P<text>.*)$"),
+    interrupt=Interrupt(keys="\x1b", still_ms=1000),
+    prompts=Prompts(dialogs=[Dialog(type="question", when=["^A menu"], leave="q")]),
+)
+SILENT = PROFILE.model_copy(update={"busy": Signs()})
+
+
+class Program:
+    """A terminal whose screen the test draws, and everything around `Stopping` that it acts on."""
+
+    def __init__(self, profile: Profile = PROFILE) -> None:
+        self.clock = FakeClock()
+        self.observer = TerminalObserver(profile, cols=40, rows=5, offset=0)
+        self.hands_at = 0.0
+        self.typed: list[bytes] = []
+        self.commands: list[Command] = []
+        self.works: list[Any] = []
+        self.turn: PtyTurn | None = None
+        self.exited: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.keyboard = Keyboard(profile, self.write, self.look, self.until, self.asked)
+        self.waits: list[float] = []
+        self.idle = asyncio.Event()
+        self.idle.set()
+        self.draw("> ")
+        surroundings: Any = self
+        keeper: Any = SimpleNamespace(signal=None)
+        self.stopping = Stopping(
+            profile=profile,
+            clock=self.clock,
+            observer=self.observer,
+            keyboard=self.keyboard,
+            runner=surroundings,
+            watch=surroundings,
+            keeper=lambda: keeper,
+            exited=self.exited,
+            spawn=self.works.append,
+        )
+
+    def begin(self, phase: Phase = Phase.WORKING, *, interrupting: bool = False) -> PtyTurn:
+        state = TurnState(phase=phase, submitted=True, shown="hello", busy_seen=True, interrupting=interrupting)
+        self.turn = PtyTurn(PROFILE, "hello", lambda text: Typed(text, text.encode(), b"\r"), state, channels_tell=True)
+        self.observer.told(PromptAccepted(channel="hooks", at_ns=int(self.clock.monotonic() * 1e9)))
+        return self.turn
+
+    def later(self, change: str) -> None:
+        """The turn is over, and a second passes, in which there may be a `change`."""
+        self.turn = None
+        match change:
+            case "a person types":
+                self.hands_at = self.clock.monotonic() + 0.5
+            case "another turn":
+                self.begin()
+            case "too late":
+                self.clock.advance(LATE_S + 1)
+        self.clock.advance(1.0)
+
+    def draw(self, *rows: str) -> None:
+        self.observer.feed(self.observer.offset, ("\x1b[H\x1b[J" + "\r\n".join(rows)).encode(), 0.0)
+        self.look()
+
+    def asked(self) -> None:
+        self.observer.asked_to_stop(self.clock.monotonic())
+
+    async def write(self, data: bytes) -> Any:
+        self.typed.append(data)
+        if data == PROFILE.delivery.clear.encode():
+            self.draw("> ")
+
+    # --- the watch ---
+
+    def look(self) -> Look:
+        look = self.observer.look(self.clock.monotonic())
+        if self.turn is not None and self.turn.state.interrupting and look.verdict.activity is Activity.READY:
+            self.turn.state.phase = Phase.OVER
+        return look
+
+    async def until(self, wanted: Callable[[Look], bool], timeout: float) -> bool:
+        """Time passes while it is waited for."""
+        self.waits.append(timeout)
+        for _ in range(20):
+            if wanted(self.look()):
+                return True
+            self.clock.advance(timeout / 20)
+            await asyncio.sleep(0)
+        return wanted(self.look())
+
+    # --- the runner ---
+
+    def add(self, commands: Any) -> None:
+        self.commands += commands
+
+
+async def test_a_turn_that_only_its_channel_holds_open_is_stopped_and_what_was_given_back_removed() -> None:
+    program = Program()
+    turn = program.begin()
+    program.draw("> hello")
+    assert await program.stopping.stop()
+    assert turn.over
+    assert program.typed == [b"\x1b", PROFILE.delivery.clear.encode()]
+
+
+async def test_no_key_is_pressed_before_the_record_says_that_the_turn_is_to_stop() -> None:
+    """Else the next daemon would submit once more what the program has given back."""
+    program = Program()
+    program.begin()
+    program.idle.clear()
+    stopping = asyncio.ensure_future(program.stopping.stop())
+    await until(lambda: program.commands == [Save()])
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert program.typed == []
+    program.idle.set()
+    assert await stopping
+    assert program.typed[0] == b"\x1b"
+
+
+async def test_the_keys_are_not_pressed_again_where_the_last_daemon_did() -> None:
+    program = Program()
+    program.begin(interrupting=True)
+    program.asked()
+    assert await program.stopping.stop()
+    assert program.typed == []
+
+
+async def test_a_program_that_still_works_gets_the_keys_that_the_last_daemon_may_have_pressed() -> None:
+    program = Program()
+    program.begin(interrupting=True)
+    program.draw("3 s, esc to stop", "> ")
+    stopping = asyncio.ensure_future(program.stopping.stop())
+    await until(lambda: program.typed)
+    program.draw("> ")
+    assert await stopping
+
+
+async def test_a_turn_that_goes_on_is_believed_to_be_open_again() -> None:
+    program = Program()
+    turn = program.begin()
+    program.draw("3 s, esc to stop", "> ")
+    program.clock.advance(0.5)
+    assert not await program.stopping.stop()
+    assert not turn.state.interrupting
+    program.draw("> ")
+    program.clock.advance(2.0)
+    assert program.look().verdict.activity is Activity.BUSY
+
+
+async def test_a_program_that_ended_did_not_confirm() -> None:
+    program = Program()
+    turn = program.begin()
+    program.draw("3 s, esc to stop", "> ")
+    program.exited.set_result(None)
+    assert not await program.stopping.stop()
+    assert not turn.over
+    assert program.typed == []
+
+
+@pytest.mark.parametrize(
+    ("profile", "key", "over"), [(PROFILE, b"\x1b", True), (PROFILE, b"x", False), (SILENT, b"\x1b", False)]
+)
+async def test_the_key_of_a_person_stops_their_own_turn(profile: Profile, key: bytes, over: bool) -> None:
+    program = Program(profile)
+    program.observer.told(PromptAccepted(channel="hooks", at_ns=1))
+    program.stopping.typed(key)
+    program.clock.advance(1.0)
+    assert (program.look().verdict.activity is Activity.READY) is over
+
+
+@pytest.mark.parametrize("change", ["none", "a person types", "other words", "another turn", "too late"])
+async def test_a_message_that_is_given_back_late_is_removed(change: str) -> None:
+    program = Program()
+    program.begin()
+    assert await program.stopping.stop()
+    program.later(change)
+    program.draw("> my words" if change == "other words" else "> hello")
+    program.stopping.looked(program.look())
+    assert len(program.works) == (change == "none")
+    for work in program.works:
+        await work
+        assert program.look().composer.state == "empty"
+
+
+@pytest.mark.parametrize("late", [False, True])
+async def test_a_menu_that_the_keys_of_two_daemons_opened_is_closed(late: bool) -> None:
+    program = Program()
+    program.begin(interrupting=True)
+    program.asked()
+    if late:
+        assert await program.stopping.stop()
+        program.turn = None
+    program.draw("A menu")
+    program.stopping.looked(program.look())
+    assert len(program.works) == late
+    closing = asyncio.ensure_future(program.works[0] if late else program.stopping.stop())
+    await until(lambda: program.typed == [b"q"])
+    program.draw("> ")
+    assert await closing is (None if late else True)
+
+
+@pytest.mark.parametrize("change", ["none", "rests", "a person types", "another turn", "too late"])
+async def test_a_message_that_is_taken_after_it_was_given_up_is_stopped(change: str) -> None:
+    """A busy machine's program had it for seconds without a word, and its task is told as canceled."""
+    program = Program()
+    turn = program.begin(Phase.SUBMITTED)
+    turn.state.phase = Phase.OVER
+    assert await program.stopping.stop()
+    assert program.typed == []
+    program.later(change)
+    program.observer.told(TurnEnded(channel="hooks", at_ns=1, answer=None))
+    program.draw(*(["> "] if change == "rests" else ["3 s, esc to stop", "> "]))
+    program.stopping.looked(program.look())
+    assert len(program.works) == (change == "none")
+    for work in program.works:
+        stopping = asyncio.ensure_future(work)
+        await until(lambda: program.typed == [b"\x1b"])
+        program.draw("> ")
+        await stopping

@@ -1,0 +1,346 @@
+"""Playbooks of the turn machine, facts in and commands out: the message on its way to the program, restarts, and what
+holds whatever happens."""
+
+import functools
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from synapsed.model.agent import Activity
+from synapsed.model.facts import TurnEnded, TurnInterrupted
+from synapsed.profiles import Profile
+from synapsed.pty.turn import PtyTurn
+from synapsed.pty.turn_types import (
+    TAKEN_BACK,
+    Accepted,
+    AnswerFound,
+    Ended,
+    Failed,
+    Interrupted,
+    Phase,
+    Recall,
+    Save,
+    Seen,
+    TurnState,
+    Type,
+    Undelivered,
+)
+from synapsed.terminal.delivery import type_message
+from tests.pty.playbook import ASKED, LINES, TUI, ended, ns, pasted, seen, submitted, turn
+
+
+def test_nothing_is_typed_before_the_program_can_receive() -> None:
+    machine = turn()
+    machine.begin(0.0)
+    for look in (
+        seen(0.0, activity=Activity.STARTING),
+        seen(0.1, composer="draft"),
+        seen(0.2, activity=Activity.WAITING, asked=ASKED),
+        seen(0.3, activity=Activity.BUSY),
+    ):
+        assert machine.seen(look) == []
+    assert machine.phase is Phase.PREPARED
+
+
+def test_a_paste_that_was_recorded_with_the_turn_is_typed_at_once() -> None:
+    machine = turn(state=TurnState(phase=Phase.PASTING))
+    assert machine.begin(0.0, fresh=True) == [Type("paste", b"hello")]
+    assert machine.held(0.1) == []
+    assert machine.seen(seen(0.2)) == [Save()]
+    assert machine.saved() == [Type("paste", b"hello")]
+
+
+def test_a_paste_that_was_recorded_before_a_restart_is_asked_for_first() -> None:
+    machine = turn(state=TurnState(phase=Phase.PASTING))
+    assert machine.begin(0.0) == [Recall("paste", b"hello")]
+
+
+def test_a_person_who_types_between_the_decision_and_the_paste_holds_it() -> None:
+    machine = turn()
+    machine.begin(0.0)
+    machine.seen(seen(0.0))
+    machine.saved()
+    assert machine.held(0.1) == []
+    assert machine.seen(seen(0.2, composer="draft")) == []
+    assert machine.seen(seen(0.3)) == [Save()]
+
+
+def test_the_record_is_durable_before_the_paste_and_before_the_submit_key() -> None:
+    submitted()  # its own assertions are the order
+
+
+def test_an_unaccepted_message_gets_one_more_submit_key_and_then_fails() -> None:
+    machine = submitted()
+    assert machine.seen(seen(2.0, composer="draft")) == []
+    assert machine.seen(seen(3.1, composer="draft")) == [Save(), Type("submit2", b"\r")]
+    assert machine.seen(seen(4.0, composer="draft")) == []
+    (command,) = machine.seen(seen(5.2, composer="draft"))
+    assert isinstance(command, Undelivered)
+    assert command.left
+
+
+def test_a_program_that_may_still_come_to_the_submit_key_gets_no_second_one() -> None:
+    """The second key is held back, again and again; at last the message is told as undelivered."""
+    machine = submitted()
+    for at in (3.1, 6.0, 12.0):
+        assert machine.seen(seen(at, composer="draft")) == [Save(), Type("submit2", b"\r")]
+        assert machine.held(at) == [Save()]
+        assert not machine.state.resubmitted
+    assert machine.seen(seen(30.0, composer="draft")) == [Save(), Type("submit2", b"\r")]
+    assert machine.held(30.0) == []
+    (command,) = machine.seen(seen(33.0, composer="draft"))
+    assert isinstance(command, Undelivered)
+
+
+def test_a_submit_key_that_did_something_else_is_pressed_once_more() -> None:
+    """The screen moved, and the message still stands in the composer."""
+    machine = submitted()
+    moves = seen(1.1, activity=Activity.BUSY, source="quiet", composer="draft", offset=25, settled=False)
+    assert machine.seen(moves) == []
+    assert machine.phase is Phase.SUBMITTED
+    assert Type("submit2", b"\r") in machine.seen(seen(4.0, composer="draft", offset=25))
+
+
+def test_a_program_has_its_time_from_when_it_has_read_the_submit_key() -> None:
+    """It is stopped, or the machine swaps: a second key would be submitted too, and what is not read not taken back."""
+    machine = submitted()
+    for at in (2.0, 9.0, 300.0):
+        assert machine.seen(seen(at, composer="draft", unread=True)) == []
+    assert machine.seen(seen(300.1, composer="draft")) == []
+    assert machine.seen(seen(302.2, composer="draft")) == [Save(), Type("submit2", b"\r")]
+
+
+def test_a_paste_that_is_not_read_is_undelivered_and_told_so() -> None:
+    machine = pasted()
+    (command,) = machine.seen(seen(9.0, unread=True))
+    assert command == Undelivered("the program does not read what is typed", left=True)
+
+
+def test_a_message_that_left_the_composer_and_is_nowhere_may_have_been_taken() -> None:
+    """Undelivered is what may be sent again."""
+    machine = submitted()
+    assert machine.seen(seen(3.1)) == [Save()]
+    assert machine.seen(seen(4.0)) == []
+    assert machine.seen(seen(23.0)) == [], "a busy machine: the next message must not come upon its work"
+    (command,) = machine.seen(seen(23.2))
+    assert isinstance(command, Failed)
+    assert command.code == "TIMEOUT"
+    assert "not known" in command.message
+
+
+def test_a_program_that_is_slow_to_show_its_work_is_waited_for() -> None:
+    machine = submitted()
+    assert machine.seen(seen(3.1)) == [Save()]
+    assert machine.seen(seen(9.0)) == []
+    assert machine.seen(seen(9.1, activity=Activity.BUSY))[:2] == [Save(), Accepted("test")]
+
+
+def test_a_message_that_comes_back_into_the_composer_is_told_at_once() -> None:
+    machine = submitted()
+    assert machine.seen(seen(3.1)) == [Save()]
+    (command,) = machine.seen(seen(5.2, composer="draft"))
+    assert isinstance(command, Undelivered)
+
+
+def test_a_cancel_of_a_message_that_shows_nothing_does_not_wait_for_it() -> None:
+    machine = submitted()
+    assert machine.seen(seen(3.1)) == [Save()]
+    machine.interrupt()
+    commands = machine.seen(seen(5.2))
+    assert commands[-1] == Interrupted("interrupted", "not taken")
+
+
+def test_the_end_of_another_prompts_turn_is_not_this_ones() -> None:
+    """A program that was slow to begin ends what it was sent before, when this has been sent already."""
+    machine = submitted()
+    assert machine.told(replace(ended(2.0, "another's answer"), prompt="what came before"), 2.0) == []
+    (command,) = machine.told(replace(ended(3.0), prompt="hello"), 3.0)
+    assert isinstance(command, Ended)
+    assert command.answer == "answer"
+
+
+def test_a_message_that_stands_above_the_composer_was_taken() -> None:
+    machine = submitted()
+    commands = machine.seen(seen(3.1, echoed=True))
+    assert commands[:2] == [Save(), Accepted("screen: the message left the composer")]
+
+
+def test_a_paste_that_never_shows_is_undelivered_and_never_submitted() -> None:
+    machine = pasted()
+    assert machine.seen(seen(1.0, offset=11)) == []
+    commands = machine.seen(seen(3.2, offset=11))
+    assert [type(command) for command in commands] == [Undelivered]
+    assert not machine.state.submitted
+
+
+def test_a_program_that_does_not_echo_gets_its_submit_key() -> None:
+    machine = turn(LINES)
+    machine.begin(0.0)
+    machine.seen(seen(0.0))
+    machine.saved()
+    machine.typed("paste", 10, 0.1)
+    assert machine.seen(seen(3.2, composer="absent")) == [Save()]
+    assert machine.phase is Phase.SUBMITTING
+
+
+@pytest.mark.parametrize(
+    ("profile", "text", "bracketed", "typed_from"),
+    [(LINES, "a\nb", False, 10), (LINES, "a\nb", True, None), (LINES, "a", False, None), (TUI, "a\nb", False, None)],
+)
+def test_the_answer_to_lines_that_are_taken_one_by_one_begins_where_they_are_typed(
+    profile: Profile, text: str, bracketed: bool, typed_from: int | None
+) -> None:
+    compose = functools.partial(type_message, profile.delivery, bracketed=bracketed)
+    machine = PtyTurn(profile, text, compose, TurnState(), channels_tell=False)
+    machine.begin(0.0)
+    machine.seen(seen(0.0))
+    machine.saved()
+    machine.typed("paste", 10, 0.1)
+    assert machine.state.typed_from == typed_from
+
+
+def test_a_line_editor_that_shows_the_last_of_several_lines_gets_its_submit_key_at_once() -> None:
+    machine = turn(LINES)
+    machine.begin(0.0)
+    machine.seen(seen(0.0))
+    machine.saved()
+    machine.typed("paste", 10, 0.1)
+    assert machine.seen(seen(0.3, composer="absent", offset=20, changed_at=0.1)) == []
+    assert machine.seen(seen(0.3, composer="absent", offset=20, changed_at=0.1, echoed=True)) == [Save()]
+    assert machine.phase is Phase.SUBMITTING
+
+
+def test_a_dialog_that_comes_up_after_the_paste_is_not_answered_by_the_submit_key() -> None:
+    machine = pasted()
+    dialog = seen(9.0, activity=Activity.WAITING, composer="absent", asked=ASKED, offset=40)
+    assert machine.seen(dialog) == []
+    assert machine.phase is Phase.SETTLING
+
+
+def test_the_composer_may_come_back_some_time_after_the_dialog() -> None:
+    machine = pasted()
+    machine.seen(seen(60.0, activity=Activity.WAITING, composer="absent", asked=ASKED, offset=40))
+    assert machine.seen(seen(60.1, activity=Activity.BUSY, composer="absent", offset=50)) == []
+    assert machine.seen(seen(61.0, composer="draft", offset=60)) == [Save()]
+
+
+def test_a_program_that_waits_is_not_told_to_submit_though_its_dialog_is_not_drawn_yet() -> None:
+    machine = pasted()
+    assert machine.seen(seen(1.0, activity=Activity.WAITING, composer="draft", offset=40)) == []
+    assert machine.seen(seen(2.0, composer="draft", offset=40)) == [Save()]
+
+
+def test_a_submit_key_that_is_held_is_pressed_later() -> None:
+    machine = pasted()
+    machine.seen(seen(1.0, composer="draft", offset=15))
+    assert machine.saved() == [Type("submit", b"\r")]
+    assert machine.held(1.1) == [Save()]
+    assert not machine.state.submitted
+    assert machine.seen(seen(2.0, composer="draft", offset=15)) == [Save()]
+    assert machine.saved() == [Type("submit", b"\r")]
+
+
+def test_a_submit_key_that_is_held_is_not_pressed_once_somebody_stops_the_turn() -> None:
+    machine = pasted()
+    machine.seen(seen(1.0, composer="draft", offset=15))
+    assert machine.interrupt() == [Save()]
+    assert machine.saved() == [TAKEN_BACK]
+
+
+@pytest.mark.parametrize("phase", [Phase.PASTING, Phase.SETTLING])
+@pytest.mark.parametrize("written", [True, False])
+def test_a_restart_around_the_paste_asks_the_keeper(phase: Phase, *, written: bool) -> None:
+    machine = turn(state=TurnState(phase=phase))
+    assert machine.begin(100.0) == [Recall("paste", b"hello")]
+    assert machine.recalled("paste", 10 if written else None, 100.0) == []
+    assert machine.phase is (Phase.SETTLING if written else Phase.PREPARED)
+
+
+def test_a_restart_before_the_submit_key_was_written_submits_once() -> None:
+    machine = turn(state=TurnState(phase=Phase.SUBMITTING, submitted=True, submit_ns=1))
+    assert machine.begin(100.0) == [Recall("submit", b"\r")]
+    assert machine.recalled("submit", None, 100.0) == [Save()]
+    assert not machine.state.submitted
+    machine._pasted_at_offset = 0
+    assert machine.seen(seen(101.0, composer="draft", offset=5)) == [Save()]
+    assert machine.saved() == [Type("submit", b"\r")]
+
+
+def test_a_restart_while_working_goes_on() -> None:
+    machine = turn(state=TurnState(phase=Phase.WORKING, submitted=True, submit_ns=ns(1.0), submit_offset=20))
+    assert machine.begin(100.0) == []
+    assert machine.told(ended(50.0), 100.0) == [Ended("answer", True, "hooks: turn ended")]
+
+
+def test_an_illegal_step_raises_and_changes_nothing() -> None:
+    machine = turn()
+    with pytest.raises(ValueError, match="does not go"):
+        machine._go(Phase.WORKING)
+    assert machine.phase is Phase.PREPARED
+
+
+FACTS = st.one_of(
+    st.builds(
+        seen,
+        st.just(0.0),
+        activity=st.sampled_from(Activity),
+        composer=st.sampled_from(["empty", "draft", "absent"]),
+        offset=st.integers(0, 100),
+        settled=st.booleans(),
+        can_receive=st.booleans(),
+        asked=st.sampled_from([None, ASKED]),
+        error=st.sampled_from([None, ("MODEL_ERROR", "x")]),
+        interrupted=st.booleans(),
+    ),
+    st.sampled_from(["saved", "held", "interrupt", "refuse", "found", "typed-paste", "typed-submit"]),
+    st.builds(ended, st.floats(0, 50), st.sampled_from([None, "", "text"]), st.sampled_from([None, "a", "b"])),
+    st.builds(TurnInterrupted, channel=st.just("hooks"), at_ns=st.integers(0, ns(50))),
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(FACTS, max_size=30), st.booleans(), st.sampled_from([TUI, LINES]), st.sampled_from([None, "No."]))
+def test_whatever_happens_a_leg_is_pasted_and_submitted_at_most_once_and_a_turn_ends_once(
+    facts: list[object], channels: bool, profile: Profile, note: str | None
+) -> None:
+    machine = turn(profile, channels=channels)
+    machine.begin(0.0)
+    typed: list[tuple[int, str]] = []
+    ends = 0
+    now = 0.0
+    pending: str | None = None
+    for fact in facts:
+        now += 0.7
+        commands: list[object] = []
+        match fact:
+            case Seen():
+                look = Seen(**{**{n: getattr(fact, n) for n in fact.__slots__}, "now": now, "changed_at": now - 0.5})
+                commands = list(machine.seen(look))
+            case TurnEnded() | TurnInterrupted():
+                commands = list(machine.told(fact, now))
+            case "saved" if machine.phase in (Phase.PASTING, Phase.SUBMITTING) and pending is None:
+                commands = list(machine.saved())
+            case "held" if pending is not None:
+                commands = list(machine.held(now))
+                pending = None
+                typed.pop()
+            case "interrupt" if not machine.over:
+                commands = list(machine.interrupt())
+            case "refuse" if not machine.over:
+                commands = list(machine.refuse(note))
+            case "found":
+                commands = list(machine.found(AnswerFound("t", False, "screen")))
+            case "typed-paste" | "typed-submit" if pending is not None:
+                commands = list(machine.typed(pending, 10, now))
+                pending = None
+        for command in commands:
+            if isinstance(command, Type):
+                typed.append((machine.state.leg, command.part))
+                pending = command.part if command.part != "submit2" else pending
+            ends += isinstance(command, Ended | Failed | Interrupted | Undelivered)
+    assert len(typed) == len(set(typed))
+    submitted = [leg for leg, part in typed if part == "submit"]
+    assert all(typed.index((leg, "paste")) < typed.index((leg, "submit")) for leg in submitted)
+    assert ends == (1 if machine.over else 0)

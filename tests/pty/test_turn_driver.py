@@ -1,0 +1,468 @@
+"""The worker that performs the turn's commands: what it types, and what it looks at before it does."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from synapsed.errors import KeeperLost
+from synapsed.interfaces import Delivery
+from synapsed.keepers.client import KeeperRefused
+from synapsed.model.agent import Activity
+from synapsed.model.link import (
+    LinkEvent,
+    LinkTurnEnded,
+    LinkTurnFailed,
+    LinkTurnInterrupted,
+    LinkTurnRecord,
+    LinkUndelivered,
+)
+from synapsed.model.records import TurnRecord
+from synapsed.profiles import Answer, Composer, Dialog, ErrorPattern, Interrupt, Profile, Prompts, Ready, Signs
+from synapsed.profiles import Delivery as DeliverySpec
+from synapsed.pty.input_backlog import Unread
+from synapsed.pty.keyboard import Keyboard
+from synapsed.pty.turn_driver import TurnRunner
+from synapsed.pty.turn_types import Phase, TurnState
+from synapsed.terminal.observer import Look, TerminalObserver
+from synapsed.terminal.verdict import STALE_S
+from tests.fakes.clock import FakeClock, until
+
+PROFILE = Profile(
+    name="p",
+    command="p",
+    ready=Ready(quiet_ms=0),
+    busy=Signs(screen=["^working"]),
+    composer=Composer(line="^> ?(?P<text>.*)$"),
+    delivery=DeliverySpec(settle_ms=0, accept_ms=1000),
+    prompts=Prompts(dialogs=[Dialog(type="permission", when=[r"^Allow it\?"])]),
+)
+
+LINES = Profile(
+    name="p",
+    command="p",
+    ready=Ready(quiet_ms=0),
+    composer=Composer(at_cursor=True, line="^> ?(?P<text>.*)$"),
+    delivery=DeliverySpec(settle_ms=0, accept_ms=1000),
+)
+
+
+class Terminal:
+    """A program that shows what the test draws, and the turn of one message."""
+
+    def __init__(self, profile: Profile = PROFILE) -> None:
+        self.clock = FakeClock()
+        self.observer = TerminalObserver(profile, cols=80, rows=10, offset=0)
+        self.typed: list[bytes] = []
+        self.known: set[str] = set()
+        """Ids of what was typed."""
+        self.events: list[LinkEvent] = []
+        self.records = 0
+        self.reader: tuple[bool | None, int | None] = (None, None)
+        """Whether the terminal is in line mode, and the process group that reads it."""
+        self.unread = 0
+        """Bytes that the program has not read."""
+        self.silent = 0
+        """How many more times the keeper does not answer in time."""
+        self.writing = asyncio.Event()
+        """What is written is with the program."""
+        self.writing.set()
+        keeper: Any = SimpleNamespace(write=self.write, recall=self.recall, ping=self.ping, read=self.read, lost=None)
+        self.runner = TurnRunner(
+            profile=profile,
+            clock=self.clock,
+            observer=self.observer,
+            keyboard=Keyboard(profile, self.write, self.look, self.until),
+            channels=[],
+            keeper=lambda: keeper,
+            unread=Unread(lambda: keeper, lambda: None),
+            emit=self.events.append,
+            look=self.look,
+            look_soon=lambda: None,
+        )
+
+    async def write(self, data: bytes, input_id: str | None = None) -> Any:
+        if input_id not in self.known:
+            self.typed.append(data)
+        if input_id is not None:
+            self.known.add(input_id)
+        await self.writing.wait()
+        return SimpleNamespace(at=self.observer.offset)
+
+    async def recall(self, input_id: str) -> Any:
+        return await self.write(b"", input_id) if input_id in self.known else None
+
+    async def read(self, start: int, size: int) -> tuple[int, bytes]:
+        return start, b"\r\nhi\r\n> "
+
+    async def ping(self) -> Any:
+        if self.silent:
+            self.silent -= 1
+            raise KeeperLost("the keeper did not answer within 10 s")
+        return SimpleNamespace(unread=self.unread, line_mode=self.reader[0], foreground=self.reader[1])
+
+    def begin(self, text: str = "hello") -> asyncio.Task[None]:
+        """The message is to be pasted; the worker that does it."""
+        self.draw("> ")
+        self.judge()
+        record = TurnRecord(task_id="t", launch_id="l", link=TurnState(phase=Phase.PASTING).model_dump(mode="json"))
+        worker = asyncio.create_task(self.runner.run())
+        self.runner.begin(Delivery(task_id="t", text=text, command=False, record=record, fresh=True), [])
+        return worker
+
+    def look(self) -> Look:
+        return self.observer.look(self.clock.monotonic())
+
+    async def until(self, wanted: Any, timeout: float) -> bool:
+        return bool(wanted(self.look()))
+
+    def draw(self, *rows: str) -> None:
+        data = ("\x1b[H\x1b[J" + "\r\n".join(rows)).encode()
+        self.observer.feed(self.observer.offset, data, self.clock.monotonic())
+
+    def judge(self, after: float = 0.0) -> None:
+        self.clock.advance(after)
+        self.runner.seen(self.look(), self.clock.monotonic())
+
+    async def record(self) -> None:
+        """The records that the turn wants, one after the other, are durable."""
+        while not self.runner.idle.is_set():
+            await until(lambda: self.wanted > self.records or self.runner.idle.is_set())
+            if self.wanted > self.records:
+                self.records += 1
+                self.runner.recorded()
+            await asyncio.sleep(0)
+
+    @property
+    def wanted(self) -> int:
+        return sum(isinstance(event, LinkTurnRecord) for event in self.events)
+
+    @property
+    def phase(self) -> Phase:
+        assert self.runner.turn is not None
+        return self.runner.turn.phase
+
+
+@pytest.fixture
+async def terminal() -> AsyncIterator[Terminal]:
+    """The message is pasted and shown."""
+    terminal = Terminal()
+    worker = terminal.begin()
+    await until(terminal.runner.idle.is_set)
+    assert terminal.typed == [b"hello"]
+    terminal.draw("> hello")
+    yield terminal
+    worker.cancel()
+    await asyncio.gather(worker, return_exceptions=True)
+
+
+async def test_a_dialog_that_comes_up_while_the_record_is_written_gets_no_submit_key(terminal: Terminal) -> None:
+    terminal.judge(1.0)
+    assert terminal.phase is Phase.SUBMITTING
+    terminal.draw("Allow it?")
+    await terminal.record()
+    assert (terminal.typed, terminal.phase) == ([b"hello"], Phase.SETTLING)
+    terminal.draw("> hello")
+    terminal.judge(1.0)
+    await terminal.record()
+    assert (terminal.typed, terminal.phase) == ([b"hello", b"\r"], Phase.SUBMITTED)
+
+
+@pytest.mark.parametrize("meanwhile", ["Allow it?", "working", "> ", "> hello"])
+async def test_a_second_submit_key_is_for_a_composer_that_still_has_the_message(
+    terminal: Terminal, meanwhile: str
+) -> None:
+    terminal.judge(1.0)
+    await terminal.record()
+    terminal.judge(2.0)  # nothing has happened: the second key is decided on
+    terminal.draw(meanwhile)
+    await terminal.record()
+    assert terminal.typed == [b"hello", b"\r", *([b"\r"] if meanwhile == "> hello" else [])]
+
+
+async def test_nothing_is_pasted_while_something_is_unread() -> None:
+    """A stopped program would show both at once, when it goes on."""
+    terminal = Terminal()
+    terminal.unread = 3
+    worker = terminal.begin()
+    await until(terminal.runner.idle.is_set)
+    assert (terminal.typed, terminal.phase) == ([], Phase.PREPARED)
+    terminal.unread = 0
+    terminal.judge()
+    await terminal.record()
+    assert (terminal.typed, terminal.phase) == ([b"hello"], Phase.SETTLING)
+    worker.cancel()
+    await asyncio.gather(worker, return_exceptions=True)
+
+
+async def test_a_keeper_that_is_silent_for_a_while_is_asked_again() -> None:
+    """It stood still, or waited for its disk: the message is not held for ever."""
+    terminal = Terminal()
+    terminal.silent = 1
+    worker = terminal.begin()
+    await until(terminal.runner.idle.is_set)
+    assert (terminal.typed, terminal.phase) == ([], Phase.PREPARED)
+    terminal.judge()
+    await terminal.record()
+    assert (terminal.typed, terminal.phase) == ([b"hello"], Phase.SETTLING)
+    worker.cancel()
+    await asyncio.gather(worker, return_exceptions=True)
+
+
+async def test_a_half_written_paste_is_finished_after_a_silence_of_the_keeper(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is not what was typed before, for which the message would have to wait."""
+    monkeypatch.setattr("synapsed.pty.turn_driver.STALLED_S", 0.01)
+    terminal = Terminal()
+    terminal.writing.clear()
+    worker = terminal.begin()
+    await until(lambda: terminal.typed)
+    terminal.unread, terminal.silent = 30_000, 1
+    await until(lambda: not terminal.silent)
+    terminal.writing.set()
+    await until(terminal.runner.idle.is_set)
+    assert (terminal.typed, terminal.phase) == ([b"hello"], Phase.SETTLING)
+    worker.cancel()
+    await asyncio.gather(worker, return_exceptions=True)
+
+
+async def test_a_paste_that_is_shown_before_it_is_known_to_be_written_is_nobodys_draft() -> None:
+    """On a busy machine the program may be faster than the keeper's answer."""
+    terminal = Terminal()
+    terminal.writing.clear()
+    worker = terminal.begin()
+    assert not terminal.runner.pasted
+    await until(lambda: terminal.typed)
+    terminal.draw("> hello")
+    assert (terminal.phase, terminal.runner.pasted) == (Phase.PASTING, True)
+    terminal.writing.set()
+    await until(terminal.runner.idle.is_set)
+    assert (terminal.phase, terminal.runner.pasted) == (Phase.SETTLING, True)
+    worker.cancel()
+    await asyncio.gather(worker, return_exceptions=True)
+
+
+@pytest.mark.parametrize("computes", [True, False])
+async def test_the_second_submit_key_is_held_back_while_the_program_computes(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch, computes: bool
+) -> None:
+    monkeypatch.setattr("synapsed.pty.foreground.Foreground.computes", lambda self, group: computes)
+    for _ in range(2):
+        terminal.judge(2.0)
+        await terminal.record()
+    assert terminal.typed == [b"hello", b"\r", *([] if computes else [b"\r"])]
+    assert terminal.phase is Phase.SUBMITTED
+
+
+async def test_what_is_left_is_taken_back_after_a_silence_of_the_keeper(terminal: Terminal) -> None:
+    terminal.silent = 2
+    terminal.draw("> ")
+    terminal.judge(100.0)
+    await until(lambda: not terminal.silent)
+    terminal.draw("> hello")
+    await until(lambda: terminal.runner.turn is None)
+    assert [type(event) for event in terminal.events] == [LinkUndelivered], "told once"
+
+
+async def test_a_paste_that_the_program_stops_reading_is_told_and_taken_back_when_it_goes_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("synapsed.pty.turn_driver.STALLED_S", 0.01)
+    monkeypatch.setattr("synapsed.pty.input_backlog.ASK_AGAIN_S", 0.001)
+    terminal = Terminal()
+    terminal.writing.clear()
+    worker = terminal.begin()
+    await until(lambda: terminal.typed)
+    terminal.unread = 30_000
+    await until(lambda: any(isinstance(event, LinkUndelivered) for event in terminal.events))
+    assert terminal.runner.turn is not None
+    terminal.writing.set()
+    terminal.draw("> hello")
+    terminal.unread = 0
+    await until(lambda: terminal.runner.turn is None)
+    assert set(terminal.typed[1:]) == {DeliverySpec().clear.encode()}, "the composer is emptied"
+    worker.cancel()
+    await asyncio.gather(worker, return_exceptions=True)
+
+
+async def test_a_program_that_ends_before_the_submit_key_did_not_refuse_the_message(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its exit is told, and what was not submitted goes to the next program."""
+    tried = []
+
+    async def write(data: bytes, _id: str | None = None) -> Any:
+        tried.append(data)
+        raise KeeperRefused("the program has ended", reason="exited")
+
+    monkeypatch.setattr(terminal.runner._keeper(), "write", write)
+    terminal.judge(1.0)
+    await terminal.record()
+    assert tried == [b"\r"]
+    assert not any(isinstance(event, LinkUndelivered) for event in terminal.events)
+
+
+@pytest.mark.parametrize(
+    ("typed_at", "works"), [((False, 7), (True, 7)), ((False, 7), (True, 8)), ((True, 7), (True, 8))]
+)
+async def test_a_prompt_that_is_printed_ends_no_turn(typed_at: tuple[bool, int], works: tuple[bool, int]) -> None:
+    """The kernel knows that the line editor is gone, or that another program has the terminal."""
+    terminal = Terminal(LINES)
+    terminal.reader = typed_at
+    worker = terminal.begin()
+    await until(terminal.runner.idle.is_set)
+    terminal.draw("> hello")
+    terminal.judge(1.0)
+    await terminal.record()
+    terminal.reader = works
+    terminal.draw("> hello", "> ")
+    terminal.judge()
+    await terminal.record()
+    assert (terminal.phase, terminal.look().verdict.activity) == (Phase.WORKING, Activity.BUSY)
+    terminal.reader = typed_at
+    assert not await terminal.runner.works()
+    terminal.judge()
+    await terminal.record()
+    assert [event.answer for event in terminal.events if isinstance(event, LinkTurnEnded)] == ["hi"]
+    assert terminal.observer.given_back is None
+    worker.cancel()
+    await asyncio.gather(worker, return_exceptions=True)
+
+
+@pytest.mark.parametrize(("reader", "believed"), [(7, False), (8, True)])
+async def test_a_command_may_have_a_prompt_without_a_line_editor(reader: int, believed: bool) -> None:
+    """It is believed when it has stood for a while; the program itself is known to have an editor."""
+    terminal = Terminal(LINES)
+    terminal.reader = (False, 7)
+    worker = terminal.begin()
+    await until(terminal.runner.idle.is_set)
+    terminal.draw("> hello")
+    terminal.judge(1.0)
+    await terminal.record()
+    terminal.reader = (True, reader)
+    terminal.draw("> hello", "> ")
+    terminal.judge()
+    await terminal.record()
+    assert terminal.phase is Phase.WORKING
+    terminal.judge(STALE_S + 1)
+    await terminal.record()
+    assert any(isinstance(event, LinkTurnEnded) for event in terminal.events) is believed
+    worker.cancel()
+    await asyncio.gather(worker, return_exceptions=True)
+
+
+async def test_a_prompt_between_lines_of_the_message_ends_no_turn() -> None:
+    """The program has not read the last ones."""
+    terminal = Terminal(LINES)
+    terminal.reader = (True, 7)
+    worker = terminal.begin()
+    await until(terminal.runner.idle.is_set)
+    terminal.draw("> hello")
+    terminal.judge(1.0)
+    await terminal.record()
+    terminal.unread = 3
+    terminal.draw("> hello", "> ")
+    terminal.judge()
+    await terminal.record()
+    assert terminal.phase is Phase.WORKING
+    terminal.unread = 0
+    terminal.judge()
+    await terminal.record()
+    assert any(isinstance(event, LinkTurnEnded) for event in terminal.events)
+    worker.cancel()
+    await asyncio.gather(worker, return_exceptions=True)
+
+
+MARKED = PROFILE.model_copy(
+    update={
+        "interrupt": Interrupt(keys="\x1b", screen="^! cancelled"),
+        "error": [ErrorPattern(pattern="^x .*")],
+        "answer": Answer(mode="blocks", start="^\\* ", channel_wait_ms=0),
+    }
+)
+OLD = ("  before", "! cancelled", "  before that", "x it failed")
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        *((f"one{character}two", "onetwo") for character in "\x00\x07\x08\x1b\x7f\x85\x9b\ufeff"),
+        ("one\ttwo", "one    two"),
+        ("\x1b[31mone\x1b[0m", "[31mone[0m"),
+        ("cafe\u0301 \ufb01n", "caf\u00e9 fin"),
+        ("one\u200btwo", "onetwo"),
+        ("one", "[Pasted text #1]"),
+        ("!one", " !one"),
+    ],
+    ids=ascii,
+)
+async def test_marks_of_earlier_turns_are_no_word_on_a_message_that_is_shown_in_another_way(
+    text: str, shown: str
+) -> None:
+    terminal = Terminal(MARKED)
+    worker = terminal.begin(text)
+    await until(terminal.runner.idle.is_set)
+    terminal.draw(*OLD, f"> {shown}")
+    terminal.judge(1.0)
+    await terminal.record()
+    assert terminal.phase is Phase.SUBMITTED
+    terminal.draw(*OLD, f"  {shown}", "working")
+    terminal.judge(5.0)
+    await terminal.record()
+    terminal.draw(*OLD, f"  {shown}", "* the answer", "> ")
+    terminal.judge(10.0)
+    await terminal.record()
+    terminal.judge(10.0)
+    await terminal.record()
+    assert [type(event) for event in terminal.events][-1] is LinkTurnEnded, terminal.events
+    worker.cancel()
+    await asyncio.gather(worker, return_exceptions=True)
+
+
+@pytest.mark.parametrize("shown", ["one", "[Pasted text #1]"])
+@pytest.mark.parametrize(("mark", "event"), [("! cancelled", LinkTurnInterrupted), ("x it failed", LinkTurnFailed)])
+async def test_a_new_mark_below_old_ones_is_a_word_on_the_turn(shown: str, mark: str, event: type) -> None:
+    terminal = Terminal(MARKED)
+    worker = terminal.begin("one")
+    await until(terminal.runner.idle.is_set)
+    terminal.draw(*OLD, f"> {shown}")
+    terminal.judge(1.0)
+    await terminal.record()
+    terminal.draw(*OLD, f"  {shown}", "working")
+    terminal.judge(5.0)
+    await terminal.record()
+    terminal.draw(*OLD, f"  {shown}", mark, "> ")
+    terminal.judge(10.0)
+    await terminal.record()
+    terminal.judge(10.0)
+    await terminal.record()
+    assert [type(told) for told in terminal.events][-1] is event, terminal.events
+    worker.cancel()
+    await asyncio.gather(worker, return_exceptions=True)
+
+
+async def test_the_mark_of_an_earlier_turn_is_no_word_on_a_message_that_was_taken_off_the_screen() -> None:
+    """It was seen, and is given back into the composer when its turn is stopped."""
+    terminal = Terminal(MARKED)
+    worker = terminal.begin("one")
+    await until(terminal.runner.idle.is_set)
+    terminal.draw(*OLD, "> one")
+    terminal.judge(1.0)
+    await terminal.record()
+    terminal.draw(*OLD, "  one", "working")
+    terminal.judge(5.0)
+    await terminal.record()
+    assert terminal.runner.turn is not None
+    terminal.runner.add(terminal.runner.turn.interrupt())
+    await terminal.record()
+    terminal.draw(*OLD, "working")
+    terminal.judge(0.1)
+    await terminal.record()
+    assert terminal.phase is Phase.WORKING
+    terminal.draw(*OLD, "! cancelled", "working")
+    terminal.judge(0.1)
+    await terminal.record()
+    assert type(terminal.events[-1]) is LinkTurnInterrupted
+    worker.cancel()
+    await asyncio.gather(worker, return_exceptions=True)

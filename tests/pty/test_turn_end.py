@@ -1,0 +1,159 @@
+"""Playbooks of the turn machine: when a turn is over, and with which answer or error."""
+
+import pytest
+
+from synapsed.model.agent import Activity
+from synapsed.model.facts import PromptAccepted, TurnFailed
+from synapsed.profiles import Answer, Composer, Profile
+from synapsed.pty.turn import UNTOLD_UNSEEN_S
+from synapsed.pty.turn_types import (
+    Accepted,
+    AnswerFound,
+    Ended,
+    Failed,
+    FindAnswer,
+    Phase,
+    Recall,
+    Save,
+    TurnState,
+)
+from tests.pty.playbook import LINES, accepted, ended, ns, seen, submitted, turn
+
+
+def test_a_hook_ends_the_turn_exactly() -> None:
+    machine = submitted()
+    accepted = PromptAccepted(channel="hooks", at_ns=ns(1.05))
+    assert machine.told(accepted, 1.05) == [Save(), Accepted("hooks: prompt accepted")]
+    assert machine.told(ended(2.0), 2.0) == [Ended("answer", True, "hooks: turn ended")]
+    assert machine.over
+
+
+def test_a_report_from_before_the_submission_is_of_another_turn() -> None:
+    machine = submitted()
+    assert machine.told(ended(0.5), 1.1) == []
+    assert not machine.over
+
+
+def test_a_report_of_another_turn_of_the_program_is_not_ours() -> None:
+    machine = submitted()
+    machine.told(PromptAccepted(channel="hooks", at_ns=ns(1.1), turn="ours"), 1.1)
+    assert machine.told(ended(1.5, turn_id="theirs"), 1.5) == []
+    assert machine.told(ended(1.6, turn_id="ours"), 1.6) == [Ended("answer", True, "hooks: turn ended")]
+
+
+def test_what_the_program_says_of_another_prompt_is_neither_our_acceptance_nor_our_end() -> None:
+    """It may prompt itself, or have other clients, at the very moment of the submission."""
+    machine = submitted()
+    assert machine.told(accepted(1.1, "A task in the background has ended.", "other"), 1.1) == []
+    assert machine.told(ended(1.2, "of the other", "other"), 1.2) == []
+    assert machine.phase is Phase.SUBMITTED
+    assert machine.told(accepted(1.3, " hello\n", "ours"), 1.3) == [Save(), Accepted("hooks: prompt accepted")]
+    assert machine.told(ended(1.4, "of the other", "other"), 1.4) == []
+    assert machine.told(ended(1.5, "ours", "ours"), 1.5) == [Ended("ours", True, "hooks: turn ended")]
+
+
+def test_a_person_who_joins_in_the_turn_does_not_take_its_end() -> None:
+    machine = submitted()
+    machine.told(accepted(1.1, "hello", "ours"), 1.1)
+    assert machine.told(accepted(1.2, "and be quick", "ours"), 1.2) == []
+    assert machine.told(ended(1.5, "both", "ours"), 1.5) == [Ended("both", True, "hooks: turn ended")]
+
+
+def test_a_report_that_overtakes_the_keepers_word_is_kept() -> None:
+    machine = turn(state=TurnState(phase=Phase.SUBMITTING, submitted=True, submit_ns=ns(1.0)))
+    assert machine.begin(5.0) == [Recall("submit", b"\r")]
+    assert machine.told(ended(2.0), 5.0) == []
+    assert machine.recalled("submit", 20, 5.1) == [Save(), Ended("answer", True, "hooks: turn ended")]
+
+
+def test_ready_without_a_report_waits_for_the_channel_and_then_looks_the_answer_up() -> None:
+    machine = submitted()
+    machine.seen(seen(1.2, activity=Activity.BUSY, offset=30))
+    assert machine.seen(seen(3.0, offset=90)) == []
+    assert machine.deadline == pytest.approx(4.5)
+    assert machine.seen(seen(4.6, offset=90)) == [FindAnswer(ns(1.0))]
+    assert machine.found(AnswerFound("text", False, "screen")) == [Ended("text", False, "screen")]
+
+
+def test_a_silent_gap_is_not_the_end() -> None:
+    machine = submitted()
+    machine.seen(seen(1.2, activity=Activity.BUSY, offset=30))
+    machine.seen(seen(2.0, offset=40))
+    assert machine.seen(seen(2.5, activity=Activity.BUSY, offset=50)) == []
+    assert machine.seen(seen(4.0, offset=60)) == []
+    assert machine.seen(seen(5.0, offset=60)) == []
+    assert machine.phase is Phase.WORKING
+
+
+def test_a_line_program_ends_when_its_prompt_is_back() -> None:
+    machine = submitted(LINES, channels=False)
+    assert machine.seen(seen(1.01, composer="draft", offset=20)) == []
+    commands = machine.seen(seen(1.1, offset=60))
+    assert [type(command) for command in commands] == [Save, Accepted, FindAnswer]
+
+
+def test_a_program_that_worked_between_two_looks_is_done_at_once() -> None:
+    """So says its status record, written after the message was submitted (at offset 20)."""
+    machine = submitted(channels=False)
+    assert machine.seen(seen(1.1, offset=60, worked_until=20)) == []
+    commands = machine.seen(seen(1.2, offset=60, worked_until=40))
+    assert [type(command) for command in commands] == [Save, Accepted, FindAnswer]
+
+
+def test_a_line_program_that_has_written_nothing_since_is_not_done() -> None:
+    machine = submitted(LINES, channels=False)
+    assert machine.seen(seen(1.01, offset=20)) == []
+    assert machine.phase is Phase.SUBMITTED
+
+
+def test_the_programs_own_error_fails_the_turn() -> None:
+    machine = submitted()
+    machine.seen(seen(1.2, activity=Activity.BUSY, offset=30))
+    machine.seen(seen(2.0, offset=50, error=("MODEL_ERROR", "API Error: 400")))
+    (command,) = machine.seen(seen(3.6, offset=50, error=("MODEL_ERROR", "API Error: 400")))
+    assert command == Failed("MODEL_ERROR", "API Error: 400", "test")
+
+
+def test_a_reported_failure_fails_the_turn() -> None:
+    machine = submitted()
+    failure = TurnFailed(channel="hooks", at_ns=ns(2.0), code="RATE_LIMITED", message="429")
+    assert machine.told(failure, 2.0) == [Failed("RATE_LIMITED", "429", "hooks: turn failed")]
+
+
+BOX = Profile(
+    name="box", command="box", composer=Composer(line="┃ (?P<text>.*)", at_cursor=True), answer=Answer(mode="blocks")
+)
+
+
+def test_an_empty_composer_of_a_full_screen_program_is_no_prompt_that_came_back() -> None:
+    machine = submitted(BOX)
+    assert machine.seen(seen(1.5, offset=50)) == []
+    assert machine.phase is Phase.SUBMITTED
+    assert machine.seen(seen(4.0, offset=60, echoed=True))[1:] == [Accepted("screen: the message left the composer")]
+
+
+def test_a_program_that_is_slow_to_begin_is_not_done() -> None:
+    machine = submitted(BOX)
+    assert machine.told(PromptAccepted(channel="c", at_ns=int(1.1e9)), 1.1)[1:] == [Accepted("c: prompt accepted")]
+    machine.seen(seen(1.2, offset=50))
+    assert machine.seen(seen(1.2 + UNTOLD_UNSEEN_S - 0.1, offset=50)) == []
+    assert machine.seen(seen(8.0, activity=Activity.BUSY, offset=60)) == []
+    assert machine.seen(seen(9.0, offset=70)) == []
+    wait = BOX.answer.channel_wait_ms / 1000
+    assert [type(command) for command in machine.seen(seen(9.1 + wait, offset=70))] == [FindAnswer]
+
+
+def test_a_composer_that_is_out_of_sight_is_no_sign_of_work() -> None:
+    """It is drawn anew, or the daemon has just come back: the program may be about to begin."""
+    machine = submitted(BOX)
+    machine.seen(seen(1.1, activity=Activity.BUSY, source="composer", composer="absent", offset=30))
+    assert machine.phase is Phase.WORKING
+    machine.seen(seen(1.2, offset=50))
+    assert machine.seen(seen(1.2 + UNTOLD_UNSEEN_S - 0.1, offset=50)) == []
+
+
+def test_a_turn_that_nobody_saw_or_told_ends_at_last() -> None:
+    machine = submitted(BOX)
+    machine.told(PromptAccepted(channel="c", at_ns=int(1.1e9)), 1.1)
+    machine.seen(seen(1.2, offset=50))
+    assert [type(c) for c in machine.seen(seen(1.3 + UNTOLD_UNSEEN_S, offset=50))] == [FindAnswer]

@@ -1,0 +1,164 @@
+"""A manager with fakes below and a clock that stands still."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from synapsed.agents.parking import Memory
+from synapsed.config import AgentConfig, ApiConfig, Config
+from synapsed.interfaces import SendRequest, StartRequest
+from synapsed.library import ProfileLibrary
+from synapsed.model.agent import AgentView, ProcessState
+from synapsed.model.events import TaskStatusChanged
+from synapsed.model.task import Message, Prompt, PromptOption, Task, TaskState
+from synapsed.paths import Paths
+from synapsed.supervisor.manager import Manager, ManagerSettings
+from synapsed.supervisor.registry import Registry, RegistryFiles
+from tests.fakes.clock import FakeClock, until
+from tests.fakes.link import FakeLink, FakeLinkFactory
+from tests.fakes.store import MemoryStore
+
+PROFILE = """
+command = "sh"
+model = true
+ports = [8190, 8192]
+unset_env = ["CLAUDE*"]
+[exit]
+codes = [0, 3]
+"""
+
+TALKER = """
+command = "sh"
+model = true
+args = ["--first"]
+ports = [8170, 8179]
+[resume]
+args = ["--resume", "{conversation}"]
+fresh_args = ["--session", "{conversation}"]
+own = ["--pick ID", "--continue"]
+"""
+
+DRIFTER = """
+command = "sh"
+args = ["--new"]
+ports = [8150, 8150]
+verified = "2.0"
+version = {}
+[[versions]]
+below = "2.0"
+args = []
+"""
+
+LAST = """
+command = "sh"
+model = true
+ports = [8160, 8160]
+[resume]
+args = ["--continue"]
+"""
+
+PERMISSION = Prompt(
+    prompt_id="p1",
+    type="permission",
+    prompt="Run it?",
+    options=[PromptOption(key="1", label="Yes"), PromptOption(key="2", label="No")],
+)
+
+
+class World:
+    """Everything outside the manager, which survives it; `daemon` makes a manager, as after a restart."""
+
+    def __init__(self, root: Path) -> None:
+        self.paths = Paths(config=root / "config", state=root / "state", run=root / "run", a2a=root / "a2a")
+        profiles = root / "profiles"
+        profiles.mkdir()
+        (profiles / "fake.toml").write_text(PROFILE)
+        (profiles / "talker.toml").write_text(TALKER)
+        (profiles / "drifter.toml").write_text(DRIFTER)
+        (profiles / "last.toml").write_text(LAST)
+        self.library = ProfileLibrary([profiles])
+        self.clock = FakeClock()
+        self.store = MemoryStore(self.clock)
+        self.factory = FakeLinkFactory()
+        self.agents: dict[str, AgentConfig] = {}
+        self.agent_ports = False
+        self.memory = Memory(total=100, available=100)
+        self.shutdowns: list[bool] = []
+        self.managers: list[Manager] = []
+        self.manager: Manager
+
+    async def daemon(self, *, adopt: bool = True) -> Manager:
+        settings = ManagerSettings(
+            paths=self.paths,
+            config=Config(api=ApiConfig(agent_ports=self.agent_ports), agents=self.agents),
+            control_token="t" * 43,
+            environ={"PATH": "/usr/bin:/bin", "HOME": "/root", "TERM": "dumb", "SYNAPSE_AGENT_ID": "another"},
+            tool_dir=Path("/opt/tool"),
+        )
+        self.manager = Manager(
+            settings,
+            store=self.store,
+            profiles=self.library,
+            factory=self.factory,
+            registry=Registry(RegistryFiles(self.paths.registry)),
+            clock=self.clock,
+            timers=self.clock,
+            rng=lambda: 0.5,
+            on_shutdown=self.shutdowns.append,
+            memory=lambda: self.memory,
+        )
+        self.managers.append(self.manager)
+        await self.manager.restore()
+        if adopt:
+            await self.manager.adopt()
+            await self.manager.autostart()
+        return self.manager
+
+    async def close(self) -> None:
+        for manager in self.managers:
+            await manager.close(keep_agents=True)
+
+    @property
+    def link(self) -> FakeLink:
+        return self.factory.link
+
+    async def start(self, profile: str = "fake", *, ready: bool = True, **request: Any) -> AgentView:
+        request.setdefault("cwd", "/")
+        view = await self.manager.start(StartRequest(profile=profile, **request))
+        if ready:
+            self.link.ready()
+            await until(lambda: self.manager.view(view.id).activity == "ready")
+        return view
+
+    async def send(self, agent: str, text: str = "hello", **request: Any) -> Task:
+        return await self.manager.send(agent, SendRequest(message=Message.of(text), **request))
+
+    async def delivered(self, count: int = 1, link: FakeLink | None = None) -> None:
+        chosen = link or self.link
+        await until(lambda: len(chosen.deliveries) >= count, f"{count} deliveries")
+
+    async def task_is(self, task_id: str, state: TaskState) -> Task:
+        tasks = self.store._tasks
+        await until(lambda: tasks[task_id].status is state, f"{state} (it is {tasks[task_id].status})")
+        task = await self.store.task(task_id)
+        assert task is not None
+        return task
+
+    async def agent_is(self, agent: str, state: ProcessState) -> AgentView:
+        await until(lambda: self.manager.view(agent).state is state, f"{state} ({self.manager.view(agent).state})")
+        return self.manager.view(agent)
+
+    def told(self, kind: type[Any], select: Callable[[Any], Any] = lambda data: data) -> list[Any]:
+        return [select(event.data) for event in self.store.events.all if isinstance(event.data, kind)]
+
+    def statuses(self, task_id: str) -> list[str]:
+        return [
+            event.data.state.value
+            for event in self.store.events.all
+            if event.task_id == task_id and isinstance(event.data, TaskStatusChanged)
+        ]
+
+    def registry(self, agent_id: str) -> dict[str, Any] | None:
+        path = self.paths.registry / f"{agent_id}.json"
+        return json.loads(path.read_text()) if path.exists() else None
