@@ -9,7 +9,7 @@ scrolling region, which homes the cursor, after placing the cursor.
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import compress, groupby
 from operator import itemgetter
 
 import evp
@@ -75,13 +75,18 @@ def _color(color: int | tuple[int, int, int] | None, base: int, extended: bytes)
             return [extended + b";2;%d;%d;%d" % (red, green, blue)]
 
 
+_WHOLE = re.compile(rb"\x01*+(?:(?:\x02\x00)++\x01*+)*+")
+"""The widths of a row in which every wide character has both of its columns."""
+_WIDE = bytes(width == 2 for width in range(256))
+
+
 def graphemes_of(row: evp.Row) -> Sequence[str]:
     """What stands in each column, an empty string in the second one of a wide character and only there.
 
     Narrowing and overwriting leave halves of wide characters behind, which would print as wide or as nothing.
     """
     graphemes, widths = row.graphemes, row.widths
-    if 2 not in widths and 0 not in widths:
+    if _WHOLE.fullmatch(widths) and " " not in compress(graphemes, widths.translate(_WIDE)):
         return graphemes
     whole = list(graphemes)
     for index, width in enumerate(widths):

@@ -28,6 +28,9 @@ _UNMOVED = re.compile(
 )
 """What leaves the cursor where it is."""
 
+_UNMOVED_WITHIN = re.compile(rb"\x1b(?:\[[\d;]*m|\[\?(?:25|2004)[hl]|\[[012]?K|\[\?2026[hl]|\([0B]|[=>])|[\x00\x07]")
+"""As much of it as never goes on in the next line."""
+
 _ERASED = re.compile(rb"\x1b\[[02]?K")
 
 _MOVED = re.compile(rb"[\x00-\x08\x0b-\x1f\x7f]")
@@ -46,7 +49,7 @@ class LineText:
         self._lost = False
         self._editing = True
         """A line editor may still draw, as far as is known."""
-        self._rest = b""
+        self._rest = bytearray()
         self._early: dict[int, bytes] = {}
         """Output beyond a gap, by offset."""
         self._held = 0
@@ -64,9 +67,26 @@ class LineText:
 
     def _take(self, data: bytes) -> None:
         self._at += len(data)
-        *ended, rest = (self._rest + data).split(b"\n")
-        self._rest = rest[-HELD_MAX:]
-        for line in ended:
+        *ended, rest = data.rsplit(b"\n", 1)
+        if ended:
+            self._lines(bytes(self._rest + ended[0]))
+            self._rest.clear()
+        self._rest += rest
+        del self._rest[:-HELD_MAX]
+
+    def _lines(self, ended: bytes) -> None:
+        """Lines, without the break behind the last. Most are plain, and are read all at once."""
+        edited_in = self._editing and _PASTE_MODE in ended
+        if self._first and not edited_in:
+            self._first = False
+            _, more, ended = ended.partition(b"\n")
+            if not more:
+                return
+        shown = None if edited_in or self._lost else _all_shown(ended)
+        if shown is not None:
+            self.text += shown
+            return
+        for line in ended.split(b"\n"):
             self._line(line)
 
     def _line(self, line: bytes) -> None:
@@ -79,6 +99,22 @@ class LineText:
             self._lost = shown is None
             self.text += "" if shown is None else f"{shown}\n"
         self._first = False
+
+
+def _all_shown(lines: bytes) -> str | None:
+    """`lines` as a terminal shows them, a break behind each; None where they have to be read one by one."""
+    text = _UNMOVED_WITHIN.sub(b"", lines).replace(b"\r\n", b"\n").removesuffix(b"\r")
+    if _MOVED.search(text) is not None:
+        return None
+    try:
+        shown = text.decode()
+    except UnicodeDecodeError:
+        return None
+    if "\t" in shown:
+        if not shown.isascii():
+            return None
+        shown = shown.expandtabs(8)
+    return "".join([f"{line.rstrip()}\n" for line in shown.split("\n")])
 
 
 def _shown(line: bytes) -> str | None:

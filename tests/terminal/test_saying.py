@@ -12,6 +12,7 @@ from synapsed.library import ProfileLibrary
 from synapsed.model.agent import Activity
 from synapsed.profiles import Answer, Profile, Stream
 from synapsed.pty.streaming import Piece, TurnStream
+from synapsed.terminal import saying
 from synapsed.terminal.observer import TerminalObserver
 from synapsed.terminal.saying import LineText, ScreenText
 from synapsed.terminal.screen import Screen
@@ -84,6 +85,21 @@ def test_what_only_a_terminal_can_tell_ends_the_text(line: bytes, shown: str | N
     screen = Screen(80, 24)
     screen.feed(b"yes\r\n" + line + b"\r\nmore\r\n")
     assert shown is None or screen.text(scrollback=False) == f"yes\n{shown}\nmore"
+
+
+PIECES = [*"a 日\t\r\x07\x1b", "\x1b[1m", "\x1b[K", "\x1b]0;t", "\x1b\\", "\x1b[A", "\x1b[?2004l"]
+
+
+@given(st.lists(st.sampled_from([*PIECES, "\n", "\r\n", "a\n", "b\r\n"]), max_size=30))
+@example(["\n", "a\tb\r\n", " 日 \r\n", "\x1b]0;t", "\n", "a", "\r\r\n", "a\n"])
+def test_lines_that_are_read_at_once_are_what_each_of_them_is(pieces: list[str]) -> None:
+    output = "".join(pieces).encode()
+    at_once, one_by_one = LineText(0), LineText(0)
+    at_once.feed(0, output)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(saying, "_all_shown", lambda _lines: None)
+        one_by_one.feed(0, output)
+    assert at_once.text == one_by_one.text
 
 
 @given(st.lists(st.binary(max_size=40), max_size=10))
