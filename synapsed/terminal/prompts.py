@@ -223,7 +223,7 @@ def _kind(question: str, options: Sequence[PromptOption]) -> str:
 
 def _lettered(line: str) -> Asked | None:
     """A question at the cursor whose answers are named by a letter in parentheses."""
-    if (match := _LETTERS.search(line)) is None:
+    if "(" not in line or (match := _LETTERS.search(line)) is None:
         return None
     options = [
         PromptOption(key=letter["key"].lower(), label=f"{letter['key']}{letter['rest']}".strip())
@@ -268,6 +268,8 @@ _TEXT = re.compile(
     r"(?:\([^()]{0,200}\)\s*+)?[:：]\s*+$",
     re.IGNORECASE,
 )
+_ENDS = frozenset(")]）］:：?？>oOえか")
+"""What the last character is of all that these expressions find."""
 _MENU = re.compile(r"^\s*[\(\[（［]?(?P<key>\d{1,2})(?:[\)\].:]\s+|[）］．：、]\s*+)(?P<label>\S.*)$")
 _MENU_ASK = re.compile(r"(?:choice|choose|select|option|number|選|番号|^#)[^\n]{0,40}[:：?？>]\s*$", re.IGNORECASE)
 _INLINE = re.compile(r"[\(（](?P<key>\d{1,2})[\)）]\s*+(?P<label>[^()（）]{1,80})")
@@ -306,6 +308,8 @@ def _generic(screen: ScreenSnapshot, *, in_turn: bool) -> Asked | None:
 
 def _known(screen: ScreenSnapshot, row: int, line: str) -> Asked | None:
     """The question that `line`, in `row`, is by its words."""
+    if line.rstrip()[-1:] not in _ENDS:
+        return None
     for pattern, words in _CONFIRM:
         if (match := pattern.search(line)) is not None:
             yes, no = words or (match["yes"], match["no"])
