@@ -2,26 +2,93 @@
 
 What takes long (launching, ending, interrupting a program) runs beside it as an operation and comes back with a call,
 so that the actor never waits for a program, and two agents never wait for each other.
+
+Its inbox is bounded, with a policy for each kind: a call that does not fit is refused with QueueFull; of observations
+that nobody has looked at yet only the last counts; progress and pieces of text that do not fit are dropped (the answer
+holds the last message whole, what comes before it is a courtesy); every other fact is taken, because a link has at most
+one turn and waits for it to be recorded before it goes on, so that there are few.
 """
 
 import asyncio
 import contextlib
+from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import structlog
 
-from synapsed.agents.inbox import Call, Fact, Inbox
-from synapsed.aio import Timers
-from synapsed.errors import NotReady, StoreError
+from synapsed.aio import Timer, Timers
+from synapsed.errors import NotReady, QueueFull, StoreError
 from synapsed.interfaces import AgentLink
-from synapsed.model.link import LinkEvent
+from synapsed.model.link import LinkEvent, LinkObserved, LinkTurnProgress, LinkTurnSaid
 
-__all__ = ["STORE_RETRY_S", "Actor", "at_once"]
+__all__ = ["CAPACITY", "STORE_RETRY_S", "Actor", "Call", "Fact", "Inbox"]
 
 STORE_RETRY_S = 1.0
 """Pause before a fact that the database refused (disk full) is written again. Facts are not lost: the agent's next
 turn waits for them."""
+
+CAPACITY = 256
+"""Items at most; one agent's actor takes thousands a second."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """What a link told; facts of a link that is no longer the agent's are passed over."""
+
+    link: AgentLink
+    event: LinkEvent
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """Work to be done in the actor; its outcome goes to `future`."""
+
+    work: Callable[[], Awaitable[Any]]
+    future: asyncio.Future[Any]
+
+
+class Inbox:
+    """The items of one actor, in order."""
+
+    def __init__(self, *, capacity: int = CAPACITY) -> None:
+        self._capacity = capacity
+        self._items: deque[Fact | Call] = deque()
+        self._arrived = asyncio.Event()
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def put_call(self, call: Call, *, internal: bool = False) -> None:
+        """Append a call; raises QueueFull, except for the agent's own calls (`internal`), of which there are few."""
+        if not internal and len(self._items) >= self._capacity:
+            raise QueueFull("the agent has too much to do; try again later")
+        self._append(call)
+
+    def put_fact(self, fact: Fact) -> None:
+        if isinstance(fact.event, LinkObserved) and self._replace_last(fact):
+            return
+        if not isinstance(fact.event, LinkTurnProgress | LinkTurnSaid) or len(self._items) < self._capacity:
+            self._append(fact)
+
+    async def get(self) -> Fact | Call:
+        while not self._items:
+            self._arrived.clear()
+            await self._arrived.wait()
+        return self._items.popleft()
+
+    def _append(self, item: Fact | Call) -> None:
+        self._items.append(item)
+        self._arrived.set()
+
+    def _replace_last(self, fact: Fact) -> bool:
+        last = self._items[-1] if self._items else None
+        if isinstance(last, Fact) and last.link is fact.link and isinstance(last.event, LinkObserved):
+            self._items[-1] = fact
+            return True
+        return False
 
 
 class Actor:
@@ -51,7 +118,7 @@ class Actor:
             while self._operations:
                 await asyncio.wait(set(self._operations))
             with contextlib.suppress(NotReady):  # somebody else has closed it
-                await self.call(self._end, internal=True)
+                await self.report(self._end)
         self._closing = True
         if self._task is not None:
             await asyncio.wait([self._task])
@@ -60,21 +127,32 @@ class Actor:
             if isinstance(item, Call) and not item.future.done():
                 item.future.set_exception(NotReady("the daemon is shutting down"))
 
-    async def call[T](self, work: Callable[[], Awaitable[T]], *, internal: bool = False) -> T:
-        """Have `work` done in the actor. Raises what it raises; QueueFull, NotReady where it is not even begun."""
-        if self._closing or (self._ending and not internal):
+    async def call[**P, T](self, work: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Have `work` done in the actor. Raises what it raises; QueueFull, NotReady if it is not even begun."""
+        if self._ending:
             raise NotReady("the daemon is shutting down")
-        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        self._inbox.put_call(Call(work, future), internal=internal)
-        return await future
+        return await self._put(partial(work, *args, **kwargs), internal=False)
 
-    def post(self, work: Callable[[], Awaitable[None]]) -> None:
-        """Have `work` done in the actor, and do not wait; what it raises is logged."""
+    async def ask[**P, T](self, begin: Callable[P, Awaitable[Awaitable[T]]], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Have `begin` done in the actor, and wait here, not in the actor, until what it began is over."""
+        return await (await self.call(begin, *args, **kwargs))
+
+    async def report[**P, T](self, work: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
+        """As `call`, for an operation that comes back with its outcome: it is not refused before the actor ends."""
         if self._closing:
-            return
-        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        future.add_done_callback(self._log_failure)
-        self._inbox.put_call(Call(work, future), internal=True)
+            raise NotReady("the daemon is shutting down")
+        return await self._put(partial(work, *args, **kwargs), internal=True)
+
+    def post[**P](self, work: Callable[P, Awaitable[object]], *args: P.args, **kwargs: P.kwargs) -> None:
+        """Have `work` done in the actor, and do not wait; what it raises is logged."""
+        if not self._closing:
+            self._put(partial(work, *args, **kwargs), internal=True).add_done_callback(self._log_failure)
+
+    def post_later[**P](
+        self, delay: float, work: Callable[P, Awaitable[object]], *args: P.args, **kwargs: P.kwargs
+    ) -> Timer:
+        """Post `work` in `delay` seconds, unless the timer is cancelled."""
+        return self.timers.call_later(delay, partial(self.post, work, *args, **kwargs))
 
     def emit(self, link: AgentLink, event: LinkEvent) -> None:
         """What links are given to report with."""
@@ -88,11 +166,11 @@ class Actor:
         task.add_done_callback(self._operation_done)
         return task
 
-    async def persist[T](self, write: Callable[[], Awaitable[T]]) -> T:
+    async def persist[**P, T](self, write: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
         """Write a fact, however long the database refuses; raises StoreError where the actor ends meanwhile."""
         while True:
             try:
-                return await write()
+                return await write(*args, **kwargs)
             except StoreError as error:
                 if self._ending:
                     raise
@@ -107,6 +185,11 @@ class Actor:
             await self._woken.wait()
         finally:
             timer.cancel()
+
+    def _put[T](self, work: Callable[[], Awaitable[T]], *, internal: bool) -> asyncio.Future[T]:
+        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        self._inbox.put_call(Call(work, future), internal=internal)
+        return future
 
     async def _end(self) -> None:
         """The last call, unless one before it has begun something."""
@@ -142,18 +225,9 @@ class Actor:
         self._operations.discard(task)
         self._log_failure(task)
 
-    def _log_failure(self, done: asyncio.Future[None]) -> None:
+    def _log_failure(self, done: asyncio.Future[Any]) -> None:
         if done.cancelled():
             return
         error = done.exception()
         if error is not None and not (self._ending and isinstance(error, NotReady | StoreError)):
             self.log.error("an operation failed", exc_info=error)
-
-
-def at_once[T](work: Callable[[], T]) -> Callable[[], Awaitable[T]]:
-    """`work` in the form in which the actor does it."""
-
-    async def perform() -> T:
-        return work()
-
-    return perform

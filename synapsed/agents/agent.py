@@ -9,13 +9,12 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from synapsed.agents.actor import Actor, at_once
+from synapsed.agents.actor import Actor, Fact
 from synapsed.agents.agent_prompts import AgentPrompts
 from synapsed.agents.alerts import Alerts
 from synapsed.agents.approvals import Approvals
 from synapsed.agents.attention import Attention, Change
 from synapsed.agents.briefing import Briefing
-from synapsed.agents.inbox import Fact
 from synapsed.agents.parking import Parking
 from synapsed.agents.process import AgentProcess
 from synapsed.agents.question_timeout import Unanswered
@@ -144,7 +143,7 @@ class Agent:
             profile=lambda: self.profile,
             policy=policy,
             store=store,
-            denied=lambda call, reason: self._actor.post(lambda: self.tools.denied(call, reason)),
+            denied=lambda call, reason: self._actor.post(self.tools.denied, call, reason),
         )
         self.prompts = AgentPrompts(
             self.process,
@@ -279,23 +278,23 @@ class Agent:
     async def start(self) -> None:
         """Returns when the program runs; raises AgentError when it cannot be launched."""
         await self.adopt()
-        await (await self._actor.call(self.process.start))
+        await self._actor.ask(self.process.start)
 
     async def stop(self) -> None:
         """Returns when the program and all it started are gone."""
         self.stopped = True
         await self.adopt()
-        await (await self._actor.call(self.process.stop))
+        await self._actor.ask(self.process.stop)
 
     async def suspend(self) -> None:
         """As `stop`, but the next daemon starts it again."""
         await self.adopt()
-        await (await self._actor.call(self.process.suspend))
+        await self._actor.ask(self.process.suspend)
 
     async def park(self, why: str) -> None:
         """Returns when it is parked; see `Parking.park`."""
         await self.adopt()
-        await (await self._actor.call(lambda: self.parking.park(why)))
+        await self._actor.ask(self.parking.park, why)
 
     async def restart(self, *, when_idle: bool = False) -> None:
         """Returns when it runs anew; `when_idle`: when it is durable that it will be restarted."""
@@ -305,34 +304,33 @@ class Agent:
         if when_idle and self.state in (ProcessState.STARTING, ProcessState.RUNNING):
             await self._actor.call(self._restart_later)
             return
-        await self._actor.call(lambda: self.usage.forget("restarted"))
-        await (await self._actor.call(lambda: self.process.stop(again=True)))
+        await self._actor.call(self.usage.forget, "restarted")
+        await self._actor.ask(self.process.stop, again=True)
 
     async def signal(self, signum: int) -> None:
         await self.adopt()
-        await asyncio.wait([await self._actor.call(at_once(lambda: self.process.signal(signum)))])
+        await asyncio.wait([await self._actor.call(self.process.signal, signum)])
 
     async def cancel_waiting(self, reason: str) -> None:
-        await self._actor.call(lambda: self.turn_queue.cancel_waiting(reason))
+        await self._actor.call(self.turn_queue.cancel_waiting, reason)
 
     # --- tasks ---
 
     async def send(self, task: Task, reply: ReplyRecord | None = None) -> Task:
         """`reply` becomes durable with it."""
-        task = await self._actor.call(lambda: self.turn_queue.accept(task, reply))
+        task = await self._actor.call(self.turn_queue.accept, task, reply)
         self.parking.sweep()
         self._changed(self)
         return task
 
     def enter(self, task: Task) -> None:
         """A durable task for its mailbox; where the actor is not there to take it, the next one finds it."""
+        self._actor.post(self._enter, task)
 
-        async def enter() -> None:
-            await self.turn_queue.enter(task)
-            self.parking.sweep()
-            self._changed(self)
-
-        self._actor.post(enter)
+    async def _enter(self, task: Task) -> None:
+        await self.turn_queue.enter(task)
+        self.parking.sweep()
+        self._changed(self)
 
     async def interrupt(self) -> bool:
         """Stop what runs, a person's own turn too; False when nothing ran or the program did not confirm. Raises
@@ -342,9 +340,9 @@ class Agent:
             return False
         self._require_link()
         limited = self.usage.in_force is not None
-        await self._actor.call(lambda: self.usage.forget("a person does not wait"))
+        await self._actor.call(self.usage.forget, "a person does not wait")
         before = self._exit
-        pending = await self._actor.call(at_once(self._begin_interrupt))
+        pending = await self._actor.call(self._begin_interrupt)
         if pending is None and limited:
             await self._actor.call(self._limit_over)
             return True
@@ -356,17 +354,17 @@ class Agent:
 
     async def cancel(self, task_id: str) -> Task:
         """Raises TaskNotCancelable when it has ended, or the program went on."""
-        outcome = await self._actor.call(lambda: self.turn_queue.cancel(task_id))
+        outcome = await self._actor.call(self.turn_queue.cancel, task_id)
         if isinstance(outcome, Task):
             self._changed(self)
             return outcome
         confirmed = await asyncio.shield(outcome)
-        return await self._actor.call(lambda: self._canceled(task_id, confirmed))
+        return await self._actor.call(self._canceled, task_id, confirmed)
 
     async def hand_over(self, task_id: str, artifact: Artifact, *, append: bool, last_chunk: bool) -> Task:
         """Raises NotWaiting where the program does not work on the task."""
         return await self._actor.call(
-            lambda: self.turn_queue.hand_over(task_id, artifact, append=append, last_chunk=last_chunk)
+            self.turn_queue.hand_over, task_id, artifact, append=append, last_chunk=last_chunk
         )
 
     async def provide_input(
@@ -443,7 +441,7 @@ class Agent:
             self.alerts.clear()
             if self.state is not ProcessState.STOPPING:
                 how = describe_exit(self._exit) if self._exit is not None else self.state.value
-                self._actor.post(lambda: self.tools.program_over(how))
+                self._actor.post(self.tools.program_over, how)
             self.attention.believe(self.attention.over())
             self.turn_queue.program_gone()
         if self.state is ProcessState.STOPPING and self.record.parking and self.process.last_link is not None:
@@ -469,7 +467,7 @@ class Agent:
         await self.tools.restore()
         if self.state is ProcessState.PARKED and (was := await self._store.checkpoint(self.id)) is not None:
             self._last_screen = kept(was).text(scrollback=True)[-SCREEN_KEPT:]
-        await (await self._actor.call(at_once(self.process.adopt)))
+        await self._actor.ask(self.process.adopt)
         self.parking.sweep()
 
     # --- facts ---
@@ -540,7 +538,7 @@ class Agent:
             told = ActivityChanged(activity=seen.activity, evidence=seen.evidence, prompt=seen.prompt)
             also: list[EventData] = [told, *self._resting.screen(seen.activity, self.screen_text())] if moved else []
             events = [*(NewEvent(self.id, data) for data in also), *(commit.events if commit else ()), *change.events]
-            await self._actor.persist(lambda: self._store.commit(events=events, tasks=[commit.task] if commit else ()))
+            await self._actor.persist(self._store.commit, events=events, tasks=[commit.task] if commit else ())
             if commit is not None:
                 self.turn_queue.believe(commit)
         self.attention.believe(change)
@@ -551,7 +549,7 @@ class Agent:
 
     async def _tell_of(self, change: Change) -> None:
         if change.events:
-            await self._actor.persist(lambda: self._store.commit(events=change.events))
+            await self._actor.persist(self._store.commit, events=change.events)
         self.attention.believe(change)
 
     async def _saw(self, activity: Activity) -> None:
@@ -560,7 +558,7 @@ class Agent:
         task = self.turn_queue.current
         await self.process.saw(activity, context_id=task.context_id if task is not None else None)
 
-    def _begin_interrupt(self) -> asyncio.Future[bool] | None:
+    async def _begin_interrupt(self) -> asyncio.Future[bool] | None:
         return self.turn_queue.interrupt("interrupted") if self.turn_queue.runs_something() else None
 
     async def _canceled(self, task_id: str, confirmed: bool) -> Task:

@@ -56,11 +56,11 @@ class AgentPrompts:
     ) -> Task | None:
         """The task that the program goes on with. Raises NotWaiting, PromptChanged, NotTaken, InvalidChoice."""
         async with self._answering():
-            prompt = await self._actor.call(lambda: _now(lambda: self._turn_queue.asked(task_id)))
+            prompt = await self._actor.call(self._turn_queue.asked, task_id)
             wanted = prompt_id or prompt.prompt_id
             hidden = await link.answer(text, wanted)
             given = Given(prompt_id=wanted, prompt=prompt, answer=answer, hidden=hidden, origin=origin)
-            return await self._actor.call(lambda: self._turn_queue.answered(task_id, given))
+            return await self._actor.call(self._turn_queue.answered, task_id, given)
 
     async def answer(self, link: AgentLink | None, text: str, prompt_id: str | None, origin: Origin) -> None:
         """Answer what is on the screen. Raises as `provide`."""
@@ -74,7 +74,7 @@ class AgentPrompts:
             task = self._turn_queue.current
             task_id = task.id if task is not None else None
             given = Given(prompt_id=wanted, prompt=prompt, answer=Message.of(text), hidden=hidden, origin=origin)
-            await self._actor.call(lambda: self._turn_queue.answered(task_id, given))
+            await self._actor.call(self._turn_queue.answered, task_id, given)
 
     @contextlib.asynccontextmanager
     async def _answering(self) -> AsyncIterator[None]:
@@ -104,7 +104,7 @@ class AgentPrompts:
             case Wait():
                 if self._awaited != prompt.prompt_id:
                     self._awaited, self._wait_until = prompt.prompt_id, self._clock.monotonic() + DECISION_S
-                    self._actor.timers.call_later(DECISION_S, lambda: self._actor.post(self._observe_again))
+                    self._actor.post_later(DECISION_S, self._observe_again)
                 return self._clock.monotonic() < self._wait_until
         return False
 
@@ -130,7 +130,3 @@ class AgentPrompts:
             self._approvals.answered(prompt)
             self._approving = None
             self._actor.post(self._observe_again)
-
-
-async def _now[T](work: Callable[[], T]) -> T:
-    return work()

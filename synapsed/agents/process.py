@@ -214,7 +214,7 @@ class AgentProcess:
         await self._store.commit(agents=[record])
         self.record = record
 
-    def signal(self, signum: int) -> asyncio.Task[None]:
+    async def signal(self, signum: int) -> asyncio.Task[None]:
         """Send a signal to the program; done when it is sent. Raises NotReady while there is none."""
         if self._link is not None and self.state is ProcessState.RUNNING and not self._open:
             self._link.give_up()  # its keeper has not answered yet: then it is ended with all it holds
@@ -228,7 +228,7 @@ class AgentProcess:
 
         return self._actor.spawn(signal())
 
-    def adopt(self) -> asyncio.Future[None]:
+    async def adopt(self) -> asyncio.Future[None]:
         """Take up where the last daemon was. Called once, when the actor runs; nothing is launched before."""
         self._taken_up = True
         if self.state in LIVE_STATES:
@@ -281,7 +281,7 @@ class AgentProcess:
         """Change the record's `fields` durably, and tell it; together with `tasks` and what is told of them."""
         record = self.record.model_copy(update=fields)
         rows = [*(NewEvent(record.id, data) for data in told), *of_tasks]
-        await self._actor.persist(lambda: self._store.commit(events=rows, agents=[record], tasks=tasks))
+        await self._actor.persist(self._store.commit, events=rows, agents=[record], tasks=tasks)
         self.record = record
 
     async def _change(self, change: conversations.Change) -> None:
@@ -313,12 +313,12 @@ class AgentProcess:
             link = await self._factory.launch(self.record, self.profile, plan)
         except (SynapsedError, OSError) as error:
             failure = error if isinstance(error, SynapsedError) else AgentError(str(error))
-            await self._actor.call(lambda: self._launch_failed(failure), internal=True)
+            await self._actor.report(self._launch_failed, failure)
             return
         self._session = self.record.conversation if plan.resumed else plan.conversation
         self._chosen = plan.chosen
         launch = link.launch.model_copy(update={"resumed": plan.resumed, "version": version})
-        await self._actor.call(lambda: self._launched(link, launch, ProcessEvent.LAUNCHED), internal=True)
+        await self._actor.report(self._launched, link, launch, ProcessEvent.LAUNCHED)
         if version is None:
             self._reading = self._actor.spawn(self._read_version(launch, plan))
         await self._opening(link)
@@ -334,7 +334,7 @@ class AgentProcess:
         """Beside the launch."""
         version = await self._factory.version(self.record, self._every, plan)
         if version is not None:
-            await self._actor.call(lambda: self._told_version(launch, version), internal=True)
+            await self._actor.report(self._told_version, launch, version)
 
     async def _told_version(self, of: LaunchRecord, version: str) -> None:
         if (launch := self.record.launch) is not None and launch.launch_id == of.launch_id:
@@ -355,12 +355,12 @@ class AgentProcess:
             ended = await self._factory.ended(self.record)
             if ended.exited.exit_code is None and self.record.launch is not None:
                 await self._leftovers.sweep(self.record.launch)
-            await self._actor.call(lambda: self._found_dead(ended), internal=True)
+            await self._actor.report(self._found_dead, ended)
             return
         was = self.record.launch
         known = {"resumed": was.resumed, "version": was.version} if was is not None else {}
         launch = link.launch.model_copy(update=known)
-        await self._actor.call(lambda: self._launched(link, launch, ProcessEvent.ADOPTED), internal=True)
+        await self._actor.report(self._launched, link, launch, ProcessEvent.ADOPTED)
         await self._opening(link)
 
     async def _opening(self, link: AgentLink) -> None:
@@ -369,9 +369,9 @@ class AgentProcess:
         except (SynapsedError, OSError) as error:
             lost = LinkExited(None, f"the keeper cannot be reached: {error}")
             await self._leftovers.sweep(link.launch)
-            await self._actor.call(lambda: self._open_failed(link, lost), internal=True)
+            await self._actor.report(self._open_failed, link, lost)
             return
-        await self._actor.call(lambda: self._opened(link), internal=True)
+        await self._actor.report(self._opened, link)
 
     async def _launched(self, link: AgentLink, launch: LaunchRecord, event: ProcessEvent) -> None:
         self._link = link
@@ -390,7 +390,7 @@ class AgentProcess:
         self._launched_at = self._clock.monotonic() - uptime
         reason = "adopted" if adopted else "started"
         await self._actor.persist(
-            lambda: self._move(event, reason=reason, launch=launch, alerts=change.alerts, **change.fields)
+            self._move, event, reason=reason, launch=launch, alerts=change.alerts, **change.fields
         )
         self._log_alerts(change)
 
@@ -474,15 +474,14 @@ class AgentProcess:
             alerts = change.alerts
             self._log_alerts(change)
         await self._actor.persist(
-            lambda: self._move(
-                event,
-                *then,
-                reason=reason,
-                exit_code=exited.exit_code,
-                settled=settled,
-                alerts=alerts,
-                **changes,
-            )
+            self._move,
+            event,
+            *then,
+            reason=reason,
+            exit_code=exited.exit_code,
+            settled=settled,
+            alerts=alerts,
+            **changes,
         )
         if not isinstance(decision, Rest):
             self._schedule(decision.delay)
@@ -490,7 +489,7 @@ class AgentProcess:
     async def _due(self) -> None:
         self._timer = None
         if self._lifecycle.can(ProcessEvent.DUE):
-            await self._actor.persist(lambda: self._launch(ProcessEvent.DUE))
+            await self._actor.persist(self._launch, ProcessEvent.DUE)
 
     def _end(self) -> None:
         assert self._link is not None
@@ -502,25 +501,24 @@ class AgentProcess:
         except SynapsedError as error:
             exited = LinkExited(None, error.message)
             await self._leftovers.sweep(link.launch)
-        await self._actor.call(lambda: self._gone(exited), internal=True)
+        await self._actor.report(self._gone, exited)
 
     async def _gone(self, exited: LinkExited) -> None:
         settled = self._owner.settle(exited, interrupted=self._suspending and self.record.desired == "running")
         parked = self.record.parking and not self._start_again
         reason = f"parked: {self._parked_why}" if parked else f"stopped ({describe_exit(exited)})"
         await self._actor.persist(
-            lambda: self._move(
-                ProcessEvent.PARKED if parked else ProcessEvent.GONE,
-                reason=reason,
-                exit_code=exited.exit_code,
-                settled=settled,
-            )
+            self._move,
+            ProcessEvent.PARKED if parked else ProcessEvent.GONE,
+            reason=reason,
+            exit_code=exited.exit_code,
+            settled=settled,
         )
         await self._close_link()
         if self._start_again:
             self._start_again = False
             self._restart.forgive()
-            await self._actor.persist(lambda: self._launch(ProcessEvent.START))
+            await self._actor.persist(self._launch, ProcessEvent.START)
         else:
             self._wake()
 
@@ -572,7 +570,7 @@ class AgentProcess:
 
     def _schedule(self, delay: float) -> None:
         self._cancel_timer()
-        self._timer = self._actor.timers.call_later(delay, lambda: self._actor.post(self._due))
+        self._timer = self._actor.post_later(delay, self._due)
 
     def _cancel_timer(self) -> None:
         if self._timer is not None:

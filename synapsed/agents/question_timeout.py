@@ -39,7 +39,7 @@ class Unanswered:
         now = self._clock.monotonic()
         if self._tried[0] != late.updated_at or now - self._tried[1] >= TRY_AGAIN_S:
             self._tried = late.updated_at, now
-            self._actor.post(lambda: self._give_up(late.updated_at, limit))
+            self._actor.post(self._give_up, late.updated_at, limit)
 
     def _late(self) -> Task | None:
         limit, task = self._limit(), self._turn_queue.current

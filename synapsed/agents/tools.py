@@ -152,7 +152,7 @@ class Tools:
         if not events:
             return
         try:
-            await self._actor.persist(lambda: self._store.commit(events=events))
+            await self._actor.persist(self._store.commit, events=events)
         except StoreError as error:  # the actor ends: a new daemon is told again
             told: list[Any] = [event.data for event in events]
             self._actor.log.warning("what a channel told could not be recorded", count=len(told), error=error.message)

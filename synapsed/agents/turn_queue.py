@@ -247,7 +247,7 @@ class TurnQueue:
         self._attempts.pop(task.id, None)
         return commit
 
-    def asked(self, task_id: str) -> Prompt:
+    async def asked(self, task_id: str) -> Prompt:
         """What task `task_id` waits for; raises NotWaiting."""
         task = self.current
         if task is None or task.id != task_id or task.status not in INTERRUPTED_STATES or task.prompt is None:
@@ -402,7 +402,7 @@ class TurnQueue:
         if isinstance(event, LinkTurnRecord):
             if turn is not None and turn.task.id == event.record.task_id:
                 told = transitions.delivered(turn.task, turn.record, event.record)
-                await self._actor.persist(lambda: self._store.commit(turn=event.record, events=told))
+                await self._actor.persist(self._store.commit, turn=event.record, events=told)
                 turn.record = event.record
                 link.recorded(event.record)
             return
@@ -469,7 +469,7 @@ class TurnQueue:
 
     async def _told(self, turn: _Turn) -> Told:
         if turn.told is None:
-            before = await self._actor.persist(lambda: told_before(self._store.events, turn.task.id))
+            before = await self._actor.persist(told_before, self._store.events, turn.task.id)
             turn.told = Told(before, again=True)
         return turn.told
 
@@ -528,7 +528,7 @@ class TurnQueue:
             await link.deliver(Delivery(task_id=task.id, text=letter.text, command=command, record=record, fresh=fresh))
         except (SynapsedError, OSError) as error:
             message = error.message if isinstance(error, SynapsedError) else f"its files cannot be written: {error}"
-            self._actor.post(lambda: self._not_delivered(task.id, message))
+            self._actor.post(self._not_delivered, task.id, message)
 
     async def _not_delivered(self, task_id: str, message: str) -> None:
         turn = self._turn
@@ -550,14 +550,12 @@ class TurnQueue:
             self._actor.log.warning("the interruption failed", error=error.message)
         finally:
             # What the link told meanwhile is before this in the inbox, so it is handled first.
-            self._actor.post(lambda: self._interrupted(interruption, confirmed))
+            self._actor.post(self._interrupted, interruption, confirmed)
 
     async def _interrupted(self, interruption: Interruption, confirmed: bool) -> None:
         interruption.confirmed = confirmed
         if confirmed and self._turn is not None:
-            interruption.timer = self._actor.timers.call_later(
-                INTERRUPT_TOLD_S, lambda: self._actor.post(lambda: self._interruption_untold(interruption))
-            )
+            interruption.timer = self._actor.post_later(INTERRUPT_TOLD_S, self._interruption_untold, interruption)
             return
         self._end_interruption(over=True)
         await self.pump()
@@ -593,7 +591,7 @@ class TurnQueue:
         return commit
 
     async def _persist(self, commit: Commit) -> None:
-        await self._actor.persist(lambda: self._commit(commit))
+        await self._actor.persist(self._commit, commit)
 
 
 def _wants_new_conversation(task: Task) -> bool:

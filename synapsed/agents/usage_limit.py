@@ -126,7 +126,7 @@ class Usage:
         if (at := resumes_at(self._keeper.record.limit)) is not None:
             # Looked at now and then: the machine may sleep, and clocks be set.
             delay = min(max(at - self._clock.wall(), 0.0), LOOK_EVERY_S)
-            self._timer = self._actor.timers.call_later(delay, lambda: self._actor.post(self._due))
+            self._timer = self._actor.post_later(delay, self._due)
 
     async def forget(self, why: str) -> None:
         """There is no limit, or a person does not want to wait for its end."""

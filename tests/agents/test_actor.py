@@ -4,8 +4,7 @@ import asyncio
 
 import pytest
 
-from synapsed.agents.actor import Actor
-from synapsed.agents.inbox import Fact
+from synapsed.agents.actor import Actor, Fact
 from synapsed.errors import NotReady, StoreError
 from tests.fakes.clock import FakeClock, until
 
@@ -31,7 +30,7 @@ async def test_what_was_begun_is_finished_and_what_it_begins(actor: Actor) -> No
 
     async def launching() -> None:
         await launched
-        await actor.call(recorded, internal=True)
+        await actor.report(recorded)
 
     async def start() -> None:
         await written
@@ -50,7 +49,7 @@ async def test_what_was_begun_is_finished_and_what_it_begins(actor: Actor) -> No
     await closing
     assert done == ["written", "recorded"]
     with pytest.raises(NotReady):
-        await actor.call(recorded, internal=True)
+        await actor.report(recorded)
     await actor.close()
 
 
