@@ -182,6 +182,9 @@ class DecisionSpec(_Section):
     deny: dict[str, Any] = {}
     dialog: str | None = None
     """Where there is no `allow`: an allowed call's dialog, if it shows that very command or subject, is answered so."""
+    deny_error: Pattern | None = None
+    """What the error of a call has that `deny` refused. A turn that ends over one was not stopped by a person: with
+    that call the program refuses whatever else it asks about at that moment, and stops there."""
 
 
 class ToolLine(_Section):

@@ -303,6 +303,11 @@ class Prompts(_Section):
     )
     """Typed in the same turn where the program stops after a refusal and the model would not hear of it; empty: the
     turn ends there."""
+    denial_note: str = (
+        "Of what you asked for at once something was denied: do not do that. The rest was not done either: ask for it "
+        "again if you need it, or go on without it."
+    )
+    """The same where a decision of the approval policy refused one of several calls, and the program the others."""
     limit_note: str = "The usage limit is over: go on with what was asked."
     """Typed in place of the message when a task goes on that met a usage limit."""
     menus: bool = True

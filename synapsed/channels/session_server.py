@@ -406,7 +406,14 @@ class SessionServerChannel:
             text = (message or name)[:MESSAGE_MAX]
             self._say(TurnFailed(channel=self.name, at_ns=at_ns, session=session, turn=user, code=code, message=text))
         else:
-            self._say(TurnInterrupted(channel=self.name, at_ns=at_ns, session=session, turn=user))
+            refused = not error and self._was_refused(last)
+            self._say(TurnInterrupted(channel=self.name, at_ns=at_ns, session=session, turn=user, refused=refused))
+
+    def _was_refused(self, message: _Message) -> bool:
+        """Whether a call of the message was refused by a decision from here."""
+        patterns = [spec.deny_error for spec in self._channel.decisions.values() if spec.deny_error is not None]
+        errors = [_word(part, "state.error") or "" for part in _objects(message.get("parts"))]
+        return any(re.search(pattern, error) for pattern in patterns for error in errors)
 
     def _progress(self, id_: str, text: str, at_ms: int, session: str, turn: str | None) -> None:
         if not text or id_ in self._said:

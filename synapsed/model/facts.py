@@ -81,7 +81,10 @@ class TurnFailed(ChannelFact):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnInterrupted(ChannelFact):
-    """The program says that a person stopped the turn."""
+    """The program says that the turn was stopped: by a person, or (`refused`) by itself, since an answer that refused
+    one of several calls refused the others, too."""
+
+    refused: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -97,7 +97,7 @@ class LinkTurnFailed:
 @dataclass(frozen=True, slots=True)
 class LinkTurnInterrupted:
     """The turn was stopped. `reason`: `interrupted` (asked through the link), `person` (in the terminal) or `refused`
-    (the person refused a permission and the program stopped)."""
+    (a permission was refused and the program stopped)."""
 
     task_id: str
     reason: str

@@ -90,15 +90,24 @@ class PtyTurn:
     """The machine of one turn. Every method returns the commands to perform, in order."""
 
     def __init__(
-        self, profile: Profile, text: str, compose: Callable[[str], Typed], state: TurnState, *, channels_tell: bool
+        self,
+        profile: Profile,
+        text: str,
+        compose: Callable[[str], Typed],
+        state: TurnState,
+        *,
+        channels_tell: bool,
+        denial: str | None = None,
     ) -> None:
-        """`text` is the message, `compose` makes keystrokes of a text. Raises what `compose` raises."""
+        """`text` is the message, `compose` makes keystrokes of a text, `denial` tells the model that the program
+        stopped since a rule refused a call. Raises what `compose` raises."""
         self._profile = profile
         self._compose = compose
         self.text = text if state.leg == 0 or state.note is None else state.note
         """What the present leg types."""
         self._typed = compose(self.text)
         self._channels_tell = channels_tell
+        self._denial = denial
         self._at = 0.0
         """When the current phase began."""
         self._ready_since: float | None = None
@@ -419,12 +428,14 @@ class PtyTurn:
         """What the chrome says is of this turn: the program has drawn since the submission."""
         return self.state.submit_offset is None or seen.offset > self.state.submit_offset
 
-    def _stopped(self, evidence: str, now: float) -> list[Command]:
-        """The program stopped the turn."""
-        if self.state.refused and not self.state.interrupting:
-            return self._stopped_by_refusal(evidence, now)
+    def _stopped(self, evidence: str, now: float, *, denied: bool = False) -> list[Command]:
+        """The program stopped the turn; `denied`: since something was refused, though not by a person."""
         if self.state.interrupting:
             return self._over(Interrupted("interrupted", evidence))
+        if denied and self.state.note is None:
+            self.state.note = self._denial
+        if denied or self.state.refused:
+            return self._stopped_by_refusal(evidence, now)
         return self._over(Clear(), Interrupted("person", evidence))
 
     def _stopped_by_refusal(self, evidence: str, now: float) -> list[Command]:
@@ -482,7 +493,7 @@ class PtyTurn:
                     return self._over(Interrupted("interrupted", f"{fact.channel}: turn failed"))
                 return self._over(Failed(fact.code, fact.message, f"{fact.channel}: turn failed"))
             case TurnInterrupted():
-                return self._stopped(f"{fact.channel}: turn interrupted", now)
+                return self._stopped(f"{fact.channel}: turn interrupted", now, denied=fact.refused)
         return []
 
     def is_younger(self, fact: ChannelFact) -> bool:

@@ -36,6 +36,7 @@ from synapsed.pty.keyboard import Keyboard
 from synapsed.pty.streaming import Piece, Speech
 from synapsed.pty.tool_screen import ToolScreen
 from synapsed.pty.turn import PtyTurn
+from synapsed.tasks.sender_mark import system_mark
 from synapsed.terminal.answer import SCROLLBACK_LINES, from_lines, from_screen, is_cut
 from synapsed.terminal.composer import ends_at_cursor
 from synapsed.terminal.delivery import type_message
@@ -123,7 +124,9 @@ class TurnRunner:
             command=delivery.command,
             prompt=state.prompt or self._observer.prompt,
         )
-        turn = PtyTurn(self._profile, delivery.text, compose, state, channels_tell=bool(self._channels))
+        note = self._profile.prompts.denial_note
+        denial = system_mark(delivery.task_id) + note if note else None
+        turn = PtyTurn(self._profile, delivery.text, compose, state, channels_tell=bool(self._channels), denial=denial)
         self.turn, self._delivery = turn, delivery
         self.speech.begin(turn)
         self._tools.begin(turn, delivery.task_id)

@@ -274,6 +274,34 @@ async def test_turn_that_stops_without_an_answer(server: Server, facts: Facts, m
     assert (await facts.until(TurnInterrupted)).turn == "msg_u1"
 
 
+DENIED = "The user rejected permission to use this specific tool call with the following feedback: denied by the rule x"
+REJECTED = "The user rejected permission to use this specific tool call."
+
+
+@pytest.mark.parametrize(
+    ("errors", "aborted", "refused"),
+    [
+        ([DENIED, REJECTED], False, True),
+        ([REJECTED, DENIED], False, True),
+        ([REJECTED, REJECTED], False, False),
+        ([DENIED], True, False),
+        ([], False, False),
+    ],
+    ids=["first", "second", "a person's", "stopped afterwards", "none"],
+)
+async def test_a_turn_that_stops_over_a_denial(
+    server: Server, facts: Facts, make: Make, errors: list[str], aborted: bool, refused: bool
+) -> None:
+    """Also one that was over before anybody listened."""
+    await server.prompt("hello")
+    await server.reply("", "msg_a1", finish="tool-calls")
+    server.messages[-1]["parts"] = [{"type": "tool", "state": {"status": "error", "error": error}} for error in errors]
+    if aborted:
+        await server.reply("", "msg_a2", finish=None, error={"name": "MessageAbortedError", "data": {}})
+    await make("ses_1").open(facts)
+    assert (await facts.until(TurnInterrupted)).refused is refused
+
+
 async def test_a_conversation_made_shorter_goes_on_with_its_turn(server: Server, facts: Facts, make: Make) -> None:
     await make().open(facts)
     await server.listened_to()

@@ -16,9 +16,14 @@ ASKED = Asked(Prompt(prompt_id="p", type="permission", prompt="May I?"), None)
 
 
 def turn(
-    profile: Profile = TUI, *, text: str = "hello", channels: bool = True, state: TurnState | None = None
+    profile: Profile = TUI,
+    *,
+    text: str = "hello",
+    channels: bool = True,
+    state: TurnState | None = None,
+    denial: str | None = None,
 ) -> PtyTurn:
-    return PtyTurn(profile, text, compose, state or TurnState(), channels_tell=channels)
+    return PtyTurn(profile, text, compose, state or TurnState(), channels_tell=channels, denial=denial)
 
 
 def compose(text: str) -> Typed:
@@ -74,9 +79,9 @@ def pasted() -> PtyTurn:
     return machine
 
 
-def submitted(profile: Profile = TUI, *, channels: bool = True, shown: str = "") -> PtyTurn:
+def submitted(profile: Profile = TUI, *, channels: bool = True, shown: str = "", denial: str | None = None) -> PtyTurn:
     """A turn whose submit key was written at 1.0 s, at offset 20; its message stood in the composer as `shown`."""
-    machine = turn(profile, channels=channels)
+    machine = turn(profile, channels=channels, denial=denial)
     assert machine.begin(0.0) == []
     assert machine.seen(seen(0.0)) == [Save()]
     assert machine.saved() == [Type("paste", b"hello")]

@@ -296,7 +296,7 @@ FACTS = st.one_of(
     ),
     st.sampled_from(["saved", "held", "interrupt", "refuse", "found", "typed-paste", "typed-submit"]),
     st.builds(ended, st.floats(0, 50), st.sampled_from([None, "", "text"]), st.sampled_from([None, "a", "b"])),
-    st.builds(TurnInterrupted, channel=st.just("hooks"), at_ns=st.integers(0, ns(50))),
+    st.builds(TurnInterrupted, channel=st.just("hooks"), at_ns=st.integers(0, ns(50)), refused=st.booleans()),
 )
 
 
@@ -305,7 +305,7 @@ FACTS = st.one_of(
 def test_whatever_happens_a_leg_is_pasted_and_submitted_at_most_once_and_a_turn_ends_once(
     facts: list[object], channels: bool, profile: Profile, note: str | None
 ) -> None:
-    machine = turn(profile, channels=channels)
+    machine = turn(profile, channels=channels, denial=note)
     machine.begin(0.0)
     typed: list[tuple[int, str]] = []
     ends = 0

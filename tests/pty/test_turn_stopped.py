@@ -349,6 +349,44 @@ def test_a_refusal_is_told_to_the_model_although_an_answer_is_being_looked_for(l
     assert (machine.phase, machine.text) == (Phase.PREPARED, "It was refused.")
 
 
+DENIED = TurnInterrupted(channel="server", at_ns=ns(2.0), refused=True)
+
+
+def test_a_denial_over_which_the_program_stops_is_told_to_the_model() -> None:
+    machine = submitted(denial="One was denied.")
+    machine.seen(seen(1.2, activity=Activity.BUSY, offset=30))
+    assert machine.told(DENIED, 2.0) == [Save()]
+    assert (machine.phase, machine.text, machine.state.leg) == (Phase.PREPARED, "One was denied.", 1)
+    after = turn(state=machine.state, denial="One was denied.")  # of the next daemon
+    assert after.begin(2.5) == []
+    assert after.text == "One was denied."
+
+
+def test_a_denial_without_words_for_the_model_ends_the_turn_as_refused() -> None:
+    machine = submitted()
+    assert machine.told(DENIED, 2.0) == [Interrupted("refused", "server: turn interrupted")]
+
+
+def test_a_person_who_refused_as_well_is_whom_the_model_hears_of() -> None:
+    machine = submitted(denial="One was denied.")
+    machine.seen(seen(1.2, activity=Activity.WAITING, asked=ASKED, offset=30))
+    machine.refuse("It was refused.")
+    assert machine.told(DENIED, 2.0) == [Save()]
+    assert machine.text == "It was refused."
+
+
+def test_a_denial_is_not_why_a_turn_ends_that_is_being_stopped() -> None:
+    machine = submitted(denial="One was denied.")
+    machine.interrupt()
+    assert machine.told(DENIED, 2.0) == [Interrupted("interrupted", "server: turn interrupted")]
+
+
+def test_a_turn_that_a_person_stopped_is_not_stopped_by_a_denial() -> None:
+    machine = submitted(denial="One was denied.")
+    stopped = TurnInterrupted(channel="server", at_ns=ns(2.0))
+    assert machine.told(stopped, 2.0) == [Clear(), Interrupted("person", "server: turn interrupted")]
+
+
 def test_a_second_leg_that_cannot_be_typed_ends_as_refused() -> None:
     machine = turn(state=TurnState(phase=Phase.SETTLING, submitted=True, leg=1, note="No."))
     assert machine.begin(0.0) == [Recall("paste", b"No.")]

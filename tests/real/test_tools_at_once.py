@@ -11,6 +11,7 @@ import pytest
 from tests.real.agents import EVERY, MAIN, RealAgent, nonce
 from tests.real.conftest import CliHome
 from tests.real.model import Model
+from tests.real.script import expected_answer
 from tests.real.test_approvals import TOOLS
 from tests.real.test_tool_calls import calls
 from tests.support.daemon import Daemon, eventually
@@ -75,7 +76,7 @@ def test_two_at_once_are_told_apart(cli: str, allowed: Allowed) -> None:
 
 @pytest.mark.parametrize("cli", MAIN)
 def test_of_two_at_once_one_is_denied(cli: str, allowed: Allowed) -> None:
-    """Not on opencode, which stops the whole turn when one of two is rejected."""
+    """Not on opencode, which refuses both when one of two is denied: see below."""
     agent, word = allowed(cli), nonce()
     refused, kept = f"touch denied-{word}", f"echo kept-{word}"
     asked = f"{word} [[at-once]] [[tool:shell-ask:{refused}]] [[tool:shell:{kept}]] say: One."
@@ -85,6 +86,25 @@ def test_of_two_at_once_one_is_denied(cli: str, allowed: Allowed) -> None:
     assert [data["status"] for data in told[kept]] == ["started", "completed"], told
     assert "denied by the rule" in told[refused][1]["error"]
     assert f"kept-{word}" in json.dumps(told[kept][1]["output"])
+
+
+def test_a_denial_that_stops_two_at_once_is_told_to_the_model(allowed: Allowed) -> None:
+    """opencode refuses the other one, too, which a rule allows, and stops there; its turn goes on."""
+    agent, word = allowed("opencode"), nonce()
+    refused, kept = f"touch denied-{word}", f"echo kept-{word}"
+    asked = f"{word} [[at-once]] [[tool:shell-ask:{refused}]] [[tool:shell-ask:{kept}]] say: One."
+    task = agent.daemon.ended(agent.send(asked))
+    assert (task["status"], task["error"]) == ("completed", None), f"{task}\n{agent.screen()}"
+    told = pairs(calls(agent, 4))
+    assert [(data["status"], data["denied"]) for data in told[refused]] == [("started", False), ("failed", True)], told
+    assert "denied by the rule" in told[refused][1]["error"]
+    assert [data["status"] for data in told[kept]] == ["started", "failed"], told
+    note = agent.model.requests()[-1].user
+    assert "something was denied: do not do that" in note, note
+    assert [part["text"] for part in task["artifacts"][-1]["parts"]] == [expected_answer(note)]
+    assert not agent.file(f"denied-{word}").exists()
+    follows = nonce()
+    assert answer(agent, f"{follows} [[tool:shell-ask:echo kept-{follows}]] say: Done.") == "Done."
 
 
 def told_by_now(agent: RealAgent) -> list[dict[str, Any]]:
