@@ -137,7 +137,9 @@ class Agent:
         self._briefing = Briefing(
             self.process, self.turn_queue, folder=spool.parent, endpoint=planner.endpoint, clock=clock
         )
-        self.tools = Tools(record.id, store=store, actor=self._actor, current=lambda: self.turn_queue.current)
+        self.tools = Tools(
+            record.id, store=store, clock=clock, actor=self._actor, current=lambda: self.turn_queue.current
+        )
         self.approvals = Approvals(
             record=lambda: self.record,
             profile=lambda: self.profile,
@@ -486,6 +488,7 @@ class Agent:
                 if isinstance(told, PermissionAsked) and told.request is not None:
                     self._actor.spawn(self._reply(fact.link, told))
                 await self.tools.told(told)
+                fact.link.taken(told)
             case LinkRefused(asked):
                 await self.tools.refused(asked)
             case LinkAlert() as alert:
@@ -514,8 +517,7 @@ class Agent:
         self._changed(self)
 
     async def _reply(self, link: AgentLink, asked: PermissionAsked) -> None:
-        answer = await self.decide(asked.event, asked.told)
-        if answer is not None and not await link.reply(asked, answer):
+        if (answer := await self.decide(asked.event, asked.told)) is not None and not await link.reply(asked, answer):
             self._actor.log.warning("a decision was not taken: the person is asked", tool=asked.tool)
 
     async def _observe_again(self) -> None:

@@ -5,13 +5,14 @@ Everything here runs in the agent's actor. An event is committed before what is 
 report is settled only when what it told is durable.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from synapsed.agents.actor import Actor
 from synapsed.agents.token_usage import UsedTurns
 from synapsed.agents.tool_calls import ToolCalls
 from synapsed.agents.typed_turns import OwnTurns, is_of
+from synapsed.clock import Clock, iso
 from synapsed.errors import StoreError
 from synapsed.interfaces import NewEvent, Store, TaskFilter
 from synapsed.model.approval import ToolCall
@@ -28,7 +29,7 @@ from synapsed.model.facts import (
     TurnUsed,
 )
 from synapsed.model.link import LinkEvent, LinkTurnEnded, LinkTurnFailed, LinkTurnInterrupted
-from synapsed.model.task import Task
+from synapsed.model.task import TERMINAL_STATES, Task
 from synapsed.pty.shown_calls import ShownCalls
 
 __all__ = ["Tools"]
@@ -58,13 +59,17 @@ _TYPES = frozenset({"toolExecution", "turnSeen", "usage"})
 class Tools:
     """`current` is the task that the agent works on."""
 
-    def __init__(self, agent_id: str, *, store: Store, actor: Actor, current: Callable[[], Task | None]) -> None:
+    def __init__(
+        self, agent_id: str, *, store: Store, clock: Clock, actor: Actor, current: Callable[[], Task | None]
+    ) -> None:
         self._calls = ToolCalls(agent_id)
         self._shown = ShownCalls()
         self._turns = OwnTurns()
         self._used = UsedTurns()
         self._agent_id = agent_id
         self._store = store
+        self._clock = clock
+        self._since = clock.monotonic()
         self._actor = actor
         self._current = current
 
@@ -120,16 +125,28 @@ class Tools:
             await self._tell([NewEvent(self._agent_id, seen)])
 
     async def _accepted(self, fact: PromptAccepted) -> None:
-        if (task := self._current()) is not None:
+        task = self._current()
+        if task is not None and fact.at_ns >= self._since * 1e9:
             self._used.belongs(fact, task)
             return
         try:
-            last, _ = await self._store.tasks(TaskFilter(agent_id=self._agent_id, limit=LAST_TASKS))
+            over, _ = await self._store.tasks(
+                TaskFilter(agent_id=self._agent_id, states=TERMINAL_STATES, limit=LAST_TASKS)
+            )
         except StoreError as error:
             self._actor.log.warning("whose turn this is, is not known", error=error.message)
             return
-        if not any(is_of(fact.prompt or "", task) for task in last):
+        task = self._worked_on(fact, over) or task
+        if task is not None:
+            self._used.belongs(fact, task)
+        elif not any(is_of(fact.prompt or "", task) for task in over):
             self._turns.accepted(fact)
+
+    def _worked_on(self, fact: PromptAccepted, over: Sequence[Task]) -> Task | None:
+        """The task, of those that are over (the last first), in whose turn a prompt was accepted that is reported again
+        to a new daemon. Its text may be a note of ours."""
+        at = iso(self._clock.wall() - self._clock.monotonic() + fact.at_ns / 1e9)
+        return next((task for task in reversed(over) if task.created_at <= at <= task.updated_at), None)
 
     def works(self) -> None:
         """The program was seen at work: what it asked about was allowed."""

@@ -89,6 +89,9 @@ class HookChannel:
         self._closed: TurnKey | None = None
         """The turn whose end was told last."""
         self._counting: set[asyncio.Task[None]] = set()
+        self._owed: dict[int, int | None] = {}
+        """Turns that are over and whose usage is not settled, by the time of their acceptance; with the time of the
+        fact that told it, once it is told."""
         self._accepted_ns = 0
         self._settled_ns = 0
 
@@ -106,7 +109,7 @@ class HookChannel:
                 for report in reports:
                     await self._tell(report)
                 if reports:
-                    await asyncio.to_thread(self._settle, self._settled_ns)
+                    await asyncio.to_thread(self._settle, self._durable_ns)
                 if len(reports) < TAKEN_MAX:
                     break
             if self._turn is not None:
@@ -126,10 +129,12 @@ class HookChannel:
         return False
 
     async def settled(self, at_ns: int) -> None:
-        """What was reported up to `at_ns` is durable: it need not be told again."""
+        """What was reported up to `at_ns` is durable: it need not be told again. What a turn has used is told after its
+        end: until that is durable, too, its reports are kept, so that the next daemon counts it."""
         async with self._lock:
+            self._owed = {turn: told for turn, told in self._owed.items() if told is None or told > at_ns}
             self._settled_ns = max(self._settled_ns, at_ns)
-            await asyncio.to_thread(self._settle, self._settled_ns)
+            await asyncio.to_thread(self._settle, self._durable_ns)
 
     async def close(self) -> None:
         """No fact is told after this."""
@@ -180,6 +185,11 @@ class HookChannel:
             return False
         seen, self._seen = self._seen, (stat.st_size, stat.st_mtime_ns)
         return seen != self._seen
+
+    @property
+    def _durable_ns(self) -> int:
+        """What was reported up to then need not be told again."""
+        return min([self._settled_ns, *(turn - 1 for turn in self._owed)])
 
     # --- facts -------------------------------------------------------------------------------------------------------
 
@@ -296,6 +306,7 @@ class HookChannel:
         if self._turn is not None:
             self._closed = self._turn.key
             if self._channel.transcript is not None and self._channel.transcript.usage is not None:
+                self._owed[self._turn.at_ns] = None
                 counting = asyncio.create_task(self._count(self._turn), name=f"{self._context.agent_id} usage")
                 self._counting.add(counting)
                 counting.add_done_callback(self._counting.discard)
@@ -314,9 +325,14 @@ class HookChannel:
                 break
             await asyncio.sleep(USED_STEP_SECONDS)
         found = used(read.uses, spec.usage) if read is not None else None
-        if found is not None:
-            common = _Common(self.name, time.monotonic_ns(), turn.session, turn.name)
-            self._say(common.fact(TurnUsed, **found))
+        if found is None:
+            async with self._lock:
+                self._owed.pop(turn.at_ns, None)
+                await asyncio.to_thread(self._settle, self._durable_ns)
+            return
+        common = _Common(self.name, time.monotonic_ns(), turn.session, turn.name)
+        self._owed[turn.at_ns] = common.at_ns
+        self._say(common.fact(TurnUsed, **found))
 
     def _end_fact(
         self, read: TurnRead | None, answer: str | None, prompt: str | None, common: "_Common"

@@ -138,6 +138,10 @@ class AgentLink(Protocol):
         """The record of LinkTurnRecord is durable."""
         ...
 
+    def taken(self, fact: ChannelFact) -> None:
+        """What a LinkTold told is dealt with, and durable where it has to be."""
+        ...
+
     def settled(self) -> None:
         """The end of the last turn is durable: its channels' reports are not needed any more."""
         ...

@@ -207,7 +207,7 @@ class PtyLink:
         self._facts: deque[ChannelFact] = deque(maxlen=RECENT_FACTS)
         self._conversation: str | None = None
         self._unsettled: int | None = None
-        """`at_ns` of the youngest fact that is not settled."""
+        """`at_ns` of the last fact that was taken, and is not settled."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._suspension = Suspension(self._unread.until_read, self.signal, self._spawn)
         self._saving = False
@@ -342,7 +342,6 @@ class PtyLink:
             self._watch.soon()
             return
         self._facts.append(fact)
-        self._unsettled = fact.at_ns
         self._observer.told(fact)
         if fact.session is not None and fact.session != self._conversation:
             self._conversation = fact.session
@@ -375,6 +374,9 @@ class PtyLink:
         self._observer.typed(self._clock.monotonic())
         self._watch.pressed()
         self._watch.soon()
+
+    def taken(self, fact: ChannelFact) -> None:
+        self._unsettled = fact.at_ns
 
     def settled(self) -> None:
         at_ns, self._unsettled = self._unsettled, None

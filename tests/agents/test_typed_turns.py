@@ -117,3 +117,31 @@ async def test_what_a_turn_used_is_its_task_s_and_told_once(world: World) -> Non
         world.link.emit(LinkTold(TurnUsed(channel="hooks", at_ns=3, turn=turn, model="m", input_tokens=3)))
     await until(lambda: len(world.told(TokensUsed)) == 3)
     assert world.told(TokensUsed, lambda data: data.turn_id) == ["t1", "t2", "t3"]
+
+
+async def test_what_a_turn_used_is_its_task_s_where_a_new_daemon_is_told(world: World) -> None:
+    """Two tasks with the same words, the second of which is worked on; and a note of ours in the first one's turn."""
+    await world.start()
+    begun: list[int] = []
+    for _ in range(2):
+        task = await world.send(AGENT, "again")
+        await world.delivered()
+        world.link.submit()
+        begun.append(round(world.clock.monotonic() * 1e9))
+        world.clock.advance(10)
+        if not begun[1:]:
+            world.link.end("done")
+            first = await world.task_is(task.id, TaskState.COMPLETED)
+            world.clock.advance(10)
+    await world.manager.close(keep_agents=True)
+    world.clock.advance(10)
+    await world.daemon()
+    await until(lambda: world.link.opened)
+    told_again = [("t1", "again", begun[0]), ("t2", "It was refused.", begun[0] + 1), ("t3", "again", begun[1])]
+    for turn, prompt, at_ns in told_again:
+        world.link.emit(LinkTold(PromptAccepted(channel="hooks", at_ns=at_ns, turn=turn, prompt=prompt)))
+        world.link.emit(LinkTold(TurnUsed(channel="hooks", at_ns=at_ns, turn=turn, model="m", input_tokens=3)))
+    await until(lambda: len(world.told(TokensUsed)) == 3)
+    found = [event for event in world.store.events.all if isinstance(event.data, TokensUsed)]
+    assert [event.task_id for event in found] == [first.id, first.id, task.id]
+    assert [fact.at_ns for fact in world.link.taken_facts] == [at for *_, at in told_again for _ in range(2)]

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from synapsed.channels import hooks
 from synapsed.channels.factory import side_channels
 from synapsed.channels.hooks import HookChannel
 from synapsed.channels.session_server import SessionServerChannel
@@ -26,6 +27,7 @@ from synapsed.model.facts import (
     TurnInterrupted,
 )
 from tests.channels.conftest import Launch
+from tests.fakes.clock import until
 
 
 @pytest.fixture
@@ -118,7 +120,9 @@ async def test_unknown_events_and_empty_payloads_are_no_trouble(launch: Launch, 
     assert all(fact.session is None for fact in launch.facts)
 
 
-async def test_told_again_until_settled(launch: Launch, channel: HookChannel) -> None:
+async def test_told_again_until_settled(launch: Launch, channel: HookChannel, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A turn whose usage no transcript tells is settled when that was waited for."""
+    monkeypatch.setattr(hooks, "USED_WAIT_SECONDS", 0.0)
     launch.report("UserPromptSubmit", claude(prompt="hello"))
     await channel.poll()
     await channel.close()
@@ -129,16 +133,21 @@ async def test_told_again_until_settled(launch: Launch, channel: HookChannel) ->
     assert shape(again) == [PromptAccepted, TurnEnded]
     assert again[0] == launch.facts[0]
     await second.settled(ended)
+    await until(lambda: not launch.names("cur"))
     third: list[ChannelFact] = []
     await HookChannel(name="hooks", channel=launch.profile.channels["hooks"], context=launch.context).open(third.append)
     assert third == []
 
 
-async def test_turns_long_over_are_not_told_again(launch: Launch, channel: HookChannel) -> None:
+async def test_turns_long_over_are_not_told_again(
+    launch: Launch, channel: HookChannel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hooks, "USED_WAIT_SECONDS", 0.0)
     for n in range(10):
         launch.report("UserPromptSubmit", claude(prompt=str(n), prompt_id=f"p{n}"))
         launch.report("Stop", claude(last_assistant_message=str(n), prompt_id=f"p{n}"))
         await channel.poll()
+    await until(lambda: len(launch.names("cur")) == 4)
     again: list[ChannelFact] = []
     await HookChannel(name="hooks", channel=launch.profile.channels["hooks"], context=launch.context).open(again.append)
     assert [fact.turn for fact in again] == ["p8", "p8", "p9", "p9"]

@@ -7,7 +7,7 @@ import pytest
 from synapsed.channels.hooks import HookChannel
 from synapsed.channels.used import used
 from synapsed.library import ProfileLibrary
-from synapsed.model.facts import TurnUsed
+from synapsed.model.facts import ChannelFact, TurnEnded, TurnUsed
 from synapsed.profiles import UsageLine
 from tests.channels.conftest import Launch
 from tests.channels.test_hooks import Gemini, gemini
@@ -116,3 +116,47 @@ async def test_a_turn_of_hooks_is_counted_when_its_transcript_is_whole(launch: L
     await until(lambda: bool(told()))
     assert [(fact.input_tokens, fact.output_tokens, fact.turn) for fact in told()] == [(30, 12, launch.facts[0].turn)]
     await channel.close()
+
+
+@pytest.mark.parametrize("launch", ["gemini"], indirect=True)
+async def test_a_turn_whose_usage_is_not_durable_is_counted_by_the_next_daemon(launch: Launch, gemini: Gemini) -> None:
+    """The daemon is killed after the turn's end was settled: before the transcript had all of it, and before what was
+    told of it was durable."""
+
+    def channel() -> HookChannel:
+        return HookChannel(name="hooks", channel=launch.profile.channels["hooks"], context=launch.context)
+
+    facts: list[list[ChannelFact]] = [[], [], [], []]
+
+    def told(number: int) -> list[TurnUsed]:
+        return [fact for fact in facts[number] if isinstance(fact, TurnUsed)]
+
+    first = channel()
+    await first.open(facts[0].append)
+    launch.report("BeforeAgent", gemini.payload(prompt="hello"))
+    gemini.prompt("hello")
+    ended = launch.report("AfterAgent", gemini.payload(prompt="hello"))
+    await first.poll()
+    assert [type(fact) for fact in facts[0]][-1] is TurnEnded
+    await first.settled(ended)
+    await first.close()  # as good as killed: it tells nothing more
+    assert told(0) == []
+
+    gemini.write("gemini", "Done.", tokens={"input": 20, "output": 7, "total": 27})
+    second = channel()
+    await second.open(facts[1].append)
+    await until(lambda: bool(told(1)))
+    await second.settled(ended)  # what it used is not durable
+    await second.close()
+
+    third = channel()
+    await third.open(facts[2].append)
+    await until(lambda: bool(told(2)))
+    assert told(2)[0].turn == told(1)[0].turn == facts[0][0].turn
+    await third.settled(told(2)[0].at_ns)
+    await third.close()
+
+    last = channel()
+    await last.open(facts[3].append)
+    assert facts[3] == []
+    await last.close()

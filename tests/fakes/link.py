@@ -12,7 +12,7 @@ from synapsed.errors import LaunchError, SynapsedError
 from synapsed.interfaces import Attachment, Delivery
 from synapsed.launch_plan import Ended, LaunchPlan
 from synapsed.model.agent import Activity, Testimony
-from synapsed.model.facts import PermissionAsked
+from synapsed.model.facts import ChannelFact, PermissionAsked
 from synapsed.model.link import (
     LinkEvent,
     LinkExited,
@@ -42,6 +42,7 @@ class FakeLink:
         self.pressed: list[str] = []
         self.interrupts = 0
         self.settlements = 0
+        self.taken_facts: list[ChannelFact] = []
         self.confirms_interrupt: bool | asyncio.Future[bool] = True
         self.answer_error: SynapsedError | None = None
         self.hides_answers = False
@@ -117,6 +118,9 @@ class FakeLink:
 
     def recorded(self, record: TurnRecord) -> None:
         self.records.append(record)
+
+    def taken(self, fact: ChannelFact) -> None:
+        self.taken_facts.append(fact)
 
     def settled(self) -> None:
         self.settlements += 1
