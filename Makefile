@@ -64,7 +64,7 @@ test-faults: $(STAMP) ## the fault suite: kills, full disks, reboots, counted
 fuzz: $(STAMP) ## the tests with drawn examples, at random, again and again; keeps what it finds; MINUTES=10
 	@$(PY) -m tests.fuzz --minutes $(or $(MINUTES),10)
 
-record: $(STAMP) clis ## record real runs anew (tests/recordings)
+record: $(STAMP) clis ## record real runs again (tests/recordings)
 	@$(PY) -m tests.real.record
 
 bench: $(STAMP) ## the bars of docs/benchmarks.md, side by side with peers
@@ -73,7 +73,7 @@ bench: $(STAMP) ## the bars of docs/benchmarks.md, side by side with peers
 dist: $(STAMP) ## wheel, sdist and bill of materials in dist/, built twice and compared
 	@$(PY) scripts/dist
 
-lock: ## write requirements.lock anew from pyproject.toml
+lock: ## write requirements.lock again from pyproject.toml
 	$(PY) -m pip install -q 'uv>=0.9,<1'
 	.venv/bin/uv pip compile --quiet --universal --python-version 3.13 --generate-hashes --extra dev --extra bench --extra otel \
 	  --no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock' -o requirements.lock pyproject.toml

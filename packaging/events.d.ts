@@ -261,7 +261,7 @@ export interface PermissionDecidedEvent {
   context: string | null;
 }
 
-/** The process of an agent (DESIGN §5); the transitions stand in `agents/lifecycle.py`. */
+/** The process of an agent (docs/architecture.md); the transitions stand in `agents/lifecycle.py`. */
 export type ProcessState = "stopped" | "starting" | "running" | "stopping" | "parked" | "exited" | "backoff" | "failed";
 
 /** What a program asks a person (S4). */
@@ -400,7 +400,7 @@ export interface TaskDeliveredEvent {
   context: string | null;
 }
 
-/** Why a task did not complete; the codes are those of DESIGN §6. */
+/** Why a task did not complete; the codes are those of docs/http-api.md. */
 export interface TaskError {
   code: string;
   message: string;

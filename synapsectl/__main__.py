@@ -38,7 +38,7 @@ class Command(Protocol):
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one verb; returns the exit code of DESIGN §8."""
+    """Run one verb; returns the exit code (docs/synapsectl.md)."""
     out = Output(sys.stdout, sys.stderr, columns=_columns())
     arguments = list(sys.argv[1:] if argv is None else argv)
     try:
@@ -124,7 +124,7 @@ def _overview(stream: object) -> None:
 
 
 def _columns() -> int | None:
-    """Columns of the terminal on stdout, None where it is none."""
+    """Columns of the terminal on stdout, None if stdout is no terminal."""
     try:
         return os.get_terminal_size(sys.stdout.fileno()).columns or 80
     except (OSError, ValueError):

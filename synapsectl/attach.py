@@ -22,7 +22,7 @@ from synapsectl.websocket import BINARY, Message, WebSocket
 __all__ = ["RECONNECT", "Detached", "Ending", "Exited", "Killed", "Lost", "Viewer", "open_terminal"]
 
 RECONNECT = 10.0
-"""Seconds that the daemon may be away: one that was killed is back within two (DESIGN §9)."""
+"""Seconds that the daemon may be away: one that was killed is back within two."""
 
 RETRY = 0.1
 """Seconds between two attempts to reach it."""

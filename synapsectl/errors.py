@@ -1,4 +1,4 @@
-"""What can go wrong between a person and the daemon, one tree; each class carries the exit code of DESIGN §8.
+"""What can go wrong between a person and the daemon, one tree; each class carries the exit code of docs/synapsectl.md.
 
 ::
 

@@ -10,7 +10,7 @@ from synapsectl.errors import CtlError, UsageError
 __all__ = ["MESSAGE_MAX", "MessageTooLarge", "build_parts", "part_text", "read_text"]
 
 MESSAGE_MAX = 10 * 1024 * 1024
-"""Bytes of a message as it travels, files in base64: what the daemon takes (DESIGN §6)."""
+"""Bytes of a message as it travels, files in base64: what the daemon takes."""
 
 
 class MessageTooLarge(CtlError):
@@ -40,7 +40,7 @@ def read_text(given: str, stdin: BinaryIO) -> str:
 
 
 def build_parts(text: str, files: list[str]) -> list[dict[str, Any]]:
-    """The parts of a message (DESIGN S15), files by value. Raises UsageError, MessageTooLarge."""
+    """The parts of a message (S15), files by value. Raises UsageError, MessageTooLarge."""
     parts: list[dict[str, Any]] = [{"type": "text", "text": text}] if text else []
     size = len(text.encode())
     for path in files:

@@ -83,7 +83,7 @@ def short_id(task_id: str) -> str:
 
 
 class Output:
-    """Where results and remarks go. `columns` is the width of the terminal on stdout, None where there is none."""
+    """Where results and remarks go. `columns` is the width of the terminal on stdout, None if stdout is no terminal."""
 
     def __init__(self, stdout: TextIO, stderr: TextIO, *, columns: int | None) -> None:
         self.stdout = stdout

@@ -44,7 +44,7 @@ class PlainText:
 
     def feed(self, data: bytes) -> list[str]:
         """The lines that `data` completes. Empty lines and repetitions of the line before are left out: a screen that
-        is painted anew again and again says nothing by them."""
+        is painted again and again says nothing by them."""
         text = self._raw + self._decoder.decode(data)
         text, self._raw = _split(text)
         text = self._line + _SEQUENCE.sub(self._replacement, text).replace("\r\n", "\n").replace("\r", "\n")

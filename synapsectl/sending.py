@@ -119,7 +119,7 @@ class Sending:
         self._out = ctx.out
 
     def _check(self, agent: str) -> None:
-        """Raises ApiError for an address that is none; one elsewhere has an alias, and no status."""
+        """Raises ApiError for what is no address; one elsewhere has an alias, and no status."""
         try:
             self._client.get(agent_path(agent, "status"), {"detail": 1})
         except ApiError as error:

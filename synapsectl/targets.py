@@ -49,7 +49,7 @@ def each_agent(
     if args.json:
         ctx.out.document(after)
     elif not names:
-        ctx.out.note("there is none")
+        ctx.out.note("no agent is known: there is nothing to do")
     return code
 
 

@@ -8,7 +8,7 @@ __all__ = ["members_of", "with_members"]
 
 
 def members_of(ctx: Context, name: str) -> list[str] | None:
-    """The members of the team of that name, None where there is none. Raises ApiError, NoDaemon."""
+    """The members of the team of that name, None if there is no such team. Raises ApiError, NoDaemon."""
     for team in ctx.client.get("/teams"):
         if team["name"] == name.removeprefix("@"):
             return list(team["members"])

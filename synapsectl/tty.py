@@ -47,7 +47,7 @@ class TerminalGone(Exception):
 class Terminal:
     """The terminal on `fd`. A context manager: raw inside. Entering raises TerminalGone.
 
-    It is opened anew where that is possible, because a file description that we make non-blocking must not be the one
+    It is opened again where that is possible, because a file description that we make non-blocking must not be the one
     that the shell shares.
     """
 

@@ -16,7 +16,7 @@ TERMINAL = frozenset({"completed", "failed", "canceled", "rejected"})
 INTERRUPTED = frozenset({"input_required", "auth_required"})
 
 RECONNECT = 10.0
-"""Seconds that a daemon may be away: one that was killed is back within two (DESIGN §9)."""
+"""Seconds that a daemon may be away: one that was killed is back within two."""
 
 RETRY = 0.1
 """Seconds between two attempts to reach it."""
@@ -33,7 +33,7 @@ LONG_START = 10.0
 
 
 def answer_of(task: dict[str, Any]) -> str | None:
-    """The text of the turn's last assistant message, None where there is none."""
+    """The text of the turn's last assistant message, None if there is no such message."""
     for artifact in task.get("artifacts") or []:
         if artifact.get("artifact_id") == "answer":
             return "".join(part.get("text", "") for part in artifact.get("parts") or [])

@@ -22,7 +22,7 @@ __all__ = [
 
 
 type ErrorCode = Literal["MODEL_ERROR", "RATE_LIMITED", "AUTH_REQUIRED", "CONTEXT_FULL", "TIMEOUT"]
-"""What a failed turn's error is called (DESIGN §6)."""
+"""What a failed turn's error is called (docs/http-api.md)."""
 
 
 def _compiles(pattern: str) -> str:
@@ -124,7 +124,7 @@ class Listing(_Section):
 
     id: str
     """Where a record has the conversation's id: a dotted path. Where `files` has `{conversation}`, a file that has
-    another one in its name is none of a whole conversation."""
+    another one in its name is not of a whole conversation."""
     cwd: str | None = None
     """Where a record has the folder that the program ran in."""
     cwd_file: str | None = None

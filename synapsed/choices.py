@@ -28,8 +28,8 @@ _PLAIN = re.compile(r"\W*\w+(?:,? (?:once|one time|allow once|this once))?\W*(?:
 
 
 def choice(prompt: Mapping[str, Any], *, accept: bool) -> str:
-    """The key of the option that says yes (or no) to what is asked now. Raises ValueError if there is none, and if
-    there are several."""
+    """The key of the option that says yes (or no) to what is asked now. Raises ValueError if there is no such option,
+    and if there are several."""
     if prompt.get("type") == SCREEN:
         raise ValueError("what stands on its screen is not understood, so nothing there is yes or no for sure")
     options = prompt.get("options") or []

@@ -1,4 +1,4 @@
-"""The user's configuration (DESIGN §4): TOML in, frozen models out, and the writer behind `start --save`.
+"""The user's configuration (docs/configuration.md): TOML in, frozen models out, and the writer behind `start --save`.
 
 `config.toml` is the user's own and is never written. `agents.d/<name>.toml` holds one agent each, its keys at the top
 level, read like `[agents.<name>]`. A key that is not known is a ConfigError that names key, file, line and the nearest

@@ -203,7 +203,7 @@ class Daemon:
                 listen = await servers.start_main_on(sock)
             else:
                 log.warning(
-                    "the service's HTTP socket is not what the configuration says: 'synapsectl install' writes it anew"
+                    "the service's HTTP socket is not what the configuration says: 'synapsectl install' writes it again"
                 )
                 sock.close()
         if listen:

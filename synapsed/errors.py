@@ -42,8 +42,8 @@
     ├── AlreadyRunning               a second daemon for the same home
     └── StoreError                   the database or a file refused: disk full, corrupt, too new
 
-`code` is the machine-readable name of DESIGN §6; the HTTP status and the exit code of each stand in the tables at the
-end, so that no route and no command invents its own.
+`code` is the machine-readable name (docs/http-api.md); the HTTP status and the exit code of each stand in the tables at
+the end, so that no route and no command invents its own.
 """
 
 from typing import Any, ClassVar
@@ -312,7 +312,7 @@ HTTP_STATUS: dict[str, int] = {
     "STORE_ERROR": 503,
     "INTERNAL": 500,
 }
-"""HTTP status of each code (DESIGN §6)."""
+"""HTTP status of each code (docs/http-api.md)."""
 
 EXIT_CODES: dict[str, int] = {
     "INVALID_REQUEST": 2,
@@ -327,4 +327,4 @@ EXIT_CODES: dict[str, int] = {
     "UNKNOWN_SCHEDULE": 4,
     "AMBIGUOUS": 2,
 }
-"""Exit code of `synapsectl` for each code (DESIGN §8); every other refusal is 6."""
+"""Exit code of `synapsectl` for each code (docs/synapsectl.md); every other refusal is 6."""

@@ -34,7 +34,7 @@ READ_BYTES = 1 << 16
 DECIDE_SECONDS = 2.0
 """How long the daemon may take to decide, in all."""
 DECISION_MAX = 1 << 16
-"""Bytes of a decision; a longer one is none."""
+"""Bytes of a decision; a longer one does not count."""
 
 
 def read_payload(fd: int) -> tuple[bytes, str | None]:

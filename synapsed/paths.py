@@ -1,5 +1,5 @@
-"""Where everything lives (DESIGN §3). Standard library only: the person's tool imports it too, where `sockets` is not
-enough.
+"""Where everything lives (docs/configuration.md). Standard library only: the person's tool imports it too, where
+`sockets` is not enough.
 
 `SYNAPSED_HOME=/dir` puts configuration, state and runtime files under one directory; else the XDG base directories
 count. `SYNAPSED_A2A_HOME` moves `~/.a2a`.

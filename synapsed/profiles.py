@@ -529,7 +529,8 @@ class Profile(_Section):  # noqa: PLW1641 - it has lists: it cannot be hashed
     versions: list[Variant] = []
     """In the order in which they count: the last one wins."""
     status_records: Annotated[bool | str, AfterValidator(_speaker)] = True
-    """Whose OSC 7501 records are believed: those of the `app` that is named here, whoever's (true), nobody's."""
+    """Whose OSC 7501 records are believed: those of the `app` that is named here, of any program (true), of no program
+    (false)."""
     ready: Ready = Ready()
     busy: Signs = Signs()
     waiting: Signs = Signs()

@@ -32,7 +32,7 @@ class VersionCheck(BaseModel):
     """The oldest that the profile is known to work with."""
 
     def find(self, printed: str) -> str | None:
-        """The version in what the program `printed`; None where there is none."""
+        """The version in what the program `printed`; None if it has none."""
         return find(self.pattern, printed)
 
 

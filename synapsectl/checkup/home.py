@@ -151,7 +151,7 @@ def _keepers(ctx: Context, agents: list[dict[str, Any]] | None) -> Iterator[Find
     strays = [path for path in ctx.paths.keeper_sockets.glob("*.sock") if path not in known]
     for path in strays:
         if _listens(path):
-            mend = "synapsectl restart its agent; what is left after that is nobody's"
+            mend = "synapsectl restart its agent; what is left after that belongs to no agent"
             yield Finding("keepers", NOTE, f"a keeper at {path} belongs to no launch on record", mend)
         else:
             yield Finding("keepers", NOTE, f"{path} is left over from a keeper that was killed", command("rm", path))
@@ -201,7 +201,7 @@ def _is_stale(path: Path) -> bool:
 
 
 def _cgroup(pid: int | None) -> str:
-    """Empty where there are none."""
+    """Empty if there is nothing."""
     try:
         return Path(f"/proc/{pid}/cgroup").read_text(encoding="utf-8")
     except OSError:

@@ -22,7 +22,7 @@ BYTES_MAX = 64 * 1024 * 1024
 PIECE = 1024 * 1024
 """Bytes asked for at once while following."""
 WAIT = 20
-"""Seconds that the daemon waits for output before it says that there is none."""
+"""Seconds that the daemon waits for output before it says that nothing came."""
 RETRY = 0.2
 """Seconds between two looks whether there is a daemon again."""
 

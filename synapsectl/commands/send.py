@@ -60,7 +60,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--new-conversation",
         action="store_true",
-        help="start the agent anew for it, without its conversation",
+        help="start the agent again for it, without its conversation",
     )
     parser.add_argument("--file", action="append", default=[], metavar="FILE", help="a file to go with it; repeatable")
     parser.add_argument("--command", action="store_true", help="let a leading / or ! be a command of the program")

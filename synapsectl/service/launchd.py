@@ -65,7 +65,7 @@ class Launchd:
             installed=self._plist.exists(),
             enabled=asked.code == 0,
             running=pid is not None,
-            outdated=False,  # `load` starts it anew
+            outdated=False,  # `load` starts it again
             pid=int(pid[1]) if pid else None,
             words=words[1] if words else "not loaded",
         )

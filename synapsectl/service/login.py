@@ -1,4 +1,4 @@
-"""What the login shell knows: PATH, and where it finds programs. A service is started by nobody's shell, and the most
+"""What the login shell knows: PATH, and where it finds programs. No shell starts a service, and the most
 repeated complaint about such services is that they do not find what every shell finds."""
 
 import json

@@ -88,7 +88,7 @@ class ServiceManager(Protocol):
 
 
 def this_machines(environ: Mapping[str, str]) -> "ServiceManager":
-    """Raises NoServiceManager, in words that help, where there is none at all."""
+    """Raises NoServiceManager, in words that help, if there is no service manager at all."""
     if sys.platform == "darwin" and shutil.which("launchctl"):
         from synapsectl.service.launchd import Launchd
 

@@ -152,7 +152,7 @@ def _argument(value: str) -> str:
 
 def _environment(settings: Settings) -> str:
     lines = [
-        "# Written by 'synapsectl install', and written anew by the next one: your own variables belong into",
+        "# Written by 'synapsectl install', and written again by the next one: your own variables belong into",
         f"# {user_env_file(settings.paths)}",
     ]
     lines += [f"# {program.name}: {program.path or 'not found'}" for program in settings.login.programs]

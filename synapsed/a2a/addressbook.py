@@ -28,7 +28,7 @@ class AddressBook:
         self._directory = directory
 
     def load(self) -> list[ExternalAgent]:
-        """A file that is none is passed over, with a word in the log."""
+        """A file that is no entry is passed over, with a word in the log."""
         found = []
         for path in sorted(self._directory.glob("*.json")) if self._directory.is_dir() else ():
             try:

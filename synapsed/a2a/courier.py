@@ -264,7 +264,7 @@ class Courier:
         self._wake.clear()
 
     def _metadata(self) -> dict[str, Any]:
-        """What the agent there is told besides the message; where we listen is nobody's business."""
+        """What the agent there is told besides the message; where we listen is not told."""
         told = {key: value for key, value in self.task.metadata.items() if key != KEY}
         if (share := self._externals.traced) is not None:
             told |= context_of(self.task.id, told, share=share).metadata()  # over there it is part of this task
@@ -301,7 +301,7 @@ class Courier:
         remote = await self._externals.remote(self._alias)
         ids = {"task_id": str(there["task_id"]), "context_id": str(there.get("context_id") or "")}
         asked = task.prompt.prompt_id if task.prompt is not None else None
-        # Over there it may have been answered by now. An id of our own making would be nobody's.
+        # Over there it may have been answered by now. Nobody there would know an id that we made.
         known = asked is not None and not asked.startswith(f"{ids['task_id']}:")
         metadata = {"synapsed": {"prompt_id": asked}} if known else {}
         await self._apply(await self._send(remote, message, metadata, **ids), answered=True)

@@ -1,6 +1,6 @@
 """A2A over JSON-RPC 2.0 (specification 9): envelope, version, dispatch. Knows nothing of HTTP but a status.
 
-Whether a request speaks 1.0 or 0.3, `A2A-Version` says and nothing else (3.6.2): a method of one is none of the other.
+Whether a request speaks 1.0 or 0.3, `A2A-Version` says and nothing else (3.6.2): each has methods of its own.
 """
 
 from collections.abc import AsyncGenerator, Iterable

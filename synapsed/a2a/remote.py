@@ -140,7 +140,7 @@ class Remote:
             return _snapshot(await self._calls.cancel_task(pb.CancelTaskRequest(id=task_id), context=_call()))
 
     async def find(self, message_id: str) -> Snapshot | None:
-        """The task that was made of the message, None where there is none. Raises RemoteRefused where it is not to be
+        """The task that was made of the message, None if no task was made. Raises RemoteRefused where it is not to be
         found out: 0.3 has no list."""
         request = pb.ListTasksRequest(page_size=LISTED, include_artifacts=True)
         with _told(self._agent.endpoint):

@@ -110,7 +110,7 @@ class Actor:
 
     async def close(self) -> None:
         """End the actor; what is asked of it from now on gets NotReady. What was begun is finished: a launch is
-        recorded, or its program would be nobody's; what is being written is believed, or whoever goes on with the
+        recorded, or no agent would have its program; what is being written is believed, or whoever goes on with the
         agent's record would go on with an old one."""
         self._ending = True
         self._woken.set()

@@ -299,7 +299,7 @@ class Agent:
         await self._actor.ask(self.parking.park, why)
 
     async def restart(self, *, when_idle: bool = False) -> None:
-        """Returns when it runs anew; `when_idle`: when it is durable that it will be restarted."""
+        """Returns when it runs again; `when_idle`: when it is durable that it will be restarted."""
         await self.adopt()
         if when_idle and self.parking.away:
             return  # its next program is a new one

@@ -1,6 +1,6 @@
 """An agent's approval policy at work: the program's question in, the program's own answer out, each decision on record.
 
-A decision that cannot be recorded is none: the person is asked, as without a policy.
+A decision that cannot be recorded does not count: the person is asked, as without a policy.
 """
 
 from collections import deque
@@ -61,7 +61,7 @@ class Wait:
 
 
 class Approvals:
-    """`policy` is asked anew for each decision, so that a changed configuration counts at once. `denied` is told of
+    """`policy` is asked for each decision, so that a changed configuration counts at once. `denied` is told of
     each call that the program is refused, and why."""
 
     def __init__(

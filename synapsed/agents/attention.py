@@ -116,7 +116,7 @@ class Attention:
         return Change((), self._open, self._settled)
 
     def renewed(self) -> Change:
-        """Its program was adopted, and is watched anew: alerts that stand are raised again."""
+        """Its program was adopted, and is watched from now on: alerts that stand are raised again."""
         return self._gone([one for one in self._open if one.code is not None])
 
     def over(self) -> Change:

@@ -1,7 +1,7 @@
 """The process of an agent as a state machine: one table, and nothing else decides what may follow what.
 
-Theory. An agent's process is always in exactly one state (`ProcessState`, DESIGN §5), and only facts and decisions that
-have a name here (`ProcessEvent`) move it:
+Theory. An agent's process is always in exactly one state (`ProcessState`, docs/architecture.md), and only facts and
+decisions that have a name here (`ProcessEvent`) move it:
 
 ::
 
@@ -102,7 +102,7 @@ class Lifecycle:
         return event in TABLE[self._state]
 
     def apply(self, event: ProcessEvent) -> ProcessState:
-        """The state after `event`; raises IllegalEvent and stays where it is if there is none."""
+        """The state after `event`; raises IllegalEvent and stays where it is if the table has no such event there."""
         try:
             self._state = TABLE[self._state][event]
         except KeyError:
@@ -111,7 +111,7 @@ class Lifecycle:
 
 
 def known_state(state: str) -> ProcessState:
-    """The state of a record. One that only a newer version knows is none in which a program lives (`store.schema`)."""
+    """The state of a record. No program lives in a state that only a newer version knows (`store.schema`)."""
     try:
         return ProcessState(state)
     except ValueError:

@@ -14,7 +14,7 @@ from synapsed.model.task import Task
 __all__ = ["CAPACITY", "Mailbox"]
 
 CAPACITY = 100
-"""Waiting tasks of one agent at most (DESIGN §5)."""
+"""Waiting tasks of one agent at most."""
 
 
 @dataclass(order=True, slots=True)

@@ -146,7 +146,7 @@ class AgentProcess:
         return self._waiter()
 
     async def renew(self, context_id: str) -> None:
-        """Start it anew in a new conversation. That the old one is left and that the program ends are one commit."""
+        """Start it again, in a new conversation. That the old one is left and that the program ends are one commit."""
         self._start_again = True
         fields = conversations.asked_anew(context_id).fields
         await self._move(ProcessEvent.STOP, reason="a new conversation was asked for", desired="running", **fields)
@@ -182,7 +182,7 @@ class AgentProcess:
     async def stop(
         self, *, again: bool = False, desired: Literal["running", "stopped"] | None = None
     ) -> asyncio.Future[None]:
-        """End it and all it started; `again` starts it anew when it is gone. `desired` is what the next daemon finds
+        """End it and all it started; `again` starts it again when it is gone. `desired` is what the next daemon finds
         wanted: with `again` that it runs, else that it does not, if nothing is said."""
         desired = desired or ("running" if again else "stopped")
         self._start_again = again
@@ -215,7 +215,7 @@ class AgentProcess:
         self.record = record
 
     async def signal(self, signum: int) -> asyncio.Task[None]:
-        """Send a signal to the program; done when it is sent. Raises NotReady while there is none."""
+        """Send a signal to the program; done when it is sent. Raises NotReady while no program runs."""
         if self._link is not None and self.state is ProcessState.RUNNING and not self._open:
             self._link.give_up()  # its keeper has not answered yet: then it is ended with all it holds
             return self._actor.spawn(asyncio.sleep(0))

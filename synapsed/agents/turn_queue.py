@@ -83,7 +83,7 @@ class _Turn:
 
 
 class TurnQueue:
-    """`link` gives the open link, or None while there is none; while `closed` says so no task is taken."""
+    """`link` gives the open link, or None while no link is open; while `closed` says so no task is taken."""
 
     def __init__(
         self,

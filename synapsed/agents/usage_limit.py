@@ -58,7 +58,7 @@ def zone_of(record: AgentRecord) -> tzinfo | None:
 
 
 def resumes_at(limit: LimitRecord | None) -> float | None:
-    """When a limit in force ends; None where there is none."""
+    """When a limit in force ends; None if no limit is in force."""
     return limit.resume_at if limit is not None and not limit.lifted else None
 
 

@@ -1,4 +1,4 @@
-"""HTTP, SSE and WebSocket in front of the supervisor's `Control` (DESIGN §6, §7).
+"""HTTP, SSE and WebSocket in front of the supervisor's `Control` (docs/http-api.md, docs/security.md).
 
 One application for the main listener and the Unix socket, a second one, with an agent's routes at the root, shared by
 all agents' own ports. A request passes, in this order:

@@ -39,7 +39,7 @@ class Fonts:
         """The monospaced one."""
 
     def font(self, text: str, *, bold: bool = False, italic: bool = False) -> Any | None:
-        """One that has the first character of `text`; None if there is none."""
+        """One that has the first character of `text`; None if no font has it."""
         key = (text[0], bold, italic)
         if key not in self._chosen:
             self._chosen[key] = self._find(*key)

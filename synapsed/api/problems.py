@@ -1,5 +1,5 @@
-"""Errors become HTTP here and nowhere else: `{"error": {"code", "message", "details"}}` (DESIGN §6), but for routes of
-protocols that have a form of their own (`refusing_as`)."""
+"""Errors become HTTP here and nowhere else: `{"error": {"code", "message", "details"}}` (docs/http-api.md), but for
+routes of protocols that have a form of their own (`refusing_as`)."""
 
 import json
 from collections.abc import Awaitable, Callable

@@ -1,8 +1,9 @@
 """What a caller may do: decided once from evidence, by a pure function, then asked by the routes.
 
 A person may do everything. An agent may list, send, reply, read its own tasks and report events; it may not answer
-prompts, stop others, read others' screens or end the daemon (DESIGN §7). A caller that has to be an agent or a person
-but of which nothing more is known has an agent's rights without an identity, so that person-only verbs fail closed.
+prompts, stop others, read others' screens or end the daemon (docs/security.md). A caller that has to be an agent or a
+person but of which nothing more is known has an agent's rights without an identity, so that person-only verbs fail
+closed.
 """
 
 from dataclasses import dataclass

@@ -299,7 +299,7 @@ class ScheduleBody(_Body):
     new_conversation: bool = False
 
     def schedule(self) -> NewSchedule:
-        """Raises InvalidRequest for times that are none."""
+        """Raises InvalidRequest for what is no time."""
         try:
             return NewSchedule.model_validate(self.model_dump())
         except ValidationError as error:

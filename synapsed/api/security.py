@@ -1,4 +1,5 @@
-"""The gate in front of every route (DESIGN §7): where a request may come from, in what form, and with whose rights."""
+"""The gate in front of every route (docs/security.md): where a request may come from, in what form, and with whose
+rights."""
 
 import hmac
 import os

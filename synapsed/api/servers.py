@@ -34,7 +34,7 @@ class ApiServers:
     """Starts and stops the listeners, whose connections go through `door`. Both applications share one `ApiContext`, so
     that their streams are counted together.
 
-    The owner has taken the daemon's lock before: a socket file that is there is nobody's.
+    The owner has taken the daemon's lock before: no process serves a socket file that is there.
     """
 
     def __init__(self, context: ApiContext, door: Door) -> None:

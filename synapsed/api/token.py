@@ -16,7 +16,7 @@ TOKEN_FILE_MAX = 4096
 
 
 def load_or_create(path: Path) -> str:
-    """The token in `path`; a new one is written (0600) where there is none.
+    """The token in `path`; a new one is written (0600) if there is no such file.
 
     Raises ConfigError where the file belongs to somebody else, is readable by others, is a link, or holds no token, and
     StoreError where a new one cannot be written.

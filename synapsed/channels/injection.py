@@ -86,7 +86,8 @@ class LaunchContext:
 
     @classmethod
     def load(cls, agent_dir: Path) -> "LaunchContext":
-        """The context of the agent's last launch. OSError or ValueError where there is none that can be read."""
+        """The context of the agent's last launch. Raises OSError or ValueError if there is no context that can be
+        read."""
         data = json.loads((agent_dir / "launch" / _CONTEXT_FILE).read_bytes())
         try:
             return cls(**{**data, **{name: Path(data[name]) for name in ("agent_dir", "hooks_socket", "home")}})

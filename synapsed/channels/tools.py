@@ -12,7 +12,7 @@ __all__ = ["tool_fact", "tool_line"]
 
 
 def tool_line(lines: Sequence[ToolLine], event: str, payload: Mapping[str, Any]) -> ToolLine | None:
-    """What of the profile describes this report of a tool call; None: it is none."""
+    """What of the profile describes this report of a tool call; None if it reports no call."""
     return next((line for line in lines if line.on == event and holds(payload, line)), None)
 
 

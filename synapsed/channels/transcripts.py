@@ -89,7 +89,7 @@ class TurnRead:
 
 
 def locate(spec: Transcript, home: Path, conversation: str) -> Path | None:
-    """The transcript of `conversation`, where the profile says that such files are; None if there is none."""
+    """The transcript of `conversation`, where the profile says that such files are; None if there is no such file."""
     if spec.files is None:
         return None
     found = [(path.stat().st_mtime, path) for path in home.glob(spec.files.replace("{conversation}", conversation))]
@@ -197,7 +197,7 @@ def holds(record: Mapping[str, Any], line: Line | ToolLine | UsageLine) -> bool:
 
 
 def text_at(record: Mapping[str, Any], line: Line, spec: Transcript | Listing) -> str:
-    """What stands at `line.text`, as text; "" where there is none."""
+    """What stands at `line.text`, as text; "" if there is nothing."""
     value = at_path(record, line.text) if line.text is not None else None
     if isinstance(value, str):
         return clean(value)
@@ -268,7 +268,7 @@ def _last_lines(path: Path, window: int) -> tuple[list[bytes], bool]:
 
 
 def parse_record(line: bytes) -> dict[str, Any] | None:
-    """The object of one line, None for what is none."""
+    """The object of one line, None for a line that is no object."""
     try:
         record = json.loads(line.decode("utf-8", "replace")) if line.strip() else None
     except (ValueError, RecursionError):

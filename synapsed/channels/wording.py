@@ -7,7 +7,7 @@ __all__ = ["error_code"]
 
 
 def error_code(patterns: Mapping[str, str], text: str) -> str:
-    """The code (DESIGN §6) of the first pattern that is found in `text`, else MODEL_ERROR."""
+    """The code (docs/http-api.md) of the first pattern that is found in `text`, else MODEL_ERROR."""
     for pattern, code in patterns.items():
         if re.search(pattern, text, re.MULTILINE):
             return code

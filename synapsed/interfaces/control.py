@@ -42,7 +42,7 @@ class ConfigChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartRequest:
-    """`synapsectl start` (DESIGN §8). `env` is the caller's whole environment, None for the daemon's."""
+    """`synapsectl start` (docs/synapsectl.md). `env` is the caller's whole environment, None for the daemon's."""
 
     profile: str
     name: str | None = None

@@ -179,7 +179,7 @@ def _at_least(spec: Spec, channel: str) -> int:
 
 
 def _detach(log: str) -> None:
-    """Standard input and output are nobody's, errors go to the log. The launcher's pipes are let go by this."""
+    """Standard input and output lead nowhere, errors go to the log. The launcher's pipes are let go by this."""
     null = os.open(os.devnull, os.O_RDWR)
     errors = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     for target, fd in ((0, null), (1, null), (2, errors)):

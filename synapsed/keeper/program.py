@@ -161,7 +161,7 @@ class Keeper:
             self._reap()
 
     def _terminated(self) -> None:
-        """SIGTERM to the keeper, by a service manager: end the program and wait for nobody's acknowledgement."""
+        """SIGTERM to the keeper, by a service manager: end the program and wait for no acknowledgement."""
         self._ends_with_program = True
         if self.exit_record is not None:
             self.leave()

@@ -228,7 +228,7 @@ def launch_error(errors: bytes) -> LaunchError | ProgramNotFound:
 def find_keepers(addresses: Iterable[KeeperAddress]) -> dict[str, bool]:
     """Which keepers live, by launch id. A zombie, and another process with the same pid, count as dead.
 
-    Reads /proc, a few microseconds each; where there is none it runs `ps`: call it in a thread there.
+    Reads /proc, a few microseconds each; where there is no /proc it runs `ps`: call it in a thread there.
     """
     return {
         address.launch_id: start_mark(address.keeper_pid) == address.keeper_start and address.socket_path.exists()
@@ -244,7 +244,7 @@ def before_boot(keeper_start: int) -> bool:
 
 
 def age_of(pid: int, start: int) -> float | None:
-    """Seconds that the process lives, by a clock that nobody sets; None where there is none, or it is gone."""
+    """Seconds that the process lives, by a clock that nobody sets; None if there is no such clock, or it is gone."""
     if not _LINUX or start_mark(pid) != start:
         return None
     return max(0.0, lived_s(start))

@@ -41,7 +41,7 @@ def owner_of(
     pid: int, roots: Iterable[Root], tokens: Mapping[str, str] | None = None, *, proc: Path = Path("/proc")
 ) -> str | None:
     """The agent to which process `pid` belongs, None for none of them. `tokens` are the agents' tokens with their ids.
-    A few reads of /proc, some microseconds each; where there is none it runs `ps`: call it in a thread there."""
+    A few reads of /proc, some microseconds each; where there is no /proc it runs `ps`: call it in a thread there."""
     known = list(roots)
     family = list(_ancestors(pid))
     return (

@@ -46,7 +46,7 @@ PortChoice = Annotated[Annotated[int, Field(ge=1, le=65535)] | Literal[False] | 
 
 
 class ProcessState(StrEnum):
-    """The process of an agent (DESIGN §5); the transitions stand in `agents/lifecycle.py`."""
+    """The process of an agent (docs/architecture.md); the transitions stand in `agents/lifecycle.py`."""
 
     STOPPED = "stopped"
     STARTING = "starting"
@@ -160,11 +160,11 @@ def _hint(wanted: str, names: list[str]) -> str:
         return f"did you mean {near[0]!r}?"
     if names:
         return f"the agents are {', '.join(names)}"
-    return "there are none; start one with 'synapsectl start PROFILE'"
+    return "no agent is known; start one with 'synapsectl start PROFILE'"
 
 
 class AgentView(BaseModel):
-    """One element of `list --json` (DESIGN §8). `since` is RFC 3339; `pid` is the agent program's."""
+    """One element of `list --json` (docs/synapsectl.md). `since` is RFC 3339; `pid` is the agent program's."""
 
     model_config = ConfigDict(extra="forbid")
 

@@ -73,7 +73,7 @@ class TurnEnded(ChannelFact):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnFailed(ChannelFact):
-    """The program gave up on the turn; `code` is one of DESIGN §6."""
+    """The program gave up on the turn; `code` is one of docs/http-api.md."""
 
     code: str = "MODEL_ERROR"
     message: str = ""

@@ -11,7 +11,7 @@ class PushRecord(BaseModel):
     """Whom to notify of a task. `token` and `credentials` are secrets: they are sent to the receiver and nowhere else.
 
     Times are Unix seconds. What a receiver accepted last is the event `cursor`; `attempt` counts its refusals since
-    then, `failing_since` and `retry_at` are None while there are none.
+    then, `failing_since` and `retry_at` are None while nothing fails.
     """
 
     model_config = ConfigDict(extra="ignore")

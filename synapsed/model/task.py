@@ -195,7 +195,7 @@ class WaitsBehind(_Model):
 
 
 class TaskError(_Model):
-    """Why a task did not complete; the codes are those of DESIGN §6."""
+    """Why a task did not complete; the codes are those of docs/http-api.md."""
 
     code: str
     message: str
@@ -235,5 +235,5 @@ class Task(_Model):
 
     @property
     def answer(self) -> str | None:
-        """The turn's last assistant message, or None while there is none."""
+        """The turn's last assistant message, or None while it has said nothing."""
         return next((a.text for a in self.artifacts if a.artifact_id == ANSWER_ID), None)

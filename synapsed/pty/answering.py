@@ -69,7 +69,7 @@ class Answering:
         await self._unread.read_within(HANDS_S)
         if not await self._watch.hands_off(HANDS_S):
             raise PromptChanged("a person is typing at its terminal: it is answered there, or when they have done")
-        # Else nobody was told of one that may be drawn anew.
+        # Else nobody was told of one that may be drawn again.
         if self._told() is not None:
             await self._watch.until(lambda look: look.verdict.asked is not None, GONE_S)
         asked = self._asked(prompt_id)

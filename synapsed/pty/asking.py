@@ -17,7 +17,7 @@ class Asking:
 
     def begin(self, prompt_id: str, offset: int | None) -> None:
         """The prompt is being answered. `offset` is where the output ends by now; None for a dialog, which may also be
-        drawn anew while it waits."""
+        drawn again while it waits."""
         self.answering.add(prompt_id)
         self._answered_at = offset
 

@@ -1,4 +1,4 @@
-"""Makes the links of programs in terminals: launched anew under a keeper, or found again after a restart."""
+"""Makes the links of programs in terminals: launched again under a keeper, or found again after a restart."""
 
 import asyncio
 import contextlib

@@ -54,7 +54,7 @@ log = structlog.stdlib.get_logger("synapsed.feed")
 
 
 class FeedMark:
-    """The mark of one launch. Where its file cannot be had, there is none, and nothing else changes."""
+    """The mark of one launch. Where its file cannot be had, there is no mark, and nothing else changes."""
 
     def __init__(self, path: Path, launch_id: str) -> None:
         self._depth = 0
@@ -169,7 +169,7 @@ def observe_launch(
 
 
 async def examine(marks: FeedMarks, spool: Path, checkpoint: Checkpoint | None, launch_start: int, agent: str) -> None:
-    """Decide what marks that were left mean; nothing where there are none."""
+    """Decide what marks that were left mean; nothing if no mark was left."""
     await _examine(marks.screen, spool, checkpoint, launch_start, agent)
     if (left := marks.answers.left) is not None:  # an answer is read from no checkpoint
         await _examine(marks.answers, spool, None, left[0], agent)

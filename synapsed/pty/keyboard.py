@@ -177,7 +177,7 @@ class Keyboard:
 
     async def answer(self, steps: Sequence[bytes], still: Callable[[Look], bool]) -> bool | None:
         """Answer a dialog, each step when it is shown what came of the one before: whether the terminal hid any of it.
-        None where the dialog was not `still` there for one of them (it may be drawn anew meanwhile), or its turn is
+        None where the dialog was not `still` there for one of them (it may be drawn again meanwhile), or its turn is
         being stopped."""
         self.answering, hidden = True, False
         try:

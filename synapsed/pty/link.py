@@ -60,7 +60,7 @@ from synapsed.terminal.unreadable import HELD as UNKNOWN
 __all__ = ["PtyLink"]
 
 CHECKPOINT_EVERY = 256 * 1024
-"""Bytes of output between checkpoints (DESIGN §1)."""
+"""Bytes of output between checkpoints."""
 
 RECENT_FACTS = 256
 """Channel facts that are kept for a turn that is taken up again after a restart; older ones are dropped."""

@@ -236,7 +236,7 @@ class PtyTurn:
     # --- what is seen ---
 
     def seen(self, seen: Seen) -> list[Command]:
-        """The screen was judged anew, or the deadline came."""
+        """The screen was judged again, or the deadline came."""
         if self.state.phase in (Phase.SUBMITTED, Phase.WORKING):
             self.state.located = self.state.located or seen.echoed
             self._note_composer(seen)

@@ -460,7 +460,7 @@ class TurnRunner:
 
     @property
     def _drawn_from(self) -> int:
-        """Where output begins that may be given to an emulator; its end where there is none."""
+        """Where output begins that may be given to an emulator; its end if there is no such place."""
         harm = self._mark.harm if self._mark is not None else None
         drawn = max(self._observer.drawn_from, harm.until if harm is not None else 0)
         return int(min(drawn, self._observer.offset))

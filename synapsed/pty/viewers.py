@@ -1,9 +1,9 @@
 """Attached terminals: each a bounded copy of one agent's stream.
 
 A viewer that does not keep up loses nothing it needs: when its buffer is full what waits is dropped, and it is sent the
-screen anew once it reads again, as tmux does. The agent and the other viewers never wait.
+whole screen once it reads again, as tmux does. The agent and the other viewers never wait.
 
-A notice is drawn over the last rows of one viewer's screen. While it stands that viewer gets its screen drawn anew
+A notice is drawn over the last rows of one viewer's screen. While it stands that viewer gets its screen drawn again
 instead of the stream, so that nothing of the program's is disturbed; then the stream goes on.
 """
 
@@ -28,7 +28,7 @@ NOTICE_S = 3.0
 """How long a notice stands that does not wait for a key."""
 
 NOTICE_EVERY_S = 0.1
-"""How often the screen is drawn anew beneath a notice while the program writes."""
+"""How often the screen is drawn again beneath a notice while the program writes."""
 
 
 def are_reports(data: bytes) -> bool:
@@ -103,7 +103,7 @@ class Viewer:
             self._notice_over = asyncio.get_running_loop().call_later(NOTICE_S, self._dismiss)
 
     def _dismiss(self) -> None:
-        """No notice from now on; the screen is drawn anew."""
+        """No notice from now on; the screen is drawn again."""
         if self._notice_over is not None:
             self._notice_over.cancel()
         self._notice = ""

@@ -120,7 +120,7 @@ def _fits_any(globs: str | list[str], value: str | None) -> bool:
 
 
 def field_of(data: Mapping[str, Any], path: str) -> str | None:
-    """The field as text, None where there is none, or it is no single value."""
+    """The field as text, None if there is no such field, or it is no single value."""
     value: Any = data
     for step in path.split("."):
         value = value.get(step) if isinstance(value, Mapping) else None

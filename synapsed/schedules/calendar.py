@@ -78,7 +78,7 @@ class Calendar:
     zone: str | None
 
     def next_after(self, instant: int, zone: ZoneInfo) -> int | None:
-        """Seconds since the epoch of the first occurrence after `instant`, None if there is none before 2200. `zone`
+        """Seconds since the epoch of the first occurrence after `instant`, None if nothing comes before 2200. `zone`
         counts where the text names none."""
         zone = ZoneInfo(self.zone) if self.zone is not None else zone
         begin = datetime.fromtimestamp(instant, zone)

@@ -39,7 +39,7 @@ class Cron:
     zone: str | None
 
     def next_after(self, instant: int, zone: ZoneInfo) -> int | None:
-        """Seconds since the epoch of the first occurrence after `instant`, None if there is none in 50 years."""
+        """Seconds since the epoch of the first occurrence after `instant`, None if nothing comes in 50 years."""
         zone = ZoneInfo(self.zone) if self.zone is not None else zone
         for found in CronSim(self.fields, datetime.fromtimestamp(instant, zone)):
             # In an hour that comes twice it begins again with the first one.

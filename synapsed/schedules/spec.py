@@ -34,8 +34,8 @@ def parse(text: str, zone: str | None = None) -> Spec:
 
 
 def next_after(spec: Spec, instant: float, zone: ZoneInfo) -> int | None:
-    """Seconds since the epoch of the first occurrence after `instant`, None if there is none. `zone` counts where the
-    spec has none of its own."""
+    """Seconds since the epoch of the first occurrence after `instant`, None if nothing comes after it. `zone` counts
+    where the spec has none of its own."""
     return spec.next_after(int(instant // 1), zone)
 
 

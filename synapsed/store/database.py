@@ -135,7 +135,7 @@ class Database:
             return await self._run(self._reader, self._query, query)
 
     async def rescue(self) -> None:
-        """Write all of it anew to its path, from which somebody has removed it. What is written later is not there:
+        """Write all of it again to its path, from which somebody has removed it. What is written later is not there:
         call it once more at the end. Raises StoreError."""
         self._check(closed=self._closed)
         await self._run(self._reader, self._copy)

@@ -41,7 +41,7 @@ class PushTable:
         return await self._database.write(write)
 
     async def delete(self, task_id: str, push_id: str) -> None:
-        """Nothing happens where there is none."""
+        """Nothing happens if there is no such config."""
 
         def write(connection: sqlite3.Connection) -> None:
             connection.execute("DELETE FROM pushes WHERE task_id = ? AND id = ?", (task_id, push_id))

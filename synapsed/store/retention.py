@@ -107,7 +107,7 @@ class _Step:
         return self.pruned.rows == 0 or (self.pruned.rows < STEP_ROWS and time.monotonic() < self._until)
 
     def remove_events(self, events: Iterable[tuple[int, str]]) -> None:
-        """Ids and agents, in the order of the ids; as many as there is room for, and then there is none for more."""
+        """Ids and agents, in the order of the ids; as many as there is room for, and then there is no room for more."""
         for event_id, agent_id in events:
             if not self.more():
                 return

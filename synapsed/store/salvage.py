@@ -111,7 +111,7 @@ def _fill(target: sqlite3.Connection, path: Path, copies: Sequence[Path], saved:
 def _open(path: Path) -> sqlite3.Connection:
     """For reading. Its write-ahead log counts, so that it cannot be opened as what never changes."""
     if not path.exists():
-        raise sqlite3.DatabaseError("there is none")
+        raise sqlite3.DatabaseError("there is no such table")
     return sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True, autocommit=True)
 
 

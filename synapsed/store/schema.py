@@ -5,7 +5,7 @@ that a kill leaves the old form or the new one. A migration that was released is
 
 An upgrade can be taken back: the program of the version before works on the database as it is, as long as migrations
 only add: a table, a column with a default; for models that are kept as JSON a field with a default (older ones pass it
-over, and lose it where they write the row anew), a kind of event (told as an alert), a state of an agent in which no
+over, and lose it where they write the row again), a kind of event (told as an alert), a state of an agent in which no
 program lives (taken for stopped). A change that an older program would trip over raises `OLDEST` in the migration that
 makes it (an empty one, where rows still parse): older programs then refuse.
 

@@ -115,7 +115,7 @@ class Sealer:
 
 
 def load_key(path: Path) -> bytes:
-    """The key at `path`, made (0600) if there is none. Raises StoreError."""
+    """The key at `path`, made (0600) if there is no such file. Raises StoreError."""
     try:
         if not path.exists():
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

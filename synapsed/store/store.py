@@ -153,7 +153,7 @@ class SqliteStore:
 
     @classmethod
     async def open(cls, path: Path, *, clock: Clock, recent_events: int = RECENT_EVENTS) -> Self:
-        """The store at `path`, created (0600) where there is none; `recent_events` of its log are kept in memory.
+        """The store at `path`, created (0600) if there is no such file; `recent_events` of its log are kept in memory.
         Raises StoreError: damaged, of a newer version, not ours, not writable; `details["reason"]` tells them apart."""
         database = await Database.open(path)
         try:
@@ -351,7 +351,7 @@ class SqliteStore:
         await self._write(change, events)
 
     async def remove_schedule(self, schedule_id: str) -> None:
-        """Nothing happens if there is none. Which of its times had their message stays known."""
+        """Nothing happens if there is no such schedule. Which of its times had their message stays known."""
         await self._write(_Change(schedule_gone=schedule_id), ())
 
     async def schedules(self) -> dict[str, tuple[Schedule | None, ScheduleState]]:

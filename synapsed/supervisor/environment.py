@@ -1,7 +1,7 @@
 """What an agent's program is run with: its environment, its program, its conversation. Pure but for looking on PATH.
 
 The environment is the caller's whole one (kept in the database, 0600, for restarts) or the daemon's, without what
-belongs to another agent or to the caller's terminal, plus the agent's own variables (DESIGN §3). Later wins: base, the
+belongs to another agent or to the caller's terminal, plus the agent's own variables. Later wins: base, the
 profile's `env`, the agent's `env`, the agent's identity.
 """
 

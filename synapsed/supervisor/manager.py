@@ -69,7 +69,7 @@ from synapsed.tasks import prompt_text, transitions
 __all__ = ["Manager", "ManagerSettings", "PortServer"]
 
 SWEEP_S = 1.0
-"""How often mailboxes are swept (DESIGN §5: on a timer as well as on events)."""
+"""How often mailboxes are swept, besides when something happened."""
 
 LINUX = sys.platform == "linux"
 
@@ -246,7 +246,7 @@ class Manager:
         await self._restore(agent, await self._open_tasks(), await self._store.turns())
         try:
             await self._store.commit(agents=[record])
-        finally:  # else its program would be nobody's
+        finally:  # else no agent would have its program
             if old is None:
                 await self._announce(record.port)
             await agent.adopt()
@@ -261,7 +261,7 @@ class Manager:
             if timer is not None:
                 timer.cancel()
         self._order.end()
-        async with self._reloading:  # one that is under way makes agents anew: it ends with the one that it is at
+        async with self._reloading:  # one that is under way makes agents again: it ends with the one that it is at
             pass
         if not keep_agents:
             await each(lambda agent: agent.suspend(), self._agents.values())
@@ -503,7 +503,7 @@ class Manager:
             raise NotReady("the daemon is shutting down")
 
     async def _end(self, commit: transitions.Commit) -> None:
-        """End a task that is nobody's."""
+        """End a task that belongs to no agent."""
         await self._store.commit(events=commit.events, tasks=[commit.task], turn_ended=commit.turn_ended)
         self._dispatcher.ended(commit.task)
 

@@ -85,7 +85,8 @@ class Ports:
             sock.close()
 
     def take(self, port: int) -> socket.socket | None:
-        """The bound socket of `port`, which is the caller's from here on; None where there is none (any more)."""
+        """The bound socket of `port`, which is the caller's from here on; None if no socket is bound there (any
+        more)."""
         return self._sockets.pop(port, None)
 
     def close(self) -> None:

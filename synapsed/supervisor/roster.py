@@ -133,7 +133,7 @@ class Roster:
         self._release(record.port)
 
     def take_socket(self, port: int) -> socket.socket | None:
-        """The bound socket of an agent's port, which is the caller's from here on; None where there is none."""
+        """The bound socket of an agent's port, which is the caller's from here on; None if it has none."""
         return self._ports.take(port)
 
     def close(self) -> None:

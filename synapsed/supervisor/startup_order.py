@@ -61,7 +61,7 @@ class StartOrder:
 
     async def start(self, wanted: Iterable[Agent], config: Config, known: Callable[[], Iterable[Agent]]) -> None:
         """Start `wanted`; what others of them need, of all that are `known`, is ready before they are started. Who was
-        made anew meanwhile, for another configuration, is started as it is then; who was stopped is not."""
+        made again meanwhile, for another configuration, is started as it is then; who was stopped is not."""
         for layer in in_layers(config, [agent.record.name for agent in wanted]):
             needed = {other for name in layer if name in config.agents for other in config.agents[name].depends_on}
             await self._until_up([agent for agent in known() if agent.record.name in needed])

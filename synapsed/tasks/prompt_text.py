@@ -81,10 +81,10 @@ class Letter:
 
 
 def compose(task: Task, spec: Delivery, inbox: Path) -> Letter:
-    """What is typed for `task` (DESIGN §5), marked with the sender where one is told, and what is put into `inbox`.
+    """What is typed for `task`, marked with the sender where one is told, and what is put into `inbox`.
 
-    Raises InvalidRequest for an empty message and for a file that is none, TooLarge beyond TEXT_MAX, and for a command
-    of the program that cannot be typed whole.
+    Raises InvalidRequest for an empty message and for a part that is no file, TooLarge beyond TEXT_MAX, and for a
+    command of the program that cannot be typed whole.
     """
     writer = _Writer(task, spec, inbox)
     text = writer.text(task.message)

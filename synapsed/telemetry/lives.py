@@ -27,7 +27,7 @@ PERIODS_MAX = 1000
 """Periods, and tool calls, of one task that are remembered; a program may ask, or call a tool, in a loop."""
 
 OTHER = "OTHER"
-"""In place of a code that is none."""
+"""In place of what is no code."""
 
 NAME_MAX = 100
 """Characters of a tool's name."""

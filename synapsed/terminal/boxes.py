@@ -102,7 +102,7 @@ def _edge(side: str, width: int, height: int) -> tuple[float, float]:
 
 
 def _half(weight: str, light: int) -> float:
-    """How far a line of that weight reaches to each side of its middle; nothing where there is none."""
+    """How far a line of that weight reaches to each side of its middle; nothing if there is no such line."""
     return {"": 0.0, "HEAVY": light, "DOUBLE": 1.5 * light}.get(weight, light / 2)
 
 

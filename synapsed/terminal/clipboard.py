@@ -16,7 +16,7 @@ _HEAD: Final = re.compile(
 )
 _PARTIAL: Final = re.compile(rb"(?:\x1b|\xc2|" + _OSC + rb"[0-9]{0,13}+(?:;[A-Za-z]{0,23}+)?)\Z")
 _HEAD_MAX: Final = 48
-"""Bytes of a head, and more: what is longer is none."""
+"""Bytes of a head, and more: what is longer is no head."""
 _END: Final = re.compile(rb"\x07|\x18|\x1a|\xc2\x9c|\x1b\\?|\xc2\Z")
 
 

@@ -1,9 +1,9 @@
 """How many characters come together in one cell, bounded before the emulator sees them.
 
 Characters without a width are appended to the cell before the cursor, without a limit; the emulator corrupts its memory
-at some hundreds in one cell, and never ends when such a cell is wrapped anew (docs/adr/0001-terminal-emulator.md). With
-grapheme clustering (mode 2027) characters that have a width are appended too, where Unicode joins them to what stands
-there.
+at some hundreds in one cell, and never ends when such a cell is wrapped again (docs/adr/0001-terminal-emulator.md).
+With grapheme clustering (mode 2027) characters that have a width are appended too, where Unicode joins them to what
+stands there.
 
 What a cell may hold is counted in the stream: from a character that begins a cell, through the characters that join it
 and what changes the pen only. After anything else (a movement, an erasure, a line break) it is not known what stands

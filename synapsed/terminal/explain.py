@@ -71,7 +71,7 @@ class Since:
 def explain(profile: Profile, seen: Observation, verdict: Verdict, since: Since, now: float) -> list[Witness]:
     """The chain of evidence behind `verdict`."""
     side = seen.turn_open or next(iter(profile.channels), "side channel")
-    turn = "a turn is open" if seen.turn_open else "no turn is open" if profile.channels else "there is none"
+    turn = "a turn is open" if seen.turn_open else "no turn is open" if profile.channels else "no turn is known"
     if lost_end(profile, seen):
         turn += ", not believed: its end must have been lost"
     says = {

@@ -25,7 +25,7 @@ type Color = int | tuple[int, int, int] | None
 """None: the terminal's default; an index into the palette (0 to 255); or red, green, blue."""
 
 MAX_STYLES = 4096
-"""Styles remembered before the table is begun anew: a program that paints gradients makes one for each colour."""
+"""Styles remembered before the table is emptied: a program that paints gradients makes one for each colour."""
 
 MAX_CELLS = 4096
 """Different cells remembered; a screen has some hundreds."""

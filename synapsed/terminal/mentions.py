@@ -2,7 +2,7 @@
 
 `KeyLine` follows the keys on their way to the program and stops at each Enter with the line that was typed, where it
 is sure of it. It knows the editing keys that all programs share; after any other (history, completion) it is not sure
-and says nothing until the line begins anew. Whether the program's composer agrees is for the caller to look at
+and says nothing until a new line begins. Whether the program's composer agrees is for the caller to look at
 (`composer.shows_line`): the keys alone are no proof.
 """
 

@@ -3,7 +3,7 @@
 A menu is a mark (``❯ Yes``, ``› 1. Yes``, ``● Yes``, or a row or button that is drawn otherwise than its siblings)
 among rows that stand aligned with it, numbered or not, in a box or not. Much that programs print reads like that:
 answers in prose, lists of what is to do, a message quoted with its sign. So a menu must show by more than its words
-that it waits for keys (`_weigh`), and on a screen with a composer there is none.
+that it waits for keys (`_weigh`), and on a screen with a composer there is no menu.
 
 One way to answer is taken by all: the mark is moved one step at a time, each seen before the next, then Enter by
 itself. `route` has these steps. Digits are ignored by some programs and submit at once in others.

@@ -49,7 +49,7 @@ DOUBTFUL_S = 1.0
 """What has no more than a prompt's sign is told once it has read the same for so long: output may stop there."""
 
 GONE_S = 0.5
-"""A program clears its screen and draws a dialog anew: that it is gone, with nothing in its place, is told after so
+"""A program clears its screen and draws a dialog again: that it is gone, with nothing in its place, is told after so
 long."""
 
 SILENT = ("composer", "quiet", "kernel")
@@ -283,7 +283,7 @@ class TerminalObserver:
             self.screen.feed(data[int(self._unseen_until) - offset :])
 
     def _report(self, body: str, now: float, end: int) -> None:
-        """A program may say that it rests and draw what it has to say only then: its screen must come to rest anew."""
+        """A program may say that it rests and draw what it has to say only then: its screen must come to rest again."""
         before = self._records.root
         self._records.report(body)
         if self._records.root != before:

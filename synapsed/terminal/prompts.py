@@ -50,7 +50,7 @@ class Asked:
 
     @property
     def drawn(self) -> bool:
-        """Whether it is drawn on the screen, which may happen anew while it waits; else it was printed once."""
+        """Whether it is drawn on the screen, which may happen again while it waits; else it was printed once."""
         return self.dialog is not None or self.menu is not None
 
 

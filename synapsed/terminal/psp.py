@@ -16,7 +16,8 @@ title, msg  base64 of UTF-8, at most 192 and 2,048 bytes decoded
 
 White space around keys and values does not count. A pair that is malformed or unknown is skipped, and the last of two
 with the same key counts; a report any pair of which breaks a limit, or whose text does not decode or holds control
-characters, is none. All of it is untrusted: whatever a program prints, a tool's output too, can contain a report.
+characters, does not count. All of it is untrusted: whatever a program prints, a tool's output too, can contain a
+report.
 
 So where the program's `app` is known, what does not carry it speaks for a part at the most (but for a `clear` without
 any, with which programs leave: it says nothing wrong). Where it is not known, a program that has told its rest is
@@ -265,7 +266,7 @@ class StatusRecords:
         self.speaker = None
 
     def ended(self) -> bool:
-        """The program exited, or a shell prompts anew: what worked or waited no longer does. Whether a record went."""
+        """The program exited, or a shell prompts again: what worked or waited no longer does. Whether a record went."""
         gone = [record.id for record in self._records.values() if record.state in _ACTIVE]
         for record_id in gone:
             del self._records[record_id]

@@ -38,9 +38,9 @@ _MOVED = re.compile(rb"[\x00-\x08\x0b-\x1f\x7f]")
 
 class LineText:
     """Lines from `start` on (a spool offset: where the message had been submitted). The first, which the echo of the
-    submitted line break ends, is none, nor are those that a line editor draws until it is left; the last, which may be
-    the next prompt, counts when it has ended. From a line on that only a terminal can tell what it looks like, there
-    is no more text."""
+    submitted line break ends, does not count, nor do those that a line editor draws until it is left; the last, which
+    may be the next prompt, counts when it has ended. From a line on that only a terminal can tell what it looks like,
+    there is no more text."""
 
     def __init__(self, start: int) -> None:
         self.text = ""

@@ -189,7 +189,7 @@ class Screen:
                 self._guard.ends()
 
     def resize(self, cols: int, rows: int) -> None:
-        """Change the size, in cells, as the program's window does: the main screen is wrapped anew."""
+        """Change the size, in cells, as the program's window does: the main screen is wrapped again."""
         cols, rows = _clamp(cols, rows)
         if (cols, rows) == (self._cols, self._rows):
             return

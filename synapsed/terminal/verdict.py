@@ -120,9 +120,9 @@ class Observation:
     composer: ComposerState
     asked: Asked | None
     record: Literal["idle", "working", "blocked", "done", "error"] | None
-    """State of the root status record, None where there is none."""
+    """State of the root status record, None if there is no record."""
     progress: str | None = None
-    """State of the progress bar, in the words of a profile; None while there is none."""
+    """State of the progress bar, in the words of a profile; None while there is no bar."""
     turn_open: str | None
     """The channel that says a turn was accepted and has not ended; None for none."""
     quiet_s: float
@@ -204,7 +204,7 @@ def shows(signs: Signs, seen: Observation) -> str | None:
 
 
 def doubt(profile: Profile, seen: Observation) -> str | None:
-    """Why the status record is not believed; None where it is, or there is none."""
+    """Why the status record is not believed; None if it is believed, or there is no record."""
     open_ = None if lost_end(profile, seen) else seen.turn_open
     match seen.record:
         case "idle" | "done" | "error" if open_ is not None:

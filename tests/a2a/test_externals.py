@@ -108,7 +108,7 @@ async def test_it_asks_and_is_answered(far, here: Here, api: Api):
 
 
 async def test_an_answer_is_not_for_what_is_asked_there_by_then(far, here: Here, api: Api):
-    """Somebody there was faster: a yes to one command is none to the next."""
+    """Somebody there was faster: a yes to one command is no answer to the next."""
     api.control.script = hold
     task = await here.send("hi")
     there = await here.there(task)

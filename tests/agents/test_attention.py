@@ -145,7 +145,7 @@ async def test_the_next_daemon_opens_nothing_twice(world: World) -> None:
     await world.manager.close(keep_agents=True)
     await world.daemon()
     await until(lambda: attention(world)[2:] == [("gone", "DISK_FULL")])
-    world.link.observe_as(Activity.WAITING, prompt=PERMISSION, evidence="drawn anew")
+    world.link.observe_as(Activity.WAITING, prompt=PERMISSION, evidence="drawn again")
     await world.manager.provide_input(task.id, "1")
     assert attention(world)[3:] == [("answered", "p1")]
     assert len(set(ids(world))) == 2

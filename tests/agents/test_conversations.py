@@ -213,7 +213,7 @@ async def test_a_new_conversation_is_begun_where_a_message_asks_for_it(world: Wo
     first = world.link
     first.submit()
     first.end("x")
-    await until(lambda: len(plans(world)) == 2, "it is started anew")
+    await until(lambda: len(plans(world)) == 2, "it is started again")
     assert not plans(world)[1][0]
     await world.daemon()
     world.link.ready()
@@ -237,7 +237,7 @@ async def test_a_new_conversation_that_the_database_did_not_take_is_begun_later(
         await world.manager._agents[view.id]._actor.call(world.manager._agents[view.id]._pump)
     world.store.refuse = None
     world.link.ready()
-    await until(lambda: len(plans(world)) == 2, "it is started anew")
+    await until(lambda: len(plans(world)) == 2, "it is started again")
     world.link.ready()
     await world.delivered()
     assert world.link.deliveries[0].task_id == asked.id

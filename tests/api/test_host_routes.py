@@ -14,7 +14,7 @@ async def test_added_shown_removed(api: Api):
     status, hosts = await api.json(api.http, "GET", "/hosts")
     assert (status, [one["name"] for one in hosts]) == (200, ["box"])
     status, _ = await api.json(api.http, "POST", "/hosts", json=BODY)
-    assert status == 200, "again: connected anew"
+    assert status == 200, "it is connected to again"
     status, answer = await api.json(api.http, "POST", "/hosts", json=BODY | {"target": "other"})
     assert (status, answer["error"]["code"]) == (409, "NAME_TAKEN")
     assert await api.json(api.http, "DELETE", "/hosts/box") == (200, {"status": "removed", "name": "box"})

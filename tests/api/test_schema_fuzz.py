@@ -42,7 +42,7 @@ LIFE = ("/stop", "/kill", "/restart")
 """Of an agent: these are sent to none that there is, since the other routes want it alive."""
 SITUATIONS = frozenset({"NOT_WAITING", "INVALID_CHOICE", "PROGRAM_NOT_FOUND", "CONFIG_ERROR"})
 UNFIT = [
-    allow_header_conformance,  # `tasks/send` is a `{task}` too: GET is allowed there, and says that there is none
+    allow_header_conformance,  # `tasks/send` is a `{task}` too: GET is allowed there, and there is no such task
     missing_required_header,  # wants 401 of `/control/…` without a token; it is FORBIDDEN by way of TCP
 ]
 

@@ -1,4 +1,4 @@
-"""Requests that are none, or too much: every one is answered, in the form that every error has."""
+"""What is no request, or too much of one: every one is answered, in the form that every error has."""
 
 import asyncio
 import itertools

@@ -46,7 +46,7 @@ def test_once_for_each_conversation(daemon: Daemon) -> None:
     assert len(told(daemon)) == 1, "a new daemon has nothing new to tell"
 
     assert daemon.ctl("restart", "dummy").code == 0
-    eventually(lambda: len(told(daemon)) == 2 or None, "a program that began anew is told anew")
+    eventually(lambda: len(told(daemon)) == 2 or None, "a program that began again is told again")
 
 
 @pytest.mark.parametrize("off", ["[instructions]\nenabled = false\n", "[agents.dummy]\ninstructions = false\n"])

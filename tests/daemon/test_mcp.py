@@ -46,7 +46,7 @@ class Tools:
 
 @asynccontextmanager
 async def tools_of(daemon: Daemon, agent: dict[str, Any] | None) -> AsyncIterator[Tools]:
-    """The server as the program of `agent` starts it; None: as nobody's."""
+    """The server as the program of `agent` starts it; None: as no agent's."""
     env = dict(daemon.env)
     if agent is not None:
         token = (daemon.home / "state" / "token").read_text().strip()

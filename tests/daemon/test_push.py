@@ -285,7 +285,7 @@ def test_secrets_are_nowhere_but_in_the_database(daemon: Daemon, hook: Webhook):
 
 
 def test_an_agent_has_the_daemon_do_nothing_for_it(daemon: Daemon):
-    """A notification to the daemon itself has nobody's rights, whatever it carries."""
+    """A notification to the daemon itself has no rights, whatever it carries."""
     control_token = (daemon.home / "state" / "token").read_text().strip()
     mine = agent_token(control_token, daemon.agent()["id"])
     victim = send(daemon, "sleep 60")

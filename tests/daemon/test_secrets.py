@@ -145,7 +145,7 @@ def test_no_secret_is_in_anything_that_is_written(tmp_path: Path) -> None:
     logs = [tmp_path / "state" / "logs" / "synapsed.log", *tmp_path.glob("state/agents/*/agent.log")]
     assert len(logs) > 2
     assert all(b"process" in path.read_bytes() for path in logs), "the logs have something in them"
-    # What belongs to the person, the token's own file, and the one place that a program is started anew from.
+    # What belongs to the person, the token's own file, and the one place that a program is started again from.
     kept = {daemon.config_file, tmp_path / "config" / "secrets.env", tmp_path / "state" / "token"}
     database = tmp_path / "state" / "synapsed.db"
     for path in (path for path in tmp_path.rglob("*") if path.is_file() and path not in kept):

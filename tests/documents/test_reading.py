@@ -30,7 +30,7 @@ def in_pieces(raw: bytes) -> object:
 
 
 def outcome(act: Callable[[bytes], object], raw: bytes) -> object:
-    """The value, or why there is none."""
+    """The value, or why there is no value."""
     try:
         return act(raw)
     except TooMuch:

@@ -52,7 +52,7 @@ def all_rows(screen: Screen) -> tuple[int, list[str]]:
 def test_reflow_and_cursor(name: str, folder: Path) -> None:
     """Rows and cursor, counted from the oldest row kept: which of the rows are on the screen is each one's own choice.
 
-    (tmux scrolls when lines are wrapped anew, even where rows below are free; evp uses those first.)
+    (tmux scrolls when lines are wrapped again, even where rows below are free; evp uses those first.)
     """
     screen, reference = fed(TEXTS[name], folder, COLS, ROWS)
     with reference as tmux:

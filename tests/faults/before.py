@@ -1,7 +1,7 @@
 """The daemon of the version before, whole: its package and its profiles, as they were when the archive was made.
 
 An upgrade and its taking back are daemons of two versions on one home: what the one wrote, keepers it launched
-included, the other has to take up. With each release, make the archive anew of what is released:
+included, the other has to take up. With each release, make the archive again of what is released:
 
     python -m tests.faults.before
 """

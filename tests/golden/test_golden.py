@@ -15,7 +15,7 @@ from synapsed.terminal.observer import TerminalObserver
 from tests.golden.replay import CASES, Case, Cut, Replay, Seen, at_random, bytewise
 
 SETTLED_S = 1.0
-"""After a restart a screen must rest anew before anything is typed."""
+"""After a restart a screen must rest again before anything is typed."""
 
 SMALL = [case for case in CASES if len(case.raw) < 20_000]
 

@@ -63,7 +63,7 @@ def test_what_an_escape_on_an_empty_composer_opens_is_closed() -> None:
 
 
 def test_an_option_that_begins_in_the_row_below_its_number() -> None:
-    """gemini breaks a line at blanks, and where there are none behind the number."""
+    """gemini breaks a line at blanks, and where there is no blank behind the number."""
     asked = observed("gemini-long-option").look(1.0).verdict.asked
     assert asked is not None
     labels = [(option.key, option.label[:7]) for option in asked.prompt.options]

@@ -144,7 +144,7 @@ def test_a_program_that_is_slow_to_begin_is_not_done() -> None:
 
 
 def test_a_composer_that_is_out_of_sight_is_no_sign_of_work() -> None:
-    """It is drawn anew, or the daemon has just come back: the program may be about to begin."""
+    """It is drawn again, or the daemon has just come back: the program may be about to begin."""
     machine = submitted(BOX)
     machine.seen(seen(1.1, activity=Activity.BUSY, source="composer", composer="absent", offset=30))
     assert machine.phase is Phase.WORKING

@@ -51,7 +51,7 @@ def test_a_person_is_asked_about_the_hooks_of_a_repository(
     assert task["artifacts"][0]["parts"][0]["text"] == f"Answer to {word}."
     assert {path.name for path in made.iterdir()} == run
     written = tomllib.loads((prepared.home / ".codex" / "config.toml").read_text()).get("hooks", {}).get("state", {})
-    assert not [key for key in written if "session-flags" in key], "ours are none of the user's configuration"
+    assert not [key for key in written if "session-flags" in key], "ours are not in the user's configuration"
     agent.ask_exactly(f"Again {nonce()}.")
 
 

@@ -87,7 +87,7 @@ setsid sh -c 'trap "" TERM HUP; sleep 1000' &
 echo stubborn
 while :; do sleep 1; done
 """
-"""A program that ignores what would end it, and has descendants that nobody's killpg finds."""
+"""A program that ignores what would end it, and has descendants that no killpg finds."""
 
 
 def start_two(house: House) -> list[int]:

@@ -257,7 +257,7 @@ PROSE = {
     "old menu": "? Allow the tool to run?\n«❯» Yes\n  No\n"
     + "".join(f"line {n} of what came of it\n" for n in range(12)),
     "options in a usage text": "usage: x [ yes | no ]\n  [--a]  [--b]\n",
-    "buttons that are none": "Write [ x ]  [ y ] into it\n",
+    "no buttons, though they look so": "Write [ x ]  [ y ] into it\n",
     "a word for Enter": "Then press Enter to continue.\nIt goes on by itself.\nThat is all.\nThree more\nand four.\n",
 }
 

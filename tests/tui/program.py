@@ -19,7 +19,7 @@ slow            reads so many bytes at once, and then rests for a while
 dialog          "start": asks before its composer comes; "paste": asks as soon as a paste has come in
 unknown         "start" or "work": shows something there that nobody can read, until an x is pressed
 stubborn        passes over so many keys in its dialog
-blink           clears its screen so many times while its dialog is up, and draws it anew some time later
+blink           clears its screen so many times while its dialog is up, and draws it again some time later
 stall           takes its time with the first paste: so many seconds in which it neither reads nor draws
 freeze          stops itself when it has drawn the first paste
 deface          prints a warning over its screen when it has drawn the first paste; a resize has it redrawn

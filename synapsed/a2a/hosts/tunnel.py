@@ -31,7 +31,7 @@ CHECK_UP_S: Final = 15.0
 CHECK_SILENT_S: Final = 0.25
 CHECK_SLOWEST_S: Final = 5.0
 SILENT_MAX_S: Final = 60.0
-"""Then its daemon may listen elsewhere by now: it is looked for anew."""
+"""Then its daemon may listen elsewhere by now: it is looked for again."""
 OUTPUT_MAX: Final = 64 * 1024
 
 log = structlog.stdlib.get_logger("synapsed.hosts")
@@ -159,7 +159,7 @@ class Tunnel:
             stdin=subprocess.DEVNULL if asked else subprocess.PIPE,
             stdout=subprocess.PIPE if asked else subprocess.DEVNULL,
             stderr=subprocess.PIPE,
-            start_new_session=True,  # a Ctrl-C for a daemon in a terminal is none for ssh
+            start_new_session=True,  # a Ctrl-C for a daemon in a terminal must not end ssh
         )
 
     # --- the daemon behind it ---

@@ -50,7 +50,7 @@ def receiver_from(config: pb.TaskPushNotificationConfig, *, within: str = "") ->
     if not config.url:
         raise invalid_params(f"{within}url", "is required")
     if config.id and not _ID.fullmatch(config.id):
-        raise invalid_params(f"{within}id", "may have 128 characters, no blanks and none of / ? # %")
+        raise invalid_params(f"{within}id", "has at most 128 characters, no blanks and none of / ? # %")
     if config.token and not _SECRET.fullmatch(config.token):
         raise invalid_params(f"{within}token", "must fit into a header: at most 8192 printable ASCII characters")
     if scheme and not _SCHEME.fullmatch(scheme):

@@ -72,7 +72,7 @@ class PushOperations[C: PushCaller]:
     async def delete(
         self, agent_id: str, caller: C, request: pb.DeleteTaskPushNotificationConfigRequest
     ) -> dict[str, Any]:
-        """Also where there is none (any more)."""
+        """Also if there is no such config (any more)."""
         pushes = self._offered()
         task = await self._task(agent_id, caller, request.task_id)
         await pushes.delete(task.id, request.id or task.id)

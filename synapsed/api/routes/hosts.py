@@ -36,7 +36,7 @@ async def list_hosts(request: web.Request) -> web.Response:
 
 @describe("Add a host, reached by ssh", HOST, body=HostBody, errors=(NameTaken, QueueFull))
 async def add(request: web.Request) -> web.Response:
-    """It is connected to at once, and from then on. Again for a known name: connected anew."""
+    """It is connected to at once, and from then on. For a known name it is connected to again."""
     rights_of(request).require_person("add hosts")
     body = await read_model(request, HostBody)
     context = request.app[CONTEXT]

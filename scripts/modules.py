@@ -1,0 +1,52 @@
+"""The map of the modules in `docs/architecture.md`, made from the first sentence of each one's docstring.
+
+python -m scripts.modules
+"""
+
+import ast
+import re
+from pathlib import Path
+
+__all__ = ["DOCUMENT", "document"]
+
+ROOT = Path(__file__).resolve().parent.parent
+DOCUMENT = ROOT / "docs" / "architecture.md"
+BEGIN = "<!-- made by python -m scripts.modules from here -->"
+END = "<!-- to here -->"
+
+
+def document() -> str:
+    """`docs/architecture.md` with its map as it is to be."""
+    before, rest = DOCUMENT.read_text().split(BEGIN)
+    after = rest.split(END)[1]
+    return f"{before}{BEGIN}\n\n{_rooms()}\n{END}{after}"
+
+
+def _rooms() -> str:
+    """A heading for each folder with modules, and below it a line a module."""
+    pieces = []
+    for folder in sorted({path.parent for path in _modules()}):
+        named = folder.relative_to(ROOT).as_posix()
+        modules = [path for path in _modules() if path.parent == folder and path.name != "__init__.py"]
+        lines = [f"- [{path.stem}](../{path.relative_to(ROOT)}): {first_sentence(path)}" for path in modules]
+        face = folder / "__init__.py"
+        said = f"{first_sentence(face)}\n\n" if face.read_text().strip() else ""
+        pieces.append(f"### `{named}/`\n\n{said}" + "\n".join(lines) + "\n")
+    return "\n".join(pieces)
+
+
+def _modules() -> list[Path]:
+    return sorted(path for package in ("synapsed", "synapsectl") for path in (ROOT / package).rglob("*.py"))
+
+
+def first_sentence(path: Path) -> str:
+    """Of a module's docstring, on one line. Raises ValueError if it has no docstring."""
+    said = ast.get_docstring(ast.parse(path.read_text()))
+    if not said:
+        raise ValueError(f"{path.relative_to(ROOT)} has no docstring: say in one sentence what the module is for")
+    words = " ".join(said.split("\n\n")[0].split())
+    return re.split(r"(?<=[.;])\s", words)[0].rstrip(".:;") + "."
+
+
+if __name__ == "__main__":
+    DOCUMENT.write_text(document())

@@ -1,0 +1,34 @@
+"""The map of modules, and the words that code and documents are written in."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from scripts import wording
+from scripts.modules import DOCUMENT, document, first_sentence
+
+
+def test_the_map_has_every_module() -> None:
+    assert DOCUMENT.read_text() == document(), "run 'python -m scripts.modules'"
+
+
+def test_a_module_without_a_docstring_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("scripts.modules.ROOT", tmp_path)
+    (tmp_path / "silent.py").write_text("x = 1\n")
+    with pytest.raises(ValueError, match=r"silent\.py has no docstring"):
+        first_sentence(tmp_path / "silent.py")
+
+
+def test_only_common_english() -> None:
+    assert wording.found() == []
+
+
+@pytest.mark.parametrize("words", ["drawn anew", "None where there is none.", "may have 12 bytes", "it is nobody's"])
+def test_an_idiom_is_found(words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "README.md").write_text(f"fine\n{words}\n")
+    subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
+    subprocess.run(["git", "add", "README.md"], cwd=tmp_path, check=True)
+    monkeypatch.setattr(wording, "ROOT", tmp_path)
+    monkeypatch.setattr(wording, "PLACES", ("README.md",))
+    assert [told.split(": ")[0] for told in wording.found()] == ["README.md:2"]
