@@ -18,7 +18,7 @@ from pathlib import Path
 import structlog
 
 from bench.figures import milliseconds, report, sized
-from synapsed.api.eventstream import Encoded, Subscription
+from synapsed.api.eventstream import EventCache, Subscription
 from synapsed.api.pace import Pace
 from synapsed.clock import SystemClock, iso
 from synapsed.interfaces import EVERY_EVENT, NewEvent
@@ -47,10 +47,10 @@ class Bus:
     readers: list[asyncio.Task[None]] = field(default_factory=list)
 
     def subscribe(self) -> None:
-        cache = Encoded()
+        cache = EventCache()
         self.readers = [asyncio.create_task(self._read(cache)) for _ in range(self.subscribers)]
 
-    async def _read(self, cache: Encoded) -> None:
+    async def _read(self, cache: EventCache) -> None:
         log = self.store.events
         subscription = Subscription(
             log, cache, SystemClock(), Pace(), after=log.last_id, which=EVERY_EVENT, who={"subscriber": "bench"}

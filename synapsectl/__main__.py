@@ -7,9 +7,9 @@ from importlib import import_module
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Protocol, TextIO, cast
 
-from synapsectl.context import Context
+from synapsectl.context import CommandContext
 from synapsectl.errors import CtlError
-from synapsectl.output import PROGRAM, Output
+from synapsectl.output import PROGRAM, CommandOutput
 from synapsectl.verbs import ALIASES, VERBS, Verb
 
 __all__ = ["main"]
@@ -34,12 +34,12 @@ class Command(Protocol):
     def configure(parser: "argparse.ArgumentParser") -> None: ...
 
     @staticmethod
-    def run(args: "argparse.Namespace", ctx: Context) -> int: ...
+    def run(args: "argparse.Namespace", ctx: CommandContext) -> int: ...
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one verb; returns the exit code (docs/synapsectl.md)."""
-    out = Output(sys.stdout, sys.stderr, columns=_columns())
+    out = CommandOutput(sys.stdout, sys.stderr, columns=_columns())
     arguments = list(sys.argv[1:] if argv is None else argv)
     try:
         code = _dispatch(arguments, out)
@@ -63,7 +63,7 @@ def _drop_unsaid(stream: TextIO) -> None:
         os.close(nobody)
 
 
-def _dispatch(arguments: list[str], out: Output) -> int:
+def _dispatch(arguments: list[str], out: CommandOutput) -> int:
     name = arguments[0] if arguments else ""
     if name in ("-h", "--help", "help"):
         _overview(out.stdout)
@@ -77,7 +77,7 @@ def _dispatch(arguments: list[str], out: Output) -> int:
     args = _arguments(name, verb, command, arguments[1:])
     as_json = bool(getattr(args, "json", False))
     try:
-        code = command.run(args, Context(os.environ, out))
+        code = command.run(args, CommandContext(os.environ, out))
     except CtlError as error:
         if as_json:
             out.document(error.document())
@@ -100,7 +100,7 @@ def _arguments(name: str, verb: Verb, command: Command, arguments: list[str]) ->
     )
 
 
-def _unknown(name: str, out: Output) -> int:
+def _unknown(name: str, out: CommandOutput) -> int:
     if not name:
         _overview(out.stderr)
         return USAGE

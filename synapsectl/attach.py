@@ -17,9 +17,18 @@ from synapsectl.client import Client, agent_path
 from synapsectl.errors import CtlError
 from synapsectl.keys import Key, KeyFilter
 from synapsectl.tty import Terminal
-from synapsectl.websocket import BINARY, Message, WebSocket
+from synapsectl.websocket import BINARY, WebSocket, WebSocketMessage
 
-__all__ = ["RECONNECT", "Detached", "Ending", "Exited", "Killed", "Lost", "Viewer", "open_terminal"]
+__all__ = [
+    "RECONNECT",
+    "AttachedTerminal",
+    "DaemonLost",
+    "Detached",
+    "Ending",
+    "Killed",
+    "ProgramExited",
+    "open_terminal",
+]
 
 RECONNECT = 10.0
 """Seconds that the daemon may be away: one that was killed is back within two."""
@@ -48,14 +57,14 @@ class Detached:
 
 
 @dataclass(frozen=True, slots=True)
-class Exited:
+class ProgramExited:
     """The program ended for good; `code` is negative for a signal, None where it is not known."""
 
     code: int | None
 
 
 @dataclass(frozen=True, slots=True)
-class Lost:
+class DaemonLost:
     """The daemon stayed away."""
 
     reason: str
@@ -68,7 +77,7 @@ class Killed:
     signum: int
 
 
-Ending = Detached | Exited | Lost | Killed
+Ending = Detached | ProgramExited | DaemonLost | Killed
 
 
 def open_terminal(client: Client, agent: str, *, cols: int, rows: int, read_only: bool) -> WebSocket:
@@ -77,7 +86,7 @@ def open_terminal(client: Client, agent: str, *, cols: int, rows: int, read_only
     return WebSocket.connect(client, agent_path(agent, "terminal"), query)
 
 
-class Viewer:
+class AttachedTerminal:
     """One attached terminal. `agent` is the agent's id, which stays the same over a restart of the daemon."""
 
     def __init__(
@@ -110,7 +119,7 @@ class Viewer:
                 with self._terminal:
                     while self._ending is None:
                         self._step(woken)
-                    if isinstance(self._ending, Exited):
+                    if isinstance(self._ending, ProgramExited):
                         # The program's last words.
                         with suppress(OSError):
                             self._terminal.write_out(self._shown)
@@ -233,7 +242,7 @@ class Viewer:
             self._reason = str(error)
             self._retry_at = time.monotonic() + RETRY
             if now - self._away_since > RECONNECT:
-                self._end(Lost(self._reason))
+                self._end(DaemonLost(self._reason))
 
     def _read_output(self, socket: WebSocket) -> None:
         try:
@@ -251,15 +260,15 @@ class Viewer:
         for message in messages:
             self._take(message)
 
-    def _take(self, message: Message) -> None:
+    def _take(self, message: WebSocketMessage) -> None:
         if message.opcode == BINARY:
             self._show(message.data)
             return
         match _parse(message.data):
             case {"type": "exit", "exit_code": int(code)}:
-                self._end(Exited(code))
+                self._end(ProgramExited(code))
             case {"type": "exit"}:
-                self._end(Exited(None))
+                self._end(ProgramExited(None))
 
     def _send(self) -> None:
         """Keys typed while the daemon was away go to the next one."""

@@ -22,7 +22,7 @@ __all__ = [
     "SLOW_TIMEOUT",
     "Client",
     "EventStream",
-    "Reply",
+    "HttpReply",
     "agent_path",
     "document_of",
     "host_path",
@@ -58,7 +58,7 @@ _IN_A_SANDBOX = (
 _PLAIN = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*")
 
 
-class Reply(NamedTuple):
+class HttpReply(NamedTuple):
     """One answer; header names are in lower case."""
 
     status: int
@@ -137,7 +137,7 @@ class Client:
         body: Mapping[str, Any] | None = None,
         timeout: float = REQUEST_TIMEOUT,
         key: str | None = None,
-    ) -> Reply:
+    ) -> HttpReply:
         """One request and its whole answer, whatever its status. Raises NoDaemon, TimedOut."""
         with self.connect() as connection:
             timeout = self._within(timeout)
@@ -161,7 +161,7 @@ class Client:
             self._send(connection, "GET", path, query, body=None, accept="text/event-stream", extra=extra)
             status, headers, rest = read_head(connection)
             if status != 200:
-                document_of(Reply(status, headers, read_body(connection, rest, headers)))
+                document_of(HttpReply(status, headers, read_body(connection, rest, headers)))
             return EventStream(connection, rest)
         except TimeoutError:
             connection.close()
@@ -325,12 +325,12 @@ def read_body(connection: socket.socket, rest: bytes, headers: Mapping[str, str]
     return b"".join(pieces)
 
 
-def _read_reply(connection: socket.socket) -> Reply:
+def _read_reply(connection: socket.socket) -> HttpReply:
     status, headers, rest = read_head(connection)
-    return Reply(status, headers, read_body(connection, rest, headers))
+    return HttpReply(status, headers, read_body(connection, rest, headers))
 
 
-def document_of(reply: Reply) -> Any:
+def document_of(reply: HttpReply) -> Any:
     """The answer's JSON. Raises ApiError for an error document, BadAnswer for anything else."""
     try:
         document = json.loads(reply.body)

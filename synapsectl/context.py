@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 from synapsectl.client import Client
 from synapsectl.errors import NoDaemon
-from synapsectl.output import Output
+from synapsectl.output import CommandOutput
 from synapsed.sockets import control_socket
 
 if TYPE_CHECKING:
     from synapsed.paths import Paths
 
-__all__ = ["AGENT_VARIABLES", "Context"]
+__all__ = ["AGENT_VARIABLES", "CommandContext"]
 
 AGENT_VARIABLES = (
     "SYNAPSE_AGENT_ID",
@@ -25,10 +25,10 @@ AGENT_VARIABLES = (
 """What an agent is told about itself; never passed on to another one."""
 
 
-class Context:
+class CommandContext:
     """One call of the tool."""
 
-    def __init__(self, environ: Mapping[str, str], out: Output) -> None:
+    def __init__(self, environ: Mapping[str, str], out: CommandOutput) -> None:
         self.environ = environ
         self.out = out
 

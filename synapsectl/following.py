@@ -2,7 +2,7 @@
 
 import json
 
-from synapsectl.output import Output
+from synapsectl.output import CommandOutput
 from synapsed.sse import SseEvent
 
 __all__ = ["Follower"]
@@ -16,7 +16,7 @@ class Follower:
     """Prints one task's events. Where what was told was not quite so (text off a screen), what takes its place is
     printed once it is known to be right."""
 
-    def __init__(self, out: Output) -> None:
+    def __init__(self, out: CommandOutput) -> None:
         self._out = out
         self._told: dict[str, str] = {}
         """What the daemon has told of each artifact."""

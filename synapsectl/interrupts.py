@@ -1,13 +1,13 @@
 """Stopping what an agent does, whoever asked for it."""
 
 from synapsectl.client import agent_path
-from synapsectl.context import Context
+from synapsectl.context import CommandContext
 from synapsectl.errors import DONE, REFUSED
 
 __all__ = ["interrupt"]
 
 
-def interrupt(ctx: Context, agent: str, *, as_json: bool) -> int:
+def interrupt(ctx: CommandContext, agent: str, *, as_json: bool) -> int:
     """Interrupt the turn that runs at `agent`, if one does; returns the exit code. Raises ApiError."""
     done = bool(ctx.client.post(agent_path(agent, "interrupt", control=True))["interrupted"])
     code = DONE

@@ -7,7 +7,7 @@ from typing import Any
 
 from synapsectl.client import SLOW_TIMEOUT, agent_path
 from synapsectl.commands.list_ import notes_on
-from synapsectl.context import Context
+from synapsectl.context import CommandContext
 from synapsectl.errors import UsageError
 from synapsectl.prompts import tell_waiting
 
@@ -55,7 +55,7 @@ def add_start_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--no-spawn-daemon", action="store_true", help="fail where no daemon runs")
 
 
-def start_agent(args: argparse.Namespace, ctx: Context, *, conversation: str | None = None) -> dict[str, Any]:
+def start_agent(args: argparse.Namespace, ctx: CommandContext, *, conversation: str | None = None) -> dict[str, Any]:
     """Start what `args` ask for, on `conversation` where it is given; returns the agent as `list --json` shows it.
     Raises UsageError, ApiError, NoDaemon."""
     columns, rows = _size(args)
@@ -80,7 +80,7 @@ def start_agent(args: argparse.Namespace, ctx: Context, *, conversation: str | N
     return started
 
 
-def show_started(agent: dict[str, Any], ctx: Context, *, as_json: bool, watched: bool = False) -> None:
+def show_started(agent: dict[str, Any], ctx: CommandContext, *, as_json: bool, watched: bool = False) -> None:
     """`watched`: it may not take its arguments, which shows in its first seconds."""
     asks: dict[str, Any] | None = None
     if watched or agent.get("drift"):
@@ -98,7 +98,7 @@ def show_started(agent: dict[str, Any], ctx: Context, *, as_json: bool, watched:
         tell_waiting(ctx, agent["name"], agent["name"], {"status": "input_required", "prompt": asks})
 
 
-def _watch(agent: dict[str, Any], ctx: Context) -> tuple[dict[str, Any], dict[str, Any] | None]:
+def _watch(agent: dict[str, Any], ctx: CommandContext) -> tuple[dict[str, Any], dict[str, Any] | None]:
     """The agent as soon as it is known what it does, or that it has ended, and what it asks; at the latest after
     `STUCK_S`, and after `FIRST_S` where it shows nothing, or still draws."""
     began = changed = time.monotonic()
@@ -116,7 +116,7 @@ def _watch(agent: dict[str, Any], ctx: Context) -> tuple[dict[str, Any], dict[st
     return agent, None
 
 
-def _environment(ctx: Context) -> dict[str, str]:
+def _environment(ctx: CommandContext) -> dict[str, str]:
     """This shell's environment; a variable that is no UTF-8 cannot be told to the daemon."""
     environ = ctx.own_environment
     kept = {key: value for key, value in environ.items() if _is_text(key) and _is_text(value)}

@@ -250,7 +250,7 @@ def _outcome(task: Mapping[str, Any]) -> Any:
     return _brief(task) | {"waits_for": "a person, who has to answer what the agent asks"}
 
 
-class Tools:
+class McpTools:
     """What the server answers."""
 
     def __init__(self, colleagues: Colleagues) -> None:
@@ -301,7 +301,7 @@ def _said(error: CtlError) -> str:
 
 async def serve(client: Client) -> None:
     """Serve until the program closes stdin."""
-    tools = Tools(Colleagues(client))
+    tools = McpTools(Colleagues(client))
     server: Server[Any] = Server(
         "synapsed",
         version=__version__,

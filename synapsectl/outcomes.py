@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from synapsectl.context import Context
+from synapsectl.context import CommandContext
 from synapsectl.errors import DONE, TASK_FAILED, WAITS
 from synapsectl.output import short_id
 from synapsectl.prompts import tell_waiting
@@ -12,7 +12,7 @@ from synapsectl.waiting import INTERRUPTED
 __all__ = ["outcome", "tell_inexact"]
 
 
-def outcome(ctx: Context, agent: str, task: dict[str, Any]) -> int:
+def outcome(ctx: CommandContext, agent: str, task: dict[str, Any]) -> int:
     """0 completed, 1 failed, canceled or rejected, 7 waits for a person; what there is to say of it goes to stderr."""
     out = ctx.out
     if task["status"] in INTERRUPTED:
@@ -26,7 +26,7 @@ def outcome(ctx: Context, agent: str, task: dict[str, Any]) -> int:
     return DONE
 
 
-def tell_inexact(ctx: Context, tasks: Mapping[str, dict[str, Any]]) -> None:
+def tell_inexact(ctx: CommandContext, tasks: Mapping[str, dict[str, Any]]) -> None:
     """Say whose answers (`tasks` by agent) no exact channel has told."""
     read = [agent for agent, task in tasks.items() if task["status"] == "completed" and task.get("exact") is False]
     if read:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, TextIO
 
-__all__ = ["PROGRAM", "Output", "as_json", "clip", "display_width", "harmless", "one_line", "pad", "short_id"]
+__all__ = ["PROGRAM", "CommandOutput", "as_json", "clip", "display_width", "harmless", "one_line", "pad", "short_id"]
 
 PROGRAM = "synapsectl"
 GAP = "  "
@@ -82,7 +82,7 @@ def short_id(task_id: str) -> str:
     return task_id[:8]
 
 
-class Output:
+class CommandOutput:
     """Where results and remarks go. `columns` is the width of the terminal on stdout, None if stdout is no terminal."""
 
     def __init__(self, stdout: TextIO, stderr: TextIO, *, columns: int | None) -> None:

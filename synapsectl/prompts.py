@@ -5,14 +5,14 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from synapsectl.client import Client, agent_path, task_path
-from synapsectl.context import Context
+from synapsectl.context import CommandContext
 from synapsectl.errors import DONE, REFUSED, ApiError, CtlError
-from synapsectl.output import Output, short_id
+from synapsectl.output import CommandOutput, short_id
 from synapsed.choices import LASTING, NO, choice
 
 __all__ = [
-    "Asked",
     "NoSuchChoice",
+    "WhoAsks",
     "answer",
     "asked",
     "behind",
@@ -48,7 +48,7 @@ class NoSuchChoice(CtlError):
     code = "INVALID_CHOICE"
 
 
-class Asked(NamedTuple):
+class WhoAsks(NamedTuple):
     """Who asks. `task` is the task's id, None outside any task; `prompt` None where nothing is asked; `agent` is an
     address of the agent."""
 
@@ -63,7 +63,7 @@ def looks_like_task(target: str) -> bool:
     return _TASK_ID.fullmatch(target) is not None
 
 
-def asked(client: Client, target: str) -> Asked:
+def asked(client: Client, target: str) -> WhoAsks:
     """What the task or agent `target` asks. Raises ApiError."""
     if looks_like_task(target):
         try:
@@ -72,11 +72,11 @@ def asked(client: Client, target: str) -> Asked:
             if error.code != "TASK_NOT_FOUND":
                 raise
             return _asked_by_agent(client, target, error)
-        return Asked(short_id(task["id"]), task["agent_id"], task["id"], task.get("prompt"))
+        return WhoAsks(short_id(task["id"]), task["agent_id"], task["id"], task.get("prompt"))
     return _asked_by_agent(client, target, None)
 
 
-def _asked_by_agent(client: Client, target: str, no_task: ApiError | None) -> Asked:
+def _asked_by_agent(client: Client, target: str, no_task: ApiError | None) -> WhoAsks:
     try:
         agent = client.get(agent_path(target, "status"), {"detail": 1})
     except ApiError as error:
@@ -88,10 +88,10 @@ def _asked_by_agent(client: Client, target: str, no_task: ApiError | None) -> As
         running = client.get(task_path(task))["task"]
         if running["status"] not in ("input_required", "auth_required"):
             task = None
-    return Asked(agent["name"], agent["name"], task, prompt)
+    return WhoAsks(agent["name"], agent["name"], task, prompt)
 
 
-def answer(client: Client, target: Asked, text: str, prompt_id: str | None) -> Any:
+def answer(client: Client, target: WhoAsks, text: str, prompt_id: str | None) -> Any:
     """Give `text` to what is asked; with `prompt_id` only if it is still this very prompt. Raises ApiError."""
     body = {"input": text} | ({"prompt_id": prompt_id} if prompt_id else {})
     if target.task:
@@ -130,7 +130,7 @@ def _goes_on(option: dict[str, Any]) -> bool:
     return first is None or first[1] not in NO
 
 
-def show_prompt(out: Output, prompt: dict[str, Any] | None) -> None:
+def show_prompt(out: CommandOutput, prompt: dict[str, Any] | None) -> None:
     """The prompt and its options on stderr."""
     if prompt is None:
         return
@@ -165,12 +165,14 @@ def behind(name: str, task: str | None, prompt: dict[str, Any] | None) -> str:
     return f"waits behind {what}, which asks: {question}; 'synapsectl {verb} {target}{more}' answers it"
 
 
-def tell_hands(ctx: Context, agent: str) -> None:
+def tell_hands(ctx: CommandContext, agent: str) -> None:
     """Say how a person goes on where nothing can be answered from here."""
     ctx.out.remark(hands(agent))
 
 
-def tell_waiting(ctx: Context, name: str, target: str, task: dict[str, Any], *, agent: str | None = None) -> None:
+def tell_waiting(
+    ctx: CommandContext, name: str, target: str, task: dict[str, Any], *, agent: str | None = None
+) -> None:
     """Say that `name` waits for a person, for what, and how to answer. `agent` is the address of who asks, where it is
     not `name`."""
     agent = agent or name
@@ -193,7 +195,7 @@ def tell_waiting(ctx: Context, name: str, target: str, task: dict[str, Any], *, 
     ctx.out.remark(f"answer with: synapsectl input {target} {example(prompt)}")
 
 
-def decide_all(ctx: Context, targets: Sequence[str], *, accept: bool, as_json: bool) -> int:
+def decide_all(ctx: CommandContext, targets: Sequence[str], *, accept: bool, as_json: bool) -> int:
     """Answer yes or no to what each of `targets` asks. One that is refused does not keep the others from being
     answered; the highest exit code counts. Raises NoDaemon, NotOurs."""
     code, told = DONE, []
@@ -210,7 +212,7 @@ def decide_all(ctx: Context, targets: Sequence[str], *, accept: bool, as_json: b
     return code
 
 
-def decide(ctx: Context, target: str, *, accept: bool) -> dict[str, Any]:
+def decide(ctx: CommandContext, target: str, *, accept: bool) -> dict[str, Any]:
     """Answer yes or no to what `target` asks, and to nothing else: a prompt that changed meanwhile is not answered.
     Returns who was answered and with what.
 

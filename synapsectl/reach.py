@@ -1,13 +1,13 @@
 """The daemon that has an agent: this host's, or of `name@host` the other host's, whose socket ssh has brought here."""
 
 from synapsectl.client import Client, host_path
-from synapsectl.context import Context
+from synapsectl.context import CommandContext
 from synapsectl.errors import ApiError
 
 __all__ = ["reach"]
 
 
-def reach(ctx: Context, address: str) -> tuple[Context, str]:
+def reach(ctx: CommandContext, address: str) -> tuple[CommandContext, str]:
     """A context with the agent's own daemon, and the agent's address there. Raises ApiError: UNKNOWN_AGENT for a host
     that there is not, NOT_READY for one that is away, FORBIDDEN for an agent."""
     name, at, host = address.removeprefix("@").rpartition("@")
@@ -16,6 +16,6 @@ def reach(ctx: Context, address: str) -> tuple[Context, str]:
     found = ctx.client.get(host_path(host))
     if found["state"] != "up":
         raise ApiError("NOT_READY", f"{host} is {found['state']}: {found['error'] or 'it is being connected to'}")
-    there = Context(ctx.environ, ctx.out)
+    there = CommandContext(ctx.environ, ctx.out)
     there.client = Client(found["local"])
     return there, name

@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from synapsectl.context import Context
+from synapsectl.context import CommandContext
 from synapsectl.errors import DONE
 
 __all__ = ["configure_add", "configure_list", "configure_remove", "forget", "show_added", "show_list"]
@@ -28,7 +28,7 @@ def configure_remove(parser: argparse.ArgumentParser, *, metavar: str) -> None:
     parser.add_argument("--json", action="store_true", help="print a JSON document of what it was")
 
 
-def show_added(args: argparse.Namespace, ctx: Context, added: Any, words: str) -> int:
+def show_added(args: argparse.Namespace, ctx: CommandContext, added: Any, words: str) -> int:
     if args.json:
         ctx.out.document(added)
     else:
@@ -38,7 +38,7 @@ def show_added(args: argparse.Namespace, ctx: Context, added: Any, words: str) -
 
 def show_list(
     args: argparse.Namespace,
-    ctx: Context,
+    ctx: CommandContext,
     path: str,
     row: Callable[[Any], Sequence[Any]],
     *,
@@ -57,7 +57,7 @@ def show_list(
     return DONE
 
 
-def forget(args: argparse.Namespace, ctx: Context, path: str, key: str) -> int:
+def forget(args: argparse.Namespace, ctx: CommandContext, path: str, key: str) -> int:
     """`key` is the member of the answer that holds its name."""
     removed = ctx.client.delete(path)
     if args.json:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from synapsectl.client import Client, agent_path, task_path
-from synapsectl.context import Context
+from synapsectl.context import CommandContext
 from synapsectl.errors import DONE, TIMED_OUT, ApiError, BadAnswer, CtlError, MaybeAccepted, NoDaemon, TimedOut
 from synapsectl.following import Follower
 from synapsectl.outcomes import outcome, tell_inexact
@@ -112,7 +112,7 @@ def _make_own(
 
 
 class Sending:
-    def __init__(self, wanted: Wanted, ctx: Context) -> None:
+    def __init__(self, wanted: Wanted, ctx: CommandContext) -> None:
         self._wanted = wanted
         self._ctx = ctx
         self._client = ctx.client

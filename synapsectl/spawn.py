@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NoReturn
 
 import synapsed
-from synapsectl.context import AGENT_VARIABLES, Context
+from synapsectl.context import AGENT_VARIABLES, CommandContext
 from synapsectl.errors import CtlError, NoDaemon
 
 __all__ = ["START_DEADLINE", "guarded", "holds_lock", "note_shutdown", "start_daemon"]
@@ -34,7 +34,7 @@ SHUT_DOWN = "shut-down"
 """A file beside the log: when a person ended a daemon last."""
 
 
-def start_daemon(ctx: Context) -> None:
+def start_daemon(ctx: CommandContext) -> None:
     """A daemon answers on the control socket when this returns. Raises NoDaemon with the end of its log."""
     logs = ctx.paths.logs
     wanted_at = time.time()
@@ -56,7 +56,7 @@ def start_daemon(ctx: Context) -> None:
 
 
 @contextmanager
-def guarded(ctx: Context) -> Iterator[None]:
+def guarded(ctx: CommandContext) -> Iterator[None]:
     """Nobody else starts a daemon of this home, or shuts one down, within. Waits for whoever does. OSError where there
     is no folder for its log."""
     guard = os.open(ctx.paths.logs, os.O_RDONLY | os.O_CLOEXEC)
@@ -67,20 +67,20 @@ def guarded(ctx: Context) -> Iterator[None]:
         os.close(guard)
 
 
-def note_shutdown(ctx: Context) -> None:
+def note_shutdown(ctx: CommandContext) -> None:
     """A person has just ended the daemon: who has been waiting for it since before starts no other one."""
     with suppress(OSError):
         (ctx.paths.logs / SHUT_DOWN).touch()
 
 
-def _shut_down_since(ctx: Context, moment: float) -> bool:
+def _shut_down_since(ctx: CommandContext, moment: float) -> bool:
     try:
         return (ctx.paths.logs / SHUT_DOWN).stat().st_mtime >= moment
     except OSError:
         return False
 
 
-def _start_service(ctx: Context) -> bool:
+def _start_service(ctx: CommandContext) -> bool:
     """Where the daemon of this home is installed as a service, it is that which is started."""
     from synapsectl.service.manager import NoServiceManager, this_machines
 
@@ -103,7 +103,7 @@ def _start_service(ctx: Context) -> bool:
     return True
 
 
-def _start(ctx: Context, log: Path) -> None:
+def _start(ctx: CommandContext, log: Path) -> None:
     if log.exists() and log.stat().st_size > LOG_MAX:
         log.replace(log.with_suffix(".log.1"))
     output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
@@ -146,7 +146,7 @@ def _spawn_detached(argv: list[str], environ: dict[str, str], output: int) -> in
         os._exit(CANNOT_RUN)
 
 
-def _wait_for(ctx: Context, alive: int, log: Path, begins: int) -> None:
+def _wait_for(ctx: CommandContext, alive: int, log: Path, begins: int) -> None:
     deadline = time.monotonic() + START_DEADLINE
     while not _answers(ctx):
         ended, _, _ = select.select([alive], [], [], POLL)
@@ -159,7 +159,7 @@ def _wait_for(ctx: Context, alive: int, log: Path, begins: int) -> None:
             _give_up(ctx, f"the daemon did not answer within {START_DEADLINE:g} s", log, begins)
 
 
-def holds_lock(ctx: Context) -> bool:
+def holds_lock(ctx: CommandContext) -> bool:
     """True while a daemon holds the lock of this home: from before it answers until it has ended altogether."""
     try:
         lock = os.open(ctx.paths.lock, os.O_RDONLY | os.O_CLOEXEC)
@@ -174,7 +174,7 @@ def holds_lock(ctx: Context) -> bool:
     return False
 
 
-def _answers(ctx: Context) -> bool:
+def _answers(ctx: CommandContext) -> bool:
     try:
         ctx.client.get("/control/status")
     except CtlError:
@@ -182,7 +182,7 @@ def _answers(ctx: Context) -> bool:
     return True
 
 
-def _give_up(ctx: Context, reason: str, log: Path, begins: int) -> NoReturn:
+def _give_up(ctx: CommandContext, reason: str, log: Path, begins: int) -> NoReturn:
     with log.open("rb") as file:
         file.seek(max(begins, file.seek(0, os.SEEK_END) - TAIL_BYTES))
         lines = file.read().decode("utf-8", "replace").splitlines()[-TAIL_LINES:]

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from synapsectl.client import SLOW_TIMEOUT, agent_path
-from synapsectl.context import Context
+from synapsectl.context import CommandContext
 from synapsectl.errors import DONE, ApiError, UsageError
 
 __all__ = ["add_agents", "each_agent"]
@@ -22,7 +22,7 @@ def add_agents(parser: argparse.ArgumentParser) -> None:
 
 def each_agent(
     args: argparse.Namespace,
-    ctx: Context,
+    ctx: CommandContext,
     verb: str,
     *,
     body: dict[str, Any] | None = None,
@@ -54,7 +54,7 @@ def each_agent(
 
 
 def _at_once(
-    ctx: Context, names: list[str], verb: str, body: dict[str, Any] | None
+    ctx: CommandContext, names: list[str], verb: str, body: dict[str, Any] | None
 ) -> Iterator[dict[str, Any] | ApiError]:
     """The results in the order of `names`; agents that take their time to stop do so side by side."""
 

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable
 
-from synapsectl.context import Context
+from synapsectl.context import CommandContext
 
 __all__ = ["members_of", "with_members"]
 
 
-def members_of(ctx: Context, name: str) -> list[str] | None:
+def members_of(ctx: CommandContext, name: str) -> list[str] | None:
     """The members of the team of that name, None if there is no such team. Raises ApiError, NoDaemon."""
     for team in ctx.client.get("/teams"):
         if team["name"] == name.removeprefix("@"):
@@ -15,7 +15,7 @@ def members_of(ctx: Context, name: str) -> list[str] | None:
     return None
 
 
-def with_members(ctx: Context, addresses: Iterable[str]) -> list[str]:
+def with_members(ctx: CommandContext, addresses: Iterable[str]) -> list[str]:
     """The addresses, with its members in the place of each team; never the agent in whose shell this is."""
     found: list[str] = []
     for address in addresses:

@@ -16,10 +16,21 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from synapsectl.client import ANSWER_MAX, Client, Reply, document_of, read_body, read_head
+from synapsectl.client import ANSWER_MAX, Client, HttpReply, document_of, read_body, read_head
 from synapsectl.errors import BadAnswer, TimedOut
 
-__all__ = ["BINARY", "CLOSE", "PING", "PONG", "TEXT", "FrameError", "FrameParser", "Message", "WebSocket", "encode"]
+__all__ = [
+    "BINARY",
+    "CLOSE",
+    "PING",
+    "PONG",
+    "TEXT",
+    "FrameError",
+    "FrameParser",
+    "WebSocket",
+    "WebSocketMessage",
+    "encode",
+]
 
 CONTINUATION, TEXT, BINARY, CLOSE, PING, PONG = 0x0, 0x1, 0x2, 0x8, 0x9, 0xA
 _FIN, _MASK, _RESERVED = 0x80, 0x80, 0x70
@@ -38,7 +49,7 @@ class FrameError(Exception):
     """The other side breaks the protocol."""
 
 
-class Message(NamedTuple):
+class WebSocketMessage(NamedTuple):
     """A whole message: its opcode and its payload."""
 
     opcode: int
@@ -66,10 +77,10 @@ class FrameParser:
         self._opcode = CONTINUATION
         self._pieces: list[bytes] = []
 
-    def feed(self, data: bytes) -> list[Message]:
+    def feed(self, data: bytes) -> list[WebSocketMessage]:
         """The messages that `data` completes. Raises FrameError."""
         self._buffer += data
-        messages: list[Message] = []
+        messages: list[WebSocketMessage] = []
         at = 0
         while (frame := self._frame(at)) is not None:
             first, begin, at = frame
@@ -98,10 +109,10 @@ class FrameParser:
             raise FrameError(f"a frame of {size} bytes")
         return (first, begin, begin + size) if len(buffer) >= begin + size else None
 
-    def _message(self, first: int, payload: bytes) -> Message | None:
+    def _message(self, first: int, payload: bytes) -> WebSocketMessage | None:
         opcode = first & 0x0F
         if opcode >= CLOSE:
-            return Message(opcode, payload)
+            return WebSocketMessage(opcode, payload)
         if (opcode == CONTINUATION) != bool(self._pieces):
             raise FrameError("a message within a message, or the rest of none")
         if opcode != CONTINUATION:
@@ -110,7 +121,7 @@ class FrameParser:
         if not first & _FIN:
             return None
         whole, self._pieces = b"".join(self._pieces), []
-        return Message(self._opcode, whole)
+        return WebSocketMessage(self._opcode, whole)
 
 
 class WebSocket:
@@ -149,7 +160,7 @@ class WebSocket:
         """Bytes that the daemon has not taken yet; `flush` them when the socket is writable."""
         return len(self._unsent)
 
-    def receive(self) -> list[Message]:
+    def receive(self) -> list[WebSocketMessage]:
         """What came, without waiting: text and binary messages; pings are answered. BadAnswer when it is over."""
         data, self._rest = self._rest, b""
         if not data:
@@ -169,7 +180,7 @@ class WebSocket:
             raise BadAnswer(f"the daemon does not speak WebSocket: {error}") from None
         return [message for message in messages if self._is_ours(message)]
 
-    def _is_ours(self, message: Message) -> bool:
+    def _is_ours(self, message: WebSocketMessage) -> bool:
         if message.opcode == PING:
             self.send(PONG, message.data)
         elif message.opcode == CLOSE:
@@ -196,7 +207,7 @@ class WebSocket:
             while self._unsent:
                 del self._unsent[: self._connection.send(self._unsent)]
 
-    def messages(self) -> Iterator[Message]:
+    def messages(self) -> Iterator[WebSocketMessage]:
         """Every message, waiting for each. Raises BadAnswer when the connection ends."""
         while True:
             if not self.has_more:
@@ -230,7 +241,7 @@ def _shake_hands(client: Client, connection: socket.socket, path: str, query: Ma
     connection.sendall(client.head("GET", path, query, version="1.1", headers=headers))
     status, told, rest = read_head(connection)
     if status != SWITCHING_PROTOCOLS:
-        document_of(Reply(status, told, read_body(connection, rest, told)))
+        document_of(HttpReply(status, told, read_body(connection, rest, told)))
     wanted = base64.b64encode(hashlib.sha1(key + _KEY_SUFFIX, usedforsecurity=False).digest()).decode()
     if status != SWITCHING_PROTOCOLS or told.get("sec-websocket-accept") != wanted:
         raise BadAnswer("the daemon does not open a WebSocket")

@@ -29,7 +29,7 @@ from synapsed.a2a.addressbook import AddressBook
 from synapsed.a2a.externals import Externals
 from synapsed.a2a.hosts.book import HostBook
 from synapsed.a2a.hosts.hosts import Hosts
-from synapsed.a2a.hosts.tunnel import Means as TunnelMeans
+from synapsed.a2a.hosts.tunnel import TunnelDeps
 from synapsed.a2a.push.making import push_sender
 from synapsed.a2a.push.sender import PushSender
 from synapsed.a2a.switchboard import Switchboard
@@ -56,7 +56,7 @@ from synapsed.paths import Paths
 from synapsed.premises import CONTROL_SOCKET, DATABASE, STATE, Premises
 from synapsed.pty.factory import PtyLinkFactory
 from synapsed.pty.program_version import VersionReader
-from synapsed.service import ServiceManager, inherited_sockets
+from synapsed.service import ServiceNotifier, inherited_sockets
 from synapsed.store import SqliteStore
 from synapsed.store.backups import Backups
 from synapsed.store.history import open_history
@@ -136,7 +136,7 @@ class Daemon:
         self._keep_agents = keep_agents
         self._agent_units = agent_units
         self._clock = clock or SystemClock()
-        self._service = ServiceManager(environ)
+        self._service = ServiceNotifier(environ)
         self._rescues = False
         self._late_port = late_port
         self._files = files or (0, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
@@ -342,7 +342,7 @@ class Daemon:
         )
 
     async def _hosts(self, up: AsyncExitStack, config: Config) -> Hosts:
-        means = TunnelMeans(
+        means = TunnelDeps(
             ssh=config.hosts.ssh,
             environ=self._environ,
             sockets=self._paths.host_sockets,

@@ -10,7 +10,7 @@ from synapsed.model.link import LinkExited
 from synapsed.model.records import AgentRecord, LaunchRecord
 from synapsed.profiles import Profile
 
-__all__ = ["Ended", "LaunchPlan", "LaunchPlanner", "LinkFactory"]
+__all__ = ["LaunchPlan", "LaunchPlanner", "LinkFactory", "ProgramEnd"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +47,7 @@ class LaunchPlanner(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class ProgramEnd:
     """How a program ended whose keeper is gone. `taken_down`: not by itself, but by a reboot or by whoever stops
     services, so that it is to be started again whatever its restart policy says."""
 
@@ -80,7 +80,7 @@ class LinkFactory(Protocol):
         """The agents whose programs live, but for those with the ids `known`: the database is another one by now."""
         ...
 
-    async def ended(self, record: AgentRecord) -> Ended:
+    async def ended(self, record: AgentRecord) -> ProgramEnd:
         """What is known of the end of the launch of `record`, which could not be adopted."""
         ...
 

@@ -31,12 +31,12 @@ from synapsed.releases import drift, key, within
 from synapsed.variants import Variant, VersionCheck
 
 __all__ = [
-    "Answer",
+    "AnswerSpec",
     "Channel",
     "ChannelFields",
     "Composer",
     "DecisionSpec",
-    "Delivery",
+    "DeliverySpec",
     "Dialog",
     "ErrorPattern",
     "Exit",
@@ -59,7 +59,7 @@ __all__ = [
     "Right",
     "ShownTools",
     "Signs",
-    "Stream",
+    "StreamSpec",
     "ToolLine",
     "Transcript",
     "UsageLine",
@@ -192,7 +192,7 @@ class Indented(_Section):
     """One that the block below it belongs to."""
 
 
-class Delivery(_Section):
+class DeliverySpec(_Section):
     """How a message is typed."""
 
     paste: Literal["auto", "bracketed", "plain"] = "auto"
@@ -360,7 +360,7 @@ class Exit(_Section):
     """Exit codes that are fine (restart policy `on-failure` leaves them be)."""
 
 
-class Answer(_Section):
+class AnswerSpec(_Section):
     """How an answer is read off the screen where no channel has it."""
 
     mode: Literal["lines", "blocks"] = "lines"
@@ -377,7 +377,7 @@ class Answer(_Section):
     """How long a channel that should tell the turn's end is waited for after the screen is ready again."""
 
 
-class Stream(_Section):
+class StreamSpec(_Section):
     """Text that is told while a turn runs: the beginning of the answer, as far as that is certain."""
 
     enabled: bool = True
@@ -537,11 +537,11 @@ class Profile(_Section):  # noqa: PLW1641 - it has lists: it cannot be hashed
     error: list[ErrorPattern] = []
     limit: list[LimitPattern] = []
     composer: Composer = Composer()
-    delivery: Delivery = Delivery()
+    delivery: DeliverySpec = DeliverySpec()
     interrupt: Interrupt = Interrupt()
     exit: Exit = Exit()
-    answer: Answer = Answer()
-    stream: Stream = Stream()
+    answer: AnswerSpec = AnswerSpec()
+    stream: StreamSpec = StreamSpec()
     prompts: Prompts = Prompts()
     tools: ShownTools = ShownTools()
     resume: Resume = Resume()

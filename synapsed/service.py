@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 
 import sdnotify
 
-__all__ = ["ServiceManager", "inherited_sockets"]
+__all__ = ["ServiceNotifier", "inherited_sockets"]
 
 FIRST_INHERITED_FD = 3
 """SD_LISTEN_FDS_START."""
@@ -28,7 +28,7 @@ EXTENSION_S = 20.0
 """How much longer a start or a stop may take than the last report said: a few beats of a busy machine."""
 
 
-class ServiceManager:
+class ServiceNotifier:
     """Reports the daemon's life. `beating` sends signs of life from inside the event loop, so that one that is stuck
     sends none; while the daemon starts or stops they ask for more time as well."""
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from synapsectl.checkup.automation import look_at_automation
 from synapsectl.checkup.finding import NOTE, OK, WRONG, Finding, command
-from synapsectl.context import Context
+from synapsectl.context import CommandContext
 from synapsectl.errors import CtlError, NoDaemon
 from synapsectl.service.settings import env_file, user_env_file
 from synapsectl.spawn import holds_lock
@@ -26,7 +26,7 @@ DISK_MIN = 1 << 30
 CONNECT_TIMEOUT_S = 5.0
 
 
-def look_inside(ctx: Context) -> Iterator[Finding]:
+def look_inside(ctx: CommandContext) -> Iterator[Finding]:
     agents: list[dict[str, Any]] | None = None
     status: dict[str, Any] = {}
     stale = _stale(ctx)  # before anything is asked: the daemon sweeps when it lists
@@ -51,7 +51,7 @@ def look_inside(ctx: Context) -> Iterator[Finding]:
     yield _registry(ctx, stale, daemon=agents is not None)
 
 
-def _no_daemon(ctx: Context, error: NoDaemon) -> Finding:
+def _no_daemon(ctx: CommandContext, error: NoDaemon) -> Finding:
     if holds_lock(ctx):
         pid = ctx.paths.lock.read_text(encoding="ascii", errors="replace").strip()
         return Finding("daemon", WRONG, f"pid {pid} holds the lock, but does not answer: {error}", f"kill {pid}")
@@ -67,7 +67,7 @@ def _daemon(status: dict[str, Any], agents: int) -> Finding:
     return Finding("daemon", OK, detail)
 
 
-def _sockets(ctx: Context) -> Iterator[Finding]:
+def _sockets(ctx: CommandContext) -> Iterator[Finding]:
     path = ctx.paths.control_socket
     try:
         info = path.lstat()
@@ -81,7 +81,7 @@ def _sockets(ctx: Context) -> Iterator[Finding]:
         yield Finding("control socket", OK, str(path))
 
 
-def _permissions(ctx: Context) -> Iterator[Finding]:
+def _permissions(ctx: CommandContext) -> Iterator[Finding]:
     """Nobody else may enter or read any of it."""
     paths = ctx.paths
     private = [paths.state, paths.run, paths.sockets, paths.token, paths.database, paths.control_socket]
@@ -105,7 +105,7 @@ def _permissions(ctx: Context) -> Iterator[Finding]:
         yield Finding("permissions", OK, "state and sockets are yours alone")
 
 
-def _disk(ctx: Context) -> Iterator[Finding]:
+def _disk(ctx: CommandContext) -> Iterator[Finding]:
     place = next((path for path in (ctx.paths.state, *ctx.paths.state.parents) if path.exists()), Path("/"))
     free = shutil.disk_usage(place).free
     detail = f"{free / (1 << 30):.1f} GiB free at {ctx.paths.state}"
@@ -115,7 +115,7 @@ def _disk(ctx: Context) -> Iterator[Finding]:
         yield Finding("disk", OK, detail)
 
 
-def _database(ctx: Context, *, daemon: bool) -> Iterator[Finding]:
+def _database(ctx: CommandContext, *, daemon: bool) -> Iterator[Finding]:
     """A daemon that runs has read it; it is looked at where none does."""
     path, copies = ctx.paths.database, sorted(ctx.paths.backups.glob("synapsed-*.db"))
     kept = f"{len(copies)} daily copies, the newest {copies[-1].name}" if copies else "no copy yet"
@@ -139,7 +139,7 @@ def _damage(path: Path) -> str:
     return "" if found == "ok" else str(found)
 
 
-def _keepers(ctx: Context, agents: list[dict[str, Any]] | None) -> Iterator[Finding]:
+def _keepers(ctx: CommandContext, agents: list[dict[str, Any]] | None) -> Iterator[Finding]:
     launches = {path.parent.name: _json(path) for path in ctx.paths.state.glob("agents/*/launch.json")}
     sockets = {agent: Path(str(launch.get("socket", ""))) for agent, launch in launches.items()}
     living = {agent: path for agent, path in sockets.items() if _listens(path)}
@@ -168,7 +168,7 @@ def _outsiders(agents: list[dict[str, Any]]) -> Iterator[Finding]:
         yield Finding("agents", NOTE, detail, command("synapsectl", "restart", names))
 
 
-def _automation(ctx: Context) -> Iterator[Finding]:
+def _automation(ctx: CommandContext) -> Iterator[Finding]:
     try:
         found = ctx.client.get("/control/automation")
     except CtlError:  # a daemon of another version, which has a finding of its own
@@ -176,11 +176,11 @@ def _automation(ctx: Context) -> Iterator[Finding]:
     yield from look_at_automation(found)
 
 
-def _stale(ctx: Context) -> list[Path]:
+def _stale(ctx: CommandContext) -> list[Path]:
     return [path for path in sorted(ctx.paths.registry.glob("*.json")) if _is_stale(path)]
 
 
-def _registry(ctx: Context, stale: list[Path], *, daemon: bool) -> Finding:
+def _registry(ctx: CommandContext, stale: list[Path], *, daemon: bool) -> Finding:
     if stale:
         detail = f"entries of programs that are gone: {', '.join(path.stem for path in stale)}"
         return Finding("registry", WRONG, detail, "synapsectl list" if daemon else command("rm", stale))

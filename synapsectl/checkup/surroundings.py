@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from synapsectl.checkup.finding import NOTE, OK, WRONG, Finding
-from synapsectl.context import Context
+from synapsectl.context import CommandContext
 from synapsectl.errors import CtlError
 from synapsectl.service.manager import NoServiceManager, ServiceManager, this_machines
 from synapsectl.service.port import is_served, refusal
@@ -25,7 +25,7 @@ VERSION_TIMEOUT_S = 20.0
 """For a program's --version: some start a runtime of their own."""
 
 
-def look_around(ctx: Context) -> Iterator[Finding]:
+def look_around(ctx: CommandContext) -> Iterator[Finding]:
     yield _python()
     try:
         settings = gather(ctx.paths, ctx.environ)
@@ -56,7 +56,7 @@ def _python() -> Finding:
     return Finding("python", OK, detail)
 
 
-def _port(ctx: Context, listen: str) -> Finding:
+def _port(ctx: CommandContext, listen: str) -> Finding:
     if is_served(ctx, listen):
         return Finding("main port", OK, f"{listen}, the daemon's")
     if (why := refusal(listen)) is None:

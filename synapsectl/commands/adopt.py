@@ -4,7 +4,7 @@ import argparse
 from typing import Any
 
 from synapsectl.ages import age
-from synapsectl.context import Context
+from synapsectl.context import CommandContext
 from synapsectl.errors import DONE, NOT_FOUND, CtlError, UsageError
 from synapsectl.launching import add_start_options, show_started, start_agent
 
@@ -33,7 +33,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print a JSON document")
 
 
-def run(args: argparse.Namespace, ctx: Context) -> int:
+def run(args: argparse.Namespace, ctx: CommandContext) -> int:
     if len(args.what) > 2:
         raise UsageError("give a profile and the id of one conversation")
     ctx.ensure_daemon(spawn=not args.no_spawn_daemon)
@@ -50,7 +50,7 @@ def run(args: argparse.Namespace, ctx: Context) -> int:
     return DONE
 
 
-def _found(ctx: Context, profile: str | None, *, cwd: str | None = None) -> list[dict[str, Any]]:
+def _found(ctx: CommandContext, profile: str | None, *, cwd: str | None = None) -> list[dict[str, Any]]:
     from os.path import realpath
 
     query = {"home": ctx.environ.get("HOME"), "profile": profile, "cwd": realpath(cwd) if cwd else None}
@@ -79,7 +79,7 @@ def _prefix(ids: list[str]) -> int:
     return next((length for length in lengths if len({one[:length] for one in ids}) == len(set(ids))), longest)
 
 
-def _list(found: list[dict[str, Any]], args: argparse.Namespace, ctx: Context) -> None:
+def _list(found: list[dict[str, Any]], args: argparse.Namespace, ctx: CommandContext) -> None:
     if args.json:
         ctx.out.document(found)
         return

@@ -6,7 +6,7 @@ import sys
 from typing import Any
 
 from synapsectl.client import agent_path
-from synapsectl.context import Context
+from synapsectl.context import CommandContext
 from synapsectl.errors import DONE, ApiError, NoDaemon, UsageError
 from synapsectl.keys import DEFAULT_DETACH, Key, parse_keys
 from synapsectl.reach import reach
@@ -34,7 +34,7 @@ def add_attach_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def run(args: argparse.Namespace, ctx: Context) -> int:
+def run(args: argparse.Namespace, ctx: CommandContext) -> int:
     detach = parse_keys(args.detach_keys)
     require_terminal("attach", ctx)
     ctx, name = reach(ctx, args.agent)
@@ -47,7 +47,7 @@ def run(args: argparse.Namespace, ctx: Context) -> int:
     return DONE if code is None else code
 
 
-def require_terminal(verb: str, ctx: Context) -> None:
+def require_terminal(verb: str, ctx: CommandContext) -> None:
     """Raises UsageError where there is no terminal to put on the agent, or one that could not show its screen."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError(f"{verb} needs a terminal on stdin and stdout; 'synapsectl send' and 'screen' do not")
@@ -59,16 +59,23 @@ def require_terminal(verb: str, ctx: Context) -> None:
 
 
 def attach(
-    ctx: Context, agent: dict[str, Any], detach: tuple[Key, ...], *, read_only: bool, ends_as_program: bool = False
+    ctx: CommandContext,
+    agent: dict[str, Any],
+    detach: tuple[Key, ...],
+    *,
+    read_only: bool,
+    ends_as_program: bool = False,
 ) -> int | None:
     """Put this terminal on `agent`. Returns the exit code, None after a detach or a proper end of the program; with
     `ends_as_program` that end has the program's own exit code. Raises ApiError, NoDaemon."""
-    from synapsectl.attach import Detached, Exited, Killed, Lost, Viewer
+    from synapsectl.attach import AttachedTerminal, DaemonLost, Detached, Killed, ProgramExited
     from synapsectl.tty import Terminal, TerminalGone
 
     name = agent["name"]
     terminal = Terminal(sys.stdin.fileno())
-    viewer = Viewer(client=ctx.client, agent=agent["id"], terminal=terminal, detach=detach, read_only=read_only)
+    viewer = AttachedTerminal(
+        client=ctx.client, agent=agent["id"], terminal=terminal, detach=detach, read_only=read_only
+    )
     try:
         ending = viewer.run()
     except TerminalGone:
@@ -76,10 +83,10 @@ def attach(
     match ending:
         case Detached():
             ctx.out.remark(f"[detached from {name}]")
-        case Exited(code):
+        case ProgramExited(code):
             ctx.out.remark(f"[{name} ended{_how(code)}]")
             return _program_code(code) if ends_as_program else None
-        case Lost(reason):
+        case DaemonLost(reason):
             raise NoDaemon(f"the daemon is gone ({reason}); {name} goes on without it: attach again when it is back")
         case Killed(signum):
             ctx.out.remark(f"[detached from {name}]")

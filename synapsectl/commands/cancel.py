@@ -3,7 +3,7 @@
 import argparse
 
 from synapsectl.client import task_path
-from synapsectl.context import Context
+from synapsectl.context import CommandContext
 from synapsectl.errors import DONE, ApiError
 from synapsectl.interrupts import interrupt
 from synapsectl.output import short_id
@@ -17,7 +17,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print a JSON document")
 
 
-def run(args: argparse.Namespace, ctx: Context) -> int:
+def run(args: argparse.Namespace, ctx: CommandContext) -> int:
     if looks_like_task(args.target):
         try:
             task = ctx.client.post(task_path(args.target, "cancel"))["task"]
@@ -33,7 +33,7 @@ def run(args: argparse.Namespace, ctx: Context) -> int:
     return interrupt(ctx, args.target, as_json=args.json)
 
 
-def _agent(args: argparse.Namespace, ctx: Context, no_task: ApiError) -> int:
+def _agent(args: argparse.Namespace, ctx: CommandContext, no_task: ApiError) -> int:
     try:
         return interrupt(ctx, args.target, as_json=args.json)
     except ApiError as error:

@@ -2,7 +2,7 @@
 
 import argparse
 
-from synapsectl.context import Context
+from synapsectl.context import CommandContext
 from synapsectl.errors import DONE
 from synapsectl.output import PROGRAM
 from synapsectl.verbs import VERBS
@@ -84,6 +84,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("shell", choices=list(SCRIPTS), help=f'bash: eval "$({PROGRAM} completion bash)"')
 
 
-def run(args: argparse.Namespace, ctx: Context) -> int:
+def run(args: argparse.Namespace, ctx: CommandContext) -> int:
     ctx.out.piece(SCRIPTS[args.shell])
     return DONE

@@ -2,7 +2,7 @@
 
 import argparse
 
-from synapsectl.context import Context
+from synapsectl.context import CommandContext
 from synapsectl.prompts import decide_all
 
 __all__ = ["configure", "run"]
@@ -15,5 +15,5 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def run(args: argparse.Namespace, ctx: Context) -> int:
+def run(args: argparse.Namespace, ctx: CommandContext) -> int:
     return decide_all(ctx, args.targets, accept=False, as_json=args.json)

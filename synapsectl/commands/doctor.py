@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import chain
 
 from synapsectl.checkup.finding import OK, WRONG, Finding
-from synapsectl.context import Context
+from synapsectl.context import CommandContext
 from synapsectl.errors import DONE, CtlError
 
 __all__ = ["configure", "run"]
@@ -30,7 +30,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def run(args: argparse.Namespace, ctx: Context) -> int:
+def run(args: argparse.Namespace, ctx: CommandContext) -> int:
     if args.repair:
         return _repair(args, ctx)
     findings = _findings(ctx)
@@ -49,7 +49,7 @@ def run(args: argparse.Namespace, ctx: Context) -> int:
     return SOMETHING_WRONG if wrong else DONE
 
 
-def _repair(args: argparse.Namespace, ctx: Context) -> int:
+def _repair(args: argparse.Namespace, ctx: CommandContext) -> int:
     import subprocess
     import sys
 
@@ -74,7 +74,7 @@ def _counted(rows: dict[str, int]) -> str:
     return ", ".join(f"{count} {table}" for table, count in rows.items() if count) or "nothing"
 
 
-def _findings(ctx: Context) -> Iterator[Finding]:
+def _findings(ctx: CommandContext) -> Iterator[Finding]:
     from synapsectl.checkup.home import look_inside
     from synapsectl.checkup.surroundings import look_around
 

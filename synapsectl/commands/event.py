@@ -6,7 +6,7 @@ import sys
 from typing import Any
 
 from synapsectl.client import agent_path
-from synapsectl.context import Context
+from synapsectl.context import CommandContext
 from synapsectl.errors import DONE, UsageError
 
 __all__ = ["configure", "run"]
@@ -22,7 +22,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print the daemon's answer as a JSON document")
 
 
-def run(args: argparse.Namespace, ctx: Context) -> int:
+def run(args: argparse.Namespace, ctx: CommandContext) -> int:
     agent = args.agent or ctx.client.get("/whoami")["agent"]
     if agent is None:
         raise UsageError("name the agent that it is about: --agent NAME")

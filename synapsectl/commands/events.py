@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from synapsectl.client import agent_path
-from synapsectl.context import Context
+from synapsectl.context import CommandContext
 from synapsectl.errors import DONE, NoDaemon
 from synapsectl.eventlines import Lines
 from synapsectl.output import as_json
@@ -26,7 +26,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="one JSON document a line")
 
 
-def run(args: argparse.Namespace, ctx: Context) -> int:
+def run(args: argparse.Namespace, ctx: CommandContext) -> int:
     path = agent_path(args.agent, "events") if args.agent else "/events"
     asked = {"types": args.types, "agents": args.agents, "tasks": args.tasks}
     query: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
@@ -40,7 +40,7 @@ def run(args: argparse.Namespace, ctx: Context) -> int:
     raise NoDaemon("the daemon ended the stream")
 
 
-def _show(args: argparse.Namespace, ctx: Context, path: str, query: dict[str, Any]) -> str:
+def _show(args: argparse.Namespace, ctx: CommandContext, path: str, query: dict[str, Any]) -> str:
     """Show events until the stream ends; the id after which to go on where that was because it was read too slowly."""
     lines = Lines(on_terminal=ctx.out.on_terminal, environ=ctx.environ)
     with ctx.client.stream(path, query) as stream:

@@ -9,7 +9,7 @@ from urllib.parse import quote
 from synapsectl import remembered
 from synapsectl.ages import age
 from synapsectl.commands import send
-from synapsectl.context import Context
+from synapsectl.context import CommandContext
 from synapsectl.errors import UsageError
 from synapsectl.parsing import SubVerb
 
@@ -68,7 +68,7 @@ SUBVERBS = {
 }
 
 
-def run(args: argparse.Namespace, ctx: Context) -> int:
+def run(args: argparse.Namespace, ctx: CommandContext) -> int:
     if args.what == "send":
         if not args.words:
             raise UsageError("external send: name the agent and the message")
@@ -87,7 +87,7 @@ def run(args: argparse.Namespace, ctx: Context) -> int:
     return _add(args, ctx, words[0])
 
 
-def _add(args: argparse.Namespace, ctx: Context, url: str) -> int:
+def _add(args: argparse.Namespace, ctx: CommandContext, url: str) -> int:
     body: dict[str, Any] = {"url": url, "other_host": args.other_host, "in_the_clear": args.in_the_clear}
     if args.alias is not None:
         body["alias"] = args.alias.removeprefix("@")
@@ -97,7 +97,7 @@ def _add(args: argparse.Namespace, ctx: Context, url: str) -> int:
     return remembered.show_added(args, ctx, agent, words)
 
 
-def _credentials(args: argparse.Namespace, ctx: Context) -> dict[str, Any]:
+def _credentials(args: argparse.Namespace, ctx: CommandContext) -> dict[str, Any]:
     """Never from the command line, which others can see."""
     told: dict[str, Any] = {"headers": {}} if args.no_credentials or args.header_env else {}
     for given in args.header_env:
@@ -114,7 +114,7 @@ def _credentials(args: argparse.Namespace, ctx: Context) -> dict[str, Any]:
     return told
 
 
-def _variable(ctx: Context, name: str) -> str:
+def _variable(ctx: CommandContext, name: str) -> str:
     if not (value := ctx.environ.get(name, "").strip()):
         raise UsageError(f"the variable {name} is not set")
     return value

@@ -3,7 +3,7 @@
 import argparse
 from typing import Any
 
-from synapsectl.context import Context
+from synapsectl.context import CommandContext
 from synapsectl.errors import DONE, UsageError
 from synapsectl.exports import as_csv, as_markdown, as_transcript
 from synapsectl.output import one_line, short_id
@@ -37,7 +37,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="the same as --format json")
 
 
-def run(args: argparse.Namespace, ctx: Context) -> int:
+def run(args: argparse.Namespace, ctx: CommandContext) -> int:
     form = "json" if args.json else args.format
     if args.limit is not None and args.limit < 1:
         raise UsageError("--limit: at least 1")
@@ -63,7 +63,7 @@ def run(args: argparse.Namespace, ctx: Context) -> int:
     return DONE
 
 
-def _items(ctx: Context, asked: dict[str, Any], limit: int, *, whole: bool) -> list[dict[str, Any]]:
+def _items(ctx: CommandContext, asked: dict[str, Any], limit: int, *, whole: bool) -> list[dict[str, Any]]:
     """Newest first."""
     items: list[dict[str, Any]] = []
     query = {**asked, **({"text": 1} if whole else {})}
@@ -79,7 +79,7 @@ def _items(ctx: Context, asked: dict[str, Any], limit: int, *, whole: bool) -> l
     return items
 
 
-def _show(args: argparse.Namespace, ctx: Context, form: str, items: list[dict[str, Any]]) -> None:
+def _show(args: argparse.Namespace, ctx: CommandContext, form: str, items: list[dict[str, Any]]) -> None:
     if form == "json":
         ctx.out.document(items)
         return
@@ -108,7 +108,7 @@ def _row(item: dict[str, Any], names: dict[str, str], *, short: bool) -> tuple[s
     return (shown(item["time"]), by, to, kind, short_id(task) if short else task, one_line(item["snippet"]))
 
 
-def _stats(ctx: Context, stats: dict[str, Any], *, as_json: bool) -> None:
+def _stats(ctx: CommandContext, stats: dict[str, Any], *, as_json: bool) -> None:
     _remark(ctx, complete=stats["complete"])
     if as_json:
         ctx.out.document(stats)
@@ -120,6 +120,6 @@ def _stats(ctx: Context, stats: dict[str, Any], *, as_json: bool) -> None:
     ctx.out.table(("WHAT", "NAME", "COUNT"), rows)
 
 
-def _remark(ctx: Context, *, complete: bool) -> None:
+def _remark(ctx: CommandContext, *, complete: bool) -> None:
     if not complete:
         ctx.out.note("the history is being brought up to date: what happened last is missing")

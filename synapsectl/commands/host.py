@@ -7,7 +7,7 @@ from typing import Any
 from synapsectl import remembered
 from synapsectl.ages import age
 from synapsectl.client import host_path
-from synapsectl.context import Context
+from synapsectl.context import CommandContext
 from synapsectl.errors import UsageError
 from synapsectl.parsing import SubVerb
 
@@ -50,7 +50,7 @@ SUBVERBS = {
 }
 
 
-def run(args: argparse.Namespace, ctx: Context) -> int:
+def run(args: argparse.Namespace, ctx: CommandContext) -> int:
     if len(args.words) != WORDS[args.what]:
         takes = {"add": "a name and a target", "list": "nothing more", "remove": "one name"}[args.what]
         raise UsageError(f"host {args.what} takes {takes}")
@@ -62,7 +62,7 @@ def run(args: argparse.Namespace, ctx: Context) -> int:
     return remembered.show_list(args, ctx, "/hosts", _row, headings=HEADINGS, grows="ERROR", none=none)
 
 
-def _add(args: argparse.Namespace, ctx: Context, name: str, target: str) -> int:
+def _add(args: argparse.Namespace, ctx: CommandContext, name: str, target: str) -> int:
     ctx.ensure_daemon(spawn=True)
     body: dict[str, Any] = {"name": name, "target": target}
     body |= {key: getattr(args, key) for key in ("socket", "synapsectl") if getattr(args, key)}

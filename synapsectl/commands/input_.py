@@ -3,9 +3,9 @@
 import argparse
 import sys
 
-from synapsectl.context import Context
+from synapsectl.context import CommandContext
 from synapsectl.errors import DONE, ApiError, UsageError
-from synapsectl.prompts import NOT_TAKEN, Asked, answer, asked, tell_hands
+from synapsectl.prompts import NOT_TAKEN, WhoAsks, answer, asked, tell_hands
 
 __all__ = ["TAKES_REST", "configure", "run"]
 
@@ -19,7 +19,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print the daemon's answer as a JSON document")
 
 
-def run(args: argparse.Namespace, ctx: Context) -> int:
+def run(args: argparse.Namespace, ctx: CommandContext) -> int:
     words = [*args.words, *(args.rest or [])]
     target = asked(ctx.client, words.pop(0))
     text = " ".join(words)
@@ -38,7 +38,7 @@ def run(args: argparse.Namespace, ctx: Context) -> int:
     return DONE
 
 
-def _read(target: Asked) -> str:
+def _read(target: WhoAsks) -> str:
     """A line from the terminal, hidden where a password is asked for, or all of stdin."""
     if not sys.stdin.isatty():
         if not (text := sys.stdin.read()):

@@ -4,9 +4,9 @@ import argparse
 import time
 
 from synapsectl.client import SLOW_TIMEOUT
-from synapsectl.context import Context
+from synapsectl.context import CommandContext
 from synapsectl.errors import DONE, CtlError, NoDaemon, TimedOut, UsageError
-from synapsectl.service.files import Wanted
+from synapsectl.service.files import WantedFile
 from synapsectl.service.manager import NoServiceManager, ServiceManager, this_machines
 from synapsectl.service.port import is_served, refusal
 from synapsectl.service.settings import Settings, gather
@@ -24,7 +24,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print a JSON document of what was changed")
 
 
-def run(args: argparse.Namespace, ctx: Context) -> int:
+def run(args: argparse.Namespace, ctx: CommandContext) -> int:
     if ctx.inside_agent:
         raise UsageError("an agent installs no services")
     manager = this_machines(ctx.environ)
@@ -52,7 +52,7 @@ def run(args: argparse.Namespace, ctx: Context) -> int:
     return DONE
 
 
-def _begin(ctx: Context, manager: ServiceManager, *, start: bool) -> None:
+def _begin(ctx: CommandContext, manager: ServiceManager, *, start: bool) -> None:
     if start:
         _start(ctx, manager)
     elif manager.state().outdated:
@@ -61,7 +61,7 @@ def _begin(ctx: Context, manager: ServiceManager, *, start: bool) -> None:
         ctx.out.note(f"{why}: '{command}' changes that")
 
 
-def _show(ctx: Context, changed: list[Wanted], gone: list[Wanted]) -> None:
+def _show(ctx: CommandContext, changed: list[WantedFile], gone: list[WantedFile]) -> None:
     for file in changed:
         for line in file.diff():
             ctx.out.line(line)
@@ -72,7 +72,7 @@ def _show(ctx: Context, changed: list[Wanted], gone: list[Wanted]) -> None:
         ctx.out.note("every file is as it is to be")
 
 
-def _remarks(ctx: Context, settings: Settings) -> None:
+def _remarks(ctx: CommandContext, settings: Settings) -> None:
     if settings.listen and not is_served(ctx, settings.listen) and (why := refusal(settings.listen)):
         ctx.out.note(
             f"{settings.listen} cannot be listened on ({why}): the service comes up without it, reached by its control "
@@ -93,7 +93,9 @@ def _remarks(ctx: Context, settings: Settings) -> None:
             ctx.out.note(f"{who}: {program.remark}")
 
 
-def _put(ctx: Context, manager: ServiceManager, settings: Settings, changed: list[Wanted], gone: list[Wanted]) -> None:
+def _put(
+    ctx: CommandContext, manager: ServiceManager, settings: Settings, changed: list[WantedFile], gone: list[WantedFile]
+) -> None:
     before = manager.state()
     if not changed and not gone and before.enabled:
         return
@@ -108,7 +110,7 @@ def _put(ctx: Context, manager: ServiceManager, settings: Settings, changed: lis
     ctx.out.note(f"the service is installed ({manager.name}) and starts with your session")
 
 
-def _start(ctx: Context, manager: ServiceManager) -> None:
+def _start(ctx: CommandContext, manager: ServiceManager) -> None:
     state = manager.state()
     if state.running and not state.outdated:
         ctx.out.note(f"the service runs (pid {state.pid})")
@@ -124,7 +126,7 @@ def _start(ctx: Context, manager: ServiceManager) -> None:
     ctx.out.note(f"the service runs (pid {state.pid})")
 
 
-def _let_go(ctx: Context) -> None:
+def _let_go(ctx: CommandContext) -> None:
     """End a daemon that no service manager started; its agents go on, and the service takes them up."""
     try:
         pid = ctx.client.get("/control/status").get("pid")

@@ -3,7 +3,7 @@
 import argparse
 
 from synapsectl.client import agent_path
-from synapsectl.context import Context
+from synapsectl.context import CommandContext
 from synapsectl.errors import DONE, UsageError
 
 __all__ = ["TAKES_REST", "configure", "run"]
@@ -22,7 +22,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print the daemon's answer as a JSON document")
 
 
-def run(args: argparse.Namespace, ctx: Context) -> int:
+def run(args: argparse.Namespace, ctx: CommandContext) -> int:
     words: list[str] = [*args.words, *(args.rest or [])]
     agent, keys = words[0], words[1:]
     if not keys:

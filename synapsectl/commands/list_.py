@@ -4,7 +4,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from synapsectl.ages import age
-from synapsectl.context import Context
+from synapsectl.context import CommandContext
 from synapsectl.errors import DONE, NoDaemon, UsageError
 from synapsectl.output import short_id
 
@@ -27,7 +27,7 @@ def configure(parser: "argparse.ArgumentParser") -> None:
     parser.add_argument("--watch", action="store_true", help="go on showing them as they change, until interrupted")
 
 
-def run(args: "argparse.Namespace", ctx: Context) -> int:
+def run(args: "argparse.Namespace", ctx: CommandContext) -> int:
     if args.watch:
         return _watch(args, ctx)
     agents = ctx.client.get("/agents", {"hosts": 1})
@@ -43,7 +43,7 @@ def state_of(agent: dict[str, Any]) -> str:
     return str(agent["activity"] if agent["state"] == "running" else agent["state"])
 
 
-def _show(agents: list[dict[str, Any]], ctx: Context) -> None:
+def _show(agents: list[dict[str, Any]], ctx: CommandContext) -> None:
     if not agents:
         ctx.out.note("there are no agents; start one with 'synapsectl start'")
         return
@@ -81,7 +81,7 @@ def _shorter(path: str, home: str) -> str:
     return "~" + path[len(home) :] if home and (path + "/").startswith(home + "/") else path
 
 
-def _watch(args: "argparse.Namespace", ctx: Context) -> int:
+def _watch(args: "argparse.Namespace", ctx: CommandContext) -> int:
     if args.json or not ctx.out.on_terminal:
         raise UsageError("--watch is for a terminal: a script reads 'synapsectl events --json'")
     while True:
@@ -97,7 +97,7 @@ def _watch(args: "argparse.Namespace", ctx: Context) -> int:
         time.sleep(REFRESH)
 
 
-def _clear(ctx: Context) -> None:
+def _clear(ctx: CommandContext) -> None:
     """Room for the next look: where the screen cannot be cleared, below the last one."""
     if ctx.dumb:
         ctx.out.line()
@@ -105,7 +105,7 @@ def _clear(ctx: Context) -> None:
         ctx.out.control(CLEAR)
 
 
-def _show_again(ctx: Context) -> None:
+def _show_again(ctx: CommandContext) -> None:
     agents = ctx.client.get("/agents", {"hosts": 1})
     _clear(ctx)
     _show(agents, ctx)

@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 from synapsectl.client import SLOW_TIMEOUT, agent_path, document_of
-from synapsectl.context import Context
+from synapsectl.context import CommandContext
 from synapsectl.errors import DONE, NoDaemon, TimedOut, UsageError
 from synapsectl.output import as_json
 from synapsectl.plain import PlainText
@@ -43,7 +43,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def run(args: argparse.Namespace, ctx: Context) -> int:
+def run(args: argparse.Namespace, ctx: CommandContext) -> int:
     if args.lines < 0:
         raise UsageError("-n is a number of lines")
     if args.json and args.raw:
@@ -58,7 +58,7 @@ def run(args: argparse.Namespace, ctx: Context) -> int:
     return _follow(args, ctx, plain, offset) if args.follow else DONE
 
 
-def _record(args: argparse.Namespace, ctx: Context) -> int:
+def _record(args: argparse.Namespace, ctx: CommandContext) -> int:
     """Only for the user's eyes: a program may have printed anything."""
     text = ctx.client.get_bytes(agent_path(args.agent, "recording", control=True), {"bytes": BYTES_MAX})
     try:
@@ -74,14 +74,14 @@ def _record(args: argparse.Namespace, ctx: Context) -> int:
     return DONE
 
 
-def _history(args: argparse.Namespace, ctx: Context) -> tuple[bytes, int]:
+def _history(args: argparse.Namespace, ctx: CommandContext) -> tuple[bytes, int]:
     """The last of the output, and the offset where it ends."""
     limit = min(max(args.lines * BYTES_A_LINE, BYTES_MIN), BYTES_MAX) if args.lines else 0
     data, offset, _ = _output(ctx, args.agent, {"bytes": limit})
     return data, offset + len(data)
 
 
-def _output(ctx: Context, agent: str, query: dict[str, int]) -> tuple[bytes, int, bool]:
+def _output(ctx: CommandContext, agent: str, query: dict[str, int]) -> tuple[bytes, int, bool]:
     """Output, the offset where it begins, and whether it was the last."""
     reply = ctx.client.request("GET", agent_path(agent, "history", control=True), query, timeout=SLOW_TIMEOUT)
     if reply.status != 200:
@@ -89,7 +89,7 @@ def _output(ctx: Context, agent: str, query: dict[str, int]) -> tuple[bytes, int
     return reply.body, int(reply.headers.get("synapsed-offset", 0)), reply.headers.get("synapsed-ended") == "1"
 
 
-def _print(args: argparse.Namespace, ctx: Context, history: bytes, plain: PlainText, offset: int) -> None:
+def _print(args: argparse.Namespace, ctx: CommandContext, history: bytes, plain: PlainText, offset: int) -> None:
     if args.raw:
         ctx.out.raw(b"".join(history.splitlines(keepends=True)[-args.lines :]) if args.lines else b"")
         return
@@ -103,7 +103,7 @@ def _print(args: argparse.Namespace, ctx: Context, history: bytes, plain: PlainT
     _show(args, ctx, lines)
 
 
-def _show(args: argparse.Namespace, ctx: Context, lines: list[str]) -> None:
+def _show(args: argparse.Namespace, ctx: CommandContext, lines: list[str]) -> None:
     for line in lines:
         if args.json:
             ctx.out.line(as_json({"line": line}))
@@ -112,7 +112,7 @@ def _show(args: argparse.Namespace, ctx: Context, lines: list[str]) -> None:
     ctx.out.stdout.flush()
 
 
-def _follow(args: argparse.Namespace, ctx: Context, plain: PlainText, offset: int) -> int:
+def _follow(args: argparse.Namespace, ctx: CommandContext, plain: PlainText, offset: int) -> int:
     """By offset, so that nothing is left out or told twice whatever becomes of the daemon; ends with the program."""
     told = False
     while True:

@@ -2,7 +2,7 @@
 
 import argparse
 
-from synapsectl.context import Context
+from synapsectl.context import CommandContext
 from synapsectl.errors import DONE
 
 __all__ = ["configure", "run"]
@@ -12,7 +12,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = "Speaks MCP on stdin and stdout; an agent's program starts it, not a person."
 
 
-def run(args: argparse.Namespace, ctx: Context) -> int:
+def run(args: argparse.Namespace, ctx: CommandContext) -> int:
     import anyio
 
     from synapsectl.mcp import serve  # the SDK takes half a second: for this verb only

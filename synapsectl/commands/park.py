@@ -2,7 +2,7 @@
 
 import argparse
 
-from synapsectl.context import Context
+from synapsectl.context import CommandContext
 from synapsectl.targets import add_agents, each_agent
 
 __all__ = ["configure", "run"]
@@ -12,5 +12,5 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_agents(parser)
 
 
-def run(args: argparse.Namespace, ctx: Context) -> int:
+def run(args: argparse.Namespace, ctx: CommandContext) -> int:
     return each_agent(args, ctx, "park", among=lambda agent: agent["state"] == "running", done="parked")

@@ -10,7 +10,7 @@ import subprocess
 import sys
 
 from synapsectl.client import agent_path
-from synapsectl.context import Context
+from synapsectl.context import CommandContext
 from synapsectl.errors import DONE, UsageError
 from synapsectl.parsing import SubVerb
 from synapsectl.reach import reach
@@ -73,7 +73,7 @@ SUBVERBS = {
 }
 
 
-def run(args: argparse.Namespace, ctx: Context) -> int:
+def run(args: argparse.Namespace, ctx: CommandContext) -> int:
     if args.what == "new":
         return _new(args, ctx)
     if args.rest or getattr(args, "from_screen", None):
@@ -103,7 +103,7 @@ def run(args: argparse.Namespace, ctx: Context) -> int:
     return DONE
 
 
-def _new(args: argparse.Namespace, ctx: Context) -> int:
+def _new(args: argparse.Namespace, ctx: CommandContext) -> int:
     if args.name is None or args.from_screen is None:
         raise UsageError("profiles new NAME --from-screen AGENT: name both")
     ctx, agent = reach(ctx, args.from_screen)

@@ -3,7 +3,7 @@
 import argparse
 
 from synapsectl.client import SLOW_TIMEOUT
-from synapsectl.context import Context
+from synapsectl.context import CommandContext
 from synapsectl.errors import DONE
 
 __all__ = ["configure", "run"]
@@ -24,7 +24,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print a JSON document")
 
 
-def run(args: argparse.Namespace, ctx: Context) -> int:
+def run(args: argparse.Namespace, ctx: CommandContext) -> int:
     told = ctx.client.post("/control/reload", {"dry_run": args.dry_run}, timeout=SLOW_TIMEOUT)
     if args.json:
         ctx.out.document(told)

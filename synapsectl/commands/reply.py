@@ -5,7 +5,7 @@ import sys
 from typing import Any
 
 from synapsectl.client import agent_path
-from synapsectl.context import Context
+from synapsectl.context import CommandContext
 from synapsectl.errors import DONE, UsageError
 from synapsectl.messages import build_parts, read_text
 
@@ -23,7 +23,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print the task that is replied to as a JSON document")
 
 
-def run(args: argparse.Namespace, ctx: Context) -> int:
+def run(args: argparse.Namespace, ctx: CommandContext) -> int:
     given = " ".join([*args.words, *(args.rest or [])])
     sender = args.sender or ctx.own_agent
     if not given and not args.file:

@@ -3,7 +3,7 @@
 import argparse
 
 from synapsectl.commands.attach import add_attach_options, attach, require_terminal
-from synapsectl.context import Context
+from synapsectl.context import CommandContext
 from synapsectl.errors import DONE
 from synapsectl.keys import parse_keys
 from synapsectl.launching import add_profile, add_start_options, start_agent
@@ -19,7 +19,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_attach_options(parser)
 
 
-def run(args: argparse.Namespace, ctx: Context) -> int:
+def run(args: argparse.Namespace, ctx: CommandContext) -> int:
     detach = parse_keys(args.detach_keys)
     require_terminal("run", ctx)
     agent = start_agent(args, ctx)

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import quote
 
-from synapsectl.context import Context
+from synapsectl.context import CommandContext
 from synapsectl.errors import DONE, UsageError
 from synapsectl.output import one_line, short_id
 from synapsectl.parsing import SubVerb
@@ -74,7 +74,7 @@ SUBVERBS = {
 }
 
 
-def run(args: argparse.Namespace, ctx: Context) -> int:
+def run(args: argparse.Namespace, ctx: CommandContext) -> int:
     words = [*args.words, *(args.rest or [])]
     if args.what == "add":
         return _add(args, ctx, words)
@@ -87,7 +87,7 @@ def run(args: argparse.Namespace, ctx: Context) -> int:
     return _remove(args, ctx, words[0]) if args.what == "remove" else _run(args, ctx, words[0])
 
 
-def _add(args: argparse.Namespace, ctx: Context, words: list[str]) -> int:
+def _add(args: argparse.Namespace, ctx: CommandContext, words: list[str]) -> int:
     if len(words) < 3:
         raise UsageError("schedule add: name the agent, the time (in quotes) and the message")
     agent, at, *message = words
@@ -105,7 +105,7 @@ def _add(args: argparse.Namespace, ctx: Context, words: list[str]) -> int:
     return DONE
 
 
-def _list(args: argparse.Namespace, ctx: Context) -> int:
+def _list(args: argparse.Namespace, ctx: CommandContext) -> int:
     schedules = ctx.client.get("/schedules")
     if args.json:
         ctx.out.document(schedules)
@@ -143,7 +143,7 @@ def _day(at: str) -> str:
         return at
 
 
-def _remove(args: argparse.Namespace, ctx: Context, name: str) -> int:
+def _remove(args: argparse.Namespace, ctx: CommandContext, name: str) -> int:
     removed = ctx.client.delete(f"/schedules/{quote(name, safe='')}")
     if args.json:
         ctx.out.document(removed)
@@ -152,7 +152,7 @@ def _remove(args: argparse.Namespace, ctx: Context, name: str) -> int:
     return DONE
 
 
-def _run(args: argparse.Namespace, ctx: Context, name: str) -> int:
+def _run(args: argparse.Namespace, ctx: CommandContext, name: str) -> int:
     answer = ctx.client.post(f"/schedules/{quote(name, safe='')}/run")
     if args.json:
         ctx.out.document(answer)

@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 
 from synapsectl.client import agent_path
-from synapsectl.context import Context
+from synapsectl.context import CommandContext
 from synapsectl.errors import DONE, UsageError
 from synapsectl.reach import reach
 
@@ -21,7 +21,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     form.add_argument("--svg", metavar="FILE", type=Path, help="draw it into FILE, as an SVG")
 
 
-def run(args: argparse.Namespace, ctx: Context) -> int:
+def run(args: argparse.Namespace, ctx: CommandContext) -> int:
     if args.ansi and ctx.dumb:
         raise UsageError("--ansi: TERM says that this terminal obeys no escape sequences; without it comes the text")
     ctx, agent = reach(ctx, args.agent)

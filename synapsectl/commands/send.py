@@ -5,7 +5,7 @@ import sys
 import time
 from typing import Any
 
-from synapsectl.context import Context
+from synapsectl.context import CommandContext
 from synapsectl.errors import NOT_FOUND, ApiError, CtlError, UsageError
 from synapsectl.interrupts import interrupt
 from synapsectl.messages import build_parts, read_text
@@ -73,7 +73,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--no-spawn-daemon", action="store_true", help="fail where no daemon runs")
 
 
-def run(args: argparse.Namespace, ctx: Context) -> int:
+def run(args: argparse.Namespace, ctx: CommandContext) -> int:
     words = [*args.words, *(args.rest or [])]
     addresses = _addresses(args, words)
     if args.follow and args.json:
@@ -108,7 +108,7 @@ def _is_key(text: str) -> bool:
     return 0 < len(text) <= KEY_MAX and text.isascii() and text.isprintable()
 
 
-def _wanted(args: argparse.Namespace, ctx: Context) -> Wanted:
+def _wanted(args: argparse.Namespace, ctx: CommandContext) -> Wanted:
     sender = args.sender or ctx.own_agent
     own = ctx.own_agent is not None
     return Wanted(
@@ -135,7 +135,7 @@ def _addresses(args: argparse.Namespace, words: list[str]) -> list[str] | None:
     return list(dict.fromkeys(addresses))
 
 
-def _running(args: argparse.Namespace, ctx: Context) -> list[str]:
+def _running(args: argparse.Namespace, ctx: CommandContext) -> list[str]:
     own = ctx.own_agent
     names = [
         agent["name"]
@@ -147,7 +147,7 @@ def _running(args: argparse.Namespace, ctx: Context) -> list[str]:
     return names
 
 
-def _body(args: argparse.Namespace, ctx: Context, given: str) -> dict[str, Any]:
+def _body(args: argparse.Namespace, ctx: CommandContext, given: str) -> dict[str, Any]:
     text = read_text(given, sys.stdin.buffer) if given else ""
     body: dict[str, Any] = {
         "message": {"role": "user", "parts": build_parts(text, args.file)},

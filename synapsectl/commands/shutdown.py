@@ -5,7 +5,7 @@ import time
 from contextlib import ExitStack, suppress
 
 from synapsectl.client import SLOW_TIMEOUT
-from synapsectl.context import Context
+from synapsectl.context import CommandContext
 from synapsectl.errors import DONE, NoDaemon, TimedOut
 from synapsectl.spawn import guarded, holds_lock, note_shutdown
 
@@ -20,7 +20,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print a JSON document once it is down")
 
 
-def run(args: argparse.Namespace, ctx: Context) -> int:
+def run(args: argparse.Namespace, ctx: CommandContext) -> int:
     with ExitStack() as held:
         if not ctx.inside_agent:
             with suppress(OSError):  # without the folder nobody starts a daemon either
@@ -32,7 +32,7 @@ def run(args: argparse.Namespace, ctx: Context) -> int:
     return DONE
 
 
-def _shut_down(args: argparse.Namespace, ctx: Context) -> None:
+def _shut_down(args: argparse.Namespace, ctx: CommandContext) -> None:
     ctx.client.post("/control/shutdown", {"keep_agents": args.keep_agents}, timeout=SLOW_TIMEOUT)
     deadline = time.monotonic() + SLOW_TIMEOUT
     while _is_there(ctx):
@@ -43,7 +43,7 @@ def _shut_down(args: argparse.Namespace, ctx: Context) -> None:
         note_shutdown(ctx)
 
 
-def _is_there(ctx: Context) -> bool:
+def _is_there(ctx: CommandContext) -> bool:
     try:
         ctx.client.connect().close()
     except NoDaemon:

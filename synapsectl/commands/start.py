@@ -3,7 +3,7 @@
 import argparse
 
 from synapsectl.client import SLOW_TIMEOUT, agent_path
-from synapsectl.context import Context
+from synapsectl.context import CommandContext
 from synapsectl.errors import DONE, ApiError, UsageError
 from synapsectl.launching import add_profile, add_start_options, show_started, start_agent
 from synapsectl.teams import members_of
@@ -20,7 +20,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print the agent as a JSON document")
 
 
-def run(args: argparse.Namespace, ctx: Context) -> int:
+def run(args: argparse.Namespace, ctx: CommandContext) -> int:
     try:
         show_started(start_agent(args, ctx), ctx, as_json=args.json, watched=bool(args.rest))
     except ApiError as error:
@@ -30,7 +30,7 @@ def run(args: argparse.Namespace, ctx: Context) -> int:
     return DONE
 
 
-def _start_team(members: list[str], args: argparse.Namespace, ctx: Context) -> int:
+def _start_team(members: list[str], args: argparse.Namespace, ctx: CommandContext) -> int:
     """Start those that do not run; one that cannot be started does not keep the others from it."""
     if args.name or args.port or args.no_port or args.rest:
         raise UsageError("a name, a port and arguments are one agent's: start the members by themselves")

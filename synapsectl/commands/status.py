@@ -6,7 +6,7 @@ from typing import Any
 from synapsectl.ages import age
 from synapsectl.client import agent_path
 from synapsectl.commands.list_ import state_of
-from synapsectl.context import Context
+from synapsectl.context import CommandContext
 from synapsectl.errors import DONE
 from synapsectl.output import clip
 from synapsectl.prompts import behind
@@ -23,7 +23,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print a JSON document")
 
 
-def run(args: argparse.Namespace, ctx: Context) -> int:
+def run(args: argparse.Namespace, ctx: CommandContext) -> int:
     if args.agent is None:
         status = ctx.client.get("/control/status")
     else:
@@ -40,7 +40,7 @@ def run(args: argparse.Namespace, ctx: Context) -> int:
     return DONE
 
 
-def _show_daemon(status: dict[str, Any], ctx: Context) -> None:
+def _show_daemon(status: dict[str, Any], ctx: CommandContext) -> None:
     agents = status["agents"]
     count = len(agents) if isinstance(agents, list) else agents
     ctx.out.line(
@@ -59,7 +59,7 @@ def _duration(seconds: float) -> str:
     return f"{hours}h{minutes:02d}m" if hours else f"{minutes}m{rest:02d}s"
 
 
-def _show_chain(agent: dict[str, Any], ctx: Context) -> None:
+def _show_chain(agent: dict[str, Any], ctx: CommandContext) -> None:
     """The channel that decided is marked."""
     out = ctx.out
     out.line(f"{agent['name']} ({agent['id']})  {state_of(agent)} for {age(agent['since'])}: {agent['evidence']}")
@@ -92,7 +92,7 @@ def _queue(agent: dict[str, Any]) -> str | None:
     return f"{agent['queue']}: {behind(agent['name'], agent['task'], agent.get('prompt'))}"
 
 
-def _show_agent(agent: dict[str, Any], ctx: Context) -> None:
+def _show_agent(agent: dict[str, Any], ctx: CommandContext) -> None:
     out = ctx.out
     out.line(f"{agent['name']} ({agent['id']})  {state_of(agent)} for {age(agent['since'])}")
     facts = {

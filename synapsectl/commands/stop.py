@@ -2,7 +2,7 @@
 
 import argparse
 
-from synapsectl.context import Context
+from synapsectl.context import CommandContext
 from synapsectl.targets import add_agents, each_agent
 
 __all__ = ["configure", "run"]
@@ -13,7 +13,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--remove", action="store_true", help="forget them too: name, port and conversation")
 
 
-def run(args: argparse.Namespace, ctx: Context) -> int:
+def run(args: argparse.Namespace, ctx: CommandContext) -> int:
     return each_agent(
         args,
         ctx,

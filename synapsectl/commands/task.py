@@ -6,7 +6,7 @@ from typing import Any
 
 from synapsectl.ages import age
 from synapsectl.client import task_path
-from synapsectl.context import Context
+from synapsectl.context import CommandContext
 from synapsectl.errors import DONE
 from synapsectl.messages import part_text
 from synapsectl.outcomes import outcome, tell_inexact
@@ -26,7 +26,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print the task as a JSON document")
 
 
-def run(args: argparse.Namespace, ctx: Context) -> int:
+def run(args: argparse.Namespace, ctx: CommandContext) -> int:
     task = ctx.client.get(task_path(args.task))["task"]
     code = DONE
     if args.wait:
@@ -43,7 +43,7 @@ def run(args: argparse.Namespace, ctx: Context) -> int:
     return code
 
 
-def _show(task: dict[str, Any], ctx: Context) -> None:
+def _show(task: dict[str, Any], ctx: CommandContext) -> None:
     out = ctx.out
     out.line(f"{task['id']}  {task['status']}  {age(task['updated_at'])} ago")
     out.line(f"  agent     {task['agent_id']}")

@@ -3,7 +3,7 @@
 import argparse
 
 from synapsectl.ages import age
-from synapsectl.context import Context
+from synapsectl.context import CommandContext
 from synapsectl.errors import DONE
 from synapsectl.messages import part_text
 from synapsectl.output import one_line, short_id
@@ -20,7 +20,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print a JSON array of the tasks")
 
 
-def run(args: argparse.Namespace, ctx: Context) -> int:
+def run(args: argparse.Namespace, ctx: CommandContext) -> int:
     tasks = ctx.client.get("/control/tasks", {"agent": args.agent} if args.agent else None)
     if args.json:
         ctx.out.document(tasks)

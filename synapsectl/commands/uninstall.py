@@ -3,9 +3,9 @@
 import argparse
 from collections.abc import Sequence
 
-from synapsectl.context import Context
+from synapsectl.context import CommandContext
 from synapsectl.errors import DONE, UsageError
-from synapsectl.service.files import Wanted
+from synapsectl.service.files import WantedFile
 from synapsectl.service.manager import NoServiceManager, ServiceManager, this_machines
 
 __all__ = ["configure", "run"]
@@ -16,7 +16,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print a JSON document of what was removed")
 
 
-def run(args: argparse.Namespace, ctx: Context) -> int:
+def run(args: argparse.Namespace, ctx: CommandContext) -> int:
     if ctx.inside_agent:
         raise UsageError("an agent removes no services")
     manager = this_machines(ctx.environ)
@@ -32,7 +32,7 @@ def run(args: argparse.Namespace, ctx: Context) -> int:
     return DONE
 
 
-def _remove(ctx: Context, manager: ServiceManager, files: Sequence[Wanted]) -> None:
+def _remove(ctx: CommandContext, manager: ServiceManager, files: Sequence[WantedFile]) -> None:
     if problem := manager.problem():
         raise NoServiceManager(f"{problem}; nothing was changed")
     manager.unload()

@@ -3,7 +3,7 @@
 import argparse
 from typing import Any
 
-from synapsectl.context import Context
+from synapsectl.context import CommandContext
 from synapsectl.errors import DONE
 from synapsectl.output import short_id
 from synapsectl.times import moment
@@ -26,7 +26,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print the daemon's answer as a JSON document")
 
 
-def run(args: argparse.Namespace, ctx: Context) -> int:
+def run(args: argparse.Namespace, ctx: CommandContext) -> int:
     query = {"by": args.by, "limit": args.limit}
     given = {"agent": args.agent, "context": args.context, "since": args.since, "until": args.until}
     query |= {name: value for name, value in given.items() if value is not None}

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from typing import Any
 
-from synapsectl.context import Context
+from synapsectl.context import CommandContext
 from synapsectl.errors import DONE, NoDaemon
 from synapsed import __version__
 
@@ -31,7 +31,7 @@ def _installed() -> dict[str, Any] | None:
     return told
 
 
-def run(args: argparse.Namespace, ctx: Context) -> int:
+def run(args: argparse.Namespace, ctx: CommandContext) -> int:
     try:
         daemon = ctx.client.get("/healthz")["version"]
     except NoDaemon:

@@ -8,10 +8,10 @@ from typing import NamedTuple
 from synapsectl.errors import CtlError
 from synapsed.files import write_whole
 
-__all__ = ["Wanted"]
+__all__ = ["WantedFile"]
 
 
-class Wanted(NamedTuple):
+class WantedFile(NamedTuple):
     """A file as it is to be."""
 
     path: Path

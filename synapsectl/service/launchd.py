@@ -8,7 +8,7 @@ from pathlib import Path
 from xml.sax.saxutils import escape
 
 from synapsectl.errors import CtlError
-from synapsectl.service.files import Wanted
+from synapsectl.service.files import WantedFile
 from synapsectl.service.manager import Finished, State, run_tool
 from synapsectl.service.settings import PACKAGES, Settings, template
 from synapsed.paths import Paths
@@ -37,7 +37,7 @@ class Launchd:
             return None
         return f"launchd has no session {self._domain} ({asked.err or asked.code}): log in at the screen as this user"
 
-    def files(self, settings: Settings) -> list[Wanted]:
+    def files(self, settings: Settings) -> list[WantedFile]:
         variables = "\n".join(
             f"    <key>{escape(name)}</key>\n    <string>{escape(value)}</string>"
             for name, value in settings.variables.items()
@@ -48,10 +48,10 @@ class Launchd:
             "LOG": escape(str(settings.paths.logs / LOG)),
             "VARIABLES": variables,
         }
-        return [Wanted(self._plist, template("launchd/synapsed.plist", values), 0o600)]
+        return [WantedFile(self._plist, template("launchd/synapsed.plist", values), 0o600)]
 
-    def installed(self) -> list[Wanted]:
-        return [Wanted(self._plist, "")] if self._plist.exists() else []
+    def installed(self) -> list[WantedFile]:
+        return [WantedFile(self._plist, "")] if self._plist.exists() else []
 
     def is_ours(self) -> bool:
         log = str(Paths.from_environ(self._environ).logs / LOG)

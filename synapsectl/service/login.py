@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-__all__ = ["Login", "Program", "ask_login_shell"]
+__all__ = ["Login", "ProgramPath", "ask_login_shell"]
 
 SHELL_TIMEOUT_S = 20.0
 """For a login shell's start-up files; some install things."""
@@ -29,7 +29,7 @@ CARRIED = ("HOME", "USER", "LOGNAME", "LANG", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOM
 _REPORT = "import json,os;print(json.dumps(dict(os.environ)))"
 
 
-class Program(NamedTuple):
+class ProgramPath(NamedTuple):
     """A program that an agent needs. `path` is absolute; None: it was not found. `remark` says what is odd about it."""
 
     name: str
@@ -43,7 +43,7 @@ class Login(NamedTuple):
     shell: str
     path: str
     environ: Mapping[str, str]
-    programs: tuple[Program, ...]
+    programs: tuple[ProgramPath, ...]
     problem: str = ""
 
 
@@ -103,22 +103,24 @@ def _ask(shell: str, names: list[str], environ: Mapping[str, str]) -> tuple[dict
     return dict(zip(plain, found, strict=True)), json.loads(told)
 
 
-def _find(name: str, answer: str, path: str, environ: Mapping[str, str]) -> Program:
+def _find(name: str, answer: str, path: str, environ: Mapping[str, str]) -> ProgramPath:
     if "/" in name:
         given = Path(name).expanduser()
         runs = given.is_absolute() and given.is_file() and os.access(given, os.X_OK)
-        return Program(name, str(given) if runs else None)
+        return ProgramPath(name, str(given) if runs else None)
     if answer.startswith("/") and "\n" not in answer:
-        return Program(name, answer)
+        return ProgramPath(name, answer)
     if (found := shutil.which(name, path=path)) is not None:
-        return Program(name, found)
+        return ProgramPath(name, found)
     if (target := _alias(answer)) is not None:
         if os.path.basename(target) == name:  # noqa: PTH119 - a path as text
-            return Program(name, target, "an alias in the login shell; its directory is put on PATH")
-        return Program(name, None, f"an alias in the login shell: write command = {json.dumps(target)} for the agent")
+            return ProgramPath(name, target, "an alias in the login shell; its directory is put on PATH")
+        return ProgramPath(
+            name, None, f"an alias in the login shell: write command = {json.dumps(target)} for the agent"
+        )
     if (found := shutil.which(name, path=environ.get("PATH", ""))) is not None:
-        return Program(name, os.path.abspath(found), "on this shell's PATH only; its directory is put on PATH")  # noqa: PTH100
-    return Program(name, None)
+        return ProgramPath(name, os.path.abspath(found), "on this shell's PATH only; its directory is put on PATH")  # noqa: PTH100
+    return ProgramPath(name, None)
 
 
 def _alias(answer: str) -> str | None:

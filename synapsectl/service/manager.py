@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from synapsectl.errors import REFUSED, CtlError
-from synapsectl.service.files import Wanted
+from synapsectl.service.files import WantedFile
 from synapsectl.service.settings import Settings
 
 __all__ = ["Finished", "NoServiceManager", "ServiceManager", "State", "run_tool", "this_machines"]
@@ -48,11 +48,11 @@ class ServiceManager(Protocol):
         """Why nothing can be asked of it, for people; None: it answers."""
         ...
 
-    def files(self, settings: Settings) -> list[Wanted]:
+    def files(self, settings: Settings) -> list[WantedFile]:
         """Everything that is to be there."""
         ...
 
-    def installed(self) -> list[Wanted]:
+    def installed(self) -> list[WantedFile]:
         """The files of an installation that are there, whatever is in them."""
         ...
 

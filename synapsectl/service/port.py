@@ -3,13 +3,13 @@
 import os
 import socket
 
-from synapsectl.context import Context
+from synapsectl.context import CommandContext
 from synapsectl.errors import CtlError
 
 __all__ = ["is_served", "refusal"]
 
 
-def is_served(ctx: Context, listen: str) -> bool:
+def is_served(ctx: CommandContext, listen: str) -> bool:
     """Whether the daemon of this home listens there now."""
     try:
         return listen in ctx.client.get("/control/status")["listen"]

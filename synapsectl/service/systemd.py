@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from synapsectl.errors import CtlError
-from synapsectl.service.files import Wanted
+from synapsectl.service.files import WantedFile
 from synapsectl.service.manager import Finished, State, run_tool
 from synapsectl.service.settings import PACKAGES, Settings, env_file, template, user_env_file
 from synapsed.paths import Paths
@@ -43,7 +43,7 @@ class Systemd:
 
     # --- files ---
 
-    def files(self, settings: Settings) -> list[Wanted]:
+    def files(self, settings: Settings) -> list[WantedFile]:
         sockets = [CONTROL, *([HTTP] if settings.listen else [])]
         values = {
             "PYTHON": _argument(settings.python),
@@ -55,12 +55,12 @@ class Systemd:
             "SOCKETS": " ".join(sockets),
         }
         units = [SERVICE, TARGET, *sockets]
-        wanted = [Wanted(self._units / unit, template(f"systemd/{unit}", values)) for unit in units]
-        return [*wanted, Wanted(env_file(settings.paths), _environment(settings), 0o600)]
+        wanted = [WantedFile(self._units / unit, template(f"systemd/{unit}", values)) for unit in units]
+        return [*wanted, WantedFile(env_file(settings.paths), _environment(settings), 0o600)]
 
-    def installed(self) -> list[Wanted]:
+    def installed(self) -> list[WantedFile]:
         there = [*(self._units / unit for unit in UNITS), env_file(self._paths)]
-        return [Wanted(path, "") for path in there if path.exists()]
+        return [WantedFile(path, "") for path in there if path.exists()]
 
     def is_ours(self) -> bool:
         return env_file(self._paths).exists() and (self._units / SERVICE).exists()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import structlog
 
 from synapsed.a2a.heard import Heard, answer_of
-from synapsed.a2a.wire import LONGEST_PAUSE_S, Connection, Said, Snapshot
+from synapsed.a2a.wire import LONGEST_PAUSE_S, AgentConnection, ArtifactPiece, Snapshot
 from synapsed.clock import Clock, iso
 from synapsed.errors import (
     ExternalError,
@@ -101,7 +101,7 @@ class Courier:
         found = self.task.metadata.get(KEY)
         return found if isinstance(found, dict) else {}
 
-    async def _hand_over(self, remote: Connection) -> None:
+    async def _hand_over(self, remote: AgentConnection) -> None:
         if remote.own:
             return await self._hand_over_for_sure(remote)
         if self._there.get("sending"):
@@ -140,7 +140,7 @@ class Courier:
                 await self._note(alias=self._alias, endpoint=endpoint, sending=True)
             return not self.task.terminal
 
-    async def _hand_over_for_sure(self, remote: Connection) -> None:
+    async def _hand_over_for_sure(self, remote: AgentConnection) -> None:
         """To a host of one's own, however long it is away. Its daemon makes one task of what comes under one key, so
         that what may have arrived is simply sent again."""
         while True:
@@ -159,7 +159,7 @@ class Courier:
         """There is a way to the agent (again)."""
         self._wake.set()
 
-    async def _look_for_it(self, remote: Connection) -> Snapshot | None:
+    async def _look_for_it(self, remote: AgentConnection) -> Snapshot | None:
         """The task that was made of our message, None where there is certainly none. Raises RemoteRefused where
         nobody can tell."""
         while True:
@@ -174,7 +174,7 @@ class Courier:
                     remote="LOST",
                 ) from error
 
-    async def _send(self, remote: Connection, message: Message, metadata: dict[str, Any], **ids: str) -> Snapshot:
+    async def _send(self, remote: AgentConnection, message: Message, metadata: dict[str, Any], **ids: str) -> Snapshot:
         """The task as it is told first; what follows is listened to."""
         if not remote.streams_sends:
             return await remote.send(message, metadata=metadata, **ids)
@@ -183,7 +183,7 @@ class Courier:
         self._hearing = asyncio.create_task(self._hear(stream, first), name=f"stream of {self.task.id}")
         return await first
 
-    async def _hear(self, stream: AsyncGenerator[Snapshot | Said], first: asyncio.Future[Snapshot]) -> None:
+    async def _hear(self, stream: AsyncGenerator[Snapshot | ArtifactPiece], first: asyncio.Future[Snapshot]) -> None:
         try:
             await self._attend(stream, first)
             if not first.done():
@@ -197,7 +197,7 @@ class Courier:
             first.cancel()
 
     async def _attend(
-        self, stream: AsyncGenerator[Snapshot | Said], first: asyncio.Future[Snapshot] | None = None
+        self, stream: AsyncGenerator[Snapshot | ArtifactPiece], first: asyncio.Future[Snapshot] | None = None
     ) -> None:
         """Tell what is said while it works. The stream's end is no end of anything: the task itself is asked next."""
         async with aclosing(stream) as heard:
@@ -210,10 +210,10 @@ class Courier:
                     return
                 if there.state is TaskState.WORKING:
                     await self._work()
-                if isinstance(told, Said):
+                if isinstance(told, ArtifactPiece):
                     await self._say()
 
-    async def _ask(self, remote: Connection) -> Snapshot:
+    async def _ask(self, remote: AgentConnection) -> Snapshot:
         """The task as it is; where nobody there knows it any more, as it was at the end of what was heard."""
         try:
             return await remote.get(str(self._there.get("task_id")))
@@ -222,7 +222,7 @@ class Courier:
                 return heard
             raise
 
-    async def _follow(self, remote: Connection) -> None:
+    async def _follow(self, remote: AgentConnection) -> None:
         last_word = self._clock.monotonic()
         while True:
             if (hearing := self._hearing) is not None:
@@ -246,7 +246,7 @@ class Courier:
                 log.info("an external agent cannot be reached", alias=self._alias, why=error.message)
             await self._rest()
 
-    async def _listen(self, remote: Connection, task_id: str) -> None:
+    async def _listen(self, remote: AgentConnection, task_id: str) -> None:
         try:
             await self._attend(remote.follow(task_id))
         except RemoteRefused as error:

@@ -4,7 +4,7 @@ from synapsed.a2a.jsonrpc import JsonRpc
 from synapsed.a2a.methods import table
 from synapsed.a2a.operations import Operations
 from synapsed.a2a.push.sender import PushSender
-from synapsed.a2a.rest import Rest
+from synapsed.a2a.rest import RestBinding
 from synapsed.interfaces import Control
 
 __all__ = ["Endpoints"]
@@ -16,4 +16,4 @@ class Endpoints:
     def __init__(self, control: Control, pushes: PushSender | None = None, *, repeats: bool = True) -> None:
         methods = table(Operations(control, pushes, repeats=repeats))
         self.rpc = JsonRpc(methods, table(Operations(control, pushes, repeats=repeats, dialect="0.3")))
-        self.rest = Rest(methods)
+        self.rest = RestBinding(methods)

@@ -42,7 +42,7 @@ from synapsed.tasks.idempotency import Idempotency
 
 if TYPE_CHECKING:
     from synapsed.a2a.courier import Courier
-    from synapsed.a2a.wire import Connection
+    from synapsed.a2a.wire import AgentConnection
 
 __all__ = ["Externals"]
 
@@ -55,7 +55,7 @@ CARD_FRESH_S = 60.0
 log = structlog.stdlib.get_logger("synapsed.external")
 
 
-class Asking(Protocol):
+class OutboundQuestion(Protocol):
     """`Control.asking`."""
 
     def __call__(self, task: Task, *, wait: bool) -> AbstractContextManager[ReplyRecord | None]: ...
@@ -83,7 +83,7 @@ class Externals:
         self._book = book
         self._clock = clock
         self._agents: dict[str, ExternalAgent] = {}
-        self._remotes: dict[str, Connection] = {}
+        self._remotes: dict[str, AgentConnection] = {}
         self._checked: dict[str, float] = {}
         self._couriers: dict[str, Courier] = {}
         self._under_way: dict[str, asyncio.Task[None]] = {}
@@ -253,7 +253,12 @@ class Externals:
     # --- messages ---
 
     async def send(
-        self, alias: str, request: SendRequest, asking: Asking = _asked_by_nobody, *, sender: str | None = None
+        self,
+        alias: str,
+        request: SendRequest,
+        asking: OutboundQuestion = _asked_by_nobody,
+        *,
+        sender: str | None = None,
     ) -> Task:
         """A new task under way to the agent; with `task_id` an answer to what a task there waits for. `sender` is the
         name here of who sends to another host of the user's, None for the user himself. Raises
@@ -274,7 +279,7 @@ class Externals:
             return known or await self._send_new(agent, request, asking, task_id, sender)
 
     async def _send_new(
-        self, agent: ExternalAgent, request: SendRequest, asking: Asking, task_id: str, sender: str | None
+        self, agent: ExternalAgent, request: SendRequest, asking: OutboundQuestion, task_id: str, sender: str | None
     ) -> Task:
         now = iso(self._clock.wall())
         task = Task(
@@ -315,7 +320,7 @@ class Externals:
         """Raises NotWaiting, PromptChanged, Unreachable, RemoteRefused."""
         return await (await self._courier(task)).answer(message, prompt_id)
 
-    async def remote(self, alias: str) -> "Connection":
+    async def remote(self, alias: str) -> "AgentConnection":
         """The connection to the agent."""
         agent = self.view(alias)
         if (known := self._remotes.get(alias)) is None:
@@ -323,7 +328,7 @@ class Externals:
             tunnel = None if there is None or self._hosts is None else self._hosts.tunnel(there[1])
             headers = {} if tunnel is not None else await asyncio.to_thread(self._book.secret, alias)
             if agent.binding == SEEDS:
-                made: Connection = (await _load("synapsed.a2a.seeds")).SeedsRemote(agent, headers)
+                made: AgentConnection = (await _load("synapsed.a2a.seeds")).SeedsRemote(agent, headers)
             else:
                 made = (await _load("synapsed.a2a.remote")).Remote(agent, headers, tunnel)
             known = self._remotes.setdefault(alias, made)

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from synapsed.a2a.wire import Said, Snapshot
+from synapsed.a2a.wire import ArtifactPiece, Snapshot
 from synapsed.model.task import ANSWER_ID, PROGRESS, Artifact, TaskState, TextPart
 
 __all__ = ["Heard", "answer_of"]
@@ -14,10 +14,10 @@ class Heard:
     def __init__(self) -> None:
         self.snapshot: Snapshot | None = None
 
-    def take(self, told: Snapshot | Said) -> Snapshot:
+    def take(self, told: Snapshot | ArtifactPiece) -> Snapshot:
         """Take in what is told next. Returns the task with it."""
         known = self.snapshot
-        if isinstance(told, Said):
+        if isinstance(told, ArtifactPiece):
             before = known or Snapshot(told.task_id, told.context_id, TaskState.WORKING, [], "", {})
             self.snapshot = replace(before, artifacts=_with(before.artifacts or [], told))
         elif told.artifacts is None:
@@ -38,7 +38,7 @@ class Heard:
         return answer_of(there)[0]
 
 
-def _with(artifacts: list[Artifact], told: Said) -> list[Artifact]:
+def _with(artifacts: list[Artifact], told: ArtifactPiece) -> list[Artifact]:
     kept = list(artifacts)
     for index, artifact in enumerate(kept):
         if artifact.artifact_id == told.artifact.artifact_id:

@@ -21,9 +21,9 @@ from synapsed.a2a.errors import (
 )
 from synapsed.a2a.extensions import activated
 from synapsed.a2a.methods import Method
-from synapsed.a2a.operations import Caller
+from synapsed.a2a.operations import RequestScope
 from synapsed.a2a.params import parse
-from synapsed.a2a.replies import Reply, Stream, retry_after
+from synapsed.a2a.replies import MessageReply, StreamReply, retry_after
 from synapsed.a2a.v03 import METHODS_03, STREAMING_03, Dialect03
 from synapsed.a2a.version import V03, V10, require_version
 from synapsed.errors import HTTP_STATUS, Busy, Forbidden, SynapsedError, Unauthorized
@@ -44,7 +44,9 @@ class JsonRpc:
         self._methods = {method.name: method for method in methods}
         self._v03 = Dialect03(methods03)
 
-    async def handle(self, agent_id: str, caller: Caller, body: Any, version: str | None) -> Reply | Stream:
+    async def handle(
+        self, agent_id: str, caller: RequestScope, body: Any, version: str | None
+    ) -> MessageReply | StreamReply:
         """Answer one request, which is any JSON value. `version` is what the client said (3.6): none means 0.3."""
         request_id: RequestId = None
         streams = False
@@ -59,16 +61,16 @@ class JsonRpc:
                 _require_10(body)
                 answer = await self._answer(agent_id, caller, name, params)
             if isinstance(answer, AsyncGenerator):
-                return Stream(_envelopes(request_id, answer))
-            return Reply(_result(request_id, answer))
+                return StreamReply(_envelopes(request_id, answer))
+            return MessageReply(_result(request_id, answer))
         except (A2aError, SynapsedError) as error:
             reply = _refusal(request_id, error)
             # A client of 0.3 that asked for a stream takes nothing else, a refusal neither.
-            return Stream(_only(reply.body)) if streams and reply.status == HTTPStatus.OK else reply
+            return StreamReply(_only(reply.body)) if streams and reply.status == HTTPStatus.OK else reply
         except Exception:  # noqa: BLE001 - the boundary of a protocol with a shape of its own for what nobody foresaw
-            return Reply(_internal(request_id))
+            return MessageReply(_internal(request_id))
 
-    async def _answer(self, agent_id: str, caller: Caller, name: str, params: dict[str, Any]) -> Any:
+    async def _answer(self, agent_id: str, caller: RequestScope, name: str, params: dict[str, Any]) -> Any:
         method = self._methods.get(name)
         if method is None:
             shown = name[:NAME_SHOWN]
@@ -81,12 +83,12 @@ class JsonRpc:
         return await method.call(agent_id, caller, request)
 
     @staticmethod
-    def parse_error(message: str) -> Reply:
+    def parse_error(message: str) -> MessageReply:
         """The answer to a body that is no JSON."""
-        return Reply(rpc_failure(None, A2aError(PARSE_ERROR, message)))
+        return MessageReply(rpc_failure(None, A2aError(PARSE_ERROR, message)))
 
     @staticmethod
-    def refused(body: Any, error: SynapsedError) -> Reply:
+    def refused(body: Any, error: SynapsedError) -> MessageReply:
         """The answer to a request that reaches no agent."""
         return _refusal(_request_id(body), error)
 
@@ -145,12 +147,12 @@ def _result(request_id: RequestId, result: Any) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "id": request_id, "result": result}
 
 
-def _refusal(request_id: RequestId, error: A2aError | SynapsedError) -> Reply:
+def _refusal(request_id: RequestId, error: A2aError | SynapsedError) -> MessageReply:
     """Who may not is told by HTTP's status too, as the specification has it for authentication (7), and who may come
     again by HTTP's header."""
     status = HTTP_STATUS[error.code] if isinstance(error, Forbidden | Unauthorized | Busy) else 200
     told = error if isinstance(error, A2aError) else from_synapsed(error)
-    return Reply(rpc_failure(request_id, told), status, retry_after(error))
+    return MessageReply(rpc_failure(request_id, told), status, retry_after(error))
 
 
 def _internal(request_id: RequestId) -> dict[str, Any]:

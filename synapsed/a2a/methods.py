@@ -12,12 +12,12 @@ from typing import Any
 from a2a.types import a2a_pb2 as pb
 from google.protobuf.message import Message as ProtoMessage
 
-from synapsed.a2a.operations import Caller, Operations
+from synapsed.a2a.operations import Operations, RequestScope
 
 __all__ = ["Method", "table"]
 
-type Call = Callable[[str, Caller, Any], Coroutine[Any, Any, dict[str, Any]]]
-type Streaming = Callable[[str, Caller, Any], Coroutine[Any, Any, AsyncGenerator[dict[str, Any]]]]
+type Call = Callable[[str, RequestScope, Any], Coroutine[Any, Any, dict[str, Any]]]
+type Streaming = Callable[[str, RequestScope, Any], Coroutine[Any, Any, AsyncGenerator[dict[str, Any]]]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ from synapsed.model.events import Event, TaskArtifactAdded, TaskStatusChanged
 from synapsed.model.sender import Sender
 from synapsed.model.task import INTERRUPTED_STATES, TERMINAL_STATES, Task, TextPart
 
-__all__ = ["Caller", "Operations"]
+__all__ = ["Operations", "RequestScope"]
 
 _SETTLED: Final = TERMINAL_STATES | INTERRUPTED_STATES
 _OUR_STATES: Final = {pb.TaskState.Value(name): state for state, name in STATES.items()}
@@ -41,7 +41,7 @@ SNAPSHOT_TRIES: Final = 5
 """How often a snapshot is taken again because the task moved meanwhile."""
 
 
-class Caller(Protocol):
+class RequestScope(Protocol):
     """Who asks, and his way into the mailbox of the agent that is asked for. Refusals are Forbidden."""
 
     def require_cancel(self, task: Task) -> None: ...
@@ -98,7 +98,7 @@ class Operations:
         self._repeats = repeats
         self.push = PushOperations(self._task, control.events, pushes, dialect=dialect)
 
-    async def send_message(self, agent_id: str, caller: Caller, request: pb.SendMessageRequest) -> dict[str, Any]:
+    async def send_message(self, agent_id: str, caller: RequestScope, request: pb.SendMessageRequest) -> dict[str, Any]:
         """Blocks until the task is over or waits for input, unless `returnImmediately` (3.2.2)."""
         history = _history(request.configuration)
         wait = not request.configuration.return_immediately
@@ -110,7 +110,7 @@ class Operations:
         return {"task": task_dict(task, history_length=history)}
 
     async def stream_message(
-        self, agent_id: str, caller: Caller, request: pb.SendMessageRequest
+        self, agent_id: str, caller: RequestScope, request: pb.SendMessageRequest
     ) -> AsyncGenerator[dict[str, Any]]:
         """The task, then its updates, up to its end or to where it waits for input (3.1.2)."""
         history = _history(request.configuration)
@@ -123,7 +123,7 @@ class Operations:
         return self._updates(task, cursor, history, over=over)
 
     async def subscribe(
-        self, agent_id: str, caller: Caller, request: pb.SubscribeToTaskRequest
+        self, agent_id: str, caller: RequestScope, request: pb.SubscribeToTaskRequest
     ) -> AsyncGenerator[dict[str, Any]]:
         """The task as it is, then its updates (3.1.6). -32004 for a task that is over. One that waits for input is
         followed on: who subscribes to it wants to know what comes of the answer."""
@@ -133,11 +133,11 @@ class Operations:
             raise A2aError(UNSUPPORTED_OPERATION, f"task {task.id} is {task.status}: there is nothing to follow")
         return self._updates(task, cursor, None, over=False)
 
-    async def get_task(self, agent_id: str, caller: Caller, request: pb.GetTaskRequest) -> dict[str, Any]:
+    async def get_task(self, agent_id: str, caller: RequestScope, request: pb.GetTaskRequest) -> dict[str, Any]:
         history = _history(request)
         return task_dict(await self._task(agent_id, caller, request.id), history_length=history)
 
-    async def list_tasks(self, agent_id: str, caller: Caller, request: pb.ListTasksRequest) -> dict[str, Any]:
+    async def list_tasks(self, agent_id: str, caller: RequestScope, request: pb.ListTasksRequest) -> dict[str, Any]:
         """Newest first, in pages (3.1.4), of what the caller may see (13.1)."""
         caller.require_list()
         history = _history(request)
@@ -171,7 +171,7 @@ class Operations:
             "totalSize": total,
         }
 
-    async def cancel_task(self, agent_id: str, caller: Caller, request: pb.CancelTaskRequest) -> dict[str, Any]:
+    async def cancel_task(self, agent_id: str, caller: RequestScope, request: pb.CancelTaskRequest) -> dict[str, Any]:
         task = await self._task(agent_id, caller, request.id)
         caller.require_cancel(task)
         if task.terminal:
@@ -179,11 +179,11 @@ class Operations:
         return task_dict(await self._control.cancel(task.id))
 
     async def extended_card(
-        self, agent_id: str, caller: Caller, request: pb.GetExtendedAgentCardRequest
+        self, agent_id: str, caller: RequestScope, request: pb.GetExtendedAgentCardRequest
     ) -> dict[str, Any]:
         return caller.extended_card()
 
-    async def _wanted(self, agent_id: str, caller: Caller, request: pb.SendMessageRequest) -> SendRequest:
+    async def _wanted(self, agent_id: str, caller: RequestScope, request: pb.SendMessageRequest) -> SendRequest:
         message = message_from(request.message)
         _check_output(request.configuration.accepted_output_modes)
         told = {**(message.metadata or {}), **struct_dict(request.metadata)}
@@ -206,7 +206,7 @@ class Operations:
         )
         return wanted if task_id is not None else await self._continued(agent_id, caller, wanted)
 
-    async def _continued(self, agent_id: str, caller: Caller, wanted: SendRequest) -> SendRequest:
+    async def _continued(self, agent_id: str, caller: RequestScope, wanted: SendRequest) -> SendRequest:
         """The same as the answer to a task of its context, where it can be nothing else (3.4.3)."""
         meant_otherwise = wanted.priority == INTERRUPTS or _NO_ANSWERS & wanted.metadata.keys()
         if wanted.context_id is None or not caller.may_answer or meant_otherwise:
@@ -220,7 +220,9 @@ class Operations:
             return wanted
         return replace(wanted, task_id=task.id, prompt_id=wanted.prompt_id or task.prompt.prompt_id)
 
-    async def _send(self, caller: Caller, wanted: SendRequest, request: pb.SendMessageRequest, cursor: int) -> Task:
+    async def _send(
+        self, caller: RequestScope, wanted: SendRequest, request: pb.SendMessageRequest, cursor: int
+    ) -> Task:
         """Hand the message over; a config that came with it is durable before anybody is told of the task."""
         receiver = await self.push.inline(request)
         if receiver is None:
@@ -234,7 +236,7 @@ class Operations:
         # A client that leaves in the middle still gets its notifications: they may be why it leaves.
         return await asyncio.shield(whole())
 
-    async def _task(self, agent_id: str, caller: Caller, task_id: str) -> Task:
+    async def _task(self, agent_id: str, caller: RequestScope, task_id: str) -> Task:
         """By its whole id: a prefix, which `Control` takes from people, is nothing to A2A. What the caller may not see
         is not there (3.3.2)."""
         if not task_id:

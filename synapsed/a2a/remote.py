@@ -21,8 +21,8 @@ from synapsed.a2a.wire import (
     SEND_S,
     SILENCE_S,
     TEXT_SHOWN,
+    ArtifactPiece,
     Found,
-    Said,
     Snapshot,
     http_client,
     of_status,
@@ -116,7 +116,7 @@ class Remote:
 
     async def stream(
         self, message: Message, *, metadata: dict[str, Any], task_id: str = "", context_id: str = "", key: str = ""
-    ) -> AsyncGenerator[Snapshot | Said]:
+    ) -> AsyncGenerator[Snapshot | ArtifactPiece]:
         """Send, and follow what becomes of it."""
         request = pb.SendMessageRequest(
             message=outgoing(message, task_id=task_id, context_id=context_id, metadata=metadata)
@@ -152,7 +152,7 @@ class Remote:
                 raise RemoteRefused(f"{self._agent.endpoint} does not tell of all its tasks what they were made of")
         return None
 
-    async def follow(self, task_id: str) -> AsyncGenerator[Snapshot | Said]:
+    async def follow(self, task_id: str) -> AsyncGenerator[Snapshot | ArtifactPiece]:
         """What is said, and the states, up to the end of the stream."""
         with _told(self._agent.endpoint):
             context = ClientCallContext(timeout=SILENCE_S)
@@ -181,7 +181,7 @@ def _snapshot(task: pb.Task) -> Snapshot:
     )
 
 
-def _update(update: pb.StreamResponse) -> Snapshot | Said:
+def _update(update: pb.StreamResponse) -> Snapshot | ArtifactPiece:
     """What a stream tells. Of a status only, `artifacts` is None: it says nothing of them."""
     if update.HasField("task"):
         return _snapshot(update.task)
@@ -189,7 +189,7 @@ def _update(update: pb.StreamResponse) -> Snapshot | Said:
         return _answered(update.message)
     if update.HasField("artifact_update"):
         piece = update.artifact_update
-        return Said(_artifact(piece.artifact), piece.append, piece.task_id, piece.context_id)
+        return ArtifactPiece(_artifact(piece.artifact), piece.append, piece.task_id, piece.context_id)
     status = update.status_update
     own = struct_dict(status.metadata).get("synapsed")
     return Snapshot(

@@ -6,7 +6,7 @@ from typing import Any
 
 from synapsed.errors import Busy
 
-__all__ = ["Reply", "RestRequest", "Stream", "retry_after"]
+__all__ = ["MessageReply", "RestRequest", "StreamReply", "retry_after"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ def retry_after(error: Exception) -> dict[str, str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class MessageReply:
     """One response. `status` is HTTP's: over JSON-RPC 200 also for errors of the protocol."""
 
     body: dict[str, Any]
@@ -34,7 +34,7 @@ class Reply:
 
 
 @dataclass(frozen=True, slots=True)
-class Stream:
+class StreamReply:
     """Responses one by one; what could be refused has been by now. One with `error` is the last."""
 
     bodies: AsyncGenerator[dict[str, Any]]

@@ -21,13 +21,13 @@ from synapsed.a2a.errors import (
 )
 from synapsed.a2a.extensions import activated
 from synapsed.a2a.methods import Method
-from synapsed.a2a.operations import Caller
+from synapsed.a2a.operations import RequestScope
 from synapsed.a2a.params import from_query, parse
-from synapsed.a2a.replies import Reply, RestRequest, Stream, retry_after
+from synapsed.a2a.replies import MessageReply, RestRequest, StreamReply, retry_after
 from synapsed.a2a.version import V10, require_version
 from synapsed.errors import SynapsedError
 
-__all__ = ["Rest"]
+__all__ = ["RestBinding"]
 
 METHOD_NOT_ALLOWED: Final = 405
 _VARIABLE: Final = re.compile(r"\{(\w+)\}")
@@ -39,7 +39,7 @@ PATH_SHOWN: Final = 100
 log = structlog.get_logger("synapsed.a2a")
 
 
-class Rest:
+class RestBinding:
     """The endpoint of every agent."""
 
     def __init__(self, methods: Iterable[Method]) -> None:
@@ -48,30 +48,32 @@ class Rest:
         self._paths = [(_pattern(row.path, ""), row) for row in rows]
         self._paths += [(_pattern(row.path, _TENANT), row) for row in rows]
 
-    async def handle(self, agent_id: str, caller: Caller, request: RestRequest, version: str | None) -> Reply | Stream:
+    async def handle(
+        self, agent_id: str, caller: RequestScope, request: RestRequest, version: str | None
+    ) -> MessageReply | StreamReply:
         try:
             found = self._find(request.path, request.verb)
-            if isinstance(found, Reply):
+            if isinstance(found, MessageReply):
                 return found
             require_version(version, V10)
             activated(caller.extensions)
             method, variables = found
             params = _params(request, method, variables)
             if method.stream is not None:
-                return Stream(_events(await method.stream(agent_id, caller, params)))
+                return StreamReply(_events(await method.stream(agent_id, caller, params)))
             assert method.call is not None
-            return Reply(await method.call(agent_id, caller, params))
+            return MessageReply(await method.call(agent_id, caller, params))
         except (A2aError, SynapsedError) as error:
             return _refusal(error)
         except Exception:  # noqa: BLE001 - the boundary of a protocol with a shape of its own for what nobody foresaw
             return _internal()
 
     @staticmethod
-    def parse_error(message: str) -> Reply:
+    def parse_error(message: str) -> MessageReply:
         """The answer to a body that is no JSON."""
         return _refusal(A2aError(PARSE_ERROR, message))
 
-    def _find(self, path: str, verb: str) -> tuple[Method, dict[str, str]] | Reply:
+    def _find(self, path: str, verb: str) -> tuple[Method, dict[str, str]] | MessageReply:
         """The operation and its path's variables, or 405 with what the path does take. Raises A2aError (404)."""
         path = path.removesuffix("/")
         allowed: list[str] = []
@@ -83,7 +85,7 @@ class Rest:
         if not allowed:
             raise A2aError(METHOD_NOT_FOUND, f"A2A has nothing at {path[:PATH_SHOWN]!r}")
         error = A2aError(METHOD_NOT_FOUND, f"this path takes {', '.join(allowed)}, not {verb}")
-        return Reply(rest_error(error, METHOD_NOT_ALLOWED), METHOD_NOT_ALLOWED, {"Allow": ", ".join(allowed)})
+        return MessageReply(rest_error(error, METHOD_NOT_ALLOWED), METHOD_NOT_ALLOWED, {"Allow": ", ".join(allowed)})
 
 
 def _pattern(path: str, tenant: str) -> re.Pattern[str]:
@@ -117,11 +119,11 @@ async def _events(results: AsyncGenerator[dict[str, Any]]) -> AsyncGenerator[dic
         await results.aclose()
 
 
-def _refusal(error: A2aError | SynapsedError) -> Reply:
+def _refusal(error: A2aError | SynapsedError) -> MessageReply:
     told = error if isinstance(error, A2aError) else from_synapsed(error)
-    return Reply(rest_error(told), told.http_status, retry_after(error))
+    return MessageReply(rest_error(told), told.http_status, retry_after(error))
 
 
-def _internal() -> Reply:
+def _internal() -> MessageReply:
     log.exception("request failed")
     return _refusal(A2aError(INTERNAL_ERROR, "the daemon failed on this request; its log says why"))

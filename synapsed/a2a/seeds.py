@@ -28,8 +28,8 @@ from synapsed.a2a.wire import (
     SEND_S,
     SILENCE_S,
     TEXT_SHOWN,
+    ArtifactPiece,
     Found,
-    Said,
     Snapshot,
     http_client,
     of_status,
@@ -107,7 +107,7 @@ class SeedsRemote:
 
     async def stream(
         self, message: Message, *, metadata: dict[str, Any], task_id: str = "", context_id: str = "", key: str = ""
-    ) -> AsyncGenerator[Snapshot | Said]:
+    ) -> AsyncGenerator[Snapshot | ArtifactPiece]:
         if task_id or _priority(metadata) > 1:
             yield await self.send(message, metadata=metadata, task_id=task_id, key=key)
             return
@@ -121,7 +121,7 @@ class SeedsRemote:
 
     async def _send_subscribe(
         self, message: Message, metadata: dict[str, Any], key: str
-    ) -> AsyncGenerator[Snapshot | Said]:
+    ) -> AsyncGenerator[Snapshot | ArtifactPiece]:
         url, known = f"{self._base}/tasks/sendSubscribe", ""
         headers = {KEY_HEADER: key or message.message_id, "Accept": f"{_STREAM}, application/json"}
         body = body_of(message, metadata)
@@ -159,7 +159,7 @@ class SeedsRemote:
                     return snapshot_of(task)
         raise RemoteRefused(f"{self._base}/tasks does not list it, which may change at any time", remote="LOST")
 
-    async def follow(self, task_id: str) -> AsyncGenerator[Snapshot | Said]:
+    async def follow(self, task_id: str) -> AsyncGenerator[Snapshot | ArtifactPiece]:
         url = f"{self._task(task_id)}/subscribe"
         try:
             async with aclosing(self._events("GET", url, task_id, headers={"Accept": _STREAM})) as heard:
@@ -219,7 +219,9 @@ class SeedsRemote:
                 raise Unreachable(f"{url} has taken it and answers what is no JSON", sent=True) from error
             raise RemoteRefused(f"{url} answers what is no JSON", remote="INVALID") from error
 
-    async def _events(self, method: str, url: str, task_id: str, **options: Any) -> AsyncGenerator[Snapshot | Said]:
+    async def _events(
+        self, method: str, url: str, task_id: str, **options: Any
+    ) -> AsyncGenerator[Snapshot | ArtifactPiece]:
         """What a stream tells of the task; where one task is the whole answer, that. Raises as `_json_of`."""
         asked, parser = method == "POST", SseParser()
         limits = httpx.Timeout(SILENCE_S, connect=CONNECT_S)
@@ -243,12 +245,12 @@ class SeedsRemote:
             raise (Unreachable(why, sent=True) if asked else RemoteRefused(why, remote="INVALID")) from error
 
 
-def _settled(told: Snapshot | Said) -> bool:
+def _settled(told: Snapshot | ArtifactPiece) -> bool:
     """Nothing follows of use, though a stream may go on while the task waits for somebody."""
     return isinstance(told, Snapshot) and told.state in _SETTLED
 
 
-def _unsettled(told: Snapshot | Said) -> Snapshot | Said:
+def _unsettled(told: Snapshot | ArtifactPiece) -> Snapshot | ArtifactPiece:
     """A status comes without what the task has made: it is at its end when it was asked for, after the stream."""
     if isinstance(told, Snapshot) and told.artifacts is None and _settled(told):
         return replace(told, state=TaskState.WORKING)

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from pydantic import TypeAdapter, ValidationError
 
-from synapsed.a2a.wire import Said, Snapshot
+from synapsed.a2a.wire import ArtifactPiece, Snapshot
 from synapsed.model.task import Artifact, DataPart, Message, Part, Prompt, PromptOption, TaskState, TextPart
 
 __all__ = ["MARK", "body_of", "event_of", "made_of", "snapshot_of"]
@@ -54,7 +54,7 @@ def snapshot_of(told: Any) -> Snapshot:
     return _snapshot(task_id, task, [artifact for artifact in found if artifact.parts])
 
 
-def event_of(name: str, told: Any, task_id: str) -> Snapshot | Said | None:
+def event_of(name: str, told: Any, task_id: str) -> Snapshot | ArtifactPiece | None:
     """What an event of a stream says, None for nothing of use: what is on the screen meanwhile is no answer."""
     data = _object(told)
     kind = name if name != "message" else str(data.get("type") or "")
@@ -62,7 +62,7 @@ def event_of(name: str, told: Any, task_id: str) -> Snapshot | Said | None:
         kind, data = str(data["type"]), data["data"]
     there = _first(data, "taskId", "task_id") or _first(_object(data.get("task")), "id") or task_id
     if kind == "artifact" and isinstance(data.get("artifact"), dict):
-        return Said(artifact_of(data["artifact"], 0), data.get("append") is True, there, "")
+        return ArtifactPiece(artifact_of(data["artifact"], 0), data.get("append") is True, there, "")
     if kind == "done":
         return snapshot_of({**data, "id": there})
     if kind == "status" or "state" in data:

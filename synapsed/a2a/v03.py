@@ -23,7 +23,7 @@ from synapsed.a2a.convert03 import push_config03, stream_event03, task03
 from synapsed.a2a.errors import METHOD_NOT_FOUND, A2aError, invalid_params
 from synapsed.a2a.free import check_arrays, packed
 from synapsed.a2a.methods import Method
-from synapsed.a2a.operations import Caller
+from synapsed.a2a.operations import RequestScope
 from synapsed.a2a.params import unreadable
 
 __all__ = ["METHODS_03", "STREAMING_03", "Dialect03"]
@@ -117,7 +117,7 @@ class Dialect03:
     def __init__(self, methods: Iterable[Method]) -> None:
         self._methods = {method.name: method for method in methods}
 
-    async def answer(self, agent_id: str, caller: Caller, name: str, params: Json) -> Any:
+    async def answer(self, agent_id: str, caller: RequestScope, name: str, params: Json) -> Any:
         """The result, or an async generator of the results of a stream. Raises A2aError, SynapsedError."""
         row = _ROWS.get(name)
         if row is None:
@@ -131,7 +131,7 @@ class Dialect03:
         assert method.call is not None
         return row.result(await method.call(agent_id, caller, request))
 
-    async def _first_config(self, agent_id: str, caller: Caller, task_id: str) -> str:
+    async def _first_config(self, agent_id: str, caller: RequestScope, task_id: str) -> str:
         """The id of the task's first push notification configuration, empty where it has none."""
         listing = self._methods["ListTaskPushNotificationConfigs"].call
         assert listing is not None

@@ -27,9 +27,9 @@ __all__ = [
     "SEND_S",
     "SILENCE_S",
     "TEXT_SHOWN",
-    "Connection",
+    "AgentConnection",
+    "ArtifactPiece",
     "Found",
-    "Said",
     "Snapshot",
     "http_client",
     "of_status",
@@ -65,7 +65,7 @@ class Snapshot:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class ArtifactPiece:
     """A piece of an artifact, or the whole artifact in place of what was told; of the task `task_id`."""
 
     artifact: Artifact
@@ -100,7 +100,7 @@ class Found:
         return same and (agent.binding == SEEDS) != (self.binding == SEEDS)
 
 
-class Connection(Protocol):
+class AgentConnection(Protocol):
     """To one agent elsewhere; `close` it."""
 
     longest_pause_s: float
@@ -136,7 +136,7 @@ class Connection(Protocol):
 
     def stream(
         self, message: Message, *, metadata: dict[str, Any], task_id: str = "", context_id: str = "", key: str = ""
-    ) -> AsyncGenerator[Snapshot | Said]:
+    ) -> AsyncGenerator[Snapshot | ArtifactPiece]:
         """Send it once, and follow what becomes of it."""
         ...
 
@@ -149,7 +149,7 @@ class Connection(Protocol):
         that cannot be found out."""
         ...
 
-    def follow(self, task_id: str) -> AsyncGenerator[Snapshot | Said]:
+    def follow(self, task_id: str) -> AsyncGenerator[Snapshot | ArtifactPiece]:
         """What is said, and the states, up to the end of the stream."""
         ...
 

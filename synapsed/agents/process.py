@@ -23,7 +23,7 @@ from synapsed.aio import Timer
 from synapsed.clock import Clock
 from synapsed.errors import AgentError, NotReady, SynapsedError
 from synapsed.interfaces import AgentLink, NewEvent, Store
-from synapsed.launch_plan import Ended, LaunchPlan, LinkFactory
+from synapsed.launch_plan import LaunchPlan, LinkFactory, ProgramEnd
 from synapsed.model.agent import Activity, ProcessState
 from synapsed.model.events import AgentAlert, EventData, StateChanged
 from synapsed.model.link import LinkExited
@@ -426,14 +426,14 @@ class AgentProcess:
             if not waiter.done():
                 waiter.set_exception(error)
 
-    async def _found_dead(self, ended: Ended) -> None:
+    async def _found_dead(self, ended: ProgramEnd) -> None:
         """The keeper is gone."""
         if self.state is ProcessState.STOPPING:
             await self._gone(ended.exited)
         else:
             await self._exit(ended.exited, found_dead=ended)
 
-    async def _exit(self, exited: LinkExited, *, found_dead: Ended | None = None) -> None:
+    async def _exit(self, exited: LinkExited, *, found_dead: ProgramEnd | None = None) -> None:
         launch, uptime = self.record.launch, self._clock.monotonic() - self._launched_at
         screen = self._link.screen_text() if self._link is not None else ""
         end = parting(exited, screen, ready=self._ready_seen, uptime=uptime)
@@ -453,7 +453,7 @@ class AgentProcess:
         exited: LinkExited,
         end: Parting,
         *,
-        found_dead: Ended | None = None,
+        found_dead: ProgramEnd | None = None,
         unresumable: bool = False,
     ) -> None:
         now = self._clock.monotonic()

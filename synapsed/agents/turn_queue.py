@@ -44,8 +44,7 @@ from synapsed.model.link import (
 )
 from synapsed.model.records import ReplyRecord, TurnRecord
 from synapsed.model.task import INTERRUPTED_STATES, Artifact, Prompt, Task, TaskState
-from synapsed.profiles import Delivery as DeliverySpec
-from synapsed.profiles import Parsers
+from synapsed.profiles import DeliverySpec, Parsers
 from synapsed.tasks import prompt_text, transitions
 from synapsed.tasks.answer_blocks import AnswerBlocks
 from synapsed.tasks.live_answer import Told, told_before

@@ -15,9 +15,9 @@ __all__ = [
     "ErrorAnswer",
     "ExternalRemoved",
     "ExternalTaskAnswer",
-    "Health",
+    "HealthAnswer",
     "InputProvided",
-    "Interrupted",
+    "InterruptedAnswer",
     "MessageSent",
     "Pressed",
     "ProfileAnswer",
@@ -65,7 +65,7 @@ class ErrorAnswer(_Answer):
     error: ErrorTold
 
 
-class Health(_Answer):
+class HealthAnswer(_Answer):
     status: Literal["ok"]
     version: str
 
@@ -137,7 +137,7 @@ class Pressed(_Answer):
     status: Literal["pressed"]
 
 
-class Interrupted(_Answer):
+class InterruptedAnswer(_Answer):
     interrupted: bool
 
 

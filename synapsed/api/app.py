@@ -8,8 +8,8 @@ from synapsed.a2a.externals import Externals
 from synapsed.a2a.hosts.hosts import Hosts
 from synapsed.a2a.push.sender import PushSender
 from synapsed.api.caching import Changes
-from synapsed.api.context import CONTEXT, ApiContext, Limits, Streams
-from synapsed.api.eventstream import Encoded
+from synapsed.api.context import CONTEXT, ApiContext, RequestLimits, Streams
+from synapsed.api.eventstream import EventCache
 from synapsed.api.guard import timed
 from synapsed.api.pace import Pace
 from synapsed.api.problems import problems
@@ -66,7 +66,7 @@ def build_context(
     clock: Clock,
     paths: Paths,
     version: str,
-    limits: Limits | None = None,
+    limits: RequestLimits | None = None,
     pushes: PushSender | None = None,
     metrics: Metrics | None = None,
     traced: float | None = None,
@@ -78,7 +78,7 @@ def build_context(
     """What both applications share. Call it in the running event loop. `repeats`: see `a2a.operations`; `texts`: the
     store's, so that what it has encoded is not encoded again; `health`: without it, that of a configuration without
     rules."""
-    limits = limits or Limits()
+    limits = limits or RequestLimits()
     return ApiContext(
         control=control,
         externals=externals,
@@ -127,7 +127,7 @@ def build_agent_app(context: ApiContext) -> web.Application:
 def _application(context: ApiContext) -> web.Application:
     app = web.Application(middlewares=[timed, reserving, problems, gate], client_max_size=context.limits.body)
     app[CONTEXT] = context
-    app[events.ENCODED] = Encoded()
+    app[events.ENCODED] = EventCache()
     app.on_shutdown.append(_end_streams)
     app.on_response_prepare.append(_harden)
     return app

@@ -12,7 +12,7 @@ from aiohttp import hdrs, web
 from synapsed.a2a.card import Authentication, extended_card
 from synapsed.a2a.errors import from_synapsed, rest_error, rpc_failure
 from synapsed.a2a.extensions import EXTENSIONS, asked_for
-from synapsed.a2a.replies import Reply, Stream
+from synapsed.a2a.replies import MessageReply, StreamReply
 from synapsed.api.body import encode_json
 from synapsed.api.context import CONTEXT, ApiContext, rights_of
 from synapsed.api.outgoing import respond
@@ -20,7 +20,7 @@ from synapsed.api.reserving import reserve_page, reserve_task
 from synapsed.api.rights import Rights, Standing
 from synapsed.api.security import JSON_TYPES, base_url, on_unix
 from synapsed.api.sending import send
-from synapsed.api.sse import Frame, serve
+from synapsed.api.sse import SseFrame, serve
 from synapsed.errors import SynapsedError, Unauthorized
 from synapsed.interfaces import SendRequest, TaskFilter
 from synapsed.model.agent import AgentView
@@ -150,7 +150,7 @@ def accepted_type(request: web.Request, otherwise: str) -> str:
 
 
 async def answered(
-    request: web.Request, handling: Coroutine[Any, Any, Reply | Stream], *, media_type: str
+    request: web.Request, handling: Coroutine[Any, Any, MessageReply | StreamReply], *, media_type: str
 ) -> web.StreamResponse:
     """What `handling` gives, as a response; streams as SSE without comments, an error that ends one as `error`."""
     reply = await _while_connected(request, handling)
@@ -158,7 +158,7 @@ async def answered(
     active = [each.uri for each in EXTENSIONS if each.uri in asked]
     names = [name for name in EXTENSIONS_HEADERS if name in request.headers]
     headers = dict.fromkeys(names, ", ".join(active)) if active else {}
-    if isinstance(reply, Stream):
+    if isinstance(reply, StreamReply):
         return await serve(request, _frames(reply.bodies), comments=False, headers=headers)
     return await replied(request, reply, media_type, headers)
 
@@ -168,7 +168,7 @@ def _extensions(request: web.Request) -> frozenset[str]:
 
 
 async def replied(
-    request: web.Request, reply: Reply, media_type: str, headers: Mapping[str, str] | None = None
+    request: web.Request, reply: MessageReply, media_type: str, headers: Mapping[str, str] | None = None
 ) -> web.StreamResponse:
     told = {**reply.headers, **(headers or {})}
     return await respond(request, reply.body, status=reply.status, media_type=media_type, charset=None, headers=told)
@@ -191,12 +191,12 @@ async def _while_connected[T](request: web.Request, answer: Coroutine[Any, Any, 
     return task.result()
 
 
-async def _frames(bodies: AsyncGenerator[dict[str, Any]]) -> AsyncGenerator[Frame]:
+async def _frames(bodies: AsyncGenerator[dict[str, Any]]) -> AsyncGenerator[SseFrame]:
     try:
         async for body in bodies:
             # Over JSON-RPC an error has its place in the envelope; a bare StreamResponse has none for it.
             failed = "error" in body and "jsonrpc" not in body
-            yield Frame(body, event="error" if failed else None)
+            yield SseFrame(body, event="error" if failed else None)
             del body  # it may be large, and the next one may be long in coming
     finally:
         await bodies.aclose()

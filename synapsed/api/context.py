@@ -35,7 +35,7 @@ __all__ = [
     "CONTEXT",
     "RIGHTS",
     "ApiContext",
-    "Limits",
+    "RequestLimits",
     "Streams",
     "agent_id_of",
     "agent_of",
@@ -48,7 +48,7 @@ RIGHTS: Final = web.RequestKey("RIGHTS", Rights)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class RequestLimits:
     """Sizes, counts and times; seconds and bytes."""
 
     body: int = 10 * 1024 * 1024
@@ -157,7 +157,7 @@ class ApiContext:
     streams: Streams
     sdk: "A2aSdk"
     changes: Changes
-    limits: Limits
+    limits: RequestLimits
     texts: Texts
     pace: Pace
     version: str

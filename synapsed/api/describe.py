@@ -14,13 +14,13 @@ from synapsed.api.problems import Handler
 from synapsed.api.query import Parameter
 from synapsed.errors import SynapsedError
 
-__all__ = ["Answer", "Description", "Streamed", "describe", "description_of"]
+__all__ = ["Description", "Response", "Streamed", "describe", "description_of"]
 
 _KEY = "__synapsed_description__"
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Response:
     """A response of `media` types; `model` is any type that pydantic knows, None for what is no JSON."""
 
     about: str
@@ -44,7 +44,7 @@ class Streamed:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Description:
     summary: str
-    answer: Answer | Streamed
+    answer: Response | Streamed
     body: type[BaseModel] | None = None
     query: tuple[Parameter, ...] = ()
     errors: tuple[type[SynapsedError], ...] = ()
@@ -52,7 +52,7 @@ class Description:
 
 def describe(
     summary: str,
-    answer: Answer | Streamed,
+    answer: Response | Streamed,
     *,
     body: type[BaseModel] | None = None,
     query: tuple[Parameter, ...] = (),

@@ -20,7 +20,7 @@ from synapsed.interfaces import EventFilter, EventLog
 from synapsed.model.events import Event
 from synapsed.model.events.wire import BATCH, batch, encoded, gap
 
-__all__ = ["Encoded", "Sent", "Subscription"]
+__all__ = ["EventCache", "SentEvent", "Subscription"]
 
 PAGE_EVENTS = 64
 PAGE_SIZE = 64 * 1024
@@ -42,7 +42,7 @@ log = structlog.stdlib.get_logger("synapsed.events")
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
+class SentEvent:
     """What is sent at a time: one event, a batch, or a gap, which has no id."""
 
     event: str
@@ -50,7 +50,7 @@ class Sent:
     data: bytes
 
 
-class Encoded:
+class EventCache:
     """Events as they are sent, encoded once."""
 
     def __init__(self, size_max: int = CACHE_SIZE) -> None:
@@ -84,7 +84,7 @@ class Subscription:
     def __init__(
         self,
         events: EventLog,
-        cache: Encoded,
+        cache: EventCache,
         clock: Clock,
         pace: Pace,
         *,
@@ -106,7 +106,7 @@ class Subscription:
         self._slow = 0
         self._who = who
 
-    async def follow(self, *, upto: int | None = None) -> AsyncGenerator[Sent]:
+    async def follow(self, *, upto: int | None = None) -> AsyncGenerator[SentEvent]:
         """What is to be sent, for ever, or up to the event `upto`."""
         try:
             while upto is None or self._cursor < upto:
@@ -124,7 +124,7 @@ class Subscription:
             say = log.info if behind or self._slow else log.debug
             say("a subscriber has left", **self._who, after=self._cursor, behind=behind, slow_sends=self._slow)
 
-    async def _next(self, upto: int | None) -> AsyncGenerator[Sent]:
+    async def _next(self, upto: int | None) -> AsyncGenerator[SentEvent]:
         page = await self._log.page(self._cursor, self._which, limit=PAGE_EVENTS, size=PAGE_SIZE)
         if (missing := self._missing()) is not None:
             yield missing
@@ -143,16 +143,16 @@ class Subscription:
             yield sent
         self._cursor = page.upto
 
-    def _packed(self, ready: list[tuple[Event, bytes]]) -> list[Sent]:
+    def _packed(self, ready: list[tuple[Event, bytes]]) -> list[SentEvent]:
         if not ready:
             return []
         if len(ready) > 1 and (self._window or len(ready) >= LAG):
             last = ready[-1][0].id
             data = batch([data for _, data in ready], last=last, at=self._clock.wall())
-            return [Sent(BATCH, last, data)]
-        return [Sent(event.data.type, event.id, data) for event, data in ready]
+            return [SentEvent(BATCH, last, data)]
+        return [SentEvent(event.data.type, event.id, data) for event, data in ready]
 
-    def _missing(self) -> Sent | None:
+    def _missing(self) -> SentEvent | None:
         """What has been removed after the cursor and is not told of yet."""
         agents = self._which.agents
         ends = [self._log.gap(self._cursor, agent_id=agent) for agent in agents] if agents is not None else []
@@ -162,8 +162,8 @@ class Subscription:
         first, self._told = max(self._cursor, self._told) + 1, end
         return self._gap(first, end)
 
-    def _gap(self, first: int, last: int) -> Sent:
-        return Sent("gap", None, gap(first, last, at=self._clock.wall()))
+    def _gap(self, first: int, last: int) -> SentEvent:
+        return SentEvent("gap", None, gap(first, last, at=self._clock.wall()))
 
     async def _wait(self) -> bool:
         """Until there is something, and it is time to send it; whether nothing will come any more."""

@@ -13,7 +13,7 @@ from pydantic import BaseModel, TypeAdapter
 from pydantic.json_schema import JsonSchemaMode
 
 from synapsed.api.answers import ErrorAnswer
-from synapsed.api.describe import Answer, Description, Streamed, description_of
+from synapsed.api.describe import Description, Response, Streamed, description_of
 from synapsed.api.security import is_public
 from synapsed.errors import (
     HTTP_STATUS,
@@ -98,7 +98,7 @@ def _models(known: Iterable[Operation]) -> Iterator[_Key]:
             continue
         if described.body is not None:
             yield described.body, "validation"
-        if isinstance(described.answer, Answer) and described.answer.model is not None:
+        if isinstance(described.answer, Response) and described.answer.model is not None:
             yield described.answer.model, "serialization"
 
 
@@ -173,7 +173,7 @@ def _responses(operation: Operation, schemas: _Schemas) -> dict[str, Any]:
     return {**responses, "default": _error("any other error", schemas)}
 
 
-def _success(answer: Answer | Streamed, schemas: _Schemas) -> dict[str, Any]:
+def _success(answer: Response | Streamed, schemas: _Schemas) -> dict[str, Any]:
     if isinstance(answer, Streamed):
         responses: dict[str, Any] = {}
         if answer.websocket:

@@ -21,9 +21,9 @@ __all__ = [
     "Integer",
     "Names",
     "Parameter",
-    "Span",
     "Text",
     "Time",
+    "TimeSpan",
     "Words",
     "check_names",
 ]
@@ -225,7 +225,7 @@ class Time:
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class TimeSpan:
     """A time such as `50ms` or `2s`, in seconds; 0 where it is not given."""
 
     name: str

@@ -20,7 +20,7 @@ from synapsed.documents.writing import Parts, Texts
 from synapsed.errors import InvalidRequest
 from synapsed.interfaces import EventLog
 
-__all__ = ["SSE_HEADERS", "Frame", "cursor_of", "serve"]
+__all__ = ["SSE_HEADERS", "SseFrame", "cursor_of", "serve"]
 
 SSE_HEADERS = {
     "Content-Type": "text/event-stream; charset=utf-8",
@@ -33,7 +33,7 @@ TRUNCATED = b'event: truncated\ndata: {"reason": "read too slowly; go on after t
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class SseFrame:
     """One event; `data` is a JSON value, or JSON in one line."""
 
     data: Any
@@ -67,7 +67,7 @@ def cursor_of(request: web.Request, log: EventLog, default: int) -> int:
 
 async def serve(
     request: web.Request,
-    frames: AsyncIterator[Frame],
+    frames: AsyncIterator[SseFrame],
     *,
     comments: bool = True,
     headers: Mapping[str, str] | None = None,

@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any
 
-from synapsed.api.sse import Frame
+from synapsed.api.sse import SseFrame
 from synapsed.clock import iso
 from synapsed.interfaces import Control
 from synapsed.model.events import Event, TaskArtifactAdded, TaskStatusChanged
@@ -13,15 +13,15 @@ from synapsed.model.task import INTERRUPTED_STATES, TERMINAL_STATES, Task
 __all__ = ["frames_until_end", "frames_until_settled", "has_frames", "render"]
 
 
-def render(event: Event) -> Frame | None:
+def render(event: Event) -> SseFrame | None:
     """The frame of a task's event, None for one that the seeds' stream has no shape for."""
     data = event.data
     if isinstance(data, TaskStatusChanged):
-        return Frame(_status(event, data), event="status", event_id=event.id)
+        return SseFrame(_status(event, data), event="status", event_id=event.id)
     if isinstance(data, TaskArtifactAdded):
         artifact = data.artifact.model_dump(mode="json", by_alias=True, exclude_none=True)
         body = {"taskId": event.task_id, "artifact": artifact, "append": data.append, "lastChunk": data.last_chunk}
-        return Frame(body, event="artifact", event_id=event.id)
+        return SseFrame(body, event="artifact", event_id=event.id)
     return None
 
 
@@ -36,7 +36,7 @@ def _status(event: Event, data: TaskStatusChanged) -> dict[str, Any]:
     return body
 
 
-async def frames_until_end(control: Control, task: Task, after: int) -> AsyncGenerator[Frame]:
+async def frames_until_end(control: Control, task: Task, after: int) -> AsyncGenerator[SseFrame]:
     """The task's events after `after`, up to its end."""
     events = _events(control, task, after)
     del task  # it may be large, and the stream long
@@ -57,7 +57,7 @@ async def has_frames(control: Control, task: Task, after: int) -> bool:
     return False
 
 
-async def frames_until_settled(control: Control, task: Task, after: int) -> AsyncGenerator[Frame]:
+async def frames_until_settled(control: Control, task: Task, after: int) -> AsyncGenerator[SseFrame]:
     """As above, and it ends as well where the task waits for a person *now*: at its present prompt, not at one that
     was answered long ago."""
     events, task_id = _events(control, task, after), task.id

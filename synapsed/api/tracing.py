@@ -13,7 +13,7 @@ from synapsed.api.context import CONTEXT
 from synapsed.errors import SynapsedError
 from synapsed.interfaces import Control, SendRequest
 from synapsed.model.sender import Sender
-from synapsed.model.trace import TRACEPARENT, TRACESTATE, Context, context_of, parent_of
+from synapsed.model.trace import TRACEPARENT, TRACESTATE, TraceContext, context_of, parent_of
 
 __all__ = ["traced"]
 
@@ -22,7 +22,7 @@ async def traced(request: web.Request, control: Control, wanted: SendRequest) ->
     """The request with the place in a trace to which its task belongs, where there is one."""
     if parent_of(wanted.metadata) is not None:
         return wanted
-    place = Context.parse(request.headers.get(TRACEPARENT), ",".join(request.headers.getall(TRACESTATE, ())))
+    place = TraceContext.parse(request.headers.get(TRACEPARENT), ",".join(request.headers.getall(TRACESTATE, ())))
     if place is None and (share := request.app[CONTEXT].traced) is not None:
         place = await _place_of(control, Sender.of(wanted.metadata), share)
     if place is None:
@@ -30,7 +30,7 @@ async def traced(request: web.Request, control: Control, wanted: SendRequest) ->
     return replace(wanted, metadata={**wanted.metadata, **place.metadata()})
 
 
-async def _place_of(control: Control, sender: Sender | None, share: float) -> Context | None:
+async def _place_of(control: Control, sender: Sender | None, share: float) -> TraceContext | None:
     """The task that the agent works on now."""
     if sender is None:
         return None

@@ -48,7 +48,7 @@ type Notifier = Callable[[str], Awaitable[None]]
 """Tells the person a text."""
 
 
-class Book(Protocol):
+class RuleBook(Protocol):
     async def keep_follower(self, name: str, state: FollowerState, *, events: Sequence[NewEvent] = ()) -> None: ...
 
     async def follower(self, name: str) -> FollowerState | None: ...
@@ -57,7 +57,7 @@ class Book(Protocol):
 class Ruler:
     """Life: `restore`, `start`, …, `close`."""
 
-    def __init__(self, *, control: Control, store: Store, book: Book, clock: Clock, notify: Notifier) -> None:
+    def __init__(self, *, control: Control, store: Store, book: RuleBook, clock: Clock, notify: Notifier) -> None:
         self._control = control
         self._store = store
         self._book = book

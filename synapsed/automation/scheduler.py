@@ -65,7 +65,7 @@ SHOWN = 5
 log = structlog.stdlib.get_logger("synapsed.schedules")
 
 
-class Book(Protocol):
+class ScheduleBook(Protocol):
     """Where schedules are kept; `synapsed.store.store` says what each does."""
 
     async def keep_schedule(
@@ -107,7 +107,7 @@ class Scheduler:
     """Life: `restore`, `start`, …, `close`. `zone` gives the machine's time zone as it is now."""
 
     def __init__(
-        self, *, control: Control, book: Book, clock: Clock, timers: Timers, zone: Callable[[], ZoneInfo]
+        self, *, control: Control, book: ScheduleBook, clock: Clock, timers: Timers, zone: Callable[[], ZoneInfo]
     ) -> None:
         self._control = control
         self._book = book

@@ -7,7 +7,7 @@ from typing import Self
 
 from synapsed import __version__
 from synapsed.a2a.push.poster import HttpPoster
-from synapsed.a2a.push.screening import Screen
+from synapsed.a2a.push.screening import AddressScreen
 from synapsed.automation.desktop import Desktop
 from synapsed.automation.health import Health
 from synapsed.automation.moods import Moods
@@ -52,7 +52,7 @@ class Automation:
             WebhookMeans(
                 store=store,
                 book=store,
-                poster=HttpPoster(Screen(policy.allow), timeout=policy.timeout),
+                poster=HttpPoster(AddressScreen(policy.allow), timeout=policy.timeout),
                 policy=policy,
                 clock=clock,
                 timers=timers,

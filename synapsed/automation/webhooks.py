@@ -20,7 +20,7 @@ from synapsed.a2a.push import schedule
 from synapsed.a2a.push.poster import Poster
 from synapsed.a2a.push.screening import checked_url, origin_of
 from synapsed.aio import Timers, pause
-from synapsed.automation.ruler import Book
+from synapsed.automation.ruler import RuleBook
 from synapsed.clock import Clock, iso
 from synapsed.config import PushPolicy, WebhookConfig
 from synapsed.errors import InvalidRequest, StoreError
@@ -47,7 +47,7 @@ class WebhookMeans:
     """`rng` gives numbers in [0, 1); `config` is the folder of the configuration."""
 
     store: Store
-    book: Book
+    book: RuleBook
     poster: Poster
     policy: PushPolicy
     clock: Clock

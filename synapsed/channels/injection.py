@@ -23,8 +23,8 @@ from synapsed.profiles import Channel, Instructions, McpInjection, Profile
 __all__ = [
     "HOOK_CLIENT",
     "INSTRUCTIONS_FILE",
+    "InjectedLaunch",
     "LaunchContext",
-    "LaunchPlan",
     "free_port",
     "needs_port",
     "plan",
@@ -109,7 +109,7 @@ class LaunchContext:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LaunchPlan:
+class InjectedLaunch:
     """How to start the program. `env` is set over its environment, `unset_env` (shell patterns) is taken out of what
     it would inherit; `files` are written, 0600, before the start."""
 
@@ -147,7 +147,7 @@ def plan(
     mcp: bool = True,
     instructions: str | None = None,
     taken: Collection[str] = (),
-) -> LaunchPlan:
+) -> InjectedLaunch:
     """The command line is: command, arguments that resume (or begin) a conversation, the inbox's, the profile's, the
     channels' in order of rank, those for the MCP server (with `mcp`) and for `instructions`, and `args`, the
     person's own. Where these have `chosen` the conversation, nothing else does; a subcommand that does so stays the
@@ -183,7 +183,7 @@ def plan(
     written = {name: json.dumps(content, ensure_ascii=False, indent=1).encode() for name, content in files.items()}
     if instructions is not None:
         written[INSTRUCTIONS_FILE] = instructions.encode()
-    return LaunchPlan(
+    return InjectedLaunch(
         argv=(
             command,
             *leading,
@@ -199,7 +199,7 @@ def plan(
     )
 
 
-def prepare(context: LaunchContext, launch: LaunchPlan) -> None:
+def prepare(context: LaunchContext, launch: InjectedLaunch) -> None:
     """Make the agent's directories (0700), empty its maildir and write the launch's files (0600). Call it in a thread.
     Its inbox keeps what is in it.
 

@@ -37,7 +37,7 @@ from synapsed.model.facts import (
 )
 from synapsed.profiles import Channel
 
-__all__ = ["EventStream", "SessionServerChannel"]
+__all__ = ["SessionEvents", "SessionServerChannel"]
 
 HELLO_SECONDS = 1.0
 """A connection made while the program starts may never be answered: try another after so long."""
@@ -65,7 +65,7 @@ _log = structlog.get_logger(__name__)
 type _Message = dict[str, Any]
 
 
-class EventStream:
+class SessionEvents:
     """Takes bytes of a server-sent stream, gives the JSON objects of its `data:` lines. ValueError: one is too long."""
 
     def __init__(self) -> None:
@@ -207,7 +207,7 @@ class SessionServerChannel:
         response = await asyncio.wait_for(request, HELLO_SECONDS)
         async with response:
             response.raise_for_status()
-            stream = EventStream()
+            stream = SessionEvents()
             caught_up = False
             async for data in response.content.iter_any():
                 for event in stream.feed(data):

@@ -15,7 +15,7 @@ from synapsed.profiles import Line, Listing, ToolLine, Transcript, UsageLine
 
 __all__ = [
     "Outcome",
-    "Said",
+    "TranscriptEntry",
     "TurnKey",
     "TurnRead",
     "at_path",
@@ -50,7 +50,7 @@ class TurnKey:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class TranscriptEntry:
     """A message of the model's. `goes_on`: the turn does not end with it."""
 
     id: str
@@ -64,7 +64,7 @@ class TurnRead:
     """What the transcript has of one turn. `text` belongs to the outcome: the error, or the answer where the end itself
     has it. `at` is when (Unix seconds)."""
 
-    messages: tuple[Said, ...]
+    messages: tuple[TranscriptEntry, ...]
     outcome: Outcome
     at: float
     text: str | None = None
@@ -81,7 +81,7 @@ class TurnRead:
         return self.messages[-1].text
 
     @property
-    def progress(self) -> tuple[Said, ...]:
+    def progress(self) -> tuple[TranscriptEntry, ...]:
         """The messages that are surely not the last."""
         if not self.messages or self.messages[-1].goes_on:
             return self.messages
@@ -123,7 +123,7 @@ def _begin(records: Sequence[Mapping[str, Any]], spec: Transcript, key: TurnKey)
 
 
 def _read(begin: Mapping[str, Any], records: Sequence[Mapping[str, Any]], spec: Transcript) -> TurnRead:
-    messages: dict[str, Said] = {}
+    messages: dict[str, TranscriptEntry] = {}
     uses: list[Mapping[str, Any]] = []
     at = _time(begin, spec) or 0.0
     for record in records:
@@ -156,15 +156,15 @@ def _outcome(record: Mapping[str, Any], spec: Transcript) -> tuple[Outcome, Line
     return None
 
 
-def _said(record: Mapping[str, Any], spec: Transcript, at: float, goes_on: bool) -> Said | None:
+def _said(record: Mapping[str, Any], spec: Transcript, at: float, goes_on: bool) -> TranscriptEntry | None:
     line = _match(record, spec.assistant, spec)
     if line is None:
         return None
     own = at_path(record, line.id) if line.id is not None else None
-    return Said(str(own) if own else f"at-{at:.6f}", text_at(record, line, spec), at, goes_on)
+    return TranscriptEntry(str(own) if own else f"at-{at:.6f}", text_at(record, line, spec), at, goes_on)
 
 
-def _add(messages: dict[str, Said], said: Said, spec: Transcript) -> None:
+def _add(messages: dict[str, TranscriptEntry], said: TranscriptEntry, spec: Transcript) -> None:
     old = messages.get(said.id)
     if old is not None:
         both = spec.pieces and old.text and said.text

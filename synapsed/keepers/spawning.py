@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-__all__ = ["AT_ONCE", "Child", "Ended"]
+__all__ = ["AT_ONCE", "Child", "ChildEnd"]
 
 AT_ONCE: Final = 8
 """Children that are talked with; a further one begins when one of them has ended."""
@@ -33,7 +33,7 @@ _ENDS_S: Final = 0.001
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class ChildEnd:
     """How a child ended, and what it wrote."""
 
     code: int
@@ -52,7 +52,7 @@ class Child:
         """From its beginning until it is waited for."""
         self._unwanted = threading.Event()
 
-    async def talk(self, told: bytes = b"") -> Ended:
+    async def talk(self, told: bytes = b"") -> ChildEnd:
         """Start it, tell it `told`, and wait for its end. Raises OSError where it cannot be started. Whoever stops
         waiting kills it."""
         talking = asyncio.get_running_loop().run_in_executor(_THREADS, self._talk, told)
@@ -71,7 +71,7 @@ class Child:
 
     # --- in a thread -------------------------------------------------------------------------------------------------
 
-    def _talk(self, told: bytes) -> Ended:
+    def _talk(self, told: bytes) -> ChildEnd:
         with tempfile.TemporaryFile() as errors:  # a file is never full, so that it need not be read meanwhile
             stdin, tell = os.pipe()
             hear, stdout = os.pipe()
@@ -88,7 +88,7 @@ class Child:
                 output = from_it.read()
                 code = self._wait()
             errors.seek(0)
-            return Ended(code, output, errors.read())
+            return ChildEnd(code, output, errors.read())
 
     def _start(self, files: Sequence[int]) -> None:
         """Start it with `files` as standard input, output and error."""

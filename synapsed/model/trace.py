@@ -11,7 +11,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
-__all__ = ["TRACEPARENT", "TRACESTATE", "Context", "context_of", "headers_of", "is_sampled", "parent_of", "span_id"]
+__all__ = [
+    "TRACEPARENT",
+    "TRACESTATE",
+    "TraceContext",
+    "context_of",
+    "headers_of",
+    "is_sampled",
+    "parent_of",
+    "span_id",
+]
 
 TRACEPARENT: Final = "traceparent"
 TRACESTATE: Final = "tracestate"
@@ -28,7 +37,7 @@ _SAMPLED: Final = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Context:
+class TraceContext:
     """A place in a trace: 32 and 16 hexadecimal digits."""
 
     trace_id: str
@@ -60,19 +69,19 @@ class Context:
         return {TRACEPARENT: self.traceparent} | ({TRACESTATE: self.state} if self.state else {})
 
 
-def parent_of(metadata: Mapping[str, Any]) -> Context | None:
+def parent_of(metadata: Mapping[str, Any]) -> TraceContext | None:
     """What a task is part of, where its sender said so."""
-    return Context.parse(metadata.get(TRACEPARENT), metadata.get(TRACESTATE))
+    return TraceContext.parse(metadata.get(TRACEPARENT), metadata.get(TRACESTATE))
 
 
-def context_of(task_id: str, metadata: Mapping[str, Any], *, share: float) -> Context:
+def context_of(task_id: str, metadata: Mapping[str, Any], *, share: float) -> TraceContext:
     """The task's own span: in its sender's trace where there is one, which also says whether it is sampled; else in a
     trace of its own, of which `share` (0 to 1) are."""
     parent = parent_of(metadata)
     if parent is not None:
-        return Context(parent.trace_id, span_id(task_id), parent.sampled, parent.state)
+        return TraceContext(parent.trace_id, span_id(task_id), parent.sampled, parent.state)
     trace_id = _digest(task_id, "trace", 16)
-    return Context(trace_id, span_id(task_id), is_sampled(trace_id, share))
+    return TraceContext(trace_id, span_id(task_id), is_sampled(trace_id, share))
 
 
 def span_id(task_id: str, *what: str) -> str:

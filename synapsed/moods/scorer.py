@@ -24,7 +24,7 @@ from synapsed.model.sender import Sender
 from synapsed.model.task import TERMINAL_STATES, Prompt, TaskState
 from synapsed.moods.likeness import alike, sketch
 from synapsed.moods.signals import HALF_LIFE_S, LEAVES, PATTERN, REACHES, SIGNALS, TEXT, points
-from synapsed.moods.state import Asked, Feeling, MoodState, Open
+from synapsed.moods.state import Feeling, MoodState, Open, OpenQuestion
 from synapsed.moods.text import own_words, signs
 from synapsed.moods.words import Emotion
 
@@ -108,7 +108,7 @@ class Scorer:
     def _message(self, text: str, *, at: float, task: str | None = None) -> Found:
         own = own_words(text)
         found = signs(own)
-        asked = Asked(at=at, sketch=sketch(own.casefold()), task=task)
+        asked = OpenQuestion(at=at, sketch=sketch(own.casefold()), task=task)
         same = [one for one in self.state.asked if at - one.at <= AGAIN_S and alike(one.sketch, asked.sketch)]
         if same:
             found |= {"retry": 1} if same[-1].missed else {"repeat": len(same)}

@@ -6,7 +6,7 @@ from synapsed.moods.likeness import Sketch
 from synapsed.moods.signals import Source
 from synapsed.moods.words import Emotion
 
-__all__ = ["Asked", "Feeling", "MoodState", "Open"]
+__all__ = ["Feeling", "MoodState", "Open", "OpenQuestion"]
 
 
 class _Kept(BaseModel):
@@ -23,7 +23,7 @@ class Feeling(_Kept):
     """What moved it last."""
 
 
-class Asked(_Kept):
+class OpenQuestion(_Kept):
     """A message of the person's. `missed`: it failed, or was stopped."""
 
     at: float
@@ -50,7 +50,7 @@ class MoodState(_Kept):
     """When the person's work without a pause began."""
     acted: float = 0.0
     """When the person did something last."""
-    asked: list[Asked] = []
+    asked: list[OpenQuestion] = []
     open: list[Open] = []
     others: list[str] = []
     """Tasks of others that interrupt, and are not over."""

@@ -26,7 +26,7 @@ from synapsed.keepers.launchers import (
     find_keepers,
     sweep_launch,
 )
-from synapsed.launch_plan import Ended, LaunchPlan
+from synapsed.launch_plan import LaunchPlan, ProgramEnd
 from synapsed.model.link import LinkExited
 from synapsed.model.records import AgentRecord, Checkpoint, LaunchRecord
 from synapsed.paths import Paths
@@ -153,16 +153,16 @@ class PtyLinkFactory:
             if launched is not None
         ]
 
-    async def ended(self, record: AgentRecord) -> Ended:
+    async def ended(self, record: AgentRecord) -> ProgramEnd:
         launch, told = record.launch, None
         if launch is not None:
             told = await asyncio.to_thread(_exit_record, self.paths.agent(record.id), launch.launch_id)
         if told is not None:
             how = "it was stopped from outside" if told.stopped else "it ended while no daemon looked"
-            return Ended(LinkExited(told.exit_code, how), taken_down=told.stopped)
+            return ProgramEnd(LinkExited(told.exit_code, how), taken_down=told.stopped)
         if launch is not None and before_boot(launch.keeper_start):
-            return Ended(LinkExited(None, "the machine was restarted"), taken_down=True)
-        return Ended(LinkExited(None, "it was gone when the daemon came back"), taken_down=False)
+            return ProgramEnd(LinkExited(None, "the machine was restarted"), taken_down=True)
+        return ProgramEnd(LinkExited(None, "it was gone when the daemon came back"), taken_down=False)
 
     def _dated(self, launched: LaunchRecord) -> LaunchRecord:
         """With a start that counts back from now: the wall clock may have been set since it was recorded."""

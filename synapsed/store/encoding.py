@@ -21,7 +21,7 @@ from synapsed.documents.writing import LARGE, Texts, has_large, joined
 from synapsed.masking import mask
 from synapsed.store.sealing import SEALED, Sealer
 
-__all__ = ["LARGE_ROW", "Encoded", "Kept", "read_large", "share_large", "texts_size", "weigh_large"]
+__all__ = ["LARGE_ROW", "EncodedModel", "Kept", "read_large", "share_large", "texts_size", "weigh_large"]
 
 LARGE_ROW = LARGE
 """Characters of JSON from which on a row of the database is read piece by piece."""
@@ -33,7 +33,7 @@ type Kept = str | dict[str, Any]
 """A model as JSON, or one with large texts as its document."""
 
 
-class Encoded:
+class EncodedModel:
     """A model that is to be written."""
 
     __slots__ = ("_masked", "_texts", "data", "document")

@@ -18,7 +18,7 @@ from synapsed.documents.budget import Budget
 from synapsed.interfaces import EventFilter, EventPage
 from synapsed.model.events import OLD_TYPES, Event, parse_event
 from synapsed.store.database import Database
-from synapsed.store.encoding import LARGE_ROW, Encoded, Kept, read_large, texts_size, weigh_large
+from synapsed.store.encoding import LARGE_ROW, EncodedModel, Kept, read_large, texts_size, weigh_large
 from synapsed.store.sealing import Sealer
 
 __all__ = ["RECENT_EVENTS", "RECENT_SIZE", "EventRow", "SqliteEventLog", "append_events", "last_event_id"]
@@ -51,7 +51,7 @@ class EventRow:
     task_id: str | None
     context_id: str | None
     type: str
-    data: Encoded
+    data: EncodedModel
 
 
 class _Batch:

@@ -30,7 +30,7 @@ from synapsed.model.said import Said
 from synapsed.model.schedule import Occurrence, Schedule, ScheduleState
 from synapsed.model.task import Task
 from synapsed.store.database import Database
-from synapsed.store.encoding import Encoded
+from synapsed.store.encoding import EncodedModel
 from synapsed.store.log import RECENT_EVENTS, EventRow, SqliteEventLog, append_events, last_event_id
 from synapsed.store.pushes import PushTable
 from synapsed.store.retention import Cut, Pruned, find_cut, prune, removed_ids, shrink
@@ -76,7 +76,7 @@ class _Change:
     followers: Sequence[tuple[str, str]] = ()
     follower_gone: str | None = None
 
-    def encoded(self) -> list[Encoded]:
+    def encoded(self) -> list[EncodedModel]:
         return [*(row.data for row in self.tasks), *(row.data for row in self.events)]
 
     @property
@@ -405,7 +405,7 @@ class SqliteStore:
                 event.task_id,
                 event.context_id,
                 event.data.type,
-                Encoded(event.data, self.texts, masked=event.data.type not in OF_TASKS),
+                EncodedModel(event.data, self.texts, masked=event.data.type not in OF_TASKS),
             )
             for event in events
         ]

@@ -18,7 +18,7 @@ from synapsed.interfaces import TaskFilter
 from synapsed.model.said import END_MAX, PARTS_MAX, Said, ends
 from synapsed.model.schedule import SCHEDULED
 from synapsed.model.task import Task
-from synapsed.store.encoding import LARGE_ROW, Encoded, Kept, share_large, texts_size, weigh_large
+from synapsed.store.encoding import LARGE_ROW, EncodedModel, Kept, share_large, texts_size, weigh_large
 from synapsed.store.schedules import OccurrenceRow, occurrence_row, put_occurrence
 from synapsed.store.sealing import Sealer
 
@@ -49,7 +49,7 @@ class TaskRow:
     status: str
     open: bool
     updated_at: str
-    data: Encoded
+    data: EncodedModel
     occurrence: OccurrenceRow | None = None
     """Of a schedule, that the task stands for."""
 
@@ -62,7 +62,7 @@ class TaskRow:
             task.status.value,
             not task.terminal,
             task.updated_at,
-            Encoded(task, texts),
+            EncodedModel(task, texts),
             occurrence_row(task.metadata.get(SCHEDULED)),
         )
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from synapsed.errors import InvalidRequest, TooLarge
 from synapsed.files import write_whole
 from synapsed.model.task import DataPart, FilePart, Message, Task, TextPart
-from synapsed.profiles import Delivery
+from synapsed.profiles import DeliverySpec
 from synapsed.tasks import sender_mark
 from synapsed.tasks.sender_mark import SHORT_ID
 from synapsed.tasks.transitions import COMMAND
@@ -80,7 +80,7 @@ class Letter:
     enclosures: tuple[Enclosure, ...] = ()
 
 
-def compose(task: Task, spec: Delivery, inbox: Path) -> Letter:
+def compose(task: Task, spec: DeliverySpec, inbox: Path) -> Letter:
     """What is typed for `task`, marked with the sender where one is told, and what is put into `inbox`.
 
     Raises InvalidRequest for an empty message and for a part that is no file, TooLarge beyond TEXT_MAX, and for a
@@ -105,7 +105,7 @@ def note(task: Task, text: str) -> Letter:
 
 
 class _Writer:
-    def __init__(self, task: Task, spec: Delivery, inbox: Path) -> None:
+    def __init__(self, task: Task, spec: DeliverySpec, inbox: Path) -> None:
         self.enclosures: list[Enclosure] = []
         self._prefix = task.id[:SHORT_ID]
         self._spec = spec

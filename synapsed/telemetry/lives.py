@@ -18,7 +18,7 @@ from synapsed.model.events import Event, TaskDelivered, TaskStatusChanged, Token
 from synapsed.model.external import alias_of
 from synapsed.model.task import INTERRUPTED_STATES, TERMINAL_STATES, TaskState
 
-__all__ = ["OTHER", "TYPES", "Life", "Lives", "Period", "Stage", "ToolCall", "begins", "tokens_of"]
+__all__ = ["OTHER", "TYPES", "Life", "Lives", "Period", "Stage", "ToolLife", "begins", "tokens_of"]
 
 TYPES = frozenset({"taskStatus", "taskDelivered", "toolExecution", "usage"})
 """Types of the events that a life is made of."""
@@ -70,7 +70,7 @@ class Period:
 
 
 @dataclass(slots=True)
-class ToolCall:
+class ToolLife:
     """One call of a tool. `status` is `failed` and `denied` for one that was not allowed."""
 
     name: str
@@ -99,7 +99,7 @@ class Life:
     code: str | None = None
     """Of its failure."""
     periods: list[Period] = field(default_factory=list)
-    tools: list[ToolCall] = field(default_factory=list)
+    tools: list[ToolLife] = field(default_factory=list)
     dropped: int = 0
     """Periods and calls that were too many."""
     context_id: str | None = None
@@ -110,7 +110,7 @@ class Life:
     _open: list[Period] = field(default_factory=list)
     """The stages that it is in, the inner one last."""
 
-    def take(self, event: Event) -> Iterator[Period | ToolCall]:
+    def take(self, event: Event) -> Iterator[Period | ToolLife]:
         """The periods, and the calls of tools, that ended with `event`."""
         match event.data:
             case TaskStatusChanged() as told:
@@ -125,24 +125,24 @@ class Life:
                 self.model = used.model or self.model
                 self.tokens.update(tokens_of(used))
 
-    def _call(self, told: ToolExecution, at: float) -> Iterator[ToolCall]:
+    def _call(self, told: ToolExecution, at: float) -> Iterator[ToolLife]:
         """A call begins, or ends: the one of its id, else the last of its name. One whose beginning nobody told began
         as long before as its program says that it took."""
         name = told.tool_name[:NAME_MAX]
         if told.status == "started":
-            self._note(ToolCall(name, told.call_id, at, exact=told.exact))
+            self._note(ToolLife(name, told.call_id, at, exact=told.exact))
             return
         unended = (call for call in reversed(self.tools) if call.end is None)
         call = next((one for one in unended if (one.call_id, one.name) == (told.call_id, name)), None)
         if call is None:
-            call = ToolCall(name, told.call_id, at - (told.duration_ms or 0) / 1000, exact=told.exact)
+            call = ToolLife(name, told.call_id, at - (told.duration_ms or 0) / 1000, exact=told.exact)
             self._note(call)
         elif told.duration_ms is not None:
             call.begin = at - told.duration_ms / 1000
         call.end, call.status, call.denied = at, told.status, told.denied
         yield call
 
-    def _note(self, call: ToolCall) -> None:
+    def _note(self, call: ToolLife) -> None:
         if len(self.tools) < PERIODS_MAX:
             self.tools.append(call)
         else:
@@ -211,7 +211,7 @@ class Lives:
         """Whether the task is followed; else `take` its earlier events first, unless it `begins`."""
         return task_id in self._lives
 
-    def take(self, task_id: str, event: Event) -> tuple[Life, list[Period | ToolCall]]:
+    def take(self, task_id: str, event: Event) -> tuple[Life, list[Period | ToolLife]]:
         """The task after `event`, and what of it ended. One that is over is not kept."""
         life = self._lives.get(task_id)
         if life is None:

@@ -15,7 +15,7 @@ from synapsed.model.events import TokensUsed
 from synapsed.model.external import alias_of
 from synapsed.model.figures import SLOW_S, Histogram
 from synapsed.model.task import TaskState
-from synapsed.telemetry.lives import OTHER, Life, Period, Stage, ToolCall, tokens_of
+from synapsed.telemetry.lives import OTHER, Life, Period, Stage, ToolLife, tokens_of
 from synapsed.telemetry.reader import LogReader, News
 
 __all__ = ["ELSEWHERE", "UNKNOWN", "Observer"]
@@ -68,7 +68,7 @@ class Observer:
         profile = self._profile(life.agent_id)
         self.submitted[profile] += news.fresh
         for one in news.ended:
-            if isinstance(one, ToolCall):
+            if isinstance(one, ToolLife):
                 self._called(one, profile)
             else:
                 self._count(life, one, profile)
@@ -85,7 +85,7 @@ class Observer:
         for agent_id in [key for key in self.costs if key not in agents]:
             del self.costs[agent_id]
 
-    def _called(self, call: ToolCall, profile: str) -> None:
+    def _called(self, call: ToolLife, profile: str) -> None:
         self.tools[profile, "denied" if call.denied else call.status] += 1
         if (histogram := self.tool_times.get(profile)) is None:
             histogram = self.tool_times[profile] = Histogram(SLOW_S)

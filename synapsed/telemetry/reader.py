@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from synapsed.interfaces import EventLog
 from synapsed.model.events import Event, TaskStatusChanged
-from synapsed.telemetry.lives import TYPES, Life, Lives, Period, ToolCall, begins
+from synapsed.telemetry.lives import TYPES, Life, Lives, Period, ToolLife, begins
 
 __all__ = ["LogReader", "News"]
 
@@ -20,7 +20,7 @@ class News:
 
     event: Event
     life: Life | None
-    ended: list[Period | ToolCall]
+    ended: list[Period | ToolLife]
     fresh: bool = False
 
 

@@ -20,8 +20,8 @@ from typing import Any, Literal
 from synapsed.model.external import alias_of
 from synapsed.model.sender import Sender
 from synapsed.model.task import TaskState
-from synapsed.model.trace import Context, context_of, parent_of, span_id
-from synapsed.telemetry.lives import Life, Period, Stage, ToolCall
+from synapsed.model.trace import TraceContext, context_of, parent_of, span_id
+from synapsed.telemetry.lives import Life, Period, Stage, ToolLife
 
 __all__ = ["Span", "spans_of"]
 
@@ -34,7 +34,7 @@ class Span:
 
     name: str
     kind: Literal["server", "client", "internal"]
-    context: Context
+    context: TraceContext
     parent_id: str | None
     begin: float
     end: float
@@ -90,7 +90,7 @@ def _about(life: Life, metadata: Mapping[str, Any], name: str, profile: str) -> 
     return {key: value for key, value in told.items() if value is not None}
 
 
-def _stages(life: Life, whole: Context) -> Iterator[Span]:
+def _stages(life: Life, whole: TraceContext) -> Iterator[Span]:
     turn = whole.span_id
     last = next((one for one in reversed(life.periods) if one.stage in (Stage.DELIVERING, Stage.TURN)), None)
     for number, period in enumerate(life.periods, 1):
@@ -105,7 +105,7 @@ def _stages(life: Life, whole: Context) -> Iterator[Span]:
         yield Span(period.stage.value, "internal", own, parent, period.begin, max(end, period.begin), failed)
 
 
-def _tools(life: Life, whole: Context) -> Iterator[Span]:
+def _tools(life: Life, whole: TraceContext) -> Iterator[Span]:
     turns = [(number, period) for number, period in enumerate(life.periods, 1) if period.stage is Stage.TURN]
     for number, call in enumerate(life.tools, 1):
         within = next((turn for turn in turns if _covers(turn[1], call)), None)
@@ -128,15 +128,15 @@ def _tools(life: Life, whole: Context) -> Iterator[Span]:
         )
 
 
-def _error_of(call: ToolCall) -> str | None:
+def _error_of(call: ToolLife) -> str | None:
     if call.denied:
         return "denied"
     return {"failed": "tool_error", "started": "not_ended"}.get(call.status)
 
 
-def _covers(turn: Period, call: ToolCall) -> bool:
+def _covers(turn: Period, call: ToolLife) -> bool:
     return turn.begin <= call.begin and (turn.end is None or call.begin <= turn.end)
 
 
-def _within(life: Life, whole: Context, *what: str) -> Context:
-    return Context(whole.trace_id, span_id(life.task_id, *what), whole.sampled, whole.state)
+def _within(life: Life, whole: TraceContext, *what: str) -> TraceContext:
+    return TraceContext(whole.trace_id, span_id(life.task_id, *what), whole.sampled, whole.state)

@@ -7,7 +7,7 @@ that neither the screen's height nor its scrollback cuts it. Block-oriented ones
 import re
 from collections.abc import Sequence
 
-from synapsed.profiles import Answer, Composer
+from synapsed.profiles import AnswerSpec, Composer
 from synapsed.terminal.composer import cursor_line
 from synapsed.terminal.delivery import squeezed
 from synapsed.terminal.portions import portions
@@ -43,7 +43,7 @@ ANCHOR_CHARS = 40
 
 
 def from_lines(
-    spec: Answer,
+    spec: AnswerSpec,
     composer: Composer,
     output: bytes,
     *,
@@ -190,7 +190,7 @@ def position_below(
     return quoted if quoted_too else None
 
 
-def is_cut(spec: Answer, text: str, message: str) -> bool:
+def is_cut(spec: AnswerSpec, text: str, message: str) -> bool:
     """Whether the beginning of the answer to `message` is not in `text`, the whole of a screen that keeps nothing that
     leaves it."""
     lines = text.split("\n")
@@ -215,7 +215,7 @@ def _before(line: str, first: str) -> str | None:
     return before if found else None
 
 
-def from_screen(spec: Answer, text: str, message: str) -> str:
+def from_screen(spec: AnswerSpec, text: str, message: str) -> str:
     """The answer in `text` (screen with scrollback, wrapped lines joined): the last block that `spec.start` begins
     after the last place where `message` stands."""
     lines = below_message(text.rstrip(), message, spec.start).split("\n")
@@ -230,7 +230,7 @@ def from_screen(spec: Answer, text: str, message: str) -> str:
     return _tidy(spec, lines)
 
 
-def stripped(spec: Answer, line: str) -> str:
+def stripped(spec: AnswerSpec, line: str) -> str:
     """`line` without what the profile strips off its two ends."""
     if spec.strip is None:
         return line
@@ -241,6 +241,6 @@ def stripped(spec: Answer, line: str) -> str:
     return line[found[0].end() :] if found and found[0].start() == 0 else line
 
 
-def _tidy(spec: Answer, lines: list[str]) -> str:
+def _tidy(spec: AnswerSpec, lines: list[str]) -> str:
     lines = [stripped(spec, line) for line in lines]
     return "\n".join(line.rstrip() for line in lines).strip("\n")

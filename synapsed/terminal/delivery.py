@@ -9,7 +9,7 @@ import unicodedata
 from dataclasses import dataclass
 
 from synapsed.errors import TooLarge
-from synapsed.profiles import Delivery
+from synapsed.profiles import DeliverySpec
 from synapsed.terminal.indented import as_typed
 
 __all__ = ["Typed", "clean", "is_blank", "squeezed", "type_message"]
@@ -68,7 +68,7 @@ def is_blank(text: str) -> bool:
     return not any(character.isprintable() and not character.isspace() for character in text)
 
 
-def type_message(spec: Delivery, text: str, *, bracketed: bool, command: bool = False, prompt: str = "") -> Typed:
+def type_message(spec: DeliverySpec, text: str, *, bracketed: bool, command: bool = False, prompt: str = "") -> Typed:
     """The keystrokes for `text`. `bracketed`: the program has bracketed paste on now; `prompt`: what it is typed
     behind. Raises TooLarge."""
     body = clean(text)

@@ -37,7 +37,7 @@ from synapsed.terminal.screen import Guard, Screen, ScreenSnapshot
 from synapsed.terminal.unreadable import HELD, Unreadable
 from synapsed.terminal.verdict import Observation, Verdict, judge, lost_end, screen_sign, title_sign
 
-__all__ = ["GONE_S", "QUERIES_MAX", "REPORTED_LATE_S", "Harm", "Look", "Reply", "TerminalObserver"]
+__all__ = ["GONE_S", "QUERIES_MAX", "REPORTED_LATE_S", "Harm", "Look", "TerminalObserver", "TerminalReply"]
 
 FRAME_MAX_S = 0.2
 """A program that holds a frame open (DECSET 2026) for longer is looked at all the same."""
@@ -72,7 +72,7 @@ of the palette at the most; more come of a file that is shown."""
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class TerminalReply:
     """An answer to a terminal query that ended at spool `offset`."""
 
     offset: int
@@ -231,9 +231,9 @@ class TerminalObserver:
             state=state,
         )
 
-    def feed(self, offset: int, data: bytes, now: float, *, continues: bool = False) -> list[Reply]:
+    def feed(self, offset: int, data: bytes, now: float, *, continues: bool = False) -> list[TerminalReply]:
         """Take in what the program wrote at `offset`; `continues`: with what was fed last it is one piece."""
-        replies: list[Reply] = []
+        replies: list[TerminalReply] = []
         fed = 0
         self._queries = self._queries if continues else 0
         events = self._scanner.feed(data)
@@ -249,7 +249,7 @@ class TerminalObserver:
                     fed = event.end
                     reply = answer(event, self.screen.snapshot)
                     if reply is not None:
-                        replies.append(Reply(offset + event.end, reply))
+                        replies.append(TerminalReply(offset + event.end, reply))
                 case EditingBegan() if event is editing and self._profile.composer.at_cursor:
                     self._draw(offset + fed, data[fed : event.end])
                     fed = event.end

@@ -9,7 +9,7 @@ import os.path
 import re
 from collections.abc import Sequence
 
-from synapsed.profiles import Answer, Stream
+from synapsed.profiles import AnswerSpec, StreamSpec
 from synapsed.terminal.answer import edited, position_below, stripped
 from synapsed.terminal.grid import PLAIN
 from synapsed.terminal.prose import Line, Wrapping, certain
@@ -143,7 +143,7 @@ class ScreenText:
     """The text of the block that is being drawn below `message`. `begun` says that the turn was under way already, so
     that its message may have scrolled away; else nothing counts before the message is to be seen."""
 
-    def __init__(self, stream: Stream, answer: Answer, message: str, *, begun: bool = False) -> None:
+    def __init__(self, stream: StreamSpec, answer: AnswerSpec, message: str, *, begun: bool = False) -> None:
         self._stream = stream
         self._answer = answer
         self._message = message

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from synapsed.a2a.endpoints import Endpoints
-from synapsed.a2a.replies import RestRequest, Stream
+from synapsed.a2a.replies import RestRequest, StreamReply
 from synapsed.model.task import TaskState
 from tests.a2a.rpc import AGENT, MESSAGE, NOW, V1, kinds
 from tests.a2a.test_rpc_envelope import Anybody
@@ -250,7 +250,7 @@ def test_any_request_is_answered(request_):
         control = FakeControl()
         control.add("claude", "claude", 8100)
         answer = await Endpoints(control).rest.handle(AGENT, Anybody(control), request_, "1.0")
-        if isinstance(answer, Stream):
+        if isinstance(answer, StreamReply):
             assert [item async for item in answer.bodies]
         else:
             assert answer.status < 500, answer

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from synapsed.a2a.endpoints import Endpoints
-from synapsed.a2a.replies import Reply, Stream
+from synapsed.a2a.replies import MessageReply, StreamReply
 from synapsed.api.rights import Rights, Standing
 from synapsed.errors import StoreError
 from synapsed.model.task import TaskState
@@ -305,11 +305,11 @@ def test_any_request_is_answered(body, version):
         control = FakeControl()
         control.add("claude", "claude", 8100)
         answer = await Endpoints(control).rpc.handle(AGENT, Anybody(control), body, version)
-        bodies = [item async for item in answer.bodies] if isinstance(answer, Stream) else [answer.body]
+        bodies = [item async for item in answer.bodies] if isinstance(answer, StreamReply) else [answer.body]
         for item in bodies:
             assert item["jsonrpc"] == "2.0"
             assert ("result" in item) != ("error" in item)
             assert item.get("error", {}).get("code") != -32603
-        assert isinstance(answer, Reply | Stream)
+        assert isinstance(answer, MessageReply | StreamReply)
 
     asyncio.run(run())

@@ -4,7 +4,7 @@ import pytest
 
 from synapsed.agents.instructions import TEXTS, Colleague, fingerprint, instructions, on_record, task_of
 from synapsed.model.task import TaskState
-from synapsed.profiles import Delivery
+from synapsed.profiles import DeliverySpec
 from synapsed.tasks.prompt_text import compose
 
 ME = Colleague("synapse-claude-8100", "claude", "claude", 8100)
@@ -37,7 +37,7 @@ def test_the_order_of_the_others_changes_nothing() -> None:
 def test_typed_it_is_a_message_of_synapsed_with_its_frames_whole(tmp_path) -> None:
     text = instructions(ME, [CODEX], language="en", text=None, mcp=False)
     task = task_of(ME.id, "context", text, 0.0, endpoint="http://localhost:8100")
-    typed = compose(task, Delivery(provenance=True), tmp_path).text
+    typed = compose(task, DeliverySpec(provenance=True), tmp_path).text
     assert typed == f"[A2A:{task.id[:8]}:synapse-system] {text}"
 
 

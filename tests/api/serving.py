@@ -15,10 +15,10 @@ from synapsed.a2a.addressbook import AddressBook
 from synapsed.a2a.externals import Externals
 from synapsed.a2a.hosts.book import HostBook
 from synapsed.a2a.hosts.hosts import Hosts
-from synapsed.a2a.hosts.tunnel import Means
+from synapsed.a2a.hosts.tunnel import TunnelDeps
 from synapsed.a2a.switchboard import Switchboard
 from synapsed.api.app import build_context
-from synapsed.api.context import Limits
+from synapsed.api.context import RequestLimits
 from synapsed.api.guard import Door, DoorLimits
 from synapsed.api.security import Security
 from synapsed.api.servers import ApiServers
@@ -39,7 +39,7 @@ __all__ = ["METRICS_TOKEN", "TOKEN", "Api", "idle_scheduler", "serving", "sse_ev
 
 def unreachable_hosts(paths: Paths) -> Hosts:
     """Hosts to none of which there is a way."""
-    means = Means(ssh=["false"], environ={}, sockets=paths.host_sockets, clock=SystemClock(), rng=lambda: 0.0)
+    means = TunnelDeps(ssh=["false"], environ={}, sockets=paths.host_sockets, clock=SystemClock(), rng=lambda: 0.0)
     return Hosts(book=HostBook(paths.hosts), means=means, own_name="here")
 
 
@@ -93,7 +93,7 @@ class Api:
 
 @asynccontextmanager
 async def serving(control: FakeControl, home: Path, **limits: Any) -> AsyncGenerator[Api]:
-    """`limits` are those of `Limits`; an agent's port is opened for the first agent. `metrics`: with them."""
+    """`limits` are those of `RequestLimits`; an agent's port is opened for the first agent. `metrics`: with them."""
     door = limits.pop("door", None)
     measured = limits.pop("metrics", True)
     security = limits.pop("security", None) or Security(control=control, token=TOKEN, metrics_token=METRICS_TOKEN)
@@ -110,7 +110,7 @@ async def serving(control: FakeControl, home: Path, **limits: Any) -> AsyncGener
         clock=SystemClock(),
         paths=paths,
         version="1.2.3",
-        limits=Limits(**limits),
+        limits=RequestLimits(**limits),
         metrics=_metrics(control) if measured else None,
     )
     servers = ApiServers(context, Door(door or DoorLimits.of(1024, proxied=False)))

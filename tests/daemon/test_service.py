@@ -11,12 +11,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from synapsed.service import ServiceManager, inherited_sockets
+from synapsed.service import ServiceNotifier, inherited_sockets
 
 
 @pytest.fixture
-def made() -> Iterator[list[ServiceManager]]:
-    made: list[ServiceManager] = []
+def made() -> Iterator[list[ServiceNotifier]]:
+    made: list[ServiceNotifier] = []
     yield made
     for manager in made:
         manager.close()
@@ -36,8 +36,8 @@ def told(listener: socket.socket) -> dict[str, str]:
     return dict(line.split("=", 1) for line in listener.recv(4096).decode().split("\n"))
 
 
-async def test_a_life(listener: socket.socket, made: list[ServiceManager]) -> None:
-    manager = ServiceManager({**os.environ, "WATCHDOG_USEC": "100000", "WATCHDOG_PID": str(os.getpid())})
+async def test_a_life(listener: socket.socket, made: list[ServiceNotifier]) -> None:
+    manager = ServiceNotifier({**os.environ, "WATCHDOG_USEC": "100000", "WATCHDOG_PID": str(os.getpid())})
     made.append(manager)
     status = "1 agent"
     async with manager.beating():
@@ -60,8 +60,8 @@ async def test_a_life(listener: socket.socket, made: list[ServiceManager]) -> No
         assert "EXTEND_TIMEOUT_USEC" in await asyncio.to_thread(told, listener), "for as long as it takes"
 
 
-async def test_a_loop_that_is_stuck_gives_no_sign_of_life(listener: socket.socket, made: list[ServiceManager]) -> None:
-    manager = ServiceManager({**os.environ, "WATCHDOG_USEC": "100000"})
+async def test_a_loop_that_is_stuck_gives_no_sign_of_life(listener: socket.socket, made: list[ServiceNotifier]) -> None:
+    manager = ServiceNotifier({**os.environ, "WATCHDOG_USEC": "100000"})
     made.append(manager)
     manager.ready(str)
     async with manager.beating():
@@ -78,8 +78,8 @@ async def test_a_loop_that_is_stuck_gives_no_sign_of_life(listener: socket.socke
             listener.recv(4096)
 
 
-async def test_a_reload(listener: socket.socket, made: list[ServiceManager]) -> None:
-    manager = ServiceManager(os.environ)
+async def test_a_reload(listener: socket.socket, made: list[ServiceNotifier]) -> None:
+    manager = ServiceNotifier(os.environ)
     made.append(manager)
     with manager.reloading():
         begun = told(listener)
@@ -88,8 +88,8 @@ async def test_a_reload(listener: socket.socket, made: list[ServiceManager]) -> 
     assert told(listener) == {"READY": "1"}
 
 
-async def test_without_a_service_manager_nothing_happens(made: list[ServiceManager]) -> None:
-    manager = ServiceManager({"WATCHDOG_USEC": "1000000", "WATCHDOG_PID": "1"})
+async def test_without_a_service_manager_nothing_happens(made: list[ServiceNotifier]) -> None:
+    manager = ServiceNotifier({"WATCHDOG_USEC": "1000000", "WATCHDOG_PID": "1"})
     made.append(manager)
     async with manager.beating():
         manager.ready(str)

@@ -10,7 +10,7 @@ from typing import Any
 
 from synapsed.errors import LaunchError, SynapsedError
 from synapsed.interfaces import Attachment, Delivery
-from synapsed.launch_plan import Ended, LaunchPlan
+from synapsed.launch_plan import LaunchPlan, ProgramEnd
 from synapsed.model.agent import Activity, Testimony
 from synapsed.model.facts import ChannelFact, PermissionAsked
 from synapsed.model.link import (
@@ -273,8 +273,8 @@ class FakeLinkFactory:
     async def strays(self, known: Container[str]) -> list[AgentRecord]:
         return [record for record in self.unknown if record.id not in known]
 
-    async def ended(self, record: AgentRecord) -> Ended:
-        return Ended(LinkExited(None, "it was gone when the daemon came back"), self.taken_down)
+    async def ended(self, record: AgentRecord) -> ProgramEnd:
+        return ProgramEnd(LinkExited(None, "it was gone when the daemon came back"), self.taken_down)
 
     async def sweep(self, launch: LaunchRecord) -> int:
         self.swept.append(launch.launch_id)

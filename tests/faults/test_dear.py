@@ -11,7 +11,7 @@ import aiohttp
 import pytest
 from aiohttp import WSCloseCode, WSMsgType
 
-from synapsed.api.context import Limits
+from synapsed.api.context import RequestLimits
 from tests.faults.house import House
 from tests.faults.test_readers import MB, SPARE, STANDS_S, watched
 from tests.support.daemon import NO_PORTS, PATIENCE_S
@@ -99,7 +99,7 @@ async def test_dear_frames_are_refused_and_nobody_waits(house: Callable[..., Hou
     home = house("18", "JSON that is dear to read (frames)", config=NO_PORTS)
     daemon = home.daemon.start()
     (agent,) = home.start_agents(1)
-    largest = Limits().ws_message
+    largest = RequestLimits().ws_message
     for name, text in FRAMES.items():
         frame = json.dumps({"type": "resize", "cols": 80, "rows": 24, "more": HERE}).replace(json.dumps(HERE), text)
         async with aiohttp.ClientSession(connector=aiohttp.UnixConnector(str(daemon.socket))) as client:

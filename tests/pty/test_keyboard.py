@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from synapsed.keepers.client import WriteResult
-from synapsed.profiles import Composer, Delivery, Dialog, Interrupt, Profile, Prompts, PutOff, Signs
+from synapsed.profiles import Composer, DeliverySpec, Dialog, Interrupt, Profile, Prompts, PutOff, Signs
 from synapsed.pty.keyboard import VAIN_TRIES, Keyboard
 from synapsed.terminal.composer import ComposerState
 from synapsed.terminal.menus import Move
@@ -18,7 +18,7 @@ PROFILE = Profile(
     name="p",
     command="p",
     composer=Composer(line="^> (?P<text>.*)$"),
-    delivery=Delivery(clear="\x15"),
+    delivery=DeliverySpec(clear="\x15"),
     prompts=Prompts(dialogs=[Dialog(type="question", when=[MENU], leave="q")]),
     interrupt=Interrupt(keys="\x1b", put_off=PutOff(shown=r"^later: (?P<text>.*)", keys="\x1b[A")),
 )

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from synapsed.masking import mask_text, unfinished
 from synapsed.model.facts import AssistantSaying, TurnEnded
-from synapsed.profiles import Answer, Profile, Stream
+from synapsed.profiles import AnswerSpec, Profile, StreamSpec
 from synapsed.pty.streaming import TOLD_EVERY_S, TOLD_MAX, Piece, Speech, TurnStream
 from synapsed.pty.turn import PtyTurn
 from synapsed.pty.turn_types import Phase, TurnState
@@ -18,9 +18,9 @@ from synapsed.terminal.observer import TerminalObserver
 from tests.support.secrets import planted
 
 LINES = Profile(name="p", command="p")
-SERVER = Profile(name="p", command="p", stream=Stream(source="channel"))
-BLOCKS = Profile(name="p", command="p", answer=Answer(mode="blocks", start="^● ", strip="^  "))
-BOTH = BLOCKS.model_copy(update={"stream": Stream(source="channel")})
+SERVER = Profile(name="p", command="p", stream=StreamSpec(source="channel"))
+BLOCKS = Profile(name="p", command="p", answer=AnswerSpec(mode="blocks", start="^● ", strip="^  "))
+BOTH = BLOCKS.model_copy(update={"stream": StreamSpec(source="channel")})
 
 
 def saying(message: str, piece: str, at_ns: int = 1) -> AssistantSaying:

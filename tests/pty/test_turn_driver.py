@@ -20,8 +20,18 @@ from synapsed.model.link import (
     LinkUndelivered,
 )
 from synapsed.model.records import TurnRecord
-from synapsed.profiles import Answer, Composer, Dialog, ErrorPattern, Interrupt, Profile, Prompts, Ready, Signs
-from synapsed.profiles import Delivery as DeliverySpec
+from synapsed.profiles import (
+    AnswerSpec,
+    Composer,
+    DeliverySpec,
+    Dialog,
+    ErrorPattern,
+    Interrupt,
+    Profile,
+    Prompts,
+    Ready,
+    Signs,
+)
 from synapsed.pty.input_backlog import Unread
 from synapsed.pty.keyboard import Keyboard
 from synapsed.pty.turn_driver import TurnRunner
@@ -378,7 +388,7 @@ MARKED = PROFILE.model_copy(
     update={
         "interrupt": Interrupt(keys="\x1b", screen="^! cancelled"),
         "error": [ErrorPattern(pattern="^x .*")],
-        "answer": Answer(mode="blocks", start="^\\* ", channel_wait_ms=0),
+        "answer": AnswerSpec(mode="blocks", start="^\\* ", channel_wait_ms=0),
     }
 )
 OLD = ("  before", "! cancelled", "  before that", "x it failed")

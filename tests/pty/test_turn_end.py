@@ -4,7 +4,7 @@ import pytest
 
 from synapsed.model.agent import Activity
 from synapsed.model.facts import PromptAccepted, TurnFailed
-from synapsed.profiles import Answer, Composer, Profile
+from synapsed.profiles import AnswerSpec, Composer, Profile
 from synapsed.pty.turn import UNTOLD_UNSEEN_S
 from synapsed.pty.turn_types import (
     Accepted,
@@ -121,7 +121,10 @@ def test_a_reported_failure_fails_the_turn() -> None:
 
 
 BOX = Profile(
-    name="box", command="box", composer=Composer(line="┃ (?P<text>.*)", at_cursor=True), answer=Answer(mode="blocks")
+    name="box",
+    command="box",
+    composer=Composer(line="┃ (?P<text>.*)", at_cursor=True),
+    answer=AnswerSpec(mode="blocks"),
 )
 
 

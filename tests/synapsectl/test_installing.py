@@ -9,8 +9,8 @@ import pytest
 
 from synapsectl.errors import CtlError
 from synapsectl.service import launchd, manager, systemd
-from synapsectl.service.files import Wanted
-from synapsectl.service.login import Login, Program
+from synapsectl.service.files import WantedFile
+from synapsectl.service.login import Login, ProgramPath
 from synapsectl.service.manager import Finished
 from synapsectl.service.settings import PACKAGES, Configured, Settings, env_file
 from synapsed.paths import Paths
@@ -26,12 +26,12 @@ def settings(tmp_path: Path) -> Settings:
         "/opt/py thon/50%/bin/python",
         "127.0.0.1:8090",
         (Configured("claude", "claude", "claude", True),),
-        Login("/bin/bash", PATH, {}, (Program("claude", "/usr/bin/claude"), Program("lost", None))),
+        Login("/bin/bash", PATH, {}, (ProgramPath("claude", "/usr/bin/claude"), ProgramPath("lost", None))),
         {"PATH": PATH, "LANG": "C.UTF-8"},
     )
 
 
-def units(settings: Settings, tmp_path: Path) -> dict[str, Wanted]:
+def units(settings: Settings, tmp_path: Path) -> dict[str, WantedFile]:
     return {file.path.name: file for file in systemd.Systemd({"HOME": str(tmp_path)}).files(settings)}
 
 
@@ -152,7 +152,7 @@ def test_what_launchd_is_asked(settings: Settings, tmp_path: Path, monkeypatch: 
 
 
 def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
-    file = Wanted(tmp_path / "new" / "a.service", "one\ntwo\n", 0o600)
+    file = WantedFile(tmp_path / "new" / "a.service", "one\ntwo\n", 0o600)
     assert file.diff()[:2] == ["--- /dev/null", f"+++ {file.path}"]
     file.write()
     assert stat.S_IMODE(file.path.stat().st_mode) == 0o600
@@ -164,7 +164,7 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
     assert "-one" in file.diff(removed=True)
     (tmp_path / "file").write_text("")
     with pytest.raises(CtlError, match="cannot be written"):
-        Wanted(tmp_path / "file" / "below", "x").write()
+        WantedFile(tmp_path / "file" / "below", "x").write()
     assert list((tmp_path / "new").iterdir()) == [file.path]
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from synapsectl.client import Client
 from synapsectl.errors import ApiError, BadAnswer
-from synapsectl.websocket import BINARY, CLOSE, PING, TEXT, FrameError, FrameParser, Message, WebSocket, encode
+from synapsectl.websocket import BINARY, CLOSE, PING, TEXT, FrameError, FrameParser, WebSocket, WebSocketMessage, encode
 from tests.synapsectl.fake_daemon import FakeDaemon
 
 
@@ -24,13 +24,13 @@ def frame(first: int, payload: bytes) -> bytes:
 
 
 STREAM = [
-    (frame(0x82, b"redraw"), Message(BINARY, b"redraw")),
-    (frame(0x02, b"in ") + frame(0x89, b"p"), Message(PING, b"p")),
-    (frame(0x00, b"three ") + frame(0x80, b"pieces"), Message(BINARY, b"in three pieces")),
-    (frame(0x81, b"x" * 300), Message(TEXT, b"x" * 300)),
-    (frame(0x82, b"y" * 70_000), Message(BINARY, b"y" * 70_000)),
-    (frame(0x82, b""), Message(BINARY, b"")),
-    (frame(0x88, b"\x03\xe8"), Message(CLOSE, b"\x03\xe8")),
+    (frame(0x82, b"redraw"), WebSocketMessage(BINARY, b"redraw")),
+    (frame(0x02, b"in ") + frame(0x89, b"p"), WebSocketMessage(PING, b"p")),
+    (frame(0x00, b"three ") + frame(0x80, b"pieces"), WebSocketMessage(BINARY, b"in three pieces")),
+    (frame(0x81, b"x" * 300), WebSocketMessage(TEXT, b"x" * 300)),
+    (frame(0x82, b"y" * 70_000), WebSocketMessage(BINARY, b"y" * 70_000)),
+    (frame(0x82, b""), WebSocketMessage(BINARY, b"")),
+    (frame(0x88, b"\x03\xe8"), WebSocketMessage(CLOSE, b"\x03\xe8")),
 ]
 RAW = b"".join(raw for raw, _ in STREAM)
 
@@ -70,7 +70,7 @@ def test_every_size_arrives(daemon: FakeDaemon, size: int) -> None:
     daemon.redraw = b"r" * size
     socket = WebSocket.connect(Client(str(daemon.socket)), "/agents/claude/terminal", {"cols": 80, "rows": 24})
     try:
-        assert next(socket.messages()) == Message(BINARY, b"r" * size)
+        assert next(socket.messages()) == WebSocketMessage(BINARY, b"r" * size)
         socket.send(BINARY, b"k" * size)
         while socket.unsent:
             socket.flush()

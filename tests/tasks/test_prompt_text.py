@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from synapsed.errors import InvalidRequest, TooLarge
 from synapsed.model.task import DataPart, FileContent, FilePart, Message, Part, Task, TextPart
-from synapsed.profiles import Delivery
+from synapsed.profiles import DeliverySpec
 from synapsed.tasks import prompt_text
 from synapsed.tasks.prompt_text import Letter, compose, put, safe_name, tidy
 
@@ -22,11 +22,11 @@ ID = "0123abcd-0000-4000-8000-000000000000"
 T8 = "0123abcd"
 
 
-def letter(*parts: Part, spec: Delivery | None = None, **metadata: Any) -> Letter:
+def letter(*parts: Part, spec: DeliverySpec | None = None, **metadata: Any) -> Letter:
     task = Task(
         id=ID, agent_id="a", message=Message(parts=list(parts)), metadata=metadata, created_at="", updated_at=""
     )
-    return compose(task, spec or Delivery(), INBOX)
+    return compose(task, spec or DeliverySpec(), INBOX)
 
 
 def file(name: str | None, content: bytes, mime: str | None = None) -> FilePart:
@@ -59,7 +59,7 @@ def test_a_megabyte_is_taken_and_no_more() -> None:
 
 
 def test_words_are_the_profile_s() -> None:
-    spec = Delivery(max_bytes=10, long_text="Lies {path}!", file_text="Datei {path}, {bytes} Bytes")
+    spec = DeliverySpec(max_bytes=10, long_text="Lies {path}!", file_text="Datei {path}, {bytes} Bytes")
     found = letter(TextPart(text="longer than that"), file("f", b"xyz"), spec=spec)
     assert found.text == f"Lies {INBOX}/{T8}-message.txt!"
     assert found.enclosures[1].content.decode() == f"longer than that\nDatei {INBOX}/{T8}-f, 3 Bytes"

@@ -8,8 +8,8 @@ import pytest
 
 from synapsectl.checkup import surroundings
 from synapsectl.checkup.finding import NOTE
-from synapsectl.context import Context
-from synapsectl.output import Output
+from synapsectl.context import CommandContext
+from synapsectl.output import CommandOutput
 from synapsectl.service.login import Login
 from synapsectl.service.settings import Settings
 from synapsed.cli import main
@@ -54,8 +54,9 @@ def test_doctor_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     paths = Paths.from_environ({"SYNAPSED_HOME": str(tmp_path), "HOME": str(tmp_path)})
     settings = Settings(paths, "python", None, (), Login("sh", "", {}, ()), {}, (MISSING,))
     monkeypatch.setattr(surroundings, "gather", lambda *_: settings)
-    context = Context(
-        {"SYNAPSED_HOME": str(tmp_path), "HOME": str(tmp_path)}, Output(io.StringIO(), io.StringIO(), columns=None)
+    context = CommandContext(
+        {"SYNAPSED_HOME": str(tmp_path), "HOME": str(tmp_path)},
+        CommandOutput(io.StringIO(), io.StringIO(), columns=None),
     )
     found = [one for one in surroundings.look_around(context) if one.what == "traces"]
     assert [(one.status, one.detail, one.mend) for one in found] == [(NOTE, MISSING, "pip install 'synapsed[otel]'")]

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from synapsed.model.trace import Context, context_of, headers_of, is_sampled, parent_of, span_id
+from synapsed.model.trace import TraceContext, context_of, headers_of, is_sampled, parent_of, span_id
 
 TRACE, SPAN = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 GOOD = f"00-{TRACE}-{SPAN}-01"
@@ -13,11 +13,11 @@ GOOD = f"00-{TRACE}-{SPAN}-01"
 @pytest.mark.parametrize(
     ("value", "expected"),
     [
-        (GOOD, Context(TRACE, SPAN)),
-        (f" {GOOD} ", Context(TRACE, SPAN)),
-        (f"00-{TRACE}-{SPAN}-00", Context(TRACE, SPAN, sampled=False)),
-        (f"00-{TRACE}-{SPAN}-03", Context(TRACE, SPAN)),
-        (f"cc-{TRACE}-{SPAN}-01-what-the-future-will-be-like", Context(TRACE, SPAN)),
+        (GOOD, TraceContext(TRACE, SPAN)),
+        (f" {GOOD} ", TraceContext(TRACE, SPAN)),
+        (f"00-{TRACE}-{SPAN}-00", TraceContext(TRACE, SPAN, sampled=False)),
+        (f"00-{TRACE}-{SPAN}-03", TraceContext(TRACE, SPAN)),
+        (f"cc-{TRACE}-{SPAN}-01-what-the-future-will-be-like", TraceContext(TRACE, SPAN)),
         (f"cc-{TRACE}-{SPAN}-01.what-the-future-will-not-be-like", None),
         (f"00-{TRACE}-{SPAN}-01-too-much", None),
         (f"ff-{TRACE}-{SPAN}-01", None),
@@ -32,8 +32,8 @@ GOOD = f"00-{TRACE}-{SPAN}-01"
         ([GOOD], None),
     ],
 )
-def test_what_comes_from_outside(value: object, expected: Context | None) -> None:
-    assert Context.parse(value) == expected
+def test_what_comes_from_outside(value: object, expected: TraceContext | None) -> None:
+    assert TraceContext.parse(value) == expected
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_what_comes_from_outside(value: object, expected: Context | None) -> Non
     [("a=1,b=2", "a=1,b=2"), ("x" * 513, ""), ("a=1\r\nHost: x", ""), ("a=\u00e9", ""), (None, ""), (3, ""), ("", "")],
 )
 def test_the_state_is_passed_on_where_it_is_harmless(state: object, kept: str) -> None:
-    found = Context.parse(GOOD, state)
+    found = TraceContext.parse(GOOD, state)
     assert found is not None
     assert found.state == kept
     assert found.metadata() == {"traceparent": GOOD} | ({"tracestate": kept} if kept else {})
@@ -49,19 +49,19 @@ def test_the_state_is_passed_on_where_it_is_harmless(state: object, kept: str) -
 
 @given(st.text(), st.text())
 def test_anything(parent: str, state: str) -> None:
-    found = Context.parse(parent, state)
+    found = TraceContext.parse(parent, state)
     if found is not None:
-        assert Context.parse(found.traceparent, found.state) == found
+        assert TraceContext.parse(found.traceparent, found.state) == found
 
 
 def test_a_task_is_part_of_its_senders_trace_or_has_one_of_its_own() -> None:
     own = context_of("task", {}, share=1.0)
     assert own == context_of("task", {"sender": "x"}, share=1.0), "whoever asks"
-    assert Context.parse(own.traceparent) == own
+    assert TraceContext.parse(own.traceparent) == own
     assert own != context_of("another", {}, share=1.0)
     assert not context_of("task", {}, share=0.0).sampled
     part = context_of("task", {"traceparent": GOOD, "tracestate": "a=1"}, share=0.0)
-    assert part == Context(TRACE, own.span_id, sampled=True, state="a=1"), "its sender says whether it is sampled"
+    assert part == TraceContext(TRACE, own.span_id, sampled=True, state="a=1"), "its sender says whether it is sampled"
     assert not context_of("task", {"traceparent": f"00-{TRACE}-{SPAN}-00"}, share=1.0).sampled
     assert context_of("task", {"traceparent": "nonsense"}, share=1.0) == own
     child = context_of("child", part.metadata(), share=1.0)

@@ -2,10 +2,10 @@
 
 import pytest
 
-from synapsed.profiles import Answer, Composer
+from synapsed.profiles import AnswerSpec, Composer
 from synapsed.terminal.answer import below_message, from_lines, from_screen
 
-BLOCKS = Answer(mode="blocks", start="^● ", end="^─{8,}")
+BLOCKS = AnswerSpec(mode="blocks", start="^● ", end="^─{8,}")
 
 
 def test_answer_that_quotes_the_message() -> None:
@@ -44,17 +44,17 @@ SQLITE = Composer(at_cursor=True, line=r"^sqlite> ?(?P<text>.*)$")
 @pytest.mark.parametrize("output", READLINE.values(), ids=READLINE)
 def test_what_a_line_editor_draws_is_no_answer(output: bytes) -> None:
     typed = {"prompt": "sqlite> ", "message": "select 6*7;"}
-    assert from_lines(Answer(), SQLITE, output, cols=120, rows=40, **typed) == "42"
+    assert from_lines(AnswerSpec(), SQLITE, output, cols=120, rows=40, **typed) == "42"
 
 
 def test_a_prompt_whose_blank_the_pattern_wants() -> None:
     pattern = Composer(at_cursor=True, line=r"^sqlite> (?P<text>.*)$")
-    assert from_lines(Answer(), pattern, b"\r\n42\r\nsqlite> ", cols=120, rows=40) == "42"
+    assert from_lines(AnswerSpec(), pattern, b"\r\n42\r\nsqlite> ", cols=120, rows=40) == "42"
 
 
 def test_a_pattern_without_an_anchor_takes_only_the_prompt() -> None:
     pattern = Composer(at_cursor=True, line=r"(?:>>>|\.\.\.) (?P<text>.*)$")
-    assert from_lines(Answer(), pattern, b"\r\nno end... ", cols=120, rows=40, prompt=">>> ") == "no end"
+    assert from_lines(AnswerSpec(), pattern, b"\r\nno end... ", cols=120, rows=40, prompt=">>> ") == "no end"
 
 
 SHELL = Composer(at_cursor=True, line=r"^(?:\$|>) ?(?P<text>.*)$")
@@ -70,25 +70,25 @@ ONE_BY_ONE = {
 @pytest.mark.parametrize(("output", "edits"), ONE_BY_ONE.values(), ids=ONE_BY_ONE)
 def test_what_several_lines_that_are_taken_one_by_one_are_answered(output: bytes, edits: bool) -> None:
     typed = {"prompt": "$ ", "message": "echo 1\necho 2\necho 3"}
-    assert from_lines(Answer(), SHELL, output, cols=80, rows=9, one_by_one=True, edits=edits, **typed) == "1\n2\n3"
+    assert from_lines(AnswerSpec(), SHELL, output, cols=80, rows=9, one_by_one=True, edits=edits, **typed) == "1\n2\n3"
 
 
 def test_what_looks_like_a_prompt_in_the_answer_of_an_editor_stays() -> None:
     output = b"quote\r\n> x\r\n$ 5\r\n5\r\n$ "
     typed = {"prompt": "$ ", "message": "quote\n5"}
-    assert from_lines(Answer(), SHELL, output, cols=80, rows=9, one_by_one=True, edits=True, **typed) == "> x\n5"
+    assert from_lines(AnswerSpec(), SHELL, output, cols=80, rows=9, one_by_one=True, edits=True, **typed) == "> x\n5"
 
 
 def test_a_prompt_that_a_full_line_goes_on_into() -> None:
     """zsh fills the line that was not ended, so that its prompt begins a new one."""
     output = b"\x1b[?2004l\r\r\n42%" + 79 * b" " + b"\r \r\r\x1b[Jsqlite> \x1b[K\x1b[?2004h"
-    assert from_lines(Answer(), SQLITE, output, cols=80, rows=9, prompt="sqlite> ") == "42%"
+    assert from_lines(AnswerSpec(), SQLITE, output, cols=80, rows=9, prompt="sqlite> ") == "42%"
 
 
 def test_a_command_that_uses_bracketed_paste_itself() -> None:
     """The program leaves the mode on; an editor that it has run switched it on and off."""
     output = b"\r\nbefore\r\n\x1b[?2004h? \x1b[?2004l\r\nafter\r\nsqlite> "
-    assert from_lines(Answer(), SQLITE, output, cols=120, rows=40) == "before\n?\nafter"
+    assert from_lines(AnswerSpec(), SQLITE, output, cols=120, rows=40) == "before\n?\nafter"
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_a_command_that_uses_bracketed_paste_itself() -> None:
     ],
 )
 def test_a_frame_is_stripped_off_both_ends(strip: str, shown: str, answer: str) -> None:
-    assert from_screen(Answer(mode="blocks", strip=strip), shown, "nowhere") == answer
+    assert from_screen(AnswerSpec(mode="blocks", strip=strip), shown, "nowhere") == answer
 
 
 NODE = Composer(at_cursor=True, line=r"^(?:[^>\n]{0,60}>)(?!\S)\s?(?P<text>.*)$", continuation=r"^(?:\.{3}|\|)(?: |$)")
@@ -112,7 +112,7 @@ def test_further_lines_of_a_message_are_no_part_of_its_answer(mark: str) -> None
     typed = f"> [1].map(x => {{\r\n{mark}   return x\r\n{mark} }})\r\n"
     output = f"{typed}| 1 | 2 |\r\n... and so on\r\n> ".encode()
     given = {"prompt": "> ", "message": "[1].map(x => {\n  return x\n})", "one_by_one": True, "edits": True}
-    assert from_lines(Answer(), NODE, output, cols=80, rows=24, **given) == "| 1 | 2 |\n... and so on"
+    assert from_lines(AnswerSpec(), NODE, output, cols=80, rows=24, **given) == "| 1 | 2 |\n... and so on"
 
 
 @pytest.mark.parametrize("mark", [b"%", b"#"])
@@ -120,4 +120,4 @@ def test_the_mark_of_a_line_that_was_not_ended_is_no_output(mark: bytes) -> None
     filled = b"\x1b[1m\x1b[7m" + mark + b"\x1b[27m\x1b[1m\x1b[0m" + 79 * b" " + b"\r \r\r"
     output = b"\x1b[?2004l\r\r\n100%\r\nabc" + filled + b"\x1b[0m\x1b[Jvm# \x1b[K\x1b[?2004h"
     shell = Composer(at_cursor=True, line="^vm# (?P<text>.*)$")
-    assert from_lines(Answer(), shell, output, cols=80, rows=24, prompt="vm# ") == "100%\nabc"
+    assert from_lines(AnswerSpec(), shell, output, cols=80, rows=24, prompt="vm# ") == "100%\nabc"

@@ -5,10 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from synapsed.errors import TooLarge
-from synapsed.profiles import Delivery
+from synapsed.profiles import DeliverySpec
 from synapsed.terminal.delivery import clean, type_message
 
-TUI = Delivery(neutralise=r"\A\s*[/!]")
+TUI = DeliverySpec(neutralise=r"\A\s*[/!]")
 
 
 def test_a_paste_is_bracketed_where_the_program_switched_it_on() -> None:
@@ -33,7 +33,7 @@ def test_a_command_on_purpose_is_typed_as_it_is_and_as_keys() -> None:
 
 def test_a_message_over_the_limit_is_refused_with_the_limit() -> None:
     with pytest.raises(TooLarge) as caught:
-        type_message(Delivery(max_bytes=10), "x" * 11, bracketed=True)
+        type_message(DeliverySpec(max_bytes=10), "x" * 11, bracketed=True)
     assert caught.value.details == {"limit": 10}
 
 
@@ -45,7 +45,7 @@ def test_no_control_character_but_tab_and_newline_is_ever_typed(text: str) -> No
 
 
 def test_an_end_that_would_make_a_line_break_of_enter_is_neutralised() -> None:
-    spec = Delivery(neutralise_end=r"\\$")
+    spec = DeliverySpec(neutralise_end=r"\\$")
     assert type_message(spec, "ends so \\\n", bracketed=True).text == "ends so \\ "
     assert type_message(spec, "so \\ not", bracketed=True).text == "so \\ not"
     assert type_message(spec, "ends so \\", bracketed=True, command=True).text == "ends so \\"
@@ -61,6 +61,6 @@ def test_an_end_that_would_make_a_line_break_of_enter_is_neutralised() -> None:
     ],
 )
 def test_a_message_is_known_again_in_the_forms_that_programs_give_it(text: str, told: str) -> None:
-    typed = type_message(Delivery(), text, bracketed=True)
+    typed = type_message(DeliverySpec(), text, bracketed=True)
     assert typed.may_be(f"[A2A:12345678:bob] {told}")
     assert not typed.may_be("another one")

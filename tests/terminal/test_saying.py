@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from synapsed.library import ProfileLibrary
 from synapsed.model.agent import Activity
-from synapsed.profiles import Answer, Profile, Stream
+from synapsed.profiles import AnswerSpec, Profile, StreamSpec
 from synapsed.pty.streaming import Piece, TurnStream
 from synapsed.terminal import saying
 from synapsed.terminal.observer import TerminalObserver
@@ -19,8 +19,8 @@ from synapsed.terminal.screen import Screen
 from tests.real.script import expected_answer
 
 MESSAGE = "Say it."
-STREAM = Stream(end=r"^✻ ", skip=r"\n +⎿")
-ANSWER = Answer(mode="blocks", start="^● ", end="^❯", strip="^  ")
+STREAM = StreamSpec(end=r"^✻ ", skip=r"\n +⎿")
+ANSWER = AnswerSpec(mode="blocks", start="^● ", end="^❯", strip="^  ")
 
 
 # --- line-oriented programs ------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ import structlog
 
 from synapsed.a2a.hosts.book import HostBook
 from synapsed.a2a.hosts.ssh import check_socket, check_target
-from synapsed.a2a.hosts.tunnel import Means, Tunnel
+from synapsed.a2a.hosts.tunnel import Tunnel, TunnelDeps
 from synapsed.clock import iso
 from synapsed.errors import InvalidRequest, NameTaken, QueueFull, UnknownAgent
 from synapsed.model.agent import AgentView
@@ -30,7 +30,7 @@ class Hosts:
     """`own_name` is what this host is called by others. `restore` once, `start`, and `close` at the end; `on_up` is
     called with a host's name whenever its daemon answers (again)."""
 
-    def __init__(self, *, book: HostBook, means: Means, own_name: str) -> None:
+    def __init__(self, *, book: HostBook, means: TunnelDeps, own_name: str) -> None:
         self.own_name = own_name
         self.on_up: Callable[[str], None] = lambda _: None
         self._book = book

@@ -20,7 +20,7 @@ from synapsed.errors import InvalidRequest
 from synapsed.model.agent import AgentView
 from synapsed.model.host import Host, HostState
 
-__all__ = ["Means", "Tunnel"]
+__all__ = ["Tunnel", "TunnelDeps"]
 
 LOOK_UP_S: Final = 60.0
 END_S: Final = 3.0
@@ -38,7 +38,7 @@ log = structlog.stdlib.get_logger("synapsed.hosts")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Means:
+class TunnelDeps:
     """What every tunnel is given. `sockets` is the directory of the sockets here."""
 
     ssh: Sequence[str]
@@ -55,7 +55,7 @@ class _Ended(Exception):
 class Tunnel:
     """`on_up` is called whenever its daemon answers (again). `start` it once, `close` it."""
 
-    def __init__(self, host: Host, means: Means, *, on_up: Callable[[], None]) -> None:
+    def __init__(self, host: Host, means: TunnelDeps, *, on_up: Callable[[], None]) -> None:
         self.host = host
         self.local = means.sockets / host.name
         self.state = HostState.CONNECTING

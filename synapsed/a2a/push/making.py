@@ -6,9 +6,9 @@ import random
 from synapsed import __version__
 from synapsed.a2a.push.lanes import Lanes
 from synapsed.a2a.push.poster import HttpPoster
-from synapsed.a2a.push.screening import Screen
+from synapsed.a2a.push.screening import AddressScreen
 from synapsed.a2a.push.sender import PushSender
-from synapsed.a2a.push.telling import Means
+from synapsed.a2a.push.telling import SubscriptionDeps
 from synapsed.clock import Clock
 from synapsed.config import PushPolicy
 from synapsed.store import SqliteStore
@@ -19,10 +19,10 @@ __all__ = ["push_sender"]
 def push_sender(policy: PushPolicy, store: SqliteStore, clock: Clock) -> PushSender:
     """Call it in the running event loop."""
     return PushSender(
-        Means(
+        SubscriptionDeps(
             book=store.pushes,
             store=store,
-            poster=HttpPoster(Screen(policy.allow), timeout=policy.timeout),
+            poster=HttpPoster(AddressScreen(policy.allow), timeout=policy.timeout),
             policy=policy,
             lanes=Lanes(),
             clock=clock,

@@ -16,7 +16,7 @@ import aiohttp
 from aiohttp.abc import AbstractResolver
 
 from synapsed.a2a.push.resolver import ThreadedResolver
-from synapsed.a2a.push.screening import Screen, checked_url, literal_address
+from synapsed.a2a.push.screening import AddressScreen, checked_url, literal_address
 from synapsed.errors import InvalidRequest
 
 __all__ = ["HttpPoster", "Poster", "Receipt"]
@@ -57,7 +57,7 @@ class _RefusedAddress(OSError):
 class HttpPoster:
     """The `Poster` over the network. `timeout`: seconds for one attempt."""
 
-    def __init__(self, screen: Screen, *, timeout: float, resolver: AbstractResolver | None = None) -> None:
+    def __init__(self, screen: AddressScreen, *, timeout: float, resolver: AbstractResolver | None = None) -> None:
         self._screen = screen
         self._timeout = aiohttp.ClientTimeout(total=timeout)
         self._resolver = resolver or ThreadedResolver()

@@ -2,8 +2,8 @@
 what only this machine can reach (server-side request forgery). Pure.
 
 A URL is judged twice. Its text, when a config is made: scheme, user information, port, an address in place of a name.
-And the very address of each connection, when it is made (`Screen.permits`, called by the poster's socket factory): a
-name may mean another address by then.
+And the very address of each connection, when it is made (`AddressScreen.permits`, called by the poster's socket
+factory): a name may mean another address by then.
 """
 
 import re
@@ -15,7 +15,7 @@ from yarl import URL
 from synapsed.config import LOOPBACK
 from synapsed.errors import InvalidRequest
 
-__all__ = ["Screen", "checked_url", "literal_address", "origin_of"]
+__all__ = ["AddressScreen", "checked_url", "literal_address", "origin_of"]
 
 URL_MAX = 2048
 """Characters of a URL."""
@@ -32,7 +32,7 @@ _TRANSITIONAL = (ip_network("::/96"), ip_network("2002::/16"), ip_network("2001:
 _UNPRINTABLE = re.compile(r"[\x00-\x20\x7f-\x9f\\]")
 
 
-class Screen:
+class AddressScreen:
     """`allow` is that of `[a2a.push]`: `loopback`, or networks."""
 
     def __init__(self, allow: Iterable[str] = ()) -> None:

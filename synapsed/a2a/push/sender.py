@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 import structlog
 
-from synapsed.a2a.push.telling import Means, Telling
+from synapsed.a2a.push.telling import SubscriptionDeps, Telling
 from synapsed.errors import QueueFull
 from synapsed.model.push import PushRecord
 
@@ -25,7 +25,7 @@ type _Key = tuple[str, str]
 class PushSender:
     """Life: `start`, …, `close`. Methods raise StoreError where the database refuses."""
 
-    def __init__(self, means: Means) -> None:
+    def __init__(self, means: SubscriptionDeps) -> None:
         self._means = means
         self._book = means.book
         self._running: dict[_Key, asyncio.Task[None]] = {}

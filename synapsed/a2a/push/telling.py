@@ -33,7 +33,7 @@ from synapsed.model.events import AgentAlert, Event, TaskStatusChanged
 from synapsed.model.push import PushRecord
 from synapsed.model.task import TERMINAL_STATES
 
-__all__ = ["GIVEN_UP", "Means", "PushBook", "Telling"]
+__all__ = ["GIVEN_UP", "PushBook", "SubscriptionDeps", "Telling"]
 
 STORE_RETRY_S = 5.0
 """Pause where the store refused."""
@@ -61,7 +61,7 @@ class PushBook(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Means:
+class SubscriptionDeps:
     """What all receivers are told with. `rng` gives numbers in [0, 1)."""
 
     book: PushBook
@@ -78,7 +78,7 @@ class Means:
 class Telling:
     """One receiver. `run` returns when there is nothing more to tell it; cancel it to end it earlier."""
 
-    def __init__(self, record: PushRecord, means: Means) -> None:
+    def __init__(self, record: PushRecord, means: SubscriptionDeps) -> None:
         self._record = record
         self._means = means
         self._origin = _origin(record)

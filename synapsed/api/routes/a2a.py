@@ -23,7 +23,7 @@ from synapsed.api.asking import (
 from synapsed.api.body import encode_json, parse_json
 from synapsed.api.caching import document
 from synapsed.api.context import CONTEXT, agent_id_of, agent_of
-from synapsed.api.describe import Answer, describe
+from synapsed.api.describe import Response, describe
 from synapsed.api.problems import refusing_as
 from synapsed.api.security import public
 from synapsed.errors import InvalidRequest, SynapsedError
@@ -31,7 +31,7 @@ from synapsed.errors import InvalidRequest, SynapsedError
 __all__ = ["CARD", "RPC_PATH", "answer", "answer_rest", "routes"]
 
 RPC_PATH = "/a2a"
-CARD = Answer("an A2A agent card", dict[str, Any], headers={"ETag": "of the document"})
+CARD = Response("an A2A agent card", dict[str, Any], headers={"ETag": "of the document"})
 
 
 def routes(prefix: str) -> list[web.RouteDef]:

@@ -6,7 +6,7 @@ from pydantic import TypeAdapter
 from synapsed.api.answers import Team
 from synapsed.api.body import json_response, model_response
 from synapsed.api.context import CONTEXT
-from synapsed.api.describe import Answer, describe
+from synapsed.api.describe import Response, describe
 from synapsed.api.query import Flag
 from synapsed.model.agent import AgentView
 
@@ -20,7 +20,7 @@ def routes() -> list[web.RouteDef]:
     return [web.get("/agents", list_agents), web.get("/teams", list_teams)]
 
 
-@describe("The agents", Answer("as `synapsectl list --json`", list[AgentView]), query=(HOSTS,))
+@describe("The agents", Response("as `synapsectl list --json`", list[AgentView]), query=(HOSTS,))
 async def list_agents(request: web.Request) -> web.Response:
     context = request.app[CONTEXT]
     agents = context.control.agents()
@@ -29,7 +29,7 @@ async def list_agents(request: web.Request) -> web.Response:
     return model_response(_AGENTS, agents)
 
 
-@describe("The teams", Answer("each with its members", list[Team]))
+@describe("The teams", Response("each with its members", list[Team]))
 async def list_teams(request: web.Request) -> web.Response:
     teams = request.app[CONTEXT].control.teams()
     return json_response([{"name": name, "members": members} for name, members in teams.items()])

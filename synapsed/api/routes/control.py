@@ -11,14 +11,14 @@ from synapsed.api.answers import (
     ConversationAnswer,
     DaemonStatus,
     InputProvided,
-    Interrupted,
+    InterruptedAnswer,
     Pressed,
     ProfileAnswer,
     ShuttingDown,
 )
 from synapsed.api.body import json_response, model_response, read_model
 from synapsed.api.context import CONTEXT, agent_id_of, rights_of, task_of, to_the_end
-from synapsed.api.describe import Answer, Streamed, describe
+from synapsed.api.describe import Response, Streamed, describe
 from synapsed.api.origin import origin_of
 from synapsed.api.outgoing import respond_task
 from synapsed.api.query import CURSOR, Integer, Text
@@ -62,7 +62,7 @@ WAIT_MAX = 30
 """Seconds that a request waits for output at the most."""
 FOLLOW_S = 0.1
 """Between two looks at a spool that somebody follows."""
-AGENT = Answer("the agent", AgentView)
+AGENT = Response("the agent", AgentView)
 HISTORY_BYTES = Integer("bytes", "how many at the most", HISTORY_DEFAULT, 0, HISTORY_MAX)
 AFTER = Integer("after", "from this offset on, instead of the last", None, 0, OFFSET_MAX)
 WAIT = Integer("wait", "seconds to wait for output", 0, 0, WAIT_MAX)
@@ -71,7 +71,7 @@ OF_AGENT = Text("agent", "only this agent's: any address")
 HOME = Text("home", "where to look, instead of the daemon's home")
 PROFILE = Text("profile", "only those of this profile")
 CWD = Text("cwd", "only those of this directory")
-OUTPUT = Answer(
+OUTPUT = Response(
     "raw output",
     media=("application/octet-stream",),
     headers={
@@ -140,7 +140,9 @@ async def restart(request: web.Request) -> web.Response:
     return model_response(_VIEW, await to_the_end(control.restart(agent_id_of(request), when_idle=body.when_idle)))
 
 
-@describe("Read the configuration again", Answer("what changed", ChangesAnswer), body=ReloadBody, errors=(ConfigError,))
+@describe(
+    "Read the configuration again", Response("what changed", ChangesAnswer), body=ReloadBody, errors=(ConfigError,)
+)
 async def reload(request: web.Request) -> web.Response:
     rights_of(request).require_person("reload the configuration")
     body = await read_model(request, ReloadBody)
@@ -160,7 +162,7 @@ async def kill(request: web.Request) -> web.Response:
     return model_response(_VIEW, await to_the_end(request.app[CONTEXT].control.kill(agent_id_of(request))))
 
 
-@describe("Interrupt the turn that runs", Answer("whether there was one", Interrupted), errors=(NotReady,))
+@describe("Interrupt the turn that runs", Response("whether there was one", InterruptedAnswer), errors=(NotReady,))
 async def interrupt(request: web.Request) -> web.Response:
     rights_of(request).require("stop_agents", "interrupt agents", of=agent_id_of(request))
     done = await to_the_end(request.app[CONTEXT].control.interrupt(agent_id_of(request)))
@@ -169,7 +171,7 @@ async def interrupt(request: web.Request) -> web.Response:
 
 @describe(
     "Answer a prompt outside any task",
-    Answer("the program took it", InputProvided),
+    Response("the program took it", InputProvided),
     body=InputBody,
     errors=(NotWaiting, InvalidChoice, PromptChanged, NotTaken, NotReady),
 )
@@ -182,7 +184,7 @@ async def answer_agent(request: web.Request) -> web.Response:
     return json_response({"status": "input_provided"})
 
 
-@describe("Press keys at the agent's terminal", Answer("they are typed", Pressed), body=KeysBody, errors=(NotReady,))
+@describe("Press keys at the agent's terminal", Response("they are typed", Pressed), body=KeysBody, errors=(NotReady,))
 async def press(request: web.Request) -> web.Response:
     """A person's hands, as with an attached terminal: refused while a message is being typed there."""
     rights_of(request).require_person("press keys at an agent's terminal")
@@ -211,7 +213,7 @@ async def history(request: web.Request) -> web.Response:
 
 @describe(
     "Output as an asciicast, version 3",
-    Answer("a recording", media=("application/x-asciicast",)),
+    Response("a recording", media=("application/x-asciicast",)),
     query=(RECORDING_BYTES,),
 )
 async def recording(request: web.Request) -> web.Response:
@@ -221,14 +223,14 @@ async def recording(request: web.Request) -> web.Response:
     return web.Response(text=text, content_type="application/x-asciicast")
 
 
-@describe("The profiles", Answer("profiles", list[ProfileAnswer]))
+@describe("The profiles", Response("profiles", list[ProfileAnswer]))
 async def profiles(request: web.Request) -> web.Response:
     return json_response(request.app[CONTEXT].control.profiles())
 
 
 @describe(
     "What programs keep of earlier conversations",
-    Answer("newest first", list[ConversationAnswer]),
+    Response("newest first", list[ConversationAnswer]),
     query=(HOME, PROFILE, CWD),
     errors=(UnknownProfile,),
 )
@@ -242,7 +244,7 @@ async def conversations(request: web.Request) -> web.Response:
 
 @describe(
     "Tasks of all agents, newest first",
-    Answer("tasks", list[Task]),
+    Response("tasks", list[Task]),
     query=(OF_AGENT, *FILTERS),
     errors=(UnknownAgent, AmbiguousAddress, Busy),
 )
@@ -282,7 +284,7 @@ async def collected(request: web.Request) -> web.StreamResponse:
     return await respond_task(request, task)
 
 
-@describe("The daemon itself", Answer("its status", DaemonStatus))
+@describe("The daemon itself", Response("its status", DaemonStatus))
 async def status(request: web.Request) -> web.Response:
     context = request.app[CONTEXT]
     paths = context.paths
@@ -306,13 +308,13 @@ async def status(request: web.Request) -> web.Response:
     )
 
 
-@describe("What keeps schedules, rules and webhooks from their work", Answer("each of them", list[Automated]))
+@describe("What keeps schedules, rules and webhooks from their work", Response("each of them", list[Automated]))
 async def automation(request: web.Request) -> web.Response:
     rights_of(request).require_person("see what is done by itself")
     return model_response(_AUTOMATED, await request.app[CONTEXT].health.look())
 
 
-@describe("End the daemon", Answer("it will", ShuttingDown), body=ShutdownBody)
+@describe("End the daemon", Response("it will", ShuttingDown), body=ShutdownBody)
 async def shutdown(request: web.Request) -> web.Response:
     """Answers first: `Control.shutdown` says that the daemon shall end, and does not wait for it."""
     rights_of(request).require_person("shut the daemon down")

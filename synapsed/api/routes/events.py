@@ -14,13 +14,13 @@ from aiohttp import hdrs, web
 from synapsed.api.answers import Reported
 from synapsed.api.body import json_response, read_model
 from synapsed.api.context import CONTEXT, agent_id_of, rights_of, to_the_end
-from synapsed.api.describe import Answer, Streamed, describe
-from synapsed.api.eventstream import Encoded, Sent, Subscription
+from synapsed.api.describe import Response, Streamed, describe
+from synapsed.api.eventstream import EventCache, SentEvent, Subscription
 from synapsed.api.origin import origin_of
 from synapsed.api.outgoing import respond
-from synapsed.api.query import CURSOR, INPUT_SHOWN, Choice, Names, Span, Words
+from synapsed.api.query import CURSOR, INPUT_SHOWN, Choice, Names, TimeSpan, Words
 from synapsed.api.schemas import ReportBody
-from synapsed.api.sse import Frame, cursor_of, serve
+from synapsed.api.sse import SseFrame, cursor_of, serve
 from synapsed.api.websocket import is_upgrade, push
 from synapsed.errors import EventNotFound, InvalidRequest, QueueFull, TaskNotFound
 from synapsed.interfaces import EventFilter
@@ -34,10 +34,10 @@ UNTIL = Choice("until", "`newest`: the stream ends with the newest event that th
 ONLY_TYPES = Words("types", "only these types", TYPES)
 ONLY_AGENTS = Names("agents", "only these agents, by name or id")
 ONLY_TASKS = Names("tasks", "only these tasks, by id or its first 8 characters")
-BATCH = Span("batch", "events are collected for so long and sent as one `batchEvents`", 10.0)
+BATCH = TimeSpan("batch", "events are collected for so long and sent as one `batchEvents`", 10.0)
 EVENTS = Streamed("typed events, from now on or after the cursor", websocket=True)
 OF_ONE = (CURSOR, STREAM, UNTIL, ONLY_TYPES, ONLY_TASKS, BATCH)
-ENCODED = web.AppKey("ENCODED", Encoded)
+ENCODED = web.AppKey("ENCODED", EventCache)
 
 
 def routes(prefix: str) -> list[web.RouteDef]:
@@ -67,13 +67,13 @@ async def agent_events(request: web.Request) -> web.StreamResponse:
     return await _events(request, frozenset({agent_id}))
 
 
-@describe("What a stream of events sends, as JSON Schema", Answer("the schema"))
+@describe("What a stream of events sends, as JSON Schema", Response("the schema"))
 async def schema(request: web.Request) -> web.Response:
     """JSON Schema 2020-12 of one message; TypeScript's types are `packaging/events.d.ts`."""
     return json_response(event_schema())
 
 
-@describe("An event, whole", Answer("the event"), errors=(EventNotFound,))
+@describe("An event, whole", Response("the event"), errors=(EventNotFound,))
 async def one_event(request: web.Request) -> web.StreamResponse:
     """What of an event is too large for a stream is here. A large one is read when there is room for it."""
     rights, log = rights_of(request), request.app[CONTEXT].control.events
@@ -98,7 +98,10 @@ async def one_event(request: web.Request) -> web.StreamResponse:
 
 
 @describe(
-    "Report an event of the agent's own", Answer("it is in the log", Reported), body=ReportBody, errors=(TaskNotFound,)
+    "Report an event of the agent's own",
+    Response("it is in the log", Reported),
+    body=ReportBody,
+    errors=(TaskNotFound,),
 )
 async def report(request: web.Request) -> web.Response:
     agent_id = agent_id_of(request)
@@ -151,13 +154,13 @@ def _who(request: web.Request) -> dict[str, object]:
     return {"subscriber": origin.who or origin.by, "where": origin.where, "remote": request.remote, "program": agent}
 
 
-async def _frames(subscription: AsyncGenerator[Sent]) -> AsyncGenerator[Frame]:
+async def _frames(subscription: AsyncGenerator[SentEvent]) -> AsyncGenerator[SseFrame]:
     async with aclosing(subscription):
         async for sent in subscription:
-            yield Frame(sent.data, event=sent.event, event_id=sent.event_id)
+            yield SseFrame(sent.data, event=sent.event, event_id=sent.event_id)
 
 
-async def _texts(subscription: AsyncGenerator[Sent]) -> AsyncGenerator[Any]:
+async def _texts(subscription: AsyncGenerator[SentEvent]) -> AsyncGenerator[Any]:
     async with aclosing(subscription):
         async for sent in subscription:
             yield sent.data

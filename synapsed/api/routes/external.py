@@ -13,7 +13,7 @@ from pydantic import TypeAdapter
 from synapsed.api.answers import ExternalRemoved, ExternalTaskAnswer, TaskAnswer
 from synapsed.api.body import json_response, model_response, read_model
 from synapsed.api.context import CONTEXT, ApiContext, agent_id_of, rights_of, to_the_end
-from synapsed.api.describe import Answer, Streamed, describe
+from synapsed.api.describe import Response, Streamed, describe
 from synapsed.api.outgoing import respond, respond_task
 from synapsed.api.problems import Handler
 from synapsed.api.query import CURSOR, Integer
@@ -40,8 +40,8 @@ from synapsed.model.task import Task
 __all__ = ["agent_routes", "routes"]
 
 WAIT = Integer("wait", "seconds to wait for the task's end, or its question to a person", 0, 0, WAIT_MAX)
-AGENT = Answer("the agent", ExternalAgent)
-TASK = Answer("the task", TaskAnswer)
+AGENT = Response("the agent", ExternalAgent)
+TASK = Response("the task", TaskAnswer)
 _AGENT = TypeAdapter(ExternalAgent)
 _AGENTS = TypeAdapter(list[ExternalAgent])
 
@@ -93,7 +93,7 @@ async def discover(request: web.Request) -> web.Response:
     return model_response(_AGENT, await to_the_end(act))
 
 
-@describe("The agents elsewhere", Answer("agents", list[ExternalAgent]))
+@describe("The agents elsewhere", Response("agents", list[ExternalAgent]))
 async def list_agents(request: web.Request) -> web.Response:
     return model_response(_AGENTS, request.app[CONTEXT].externals.agents())
 
@@ -103,7 +103,7 @@ async def get_agent(request: web.Request) -> web.Response:
     return model_response(_AGENT, request.app[CONTEXT].externals.view(request.match_info["alias"]))
 
 
-@describe("Forget an agent elsewhere", Answer("it is forgotten", ExternalRemoved), errors=(UnknownAgent,))
+@describe("Forget an agent elsewhere", Response("it is forgotten", ExternalRemoved), errors=(UnknownAgent,))
 async def remove(request: web.Request) -> web.Response:
     rights_of(request).require_person("remove agents of elsewhere")
     agent = await to_the_end(request.app[CONTEXT].externals.remove(request.match_info["alias"]))
@@ -112,7 +112,7 @@ async def remove(request: web.Request) -> web.Response:
 
 @describe(
     "Send a message to an agent elsewhere",
-    Answer("the task", ExternalTaskAnswer),
+    Response("the task", ExternalTaskAnswer),
     body=ExternalSendBody,
     query=(WAIT,),
     errors=(UnknownAgent, *SEND_ERRORS, Unreachable, CardChanged, CardInvalid),

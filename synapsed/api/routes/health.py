@@ -2,10 +2,10 @@
 
 from aiohttp import hdrs, web
 
-from synapsed.api.answers import Health, WhoAnswer
+from synapsed.api.answers import HealthAnswer, WhoAnswer
 from synapsed.api.body import json_response
 from synapsed.api.context import CONTEXT, rights_of
-from synapsed.api.describe import Answer, describe
+from synapsed.api.describe import Response, describe
 from synapsed.api.security import public, scraped
 
 __all__ = ["routes"]
@@ -18,13 +18,15 @@ def routes() -> list[web.RouteDef]:
 
 
 @public
-@describe("Whether the daemon lives", Answer("it does", Health))
+@describe("Whether the daemon lives", Response("it does", HealthAnswer))
 async def healthz(request: web.Request) -> web.Response:
     return json_response({"status": "ok", "version": request.app[CONTEXT].version})
 
 
 @scraped
-@describe("Metrics, for Prometheus", Answer("Prometheus' text format, or OpenMetrics by `Accept`", media=METRICS_TYPES))
+@describe(
+    "Metrics, for Prometheus", Response("Prometheus' text format, or OpenMetrics by `Accept`", media=METRICS_TYPES)
+)
 async def metrics(request: web.Request) -> web.Response:
     """For whoever may list the agents, and for the token in `state/metrics-token`."""
     context = request.app[CONTEXT]
@@ -35,7 +37,7 @@ async def metrics(request: web.Request) -> web.Response:
     return web.Response(body=document, headers={hdrs.CONTENT_TYPE: content_type})
 
 
-@describe("Whom the daemon takes the caller for", Answer("a person, or which agent", WhoAnswer))
+@describe("Whom the daemon takes the caller for", Response("a person, or which agent", WhoAnswer))
 async def whoami(request: web.Request) -> web.Response:
     rights = rights_of(request)
     standing = "person" if rights.person else "agent"

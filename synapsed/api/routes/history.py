@@ -9,7 +9,7 @@ from aiohttp import web
 
 from synapsed.api.body import json_response
 from synapsed.api.context import CONTEXT, rights_of
-from synapsed.api.describe import Answer, describe
+from synapsed.api.describe import Response, describe
 from synapsed.api.query import Choice, Flag, Integer, Text, Time, Words
 from synapsed.errors import AmbiguousAddress, Busy, NotReady, UnknownAgent
 from synapsed.interfaces.history import By, History, HistoryFilter
@@ -49,7 +49,7 @@ def routes() -> list[web.RouteDef]:
 
 @describe(
     "Search messages, answers and tool calls, newest first",
-    Answer("a page; secrets in it are masked", HistoryPage),
+    Response("a page; secrets in it are masked", HistoryPage),
     query=(*FILTERS, LIMIT, BEFORE, WHOLE),
     errors=ERRORS,
 )
@@ -63,7 +63,7 @@ async def search(request: web.Request) -> web.Response:
 
 @describe(
     "How much there is of messages, answers and tool calls",
-    Answer("counts", HistoryStats),
+    Response("counts", HistoryStats),
     query=FILTERS,
     errors=ERRORS,
 )
@@ -74,7 +74,7 @@ async def stats(request: web.Request) -> web.Response:
 
 @describe(
     "Tokens and cost, where programs tell them",
-    Answer("by agent, day of the daemon's local zone, or task", UsageReport),
+    Response("by agent, day of the daemon's local zone, or task", UsageReport),
     query=(BY, OF_AGENT, CONTEXT_ID, SINCE, UNTIL, ROWS),
     errors=ERRORS,
 )

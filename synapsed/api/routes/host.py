@@ -11,7 +11,7 @@ from synapsed.api.asking import rest_problem, rpc_problem
 from synapsed.api.body import encode_json
 from synapsed.api.caching import document
 from synapsed.api.context import CONTEXT, rights_of
-from synapsed.api.describe import Answer, describe
+from synapsed.api.describe import Response, describe
 from synapsed.api.problems import refusing_as
 from synapsed.api.rights import Standing
 from synapsed.api.routes.a2a import CARD, answer, answer_rest
@@ -48,13 +48,15 @@ async def card(request: web.Request) -> web.Response:
     return document(request, request.app[CONTEXT].changes, encode_json(told), vary=VARY)
 
 
-@describe("The agents as an AI Catalog", Answer("a catalog", dict[str, Any], media=(AI_CATALOG_TYPE,), headers=_ETAG))
+@describe("The agents as an AI Catalog", Response("a catalog", dict[str, Any], media=(AI_CATALOG_TYPE,), headers=_ETAG))
 async def agents_catalog(request: web.Request) -> web.Response:
     body = encode_json(ai_catalog(_agents(request), base=base_url(request)))
     return document(request, request.app[CONTEXT].changes, body, AI_CATALOG_TYPE, vary=VARY)
 
 
-@describe("The APIs of this host (RFC 9727)", Answer("a linkset", dict[str, Any], media=(LINKSET_TYPE,), headers=_ETAG))
+@describe(
+    "The APIs of this host (RFC 9727)", Response("a linkset", dict[str, Any], media=(LINKSET_TYPE,), headers=_ETAG)
+)
 async def apis_catalog(request: web.Request) -> web.Response:
     body = encode_json(api_catalog(_agents(request), base=base_url(request)))
     return document(request, request.app[CONTEXT].changes, body, LINKSET_TYPE, vary=VARY)

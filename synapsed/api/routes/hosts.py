@@ -6,14 +6,14 @@ from pydantic import TypeAdapter
 from synapsed.api.answers import HostRemoved
 from synapsed.api.body import json_response, model_response, read_model
 from synapsed.api.context import CONTEXT, ApiContext, rights_of, to_the_end
-from synapsed.api.describe import Answer, describe
+from synapsed.api.describe import Response, describe
 from synapsed.api.schemas import HostBody
 from synapsed.errors import NameTaken, QueueFull, UnknownAgent
 from synapsed.model.host import HostView
 
 __all__ = ["routes"]
 
-HOST = Answer("the host", HostView)
+HOST = Response("the host", HostView)
 _HOST = TypeAdapter(HostView)
 _HOSTS = TypeAdapter(list[HostView])
 
@@ -27,7 +27,7 @@ def routes() -> list[web.RouteDef]:
     ]
 
 
-@describe("The other hosts", Answer("hosts", list[HostView]))
+@describe("The other hosts", Response("hosts", list[HostView]))
 async def list_hosts(request: web.Request) -> web.Response:
     rights_of(request).require_person("see how other hosts are reached")
     context = request.app[CONTEXT]
@@ -51,7 +51,7 @@ async def get_host(request: web.Request) -> web.Response:
     return model_response(_HOST, _view(request.app[CONTEXT], request.match_info["host"]))
 
 
-@describe("Forget a host", Answer("it is forgotten", HostRemoved), errors=(UnknownAgent,))
+@describe("Forget a host", Response("it is forgotten", HostRemoved), errors=(UnknownAgent,))
 async def remove(request: web.Request) -> web.Response:
     """What is under way to it ends `canceled` here, whatever becomes of it there."""
     rights_of(request).require_person("remove hosts")

@@ -5,7 +5,7 @@ from aiohttp import web
 from synapsed.api.answers import MessageSent
 from synapsed.api.body import json_response, read_model
 from synapsed.api.context import CONTEXT, agent_id_of
-from synapsed.api.describe import Answer, describe
+from synapsed.api.describe import Response, describe
 from synapsed.api.schemas import MessageBody
 from synapsed.api.sending import SEND_ERRORS, send
 from synapsed.interfaces import SendRequest
@@ -18,7 +18,7 @@ def routes(prefix: str) -> list[web.RouteDef]:
     return [web.post(f"{prefix}/message", message)]
 
 
-@describe("Send a text", Answer("it is in the mailbox", MessageSent), body=MessageBody, errors=SEND_ERRORS)
+@describe("Send a text", Response("it is in the mailbox", MessageSent), body=MessageBody, errors=SEND_ERRORS)
 async def message(request: web.Request) -> web.Response:
     agent_id = agent_id_of(request)
     body = await read_model(request, MessageBody)

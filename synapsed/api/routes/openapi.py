@@ -7,7 +7,7 @@ from aiohttp import web
 from synapsed.api.body import encode_json
 from synapsed.api.caching import document as cached
 from synapsed.api.context import CONTEXT
-from synapsed.api.describe import Answer, describe
+from synapsed.api.describe import Response, describe
 from synapsed.api.openapi import document
 from synapsed.api.security import base_url, public
 
@@ -19,7 +19,7 @@ def routes() -> list[web.RouteDef]:
 
 
 @public
-@describe("This document", Answer("OpenAPI 3.1", dict[str, Any], headers={"ETag": "of the document"}))
+@describe("This document", Response("OpenAPI 3.1", dict[str, Any], headers={"ETag": "of the document"}))
 async def openapi(request: web.Request) -> web.Response:
     context = request.app[CONTEXT]
     told = document(request.app, version=context.version, server=base_url(request))

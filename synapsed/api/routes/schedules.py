@@ -6,7 +6,7 @@ from pydantic import TypeAdapter
 from synapsed.api.answers import ScheduleRemoved, TaskAnswer
 from synapsed.api.body import json_response, model_response, read_model
 from synapsed.api.context import CONTEXT, rights_of, to_the_end
-from synapsed.api.describe import Answer, describe
+from synapsed.api.describe import Response, describe
 from synapsed.api.outgoing import respond_task
 from synapsed.api.schemas import ScheduleBody
 from synapsed.api.sending import SEND_ERRORS, key_of
@@ -15,7 +15,7 @@ from synapsed.model.schedule import ScheduleView
 
 __all__ = ["routes"]
 
-SCHEDULE = Answer("the schedule", ScheduleView)
+SCHEDULE = Response("the schedule", ScheduleView)
 RIGHT = "make_schedules"
 _VIEW = TypeAdapter(ScheduleView)
 _VIEWS = TypeAdapter(list[ScheduleView])
@@ -31,7 +31,7 @@ def routes() -> list[web.RouteDef]:
     ]
 
 
-@describe("The schedules", Answer("by name", list[ScheduleView]))
+@describe("The schedules", Response("by name", list[ScheduleView]))
 async def list_schedules(request: web.Request) -> web.Response:
     _require(request, "see what is scheduled")
     return model_response(_VIEWS, await request.app[CONTEXT].scheduler.views())
@@ -50,7 +50,7 @@ async def add(request: web.Request) -> web.Response:
 
 @describe(
     "Forget a schedule",
-    Answer("it is forgotten", ScheduleRemoved),
+    Response("it is forgotten", ScheduleRemoved),
     errors=(UnknownSchedule, AmbiguousAddress, Forbidden),
 )
 async def remove(request: web.Request) -> web.Response:
@@ -63,7 +63,7 @@ async def remove(request: web.Request) -> web.Response:
 
 @describe(
     "Send a schedule's message now",
-    Answer("the task", TaskAnswer),
+    Response("the task", TaskAnswer),
     errors=(UnknownSchedule, UnknownAgent, AmbiguousAddress, *SEND_ERRORS),
 )
 async def run(request: web.Request) -> web.StreamResponse:

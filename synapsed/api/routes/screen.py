@@ -9,7 +9,7 @@ from aiohttp import web
 
 from synapsed.api.body import json_response
 from synapsed.api.context import CONTEXT, agent_id_of, rights_of
-from synapsed.api.describe import Answer, describe
+from synapsed.api.describe import Response, describe
 from synapsed.api.query import Choice
 from synapsed.errors import NotReady, TooLarge
 from synapsed.model.picture import Picture, ScreenForm
@@ -49,7 +49,7 @@ def routes(prefix: str) -> list[web.RouteDef]:
 
 @describe(
     "What the agent shows now",
-    Answer(
+    Response(
         "the screen; JSON for `format=json`",
         dict[str, Any],
         media=("text/plain", "application/json", "text/html", "image/svg+xml", "image/png"),

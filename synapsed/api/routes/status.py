@@ -6,7 +6,7 @@ from pydantic import TypeAdapter
 from synapsed.api.answers import SeedStatus, StatusDetail
 from synapsed.api.body import json_response
 from synapsed.api.context import CONTEXT, agent_id_of, rights_of
-from synapsed.api.describe import Answer, describe
+from synapsed.api.describe import Response, describe
 from synapsed.api.query import Flag
 from synapsed.model.agent import AgentDetail, Testimony, seed_status
 
@@ -23,7 +23,7 @@ def routes(prefix: str) -> list[web.RouteDef]:
     return [web.get(f"{prefix}/status", status)]
 
 
-@describe("How the agent does", Answer("its status", SeedStatus | StatusDetail), query=(DETAIL, EXPLAIN))
+@describe("How the agent does", Response("its status", SeedStatus | StatusDetail), query=(DETAIL, EXPLAIN))
 async def status(request: web.Request) -> web.Response:
     """What the screen shows is left out for other agents: they may know how an agent does, not what it shows."""
     control = request.app[CONTEXT].control

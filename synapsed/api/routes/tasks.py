@@ -9,7 +9,7 @@ from pydantic import TypeAdapter
 from synapsed.api.answers import InputProvided, TaskAnswer
 from synapsed.api.body import json_response, read_model
 from synapsed.api.context import CONTEXT, agent_id_of, rights_of, task_of
-from synapsed.api.describe import Answer, Streamed, describe
+from synapsed.api.describe import Response, Streamed, describe
 from synapsed.api.origin import origin_of
 from synapsed.api.outgoing import respond, respond_task
 from synapsed.api.query import CURSOR, Integer, Text, Words
@@ -47,7 +47,7 @@ BEFORE = Text(
     expected="a cursor that a page came with",
 )
 FILTERS = (STATUS, CONTEXT_ID, LIMIT, BEFORE)
-TASK = Answer("the task", TaskAnswer)
+TASK = Response("the task", TaskAnswer)
 STREAM = Streamed("the task's events, from its first or after the cursor, up to its end")
 _TASKS = TypeAdapter(list[Task])
 
@@ -135,14 +135,14 @@ async def subscribe(request: web.Request) -> web.StreamResponse:
     return await serve(request, frames)
 
 
-@describe("A task", Answer("the task", Task))
+@describe("A task", Response("the task", Task))
 async def get_task(request: web.Request) -> web.StreamResponse:
     """The bare Task."""
     task = await task_of(request)
     return await respond(request, task.model_dump(mode="json", by_alias=True))
 
 
-@describe("The agent's tasks, newest first", Answer("tasks", list[Task]), query=FILTERS, errors=(Busy,))
+@describe("The agent's tasks, newest first", Response("tasks", list[Task]), query=FILTERS, errors=(Busy,))
 async def get_tasks(request: web.Request) -> web.StreamResponse:
     return await list_tasks(request, request.app[CONTEXT].control, agent_id_of(request))
 
@@ -198,7 +198,7 @@ async def hand_over(request: web.Request) -> web.StreamResponse:
 
 @describe(
     "Answer the prompt that the task waits at",
-    Answer("the program took it", InputProvided),
+    Response("the program took it", InputProvided),
     body=InputBody,
     errors=(NotWaiting, InvalidChoice, PromptChanged, NotTaken, NotReady),
 )

@@ -10,7 +10,7 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 
 from synapsed.a2a.push.poster import HttpPoster, Receipt
 from synapsed.a2a.push.resolver import ThreadedResolver
-from synapsed.a2a.push.screening import Screen
+from synapsed.a2a.push.screening import AddressScreen
 from synapsed.errors import InvalidRequest
 from tests.a2a.push.receiver import Receiver, receiving
 
@@ -52,7 +52,7 @@ async def receiver() -> AsyncGenerator[Receiver]:
 
 
 async def posted(url: str, *, allow=("loopback",), resolver: AbstractResolver | None = None, timeout=30.0) -> Receipt:
-    poster = HttpPoster(Screen(allow), timeout=timeout, resolver=resolver)
+    poster = HttpPoster(AddressScreen(allow), timeout=timeout, resolver=resolver)
     try:
         return await poster.post(url, b'{"task":{}}', HEADERS)
     finally:
@@ -87,7 +87,7 @@ async def test_odd_spellings_of_loopback_are_refused(receiver: Receiver, host: s
 async def test_a_name_that_means_another_address_by_now_is_not_followed(receiver: Receiver):
     url = receiver.url.replace("127.0.0.1", "rebinding.example")
     resolver = FakeResolver(["93.184.215.14"], ["127.0.0.1"])
-    poster = HttpPoster(Screen(), timeout=30, resolver=resolver)
+    poster = HttpPoster(AddressScreen(), timeout=30, resolver=resolver)
     await poster.check(url)  # harmless when it is looked at first
     receipt = await poster.post(url, b"{}", HEADERS)
     await poster.close()
@@ -155,7 +155,7 @@ async def test_an_endless_answer_is_not_read(receiver: Receiver):
 
 async def test_new_configs_are_looked_at():
     async def check(url: str, *answers: list[str]) -> None:
-        poster = HttpPoster(Screen(), timeout=30, resolver=FakeResolver(*answers))
+        poster = HttpPoster(AddressScreen(), timeout=30, resolver=FakeResolver(*answers))
         await poster.check(url)
         await poster.close()
 

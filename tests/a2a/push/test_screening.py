@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from synapsed.a2a.push.screening import Screen, checked_url, literal_address, origin_of
+from synapsed.a2a.push.screening import AddressScreen, checked_url, literal_address, origin_of
 from synapsed.errors import InvalidRequest
 
 PUBLIC = ["93.184.215.14", "1.1.1.1", "2606:4700::1111", "::ffff:1.1.1.1", "64:ff9b::101:101"]
@@ -49,13 +49,13 @@ NOT_PUBLIC = [
 
 @pytest.mark.parametrize("address", PUBLIC)
 def test_public_addresses_are_notified(address: str):
-    assert Screen().permits(ip_address(address))
+    assert AddressScreen().permits(ip_address(address))
 
 
 @pytest.mark.parametrize("address", NOT_PUBLIC)
 def test_others_are_not(address: str):
-    assert not Screen().permits(ip_address(address))
-    assert not Screen(["203.0.113.0/24"]).permits(ip_address(address))
+    assert not AddressScreen().permits(ip_address(address))
+    assert not AddressScreen(["203.0.113.0/24"]).permits(ip_address(address))
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_others_are_not(address: str):
     ],
 )
 def test_what_is_allowed_is_notified_too(allow: str, inside: list[str], outside: list[str]):
-    screen = Screen([allow])
+    screen = AddressScreen([allow])
     assert all(screen.permits(ip_address(address)) for address in inside)
     assert not any(screen.permits(ip_address(address)) for address in outside)
     assert screen.permits(ip_address("1.1.1.1"))
@@ -77,7 +77,7 @@ def test_what_is_allowed_is_notified_too(allow: str, inside: list[str], outside:
 
 @given(st.ip_addresses(v=4))
 def test_an_ipv4_address_is_judged_the_same_however_it_is_written(address):
-    for screen in (Screen(), Screen(["loopback"]), Screen(["10.0.0.0/8"])):
+    for screen in (AddressScreen(), AddressScreen(["loopback"]), AddressScreen(["10.0.0.0/8"])):
         verdict = screen.permits(address)
         for form in (f"::ffff:{address}", f"64:ff9b::{int(address) >> 16:x}:{int(address) & 0xFFFF:x}"):
             assert screen.permits(ip_address(form)) == verdict, form

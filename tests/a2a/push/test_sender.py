@@ -13,7 +13,7 @@ from synapsed.a2a.push import sender as sender_module
 from synapsed.a2a.push.lanes import Lanes
 from synapsed.a2a.push.poster import Receipt
 from synapsed.a2a.push.sender import PushSender
-from synapsed.a2a.push.telling import GIVEN_UP, STORE_RETRY_S, Means
+from synapsed.a2a.push.telling import GIVEN_UP, STORE_RETRY_S, SubscriptionDeps
 from synapsed.clock import iso
 from synapsed.config import PushPolicy
 from synapsed.errors import InvalidRequest, QueueFull, StoreError
@@ -100,7 +100,7 @@ class World:
     @asynccontextmanager
     async def up(self) -> AsyncGenerator[PushSender]:
         self.store = await SqliteStore.open(self.path, clock=self.clock)
-        self.means = Means(
+        self.means = SubscriptionDeps(
             book=self.store.pushes,
             store=self.store,
             poster=self.poster,
