@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from synapsed.paths import Paths
+from tests.support import warm
 
 __all__ = ["ANY_PORTS", "NO_PORTS", "PATIENCE_S", "Answer", "Ctl", "Daemon", "eventually"]
 
@@ -88,7 +89,7 @@ class Daemon:
     home: Path
     environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
     config: str = NO_PORTS
-    process: subprocess.Popen[bytes] | None = None
+    process: subprocess.Popen[bytes] | warm.Forked | None = None
     source: Path | None = None
     """The folder with the package that is run as the daemon; None: that of the tests."""
 
@@ -124,14 +125,16 @@ class Daemon:
         self._eventually(self._answers, "the daemon answers")
         return self
 
-    def run(self, *arguments: str) -> subprocess.Popen[bytes]:
+    def run(self, *arguments: str) -> subprocess.Popen[bytes] | warm.Forked:
         """`synapsed run`, which may be refused; it writes to the log."""
-        with (self.home / "daemon.log").open("ab") as log:
-            return subprocess.Popen(
+        with (self.home / "daemon.log").open("ab") as log, Path(os.devnull).open("rb") as nothing:
+            files = [one.fileno() for one in (nothing, log, log)]
+            forked = None if self.source else warm.fork(["run", *arguments], self.env, files)
+            return forked or subprocess.Popen(
                 [sys.executable, "-m", "synapsed", "run", *arguments],
                 env=self.env,
                 cwd=self.source,
-                stdin=subprocess.DEVNULL,
+                stdin=nothing,
                 stdout=log,
                 stderr=log,
             )

@@ -64,6 +64,9 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 def _kill(owner: str) -> None:
     """End the processes of `owner`, of everybody in this run if it is empty."""
+    from tests.support import warm
+
+    warm.kill(f"{_RUN} {owner}")
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error):
             own = process.pid == os.getpid()
