@@ -22,19 +22,23 @@ __all__ = ["ANY_PORTS", "NO_PORTS", "PATIENCE_S", "Answer", "Ctl", "Daemon", "ev
 PATIENCE_S = 60.0
 """For anything to happen: far more than it ever takes, on a machine that is busy with something else."""
 
+PAUSE_S, LONGEST_PAUSE_S = 0.02, 0.1
+"""Between two looks: a tenth of what has been waited, for each look costs the daemon some milliseconds of computing."""
+
 LOG_TOLD = 3000
 """Characters of a daemon's log that a failure shows."""
 
 
 def eventually[T](look: Callable[[], T | None], what: str, *, patience: float = PATIENCE_S) -> T:
     """The first true value of `look`, asked again and again; an AssertionError that says `what` never came."""
-    deadline = time.monotonic() + patience
+    began = time.monotonic()
     while True:
         value = look()
         if value:
             return value
-        assert time.monotonic() < deadline, f"never happened: {what}"
-        time.sleep(0.02)
+        waited = time.monotonic() - began
+        assert waited < patience, f"never happened: {what}"
+        time.sleep(min(max(PAUSE_S, waited / 10), LONGEST_PAUSE_S))
 
 
 @dataclass(frozen=True, slots=True)
