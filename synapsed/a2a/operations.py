@@ -1,7 +1,7 @@
 """What A2A's methods do (specification 3.1), on `Control`. Streams and blocking waits are views of the event log."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Iterable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from typing import Any, Final, Literal, Protocol
@@ -79,6 +79,10 @@ class RequestScope(Protocol):
         """Room for such a page of tasks in an answer. Raises Busy, InvalidRequest."""
         ...
 
+    async def with_room(self, act: Awaitable[Task]) -> Task:
+        """What `act` makes of a task, once there is room for that in the answer."""
+        ...
+
     async def send(self, request: SendRequest) -> Task: ...
 
 
@@ -104,9 +108,9 @@ class Operations:
         wait = not request.configuration.return_immediately
         wanted = replace(await self._wanted(agent_id, caller, request), wait=wait)
         cursor = self._control.events.last_id
-        task = await self._send(caller, wanted, request, cursor)
-        if wait:
-            task = await self._settled(task, cursor)
+        sending = self._send(caller, wanted, request, cursor)
+        del wanted, request  # they may be large, and the turn long
+        task = await caller.with_room(self._settled(sending, cursor) if wait else sending)
         return {"task": task_dict(task, history_length=history)}
 
     async def stream_message(
@@ -116,10 +120,11 @@ class Operations:
         history = _history(request.configuration)
         wanted = await self._wanted(agent_id, caller, request)
         cursor = self._control.events.last_id
-        task = await self._send(caller, wanted, request, cursor)
-        if wanted.task_id is None:
+        new = wanted.task_id is None
+        task = await caller.with_room(self._send(caller, wanted, request, cursor))
+        if new:
             task, cursor = await self._snapshot(agent_id, task.id)
-        over = task.status in (_SETTLED if wanted.task_id is None else TERMINAL_STATES)
+        over = task.status in (_SETTLED if new else TERMINAL_STATES)
         return self._updates(task, cursor, history, over=over)
 
     async def subscribe(
@@ -176,7 +181,7 @@ class Operations:
         caller.require_cancel(task)
         if task.terminal:
             raise A2aError(TASK_NOT_CANCELABLE, f"task {task.id} is {task.status}", metadata={"taskId": task.id})
-        return task_dict(await self._control.cancel(task.id))
+        return task_dict(await caller.with_room(self._control.cancel(task.id)))
 
     async def extended_card(
         self, agent_id: str, caller: RequestScope, request: pb.GetExtendedAgentCardRequest
@@ -249,17 +254,21 @@ class Operations:
             raise TaskNotFound(f"no task {task_id[:64]!r} of this agent", task_id=task_id[:64])
         return task
 
-    async def _settled(self, task: Task, cursor: int) -> Task:
+    async def _settled(self, sending: Awaitable[Task], cursor: int) -> Task:
         """The task when it is over or waits for input; events decide, so that an older prompt of it does not count."""
+        task = await sending
         if task.terminal:
             return task
-        async with self._following(cursor, task.id) as events:
+        task_id = task.id
+        del task  # it may be large, and the turn long
+        async with self._following(cursor, task_id) as events:
             async for event in events:
                 if isinstance(event.data, TaskStatusChanged) and event.data.state in _SETTLED:
-                    now = await self._control.task(task.id)
+                    now = await self._control.task(task_id)
                     if now.status in _SETTLED:
                         return now
-        return await self._control.task(task.id)
+                del event  # the next one may be long in coming
+        return await self._control.task(task_id)
 
     async def _snapshot(self, agent_id: str, task_id: str) -> tuple[Task, int]:
         """The task and the cursor after the last event that it contains: taken again when it moved meanwhile."""

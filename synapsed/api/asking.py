@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, Coroutine, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Coroutine, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import quote
@@ -16,7 +16,7 @@ from synapsed.a2a.replies import MessageReply, StreamReply
 from synapsed.api.body import encode_json
 from synapsed.api.context import CONTEXT, ApiContext, rights_of
 from synapsed.api.outgoing import respond
-from synapsed.api.reserving import reserve_page, reserve_task
+from synapsed.api.reserving import reserve_page, reserve_task, with_room
 from synapsed.api.rights import Rights, Standing
 from synapsed.api.security import JSON_TYPES, base_url, on_unix
 from synapsed.api.sending import send
@@ -107,6 +107,9 @@ class HttpCaller:
 
     async def reserve_page(self, which: TaskFilter) -> None:
         await reserve_page(self.request, self.context.control, which)
+
+    async def with_room(self, act: Awaitable[Task]) -> Task:
+        return await with_room(self.request, self.context.control, act)
 
     async def send(self, request: SendRequest) -> Task:
         return await send(self.request, self.context.control, self.agent_id, request)

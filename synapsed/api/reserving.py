@@ -1,15 +1,22 @@
-"""Room for large answers: taken before they are read from the store, kept until they are written."""
+"""Room for large answers: taken before they are read from the store, kept until they are written.
 
+Who asks for one where there is no room is refused, and comes again. What was done is not undone by a refusal: the
+answer to that waits for room.
+"""
+
+from collections.abc import Awaitable
 from typing import Final
 
 from aiohttp import web
 
 from synapsed.api.problems import Handler
 from synapsed.documents.budget import Large, Lease
+from synapsed.documents.writing import has_large
 from synapsed.errors import Busy
 from synapsed.interfaces import Control, TaskFilter
+from synapsed.model.task import Task
 
-__all__ = ["RETRY_S", "release", "reserve_page", "reserve_task", "reserving"]
+__all__ = ["RETRY_S", "release", "reserve_page", "reserve_task", "reserving", "with_room"]
 
 RETRY_S: Final = 5
 """What a client is told to wait."""
@@ -40,6 +47,19 @@ async def reserve_task(request: web.Request, control: Control, task_id: str) -> 
 async def reserve_page(request: web.Request, control: Control, which: TaskFilter) -> None:
     """Before the page is read for an answer. Raises Busy, and InvalidRequest for what is no cursor."""
     _reserve(request, control, await control.weigh(which))
+
+
+async def with_room(request: web.Request, control: Control, act: Awaitable[Task]) -> Task:
+    """What `act` makes of a task, once there is room for that in the answer. It is read again then: nothing of it is
+    held by whoever waits."""
+    task = await act
+    if request[_LEASES] or not has_large(task):
+        return task
+    task_id = task.id
+    del task
+    for one in await control.weigh(task_id):
+        request[_LEASES].append(await control.events.room.take((one.id, one.version), one.size))
+    return await control.task(task_id)
 
 
 def _reserve(request: web.Request, control: Control, large: list[Large]) -> None:

@@ -289,6 +289,9 @@ class Anybody:
 
     async def reserve_page(self, which): ...
 
+    async def with_room(self, act):
+        return await act
+
     async def send(self, request):
         return await self.control.send(AGENT, request)
 

@@ -52,10 +52,15 @@ def kept(home: House, count: int) -> list[str]:
         a_task(now + number, agent_id=agent_id, status=TaskState.COMPLETED, artifacts=[answer])
         for number in range(count)
     ]
-    asyncio.run(_put(daemon.home / "state" / "synapsed.db", tasks))
+    put(daemon, tasks)
     daemon.start()
     settled(daemon)
     return [task.id for task in tasks]
+
+
+def put(daemon: Daemon, tasks: list[Task]) -> None:
+    """Into the database of a daemon that does not run."""
+    asyncio.run(_put(daemon.home / "state" / "synapsed.db", tasks))
 
 
 async def _put(path: Path, tasks: list[Task]) -> None:

@@ -4,6 +4,7 @@ What is sent to one is a task like any other: `/control/tasks/{task}` has it, an
 """
 
 import asyncio
+from collections.abc import Awaitable
 from functools import wraps
 from typing import Any
 
@@ -17,7 +18,7 @@ from synapsed.api.describe import Response, Streamed, describe
 from synapsed.api.outgoing import respond, respond_task
 from synapsed.api.problems import Handler
 from synapsed.api.query import CURSOR, Integer
-from synapsed.api.reserving import release, reserve_task
+from synapsed.api.reserving import release, reserve_task, with_room
 from synapsed.api.schemas import WAIT_MAX, DiscoverBody, ExternalSendBody
 from synapsed.api.sending import SEND_ERRORS, send
 from synapsed.api.sse import cursor_of, serve
@@ -123,22 +124,26 @@ async def send_task(request: web.Request) -> web.StreamResponse:
     patience = WAIT.of(request) or body.patience
     agent = context.externals.view(request.match_info["alias"])
     before = context.control.events.last_id
-    task = await send(request, context.control, external_id(agent.alias), body.request())
+    act = send(request, context.control, external_id(agent.alias), body.request())
     if patience:
-        task = await _settled(context, task, before, patience)
+        act = _settled(context, act, before, patience)
+    task = await with_room(request, context.control, act)
     told = task.model_dump(mode="json", by_alias=True)
     return await respond(request, {"task": told, **{key: told[key] for key in ("id", "status", "artifacts")}})
 
 
-async def _settled(context: ApiContext, task: Task, after: int, patience: int) -> Task:
+async def _settled(context: ApiContext, sending: Awaitable[Task], after: int, patience: int) -> Task:
     """The task at its end or its question, or as it is when the patience is at its end."""
+    task = await sending
+    task_id, frames = task.id, frames_until_settled(context.control, task, after)
+    del task  # it may be large, and the turn long
     try:
         async with asyncio.timeout(patience):
-            async for _ in frames_until_settled(context.control, task, after):
+            async for _ in frames:
                 pass
     except TimeoutError:
         pass
-    return await context.control.task(task.id)
+    return await context.control.task(task_id)
 
 
 @describe("A task of an agent elsewhere", TASK, errors=(UnknownAgent,))
@@ -164,7 +169,8 @@ async def subscribe(request: web.Request) -> web.StreamResponse:
 async def cancel(request: web.Request) -> web.StreamResponse:
     task = await _task(request)
     rights_of(request).require_cancel(task)
-    return await respond_task(request, await to_the_end(request.app[CONTEXT].control.cancel(task.id)))
+    control = request.app[CONTEXT].control
+    return await respond_task(request, await with_room(request, control, to_the_end(control.cancel(task.id))))
 
 
 async def _task(request: web.Request) -> Task:

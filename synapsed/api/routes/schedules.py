@@ -8,6 +8,7 @@ from synapsed.api.body import json_response, model_response, read_model
 from synapsed.api.context import CONTEXT, rights_of, to_the_end
 from synapsed.api.describe import Response, describe
 from synapsed.api.outgoing import respond_task
+from synapsed.api.reserving import with_room
 from synapsed.api.schemas import ScheduleBody
 from synapsed.api.sending import SEND_ERRORS, key_of
 from synapsed.errors import AmbiguousAddress, Forbidden, NameTaken, QueueFull, UnknownAgent, UnknownSchedule
@@ -70,8 +71,8 @@ async def run(request: web.Request) -> web.StreamResponse:
     """Its times are not changed by it."""
     rights_of(request).require_person("run schedules")
     scheduler = request.app[CONTEXT].scheduler
-    task = await to_the_end(scheduler.run(request.match_info["schedule"], key=key_of(request)))
-    return await respond_task(request, task)
+    act = to_the_end(scheduler.run(request.match_info["schedule"], key=key_of(request)))
+    return await respond_task(request, await with_room(request, request.app[CONTEXT].control, act))
 
 
 def _require(request: web.Request, act: str) -> None:

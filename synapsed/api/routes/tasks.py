@@ -13,7 +13,7 @@ from synapsed.api.describe import Response, Streamed, describe
 from synapsed.api.origin import origin_of
 from synapsed.api.outgoing import respond, respond_task
 from synapsed.api.query import CURSOR, Integer, Text, Words
-from synapsed.api.reserving import release, reserve_page
+from synapsed.api.reserving import release, reserve_page, with_room
 from synapsed.api.routes.a2a import RPC_PATH
 from synapsed.api.schemas import ArtifactBody, CreateBody, InputBody, ReplyBody, SendBody
 from synapsed.api.sending import REPLY_ERRORS, SEND_ERRORS, expect_reply, reply, send
@@ -79,7 +79,10 @@ def _of_one_task(base: str) -> list[web.RouteDef]:
 async def send_task(request: web.Request) -> web.StreamResponse:
     agent_id = agent_id_of(request)
     body = await read_model(request, SendBody)
-    return await respond_task(request, await send(request, request.app[CONTEXT].control, agent_id, body.request()))
+    control = request.app[CONTEXT].control
+    sending = send(request, control, agent_id, body.request())
+    del body  # it may be large, and whoever reads the answer slow
+    return await respond_task(request, await with_room(request, control, sending))
 
 
 @describe("Make a task of the agent's own, for a reply to complete", TASK, body=CreateBody, errors=(QueueFull,))
@@ -88,7 +91,9 @@ async def create_task(request: web.Request) -> web.StreamResponse:
     agent_id = agent_id_of(request)
     body = await read_model(request, CreateBody)
     control = request.app[CONTEXT].control
-    return await respond_task(request, await expect_reply(request, control, agent_id, body.request(), body.limit))
+    making = expect_reply(request, control, agent_id, body.request(), body.limit)
+    del body
+    return await respond_task(request, await with_room(request, control, making))
 
 
 @describe("Reply as the agent, to what it was asked last", TASK, body=ReplyBody, errors=REPLY_ERRORS)
@@ -96,7 +101,10 @@ async def reply_task(request: web.Request) -> web.StreamResponse:
     """Or to `metadata.in_reply_to`. The answer is the task of whoever asked."""
     agent_id = agent_id_of(request)
     body = await read_model(request, ReplyBody)
-    return await respond_task(request, await reply(request, request.app[CONTEXT].control, agent_id, body.request()))
+    control = request.app[CONTEXT].control
+    replying = reply(request, control, agent_id, body.request())
+    del body
+    return await respond_task(request, await with_room(request, control, replying))
 
 
 @describe("Send a message with a priority", TASK, body=SendBody, query=(PRIORITY,), errors=SEND_ERRORS)
@@ -104,8 +112,10 @@ async def send_priority(request: web.Request) -> web.StreamResponse:
     """`?priority=` counts for more than the body's."""
     agent_id = agent_id_of(request)
     body = await read_model(request, SendBody)
-    wanted = body.request(priority=PRIORITY.of(request))
-    return await respond_task(request, await send(request, request.app[CONTEXT].control, agent_id, wanted))
+    control = request.app[CONTEXT].control
+    sending = send(request, control, agent_id, body.request(priority=PRIORITY.of(request)))
+    del body
+    return await respond_task(request, await with_room(request, control, sending))
 
 
 @describe("Send a message and follow its task", STREAM, body=SendBody, errors=SEND_ERRORS)
@@ -116,7 +126,7 @@ async def send_subscribe(request: web.Request) -> web.StreamResponse:
     before = control.events.last_id
     task = await send(request, control, agent_id, body.request())
     frames = frames_until_end(control, task, before)
-    del task  # it may be large, and the stream long
+    del task, body  # they may be large, and the stream long
     return await serve(request, frames)
 
 
@@ -178,7 +188,8 @@ async def list_tasks(request: web.Request, control: Control, agent_id: str | Non
 async def cancel(request: web.Request) -> web.StreamResponse:
     task = await task_of(request)
     rights_of(request).require_cancel(task)
-    return await respond_task(request, await request.app[CONTEXT].control.cancel(task.id))
+    control = request.app[CONTEXT].control
+    return await respond_task(request, await with_room(request, control, control.cancel(task.id)))
 
 
 @describe("Hand over what was made in a task", TASK, body=ArtifactBody, errors=(NotWaiting,))
@@ -187,13 +198,16 @@ async def hand_over(request: web.Request) -> web.StreamResponse:
     body = await read_model(request, ArtifactBody)
     task = await task_of(request)
     rights_of(request).require_work_on(task)
+    task_id = task.id
+    del task
+    release(request)  # it will be another one
     made = body.artifact()
     if made.artifact_id == ANSWER_ID or made.is_block:
         raise InvalidRequest(f"artifact_id: {made.artifact_id!r} is the answer's", field="artifact_id")
     control = request.app[CONTEXT].control
-    return await respond_task(
-        request, await control.hand_over(task.id, made, append=body.append, last_chunk=body.last_chunk)
-    )
+    handing = control.hand_over(task_id, made, append=body.append, last_chunk=body.last_chunk)
+    del body, made
+    return await respond_task(request, await with_room(request, control, handing))
 
 
 @describe(
