@@ -22,6 +22,10 @@ EXIT_FAILED = 1
 """Another daemon runs, or this one could not go on."""
 EXIT_CONFIG = 2
 """Usage, or a configuration that cannot be read."""
+SWITCH_S = 0.0005
+"""Seconds for which a thread that computes keeps the interpreter from the event loop. The default is ten times as long,
+and the loop waits for it again after each system call: twenty short ones beside a busy thread were a tenth of a
+second."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -93,6 +97,7 @@ def _run(args: argparse.Namespace) -> int:
 
     gc.freeze()  # what is there now stays: it is not looked at again and again
     gc.enable()
+    sys.setswitchinterval(SWITCH_S)
     paths = Paths.from_environ()
     log.configure(
         args.log_level, file=paths.logs / "synapsed.log" if args.log_file else None, agents=paths.state / "agents"

@@ -61,6 +61,11 @@ class Budget:
         self._held: dict[Hashable, _Held] = {}
         self._waiting: deque[tuple[Hashable, int, asyncio.Future[Lease]]] = deque()
 
+    @property
+    def waiting(self) -> int:
+        """How many wait for room."""
+        return sum(not place.done() for _, _, place in self._waiting)
+
     def take_now(self, key: Hashable, size: int) -> Lease | None:
         """None where there is no room, or others wait for it."""
         if key in self._held or (self._fits(size) and not self._waiting):

@@ -5,13 +5,16 @@ late: its time has not begun.
 """
 
 import asyncio
+import os
+from typing import Final
 
 from synapsed.keepers.launchers import LaunchedKeeper, Launcher, LaunchSpec
 
 __all__ = ["AT_ONCE", "LaunchQueue"]
 
-AT_ONCE = 8
-"""More start no sooner on a machine of a few processors; one that hangs is given up after `LAUNCH_TIMEOUT_S`."""
+AT_ONCE: Final = min(8, max(2, os.process_cpu_count() or 2))
+"""One for each processor: more start no sooner, and keep the daemon from being heard. One that hangs is given up after
+`LAUNCH_TIMEOUT_S`."""
 
 
 class LaunchQueue:

@@ -351,6 +351,7 @@ class Manager:
     # --- Control: processes ---
 
     async def start(self, request: StartRequest) -> AgentView:
+        await self._order.turn()
         self._check_open()
         profile = self._library.get(request.profile)
         if request.conversation is not None:

@@ -49,6 +49,13 @@ class StartOrder:
         self._timers = timers
         self._news = asyncio.Event()
         self._over = False
+        self._making = asyncio.Lock()
+
+    async def turn(self) -> None:
+        """Returns when an agent may be made: one in each turn of the event loop, so that others are heard meanwhile
+        however many are wanted at once."""
+        async with self._making:
+            await asyncio.sleep(0)
 
     def end(self) -> None:
         """Nothing more is started."""

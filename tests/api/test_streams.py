@@ -397,3 +397,45 @@ async def test_a_large_answer_for_which_there_is_no_room_is_refused(api: Api):
     async with api.agent.get(f"/tasks/{large}/subscribe") as stream:
         assert len(await sse_events(stream, 1)) == 1
         await until(lambda: room.used == 0, "a stream has nothing of the task that it began with")
+
+
+LARGE_TEXT = "x" * 100_000
+
+
+@pytest.mark.parametrize(
+    ("path", "version", "body"),
+    [
+        ("/tasks/send", "", {"message": {"role": "user", "parts": [{"type": "text", "text": LARGE_TEXT}]}}),
+        ("/a2a", "1.0", "SendMessage"),
+        ("/a2a", "1.0", "SendStreamingMessage"),
+        ("/a2a", "0.3", "message/send"),
+        (
+            "/a2a/rest/message:send",
+            "1.0",
+            {"message": {"messageId": "m1", "role": "ROLE_USER", "parts": [{"text": LARGE_TEXT}]}},
+        ),
+    ],
+)
+async def test_what_is_sent_is_accepted_at_once_and_its_large_answer_waits_for_room(
+    api: Api, path: str, version: str, body
+):
+    if isinstance(body, str):
+        kind = {"kind": "text"} if version == "0.3" else {}
+        message = {"messageId": "m1", "role": "user" if kind else "ROLE_USER", "parts": [{**kind, "text": LARGE_TEXT}]}
+        body = {"jsonrpc": "2.0", "id": 1, "method": body, "params": {"message": message}}
+    room = api.control.events.room
+    held = room.take_now("held", BUDGET)
+    assert held is not None
+    asking = asyncio.create_task(asked(api, path, version, body))
+    await until(lambda: any(call[0] == "send" for call in api.control.calls), "it is in the mailbox")
+    await until(lambda: room.waiting == 1, "its answer waits")
+    assert not asking.done()
+    held.release()
+    assert LARGE_TEXT in await asking
+    await until(lambda: room.used == 0, "it is given back")
+
+
+async def asked(api: Api, path: str, version: str, body) -> str:
+    async with api.agent.post(path, json=body, headers={"A2A-Version": version} if version else {}) as response:
+        assert response.status == 200
+        return await response.text()

@@ -3,6 +3,7 @@
 import http.client
 import os
 import resource
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -12,6 +13,8 @@ import psutil
 import pytest
 
 from tests.faults.house import PATIENT_S
+from tests.faults.ledger import Ledger
+from tests.faults.test_readers import MB, STANDS_S, watched
 from tests.support.daemon import ANY_PORTS, Daemon, eventually
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(1800)]
@@ -31,7 +34,7 @@ def daemon(tmp_path: Path) -> Iterator[Daemon]:
     daemon.end()
 
 
-def test_20_hundreds_of_one_kind(daemon: Daemon) -> None:
+def test_20_hundreds_of_one_kind(daemon: Daemon, ledger: Ledger) -> None:
     def start(name: str) -> int:
         body = {
             "profile": "generic",
@@ -64,10 +67,15 @@ def test_20_hundreds_of_one_kind(daemon: Daemon) -> None:
         assert list(pool.map(answer, agents)) == [f"it-is-{name}" for name in agents]
 
     names = [f"g{number}" for number in range(MANY)]
-    with ThreadPoolExecutor(MANY) as pool:
-        assert list(pool.map(start, names)) == [200] * MANY
-    with ThreadPoolExecutor(CALLERS) as pool:
+    row = ledger.open("20", f"{MANY} agents of one kind are started at once")
+    with watched(daemon) as watch:
+        began = time.monotonic()
+        with ThreadPoolExecutor(MANY) as pool:
+            assert list(pool.map(start, names)) == [200] * MANY
         agents = eventually(ready, "all are ready", patience=PATIENT_S)
+        row.figures["start"] = f"{time.monotonic() - began:.1f} s, {watch.grew / MB:.0f} MB, {watch.lag * 1000:.0f} ms"
+    assert watch.lag <= STANDS_S, row.figures
+    with ThreadPoolExecutor(CALLERS) as pool:
         assert len({agent["port"] for agent in agents.values()}) == MANY
         all_are_there(agents)
         daemon.kill9()

@@ -7,8 +7,9 @@ import contextlib
 import json
 import os
 import socket
+import subprocess
+import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +17,7 @@ from typing import Any
 import psutil
 import pytest
 
+from tests.faults import prober
 from tests.faults.house import House
 from tests.support.daemon import NO_PORTS, Daemon, eventually
 
@@ -42,46 +44,50 @@ PATHS = {
 class Watch:
     """What the daemon holds at the most while it is watched, and how long its loop stands."""
 
-    pid: int
+    prober: "subprocess.Popen[str]"
     baseline: int = 0
     peak: int = 0
-    lag: float = 0.0
+    stood: float = 0.0
 
     @property
     def grew(self) -> int:
         return self.peak - self.baseline
 
+    @property
+    def lag(self) -> float:
+        """Up to now."""
+        if self.prober.poll() is None:
+            assert self.prober.stdin is not None
+            assert self.prober.stdout is not None
+            self.prober.stdin.write("\n")
+            self.prober.stdin.flush()
+            self.stood = float(self.prober.stdout.readline())
+        return self.stood
+
 
 @contextlib.contextmanager
 def watched(daemon: Daemon) -> Iterator[Watch]:
     process = psutil.Process(daemon.pid)
-    watch = Watch(daemon.pid, baseline=process.memory_info().rss)
+    command = [sys.executable, "-I", prober.__file__, str(daemon.socket)]
     over = threading.Event()
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as asking:
+        watch = Watch(asking)
+        assert watch.lag > 0.0, "it asks"
+        watch.baseline = process.memory_info().rss
 
-    def sample() -> None:
-        while not over.wait(0.002):
-            watch.peak = max(watch.peak, process.memory_info().rss)
+        def sample() -> None:
+            while not over.wait(0.002):
+                watch.peak = max(watch.peak, process.memory_info().rss)
 
-    def ask() -> None:
-        """One connection, so that what is measured is the loop and not a socket's making."""
-        sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        sock.connect(str(daemon.socket))
-        while not over.wait(0.005):
-            began = time.monotonic()
-            sock.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
-            sock.recv(65536)
-            watch.lag = max(watch.lag, time.monotonic() - began)
-        sock.close()
-
-    threads = [threading.Thread(target=sample), threading.Thread(target=ask)]
-    for thread in threads:
-        thread.start()
-    try:
-        yield watch
-    finally:
-        over.set()
-        for thread in threads:
-            thread.join()
+        sampling = threading.Thread(target=sample)
+        sampling.start()
+        try:
+            yield watch
+        finally:
+            over.set()
+            sampling.join()
+            _ = watch.lag
+            asking.communicate()
 
 
 def deaf(daemon: Daemon, asked: str, headers: dict[str, str], body: bytes = b"") -> socket.socket:
