@@ -1,9 +1,10 @@
-"""What the rooms share of asyncio: timers that a test can turn, and a pause by them."""
+"""What the rooms share of asyncio: timers that a test can turn, a pause by them, and work that is begun at once."""
 
 import asyncio
-from typing import Protocol
+from collections.abc import Coroutine
+from typing import Any, Protocol
 
-__all__ = ["Timer", "Timers", "pause"]
+__all__ = ["Timer", "Timers", "at_once", "pause"]
 
 
 class Timer(Protocol):
@@ -18,6 +19,11 @@ class Timers(Protocol):
 
 class _Callback(Protocol):
     def __call__(self) -> object: ...
+
+
+def at_once[T](work: Coroutine[Any, Any, T], *, name: str | None = None) -> asyncio.Task[T]:
+    """A task for `work` that runs as far as it can before this returns, and not behind what the loop has to do."""
+    return asyncio.Task(work, loop=asyncio.get_running_loop(), name=name, eager_start=True)
 
 
 async def pause(timers: Timers, seconds: float) -> None:

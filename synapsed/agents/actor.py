@@ -19,6 +19,7 @@ from typing import Any
 
 import structlog
 
+from synapsed import aio
 from synapsed.aio import Timer, Timers
 from synapsed.errors import NotReady, QueueFull, StoreError
 from synapsed.interfaces import AgentLink
@@ -159,9 +160,10 @@ class Actor:
         if not self._closing:
             self._inbox.put_fact(Fact(link, event))
 
-    def spawn(self, operation: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Run something long beside the actor."""
-        task = asyncio.get_running_loop().create_task(operation, name=f"agent {self._name}: operation")
+    def spawn(self, operation: Coroutine[Any, Any, None], *, at_once: bool = False) -> asyncio.Task[None]:
+        """Run something long beside the actor; `at_once`: as far as it goes without waiting, now."""
+        begin = aio.at_once if at_once else asyncio.get_running_loop().create_task
+        task = begin(operation, name=f"agent {self._name}: operation")
         self._operations.add(task)
         task.add_done_callback(self._operation_done)
         return task

@@ -516,7 +516,9 @@ class TurnQueue:
 
     def _deliver(self, link: AgentLink, *, fresh: bool) -> None:
         assert self._turn is not None
-        self._giving = self._actor.spawn(self._delivering(link, self._turn.task, self._turn.record, fresh))
+        self._giving = self._actor.spawn(
+            self._delivering(link, self._turn.task, self._turn.record, fresh), at_once=True
+        )
 
     async def _delivering(self, link: AgentLink, task: Task, record: TurnRecord, fresh: bool) -> None:
         try:

@@ -8,6 +8,7 @@ moment in which what was read is not shown yet.
 import asyncio
 from collections.abc import Callable
 
+from synapsed import aio
 from synapsed.errors import NotReady
 from synapsed.keepers.client import KeeperClient
 
@@ -36,10 +37,9 @@ class Unread:
 
     def ahead(self) -> None:
         """Ask now for who is about to: the answer comes while something else is waited for."""
-        if self._ahead is None or self._ahead[1].done():
-            asked = asyncio.get_running_loop().create_task(self.amount(), name="asked ahead")
-            asked.add_done_callback(lambda done: done.cancelled() or done.exception())  # perhaps nobody waits for it
-            self._ahead = asyncio.get_running_loop().time(), asked
+        asked = aio.at_once(self.amount(), name="asked ahead")
+        asked.add_done_callback(lambda done: done.cancelled() or done.exception())  # perhaps nobody waits for it
+        self._ahead = asyncio.get_running_loop().time(), asked
 
     async def asked_ahead(self) -> bool:
         """The same as `ask`, by what was asked `ahead` where that is not too old. Raises KeeperLost."""

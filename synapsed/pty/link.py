@@ -464,7 +464,7 @@ class PtyLink:
     # --- the turn ---
 
     def prepare(self, record: TurnRecord) -> TurnRecord:
-        self._unread.ahead()  # while the record is written
+        self._runner.prepare()
         return record.model_copy(update={"link": turns.TurnState(phase=turns.Phase.PASTING).model_dump(mode="json")})
 
     async def deliver(self, delivery: Delivery) -> None:

@@ -9,6 +9,7 @@ import functools
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 
+from synapsed import aio
 from synapsed.clock import Clock
 from synapsed.errors import KeeperLost, NotReady
 from synapsed.interfaces import Delivery, SideChannel
@@ -111,10 +112,17 @@ class TurnRunner:
         assert self._delivery is not None
         return self._delivery.task_id
 
+    def prepare(self) -> None:
+        """A turn is about to begin: its record is written."""
+        if not self._profile.composer.at_cursor:
+            self._unread.ahead()
+
     def begin(self, delivery: Delivery, facts: Iterable[ChannelFact]) -> PtyTurn:
         """Begin the turn, or go on with it; `facts` were reported before. Raises NotReady while one runs."""
         if self.turn is not None:
             raise NotReady("a turn runs already", task=self.task_id)
+        if delivery.fresh and self._profile.composer.at_cursor:
+            self._unread.ahead()  # no sooner: a line editor may have come up while the record was written
         state = turns.TurnState.model_validate(delivery.record.link)
         bracketed = self._observer.screen.snapshot().modes.bracketed_paste
         compose = functools.partial(
@@ -291,7 +299,7 @@ class TurnRunner:
         written when it goes on."""
         self._observer.typed(self._clock.monotonic())
         self._writing = True
-        writing = asyncio.ensure_future(self._keeper().write(data, self._input_id(turn, part)))
+        writing = aio.at_once(self._keeper().write(data, self._input_id(turn, part)))
         writing.add_done_callback(lambda done: done.cancelled() or done.exception())  # perhaps nobody waits for it
         left = -1
         try:
@@ -309,9 +317,7 @@ class TurnRunner:
         record was written a dialog may have come up, or a person have typed; and it may not have read what was typed
         before."""
         if part == "paste":
-            # Whether a line editor is up is known only from now on: it may come up while the record is written.
-            now = self._profile.composer.at_cursor
-            if await (self._unread.ask() if now else self._unread.asked_ahead()):
+            if await self._unread.asked_ahead():
                 return False
             turn.state.reader = self._unread.foreground if self._profile.composer.at_cursor else None
             turn.state.edited = self._unread.line_mode is False

@@ -190,14 +190,15 @@ class Database:
     def _end_group(self, group: Sequence[_Write], outcomes: Sequence[_Outcome]) -> None:
         for write, outcome in zip(group, outcomes, strict=True):
             self._slots.release()
-            if outcome.error is None and write.done is not None:
-                write.done(outcome.value)
+            # Whoever wrote it goes on first, then those whom `done` wakes: they only follow.
             if write.future.done():
-                continue
-            if outcome.error is None:
+                pass
+            elif outcome.error is None:
                 write.future.set_result(outcome.value)
             else:
                 write.future.set_exception(outcome.error)
+            if outcome.error is None and write.done is not None:
+                write.done(outcome.value)
         if self._pending:
             self._begin_group()
         else:

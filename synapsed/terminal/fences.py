@@ -9,6 +9,7 @@ reads as a document of its own. So the fences are those of the whole, whatever t
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
@@ -109,8 +110,13 @@ class FenceReader:
         self._closing = None
 
 
+@cache
 def _markdown() -> MarkdownIt:
-    return MarkdownIt("commonmark", {"maxNesting": NESTING_MAX}).disable("inline")
+    """One for all: it keeps nothing of what it reads, and takes longer to make than an answer to read. It compiles its
+    rules when it reads for the first time, which is here, before several threads do."""
+    markdown = MarkdownIt("commonmark", {"maxNesting": NESTING_MAX}).disable("inline")
+    markdown.parse("> a\n")
+    return markdown
 
 
 def _parse(markdown: MarkdownIt, lines: Sequence[str]) -> list[Token]:

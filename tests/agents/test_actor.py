@@ -65,3 +65,20 @@ async def test_it_ends_although_the_database_refuses(actor: Actor) -> None:
     await actor.close()
     with pytest.raises(StoreError):
         await asked
+
+
+async def test_an_operation_that_is_begun_at_once_has_gone_as_far_as_it_can(actor: Actor) -> None:
+    """What is typed for a message does not wait behind what else the loop has to do."""
+    answered: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    done = []
+
+    async def giving() -> None:
+        done.append("asked")
+        await answered
+        done.append("given")
+
+    actor.spawn(giving(), at_once=True)
+    assert done == ["asked"]
+    answered.set_result(None)
+    await actor.close()
+    assert done == ["asked", "given"]

@@ -39,6 +39,19 @@ async def test_who_asked_ahead_does_not_wait_for_the_keeper(keeper: Keeper, unre
     assert (keeper.asked, unread.foreground) == (1, 7)
 
 
+async def test_who_asks_ahead_has_asked_at_once(keeper: Keeper, unread: Unread) -> None:
+    """Not behind what else the loop has to do: all of that is waited for by whoever sends."""
+    unread.ahead()
+    assert keeper.asked == 1
+
+
+async def test_who_asks_ahead_again_gets_the_later_answer(keeper: Keeper, unread: Unread) -> None:
+    unread.ahead()
+    keeper.unread = 3
+    unread.ahead()
+    assert await unread.asked_ahead() is True
+
+
 async def test_it_holds_for_one_message(keeper: Keeper, unread: Unread) -> None:
     unread.ahead()
     await unread.asked_ahead()

@@ -213,3 +213,24 @@ async def test_more_events_than_are_read_at_a_time_all_come(open_store: OpenStor
     store = await open_store()
     async with aclosing(store.events.follow(0, task_id="t")) as view:
         assert [event.id for event in await take(view, count)] == list(range(1, count + 1))
+
+
+async def test_who_writes_goes_on_before_who_follows(open_store: OpenStore, tmp_path: Path) -> None:
+    """A message is given to its program before anybody looks at the events of its commit."""
+    store = await open_store(tmp_path / "db")
+    order: list[str] = []
+
+    async def write() -> None:
+        await store.commit(events=[news("t")])
+        order.append("writer")
+
+    async def follow() -> None:
+        async with aclosing(store.events.follow(0)) as events:
+            await anext(events)
+        order.append("follower")
+
+    async with asyncio.timeout(DEADLINE), asyncio.TaskGroup() as group:
+        group.create_task(follow())
+        await asyncio.sleep(0)  # it waits
+        group.create_task(write())
+    assert order == ["writer", "follower"]
