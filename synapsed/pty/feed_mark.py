@@ -47,6 +47,9 @@ QUARANTINES_MAX = 2
 PROBE_TIMEOUT_S = 30.0
 """For output that takes a second at the most."""
 
+_PYTHONS = ("PYTHON", "LD_LIBRARY_PATH", "DYLD_")
+"""Variables by which Python finds its modules and libraries."""
+
 _FORMAT = struct.Struct("<8sQQQQQQQ")
 _BUSY, _START, _END, _TRIED, _TRIES, _SKIP_TO, _QUARANTINES = range(1, 8)
 
@@ -211,6 +214,7 @@ async def survives(checkpoint: Checkpoint | None, output: bytes, *, timeout: flo
     size = {"cols": checkpoint.cols, "rows": checkpoint.rows} if checkpoint is not None else {"cols": 80, "rows": 24}
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "synapsed.terminal.probe"),
+        env={name: value for name, value in os.environ.items() if name.startswith(_PYTHONS)},  # no secret among them
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.DEVNULL,
         stderr=asyncio.subprocess.DEVNULL,

@@ -3,12 +3,13 @@
     python -m synapsed.terminal.probe < HEADER LINE, the bytes of a checkpoint, output
 
 The header is JSON: `cols`, `rows`, and how many bytes of the checkpoint there are (`drawn`). It ends with 0 if all goes
-well; the emulator may end it, or not return at all.
+well; the emulator may end it, or not return at all. What it reads is hostile by all that is known: it has no rights.
 """
 
 import json
 import sys
 
+from synapsed.sandbox import give_up_rights
 from synapsed.terminal.screen import Screen
 
 __all__ = ["main"]
@@ -17,6 +18,7 @@ CHUNK = 64 * 1024
 
 
 def main() -> int:
+    give_up_rights()
     header = json.loads(sys.stdin.buffer.readline())
     screen = Screen(header["cols"], header["rows"])
     screen.feed(sys.stdin.buffer.read(header["drawn"]))

@@ -153,6 +153,14 @@ async def test_an_emulator_that_does_not_return_counts_as_one_that_ends(
     assert not await survives(None, b"", timeout=0.2)
 
 
+async def test_a_trial_has_nothing_of_the_daemons_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A secret that stands there would be in reach of what the output does to the emulator."""
+    (tmp_path / "sitecustomize.py").write_text("import os; os.environ.get('A_SECRET') and os._exit(1)")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), *sys.path]))
+    monkeypatch.setenv("A_SECRET", "sesame")
+    assert await survives(None, b"hello")
+
+
 async def test_a_trial_of_good_output() -> None:
     assert await survives(Checkpoint(offset=1, cols=1, rows=1, redraw=b"x"), b"\x1b[1mhello\r\n" * 1000)
     await asyncio.sleep(0)
