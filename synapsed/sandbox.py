@@ -5,8 +5,8 @@ For processes that feed hostile bytes to native code. What holds is told, and wh
 =====================  ============  ==================================================================================
 what                   where         keeps the process from
 =====================  ============  ==================================================================================
-limits                 everywhere    opening a file or a socket, more memory than it is given, a core dump, and (where
-                                     it is not root's) another process
+limits                 everywhere    opening a file or a socket, more memory and time than it is given, a core dump,
+                                     and (where it is not root's) another process
 no new privileges      Linux         gaining rights from a program that it starts
 undumpable             Linux         being read by others of its user, and leaving its memory in a dump
 landlock               Linux 5.13    every file; from 6.7 on TCP; from 6.12 on signals and abstract sockets of others
@@ -97,8 +97,9 @@ class _Program(ctypes.Structure):
     _fields_ = (("length", ctypes.c_uint16), ("instructions", ctypes.POINTER(_Instruction)))
 
 
-def give_up_rights(*, memory: int = MEMORY) -> frozenset[str]:
-    """Give them up, and return which of the above hold. The process must have one thread."""
+def give_up_rights(*, memory: int = MEMORY, cpu_s: int | None = None) -> frozenset[str]:
+    """Give them up, and return which of the above hold. The process must have one thread. `cpu_s`: it is ended once it
+    has computed for so many seconds, however long a busy machine takes for them."""
     held = set()
     libc = ctypes.CDLL(None, use_errno=True)
     if _LINUX:
@@ -108,20 +109,22 @@ def give_up_rights(*, memory: int = MEMORY) -> frozenset[str]:
             held.add("no new privileges")
             if _deny_files(libc):  # which takes a file
                 held.add("landlock")
-    if _limit(memory):
+    if _limit(memory, cpu_s):
         held.add("limits")
     if "no new privileges" in held and _deny_calls(libc):
         held.add("seccomp")
     return frozenset(held)
 
 
-def _limit(memory: int) -> bool:
+def _limit(memory: int, cpu_s: int | None) -> bool:
     limits = {
         resource.RLIMIT_CORE: 0,
         resource.RLIMIT_NPROC: 0,
         resource.RLIMIT_NOFILE: 0,
         resource.RLIMIT_AS: memory,
     }
+    if cpu_s is not None:
+        limits[resource.RLIMIT_CPU] = cpu_s
     held = True
     for limit, wanted in limits.items():
         hard = resource.getrlimit(limit)[1]

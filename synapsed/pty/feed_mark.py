@@ -44,8 +44,12 @@ TRIES_MAX = 2
 QUARANTINES_MAX = 2
 """Times that a launch's screen is begun once more; then the launch goes on without one."""
 
-PROBE_TIMEOUT_S = 30.0
-"""For output that takes a second at the most."""
+PROBE_CPU_S = 30
+"""For output that takes a second at the most: an emulator that goes round in circles. By the clock on the wall the
+output would be blamed for a machine that is busy."""
+
+PROBE_TIMEOUT_S = 600.0
+"""For an emulator that waits for something."""
 
 _PYTHONS = ("PYTHON", "LD_LIBRARY_PATH", "DYLD_")
 """Variables by which Python finds its modules and libraries."""
@@ -208,7 +212,9 @@ def _output(spool: Path, start: int, end: int) -> bytes:
     return b"".join(pieces)
 
 
-async def survives(checkpoint: Checkpoint | None, output: bytes, *, timeout: float = PROBE_TIMEOUT_S) -> bool:
+async def survives(
+    checkpoint: Checkpoint | None, output: bytes, *, cpu_s: int = PROBE_CPU_S, timeout: float = PROBE_TIMEOUT_S
+) -> bool:
     """Whether a process that draws `checkpoint`, then feeds `output`, looks at it and resizes it, ends well."""
     drawn = checkpoint.redraw if checkpoint is not None else b""
     size = {"cols": checkpoint.cols, "rows": checkpoint.rows} if checkpoint is not None else {"cols": 80, "rows": 24}
@@ -219,7 +225,7 @@ async def survives(checkpoint: Checkpoint | None, output: bytes, *, timeout: flo
         stdout=asyncio.subprocess.DEVNULL,
         stderr=asyncio.subprocess.DEVNULL,
     )
-    header = json.dumps({**size, "drawn": len(drawn)}).encode() + b"\n"
+    header = json.dumps({**size, "drawn": len(drawn), "cpu_s": cpu_s}).encode() + b"\n"
     try:
         async with asyncio.timeout(timeout):
             await process.communicate(header + drawn + output)

@@ -2,8 +2,9 @@
 
     python -m synapsed.terminal.probe < HEADER LINE, the bytes of a checkpoint, output
 
-The header is JSON: `cols`, `rows`, and how many bytes of the checkpoint there are (`drawn`). It ends with 0 if all goes
-well; the emulator may end it, or not return at all. What it reads is hostile by all that is known: it has no rights.
+The header is JSON: `cols`, `rows`, how many bytes of the checkpoint there are (`drawn`), and how many seconds it may
+compute (`cpu_s`). It ends with 0 if all goes well; the emulator may end it, or not return at all. What it reads is
+hostile by all that is known: it has no rights.
 """
 
 import json
@@ -18,8 +19,8 @@ CHUNK = 64 * 1024
 
 
 def main() -> int:
-    give_up_rights()
     header = json.loads(sys.stdin.buffer.readline())
+    give_up_rights(cpu_s=header["cpu_s"])
     screen = Screen(header["cols"], header["rows"])
     screen.feed(sys.stdin.buffer.read(header["drawn"]))
     while output := sys.stdin.buffer.read(CHUNK):

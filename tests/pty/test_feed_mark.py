@@ -153,6 +153,16 @@ async def test_an_emulator_that_does_not_return_counts_as_one_that_ends(
     assert not await survives(None, b"", timeout=0.2)
 
 
+async def test_an_emulator_that_goes_round_in_circles_counts_as_one_that_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is ended by the time that it computes; on a busy machine good output takes long by the clock on the wall."""
+    lines = ["import synapsed.terminal.screen as screens", "def feed(self, data):", "    while True: pass"]
+    (tmp_path / "sitecustomize.py").write_text("\n".join([*lines, "screens.Screen.feed = feed"]))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), *sys.path]))
+    assert not await survives(None, b"x", cpu_s=1)
+
+
 async def test_a_trial_has_nothing_of_the_daemons_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A secret that stands there would be in reach of what the output does to the emulator."""
     (tmp_path / "sitecustomize.py").write_text("import os; os.environ.get('A_SECRET') and os._exit(1)")

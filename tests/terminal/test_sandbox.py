@@ -153,7 +153,7 @@ def test_the_trial_of_output_has_no_rights(tmp_path: Path, monkeypatch: pytest.M
     with server:
         done = subprocess.run(
             [sys.executable, "-m", "synapsed.terminal.probe"],
-            input=json.dumps({"cols": 80, "rows": 24, "drawn": 0}).encode() + b"\nhostile",
+            input=json.dumps({"cols": 80, "rows": 24, "drawn": 0, "cpu_s": 30}).encode() + b"\nhostile",
             timeout=PATIENCE_S,
             capture_output=True,
             check=False,
