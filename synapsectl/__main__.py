@@ -3,7 +3,6 @@
 import os
 import sys
 from collections.abc import Sequence
-from importlib import import_module
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Protocol, TextIO, cast
 
@@ -26,9 +25,9 @@ if TYPE_CHECKING:
 
 
 class Command(Protocol):
-    """A module under `commands`. With `TAKES_REST = True` it has a use for what stands after `--`. `QUICK` has for some
-    command lines, what the parser would make of them: argparse is a tenth of a quick verb's time. `SUBVERBS` has those
-    first words that have options of their own."""
+    """A module under `commands`, or an object in one (`Verb.load`). With `TAKES_REST = True` it has a use for what
+    stands after `--`. `QUICK` has for some command lines, what the parser would make of them: argparse is a tenth of a
+    quick verb's time. `SUBVERBS` has those first words that have options of their own."""
 
     @staticmethod
     def configure(parser: "argparse.ArgumentParser") -> None: ...
@@ -73,7 +72,7 @@ def _dispatch(arguments: list[str], out: CommandOutput) -> int:
     verb = VERBS.get(ALIASES.get(name, name))
     if verb is None:
         return _unknown(name, out)
-    command = cast("Command", import_module(f"synapsectl.commands.{verb.module}"))
+    command = cast("Command", verb.load())
     args = _arguments(name, verb, command, arguments[1:])
     as_json = bool(getattr(args, "json", False))
     try:

@@ -5,7 +5,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from synapsectl.client import Client
-from synapsectl.errors import NoDaemon
 from synapsectl.output import CommandOutput
 from synapsed.sockets import control_socket
 
@@ -65,15 +64,3 @@ class CommandContext:
     def own_environment(self) -> dict[str, str]:
         """The caller's environment, without what belongs to the agent that the caller may be."""
         return {key: value for key, value in self.environ.items() if key not in AGENT_VARIABLES}
-
-    def ensure_daemon(self, *, spawn: bool) -> None:
-        """A daemon answers when this returns. Raises NoDaemon."""
-        try:
-            # An answer, not only a connection: a daemon that was killed a moment ago still takes those.
-            self.client.get("/healthz")
-        except NoDaemon:
-            if not spawn or self.inside_agent:
-                raise
-            from synapsectl.spawn import start_daemon
-
-            start_daemon(self)

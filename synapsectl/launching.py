@@ -8,6 +8,7 @@ from typing import Any
 from synapsectl.client import SLOW_TIMEOUT, agent_path
 from synapsectl.commands.list_ import notes_on
 from synapsectl.context import CommandContext
+from synapsectl.daemon import ensure_daemon
 from synapsectl.errors import UsageError
 from synapsectl.prompts import tell_waiting
 
@@ -73,7 +74,7 @@ def start_agent(args: argparse.Namespace, ctx: CommandContext, *, conversation: 
         "accept_agents": args.allow_agents or None,
         "conversation": conversation,
     }
-    ctx.ensure_daemon(spawn=not args.no_spawn_daemon)
+    ensure_daemon(ctx, spawn=not args.no_spawn_daemon)
     started: dict[str, Any] = ctx.client.post(
         "/control/start", {key: value for key, value in body.items() if value is not None}, timeout=SLOW_TIMEOUT
     )

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NoReturn
 
 import synapsed
-from synapsectl.context import AGENT_VARIABLES, CommandContext
+from synapsectl.context import CommandContext
 from synapsectl.errors import CtlError, NoDaemon
 
 __all__ = ["START_DEADLINE", "guarded", "holds_lock", "note_shutdown", "start_daemon"]
@@ -82,7 +82,8 @@ def _shut_down_since(ctx: CommandContext, moment: float) -> bool:
 
 def _start_service(ctx: CommandContext) -> bool:
     """Where the daemon of this home is installed as a service, it is that which is started."""
-    from synapsectl.service.manager import NoServiceManager, this_machines
+    from synapsectl.service.available import this_machines
+    from synapsectl.service.manager import NoServiceManager
 
     try:
         manager = this_machines(ctx.environ)
@@ -108,7 +109,7 @@ def _start(ctx: CommandContext, log: Path) -> None:
         log.replace(log.with_suffix(".log.1"))
     output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     begins = os.fstat(output).st_size
-    environ = {key: value for key, value in ctx.environ.items() if key not in AGENT_VARIABLES}
+    environ = ctx.own_environment
     try:
         alive = _spawn_detached([sys.executable, "-m", "synapsed", "run", "--late-port"], environ, output)
     finally:

@@ -1,23 +1,32 @@
 """The verbs: which module has each, and what it is for."""
 
-from typing import NamedTuple
+from importlib import import_module
+from typing import Any, NamedTuple
 
 __all__ = ["ALIASES", "VERBS", "Verb"]
 
 
 class Verb(NamedTuple):
+    """`module` is one of `synapsectl.commands`; `module:name` an object in one that several verbs share."""
+
     module: str
     help: str
+
+    def load(self) -> Any:
+        """What has the verb's `configure` and `run`."""
+        module, _, name = self.module.partition(":")
+        found = import_module(f"synapsectl.commands.{module}")
+        return getattr(found, name) if name else found
 
 
 VERBS = {
     "start": Verb("start", "start an agent"),
     "run": Verb("run", "start an agent and attach to it"),
     "adopt": Verb("adopt", "start an agent on an earlier conversation of its program"),
-    "stop": Verb("stop", "stop agents and everything they started"),
-    "restart": Verb("restart", "stop agents and start them again in their conversation"),
-    "park": Verb("park", "end idle agents' programs until the next message"),
-    "kill": Verb("kill", "kill agents' programs; their restart policy applies"),
+    "stop": Verb("each:stop", "stop agents and everything they started"),
+    "restart": Verb("each:restart", "stop agents and start them again in their conversation"),
+    "park": Verb("each:park", "end idle agents' programs until the next message"),
+    "kill": Verb("each:kill", "kill agents' programs; their restart policy applies"),
     "list": Verb("list_", "the agents and what they are doing"),
     "status": Verb("status", "one agent closely, or the daemon"),
     "attach": Verb("attach", "put this terminal on an agent"),
@@ -26,8 +35,8 @@ VERBS = {
     "tasks": Verb("tasks", "the messages and what became of them"),
     "task": Verb("task", "one task, with its answer"),
     "input": Verb("input_", "answer what an agent asks"),
-    "approve": Verb("approve", "answer yes to what an agent asks"),
-    "deny": Verb("deny", "answer no to what an agent asks"),
+    "approve": Verb("decide:approve", "answer yes to what an agent asks"),
+    "deny": Verb("decide:deny", "answer no to what an agent asks"),
     "keys": Verb("keys", "press keys at an agent's terminal"),
     "cancel": Verb("cancel", "cancel a task, or interrupt an agent"),
     "logs": Verb("logs", "what an agent printed"),

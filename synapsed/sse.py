@@ -16,14 +16,16 @@ class SseEvent(NamedTuple):
     id: str
 
 
-class SseTooLarge(Exception):
-    """An event has more than EVENT_MAX bytes."""
+class SseTooLarge(ValueError):
+    """An event has more bytes than are taken."""
 
 
 class SseParser:
     """Feed it bytes in any chunking. Comments keep a connection alive and are no events."""
 
-    def __init__(self) -> None:
+    def __init__(self, event_max: int = EVENT_MAX) -> None:
+        """`event_max`: bytes of one event at most."""
+        self._event_max = event_max
         self._pieces: list[bytes] = []
         """A line that is not whole yet; joined only when its end comes, so that a long one costs its length once."""
         self._held = 0
@@ -36,8 +38,8 @@ class SseParser:
         """The events that `chunk` completes. Raises SseTooLarge."""
         self._pieces.append(chunk)
         self._held += len(chunk)
-        if self._held + self._size > EVENT_MAX:
-            raise SseTooLarge
+        if self._held + self._size > self._event_max:
+            raise SseTooLarge(f"an event of more than {self._event_max} bytes")
         if b"\n" not in chunk and b"\r" not in chunk and self._pieces[-2:-1] != [b"\r"]:
             return []
         buffer = b"".join(self._pieces)

@@ -11,7 +11,8 @@ from typing import Any
 from synapsectl.checkup.finding import NOTE, OK, WRONG, Finding
 from synapsectl.context import CommandContext
 from synapsectl.errors import CtlError
-from synapsectl.service.manager import NoServiceManager, ServiceManager, this_machines
+from synapsectl.service.available import this_machines
+from synapsectl.service.manager import NoServiceManager, ServiceManager
 from synapsectl.service.port import is_served, refusal
 from synapsectl.service.settings import PACKAGES, Configured, Settings, env_file, gather
 from synapsed import __version__

@@ -5,6 +5,7 @@ from typing import Any
 
 from synapsectl.ages import age
 from synapsectl.context import CommandContext
+from synapsectl.daemon import ensure_daemon
 from synapsectl.errors import DONE, NOT_FOUND, CtlError, UsageError
 from synapsectl.launching import add_start_options, show_started, start_agent
 
@@ -36,7 +37,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, ctx: CommandContext) -> int:
     if len(args.what) > 2:
         raise UsageError("give a profile and the id of one conversation")
-    ctx.ensure_daemon(spawn=not args.no_spawn_daemon)
+    ensure_daemon(ctx, spawn=not args.no_spawn_daemon)
     known = {profile["name"] for profile in ctx.client.get("/control/profiles")}
     words = list(args.what)
     profile = words.pop(0) if words and (words[0] in known or len(words) == 2) else None

@@ -8,6 +8,7 @@ from synapsectl import remembered
 from synapsectl.ages import age
 from synapsectl.client import host_path
 from synapsectl.context import CommandContext
+from synapsectl.daemon import ensure_daemon
 from synapsectl.errors import UsageError
 from synapsectl.parsing import SubVerb
 
@@ -63,7 +64,7 @@ def run(args: argparse.Namespace, ctx: CommandContext) -> int:
 
 
 def _add(args: argparse.Namespace, ctx: CommandContext, name: str, target: str) -> int:
-    ctx.ensure_daemon(spawn=True)
+    ensure_daemon(ctx, spawn=True)
     body: dict[str, Any] = {"name": name, "target": target}
     body |= {key: getattr(args, key) for key in ("socket", "synapsectl") if getattr(args, key)}
     host = ctx.client.post("/hosts", body)

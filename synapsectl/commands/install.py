@@ -6,8 +6,9 @@ import time
 from synapsectl.client import SLOW_TIMEOUT
 from synapsectl.context import CommandContext
 from synapsectl.errors import DONE, CtlError, NoDaemon, TimedOut, UsageError
+from synapsectl.service.available import this_machines
 from synapsectl.service.files import WantedFile
-from synapsectl.service.manager import NoServiceManager, ServiceManager, this_machines
+from synapsectl.service.manager import NoServiceManager, ServiceManager
 from synapsectl.service.port import is_served, refusal
 from synapsectl.service.settings import Settings, gather
 from synapsectl.spawn import holds_lock

@@ -6,6 +6,7 @@ import time
 from typing import Any
 
 from synapsectl.context import CommandContext
+from synapsectl.daemon import ensure_daemon
 from synapsectl.errors import NOT_FOUND, ApiError, CtlError, UsageError
 from synapsectl.interrupts import interrupt
 from synapsectl.messages import build_parts, read_text
@@ -90,7 +91,7 @@ def run(args: argparse.Namespace, ctx: CommandContext) -> int:
         raise UsageError("--reply-to goes to the one agent that asked, and wants no response itself")
     wanted = _wanted(args, ctx)
     ctx.client.deadline = wanted.deadline
-    ctx.ensure_daemon(spawn=not args.no_spawn_daemon)
+    ensure_daemon(ctx, spawn=not args.no_spawn_daemon)
     agents = addresses if addresses is not None else _running(args, ctx)
     if body is None:
         return max(interrupt(ctx, agent, as_json=args.json) for agent in agents)

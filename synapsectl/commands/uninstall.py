@@ -5,8 +5,9 @@ from collections.abc import Sequence
 
 from synapsectl.context import CommandContext
 from synapsectl.errors import DONE, UsageError
+from synapsectl.service.available import this_machines
 from synapsectl.service.files import WantedFile
-from synapsectl.service.manager import NoServiceManager, ServiceManager, this_machines
+from synapsectl.service.manager import NoServiceManager, ServiceManager
 
 __all__ = ["configure", "run"]
 

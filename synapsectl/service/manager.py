@@ -1,8 +1,6 @@
 """The service managers, behind one interface, and which of them this machine has."""
 
-import shutil
 import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
@@ -10,7 +8,7 @@ from synapsectl.errors import REFUSED, CtlError
 from synapsectl.service.files import WantedFile
 from synapsectl.service.settings import Settings
 
-__all__ = ["Finished", "NoServiceManager", "ServiceManager", "State", "run_tool", "this_machines"]
+__all__ = ["Finished", "NoServiceManager", "ServiceManager", "State", "run_tool"]
 
 TOOL_TIMEOUT_S = 120.0
 """A stop waits for the agents."""
@@ -85,23 +83,6 @@ class ServiceManager(Protocol):
         ...
 
     def how_to_log(self) -> str: ...
-
-
-def this_machines(environ: Mapping[str, str]) -> "ServiceManager":
-    """Raises NoServiceManager, in words that help, if there is no service manager at all."""
-    if sys.platform == "darwin" and shutil.which("launchctl"):
-        from synapsectl.service.launchd import Launchd
-
-        return Launchd(environ)
-    if shutil.which("systemctl"):
-        from synapsectl.service.systemd import Systemd
-
-        return Systemd(environ)
-    raise NoServiceManager(
-        "there is no service manager here that knows services of a user (neither systemctl nor launchctl): start, run "
-        "and send start a daemon when they need one; to keep one running, put 'synapsed run' under what this machine "
-        "starts things with"
-    )
 
 
 def run_tool(command: Sequence[str], environ: Mapping[str, str]) -> Finished:

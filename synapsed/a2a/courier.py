@@ -4,7 +4,7 @@ import asyncio
 import hashlib
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Protocol
 
 import structlog
 
@@ -23,7 +23,7 @@ from synapsed.errors import (
 )
 from synapsed.interfaces import NewEvent, Store
 from synapsed.model.events import TaskStatusChanged
-from synapsed.model.external import KEY, alias_of
+from synapsed.model.external import KEY, ExternalAgent, alias_of
 from synapsed.model.sender import KEY as SENDER
 from synapsed.model.task import (
     INTERRUPTED_STATES,
@@ -37,9 +37,6 @@ from synapsed.model.trace import context_of
 from synapsed.tasks import transitions
 from synapsed.tasks.live_answer import Told, told_before
 
-if TYPE_CHECKING:
-    from synapsed.a2a.externals import Externals
-
 __all__ = ["Courier"]
 
 CONNECT_TRIES: Final = 4
@@ -49,13 +46,31 @@ FOLLOWED_FOR_S: Final = 24 * 3600.0
 
 _SETTLED: Final = TERMINAL_STATES | INTERRUPTED_STATES
 
+
+class Contacts(Protocol):
+    """What a courier knows of the agents elsewhere."""
+
+    traced: float | None
+    """The share of traces that are sent; None if traces are off."""
+
+    def view(self, alias: str) -> ExternalAgent: ...
+
+    async def remote(self, alias: str) -> AgentConnection:
+        """The connection to the agent."""
+        ...
+
+    async def seen(self, alias: str) -> None:
+        """The agent has answered."""
+        ...
+
+
 log = structlog.stdlib.get_logger("synapsed.external")
 
 
 class Courier:
     """`task` is as the store has it."""
 
-    def __init__(self, task: Task, externals: "Externals", store: Store, clock: Clock) -> None:
+    def __init__(self, task: Task, externals: Contacts, store: Store, clock: Clock) -> None:
         self.task = task
         self._externals = externals
         self._store = store

@@ -10,6 +10,7 @@ from synapsed.a2a.push.sender import PushSender
 from synapsed.api.caching import Changes
 from synapsed.api.context import CONTEXT, ApiContext, RequestLimits, Streams
 from synapsed.api.eventstream import EventCache
+from synapsed.api.gate import gate
 from synapsed.api.guard import timed
 from synapsed.api.pace import Pace
 from synapsed.api.problems import problems
@@ -33,7 +34,7 @@ from synapsed.api.routes import (
     terminal,
 )
 from synapsed.api.sdk import A2aSdk
-from synapsed.api.security import Security, gate
+from synapsed.api.security import Security
 from synapsed.automation.health import Health
 from synapsed.automation.scheduler import Scheduler
 from synapsed.clock import Clock

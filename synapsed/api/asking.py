@@ -15,10 +15,11 @@ from synapsed.a2a.extensions import EXTENSIONS, asked_for
 from synapsed.a2a.replies import MessageReply, StreamReply
 from synapsed.api.body import encode_json
 from synapsed.api.context import CONTEXT, ApiContext, rights_of
+from synapsed.api.gate import base_url
 from synapsed.api.outgoing import respond
 from synapsed.api.reserving import reserve_page, reserve_task, with_room
 from synapsed.api.rights import Rights, Standing
-from synapsed.api.security import JSON_TYPES, base_url, on_unix
+from synapsed.api.security import JSON_TYPES, on_unix
 from synapsed.api.sending import send
 from synapsed.api.sse import SseFrame, serve
 from synapsed.errors import SynapsedError, Unauthorized

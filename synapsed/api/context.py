@@ -15,6 +15,7 @@ from synapsed.api.caching import Changes
 from synapsed.api.pace import Pace
 from synapsed.api.reserving import reserve_task
 from synapsed.api.rights import Rights
+from synapsed.api.security import Security
 from synapsed.automation.health import Health
 from synapsed.automation.scheduler import Scheduler
 from synapsed.clock import Clock
@@ -28,7 +29,6 @@ from synapsed.paths import Paths
 
 if TYPE_CHECKING:
     from synapsed.api.sdk import A2aSdk
-    from synapsed.api.security import Security
     from synapsed.telemetry.metrics import Metrics
 
 __all__ = [
@@ -152,7 +152,7 @@ class ApiContext:
     hosts: Hosts
     scheduler: Scheduler
     health: Health
-    security: "Security"
+    security: Security
     clock: Clock
     streams: Streams
     sdk: "A2aSdk"

@@ -1,11 +1,9 @@
-"""The gate in front of every route (docs/security.md): where a request may come from, in what form, and with whose
-rights."""
+"""What the gate knows (docs/security.md): where a request may come from, in what form, and with whose rights."""
 
 import hmac
 import os
 import socket
 from collections.abc import Iterable
-from dataclasses import replace
 from functools import lru_cache
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -13,17 +11,16 @@ from weakref import WeakKeyDictionary
 
 from aiohttp import hdrs, web
 
-from synapsed.api.context import CONTEXT, RIGHTS
 from synapsed.api.describe import description_of
 from synapsed.api.forwarding import Proxies
 from synapsed.api.peers import PeerLookup
 from synapsed.api.problems import Handler
 from synapsed.api.query import check_names
-from synapsed.api.rights import Peer, Rights, Standing, Token, TokenKind, decide
+from synapsed.api.rights import Peer, Rights, Token, TokenKind, decide
 from synapsed.errors import Forbidden, InvalidRequest, TooLarge, Unauthorized, UnsupportedMedia
 from synapsed.interfaces import Control
 
-__all__ = ["JSON_TYPES", "LOCAL_HOSTS", "Security", "base_url", "gate", "is_public", "on_unix", "public", "scraped"]
+__all__ = ["JSON_TYPES", "LOCAL_HOSTS", "Security", "is_public", "is_scraped", "on_unix", "public", "scraped"]
 
 LOCAL_HOSTS: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 JSON_TYPES: Final = frozenset({"application/json", "application/a2a+json"})
@@ -47,6 +44,10 @@ def scraped(handler: Handler) -> Handler:
     """Marks the route that the metrics' token is for."""
     setattr(handler, _SCRAPED, True)
     return handler
+
+
+def is_scraped(handler: object) -> bool:
+    return bool(getattr(handler, _SCRAPED, False))
 
 
 class Security:
@@ -119,7 +120,7 @@ class Security:
 
     @staticmethod
     def _check_body(request: web.Request) -> None:
-        limit = request.app[CONTEXT].limits.body
+        limit = request.client_max_size
         if request.content_length is not None and request.content_length > limit:
             raise TooLarge(f"the body has {request.content_length} bytes, {limit} are taken", limit=limit)
         if request.headers.get(hdrs.CONTENT_TYPE) is None or request.content_type not in JSON_TYPES:
@@ -166,44 +167,11 @@ class Security:
         return self._bearer(request).kind is TokenKind.CONTROL
 
 
-@web.middleware
-async def gate(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Inside `problems`: refuses, or passes the request on with its rights."""
-    security = request.app[CONTEXT].security
-    security.check_form(request)
-    rights = await security.rights(request)
-    _check_known(rights, request.match_info.handler)
-    if request.path.startswith("/control/") and not (on_unix(request) or security.has_control_token(request)):
-        raise Forbidden("control answers on the Unix socket, or with the control token")
-    if rights.agent_id is not None:
-        rights = replace(rights, granted=request.app[CONTEXT].control.granted(rights.agent_id))
-    request[RIGHTS] = rights
-    return await handler(request)
-
-
-def _check_known(rights: Rights, handler: object) -> None:
-    """Raise Unauthorized where nobody in particular asks for what is not public."""
-    if rights.standing is not Standing.NONE or is_public(handler):
-        return
-    if not rights.scrapes:
-        raise Unauthorized("connections from other machines need a token")
-    if not getattr(handler, _SCRAPED, False):
-        raise Unauthorized("this token reads /metrics, and nothing else")
-
-
 def on_unix(request: web.Request) -> bool:
     """Whether the request came over the Unix socket."""
     transport = request.transport
     sock = transport.get_extra_info("socket") if transport else None
     return sock is not None and sock.family == socket.AF_UNIX
-
-
-def base_url(request: web.Request) -> str:
-    """`http://host:port` as the client has it: on the Unix socket, which has no URL, the main listener's."""
-    if on_unix(request):
-        listening = request.app[CONTEXT].listening
-        return f"http://{listening[0]}" if listening else "http://localhost"
-    return request.app[CONTEXT].security.origin(request)
 
 
 @lru_cache(maxsize=256)

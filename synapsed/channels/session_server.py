@@ -9,7 +9,7 @@ import json
 import math
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -36,8 +36,9 @@ from synapsed.model.facts import (
     TurnUsed,
 )
 from synapsed.profiles import Channel
+from synapsed.sse import SseEvent, SseParser
 
-__all__ = ["SessionEvents", "SessionServerChannel"]
+__all__ = ["SessionServerChannel"]
 
 HELLO_SECONDS = 1.0
 """A connection made while the program starts may never be answered: try another after so long."""
@@ -63,28 +64,6 @@ _TROUBLE = (aiohttp.ClientError, OSError, ValueError)
 _log = structlog.get_logger(__name__)
 
 type _Message = dict[str, Any]
-
-
-class SessionEvents:
-    """Takes bytes of a server-sent stream, gives the JSON objects of its `data:` lines. ValueError: one is too long."""
-
-    def __init__(self) -> None:
-        self._rest = bytearray()
-
-    def feed(self, data: bytes) -> Iterator[dict[str, Any]]:
-        self._rest += data
-        if b"\n" not in data:
-            if len(self._rest) > EVENT_MAX_BYTES:
-                raise ValueError(f"an event of more than {EVENT_MAX_BYTES} bytes")
-            return
-        *lines, rest = bytes(self._rest).split(b"\n")
-        self._rest = bytearray(rest)
-        for line in lines:
-            if line.startswith(b"data:"):
-                with suppress(ValueError, RecursionError):
-                    event = json.loads(line[5:].decode("utf-8", "replace"))
-                    if isinstance(event, dict):
-                        yield event
 
 
 class SessionServerChannel:
@@ -207,10 +186,10 @@ class SessionServerChannel:
         response = await asyncio.wait_for(request, HELLO_SECONDS)
         async with response:
             response.raise_for_status()
-            stream = SessionEvents()
+            stream = SseParser(EVENT_MAX_BYTES)
             caught_up = False
             async for data in response.content.iter_any():
-                for event in stream.feed(data):
+                for event in filter(None, map(_object_in, stream.feed(data))):
                     if not caught_up:  # connected: from here on nothing is missed
                         caught_up = True
                         await self._catch_up()
@@ -469,6 +448,14 @@ def _text(message: _Message) -> str:
 
 def _replies(messages: list[_Message], *users: str) -> list[_Message]:
     return [m for m in messages if _role(m) == "assistant" and _parent(m) in users]
+
+
+def _object_in(event: SseEvent) -> dict[str, Any] | None:
+    """The JSON object that an event carries, None if its data is no such thing."""
+    with suppress(ValueError, RecursionError):
+        if isinstance(found := json.loads(event.data), dict):
+            return found
+    return None
 
 
 def _objects(value: Any) -> list[dict[str, Any]]:

@@ -2,7 +2,6 @@
 
 import argparse
 import re
-from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -25,7 +24,7 @@ def said(page: str) -> set[str]:
 @pytest.mark.parametrize("verb", VERBS)
 def test_every_option_of_a_verb(verb: str) -> None:
     parser = argparse.ArgumentParser(add_help=False)
-    import_module(f"synapsectl.commands.{VERBS[verb].module}").configure(parser)
+    VERBS[verb].load().configure(parser)
     names = [set(action.option_strings) for action in parser._actions if action.option_strings]
     known = said("synapsectl.md")
     assert verb in known

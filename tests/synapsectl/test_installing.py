@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from synapsectl.errors import CtlError
-from synapsectl.service import launchd, manager, systemd
+from synapsectl.service import available, launchd, systemd
 from synapsectl.service.files import WantedFile
 from synapsectl.service.login import Login, ProgramPath
 from synapsectl.service.manager import Finished
@@ -169,7 +169,7 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
 
 
 def test_no_service_manager_is_told_in_words_that_help(ctl: Ctl, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(manager.shutil, "which", lambda _name: None)
+    monkeypatch.setattr(available.shutil, "which", lambda _name: None)
     done = ctl("install")
     assert done.code == 6
     assert "'synapsed run'" in done.err
@@ -178,7 +178,7 @@ def test_no_service_manager_is_told_in_words_that_help(ctl: Ctl, monkeypatch: py
 def test_a_service_manager_that_does_not_answer_changes_nothing(
     ctl: Ctl, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(manager.shutil, "which", lambda name: f"/bin/{name}")
+    monkeypatch.setattr(available.shutil, "which", lambda name: f"/bin/{name}")
     monkeypatch.setattr(systemd, "run_tool", lambda *_: Finished(1, "", "Failed to connect to bus"))
     done = ctl("install", HOME=str(home), XDG_CONFIG_HOME="")
     assert done.code == 6

@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from importlib import import_module
 
 import pytest
 
@@ -14,7 +13,7 @@ from synapsed.sockets import control_socket
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_quick_arguments_are_what_the_parser_makes_of_them(verb):
-    command = import_module(f"synapsectl.commands.{VERBS[verb].module}")
+    command = VERBS[verb].load()
     for arguments, values in getattr(command, "QUICK", {}).items():
         args = parse(verb, "x", command.configure, list(arguments), columns=80, takes_rest=False)
         assert vars(args) == {**values, "rest": None}

@@ -12,10 +12,11 @@ from synapsed.api.body import encode_json
 from synapsed.api.caching import document
 from synapsed.api.context import CONTEXT, rights_of
 from synapsed.api.describe import Response, describe
+from synapsed.api.gate import base_url
 from synapsed.api.problems import refusing_as
 from synapsed.api.rights import Standing
 from synapsed.api.routes.a2a import CARD, answer, answer_rest
-from synapsed.api.security import base_url, public
+from synapsed.api.security import public
 from synapsed.errors import AmbiguousAddress, UnknownAgent
 from synapsed.interfaces import Control
 from synapsed.model.agent import AgentView

@@ -8,8 +8,9 @@ from synapsed.api.body import encode_json
 from synapsed.api.caching import document as cached
 from synapsed.api.context import CONTEXT
 from synapsed.api.describe import Response, describe
+from synapsed.api.gate import base_url
 from synapsed.api.openapi import document
-from synapsed.api.security import base_url, public
+from synapsed.api.security import public
 
 __all__ = ["routes"]
 

@@ -1,0 +1,104 @@
+"""Verbs that do one thing to each of several agents: `stop`, `restart`, `park`, `kill`."""
+
+import argparse
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+from synapsectl.client import SLOW_TIMEOUT, agent_path
+from synapsectl.context import CommandContext
+from synapsectl.errors import DONE, ApiError, UsageError
+
+__all__ = ["kill", "park", "restart", "stop"]
+
+AT_ONCE = 16
+"""Agents asked to stop at the same time."""
+
+
+class EachAgent(NamedTuple):
+    """One of these verbs. `among` says which agents `--all` means; `option`, if there is one, goes along in the body of
+    the request, changes what `--all` means, and what is said of an agent in the end."""
+
+    verb: str
+    done: str
+    among: Callable[[dict[str, Any]], bool]
+    option: str | None = None
+    help: str = ""
+    done_with: str = ""
+    among_with: Callable[[dict[str, Any]], bool] = lambda _: True
+
+    def configure(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("agents", nargs="*", metavar="agent", help="names, ids, type-ports or types")
+        parser.add_argument("--all", action="store_true", help="every agent")
+        parser.add_argument(
+            "--json", action="store_true", help="print a JSON array of the agents as they are afterwards"
+        )
+        if self.option is not None:
+            parser.add_argument(f"--{self.option.replace('_', '-')}", action="store_true", help=self.help)
+
+    def run(self, args: argparse.Namespace, ctx: CommandContext) -> int:
+        """POST the verb for the agents asked for. One that is refused does not keep the others from being served; the
+        first refusal's exit code counts."""
+        if bool(args.agents) == args.all:
+            raise UsageError(f"name agents, or all of them with --all: synapsectl {self.verb} AGENT… | --all")
+        chosen = self.option is not None and bool(getattr(args, self.option))
+        if args.all:
+            among = self.among_with if chosen else self.among
+            names = [agent["name"] for agent in ctx.client.get("/agents") if among(agent)]
+        else:
+            names = list(dict.fromkeys(args.agents))
+        body = {self.option: chosen} if self.option is not None else None
+        code, after = DONE, []
+        for name, result in zip(names, _at_once(ctx, names, self.verb, body), strict=True):
+            if isinstance(result, ApiError):
+                ctx.out.note(f"{name}: {result}" if len(names) > 1 else str(result))
+                code = code or result.exit_code
+                continue
+            after.append(result)
+            if not args.json:
+                ctx.out.line(f"{result['name']} {self.done_with if chosen else self.done}")
+        if args.json:
+            ctx.out.document(after)
+        elif not names:
+            ctx.out.note("no agent is known: there is nothing to do")
+        return code
+
+
+def _at_once(
+    ctx: CommandContext, names: list[str], verb: str, body: dict[str, Any] | None
+) -> Iterator[dict[str, Any] | ApiError]:
+    """The results in the order of `names`; agents that take their time to stop do so side by side."""
+
+    def ask(name: str) -> dict[str, Any] | ApiError:
+        try:
+            agent: dict[str, Any] = ctx.client.post(agent_path(name, verb, control=True), body, timeout=SLOW_TIMEOUT)
+        except ApiError as error:
+            return error
+        return agent
+
+    if len(names) < 2:
+        yield from map(ask, names)
+        return
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        yield from pool.map(ask, names)
+
+
+stop = EachAgent(
+    "stop",
+    "stopped",
+    lambda agent: bool(agent["state"] != "stopped"),
+    option="remove",
+    help="forget them too: name, port and conversation",
+    done_with="stopped and removed",
+)
+restart = EachAgent(
+    "restart",
+    "restarted",
+    lambda _: True,
+    option="when_idle",
+    help="not now: when no turn runs and nobody types",
+    done_with="is restarted when it is idle",
+)
+park = EachAgent("park", "parked", lambda agent: bool(agent["state"] == "running"))
+kill = EachAgent("kill", "killed", lambda agent: agent["pid"] is not None)

@@ -1,0 +1,46 @@
+"""The gate in front of every route (docs/security.md)."""
+
+from dataclasses import replace
+
+from aiohttp import web
+
+from synapsed.api.context import CONTEXT, RIGHTS
+from synapsed.api.problems import Handler
+from synapsed.api.rights import Rights, Standing
+from synapsed.api.security import is_public, is_scraped, on_unix
+from synapsed.errors import Forbidden, Unauthorized
+
+__all__ = ["base_url", "gate"]
+
+
+@web.middleware
+async def gate(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Inside `problems`: refuses, or passes the request on with its rights."""
+    security = request.app[CONTEXT].security
+    security.check_form(request)
+    rights = await security.rights(request)
+    _check_known(rights, request.match_info.handler)
+    if request.path.startswith("/control/") and not (on_unix(request) or security.has_control_token(request)):
+        raise Forbidden("control answers on the Unix socket, or with the control token")
+    if rights.agent_id is not None:
+        rights = replace(rights, granted=request.app[CONTEXT].control.granted(rights.agent_id))
+    request[RIGHTS] = rights
+    return await handler(request)
+
+
+def _check_known(rights: Rights, handler: object) -> None:
+    """Raise Unauthorized where nobody in particular asks for what is not public."""
+    if rights.standing is not Standing.NONE or is_public(handler):
+        return
+    if not rights.scrapes:
+        raise Unauthorized("connections from other machines need a token")
+    if not is_scraped(handler):
+        raise Unauthorized("this token reads /metrics, and nothing else")
+
+
+def base_url(request: web.Request) -> str:
+    """`http://host:port` as the client has it: on the Unix socket, which has no URL, the main listener's."""
+    if on_unix(request):
+        listening = request.app[CONTEXT].listening
+        return f"http://{listening[0]}" if listening else "http://localhost"
+    return request.app[CONTEXT].security.origin(request)
