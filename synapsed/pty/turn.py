@@ -20,7 +20,6 @@ the screen shows while the message still stands in the composer is of an earlier
 finished drawing.
 """
 
-import re
 from collections.abc import Callable
 
 from synapsed.model.agent import Activity
@@ -29,6 +28,7 @@ from synapsed.profiles import Profile
 from synapsed.pty.turn_types import (
     BEFORE_SUBMISSION,
     NEXT,
+    SIGNS,
     TAKEN_BACK,
     UNTYPED,
     Accepted,
@@ -47,6 +47,8 @@ from synapsed.pty.turn_types import (
     TurnState,
     Type,
     Undelivered,
+    masked,
+    works,
 )
 from synapsed.terminal.composer import needs_composer
 from synapsed.terminal.delivery import Typed, squeezed
@@ -58,6 +60,9 @@ WORKED_UNSEEN_S = 1.0
 
 UNTOLD_UNSEEN_S = 30.0
 """The same where a side channel should have told the end: a program that is slow to begin looks as one that is done."""
+
+EMPTY_UNTOLD_S = 120.0
+"""The same where there is no answer either: the program may have put the message off until it has started."""
 
 UNSEEN_S = 20.0
 """Where the message left the composer and the program shows nothing, or where it may not have come to the submit key,
@@ -72,9 +77,6 @@ UNKNOWN = (
 
 REFUSAL_STOPS_S = 3.0
 """A program that a refusal stops does so at once: one that shows for so long that it works was not refused."""
-
-SIGNS = frozenset({"status record", "title", "progress", "screen"})
-"""Sources of a verdict by which the program itself shows that it works."""
 
 ROW_KNOWN_BY = 30
 """Characters but for blanks of a wrapped message's first row by which it is known again."""
@@ -97,10 +99,11 @@ class PtyTurn:
         state: TurnState,
         *,
         channels_tell: bool,
+        command: bool = False,
         denial: str | None = None,
     ) -> None:
-        """`text` is the message, `compose` makes keystrokes of a text, `denial` tells the model that the program
-        stopped since a rule refused a call. Raises what `compose` raises."""
+        """`text` is the message, or a `command` of the program's; `compose` makes keystrokes of a text, `denial` tells
+        the model that the program stopped since a rule refused a call. Raises what `compose` raises."""
         self._profile = profile
         self._compose = compose
         self.text = text if state.leg == 0 or state.note is None else state.note
@@ -108,6 +111,9 @@ class PtyTurn:
         self._typed = compose(self.text)
         self._channels_tell = channels_tell
         self._denial = denial
+        self._untold = channels_tell and not command
+        """A side channel should tell that the turn began or ended, and has not."""
+        self._ready_without_answer = False
         self._at = 0.0
         """When the current phase began."""
         self._ready_since: float | None = None
@@ -295,7 +301,7 @@ class PtyTurn:
         self._go(Phase.SUBMITTING, seen.now)
         self.state.submitted = True
         self.state.submit_ns = int(seen.now * 1e9)
-        self.state.shown = _masked(seen.text)
+        self.state.shown = masked(seen.text)
         self.state.marks, self.state.located, self.state.left = seen.marks, False, False
         self._stood_at = seen.now
         return [Save()]
@@ -362,7 +368,7 @@ class PtyTurn:
             return self._stopped("screen: interrupted", seen.now)  # it may be slow to come to rest
         hidden = seen.composer == "absent" and self.needs_composer
         if seen.verdict.activity is not Activity.READY or hidden:
-            self.state.busy_seen = self.state.busy_seen or _works(seen)
+            self.state.busy_seen = self.state.busy_seen or works(seen)
             self._ready_since = None
             self.deadline = None
             return self._goes_on(seen)
@@ -418,7 +424,7 @@ class PtyTurn:
     def holds(self, composer: str) -> bool:
         """Whether a composer with this text in its row holds the message that this turn typed, and nothing else. What
         was shown as a placeholder may be given back in full."""
-        if self.state.shown and _masked(composer) == self.state.shown:
+        if self.state.shown and masked(composer) == self.state.shown:
             return True
         first, row = squeezed(self._typed.text.strip().split("\n")[0]), squeezed(composer)
         wrapped = len(row) >= ROW_KNOWN_BY and first.startswith(row)
@@ -454,6 +460,8 @@ class PtyTurn:
     def _patience(self) -> float:
         """How long a ready screen must stand before it ends the turn, seconds."""
         worked = self._line_oriented or self.state.busy_seen or self.state.refused
+        if self._ready_without_answer and self._untold:
+            return EMPTY_UNTOLD_S
         if self._channels_tell:
             wait = self._profile.answer.channel_wait_ms / 1000
             return wait if worked else max(wait, UNTOLD_UNSEEN_S)
@@ -481,6 +489,7 @@ class PtyTurn:
             return []
         if not self._mine(fact):
             return []
+        self._untold = self._untold and not isinstance(fact, PromptAccepted | TurnEnded)
         match fact:
             case PromptAccepted():
                 return self._prompted(fact, now)
@@ -503,7 +512,7 @@ class PtyTurn:
 
     def _prompted(self, fact: PromptAccepted, now: float) -> list[Command]:
         if self._typed.may_be(fact.prompt):
-            self.state.turn = self.state.turn or fact.turn
+            self.state.turn, self._untold = self.state.turn or fact.turn, False
             return self._accept(f"{fact.channel}: prompt accepted", now) if self.phase is Phase.SUBMITTED else []
         if fact.turn is not None and fact.turn != self.state.turn:
             self._others.add(fact.turn)
@@ -524,6 +533,7 @@ class PtyTurn:
             if self.state.refused and not fact.answer.strip():
                 return self._stopped_by_refusal(evidence, now)
             return self._over(Ended(fact.answer, True, evidence))
+        self._untold = False
         if self.state.phase is Phase.READING:
             return []
         self._go(Phase.READING, now)
@@ -541,7 +551,13 @@ class PtyTurn:
         """The answer's search is over."""
         if self.state.phase is not Phase.READING:
             return []
-        return self._over(Ended(answer.text, answer.exact, answer.evidence, answer.truncated))
+        if not self._untold or answer.exact or answer.text.strip():
+            return self._over(Ended(answer.text, answer.exact, answer.evidence, answer.truncated))
+        if self._ready_without_answer:
+            return self._over(Failed("TIMEOUT", UNKNOWN, answer.evidence))
+        self._ready_without_answer = True
+        self._go(Phase.WORKING)
+        return []
 
     # --- what is asked ---
 
@@ -582,13 +598,3 @@ class PtyTurn:
         if self.state.leg == 0:
             self.state.note = None
         return [Save()]
-
-
-def _works(seen: Seen) -> bool:
-    """The program is busy by a sign of its own, and not because its composer is out of sight for a moment."""
-    return seen.verdict.activity is Activity.BUSY and seen.verdict.source not in ("composer", "quiet")
-
-
-def _masked(text: str) -> str:
-    """A long paste is shown as a placeholder with a number, which differs when it comes back."""
-    return re.sub(r"\d+", "#", text)

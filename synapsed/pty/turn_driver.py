@@ -134,7 +134,15 @@ class TurnRunner:
         )
         note = self._profile.prompts.denial_note
         denial = system_mark(delivery.task_id) + note if note else None
-        turn = PtyTurn(self._profile, delivery.text, compose, state, channels_tell=bool(self._channels), denial=denial)
+        turn = PtyTurn(
+            self._profile,
+            delivery.text,
+            compose,
+            state,
+            channels_tell=bool(self._channels),
+            command=delivery.command,
+            denial=denial,
+        )
         self.turn, self._delivery = turn, delivery
         self.speech.begin(turn)
         self._tools.begin(turn, delivery.task_id)
@@ -189,6 +197,7 @@ class TurnRunner:
 
     def _note_turn(self, turn: PtyTurn) -> None:
         runs = turn.phase in RUNS and not turn.state.interrupting
+        self._observer.unbegun = turn.message if runs and turn.state.turn is None else None
         if runs != self._observer.in_turn:
             self._observer.in_turn = runs
             if not runs:
@@ -395,7 +404,7 @@ class TurnRunner:
 
     def _drop(self) -> None:
         self.turn = self._delivery = None
-        self._observer.given_back = self._observer.own_prompt = None
+        self._observer.given_back = self._observer.own_prompt = self._observer.unbegun = None
         self._stood = []
         self._observer.in_turn = False  # nothing is asked in it any more
         self.speech.end()

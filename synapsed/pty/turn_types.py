@@ -3,16 +3,19 @@
 `pty_turn` decides with them; `pty_runner` performs the commands.
 """
 
+import re
 from dataclasses import dataclass
 from enum import StrEnum
 
 from pydantic import BaseModel, ConfigDict
 
+from synapsed.model.agent import Activity
 from synapsed.terminal.verdict import Verdict
 
 __all__ = [
     "BEFORE_SUBMISSION",
     "NEXT",
+    "SIGNS",
     "TAKEN_BACK",
     "UNTYPED",
     "Accepted",
@@ -32,6 +35,8 @@ __all__ = [
     "TurnState",
     "Type",
     "Undelivered",
+    "masked",
+    "works",
 ]
 
 
@@ -57,6 +62,9 @@ NEXT: dict[Phase, frozenset[Phase]] = {
     Phase.OVER: frozenset(),
 }
 """Every legal step; the machine refuses the others."""
+
+SIGNS = frozenset({"status record", "title", "progress", "screen"})
+"""Sources of a verdict by which the program itself shows that it works."""
 
 BEFORE_SUBMISSION = frozenset({Phase.PREPARED, Phase.PASTING, Phase.SETTLING, Phase.OVER})
 """What a side channel reports then is of another turn, or of an earlier leg."""
@@ -138,6 +146,16 @@ class AnswerFound:
     exact: bool
     evidence: str
     truncated: bool = False
+
+
+def works(seen: Seen) -> bool:
+    """The program is busy by a sign of its own, and not because its composer is out of sight for a moment."""
+    return seen.verdict.activity is Activity.BUSY and seen.verdict.source not in ("composer", "quiet")
+
+
+def masked(text: str) -> str:
+    """A long paste is shown as a placeholder with a number, which differs when it comes back."""
+    return re.sub(r"\d+", "#", text)
 
 
 # --- commands --------------------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from synapsed.model.records import Checkpoint
 from synapsed.profiles import Profile
 from synapsed.terminal.answer import anchor_of, shows
 from synapsed.terminal.chrome import Marks, marks_in, read_chrome
-from synapsed.terminal.composer import ComposerState, emptied, read_composer, unended
+from synapsed.terminal.composer import ComposerState, emptied, puts_off, read_composer, unended
 from synapsed.terminal.explain import Since, Witness, explain
 from synapsed.terminal.owntext import OwnText, stands_before
 from synapsed.terminal.prompts import Asked, find_prompt, find_unknown, is_question
@@ -117,6 +117,9 @@ class Harm:
 
 class TerminalObserver:
     """Watches the output of one launch of one program."""
+
+    unbegun: str | None = None
+    """The message that was submitted, while no channel has told that its turn began."""
 
     def __init__(
         self,
@@ -387,9 +390,16 @@ class TerminalObserver:
             still_s=now - max(self._changed_at, self._title[1], self._stop_asked_at or 0.0),
             stopping=self._stop_asked_at is not None,
             lost=self._lost_ns is not None,
+            put_off=self._puts_off(screen, composer),
             previous=self._activity,
             given_back=self.given_back,
             kernel=self.kernel,
+        )
+
+    def _puts_off(self, screen: ScreenSnapshot, composer: ComposerState) -> bool:
+        spec, message = self._profile.interrupt.put_off, self.unbegun
+        return (
+            spec is not None and message is not None and composer.state == "empty" and puts_off(spec, screen, message)
         )
 
     def _ask(self, screen: ScreenSnapshot, composer: ComposerState) -> tuple[ComposerState, Asked | None]:

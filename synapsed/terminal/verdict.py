@@ -25,7 +25,8 @@ A status record is untrusted: what a tool prints can hold one, as can a file tha
 (`doubt`), and the channels below them speak as if there were none:
 
 What the bottom rows say is no sign of work but words of an answer (`quoted`) where the program's channels tell of no
-open turn, its composer stands, and nothing has moved for `STALE_S`.
+open turn, its composer stands, and nothing has moved for `STALE_S`; unless it is our message that it says to have put
+off.
 
 A title that says that the program works is one that was left behind when its screen has signs of work too, shows none
 of them beside its composer, and nothing has moved for `STALE_S`.
@@ -133,6 +134,8 @@ class Observation:
     """The turn that runs was asked to stop."""
     lost: bool = False
     """The end of the open turn was found to be lost before."""
+    put_off: bool = False
+    """The program shows that it took the message that was submitted last, and has not begun with it."""
     previous: Activity
     """The last verdict's activity: what is not settled changes nothing."""
     kernel: Literal["reads", "rests", "works"] | None = None
@@ -240,6 +243,7 @@ def quoted(profile: Profile, seen: Observation) -> bool:
     return (
         bool(profile.channels)
         and seen.turn_open is None
+        and not seen.put_off
         and seen.record not in ("working", "blocked")
         and seen.composer.state != "absent"
         and seen.still_s >= STALE_S

@@ -1,5 +1,7 @@
 """A turn of the machine, brought to where a playbook begins; no clock but the one passed in."""
 
+from typing import Any
+
 from synapsed.model.agent import Activity
 from synapsed.model.facts import PromptAccepted, TurnEnded
 from synapsed.model.task import Prompt
@@ -21,9 +23,11 @@ def turn(
     text: str = "hello",
     channels: bool = True,
     state: TurnState | None = None,
+    command: bool = False,
     denial: str | None = None,
 ) -> PtyTurn:
-    return PtyTurn(profile, text, compose, state or TurnState(), channels_tell=channels, denial=denial)
+    state = state or TurnState()
+    return PtyTurn(profile, text, compose, state, channels_tell=channels, command=command, denial=denial)
 
 
 def compose(text: str) -> Typed:
@@ -79,9 +83,9 @@ def pasted() -> PtyTurn:
     return machine
 
 
-def submitted(profile: Profile = TUI, *, channels: bool = True, shown: str = "", denial: str | None = None) -> PtyTurn:
+def submitted(profile: Profile = TUI, *, shown: str = "", **more: Any) -> PtyTurn:
     """A turn whose submit key was written at 1.0 s, at offset 20; its message stood in the composer as `shown`."""
-    machine = turn(profile, channels=channels, denial=denial)
+    machine = turn(profile, **more)
     assert machine.begin(0.0) == []
     assert machine.seen(seen(0.0)) == [Save()]
     assert machine.saved() == [Type("paste", b"hello")]

@@ -1,11 +1,13 @@
 """Playbooks of the turn machine: when a turn is over, and with which answer or error."""
 
+from typing import Any
+
 import pytest
 
 from synapsed.model.agent import Activity
-from synapsed.model.facts import PromptAccepted, TurnFailed
+from synapsed.model.facts import ChannelFact, PromptAccepted, TurnFailed
 from synapsed.profiles import AnswerSpec, Composer, Profile
-from synapsed.pty.turn import UNTOLD_UNSEEN_S
+from synapsed.pty.turn import EMPTY_UNTOLD_S, UNKNOWN, UNTOLD_UNSEEN_S, PtyTurn
 from synapsed.pty.turn_types import (
     Accepted,
     AnswerFound,
@@ -160,3 +162,57 @@ def test_a_turn_that_nobody_saw_or_told_ends_at_last() -> None:
     machine.told(PromptAccepted(channel="c", at_ns=int(1.1e9)), 1.1)
     machine.seen(seen(1.2, offset=50))
     assert [type(c) for c in machine.seen(seen(1.3 + UNTOLD_UNSEEN_S, offset=50))] == [FindAnswer]
+
+
+def untold(**more: Any) -> tuple[PtyTurn, float]:
+    """A turn whose message the program took and put off, as far as its screen tells, and when that looks done."""
+    machine = submitted(BOX, **more)
+    machine.seen(seen(1.5, activity=Activity.BUSY, offset=50))
+    found = machine.seen(seen(2.0, offset=60))
+    assert (found or machine.seen(seen(machine.deadline or 0.0, offset=60))) == [FindAnswer(ns(1.0))]
+    return machine, 2.0
+
+
+NOTHING = AnswerFound(" \n", False, "screen")
+
+
+def test_no_answer_of_a_turn_that_no_channel_tells_of_is_not_its_end() -> None:
+    machine, since = untold()
+    assert machine.found(NOTHING) == []
+    assert machine.phase is Phase.WORKING
+    assert machine.seen(seen(since + EMPTY_UNTOLD_S - 0.1, offset=60)) == []
+    assert machine.told(accepted(40.0, "hello", "t1"), 40.0) == []
+    assert machine.told(ended(50.0, "Late.", "t1"), 50.0) == [Ended("Late.", True, "hooks: turn ended")]
+
+
+def test_it_is_not_known_what_became_of_one_that_has_no_answer_for_long() -> None:
+    machine, since = untold()
+    machine.found(NOTHING)
+    machine.seen(seen(since + 1, offset=60))
+    assert machine.seen(seen(since + EMPTY_UNTOLD_S, offset=60)) == [FindAnswer(ns(1.0))]
+    assert machine.found(NOTHING) == [Failed("TIMEOUT", UNKNOWN, "screen")]
+
+
+def test_an_answer_on_the_screen_counts_where_no_channel_tells() -> None:
+    machine, since = untold()
+    machine.found(NOTHING)
+    machine.seen(seen(since + EMPTY_UNTOLD_S, offset=60))
+    assert machine.found(AnswerFound("Hi.", False, "screen")) == [Ended("Hi.", False, "screen")]
+
+
+@pytest.mark.parametrize("more", [{"command": True}, {"channels": False}], ids=["a command", "no channel"])
+def test_a_turn_of_which_nothing_is_told_may_have_no_answer(more: dict[str, bool]) -> None:
+    machine, _ = untold(**more)
+    assert machine.found(NOTHING) == [Ended(" \n", False, "screen")]
+
+
+@pytest.mark.parametrize("told", [accepted(1.6, "hello", "t1"), ended(1.6, None)], ids=["accepted", "ended"])
+def test_a_turn_that_was_told_may_have_no_answer(told: ChannelFact) -> None:
+    machine = submitted(BOX)
+    machine.seen(seen(1.5, activity=Activity.BUSY, offset=50))
+    machine.told(told, 1.7)
+    if machine.phase is not Phase.READING:
+        machine.seen(seen(2.0, offset=60))
+        assert machine.deadline is not None
+        machine.seen(seen(machine.deadline, offset=60))
+    assert machine.found(NOTHING) == [Ended(" \n", False, "screen")]

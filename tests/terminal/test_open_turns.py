@@ -5,7 +5,7 @@ import pytest
 from synapsed.channelspec import Channel
 from synapsed.model.agent import Activity
 from synapsed.model.facts import PromptAccepted, TurnEnded
-from synapsed.profiles import Composer, Interrupt, Profile, Ready, Signs
+from synapsed.profiles import Composer, Interrupt, Profile, PutOff, Ready, Signs
 from synapsed.terminal.observer import REPORTED_LATE_S, TerminalObserver
 from synapsed.terminal.verdict import LOST_S, STALE_S
 
@@ -163,6 +163,19 @@ def test_a_sign_that_an_answer_quotes_is_not_believed() -> None:
     assert activity(watched, 20.0) is Activity.BUSY, "it moves"
     watched = at_work(SIGNED, b"type esc to stop\r\n> ", told=False)
     assert activity(watched, 3600.0) is Activity.BUSY, "no channel could tell"
+
+
+def test_a_message_that_is_put_off_need_not_move() -> None:
+    """It is the one that was submitted, and no channel has told that its turn began; any other may be quoted."""
+    signs = {"hooks": Channel(adapter="hooks")}, Signs(screen=["^  Queued:"])
+    interrupt = Interrupt(keys="\x1b", put_off=PutOff(shown=r"^  Queued:\n    (?P<text>\S.*)", keys="\x1b[A"))
+    profile = UNSIGNED.model_copy(update={"channels": signs[0], "busy": signs[1], "interrupt": interrupt})
+    watched = at_work(profile, b"  Queued:\r\n    say\r\n> ", told=False)
+    watched.unbegun = "say hello"
+    assert activity(watched, 3600.0) is Activity.BUSY
+    for other in ("tell me", None):
+        watched.unbegun = other
+        assert activity(watched, 3600.0) is Activity.READY
 
 
 @pytest.mark.parametrize(
