@@ -23,7 +23,7 @@ demo: $(STAMP) ## a daemon, two agents, a message from one to the other
 test: $(STAMP) ## the tests, and one turn on the installed real programs (make clis)
 	@scripts/test
 
-test-fast: $(STAMP) ## the rooms whose tests start no process, within a minute
+test-fast: $(STAMP) ## the rooms without daemons, a few drawn examples each, nothing slow: within a minute
 	@scripts/test fast
 
 check: $(STAMP) lint ## the gate: format, lint, types, contracts, tests, one turn on the installed real programs

@@ -16,6 +16,9 @@ _SUITE = settings(settings.get_profile("default"), deadline=None, suppress_healt
 # The gate draws the same examples each time, for everybody: chance has no part in whether it passes.
 settings.register_profile("suite", _SUITE, derandomize=True, database=None, print_blob=True)
 
+# A quick look in between (`make test-fast`): the first of the same examples.
+settings.register_profile("fast", _SUITE, derandomize=True, database=None, print_blob=True, max_examples=20)
+
 # The longer suite (`make fuzz`) goes on looking, and keeps what it finds: it is tried first the next time.
 settings.register_profile(
     "fuzz",

@@ -25,6 +25,7 @@ from synapsed.model.schedule import NewSchedule
 from synapsed.model.task import Message, Task
 from synapsed.schedules.due import LATE_S
 from synapsed.store import SqliteStore
+from synapsed.supervisor import manager
 from tests.fakes.clock import FakeClock, until
 from tests.fakes.store import MemoryStore
 from tests.support.world import World
@@ -102,6 +103,12 @@ class Home(World):
 
     def shown(self, at: str) -> str:
         return datetime.fromisoformat(at).astimezone(self.zone).strftime("%m-%d %H:%M")
+
+
+@pytest.fixture(autouse=True)
+def rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Days pass here: the rounds of the manager, which are nothing to a schedule, are not walked for each second."""
+    monkeypatch.setattr(manager, "SWEEP_S", 600.0)
 
 
 @pytest.fixture

@@ -93,6 +93,7 @@ def test_empty_and_closed_standard_input(hooks: Path) -> None:
     assert json.loads(only(hooks).read_bytes())["problem"] == "closed"
 
 
+@pytest.mark.slow
 def test_standard_input_that_stays_open(hooks: Path) -> None:
     with subprocess.Popen(command(hooks), stdin=subprocess.PIPE) as process:
         assert process.stdin is not None
@@ -102,6 +103,7 @@ def test_standard_input_that_stays_open(hooks: Path) -> None:
     assert json.loads(only(hooks).read_bytes())["payload"] == {"whole": True}
 
 
+@pytest.mark.slow
 def test_standard_input_that_stays_open_and_silent(hooks: Path) -> None:
     with subprocess.Popen(command(hooks), stdin=subprocess.PIPE) as process:
         assert process.wait(DEADLINE) == 0

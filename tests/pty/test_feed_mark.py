@@ -108,6 +108,7 @@ async def test_a_checkpoint_that_ends_the_emulator_is_passed_over(
     assert mark.harm == Harm(skip_to=10)
 
 
+@pytest.mark.slow
 async def test_output_at_which_daemons_end_over_and_over_is_passed_over(path: Path, tmp_path: Path) -> None:
     """The trial does not show everything: memory that was spoilt before, for one."""
     folder = spool(tmp_path, b"hello world")
@@ -130,6 +131,7 @@ async def test_an_answer_that_ends_the_emulator_is_not_read_again(
     assert marks.screen.harm is None
 
 
+@pytest.mark.slow
 async def test_kills_at_different_places_mean_nothing(path: Path, tmp_path: Path) -> None:
     folder = spool(tmp_path, b"hello world")
     for start in range(0, 10, 2):

@@ -178,6 +178,7 @@ async def test_a_dialog_that_comes_back_after_its_answer_is_asked_again(opens: O
     assert again.asking != first.asking
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("shown", "typed"),
     [

@@ -36,6 +36,7 @@ asyncio.run(main())
 ROOT = Path(__file__).resolve().parents[2]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 async def test_what_was_acknowledged_outlives_kill_9(open_store: OpenStore, tmp_path: Path, seed: int) -> None:
     path = tmp_path / "db"

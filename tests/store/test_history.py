@@ -339,6 +339,7 @@ async def test_rows_of_an_older_program_are_masked_too(
     assert secret[:12].encode() not in (tmp_path / "state" / "history.db").read_bytes()
 
 
+@pytest.mark.slow
 async def test_a_huge_answer_is_kept_by_its_beginning_and_holds_nothing_up(
     store: SqliteStore, history: SqliteHistory
 ) -> None:
@@ -537,6 +538,7 @@ asyncio.run(main(Path(sys.argv[1])))
 """
 
 
+@pytest.mark.slow
 async def test_a_kill_in_between_neither_loses_nor_doubles_anything(
     open_store: OpenStore, opened: OpenHistory, tmp_path: Path
 ) -> None:

@@ -23,6 +23,7 @@ steps = st.lists(st.one_of(commits, st.just("reopen"), st.integers(0, 3)), max_s
 """Events to commit, or a new life of the store, or so many events that the follower takes."""
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(steps=steps, after=st.integers(0, 12), agent_id=st.none() | agents, task_id=tasks, recent=st.integers(1, 8))
 def test_a_view_is_the_log_with_a_filter(

@@ -486,6 +486,7 @@ async def _course(pair: Pair, mortal: Mortal, own: list[Task], *, explicit: bool
     await mortal.lived(lambda: pair.link(A).deliveries)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("explicit", [False, True], ids=["answer", "reply"])
 @pytest.mark.parametrize("commits", range(12))
 async def test_a_kill_at_any_commit_loses_and_doubles_nothing(quiet_world: World, commits: int, explicit: bool) -> None:

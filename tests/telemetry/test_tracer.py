@@ -336,6 +336,7 @@ async def test_a_cursor_that_is_none(traced: Traced, written: str) -> None:
     assert len(traced.exporter.spans) == 4
 
 
+@pytest.mark.slow
 def test_nothing_of_it_is_loaded_where_it_is_not_wanted() -> None:
     code = (
         "import sys, synapsed.daemon\n"

@@ -196,6 +196,7 @@ def test_blocks_come_as_soon_as_they_are_whole() -> None:
     assert [block.text for block in parser.flush()] == ["続き"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     [

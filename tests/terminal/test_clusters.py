@@ -102,6 +102,7 @@ def test_what_is_left_out() -> None:
     assert bounded("a" + ACUTE + "\x1b[5b.") == "a" + ACUTE + "."
 
 
+@pytest.mark.slow
 def test_every_character_that_the_emulator_appends_is_known() -> None:
     """A newer emulator may know more characters: they have to be in the tables here."""
     terminal = evp.Terminal(8, 201, max_scrollback_bytes=0, on_write_pty=lambda _: None)
