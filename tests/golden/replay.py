@@ -5,6 +5,7 @@ import random
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +57,11 @@ def at_random(seed: int) -> Cut:
     return cut
 
 
+@cache
+def _library() -> ProfileLibrary:
+    return ProfileLibrary.standard(HERE / "no user profiles")
+
+
 @dataclass(frozen=True)
 class Case:
     """One recording, and what is expected of it (`tests/golden/<cli>-<version>/<scenario>.json`)."""
@@ -66,22 +72,22 @@ class Case:
     def name(self) -> str:
         return f"{self.path.parent.name}/{self.path.stem}"
 
-    @property
+    @cached_property
     def expected(self) -> dict[str, Any]:
         found: dict[str, Any] = json.loads(self.path.read_text())
         return found
 
-    @property
+    @cached_property
     def record(self) -> dict[str, Any]:
         found: dict[str, Any] = json.loads((RECORDINGS / f"{self.name}.json").read_text())
         return found
 
-    @property
+    @cached_property
     def raw(self) -> bytes:
         return (RECORDINGS / f"{self.name}.raw").read_bytes()
 
     def profile(self) -> Profile:
-        return ProfileLibrary.standard(HERE / "no user profiles").get(self.record["cli"])
+        return _library().get(self.record["cli"])
 
     def facts(self) -> list[tuple[float, ChannelFact]]:
         """What the side channel told, with its time. `transcript` of the expectation adds what only that tells: at a
