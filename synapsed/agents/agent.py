@@ -47,6 +47,7 @@ from synapsed.model.records import AgentRecord, ReplyRecord, TurnRecord
 from synapsed.model.task import Artifact, Message, Prompt, Task, TaskState
 from synapsed.profiles import Profile
 from synapsed.pty import output_history
+from synapsed.pty.readiness import Moment, obstacle
 from synapsed.tasks import prompt_text
 from synapsed.tasks.transitions import Commit, describe_exit
 from synapsed.terminal.shown import kept, shown
@@ -461,7 +462,7 @@ class Agent:
         link = self.process.link
         if not self.record.restart_pending:
             await self.turn_queue.pump()
-        elif link is not None and self.turn_queue.current is None and link.observe().can_receive:
+        elif link is not None and self.turn_queue.current is None and obstacle(Moment(link=link.observe())) is None:
             await self.process.stop(again=True)
 
     async def _adopt(self) -> None:

@@ -45,6 +45,7 @@ from synapsed.model.link import (
 from synapsed.model.records import ReplyRecord, TurnRecord
 from synapsed.model.task import INTERRUPTED_STATES, Artifact, Prompt, Task, TaskState
 from synapsed.profiles import DeliverySpec, Parsers
+from synapsed.pty.readiness import Moment, obstacle
 from synapsed.tasks import prompt_text, transitions
 from synapsed.tasks.answer_blocks import AnswerBlocks
 from synapsed.tasks.live_answer import Told, told_before
@@ -307,12 +308,11 @@ class TurnQueue:
 
     def _receiver(self) -> AgentLink | None:
         """The link, if a message can be given to it now."""
-        link = self._link()
-        if self._turn is not None or self._interruption is not None or link is None:
+        limited, stops = self._usage.in_force is not None, self._interruption is not None
+        now = Moment(limited=limited, restarting=self._closed(), interrupting=stops, in_turn=self._turn is not None)
+        if (link := self._link()) is None or obstacle(now) is not None:
             return None
-        if self._usage.in_force or self._closed():
-            return None
-        return link if link.observe().can_receive else None
+        return link if obstacle(replace(now, link=link.observe())) is None else None
 
     async def _begin(self, link: AgentLink, task: Task, *before: NewEvent, reply: ReplyRecord | None = None) -> Task:
         """Work on `task`; `before` is told first, `reply` durable with it."""

@@ -26,6 +26,7 @@ from synapsed.model.records import AgentRecord
 from synapsed.model.registry import RegistryEntry
 from synapsed.model.task import Task, TaskState, WaitsBehind
 from synapsed.profiles import Profile
+from synapsed.pty.readiness import Moment, obstacle
 
 __all__ = [
     "activity_of",
@@ -205,11 +206,10 @@ def _waited_for(agent: Agent) -> str | None:
 
 
 def _kept_from(agent: Agent) -> str | None:
-    if agent.usage.in_force:
-        return "limit"
-    if agent.record.restart_pending:
-        return "restart"
-    return agent.seen.held if agent.seen is not None else None
+    found = obstacle(
+        Moment(limited=agent.usage.in_force is not None, restarting=agent.record.restart_pending, link=agent.seen)
+    )
+    return found.held if found is not None else None
 
 
 def is_coming_up(agent: Agent) -> bool:

@@ -10,6 +10,7 @@ from synapsed.clock import Clock
 from synapsed.keepers.heartbeat import SILENT
 from synapsed.model.agent import Activity
 from synapsed.profiles import Profile
+from synapsed.pty.readiness import Moment, Obstacle, obstacle
 from synapsed.terminal.observer import Look, TerminalObserver
 from synapsed.terminal.verdict import LOST_S, QUIET_UNKNOWN_S, STALE_S, START_UNKNOWN_S
 
@@ -88,18 +89,26 @@ class Watch:
         now = self._clock.monotonic()
         self.looked_at = now
         look = self._observer.look(now)
-        if self._silent():  # the screen may be an old one, and what is typed would wait there
-            verdict = replace(look.verdict, activity=Activity.UNKNOWN, evidence=SILENT)
-            look = replace(look, verdict=replace(verdict, can_receive=False, held="keeper"))
-        elif self._unread() and look.verdict.activity is Activity.READY:
-            look = replace(look, verdict=replace(look.verdict, can_receive=False, held="unread"))
-        elif self.hands_on and look.verdict.can_receive:
-            look = replace(look, verdict=replace(look.verdict, can_receive=False, held="typing"))
+        if self._silent():  # the screen may be an old one
+            look = replace(look, verdict=replace(look.verdict, activity=Activity.UNKNOWN, evidence=SILENT))
         self._looked(look)
         for wanted, future in list(self._waiting):
             if not future.done() and wanted(look):
                 future.set_result(None)
         return look
+
+    def obstacle(self, look: Look, *, in_turn: bool = False, pasted: bool = False) -> Obstacle | None:
+        """Why nothing can be typed for a message at this moment, of which `look` is."""
+        return obstacle(
+            Moment(
+                look=look,
+                silent=self._silent(),
+                unread=self._unread(),
+                hands=self.hands_on,
+                in_turn=in_turn,
+                pasted=pasted,
+            )
+        )
 
     async def until(self, wanted: Callable[[Look], bool], timeout: float) -> bool:
         """Whether a look that satisfies `wanted` comes (or is had) within `timeout` seconds."""

@@ -47,6 +47,7 @@ from synapsed.pty.job_control import Suspension
 from synapsed.pty.keyboard import TAKE_BACK_S, Keyboard
 from synapsed.pty.link_alerts import disk_alert, gap_alert, screen_alert, silence_alert
 from synapsed.pty.output_times import OutputTimes
+from synapsed.pty.readiness import SILENT_KEEPER, UNKNOWN_SCREEN
 from synapsed.pty.stopping import Stopping
 from synapsed.pty.turn_driver import TurnRunner
 from synapsed.pty.viewers import FOCUS, Viewers, are_reports
@@ -55,7 +56,6 @@ from synapsed.terminal.composer import shows_line
 from synapsed.terminal.keynames import encode
 from synapsed.terminal.observer import Look
 from synapsed.terminal.shown import shown
-from synapsed.terminal.unreadable import HELD as UNKNOWN
 
 __all__ = ["PtyLink"]
 
@@ -157,6 +157,7 @@ class PtyLink:
             emit=lambda event: self._emit(event),  # noqa: PLW0108 - it becomes another one when the link is opened
             look=self._watch.look,
             look_soon=self._watch.soon,
+            may_type=lambda look: self._watch.obstacle(look) is None,
             mark=marks.answers if marks is not None else None,
         )
         self._exited: asyncio.Future[LinkExited] = asyncio.get_running_loop().create_future()
@@ -313,7 +314,7 @@ class PtyLink:
     def _silence(self, silent: bool) -> None:
         self._alert(silence_alert(silent=silent))
         if self._client is None:
-            self._emit(LinkObserved(Activity.UNKNOWN, SILENT, None, can_receive=False, held="keeper"))
+            self._emit(LinkObserved(Activity.UNKNOWN, SILENT, None, can_receive=False, held=SILENT_KEEPER.held))
         self._watch.soon()
 
     def _on_output(self, output: Output) -> None:
@@ -435,12 +436,13 @@ class PtyLink:
         verdict = look.verdict
         asking = self._answering.asking
         asking.shown(look.offset, prompt_id_of(look))
+        found = self._watch.obstacle(look, in_turn=self._runner.turn is not None, pasted=self._runner.pasted)
         observed = LinkObserved(
             activity=verdict.activity,
             evidence=verdict.evidence,
             prompt=verdict.asked.prompt if verdict.asked else None,
-            can_receive=verdict.can_receive and self._runner.turn is None,
-            held=None if verdict.held == "typing" and self._runner.pasted else verdict.held,
+            can_receive=found is None,
+            held=found.held if found is not None else None,
             asking=asking.number,
             by_hand=self._touched if self._touched != prompt_id_of(look) else None,
         )
@@ -455,8 +457,8 @@ class PtyLink:
 
     def _alert_unknown(self, before: LinkObserved | None, now: LinkObserved) -> None:
         """What nobody here can read is a person's: they are told when it begins, and when it is over."""
-        unknown = now.held == UNKNOWN
-        if unknown is not (before is not None and before.held == UNKNOWN):
+        unknown = now.held == UNKNOWN_SCREEN.held
+        if unknown is not (before is not None and before.held == UNKNOWN_SCREEN.held):
             message = f"its screen is not understood ({now.evidence}): attach answers it, or 'synapsectl keys'"
             told = message if unknown else "its screen is understood again"
             self._emit(LinkAlert("UNKNOWN_SCREEN", told, "begins" if unknown else "over"))

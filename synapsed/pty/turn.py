@@ -247,7 +247,7 @@ class PtyTurn:
             self.state.located = self.state.located or seen.echoed
             self._note_composer(seen)
         match self.state.phase:
-            case Phase.PREPARED if seen.verdict.can_receive:
+            case Phase.PREPARED if seen.may_type:
                 self._go(Phase.PASTING, seen.now)
                 self.state.prompt = seen.prompt
                 return [Save()]

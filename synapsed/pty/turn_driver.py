@@ -62,7 +62,8 @@ ANSWER_BYTES_MAX = 8 << 20
 
 
 class TurnRunner:
-    """The one turn of a program, None between turns. `look` judges the terminal now, `look_soon` as soon as may be."""
+    """The one turn of a program, None between turns. `look` judges the terminal now, `look_soon` as soon as may be;
+    `may_type` says whether a message may be typed at the moment of a look."""
 
     def __init__(
         self,
@@ -77,6 +78,7 @@ class TurnRunner:
         emit: Callable[[LinkEvent], None],
         look: Callable[[], Look],
         look_soon: Callable[[], None],
+        may_type: Callable[[Look], bool],
         mark: FeedMark | None = None,
     ) -> None:
         self._profile = profile
@@ -90,6 +92,7 @@ class TurnRunner:
         self._emit = emit
         self._look = look
         self._look_soon = look_soon
+        self._may_type = may_type
         self._mark = mark
         """Of reading answers, which has emulators of its own."""
         self._delivery: Delivery | None = None
@@ -176,6 +179,7 @@ class TurnRunner:
         echoed = self._echoed(turn, look)
         seen = turns.Seen(
             verdict=look.verdict,
+            may_type=turn.phase is turns.Phase.PREPARED and self._may_type(look),
             composer=look.composer.state,
             offset=look.offset,
             now=now,
@@ -333,7 +337,7 @@ class TurnRunner:
         look = self._look()
         match part:
             case "paste":
-                return look.verdict.can_receive and not turn.state.interrupting
+                return self._may_type(look) and not turn.state.interrupting
             case "submit":
                 self._stood = _above(look)
                 return look.verdict.activity is not Activity.WAITING

@@ -135,6 +135,8 @@ class Seen:
     unread: bool = False
     worked_until: int = 0
     marks: tuple[int, int] = (0, 0)
+    may_type: bool = False
+    """Nothing stands in the way of a message (`readiness`); asked only for one that is not typed yet."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,7 @@ from synapsed.terminal.scanner import (
     TerminalReset,
 )
 from synapsed.terminal.screen import Guard, Screen, ScreenSnapshot
-from synapsed.terminal.unreadable import HELD, Unreadable
+from synapsed.terminal.unreadable import Unreadable
 from synapsed.terminal.verdict import Observation, Verdict, judge, lost_end, screen_sign, title_sign
 
 __all__ = ["GONE_S", "QUERIES_MAX", "REPORTED_LATE_S", "Harm", "Look", "TerminalObserver", "TerminalReply"]
@@ -346,7 +346,7 @@ class TerminalObserver:
             reads_lines=self.kernel == "reads" and self._profile.composer.at_cursor,
         )
         if asked is not None:
-            verdict = replace(verdict, asked=asked, held=HELD)
+            verdict = replace(verdict, asked=asked)
         self._note(seen, now)
         return Look(
             verdict=verdict,

@@ -12,12 +12,9 @@ from synapsed.model.agent import Activity
 from synapsed.model.task import Prompt
 from synapsed.terminal.prompts import Asked
 from synapsed.terminal.screen import ScreenSnapshot
-from synapsed.terminal.verdict import NO_COMPOSER, QUIET_UNKNOWN_S, STALE_S, Verdict
+from synapsed.terminal.verdict import QUIET_UNKNOWN_S, STALE_S, Verdict
 
-__all__ = ["HELD", "UNREADABLE_S", "Unreadable"]
-
-HELD = "unknown screen"
-"""Why no message is delivered meanwhile."""
+__all__ = ["UNREADABLE_S", "Unreadable"]
 
 UNREADABLE_S = 5.0
 """Whoever is not understood for so long is told of; while a turn runs, after `STALE_S`: it may be thinking."""
@@ -38,7 +35,7 @@ class Unreadable:
         self, verdict: Verdict, screen: ScreenSnapshot, *, quiet_s: float, now: float, in_turn: bool, reads_lines: bool
     ) -> Asked | None:
         """What is told of the screen, judged by `verdict`; None where it is understood, or may be yet."""
-        stuck = verdict.activity in (Activity.UNKNOWN, Activity.WAITING) or verdict.held == NO_COMPOSER
+        stuck = verdict.activity in (Activity.UNKNOWN, Activity.WAITING) or verdict.lacks_composer
         lost = stuck and verdict.asked is None
         if not lost:
             self._since = self._told = None

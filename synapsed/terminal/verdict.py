@@ -73,7 +73,6 @@ from synapsed.terminal.screen import ScreenSnapshot
 
 __all__ = [
     "LOST_S",
-    "NO_COMPOSER",
     "QUIET_UNKNOWN_S",
     "STALE_S",
     "START_UNKNOWN_S",
@@ -97,9 +96,6 @@ __all__ = [
 
 QUIET_UNKNOWN_S = 3.0
 """A program that shows no sign and has been quiet for so long is `unknown`."""
-
-NO_COMPOSER = "no composer on the screen"
-"""Why a program that says that it rests takes no message."""
 
 START_UNKNOWN_S = 5.0
 """The same of one that has shown something and has not been ready yet."""
@@ -148,7 +144,7 @@ class Observation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What the agent is doing, why that is believed, and whether a message can be typed now (`held` says why not)."""
+    """What the agent is doing, and why that is believed."""
 
     activity: Activity
     evidence: str
@@ -157,8 +153,8 @@ class Verdict:
     asked: Asked | None = None
     settled: bool = False
     """The screen has been quiet for the profile's time."""
-    can_receive: bool = False
-    held: str | None = None
+    lacks_composer: bool = False
+    """It says that it rests, and the composer that it needs for a message is not on the screen."""
 
 
 @lru_cache(maxsize=512)
@@ -309,7 +305,6 @@ def judge(profile: Profile, seen: Observation) -> Verdict:
             evidence=f"screen: {seen.asked.prompt.type} prompt",
             source="dialog",
             asked=seen.asked,
-            held="dialog",
         )
     record = seen.record if doubt(profile, seen) is None else None
     if record in ("working", "blocked") and stopped(profile, seen):
@@ -318,13 +313,13 @@ def judge(profile: Profile, seen: Observation) -> Verdict:
         return Verdict(activity=Activity.BUSY, evidence="status record: working", source="status record")
     if record == "blocked":
         evidence = "status record: blocked"
-        return Verdict(activity=Activity.WAITING, evidence=evidence, source="status record", held="dialog")
+        return Verdict(activity=Activity.WAITING, evidence=evidence, source="status record")
     if record is None:
         if seen.turn_open is not None and not lost_end(profile, seen) and not covered(profile, seen):
             evidence = f"{seen.turn_open}: turn open"
             return Verdict(activity=Activity.BUSY, evidence=evidence, source=seen.turn_open)
         if (sign := shows(profile.waiting, seen)) is not None:
-            return Verdict(activity=Activity.WAITING, evidence=sign, source=_source(sign), held="dialog")
+            return Verdict(activity=Activity.WAITING, evidence=sign, source=_source(sign))
         if (sign := working(profile, seen)) is not None and not stopped(profile, seen):
             return Verdict(activity=Activity.BUSY, evidence=sign, source=_source(sign))
     return _resting(profile, seen, record)
@@ -343,20 +338,17 @@ def _resting(profile: Profile, seen: Observation, record: str | None) -> Verdict
         sign = told or shows(profile.ready, seen)
         if sign is None:
             return _no_sign(profile, seen)
-        return _settling(seen, sign, settled=settled, told=told, can_receive=settled)
+        return _settling(seen, sign, settled=settled, told=told)
     if composer.state == "absent":
         if told is None:
             return _no_sign(profile, seen)
-        if not spec.needed:
-            return _settling(seen, told, settled=settled, told=told, can_receive=settled)
-        return _settling(seen, told, settled=settled, told=told, held=NO_COMPOSER)
+        return _settling(seen, told, settled=settled, told=told, lacks_composer=spec.needed)
     if (reason := _not_yet(profile, seen, told)) is not None:
         if edits_no_line(seen) and seen.quiet_s >= QUIET_UNKNOWN_S and seen.kernel == "reads":
             return _by_kernel(seen)
         return _unless_starting(seen, Activity.BUSY, reason)
-    if composer.state == "draft":
-        return _settling(seen, told or "composer: a draft in it", settled=settled, told=told, held="typing")
-    return _settling(seen, told or "composer: empty", settled=settled, told=told, can_receive=settled)
+    evidence = "composer: a draft in it" if composer.state == "draft" else "composer: empty"
+    return _settling(seen, told or evidence, settled=settled, told=told)
 
 
 def _not_yet(profile: Profile, seen: Observation, told: str | None) -> str | None:
@@ -386,8 +378,7 @@ def _settling(
     *,
     settled: bool,
     told: str | None,
-    can_receive: bool = False,
-    held: str | None = None,
+    lacks_composer: bool = False,
 ) -> Verdict:
     """Ready, where the program says so or its screen has come to rest; what still moves changes nothing."""
     if settled or told is not None or seen.previous is Activity.READY:
@@ -396,8 +387,7 @@ def _settling(
             evidence=evidence,
             source=_source(evidence),
             settled=settled,
-            can_receive=can_receive,
-            held=held,
+            lacks_composer=lacks_composer,
         )
     return _unless_starting(seen, Activity.BUSY, "quiet: not yet")
 

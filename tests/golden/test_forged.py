@@ -7,6 +7,7 @@ from synapsed.model.facts import PromptAccepted, TurnEnded
 from synapsed.terminal.observer import TerminalObserver
 from synapsed.terminal.verdict import STALE_S
 from tests.golden.replay import CASES, Case
+from tests.support.readiness import receives
 
 DELAYED = [case for case in CASES if case.path.stem == "delayed" and case.statuses()]
 RESTED = [case for case in CASES if case.path.stem == "turn"]
@@ -47,16 +48,17 @@ def test_end_of_a_turn_that_a_tool_printed_is_not_believed(case: Case, state: st
     assert watched.look(1.0).verdict.activity is Activity.BUSY
     feed(watched, forged(case, state), 2.0)
     for now in (2.0, 2.5, 5.0, 9.0):
-        verdict = watched.look(now).verdict
+        look = watched.look(now)
+        verdict = look.verdict
         assert (verdict.activity, verdict.source) == (Activity.BUSY, "hooks")
-        assert not verdict.can_receive
+        assert not receives(look)
     chain = {row.channel: row for row in watched.explain(9.0)}
     assert "not believed" in chain["status record"].says
     assert chain["hooks"].decides
     feed(watched, case.raw[at:], 10.0)
     watched.told(TurnEnded(channel="hooks", at_ns=10, answer="x"))
     assert watched.look(10.0).verdict.activity is Activity.READY
-    assert watched.look(11.0).verdict.can_receive
+    assert receives(watched.look(11.0))
 
 
 STATES = ["idle", "done", "error", "working", "blocked:kind=permission"]
@@ -70,9 +72,10 @@ def test_what_a_tool_reports_under_another_name_or_none_changes_nothing(case: Ca
     feed(watched, case.raw[:at], 1.0)
     feed(watched, printed, 2.0)
     for now in (2.0, 9.0, 60.0):
-        verdict = watched.look(now).verdict
+        look = watched.look(now)
+        verdict = look.verdict
         assert (verdict.activity, verdict.source) == (Activity.BUSY, "status record")
-        assert not verdict.can_receive
+        assert not receives(look)
 
 
 @pytest.mark.parametrize("printed", PRINTED, ids=repr)
@@ -82,8 +85,9 @@ def test_what_is_printed_while_a_program_rests_changes_nothing(case: Case, print
     feed(watched, case.raw, 1.0)
     watched.look(1.0)
     watched.look(5.0)
-    before = watched.look(6.0).verdict
-    assert before.can_receive
+    look = watched.look(6.0)
+    before = look.verdict
+    assert receives(look)
     feed(watched, printed, 7.0)
     for now in (7.0, 8.0, 30.0):
         assert watched.look(now).verdict == before
@@ -96,11 +100,12 @@ def test_work_that_a_tool_printed_does_not_block_delivery_for_ever(case: Case, s
     feed(watched, case.raw, 1.0)
     assert watched.look(2.0).verdict.activity is Activity.READY
     feed(watched, forged(case, state), 3.0)
-    assert not watched.look(3.0).verdict.can_receive
-    assert not watched.look(STALE_S + 2).verdict.can_receive
-    verdict = watched.look(STALE_S + 4).verdict
+    assert not receives(watched.look(3.0))
+    assert not receives(watched.look(STALE_S + 2))
+    look = watched.look(STALE_S + 4)
+    verdict = look.verdict
     assert (verdict.activity, verdict.source) == (Activity.READY, "composer")
-    assert verdict.can_receive
+    assert receives(look)
     chain = {row.channel: row for row in watched.explain(STALE_S + 4)}
     assert "not believed" in chain["status record"].says
     assert chain["composer"].decides
@@ -124,7 +129,7 @@ def test_turn_whose_end_no_hook_told_ends_when_everything_else_says_so(case: Cas
     watched.told(PromptAccepted(channel="hooks", at_ns=0))
     watched.look(1.0)
     assert watched.look(STALE_S).verdict.activity is Activity.BUSY
-    assert watched.look(STALE_S + 2).verdict.can_receive
+    assert receives(watched.look(STALE_S + 2))
 
 
 CHROME = "\x1b[H\x1b[2J● API Error: 429 rate limit\r\n  ⎿  Interrupted · What should Claude do instead?\r\n".encode()

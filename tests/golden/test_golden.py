@@ -13,6 +13,7 @@ from synapsed.model.agent import Activity
 from synapsed.model.records import Checkpoint
 from synapsed.terminal.observer import TerminalObserver
 from tests.golden.replay import CASES, Case, Cut, Replay, Seen, at_random, bytewise
+from tests.support import readiness
 
 SETTLED_S = 1.0
 """After a restart a screen must rest again before anything is typed."""
@@ -25,10 +26,10 @@ def found(seen: Seen, replay: Replay, *, receives: bool = True) -> dict[str, Any
     look, verdict = seen.look, seen.look.verdict
     error, interrupted = replay.observer.chrome("")
     facts: dict[str, Any] = {"activity": verdict.activity.value, "composer": look.composer.state}
-    if verdict.can_receive and receives:
+    if receives and readiness.receives(look):
         facts["receives"] = True
-    if verdict.held is not None:
-        facts["held"] = verdict.held
+    if (held := readiness.held(look)) is not None:
+        facts["held"] = held
     if verdict.asked is not None:
         prompt = verdict.asked.prompt
         facts["prompt"] = {
@@ -145,7 +146,7 @@ def test_while_the_program_says_that_it_works_it_is_never_ready(case: Case) -> N
         state = next((state for end, state in reversed(statuses) if end <= seen.look.offset), None)
         if state in ("working", "blocked"):
             assert seen.look.verdict.activity in (Activity.BUSY, Activity.WAITING)
-            assert not seen.look.verdict.can_receive
+            assert not readiness.receives(seen.look)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
@@ -162,7 +163,7 @@ def test_while_a_side_channel_has_a_turn_open_nothing_is_received(case: Case) ->
         inside = any(start < seen.at < end for start, end in spans)
         if inside and not seen.look.verdict.evidence.endswith(resting):
             assert seen.look.verdict.activity in (Activity.BUSY, Activity.WAITING), seen.look.verdict
-            assert not seen.look.verdict.can_receive
+            assert not readiness.receives(seen.look)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
@@ -171,7 +172,7 @@ def test_nothing_is_received_into_a_dialog_or_a_draft(case: Case) -> None:
         for seen in Replay(case, told=told).play():
             verdict = seen.look.verdict
             if verdict.asked is not None or seen.look.composer.state != "empty":
-                assert not verdict.can_receive
+                assert not readiness.receives(seen.look)
 
 
 def test_every_recording_has_its_expectation() -> None:

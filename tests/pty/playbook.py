@@ -54,11 +54,10 @@ def seen(
     worked_until: int = 0,
 ) -> Seen:
     receives = activity is Activity.READY and composer == "empty" if can_receive is None else can_receive
-    verdict = Verdict(
-        activity=activity, evidence="test", source=source, settled=settled, can_receive=receives, asked=asked
-    )
+    verdict = Verdict(activity=activity, evidence="test", source=source, settled=settled, asked=asked)
     return Seen(
         verdict=verdict,
+        may_type=receives,
         composer=composer,
         offset=offset,
         now=now,

@@ -39,6 +39,7 @@ from synapsed.pty.turn_types import Phase, TurnState
 from synapsed.terminal.observer import Look, TerminalObserver
 from synapsed.terminal.verdict import STALE_S
 from tests.fakes.clock import FakeClock, until
+from tests.support.readiness import receives
 
 PROFILE = Profile(
     name="p",
@@ -91,6 +92,7 @@ class Terminal:
             emit=self.events.append,
             look=self.look,
             look_soon=lambda: None,
+            may_type=receives,
         )
 
     async def write(self, data: bytes, input_id: str | None = None) -> Any:

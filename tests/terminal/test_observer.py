@@ -10,6 +10,7 @@ from synapsed.model.facts import PromptAccepted, TurnEnded
 from synapsed.profiles import Composer, Dialog, Profile, Prompts, Ready, Signs
 from synapsed.terminal.observer import QUERIES_MAX, TerminalObserver
 from synapsed.terminal.verdict import STALE_S
+from tests.support.readiness import held, receives
 
 PROFILE = Profile(name="p", command="p", ready=Ready(quiet_ms=0), composer=Composer(line=r"^> ?(?P<text>.*)$"))
 SETTLING = PROFILE.model_copy(update={"ready": Ready(quiet_ms=100)})
@@ -30,7 +31,7 @@ ASKING = PROFILE.model_copy(
 def test_a_dialog_beside_a_composer_is_only_shown() -> None:
     watched = TerminalObserver(ASKING, cols=40, rows=5, offset=0)
     watched.feed(0, b"Run it?\r\n1. Yes\r\n> ", 0.0)
-    assert watched.look(1.0).verdict.can_receive
+    assert receives(watched.look(1.0))
     watched.feed(watched.offset, b"\r\x1b[K", 2.0)
     verdict = watched.look(2.0).verdict
     assert (verdict.activity, verdict.source) == (Activity.WAITING, "dialog")
@@ -54,8 +55,8 @@ def test_a_question_that_is_being_typed_is_a_draft() -> None:
     composer = ASKING.composer.model_copy(update={"at_cursor": True})
     watched = TerminalObserver(ASKING.model_copy(update={"composer": composer}), cols=40, rows=5, offset=0)
     watched.feed(0, b"> echo Password: ", 0.0)
-    verdict = watched.look(1.0).verdict
-    assert (verdict.activity, verdict.held) == (Activity.READY, "typing")
+    look = watched.look(1.0)
+    assert (look.verdict.activity, held(look)) == (Activity.READY, "typing")
     watched.feed(watched.offset, b"\r\nPassword: ", 2.0)
     assert watched.look(2.0).verdict.activity is Activity.WAITING
 
@@ -65,11 +66,11 @@ def test_an_open_turn_is_told_by_its_channel_and_not_by_a_checkpoint() -> None:
     watched.told(PromptAccepted(channel="hooks", at_ns=1))
     assert watched.look(1.0).verdict.evidence == "hooks: turn open"
     restored = TerminalObserver.restore(PROFILE, watched.checkpoint(), 2.0)
-    assert restored.look(3.0).verdict.can_receive, "its end may have been told and settled since"
+    assert receives(restored.look(3.0)), "its end may have been told and settled since"
     restored.told(PromptAccepted(channel="hooks", at_ns=1))
     assert restored.look(4.0).verdict.activity is Activity.BUSY
     restored.told(TurnEnded(channel="hooks", at_ns=2, answer="x"))
-    assert restored.look(5.0).verdict.can_receive
+    assert receives(restored.look(5.0))
 
 
 def test_a_checkpoint_is_the_screen_at_its_offset() -> None:
@@ -94,7 +95,7 @@ def test_a_checkpoint_is_the_screen_at_its_offset() -> None:
 def test_a_checkpoint_of_a_newer_version_is_its_screen(state: dict[str, Any]) -> None:
     kept = observer().checkpoint().model_copy(update={"state": state})
     again = TerminalObserver.restore(PROFILE, kept, 1.0)
-    assert again.look(2.0).verdict.can_receive
+    assert receives(again.look(2.0))
 
 
 def test_state_that_is_reported_before_the_answer_is_drawn_is_not_settled() -> None:
@@ -103,11 +104,11 @@ def test_state_that_is_reported_before_the_answer_is_drawn_is_not_settled() -> N
     assert watched.look(0.0).verdict.activity is Activity.BUSY
     assert watched.look(5.0).verdict.activity is Activity.BUSY
     watched.feed(watched.offset, b"\x1b]7501;state=idle\x1b\\", 5.0)
-    verdict = watched.look(5.0).verdict
-    assert (verdict.activity, verdict.settled, verdict.can_receive) == (Activity.READY, False, False)
+    look = watched.look(5.0)
+    assert (look.verdict.activity, look.verdict.settled, receives(look)) == (Activity.READY, False, False)
     watched.feed(watched.offset, b"\x1b[Hthe answer\r\n> ", 5.05)
     assert not watched.look(5.05).verdict.settled
-    assert watched.look(5.2).verdict.can_receive
+    assert receives(watched.look(5.2))
 
 
 FULL = Profile(
@@ -178,7 +179,7 @@ def test_a_new_shell_prompt_ends_what_a_program_that_was_killed_still_says() -> 
     watched.feed(watched.offset, b"\x1b]7501;state=working:app=brew\x1b\\", 1.0)
     assert watched.look(1.0).verdict.activity is Activity.BUSY
     watched.feed(watched.offset, b"^C\r\n\x1b]133;A\x07> ", 2.0)
-    assert watched.look(3.0).verdict.can_receive
+    assert receives(watched.look(3.0))
 
 
 BARRED = PROFILE.model_copy(
@@ -222,7 +223,7 @@ def test_a_progress_bar_that_was_left_behind_is_not_believed() -> None:
     watched = barred(b"\x1b]9;4;1;1\a")
     watched.feed(watched.offset, b"\x1b]9;4;1;2\a", 9.0)
     assert watched.look(9.0 + STALE_S - 0.1).verdict.activity is Activity.BUSY
-    assert watched.look(9.0 + STALE_S).verdict.can_receive
+    assert receives(watched.look(9.0 + STALE_S))
     assert ("progress", "normal, no sign: it was left behind") in [
         (witness.channel, witness.says) for witness in watched.explain(9.0 + STALE_S)
     ]
@@ -273,7 +274,7 @@ def test_a_flood_of_queries_in_portions_is_answered_no_further() -> None:
 def test_a_flood_of_queries_is_answered_as_far_as_a_program_would_ask() -> None:
     watched = TerminalObserver(PROFILE, cols=40, rows=5, offset=0)
     assert len(watched.feed(0, b"\x1b[6n" * (QUERIES_MAX + 10) + b"> ", 0.0)) == QUERIES_MAX
-    assert watched.look(1.0).verdict.can_receive, "what follows them is on the screen"
+    assert receives(watched.look(1.0)), "what follows them is on the screen"
     assert watched.feed(watched.offset, b"\x1b[6n", 2.0) != [], "the next ones are heard again"
 
 

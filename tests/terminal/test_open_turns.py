@@ -8,6 +8,7 @@ from synapsed.model.facts import PromptAccepted, TurnEnded
 from synapsed.profiles import Composer, Interrupt, Profile, PutOff, Ready, Signs
 from synapsed.terminal.observer import REPORTED_LATE_S, TerminalObserver
 from synapsed.terminal.verdict import LOST_S, STALE_S
+from tests.support.readiness import receives
 
 STILL_S = 1.0
 UNSIGNED = Profile(
@@ -54,7 +55,7 @@ def test_a_turn_that_was_asked_to_stop_has_stopped_when_the_screen_is_still(comp
     assert activity(watched, 5.0 + STILL_S - 0.1) is Activity.BUSY
     look = watched.look(5.0 + STILL_S)
     assert look.verdict.activity is Activity.READY
-    assert look.verdict.can_receive is (composer == b"> ")
+    assert receives(look) is (composer == b"> ")
 
 
 def test_a_status_record_holds_no_turn_that_was_asked_to_stop() -> None:
@@ -126,7 +127,7 @@ def test_an_end_that_nobody_told_is_found_by_the_screen(profile: Profile, after:
     """A person stopped their own turn; no hook and no record tells of it."""
     watched = at_work(profile, b"a word\r\n> ")
     assert activity(watched, 1.0 + after - 0.1) is Activity.BUSY
-    assert watched.look(1.0 + after).verdict.can_receive
+    assert receives(watched.look(1.0 + after))
     chain = {row.channel: row.says for row in watched.explain(1.0 + after)}
     assert chain["hooks"] == "a turn is open, not believed: its end must have been lost"
 
@@ -144,7 +145,7 @@ def test_a_title_that_was_left_behind_is_not_believed() -> None:
     """The screen would show the work as well."""
     watched = at_work(SIGNED, b"\x1b]0;* thinking\x07> ", told=False)
     assert activity(watched, 1.0 + STALE_S - 0.1) is Activity.BUSY
-    assert watched.look(1.0 + STALE_S).verdict.can_receive
+    assert receives(watched.look(1.0 + STALE_S))
     assert {row.channel: row.says for row in watched.explain(1.0 + STALE_S)}["title"].endswith("it was left behind")
     titled = SIGNED.model_copy(update={"busy": Signs(title="^\\* ")})
     watched = at_work(titled, b"\x1b]0;* thinking\x07> ", told=False)
@@ -157,7 +158,7 @@ def test_a_sign_that_an_answer_quotes_is_not_believed() -> None:
     watched = at_work(SIGNED.model_copy(update={"channels": channels}), b"type esc to stop\r\n> ")
     watched.told(TurnEnded(channel="hooks", at_ns=int(2e9), answer="type esc to stop"))
     assert activity(watched, 1.0 + STALE_S - 0.1) is Activity.BUSY
-    assert watched.look(1.0 + STALE_S).verdict.can_receive
+    assert receives(watched.look(1.0 + STALE_S))
     assert "quoted" in {row.channel: row.says for row in watched.explain(1.0 + STALE_S)}["screen"]
     draw(watched, b"(1s, esc to stop)\r\n> ", 20.0)
     assert activity(watched, 20.0) is Activity.BUSY, "it moves"

@@ -6,6 +6,7 @@ from synapsed.model.agent import Activity
 from synapsed.profiles import Composer, Profile
 from synapsed.terminal.observer import TerminalObserver
 from synapsed.terminal.owntext import TYPED_S
+from tests.support.readiness import held, receives
 
 PROFILE = Profile(
     name="tool",
@@ -39,9 +40,9 @@ class Terminal:
         """What holds a message back after so long; "ready" where nothing does."""
         self.observer.look(self.now)
         self.now += seconds
-        verdict = self.observer.look(self.now).verdict
-        assert verdict.activity is Activity.READY
-        return verdict.held if not verdict.can_receive else "ready"
+        look = self.observer.look(self.now)
+        assert look.verdict.activity is Activity.READY
+        return held(look) if not receives(look) else "ready"
 
 
 @pytest.fixture

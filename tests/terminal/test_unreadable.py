@@ -8,8 +8,9 @@ from synapsed.model.facts import PromptAccepted
 from synapsed.profiles import Composer, Profile, Ready, Signs
 from synapsed.terminal.observer import TerminalObserver
 from synapsed.terminal.prompts import keys_for
-from synapsed.terminal.unreadable import HELD, ROWS_MAX, UNREADABLE_S
+from synapsed.terminal.unreadable import ROWS_MAX, UNREADABLE_S
 from synapsed.terminal.verdict import QUIET_UNKNOWN_S, STALE_S, START_UNKNOWN_S
+from tests.support.readiness import held, receives
 
 FULL = Profile(
     name="full",
@@ -38,17 +39,18 @@ def test_what_is_not_understood_for_long_enough_is_told_as_it_is() -> None:
     watched = started()
     shows(watched, b"Which gate?\r\n\r\n   left    right", 1.0)
     early = watched.look(1.0 + QUIET_UNKNOWN_S)
-    assert (early.verdict.activity, early.verdict.asked, early.verdict.held) == (Activity.UNKNOWN, None, None)
+    assert (early.verdict.activity, early.verdict.asked, held(early)) == (Activity.UNKNOWN, None, None)
     assert early.unreadable_at == 1.0 + UNREADABLE_S
-    told = watched.look(early.unreadable_at).verdict
-    assert (told.activity, told.held, told.can_receive) == (Activity.UNKNOWN, HELD, False)
+    look = watched.look(early.unreadable_at)
+    told = look.verdict
+    assert (told.activity, held(look), receives(look)) == (Activity.UNKNOWN, "unknown screen", False)
     assert told.asked is not None
     assert told.asked.prompt.prompt == "Which gate?\n   left    right"
     assert (told.asked.prompt.type, told.asked.prompt.options, told.asked.prompt.own_words) == ("screen", [], False)
     with pytest.raises(InvalidChoice, match="attach answers it"):
         keys_for(told.asked, "left")
     shows(watched, b"> ", 9.0)
-    assert watched.look(9.0).verdict.can_receive
+    assert receives(watched.look(9.0))
 
 
 def test_a_turn_may_think_for_longer() -> None:
@@ -74,7 +76,7 @@ def test_who_says_that_it_waits_and_shows_no_dialog_is_told_once() -> None:
     """A clock on its screen is no other question."""
     watched = started()
     shows(watched, b"\x1b]2;asks you\x07Something 0", 1.0)
-    assert watched.look(2.0).verdict.held == "dialog"
+    assert held(watched.look(2.0)) == "dialog"
     prompts = set()
     for tick in range(1, 20):
         shows(watched, b"Something %d" % tick, 1.0 + tick)
@@ -93,8 +95,8 @@ def test_a_start_that_cannot_be_read_is_no_start_any_more_but_may_become_one() -
     watched.feed(0, b"Trust it all?", 100.0)
     watched.look(100.0)
     assert watched.look(100.0 + START_UNKNOWN_S - 0.1).verdict.activity is Activity.STARTING
-    stuck = watched.look(100.0 + START_UNKNOWN_S).verdict
-    assert (stuck.activity, stuck.held) == (Activity.UNKNOWN, HELD)
+    stuck = watched.look(100.0 + START_UNKNOWN_S)
+    assert (stuck.verdict.activity, held(stuck)) == (Activity.UNKNOWN, "unknown screen")
     shows(watched, b"loading", 120.0)
     assert watched.look(120.0).verdict.activity is Activity.STARTING
 

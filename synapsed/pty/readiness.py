@@ -1,0 +1,106 @@
+"""May a message be typed now, and if not, why not? One table, and the one function that asks it. Pure.
+
+Whoever asks says what he knows (`Moment`): the link of its terminal, at every look; the agent of its queue, and of what
+its link said. The rows stand in order, and the first that applies is the reason. Where what the agent does says enough
+(it works, it starts), the reason has no word for people (`held`).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from synapsed.model.agent import Activity
+from synapsed.model.link import LinkObserved
+from synapsed.terminal.observer import Look
+
+__all__ = ["SILENT_KEEPER", "UNKNOWN_SCREEN", "Moment", "Obstacle", "obstacle"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moment:
+    """What a message may have to wait for."""
+
+    # What an agent knows.
+    runs: bool = True
+    """Its program runs, and its link is open."""
+    limited: bool = False
+    """Its usage limit is reached."""
+    restarting: bool = False
+    """It is to be restarted before its next message."""
+    interrupting: bool = False
+    """What ran is being stopped."""
+    link: LinkObserved | None = None
+    """What its link observed."""
+
+    # What a link knows.
+    look: Look | None = None
+    silent: bool = False
+    """The keeper does not answer: the screen may be an old one, and what is typed would wait there."""
+    unread: bool = False
+    """The program has not read all that was typed before."""
+    hands: bool = False
+    """A person pressed a key just now: what that writes may not be on the screen yet."""
+    pasted: bool = False
+    """What stands in the composer may be the message that is being typed."""
+
+    in_turn: bool = False
+    """It has a message, whose turn is not over."""
+
+
+@dataclass(frozen=True, slots=True)
+class Obstacle:
+    """Why no message can be typed; `held` is the word for it that people are shown, if there is one."""
+
+    what: str
+    held: str | None = None
+
+
+BY_LINK = Obstacle("its link says so")
+"""With the word that the link has for it."""
+
+SILENT_KEEPER = Obstacle("its keeper does not answer", "keeper")
+UNKNOWN_SCREEN = Obstacle("its screen is not understood, which a person was told", "unknown screen")
+
+type _Applies = Callable[[Moment], bool]
+
+
+def _sees(applies: Callable[[Look], bool], unless: _Applies = lambda _: False) -> _Applies:
+    return lambda now: now.look is not None and not unless(now) and applies(now.look)
+
+
+def _is_ready(look: Look) -> bool:
+    return look.verdict.activity is Activity.READY
+
+
+def _not_understood(look: Look) -> bool:
+    return look.verdict.asked is not None and look.verdict.asked.prompt.type == "screen"
+
+
+TABLE: tuple[tuple[Obstacle, _Applies], ...] = (
+    (Obstacle("its usage limit is reached", "limit"), lambda now: now.limited),
+    (Obstacle("it is to be restarted", "restart"), lambda now: now.restarting),
+    (BY_LINK, lambda now: now.link is not None and not now.link.can_receive),
+    (Obstacle("no program runs"), lambda now: not now.runs),
+    (Obstacle("what ran is being stopped"), lambda now: now.interrupting),
+    (SILENT_KEEPER, lambda now: now.silent),
+    (Obstacle("it rests, and has unread keys", "unread"), _sees(_is_ready, unless=lambda now: not now.unread)),
+    (UNKNOWN_SCREEN, _sees(_not_understood)),
+    (Obstacle("it waits for a person", "dialog"), _sees(lambda look: look.verdict.activity is Activity.WAITING)),
+    (Obstacle("it is not ready"), _sees(lambda look: not _is_ready(look))),
+    (
+        Obstacle("a person's draft is in its composer", "typing"),
+        _sees(lambda look: look.composer.state == "draft", unless=lambda now: now.pasted),
+    ),
+    (
+        Obstacle("it rests without its composer", "no composer on the screen"),
+        _sees(lambda look: look.verdict.lacks_composer),
+    ),
+    (Obstacle("its screen moves"), _sees(lambda look: not look.verdict.settled)),
+    (Obstacle("a person is typing", "typing"), lambda now: now.hands and not now.pasted),
+    (Obstacle("a turn runs"), lambda now: now.in_turn),
+)
+
+
+def obstacle(now: Moment) -> Obstacle | None:
+    """Why no message can be typed; None where one can."""
+    found = next((found for found, applies in TABLE if applies(now)), None)
+    return replace(found, held=now.link.held) if found is BY_LINK and now.link is not None else found
