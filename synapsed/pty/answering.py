@@ -11,8 +11,7 @@ from synapsed.model.task import Prompt
 from synapsed.profiles import Profile
 from synapsed.pty.asking import Asking
 from synapsed.pty.evaluator import Watch
-from synapsed.pty.input_backlog import Unread
-from synapsed.pty.keyboard import Keyboard
+from synapsed.pty.keyboard import Keyboard, Steps, UntilRead, look_now, wait_for
 from synapsed.pty.menu_keys import choose
 from synapsed.pty.turn_driver import TurnRunner
 from synapsed.tasks.sender_mark import system_mark
@@ -44,7 +43,6 @@ class Answering:
         *,
         watch: Watch,
         keyboard: Keyboard,
-        unread: Unread,
         runner: TurnRunner,
         offset: Callable[[], int],
         told: Callable[[], Prompt | None],
@@ -55,7 +53,6 @@ class Answering:
         self._profile = profile
         self._watch = watch
         self._keyboard = keyboard
-        self._unread = unread
         self._runner = runner
         self._offset = offset
         self._told = told
@@ -63,16 +60,17 @@ class Answering:
         self._refused = refused
         self.asking = Asking()
 
-    async def answer(self, text: str, prompt_id: str | None) -> bool:
+    def answer(self, text: str, prompt_id: str | None) -> Steps[bool]:
         """See `AgentLink.answer`."""
         # What was typed before may have answered it already: another answer would go into what comes next.
-        await self._unread.read_within(HANDS_S)
-        if not await self._watch.hands_off(HANDS_S):
+        if not (yield UntilRead(HANDS_S)):
+            raise NotReady("the program does not read what is typed now: try again when it goes on")
+        if not (yield from wait_for(lambda _: not self._watch.hands_on, HANDS_S)):
             raise PromptChanged("a person is typing at its terminal: it is answered there, or when they have done")
         # Else nobody was told of one that may be drawn again.
         if self._told() is not None:
-            await self._watch.until(lambda look: look.verdict.asked is not None, GONE_S)
-        asked = self._asked(prompt_id)
+            yield from wait_for(lambda look: look.verdict.asked is not None, GONE_S)
+        asked = self._asked((yield from look_now()), prompt_id)
         steps, chosen = keys_for(asked, text)
         dialog = asked.dialog
         if dialog is not None and asked.prompt.prompt_id == self._touched() and chosen in dialog.from_first:
@@ -82,7 +80,7 @@ class Answering:
         refuses = dialog is not None and chosen in dialog.refusal
         self._refuse(refuses=refuses)
         try:
-            hidden = await self._typed(asked, steps, chosen)
+            hidden = yield from self._typed(asked, steps, chosen)
         except (NotTaken, PromptChanged):
             self._refuse(refuses=False)
             raise
@@ -90,9 +88,9 @@ class Answering:
             self._refused(asked.prompt)
         return hidden
 
-    def _asked(self, prompt_id: str | None) -> Asked:
+    def _asked(self, look: Look, prompt_id: str | None) -> Asked:
         """The prompt on the screen, if it may be answered now. Raises NotWaiting, PromptChanged."""
-        asked = self._watch.look().verdict.asked
+        asked = look.verdict.asked
         if asked is None:
             raise NotWaiting("the agent does not ask anything now", agent=self._agent_id)
         if prompt_id is not None and prompt_id != asked.prompt.prompt_id:
@@ -114,13 +112,13 @@ class Answering:
             whole = system_mark(self._runner.task_id) + note if note else None
             self._runner.add(turn.refuse(whole) if refuses else turn.overrule())
 
-    async def _typed(self, asked: Asked, steps: list[bytes], chosen: str | None) -> bool:
+    def _typed(self, asked: Asked, steps: list[bytes], chosen: str | None) -> Steps[bool]:
         """Type it; whether the terminal hid it. Raises PromptChanged, NotTaken."""
         answered, number = asked.prompt.prompt_id, self.asking.number
         self.asking.begin(answered, None if asked.drawn else self._offset())
         try:
-            hidden, shown = await self._pressed(asked, steps, chosen)
-            if not await self._is_taken(shown, number, hidden=hidden):
+            hidden, shown = yield from self._pressed(asked, steps, chosen)
+            if not (yield from self._is_taken(shown, number, hidden=hidden)):
                 raise NotTaken(
                     f"the answer was typed, and {TAKEN_S:g} s later the program asks the same: "
                     "it did not take it, or asks again",
@@ -133,22 +131,21 @@ class Answering:
             self.asking.end(answered)
         return hidden
 
-    async def _pressed(self, asked: Asked, steps: list[bytes], chosen: str | None) -> tuple[bool, str]:
+    def _pressed(self, asked: Asked, steps: list[bytes], chosen: str | None) -> Steps[tuple[bool, str]]:
         """Whether the terminal hid any of it, and the id of what was asked when the last key was pressed."""
         if asked.menu is not None and chosen is not None:
-            return False, await choose(self._keyboard, self._watch.look(), asked, asked.menu, chosen)
-        hidden = await self._keyboard.answer(steps, lambda look: still_asks(self._profile.prompts, look.screen, asked))
+            look = yield from look_now()
+            return False, (yield from choose(self._keyboard, look, asked, asked.menu, chosen))
+        hidden = yield from self._keyboard.answer(
+            steps, lambda look: still_asks(self._profile.prompts, look.screen, asked)
+        )
         if hidden is None:
             raise PromptChanged("the prompt left the screen while it was being answered")
         return hidden, asked.prompt.prompt_id
 
-    async def _is_taken(self, answered: str, number: int, *, hidden: bool) -> bool:
+    def _is_taken(self, answered: str, number: int, *, hidden: bool) -> Steps[bool]:
         if hidden:  # a terminal in line mode without echo: what is asked stays there until the program says something
-            try:
-                await self._unread.read_within(TAKEN_S)
-            except NotReady:
-                return False
-            return True
-        return await self._watch.until(
-            lambda look: prompt_id_of(look) != answered or self.asking.number != number, TAKEN_S
+            return bool((yield UntilRead(TAKEN_S)))
+        return (
+            yield from wait_for(lambda look: prompt_id_of(look) != answered or self.asking.number != number, TAKEN_S)
         )

@@ -125,10 +125,6 @@ class Watch:
             self._waiting.remove(entry)
         return True
 
-    async def hands_off(self, within: float) -> bool:
-        """Whether what a person has typed has had the time to show, or has it `within` so many seconds."""
-        return await self.until(lambda _: not self.hands_on, within)
-
     def pressed(self) -> None:
         """A person pressed a key."""
         self.hands_at = self._clock.monotonic()

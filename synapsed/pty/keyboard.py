@@ -1,19 +1,41 @@
-"""Keys pressed on a program's behalf: stopping a turn, leaving, emptying a composer of what synapsed typed into it."""
+"""Keys pressed on a program's behalf: stopping a turn, leaving, emptying a composer of what synapsed typed into it.
 
-import asyncio
+Each procedure is a generator. It yields what is to be done (press, wait until the screen shows something) and is sent
+what came of it, so that it knows no I/O, no clock and no event loop: `driver.Hands` performs it on a terminal, a
+playbook of a test plays it with the screens that it likes. One procedure uses another with `yield from`.
+"""
+
 import re
 import signal
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass
+from typing import Any
 
-from synapsed.keepers.client import WriteResult
-from synapsed.model.link import LinkExited
 from synapsed.profiles import Profile
 from synapsed.terminal.composer import puts_off
 from synapsed.terminal.menus import Move
 from synapsed.terminal.observer import Look
 from synapsed.terminal.verdict import screen_sign
 
-__all__ = ["TAKE_BACK_S", "VAIN_TRIES", "Keyboard", "leaving"]
+__all__ = [
+    "TAKE_BACK_S",
+    "VAIN_TRIES",
+    "Keyboard",
+    "LookNow",
+    "Press",
+    "SendSignal",
+    "Step",
+    "Steps",
+    "StopAsked",
+    "UntilRead",
+    "UntilRecorded",
+    "WaitFor",
+    "WaitForExit",
+    "leaving",
+    "look_now",
+    "press",
+    "wait_for",
+]
 
 CLEAR_TRIES = 20
 """A composer may need its key once per line."""
@@ -52,6 +74,83 @@ RETURNED_WAIT_S = 0.4
 """How long a program takes to give an interrupted message back into its composer."""
 
 
+# --- what a procedure asks for ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Press:
+    """Write the keys; the answer is whether the terminal hid them."""
+
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class WaitFor:
+    """Look until a look satisfies `wanted`; the answer is whether one did within so many seconds."""
+
+    wanted: Callable[[Look], bool]
+    within: float
+
+
+@dataclass(frozen=True, slots=True)
+class LookNow:
+    """The answer is a look at this moment."""
+
+
+@dataclass(frozen=True, slots=True)
+class SendSignal:
+    """Send the program a signal."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class StopAsked:
+    """The keys that stop a turn were pressed: from now on a screen that stands still is proof."""
+
+
+@dataclass(frozen=True, slots=True)
+class WaitForExit:
+    """Wait for the program's end; the answer is whether it came within so many seconds."""
+
+    within: float
+
+
+@dataclass(frozen=True, slots=True)
+class UntilRead:
+    """Wait until the program has read what was typed; the answer is whether it had within so many seconds."""
+
+    within: float
+
+
+@dataclass(frozen=True, slots=True)
+class UntilRecorded:
+    """Wait until what the turn wanted is done and durable, for so many seconds at the most."""
+
+    within: float
+
+
+Step = Press | WaitFor | LookNow | SendSignal | StopAsked | WaitForExit | UntilRead | UntilRecorded
+type Steps[T] = Generator[Step, Any, T]
+
+
+def press(keys: str | bytes) -> Steps[bool]:
+    """Whether the terminal hid the keys."""
+    return bool((yield Press(keys.encode() if isinstance(keys, str) else keys)))
+
+
+def wait_for(wanted: Callable[[Look], bool], within: float) -> Steps[bool]:
+    return bool((yield WaitFor(wanted, within)))
+
+
+def look_now() -> Steps[Look]:
+    look: Look = yield LookNow()
+    return look
+
+
+# --- the procedures --------------------------------------------------------------------------------------------------
+
+
 def leaving(look: Look) -> str | None:
     """The keys that close the dialog on the screen, where it is one that keys of ours may have opened."""
     asked = look.verdict.asked
@@ -61,46 +160,24 @@ def leaving(look: Look) -> str | None:
 class Keyboard:
     """The keys of one program, as its profile tells them."""
 
-    def __init__(
-        self,
-        profile: Profile,
-        write: Callable[[bytes], Awaitable[WriteResult]],
-        look: Callable[[], Look],
-        until: Callable[[Callable[[Look], bool], float], Awaitable[bool]],
-        asked_to_stop: Callable[[], None] = lambda: None,
-    ) -> None:
-        """`asked_to_stop` is called when the keys that stop a turn are written."""
+    def __init__(self, profile: Profile) -> None:
         self._profile = profile
-        self._write = write
-        self._look = look
-        self._until = until
-        self._asked_to_stop = asked_to_stop
         self.answering = False
         """Whether an answer is being typed in several steps: what is on the screen meanwhile is half of it."""
         self.interrupting = False
         """Whether a turn is being stopped: a dialog that is still shown goes with it, and what was typed for that would
         be text in the composer."""
 
-    async def interrupt(
-        self,
-        stopped: Callable[[Look], bool],
-        send_signal: Callable[[int], Awaitable[None]],
-        message: str | None = None,
-    ) -> bool:
+    def interrupt(self, stopped: Callable[[Look], bool], message: str | None = None) -> Steps[bool]:
         """Stop the running turn; whether `stopped` then holds. `message` is what was typed for it, which the program
         may have put off: it is then taken back."""
         self.interrupting = True
         try:
-            return await self._interrupt(stopped, send_signal, message)
+            return (yield from self._interrupt(stopped, message))
         finally:
             self.interrupting = False
 
-    async def _interrupt(
-        self,
-        stopped: Callable[[Look], bool],
-        send_signal: Callable[[int], Awaitable[None]],
-        message: str | None,
-    ) -> bool:
+    def _interrupt(self, stopped: Callable[[Look], bool], message: str | None) -> Steps[bool]:
         confirmed = False
 
         def settled(look: Look) -> bool:
@@ -109,30 +186,30 @@ class Keyboard:
             return confirmed or self._puts_off(look, message)
 
         for _ in range(INTERRUPT_TRIES):
-            if self._puts_off(self._look(), message):
-                await self._take_back_put_off()
+            if self._puts_off((yield from look_now()), message):
+                yield from self._take_back_put_off()
             else:
-                await self._stop(stopped, send_signal)
-            await self._until(settled, self._profile.interrupt.confirm_ms / 1000)
+                yield from self._stop(stopped)
+            yield from wait_for(settled, self._profile.interrupt.confirm_ms / 1000)
             if confirmed:
-                await self.leave_opened()
+                yield from self.leave_opened()
                 return True
         return False
 
-    async def _stop(self, stopped: Callable[[Look], bool], send_signal: Callable[[int], Awaitable[None]]) -> None:
+    def _stop(self, stopped: Callable[[Look], bool]) -> Steps[None]:
         spec = self._profile.interrupt
         if spec.signal is not None:
-            await send_signal(signal.Signals[spec.signal])
+            yield SendSignal(signal.Signals[spec.signal])
         if spec.keys is not None and spec.again is not None:
-            await self._press_while_wanted(stopped, re.compile(spec.again, re.MULTILINE))
+            yield from self._press_while_wanted(stopped, re.compile(spec.again, re.MULTILINE))
         elif spec.keys is not None:
-            for press in range(spec.repeat):
-                if press and await self._until(stopped, spec.gap_ms / 1000):
+            for number in range(spec.repeat):
+                if number and (yield from wait_for(stopped, spec.gap_ms / 1000)):
                     break
-                await self._write(spec.keys.encode())
-        self._asked_to_stop()
+                yield from press(spec.keys)
+        yield StopAsked()
 
-    async def _press_while_wanted(self, stopped: Callable[[Look], bool], again: re.Pattern[str]) -> None:
+    def _press_while_wanted(self, stopped: Callable[[Look], bool], again: re.Pattern[str]) -> Steps[None]:
         """Press the keys when the program shows that it works, and once more whenever it says that it wants them
         `again`, or nothing comes of them: before there is anything to stop they do nothing."""
         spec, over = self._profile.interrupt, False
@@ -148,13 +225,13 @@ class Keyboard:
         def works(look: Look) -> bool:
             return screen_sign(self._profile.busy, look.screen) is not None
 
-        for press in range(spec.repeat + LOST_PRESSES):
-            comes = wants if press else works
-            await self._until(lambda look, comes=comes: has_stopped(look) or comes(look), AGAIN_S)  # type: ignore[misc]  # mypy cannot infer a lambda with a default
+        for number in range(spec.repeat + LOST_PRESSES):
+            comes = wants if number else works
+            yield from wait_for(lambda look, comes=comes: has_stopped(look) or comes(look), AGAIN_S)  # type: ignore[misc]  # mypy cannot infer a lambda with a default
             if not over:
-                await self._write((spec.keys or "").encode())
-                self._asked_to_stop()
-                await self._until(lambda look: has_stopped(look) or not wants(look), AGAIN_S)
+                yield from press(spec.keys or "")
+                yield StopAsked()
+                yield from wait_for(lambda look: has_stopped(look) or not wants(look), AGAIN_S)
             if over:
                 return
 
@@ -167,34 +244,34 @@ class Keyboard:
             and puts_off(spec, look.screen, message)
         )
 
-    async def _take_back_put_off(self) -> None:
+    def _take_back_put_off(self) -> Steps[None]:
         """Have the message given back, and remove it. (Should the program begin with it at this very moment, that is a
         turn to be stopped.)"""
         assert self._profile.interrupt.put_off is not None
-        await self._write(self._profile.interrupt.put_off.keys.encode())
-        if await self._until(lambda look: look.composer.state == "draft", CLEAR_WAIT_S):
-            await self.clear()
+        yield from press(self._profile.interrupt.put_off.keys)
+        if (yield from wait_for(lambda look: look.composer.state == "draft", CLEAR_WAIT_S)):
+            yield from self.clear()
 
-    async def answer(self, steps: Sequence[bytes], still: Callable[[Look], bool]) -> bool | None:
+    def answer(self, steps: Sequence[bytes], still: Callable[[Look], bool]) -> Steps[bool | None]:
         """Answer a dialog, each step when it is shown what came of the one before: whether the terminal hid any of it.
         None where the dialog was not `still` there for one of them (it may be drawn again meanwhile), or its turn is
         being stopped."""
         self.answering, hidden = True, False
         try:
             for number, keys in enumerate(steps):
-                there = number == 0 or await self._until(lambda look: self.interrupting or still(look), SHOWN_S)
+                there = number == 0 or (yield from wait_for(lambda look: self.interrupting or still(look), SHOWN_S))
                 if self.interrupting or not there:
                     return None
-                shown = self._look().screen.lines
-                hidden = (await self._write(keys)).hidden or hidden
+                shown = (yield from look_now()).screen.lines
+                hidden = (yield from press(keys)) or hidden
                 if number + 1 < len(steps):
-                    await self._until(lambda look, shown=shown: look.screen.lines != shown, SHOWN_S)  # type: ignore[misc]  # mypy cannot infer a lambda with a default
-                    await self._until(lambda _: False, self._profile.delivery.settle_ms / 1000)
+                    yield from wait_for(lambda look, shown=shown: look.screen.lines != shown, SHOWN_S)  # type: ignore[misc]  # mypy cannot infer a lambda with a default
+                    yield from self._pause()
         finally:
             self.answering = False
         return hidden
 
-    async def choose(self, moves: Sequence[Move], mark: Callable[[Look], str | None]) -> bool | None:
+    def choose(self, moves: Sequence[Move], mark: Callable[[Look], str | None]) -> Steps[bool | None]:
         """Answer a menu, each move when the one before is shown: whether all were made. What comes last, and submits,
         is pressed only while the `mark` of the menu stands where it was moved to; else it is False, or None where the
         menu has left the screen, or its turn is being stopped."""
@@ -203,83 +280,88 @@ class Keyboard:
             for keys, wanted in moves:
                 if self.interrupting:
                     return None
-                await self._write(keys)
+                yield from press(keys)
                 if wanted is not None:
-                    await self._until(lambda look, wanted=wanted: mark(look) == wanted, SHOWN_S)  # type: ignore[misc]  # mypy cannot infer a lambda with a default
-                    if (shown := mark(self._look())) != wanted:
+                    yield from wait_for(lambda look, wanted=wanted: mark(look) == wanted, SHOWN_S)  # type: ignore[misc]  # mypy cannot infer a lambda with a default
+                    if (shown := mark((yield from look_now()))) != wanted:
                         return None if shown is None else False
-                    await self._until(lambda _: False, self._profile.delivery.settle_ms / 1000)
+                    yield from self._pause()
         finally:
             self.answering = False
         return True
 
-    async def take_back(self) -> bool:
+    def _pause(self) -> Steps[None]:
+        """What comes in one piece is taken for a paste."""
+        yield from wait_for(lambda _: False, self._profile.delivery.settle_ms / 1000)
+
+    def take_back(self) -> Steps[bool]:
         """Empty the composer of what was just pasted, which may not be shown yet; whether it is empty."""
         if self._profile.composer.line is None:
             return False
-        await self._until(self._has_composer, ANSWER_S)
-        await self._until(lambda look: look.composer.state == "draft", TAKE_BACK_S)
-        return await self.clear()
+        yield from wait_for(self._has_composer, ANSWER_S)
+        yield from wait_for(lambda look: look.composer.state == "draft", TAKE_BACK_S)
+        return (yield from self.clear())
 
     def _has_composer(self, look: Look) -> bool:
         """Neither a dialog nor anything else stands where the composer is."""
         there = look.composer.state != "absent" or not self._profile.composer.needed
         return look.verdict.asked is None and there
 
-    async def clear(self) -> bool:
+    def clear(self) -> Steps[bool]:
         """Empty the composer; whether it is."""
         vain = 0
         for tries in range(CLEAR_TRIES):
-            before = self._look()
+            before = yield from look_now()
             if before.composer.state != "draft":
-                await self.leave_opened(OPENED_S if tries > 1 else 0.0)
+                yield from self.leave_opened(OPENED_S if tries > 1 else 0.0)
                 return True
             if vain == VAIN_TRIES:
                 return False
-            wiped = await self._wipe(self._profile.delivery.clear, _from_composer(before))
+            wiped = yield from self._wipe(self._profile.delivery.clear, _from_composer(before))
             vain = 0 if wiped else vain + 1
-            await self.leave_opened()
-        return self._look().composer.state != "draft"
+            yield from self.leave_opened()
+        return (yield from look_now()).composer.state != "draft"
 
-    async def erase(self) -> bool:
+    def erase(self) -> Steps[bool]:
         """Take back what a person has written, a row at a time; whether the composer is empty."""
         for _ in range(CLEAR_TRIES):
-            before = self._look()
+            before = yield from look_now()
             if before.composer.state != "draft":
                 return True
-            await self._wipe(self._profile.delivery.erase, _from_composer(before))
-        return self._look().composer.state != "draft"
+            yield from self._wipe(self._profile.delivery.erase, _from_composer(before))
+        return (yield from look_now()).composer.state != "draft"
 
-    async def _wipe(self, keys: str, shown: tuple[str, ...]) -> bool:
+    def _wipe(self, keys: str, shown: tuple[str, ...]) -> Steps[bool]:
         """Press `keys` where the composer holds `shown`, and wait for what they do to it; whether that is anything."""
-        await self._write(keys.encode())
-        return await self._until(lambda look: _from_composer(look) != shown, CLEAR_WAIT_S)
+        yield from press(keys)
+        return (yield from wait_for(lambda look: _from_composer(look) != shown, CLEAR_WAIT_S))
 
-    async def leave_opened(self, within: float = 0.0) -> None:
+    def leave_opened(self, within: float = 0.0) -> Steps[None]:
         """Close what these keys opened, or open `within` so many seconds: they found nothing to stop or to clear."""
         if within and any(dialog.leave is not None for dialog in self._profile.prompts.dialogs):
-            await self._until(lambda look: leaving(look) is not None, within)
-        if (keys := leaving(self._look())) is not None:
-            await self._write(keys.encode())
-            await self._until(lambda look: leaving(look) is None, CLEAR_WAIT_S)
+            yield from wait_for(lambda look: leaving(look) is not None, within)
+        if (keys := leaving((yield from look_now()))) is not None:
+            yield from press(keys)
+            yield from wait_for(lambda look: leaving(look) is None, CLEAR_WAIT_S)
 
-    async def clear_if(self, holds: Callable[[str], bool]) -> None:
+    def clear_if(self, holds: Callable[[str], bool]) -> Steps[None]:
         """Empty the composer if it `holds` a message, which a program may give back after an interruption."""
-        if await self._until(
-            lambda look: look.composer.state == "draft" and holds(look.composer.text), RETURNED_WAIT_S
-        ):
-            await self.clear()
 
-    async def leave(self, exited: "asyncio.Future[LinkExited]") -> None:
+        def given_back(look: Look) -> bool:
+            return look.composer.state == "draft" and holds(look.composer.text)
+
+        if (yield from wait_for(given_back, RETURNED_WAIT_S)):
+            yield from self.clear()
+
+    def leave(self) -> Steps[None]:
         """Press the program's own exit keys, each if it still runs, and give it its time."""
         spec = self._profile.exit
         for keys in spec.keys:
-            await self._write(keys.encode())
-            await asyncio.wait({exited}, timeout=spec.gap_ms / 1000)
-            if exited.done():
+            yield from press(keys)
+            if (yield WaitForExit(spec.gap_ms / 1000)):
                 return
         if spec.keys:
-            await asyncio.wait({exited}, timeout=spec.grace_ms / 1000)
+            yield WaitForExit(spec.grace_ms / 1000)
 
 
 def _from_composer(look: Look) -> tuple[str, ...]:

@@ -39,15 +39,16 @@ from synapsed.model.records import Checkpoint, LaunchRecord, TurnRecord
 from synapsed.profiles import Profile
 from synapsed.pty import turn_types as turns
 from synapsed.pty.answering import Answering, prompt_id_of
+from synapsed.pty.driver import Hands
 from synapsed.pty.evaluator import Watch
 from synapsed.pty.feed_mark import FeedMarks, observe_launch
 from synapsed.pty.foreground import KernelWitness
 from synapsed.pty.input_backlog import Unread
 from synapsed.pty.job_control import Suspension
 from synapsed.pty.keyboard import TAKE_BACK_S, Keyboard
-from synapsed.pty.link_alerts import disk_alert, gap_alert, screen_alert, silence_alert
+from synapsed.pty.link_alerts import disk_alert, gap_alert, screen_alert, silence_alert, unknown_alert
 from synapsed.pty.output_times import OutputTimes
-from synapsed.pty.readiness import SILENT_KEEPER, UNKNOWN_SCREEN
+from synapsed.pty.readiness import SILENT_KEEPER
 from synapsed.pty.stopping import Stopping
 from synapsed.pty.turn_driver import TurnRunner
 from synapsed.pty.viewers import FOCUS, Viewers, are_reports
@@ -139,18 +140,22 @@ class PtyLink:
         self._pulse = Pulse(self._keeper, self._silence)
         self._given_up = asyncio.Event()
         self._unread = Unread(self._keeper, self._read)
-        self._keyboard = Keyboard(
-            profile,
-            self._type,
-            self._watch.look,
-            self._watch.until,
-            lambda: self._observer.asked_to_stop(clock.monotonic()),
+        self._exited: asyncio.Future[LinkExited] = asyncio.get_running_loop().create_future()
+        self._keyboard = Keyboard(profile)
+        self._hands = Hands(
+            clock=clock,
+            observer=self._observer,
+            watch=self._watch,
+            keeper=self._keeper,
+            unread=self._unread,
+            exited=self._exited,
         )
         self._runner = TurnRunner(
             profile=profile,
             clock=clock,
             observer=self._observer,
             keyboard=self._keyboard,
+            hands=self._hands,
             channels=channels,
             keeper=self._keeper,
             unread=self._unread,
@@ -160,7 +165,6 @@ class PtyLink:
             may_type=lambda look: self._watch.obstacle(look) is None,
             mark=marks.answers if marks is not None else None,
         )
-        self._exited: asyncio.Future[LinkExited] = asyncio.get_running_loop().create_future()
         self._stopping = Stopping(
             profile=profile,
             clock=clock,
@@ -168,9 +172,8 @@ class PtyLink:
             keyboard=self._keyboard,
             runner=self._runner,
             watch=self._watch,
-            keeper=self._keeper,
-            exited=self._exited,
-            spawn=self._spawn,
+            exited=self._exited.done,
+            perform=lambda steps: self._spawn(self._hands.perform(steps)),
         )
         self._window = Window(
             agent_id,
@@ -197,7 +200,6 @@ class PtyLink:
             profile,
             watch=self._watch,
             keyboard=self._keyboard,
-            unread=self._unread,
             runner=self._runner,
             offset=lambda: self._observer.offset,
             told=lambda: self._told.prompt if self._told is not None else None,
@@ -453,15 +455,8 @@ class PtyLink:
         if self._runner.turn is not None and before is not None and observed.activity is not before.activity:
             self._spawn(self.poke())  # what a transcript says of it is not poked for
         self._emit(observed)
-        self._alert_unknown(before, observed)
-
-    def _alert_unknown(self, before: LinkObserved | None, now: LinkObserved) -> None:
-        """What nobody here can read is a person's: they are told when it begins, and when it is over."""
-        unknown = now.held == UNKNOWN_SCREEN.held
-        if unknown is not (before is not None and before.held == UNKNOWN_SCREEN.held):
-            message = f"its screen is not understood ({now.evidence}): attach answers it, or 'synapsectl keys'"
-            told = message if unknown else "its screen is understood again"
-            self._emit(LinkAlert("UNKNOWN_SCREEN", told, "begins" if unknown else "over"))
+        if (alert := unknown_alert(before, observed)) is not None:
+            self._emit(alert)
 
     # --- the turn ---
 
@@ -486,10 +481,10 @@ class PtyLink:
         return self._told
 
     async def interrupt(self) -> bool:
-        return await self._stopping.stop()
+        return await self._hands.perform(self._stopping.stop())
 
     async def answer(self, text: str, prompt_id: str | None) -> bool:
-        return await self._answering.answer(text, prompt_id)
+        return await self._hands.perform(self._answering.answer(text, prompt_id))
 
     async def reply(self, asked: PermissionAsked, answer: dict[str, Any]) -> bool:
         channel = next((channel for channel in self._channels if channel.name == asked.channel), None)
@@ -502,7 +497,7 @@ class PtyLink:
             look = self._watch.look()
             if look.composer.state == "empty" and look.verdict.asked is None:
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self._keyboard.leave(self._exited), LEAVE_S)
+                    await asyncio.wait_for(self._hands.perform(self._keyboard.leave()), LEAVE_S)
             try:
                 await self._keeper().stop(grace)
             except KeeperRefused:
@@ -553,7 +548,7 @@ class PtyLink:
         if not await self._watch.until(lambda look: shows_line(look.composer, look.screen, line), ECHO_S):
             return False
         self._watch.pressed()
-        return await self._keyboard.erase()
+        return await self._hands.perform(self._keyboard.erase())
 
     async def _type_person(self, data: bytes) -> None:
         """A person's keys. They wait while a message is being typed, which is a moment: nothing is ever mixed."""

@@ -1,7 +1,7 @@
 """The keys that answer a menu which no profile knows: its mark is moved, and each step looked at."""
 
 from synapsed.errors import NotTaken, PromptChanged
-from synapsed.pty.keyboard import Keyboard
+from synapsed.pty.keyboard import Keyboard, Steps
 from synapsed.terminal.menus import Menu, route
 from synapsed.terminal.observer import Look
 from synapsed.terminal.prompts import Asked
@@ -12,7 +12,7 @@ CURSOR_KEYS = 1
 """The mode (DECCKM) in which a terminal sends other codes for the arrows."""
 
 
-async def choose(keyboard: Keyboard, look: Look, asked: Asked, menu: Menu, key: str) -> str:
+def choose(keyboard: Keyboard, look: Look, asked: Asked, menu: Menu, key: str) -> Steps[str]:
     """Choose option `key` of the `menu` that `look` shows, and return the prompt's id as it was when that was
     submitted: a list that scrolls has other options then. Raises PromptChanged where the menu is gone, NotTaken where
     its mark did not go where it was sent: nothing is submitted then."""
@@ -27,7 +27,7 @@ async def choose(keyboard: Keyboard, look: Look, asked: Asked, menu: Menu, key: 
         return now.menu.mark
 
     moves = route(menu, key, application=CURSOR_KEYS in look.screen.modes.dec)
-    made = await keyboard.choose(moves, mark)
+    made = yield from keyboard.choose(moves, mark)
     if made is None:
         raise PromptChanged("the prompt left the screen while it was being answered")
     if not made:

@@ -5,18 +5,14 @@ Before the program has taken the message, and when it is done with it, the keys 
 else; so they are pressed while it works. From then on a screen that stands still counts as proof (`verdict.stopped`).
 """
 
-import asyncio
-import contextlib
 from collections.abc import Callable
-from typing import Any
 
 from synapsed.clock import Clock
-from synapsed.keepers.client import KeeperClient
 from synapsed.model.agent import Activity
 from synapsed.profiles import Profile
 from synapsed.pty import turn_types as turns
 from synapsed.pty.evaluator import Watch
-from synapsed.pty.keyboard import Keyboard, leaving
+from synapsed.pty.keyboard import Keyboard, Steps, UntilRecorded, leaving, look_now, wait_for
 from synapsed.pty.turn import PtyTurn
 from synapsed.pty.turn_driver import TurnRunner
 from synapsed.terminal.observer import Look, TerminalObserver
@@ -39,7 +35,7 @@ up."""
 
 
 class Stopping:
-    """Stops the turns of one program. `exited` is done when the program has ended."""
+    """Stops the turns of one program. `exited` says whether the program has ended; `perform` begins a procedure."""
 
     def __init__(
         self,
@@ -50,9 +46,8 @@ class Stopping:
         keyboard: Keyboard,
         runner: TurnRunner,
         watch: Watch,
-        keeper: Callable[[], KeeperClient],
-        exited: "asyncio.Future[Any]",
-        spawn: Callable[[Any], None],
+        exited: Callable[[], bool],
+        perform: Callable[[Steps[object]], None],
     ) -> None:
         self._profile = profile
         self._clock = clock
@@ -60,54 +55,50 @@ class Stopping:
         self._keyboard = keyboard
         self._runner = runner
         self._watch = watch
-        self._keeper = keeper
         self._exited = exited
-        self._spawn = spawn
+        self._perform = perform
         self._stopped: tuple[PtyTurn, float] | None = None
         """The turn that was stopped last, and when: its message may come back."""
         self._untaken: tuple[PtyTurn, float] | None = None
         """The turn whose message was submitted and not taken before it was given up: the program may take it late."""
 
-    async def stop(self) -> bool:
+    def stop(self) -> Steps[bool]:
         """Stop what runs, a person's own turn too; False where nothing ran or the program did not confirm it."""
         turn = self._runner.turn
         if turn is not None:
-            return await self._stop_turn(turn)
-        if self._watch.look().verdict.activity is Activity.READY:
+            return (yield from self._stop_turn(turn))
+        if _is_ready((yield from look_now())):
             return False
-        return await self._press(lambda look: look.verdict.activity is Activity.READY, None)
+        return (yield from self._press(_is_ready, None))
 
-    async def _stop_turn(self, turn: PtyTurn) -> bool:
+    def _stop_turn(self, turn: PtyTurn) -> Steps[bool]:
         pressed = turn.state.interrupting
         self._runner.add(turn.interrupt())
         # Durable before a key is pressed: the next daemon must not take what is given back for a message not taken.
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._runner.idle.wait(), RECORDED_S)
+        yield UntilRecorded(RECORDED_S)
         working = turns.Phase.WORKING
-        await self._watch.until(lambda _: turn.over or turn.phase is working or self._exited.done(), TYPING_S)
-        if turn.phase is not working or self._exited.done():
+        yield from wait_for(lambda _: turn.over or turn.phase is working or self._exited(), TYPING_S)
+        if turn.phase is not working or self._exited():
             self._runner.add(turn.go_on())
             if turn.over and turn.state.submitted:
                 self._untaken = (turn, self._clock.monotonic())
             return turn.over
         if pressed:  # by the last daemon: a program that has stopped takes the keys for something else
-            await self._watch.until(lambda _: turn.over, self._profile.interrupt.still_ms / 1000 + JUDGED_S)
-            await self._keyboard.leave_opened()
-        if not (turn.over or await self._press(lambda _: turn.over, turn.message)):
+            yield from wait_for(lambda _: turn.over, self._profile.interrupt.still_ms / 1000 + JUDGED_S)
+            yield from self._keyboard.leave_opened()
+        if not (turn.over or (yield from self._press(lambda _: turn.over, turn.message))):
             self._observer.stop_over()
             self._runner.add(turn.go_on())
             return False
         # Some programs give an interrupted message back for editing; only that is removed.
-        await self._keyboard.clear_if(turn.holds)
+        yield from self._keyboard.clear_if(turn.holds)
         self._stopped = (turn, self._clock.monotonic())
         return True
 
-    async def _press(self, stopped: Callable[[Look], bool], message: str | None) -> bool:
+    def _press(self, stopped: Callable[[Look], bool], message: str | None) -> Steps[bool]:
         """Press the keys until it has `stopped`; whether it has, and is still there."""
-        over = await self._keyboard.interrupt(
-            lambda look: self._exited.done() or stopped(look), self._keeper().signal, message
-        )
-        return over and stopped(self._watch.look())
+        over = yield from self._keyboard.interrupt(lambda look: self._exited() or stopped(look), message)
+        return over and stopped((yield from look_now()))
 
     def typed(self, data: bytes) -> None:
         """A person has typed that; of a program that shows no signs of work the screen could not prove anything."""
@@ -120,18 +111,18 @@ class Stopping:
         self._stopped, self._untaken = self._still(self._stopped), self._still(self._untaken)
         if self._stopped is not None and leaving(look) is not None and not self._keyboard.interrupting:
             self._stopped = None
-            self._spawn(self._keyboard.leave_opened())
+            self._perform(self._keyboard.leave_opened())
             return
         settled = look.verdict.settled or self._clock.monotonic() - look.still_since >= JUDGED_S
         if self._stopped is not None and look.composer.state == "draft" and settled:
             turn, _ = self._stopped
             if turn.holds(look.composer.text):
                 self._stopped = None
-                self._spawn(self._keyboard.clear())
+                self._perform(self._keyboard.clear())
         if self._untaken is not None and _works(look):
             turn, _ = self._untaken
             self._untaken = None
-            self._spawn(self._stop_late(turn))
+            self._perform(self._stop_late(turn))
 
     def _still(self, left: tuple[PtyTurn, float] | None) -> tuple[PtyTurn, float] | None:
         """What is `left` of a turn, while it can be nothing else."""
@@ -141,10 +132,14 @@ class Stopping:
         waits = other is None or other.over or other.phase is turns.Phase.PREPARED
         return left if waits or other is left[0] else None
 
-    async def _stop_late(self, turn: PtyTurn) -> None:
+    def _stop_late(self, turn: PtyTurn) -> Steps[None]:
         """The program has begun with a message that is told as canceled."""
-        if await self._press(lambda look: look.verdict.activity is Activity.READY, turn.message):
-            await self._keyboard.clear_if(turn.holds)
+        if (yield from self._press(_is_ready, turn.message)):
+            yield from self._keyboard.clear_if(turn.holds)
+
+
+def _is_ready(look: Look) -> bool:
+    return look.verdict.activity is Activity.READY
 
 
 def _works(look: Look) -> bool:

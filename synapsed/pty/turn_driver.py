@@ -30,6 +30,7 @@ from synapsed.model.link import (
 )
 from synapsed.profiles import Profile
 from synapsed.pty import turn_types as turns
+from synapsed.pty.driver import Hands
 from synapsed.pty.feed_mark import FeedMark
 from synapsed.pty.foreground import Foreground
 from synapsed.pty.input_backlog import Unread
@@ -72,6 +73,7 @@ class TurnRunner:
         clock: Clock,
         observer: TerminalObserver,
         keyboard: Keyboard,
+        hands: Hands,
         channels: Sequence[SideChannel],
         keeper: Callable[[], KeeperClient],
         unread: Unread,
@@ -85,6 +87,7 @@ class TurnRunner:
         self._clock = clock
         self._observer = observer
         self._keyboard = keyboard
+        self._hands = hands
         self._channels = channels
         self._keeper = keeper
         self._unread = unread
@@ -105,7 +108,7 @@ class TurnRunner:
         self.turn: PtyTurn | None = None
         self.speech = Speech(profile, self._said, self._read_output)
         self._tools = ToolScreen(profile, lambda fact: self._emit(LinkTold(fact)))
-        self.idle = asyncio.Event()
+        self.idle = hands.idle
         """Set while no command waits or is being performed."""
         self.idle.set()
 
@@ -290,16 +293,16 @@ class TurnRunner:
             case turns.Type() | turns.Recall():  # one that was begun is finished: a long paste goes in several parts
                 return await self._type(turn, command.part, command.data)
             case turns.Clear():
-                await self._keyboard.clear_if(turn.holds)
+                await self._hands.perform(self._keyboard.clear_if(turn.holds))
             case turns.Interrupted(left=True) if not await self._unread.ask():
-                await self._keyboard.take_back()
+                await self._hands.perform(self._keyboard.take_back())
                 self._conclude(command)
             case turns.Undelivered(left=True) | turns.Interrupted(left=True):
                 self._emit(self._outcome(command))  # at once: what is left may take its time to be seen
                 return [turns.TakeBack()]
             case turns.TakeBack():
                 await self._unread.until_read()
-                await self._keyboard.take_back()
+                await self._hands.perform(self._keyboard.take_back())
                 self._drop()
             case turns.FindAnswer():
                 return await self._answer(turn, command)

@@ -1,4 +1,4 @@
-"""Keys pressed on a program's behalf."""
+"""Keys pressed on a program's behalf: the procedures, played without a terminal and without an event loop."""
 
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from synapsed.keepers.client import WriteResult
 from synapsed.profiles import Composer, DeliverySpec, Dialog, Interrupt, Profile, Prompts, PutOff, Signs
-from synapsed.pty.keyboard import VAIN_TRIES, Keyboard
+from synapsed.pty.keyboard import VAIN_TRIES, Keyboard, LookNow, Press, Step, Steps, StopAsked, WaitFor
 from synapsed.terminal.composer import ComposerState
 from synapsed.terminal.menus import Move
 
@@ -34,6 +33,34 @@ class Program:
         self.hidden_s = 0.0
         """How long the composer is hidden."""
         self.keys: list[bytes] = []
+        self.shown_at: list[str] = []
+        """What was on the screen whenever a key was pressed."""
+        self.asked_at: list[int] = []
+        """How many keys had been pressed whenever it was asked to stop."""
+        self.pressed: Callable[[], None] = lambda: None
+
+    def play[T](self, steps: Steps[T]) -> T:
+        """What the procedure returns."""
+        answer: Any = None
+        while True:
+            try:
+                step = steps.send(answer)
+            except StopIteration as done:
+                result: T = done.value
+                return result
+            answer = self.do(step)
+
+    def do(self, step: Step) -> Any:
+        match step:
+            case Press(data):
+                return self.write(data)
+            case WaitFor(wanted, within):
+                return self.until(wanted, within)
+            case LookNow():
+                return self.look()
+            case StopAsked():
+                return self.asked_at.append(len(self.keys))
+        raise AssertionError(step)
 
     def look(self) -> Any:
         text = self.shown[0]
@@ -43,13 +70,16 @@ class Program:
         screen, verdict = SimpleNamespace(lines=(text,)), SimpleNamespace(asked=asked)
         return SimpleNamespace(composer=ComposerState(state, text, 0), screen=screen, verdict=verdict)
 
-    async def write(self, data: bytes) -> WriteResult:
+    def write(self, data: bytes) -> bool:
+        """Whether it is hidden."""
+        self.pressed()
+        self.shown_at.append(self.shown[0])
         self.keys.append(data)
         shown = self.then.pop(0) if self.then else ""
         self.shown = [shown] if isinstance(shown, str) else shown
-        return WriteResult("written", 0, 0, len(data), len(data), hidden=data == b"secret")
+        return data == b"secret"
 
-    async def until(self, wanted: Callable[[Any], bool], timeout: float) -> bool:
+    def until(self, wanted: Callable[[Any], bool], timeout: float) -> bool:
         while not wanted(self.look()) and len(self.shown) > 1:
             if self.shown[0] in (MENU, WARNING) and timeout < self.hidden_s:
                 break
@@ -58,51 +88,47 @@ class Program:
 
     @property
     def keyboard(self) -> Keyboard:
-        return Keyboard(PROFILE, self.write, self.look, self.until)
+        return Keyboard(PROFILE)
 
 
-async def test_a_paste_that_is_not_shown_yet_is_taken_back_when_it_is() -> None:
+def test_a_paste_that_is_not_shown_yet_is_taken_back_when_it_is() -> None:
     program = Program(["", "late text"])
-    assert await program.keyboard.take_back()
+    assert program.play(program.keyboard.take_back())
     assert program.keys == [b"\x15"]
 
 
 @pytest.mark.parametrize("hides", [MENU, WARNING])
-async def test_a_paste_behind_something_else_is_taken_back_when_that_is_gone(hides: str) -> None:
+def test_a_paste_behind_something_else_is_taken_back_when_that_is_gone(hides: str) -> None:
     program = Program([hides, "", "late text"])
     program.hidden_s = 3600.0
-    assert await program.keyboard.take_back()
+    assert program.play(program.keyboard.take_back())
     assert program.keys == [b"\x15"]
 
 
-async def test_a_menu_that_the_keys_opened_is_closed() -> None:
+def test_a_menu_that_the_keys_opened_is_closed() -> None:
     program = Program(["given back"], then=[MENU, ""])
-    assert await program.keyboard.clear()
+    assert program.play(program.keyboard.clear())
     assert program.keys == [b"\x15", b"q"]
     program = Program([""], then=[MENU, ""])
-    assert await program.keyboard.interrupt(lambda _: True, no_signal)
+    assert program.play(program.keyboard.interrupt(lambda _: True))
     assert program.keys == [b"\x1b", b"q"]
 
 
 @pytest.mark.parametrize(
     ("shown", "again"), [(["working", "press it again"], True), (["working", "stopped"], False), (["working"], True)]
 )
-async def test_keys_that_are_wanted_twice_are_pressed_again_when_the_program_says_so(
-    shown: list[str], again: bool
-) -> None:
+def test_keys_that_are_wanted_twice_are_pressed_again_when_the_program_says_so(shown: list[str], again: bool) -> None:
     """It may have stopped meanwhile; one that says nothing gets them all the same."""
     program = Program(["working"], then=[shown, "stopped"])  # type: ignore[list-item]  # lists are invariant
     twice = PROFILE.model_copy(update={"interrupt": Interrupt(keys="\x1b", repeat=2, again="press it again")})
-    asked: list[int] = []
-    keyboard = Keyboard(twice, program.write, program.look, program.until, lambda: asked.append(len(program.keys)))
-    assert await keyboard.interrupt(lambda look: look.screen.lines[0] == "stopped", no_signal)
+    keyboard = Keyboard(twice)
+    assert program.play(keyboard.interrupt(lambda look: look.screen.lines[0] == "stopped"))
     assert program.keys == [b"\x1b"] * (1 + again)
-    assert asked[-1] == 1 + again
+    assert program.asked_at[-1] == 1 + again
 
 
-async def test_keys_that_are_wanted_twice_are_pressed_when_the_program_shows_that_it_works() -> None:
+def test_keys_that_are_wanted_twice_are_pressed_when_the_program_shows_that_it_works() -> None:
     program = Program(["message", "esc to stop"], then=[["esc to stop", "press it again"], "stopped"])
-    shown: list[str] = []
     twice = PROFILE.model_copy(
         update={
             "busy": Signs(screen=["^esc to stop"]),
@@ -110,63 +136,56 @@ async def test_keys_that_are_wanted_twice_are_pressed_when_the_program_shows_tha
         }
     )
 
-    async def write(data: bytes) -> WriteResult:
-        shown.append(program.shown[0])
-        return await program.write(data)
-
-    keyboard = Keyboard(twice, write, program.look, program.until)
-    assert await keyboard.interrupt(lambda look: look.screen.lines[0] == "stopped", no_signal)
-    assert shown == ["esc to stop", "press it again"]
+    keyboard = Keyboard(twice)
+    assert program.play(keyboard.interrupt(lambda look: look.screen.lines[0] == "stopped"))
+    assert program.shown_at == ["esc to stop", "press it again"]
 
 
-async def test_a_press_that_came_before_there_was_anything_to_stop_is_made_up_for() -> None:
+def test_a_press_that_came_before_there_was_anything_to_stop_is_made_up_for() -> None:
     program = Program(["working"], then=["working", ["working", "press it again"], "stopped"])
     twice = PROFILE.model_copy(update={"interrupt": Interrupt(keys="\x1b", repeat=2, again="press it again")})
-    keyboard = Keyboard(twice, program.write, program.look, program.until)
-    assert await keyboard.interrupt(lambda look: look.screen.lines[0] == "stopped", no_signal)
+    keyboard = Keyboard(twice)
+    assert program.play(keyboard.interrupt(lambda look: look.screen.lines[0] == "stopped"))
     assert program.keys == [b"\x1b"] * 3
 
 
-async def test_a_menu_that_keys_pressed_once_too_often_open_late_is_closed() -> None:
+def test_a_menu_that_keys_pressed_once_too_often_open_late_is_closed() -> None:
     """The first time the rest of the paste came to be shown, not what the keys did."""
     program = Program(["a paste"], then=["a paste, all of it", ["", MENU], ""])
-    assert await program.keyboard.clear()
+    assert program.play(program.keyboard.clear())
     assert program.keys == [b"\x15", b"\x15", b"q"]
 
 
-async def test_a_dialog_that_is_drawn_anew_between_two_steps_is_waited_for() -> None:
+def test_a_dialog_that_is_drawn_anew_between_two_steps_is_waited_for() -> None:
     program = Program(["a question"], then=[[WARNING, "a question: 1"], "a question: 1 words", ""])
     program.hidden_s = 1.0
-    answered = await program.keyboard.answer([b"1", b"words", b"\r"], lambda look: "question" in look.screen.lines[0])
+    answered = program.play(
+        program.keyboard.answer([b"1", b"words", b"\r"], lambda look: "question" in look.screen.lines[0])
+    )
     assert (answered, program.keys) == (False, [b"1", b"words", b"\r"])
 
 
-async def test_keys_that_change_nothing_are_not_pressed_for_ever() -> None:
+def test_keys_that_change_nothing_are_not_pressed_for_ever() -> None:
     program = Program(["a message"], then=["a message"] * 30)
-    assert not await program.keyboard.clear()
+    assert not program.play(program.keyboard.clear())
     assert program.keys == [b"\x15"] * VAIN_TRIES
 
 
-async def test_an_answer_of_several_steps_ends_where_the_turn_is_stopped() -> None:
+def test_an_answer_of_several_steps_ends_where_the_turn_is_stopped() -> None:
     program = Program(["a question"])
     keyboard = program.keyboard
 
-    async def write(data: bytes) -> WriteResult:
+    def stop() -> None:
         keyboard.interrupting = True
-        return await program.write(data)
 
-    keyboard._write = write
-    assert await keyboard.answer([b"1", b"words", b"\r"], lambda _: True) is None
+    program.pressed = stop
+    assert program.play(keyboard.answer([b"1", b"words", b"\r"], lambda _: True)) is None
     assert program.keys == [b"1"]
 
 
-async def no_signal(number: int) -> None:
-    raise AssertionError(number)
-
-
-async def test_nothing_is_pressed_on_an_empty_composer() -> None:
+def test_nothing_is_pressed_on_an_empty_composer() -> None:
     program = Program([""])
-    assert await program.keyboard.clear()
+    assert program.play(program.keyboard.clear())
     assert program.keys == []
 
 
@@ -174,48 +193,48 @@ def at_rest(look: Any) -> bool:
     return look.screen.lines == ("",)
 
 
-async def test_a_message_that_is_put_off_is_given_back_and_removed() -> None:
+def test_a_message_that_is_put_off_is_given_back_and_removed() -> None:
     program = Program(["later: a message"], then=["a message", ""])
-    assert await program.keyboard.interrupt(at_rest, no_signal, "a\nmessage")
+    assert program.play(program.keyboard.interrupt(at_rest, "a\nmessage"))
     assert program.keys == [b"\x1b[A", b"\x15"]
 
 
-async def test_one_that_is_put_off_only_after_the_first_keys_is_given_back_too() -> None:
+def test_one_that_is_put_off_only_after_the_first_keys_is_given_back_too() -> None:
     program = Program(["just submitted"], then=["later: a message", "a message", ""])
-    assert await program.keyboard.interrupt(at_rest, no_signal, "a message")
+    assert program.play(program.keyboard.interrupt(at_rest, "a message"))
     assert program.keys == [b"\x1b", b"\x1b[A", b"\x15"]
 
 
 @pytest.mark.parametrize("message", ["another one", None])
-async def test_somebody_elses_is_left_alone(message: str | None) -> None:
+def test_somebody_elses_is_left_alone(message: str | None) -> None:
     program = Program(["later: a message"], then=["later: a message"] * 2)
-    assert not await program.keyboard.interrupt(at_rest, no_signal, message)
+    assert not program.play(program.keyboard.interrupt(at_rest, message))
     assert program.keys == [b"\x1b"] * 2
 
 
-async def test_an_answer_goes_step_by_step_while_its_dialog_is_there() -> None:
+def test_an_answer_goes_step_by_step_while_its_dialog_is_there() -> None:
     program = Program(["a question"], then=["a row", "words", "done"])
-    assert await program.keyboard.answer([b"3", b"words", b"\r"], lambda _: True) is False
+    assert program.play(program.keyboard.answer([b"3", b"words", b"\r"], lambda _: True)) is False
     assert program.keys == [b"3", b"words", b"\r"]
     program = Program(["a question"], then=["another program's prompt"])
     keyboard = program.keyboard
-    still = await keyboard.answer([b"3", b"words", b"\r"], lambda look: "prompt" not in look.screen.lines[0])
+    still = program.play(keyboard.answer([b"3", b"words", b"\r"], lambda look: "prompt" not in look.screen.lines[0]))
     assert (still, program.keys, keyboard.answering) == (None, [b"3"], False)
-    assert await keyboard.answer([b"secret", b"\r"], lambda _: True) is True
+    assert program.play(keyboard.answer([b"secret", b"\r"], lambda _: True)) is True
 
 
 MOVES = [Move(b"down", "second"), Move(b"down", "third"), Move(b"\r", None)]
 
 
-async def test_a_mark_is_moved_step_by_step_and_enter_comes_last() -> None:
+def test_a_mark_is_moved_step_by_step_and_enter_comes_last() -> None:
     program = Program(["first"], then=["second", ["second", "third"], "done"])
-    assert await program.keyboard.choose(MOVES, lambda look: look.screen.lines[0]) is True
+    assert program.play(program.keyboard.choose(MOVES, lambda look: look.screen.lines[0])) is True
     assert program.keys == [b"down", b"down", b"\r"]
     assert not program.keyboard.answering
 
 
 @pytest.mark.parametrize(("shown", "told"), [("first", False), ("fourth", False), ("", None)])
-async def test_a_mark_that_goes_elsewhere_submits_nothing(shown: str, told: bool | None) -> None:
+def test_a_mark_that_goes_elsewhere_submits_nothing(shown: str, told: bool | None) -> None:
     program = Program(["first"], then=["second", shown])
-    assert await program.keyboard.choose(MOVES, lambda look: look.screen.lines[0] or None) is told
+    assert program.play(program.keyboard.choose(MOVES, lambda look: look.screen.lines[0] or None)) is told
     assert program.keys == [b"down", b"down"]

@@ -10,7 +10,9 @@ import pytest
 from synapsed.model.agent import Activity
 from synapsed.model.facts import PromptAccepted, TurnEnded
 from synapsed.profiles import Composer, Dialog, Interrupt, Profile, Prompts, Ready, Signs
-from synapsed.pty.keyboard import Keyboard
+from synapsed.pty.driver import Hands
+from synapsed.pty.input_backlog import Unread
+from synapsed.pty.keyboard import Keyboard, Steps
 from synapsed.pty.stopping import LATE_S, Stopping
 from synapsed.pty.turn import PtyTurn
 from synapsed.pty.turn_types import Command, Phase, Save, TurnState
@@ -39,16 +41,23 @@ class Program:
         self.hands_at = 0.0
         self.typed: list[bytes] = []
         self.commands: list[Command] = []
-        self.works: list[Any] = []
+        self.works: list[Steps[object]] = []
         self.turn: PtyTurn | None = None
         self.exited: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self.keyboard = Keyboard(profile, self.write, self.look, self.until, self.asked)
+        self.keyboard = Keyboard(profile)
         self.waits: list[float] = []
-        self.idle = asyncio.Event()
-        self.idle.set()
         self.draw("> ")
         surroundings: Any = self
-        keeper: Any = SimpleNamespace(signal=None)
+        keeper: Any = SimpleNamespace(write=self.write)
+        self.hands = Hands(
+            clock=self.clock,
+            observer=self.observer,
+            watch=surroundings,
+            keeper=lambda: keeper,
+            unread=Unread(lambda: keeper, lambda: None),
+            exited=self.exited,
+        )
+        self.hands.idle.set()
         self.stopping = Stopping(
             profile=profile,
             clock=self.clock,
@@ -56,10 +65,12 @@ class Program:
             keyboard=self.keyboard,
             runner=surroundings,
             watch=surroundings,
-            keeper=lambda: keeper,
-            exited=self.exited,
-            spawn=self.works.append,
+            exited=self.exited.done,
+            perform=self.works.append,
         )
+
+    async def stop(self) -> bool:
+        return await self.hands.perform(self.stopping.stop())
 
     def begin(self, phase: Phase = Phase.WORKING, *, interrupting: bool = False) -> PtyTurn:
         state = TurnState(phase=phase, submitted=True, shown="hello", busy_seen=True, interrupting=interrupting)
@@ -90,6 +101,7 @@ class Program:
         self.typed.append(data)
         if data == PROFILE.delivery.clear.encode():
             self.draw("> ")
+        return SimpleNamespace(hidden=False)
 
     # --- the watch ---
 
@@ -119,7 +131,7 @@ async def test_a_turn_that_only_its_channel_holds_open_is_stopped_and_what_was_g
     program = Program()
     turn = program.begin()
     program.draw("> hello")
-    assert await program.stopping.stop()
+    assert await program.stop()
     assert turn.over
     assert program.typed == [b"\x1b", PROFILE.delivery.clear.encode()]
 
@@ -128,13 +140,13 @@ async def test_no_key_is_pressed_before_the_record_says_that_the_turn_is_to_stop
     """Else the next daemon would submit once more what the program has given back."""
     program = Program()
     program.begin()
-    program.idle.clear()
-    stopping = asyncio.ensure_future(program.stopping.stop())
+    program.hands.idle.clear()
+    stopping = asyncio.ensure_future(program.stop())
     await until(lambda: program.commands == [Save()])
     for _ in range(10):
         await asyncio.sleep(0)
     assert program.typed == []
-    program.idle.set()
+    program.hands.idle.set()
     assert await stopping
     assert program.typed[0] == b"\x1b"
 
@@ -143,7 +155,7 @@ async def test_the_keys_are_not_pressed_again_where_the_last_daemon_did() -> Non
     program = Program()
     program.begin(interrupting=True)
     program.asked()
-    assert await program.stopping.stop()
+    assert await program.stop()
     assert program.typed == []
 
 
@@ -151,7 +163,7 @@ async def test_a_program_that_still_works_gets_the_keys_that_the_last_daemon_may
     program = Program()
     program.begin(interrupting=True)
     program.draw("3 s, esc to stop", "> ")
-    stopping = asyncio.ensure_future(program.stopping.stop())
+    stopping = asyncio.ensure_future(program.stop())
     await until(lambda: program.typed)
     program.draw("> ")
     assert await stopping
@@ -162,7 +174,7 @@ async def test_a_turn_that_goes_on_is_believed_to_be_open_again() -> None:
     turn = program.begin()
     program.draw("3 s, esc to stop", "> ")
     program.clock.advance(0.5)
-    assert not await program.stopping.stop()
+    assert not await program.stop()
     assert not turn.state.interrupting
     program.draw("> ")
     program.clock.advance(2.0)
@@ -174,7 +186,7 @@ async def test_a_program_that_ended_did_not_confirm() -> None:
     turn = program.begin()
     program.draw("3 s, esc to stop", "> ")
     program.exited.set_result(None)
-    assert not await program.stopping.stop()
+    assert not await program.stop()
     assert not turn.over
     assert program.typed == []
 
@@ -194,13 +206,13 @@ async def test_the_key_of_a_person_stops_their_own_turn(profile: Profile, key: b
 async def test_a_message_that_is_given_back_late_is_removed(change: str) -> None:
     program = Program()
     program.begin()
-    assert await program.stopping.stop()
+    assert await program.stop()
     program.later(change)
     program.draw("> my words" if change == "other words" else "> hello")
     program.stopping.looked(program.look())
     assert len(program.works) == (change == "none")
     for work in program.works:
-        await work
+        await program.hands.perform(work)
         assert program.look().composer.state == "empty"
 
 
@@ -210,12 +222,13 @@ async def test_a_menu_that_the_keys_of_two_daemons_opened_is_closed(late: bool) 
     program.begin(interrupting=True)
     program.asked()
     if late:
-        assert await program.stopping.stop()
+        assert await program.stop()
         program.turn = None
     program.draw("A menu")
     program.stopping.looked(program.look())
     assert len(program.works) == late
-    closing = asyncio.ensure_future(program.works[0] if late else program.stopping.stop())
+    closing: Any = program.hands.perform(program.works[0]) if late else program.stop()
+    closing = asyncio.ensure_future(closing)
     await until(lambda: program.typed == [b"q"])
     program.draw("> ")
     assert await closing is (None if late else True)
@@ -227,7 +240,7 @@ async def test_a_message_that_is_taken_after_it_was_given_up_is_stopped(change: 
     program = Program()
     turn = program.begin(Phase.SUBMITTED)
     turn.state.phase = Phase.OVER
-    assert await program.stopping.stop()
+    assert await program.stop()
     assert program.typed == []
     program.later(change)
     program.observer.told(TurnEnded(channel="hooks", at_ns=1, answer=None))
@@ -235,7 +248,7 @@ async def test_a_message_that_is_taken_after_it_was_given_up_is_stopped(change: 
     program.stopping.looked(program.look())
     assert len(program.works) == (change == "none")
     for work in program.works:
-        stopping = asyncio.ensure_future(work)
+        stopping = asyncio.ensure_future(program.hands.perform(work))
         await until(lambda: program.typed == [b"\x1b"])
         program.draw("> ")
         await stopping

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -32,6 +32,7 @@ from synapsed.profiles import (
     Ready,
     Signs,
 )
+from synapsed.pty.driver import Hands
 from synapsed.pty.input_backlog import Unread
 from synapsed.pty.keyboard import Keyboard
 from synapsed.pty.turn_driver import TurnRunner
@@ -81,14 +82,24 @@ class Terminal:
         """What is written is with the program."""
         self.writing.set()
         keeper: Any = SimpleNamespace(write=self.write, recall=self.recall, ping=self.ping, read=self.read, lost=None)
+        unread, watch = Unread(lambda: keeper, lambda: None), cast("Any", self)
+        exited: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.runner = TurnRunner(
             profile=profile,
             clock=self.clock,
             observer=self.observer,
-            keyboard=Keyboard(profile, self.write, self.look, self.until),
+            keyboard=Keyboard(profile),
+            hands=Hands(
+                clock=self.clock,
+                observer=self.observer,
+                watch=watch,
+                keeper=lambda: keeper,
+                unread=unread,
+                exited=exited,
+            ),
             channels=[],
             keeper=lambda: keeper,
-            unread=Unread(lambda: keeper, lambda: None),
+            unread=unread,
             emit=self.events.append,
             look=self.look,
             look_soon=lambda: None,
@@ -101,7 +112,7 @@ class Terminal:
         if input_id is not None:
             self.known.add(input_id)
         await self.writing.wait()
-        return SimpleNamespace(at=self.observer.offset)
+        return SimpleNamespace(at=self.observer.offset, hidden=False)
 
     async def recall(self, input_id: str) -> Any:
         return await self.write(b"", input_id) if input_id in self.known else None

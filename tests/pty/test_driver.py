@@ -1,0 +1,122 @@
+"""What performs a procedure: each step's answer goes back into it, and it ends in order whatever happens."""
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from synapsed.errors import KeeperLost, NotReady
+from synapsed.profiles import Profile
+from synapsed.pty.driver import Hands
+from synapsed.pty.keyboard import (
+    Keyboard,
+    LookNow,
+    Press,
+    SendSignal,
+    Steps,
+    StopAsked,
+    UntilRead,
+    UntilRecorded,
+    WaitFor,
+    WaitForExit,
+)
+from tests.fakes.clock import FakeClock, until
+
+PROFILE = Profile(name="p", command="p")
+NOW: Any = SimpleNamespace(screen=SimpleNamespace(lines=("shown",)))
+
+
+class Terminal:
+    """Does what it is asked, and notes it."""
+
+    def __init__(self) -> None:
+        self.done: list[Any] = []
+        self.lost = False
+        self.is_read = True
+        self.never = asyncio.Event()
+        surroundings: Any = self
+        self.exited: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.hands = Hands(
+            clock=FakeClock(),
+            observer=surroundings,
+            watch=surroundings,
+            keeper=lambda: surroundings,
+            unread=surroundings,
+            exited=self.exited,
+        )
+
+    def typed(self, _now: float) -> None:
+        self.done.append("typed")
+
+    def asked_to_stop(self, _now: float) -> None:
+        self.done.append("asked to stop")
+
+    def look(self) -> Any:
+        return NOW
+
+    async def until(self, wanted: Any, _within: float) -> bool:
+        if not wanted(NOW):
+            await self.never.wait()
+        return True
+
+    async def write(self, data: bytes) -> Any:
+        if self.lost:
+            raise KeeperLost("gone")
+        self.done.append(data)
+        return SimpleNamespace(hidden=data == b"secret")
+
+    async def signal(self, number: int) -> None:
+        self.done.append(number)
+
+    async def read_within(self, _seconds: float) -> None:
+        if not self.is_read:
+            raise NotReady("not read")
+
+
+async def test_every_step_is_done_and_answered() -> None:
+    terminal = Terminal()
+    terminal.exited.set_result(None)
+    terminal.hands.idle.set()
+    answers: list[Any] = []
+
+    def everything() -> Steps[str]:
+        answers.append((yield Press(b"secret")))
+        answers.append((yield Press(b"a")))
+        answers.append((yield WaitFor(lambda _: True, 1.0)))
+        answers.append((yield LookNow()))
+        answers.append((yield WaitForExit(1.0)))
+        answers.append((yield UntilRead(1.0)))
+        yield UntilRecorded(1.0)
+        yield SendSignal(2)
+        yield StopAsked()
+        return "done"
+
+    assert await terminal.hands.perform(everything()) == "done"
+    assert answers == [True, False, True, NOW, True, True]
+    assert terminal.done == ["typed", b"secret", "typed", b"a", 2, "asked to stop"]
+    terminal.is_read = False
+    assert await terminal.hands.perform(one(UntilRead(0.0))) is False
+
+
+def one(step: Any) -> Steps[Any]:
+    return (yield step)
+
+
+async def test_a_procedure_that_loses_its_keeper_ends_in_order() -> None:
+    """Else nothing would be typed any more: half an answer would seem to be on the screen for ever."""
+    terminal, keyboard = Terminal(), Keyboard(PROFILE)
+    terminal.lost = True
+    with pytest.raises(KeeperLost):
+        await terminal.hands.perform(keyboard.answer([b"1"], lambda _: True))
+    assert not keyboard.answering
+
+
+async def test_one_that_is_given_up_ends_in_order() -> None:
+    terminal, keyboard = Terminal(), Keyboard(PROFILE)
+    answering = asyncio.ensure_future(terminal.hands.perform(keyboard.answer([b"1", b"2"], lambda _: False)))
+    await until(lambda: b"1" in terminal.done)
+    assert keyboard.answering
+    answering.cancel()
+    await asyncio.gather(answering, return_exceptions=True)
+    assert not keyboard.answering
