@@ -35,7 +35,15 @@ from synapsed.terminal.scanner import (
 )
 from synapsed.terminal.screen import Guard, Screen, ScreenSnapshot
 from synapsed.terminal.unreadable import Unreadable
-from synapsed.terminal.verdict import Observation, Verdict, judge, lost_end, screen_sign, title_sign
+from synapsed.terminal.verdict import (
+    Observation,
+    Verdict,
+    judge,
+    lost_end,
+    screen_sign,
+    title_sign,
+    turning_points,
+)
 
 __all__ = ["GONE_S", "QUERIES_MAX", "REPORTED_LATE_S", "Harm", "Look", "TerminalObserver", "TerminalReply"]
 
@@ -71,6 +79,10 @@ QUERIES_MAX = 512
 of the palette at the most; more come of a file that is shown."""
 
 
+ROUNDING_S = 1e-6
+"""So much earlier than time changes what is judged it is judged again: sums of times are rounded."""
+
+
 @dataclass(frozen=True, slots=True)
 class TerminalReply:
     """An answer to a terminal query that ended at spool `offset`."""
@@ -94,6 +106,17 @@ class Look:
     """When the screen or the title last changed, or the turn was asked to stop."""
     unreadable_at: float = 0.0
     """When a screen that is not understood is told of, if it stays so; 0 for never."""
+
+
+@dataclass(frozen=True, slots=True)
+class _LastLook:
+    """The last look, what it was of beside time, from when until when it is good, and how many there were."""
+
+    look: Look | None = None
+    inputs: tuple[object, ...] = ()
+    began: float = 0.0
+    until: float = 0.0
+    count: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,6 +190,7 @@ class TerminalObserver:
         self.kernel: Literal["reads", "rests", "works"] | None = None
         """The same as `given_back`."""
         self._unreadable = Unreadable()
+        self._last = _LastLook()
         self._queries = 0
         """In the piece of output that came last."""
         self.offset = offset
@@ -324,8 +348,44 @@ class TerminalObserver:
         self._stop_asked_at = None
 
     def look(self, now: float) -> Look:
-        """Judge what is on the screen."""
+        """Judge what is on the screen; while nothing has changed, and time alone changes nothing, what was judged."""
         screen = self.screen.snapshot()
+        last = self._last
+        if last.look is not None and last.inputs == self._inputs(screen) and last.began <= now < last.until:
+            return last.look
+        look = self._look(screen, now)
+        points = [look.steady_at, look.unreadable_at]
+        points += turning_points(self._profile, look.changed_at, look.still_since)
+        until = min((point for point in points if point > now), default=math.inf) - ROUNDING_S
+        self._last = _LastLook(look, self._inputs(screen), now, until, last.count + 1)
+        return look
+
+    @property
+    def looks(self) -> int:
+        """How often the screen was judged."""
+        return self._last.count
+
+    def _inputs(self, screen: ScreenSnapshot) -> tuple[object, ...]:
+        """All that `_observe` and `judge` read but time; `screen` stays the same object until something is drawn."""
+        return (
+            id(screen),
+            self.offset,
+            self._changed_at,
+            self._before,
+            self._records.root,
+            self._progress,
+            self._turn_open,
+            self._lost_ns,
+            self._stop_asked_at,
+            self._activity,
+            self.in_turn,
+            self.own_prompt,
+            self.given_back,
+            self.kernel,
+            self.unbegun,
+        )
+
+    def _look(self, screen: ScreenSnapshot, now: float) -> Look:
         if screen.lines != self._lines:
             self._lines = screen.lines
             self._changed_at = now
@@ -355,7 +415,7 @@ class TerminalObserver:
             offset=self.offset,
             changed_at=self._changed_at,
             steady_at=self._steady_at(verdict),
-            still_since=now - seen.still_s,
+            still_since=self._still_since,
             unreadable_at=self._unreadable.due or 0.0,
         )
 
@@ -387,7 +447,7 @@ class TerminalObserver:
             progress=self._progress.name.lower() if self._progress is not ProgressState.NONE else None,
             turn_open=self._turn_open,
             quiet_s=now - self._changed_at,
-            still_s=now - max(self._changed_at, self._title[1], self._stop_asked_at or 0.0),
+            still_s=now - self._still_since,
             stopping=self._stop_asked_at is not None,
             lost=self._lost_ns is not None,
             put_off=self._puts_off(screen, composer),
@@ -401,6 +461,10 @@ class TerminalObserver:
         return (
             spec is not None and message is not None and composer.state == "empty" and puts_off(spec, screen, message)
         )
+
+    @property
+    def _still_since(self) -> float:
+        return max(self._changed_at, self._title[1], self._stop_asked_at or 0.0)
 
     def _ask(self, screen: ScreenSnapshot, composer: ComposerState) -> tuple[ComposerState, Asked | None]:
         """What is asked. Who asks waits for that answer and for nothing else: beside a composer, a dialog is only

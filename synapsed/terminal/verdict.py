@@ -92,6 +92,7 @@ __all__ = [
     "stopped",
     "title_left_behind",
     "title_sign",
+    "turning_points",
 ]
 
 QUIET_UNKNOWN_S = 3.0
@@ -195,6 +196,13 @@ def progress_sign(signs: Signs, seen: Observation) -> str | None:
 def progress_left_behind(seen: Observation) -> bool:
     """Who showed the progress has ended without taking it away."""
     return seen.progress is not None and seen.composer.state != "absent" and seen.quiet_s >= STALE_S
+
+
+def turning_points(profile: Profile, changed_at: float, still_since: float) -> list[float]:
+    """When time alone may change what is judged of a screen that stays as it is; see `Observation`."""
+    quiet = (profile.ready.quiet_ms / 1000, QUIET_UNKNOWN_S, START_UNKNOWN_S, STALE_S)
+    still = (profile.interrupt.still_ms / 1000, STALE_S, LOST_S)
+    return [*(changed_at + wait for wait in quiet), *(still_since + wait for wait in still)]
 
 
 def shows(signs: Signs, seen: Observation) -> str | None:
