@@ -202,12 +202,14 @@ class Courier:
         try:
             await self._attend(stream, first)
             if not first.done():
-                raise RemoteRefused(f"{self._alias} answered with neither a task nor a message")
-        except SynapsedError as error:
+                first.set_exception(RemoteRefused(f"{self._alias} answered with neither a task nor a message"))
+        except Exception as error:
             if not first.done():
-                first.set_exception(error)
-            else:
+                first.set_exception(error)  # whoever waits for it tells what has become of the task
+            elif isinstance(error, SynapsedError):
                 log.debug("the stream of an external task broke", alias=self._alias, why=error.message)
+            else:
+                raise
         finally:
             first.cancel()
 

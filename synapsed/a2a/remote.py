@@ -10,6 +10,7 @@ from a2a.types import a2a_pb2 as pb
 from a2a.utils.errors import A2AError, TaskNotFoundError
 from google.protobuf.json_format import ParseError
 
+import synapsed.a2a.quick  # noqa: F401 - for what it does to protobuf
 from synapsed.a2a.convert import STATES, outgoing, parts_from, struct_dict
 from synapsed.a2a.errors import A2aError
 from synapsed.a2a.hosts.tunnel import Tunnel
@@ -38,6 +39,8 @@ __all__ = ["Remote"]
 LISTED = 100
 """Tasks that are looked through for one whose answer was lost."""
 
+_UNREADABLE: Final = (A2aError, ParseError, ValueError, TypeError, AttributeError, KeyError, RecursionError)
+"""What the SDK raises for an answer of another shape than it expects."""
 _STATES: Final = {pb.TaskState.Value(name): state for state, name in STATES.items()}
 
 
@@ -236,7 +239,7 @@ def _told(url: str, *, asked: bool = False) -> Iterator[None]:
     except A2AError as error:
         name = "TASK_NOT_FOUND" if isinstance(error, TaskNotFoundError) else type(error).__name__
         raise RemoteRefused(f"{url} says: {str(error)[:TEXT_SHOWN]}", remote=name) from error
-    except (A2aError, ValueError, ParseError) as error:
+    except _UNREADABLE as error:
         raise RemoteRefused(f"{url} answers what is not A2A: {str(error)[:TEXT_SHOWN]}", remote="INVALID") from error
 
 

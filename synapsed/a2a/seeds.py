@@ -8,7 +8,6 @@ long after whoever sent it has gone. Then nobody can tell, and that is said.
 """
 
 import asyncio
-import json
 from collections.abc import AsyncGenerator
 from contextlib import aclosing, suppress
 from dataclasses import replace
@@ -23,6 +22,7 @@ from synapsed.a2a.seedsprobe import MISSING
 from synapsed.a2a.wire import (
     CALL_S,
     CONNECT_S,
+    EVENT_STREAM,
     KEY_HEADER,
     LONGEST_PAUSE_S,
     SEND_S,
@@ -35,10 +35,11 @@ from synapsed.a2a.wire import (
     of_status,
     unreachable,
 )
+from synapsed.documents.reading import read
 from synapsed.errors import RemoteRefused, Unreachable
 from synapsed.model.external import ExternalAgent
 from synapsed.model.task import INTERRUPTED_STATES, TERMINAL_STATES, Message, TaskState
-from synapsed.sse import SseParser, SseTooLarge
+from synapsed.sse import SseEvent, SseParser, SseTooLarge
 
 __all__ = ["SeedsRemote"]
 
@@ -47,9 +48,10 @@ LATE_S: Final = (0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 16.0)
 POLL_S: Final = 3.0
 """Between two questions for a task of an agent that has no streams."""
 RETRY_MAX_S: Final = 60.0
+LITTLE: Final = 2048
+"""Characters of an event that is understood at once, and not in a thread."""
 _YES: Final = frozenset({"approve", "allow", "ok", "y", "yes", "はい"})
 _NO: Final = frozenset({"deny", "reject", "n", "no", "いいえ"})
-_STREAM: Final = "text/event-stream"
 _SETTLED: Final = TERMINAL_STATES | INTERRUPTED_STATES
 
 
@@ -123,7 +125,7 @@ class SeedsRemote:
         self, message: Message, metadata: dict[str, Any], key: str
     ) -> AsyncGenerator[Snapshot | ArtifactPiece]:
         url, known = f"{self._base}/tasks/sendSubscribe", ""
-        headers = {KEY_HEADER: key or message.message_id, "Accept": f"{_STREAM}, application/json"}
+        headers = {KEY_HEADER: key or message.message_id, "Accept": f"{EVENT_STREAM}, application/json"}
         body = body_of(message, metadata)
         async with aclosing(self._events("POST", url, "", json=body, headers=headers)) as heard:
             async for told in heard:
@@ -138,7 +140,7 @@ class SeedsRemote:
     async def get(self, task_id: str) -> Snapshot:
         url = self._task(task_id)
         try:
-            return snapshot_of(await self._json_of("GET", url))
+            return await asyncio.to_thread(snapshot_of, await self._json_of("GET", url))
         except _Missing as error:
             raise RemoteRefused(f"{url} says: there is no such task", remote="TASK_NOT_FOUND") from error
         except ValueError as error:
@@ -153,16 +155,18 @@ class SeedsRemote:
         for pause in LATE_S:
             await asyncio.sleep(pause)
             told = await self._json_of("GET", f"{self._base}/tasks")
-            tasks = told.get("tasks") if isinstance(told, dict) else told
-            for task in tasks if isinstance(tasks, list) else ():
-                if made_of(task, message_id):
-                    return snapshot_of(task)
+            try:
+                found = await asyncio.to_thread(_found, told, message_id)
+            except ValueError as error:
+                raise RemoteRefused(f"{self._base}/tasks lists what is no task: {error}", remote="INVALID") from error
+            if found is not None:
+                return found
         raise RemoteRefused(f"{self._base}/tasks does not list it, which may change at any time", remote="LOST")
 
     async def follow(self, task_id: str) -> AsyncGenerator[Snapshot | ArtifactPiece]:
         url = f"{self._task(task_id)}/subscribe"
         try:
-            async with aclosing(self._events("GET", url, task_id, headers={"Accept": _STREAM})) as heard:
+            async with aclosing(self._events("GET", url, task_id, headers={"Accept": EVENT_STREAM})) as heard:
                 async for told in heard:
                     yield _unsettled(told)
                     if _settled(told):
@@ -196,7 +200,7 @@ class SeedsRemote:
     async def _post_task(self, url: str, body: Any, headers: dict[str, str], **options: Any) -> Snapshot:
         told = await self._json_of("POST", url, json=body, headers=headers, asked=True, timeout=SEND_S, **options)
         try:
-            return snapshot_of(told)
+            return await asyncio.to_thread(snapshot_of, told)
         except ValueError as error:
             raise Unreachable(f"{url} has taken it and answers what is no task: {error}", sent=True) from error
 
@@ -213,8 +217,8 @@ class SeedsRemote:
         if not response.is_success:
             raise _refused(url, response, raw, asked=asked)
         try:
-            return await asyncio.to_thread(json.loads, raw)
-        except (ValueError, RecursionError) as error:
+            return await read(raw)
+        except ValueError as error:
             if asked:
                 raise Unreachable(f"{url} has taken it and answers what is no JSON", sent=True) from error
             raise RemoteRefused(f"{url} answers what is no JSON", remote="INVALID") from error
@@ -229,20 +233,35 @@ class SeedsRemote:
             async with self._http.stream(method, url, timeout=limits, **options) as response:
                 if not response.is_success:
                     raise _refused(url, response, await response.aread(), asked=asked)
-                if not response.headers.get("Content-Type", "").startswith(_STREAM):
-                    yield snapshot_of(await asyncio.to_thread(json.loads, await response.aread()))
+                if not response.headers.get("Content-Type", "").startswith(EVENT_STREAM):
+                    yield await asyncio.to_thread(snapshot_of, await read(await response.aread()))
                     return
                 async for piece in response.aiter_bytes():
                     for event in parser.feed(piece):
-                        told = event_of(event.event, json.loads(event.data), task_id)
+                        told = await _heard(event, task_id)
                         if told is not None:
                             task_id = told.id if isinstance(told, Snapshot) else told.task_id
                             yield told
         except httpx.HTTPError as error:
             raise unreachable(url, error, asked=asked) from error
-        except (ValueError, RecursionError, SseTooLarge) as error:
+        except (ValueError, SseTooLarge) as error:
             why = f"{url} answers what cannot be read: {str(error)[:TEXT_SHOWN]}"
             raise (Unreachable(why, sent=True) if asked else RemoteRefused(why, remote="INVALID")) from error
+
+
+async def _heard(event: SseEvent, task_id: str) -> Snapshot | ArtifactPiece | None:
+    """What an event says. Most are so small that a thread would cost more."""
+    said = await read(event.data.encode())
+    if len(event.data) <= LITTLE:
+        return event_of(event.event, said, task_id)
+    return await asyncio.to_thread(event_of, event.event, said, task_id)
+
+
+def _found(told: Any, message_id: str) -> Snapshot | None:
+    """The task that was made of this message, in a list of tasks."""
+    tasks = told.get("tasks") if isinstance(told, dict) else told
+    listed = tasks if isinstance(tasks, list) else []
+    return next((snapshot_of(task) for task in listed if made_of(task, message_id)), None)
 
 
 def _settled(told: Snapshot | ArtifactPiece) -> bool:

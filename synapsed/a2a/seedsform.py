@@ -18,6 +18,8 @@ __all__ = ["MARK", "body_of", "event_of", "made_of", "snapshot_of"]
 MARK: Final = "message_id"
 """Of `metadata.synapsed`: by it a task there is known to be made of a message of ours."""
 
+PIECES_MAX: Final = 2_000
+"""Artifacts of a task, and parts of them, together."""
 _STATES: Final = {state.value: state for state in TaskState} | {"cancelled": TaskState.CANCELED}
 _TYPES: Final = frozenset({"confirmation", "selection", "text", "password", "permission", "question", "trust", "login"})
 _SCREEN: Final = "_context_start"
@@ -43,14 +45,16 @@ def made_of(told: Any, message_id: str) -> bool:
 
 
 def snapshot_of(told: Any) -> Snapshot:
-    """A task. Raises ValueError where it has no id."""
+    """A task. Raises ValueError where it has no id, or too much in it."""
     task = _object(told)
     task = _object(task["task"]) if isinstance(task.get("task"), dict) else task
     task_id = task.get("id")
     if not isinstance(task_id, str) or not task_id:
         raise ValueError("there is no task in it")
-    artifacts = task.get("artifacts")
-    found = [artifact_of(one, number) for number, one in enumerate(artifacts, 1)] if isinstance(artifacts, list) else []
+    artifacts = _list(task.get("artifacts"))
+    if len(artifacts) + sum(len(_parts(one)) for one in artifacts) > PIECES_MAX:
+        raise ValueError(f"it has more than {PIECES_MAX} artifacts and parts")
+    found = [artifact_of(one, number) for number, one in enumerate(artifacts, 1)]
     return _snapshot(task_id, task, [artifact for artifact in found if artifact.parts])
 
 
@@ -62,6 +66,8 @@ def event_of(name: str, told: Any, task_id: str) -> Snapshot | ArtifactPiece | N
         kind, data = str(data["type"]), data["data"]
     there = _first(data, "taskId", "task_id") or _first(_object(data.get("task")), "id") or task_id
     if kind == "artifact" and isinstance(data.get("artifact"), dict):
+        if len(_parts(data["artifact"])) > PIECES_MAX:
+            raise ValueError(f"it has more than {PIECES_MAX} parts")
         return ArtifactPiece(artifact_of(data["artifact"], 0), data.get("append") is True, there, "")
     if kind == "done":
         return snapshot_of({**data, "id": there})
@@ -151,6 +157,14 @@ def _prompt(task_id: str, task: dict[str, Any], status: dict[str, Any]) -> Promp
 def _option(told: Any) -> PromptOption:
     key = _first(_object(told), "key", "label") or str(told)
     return PromptOption(key=key, label=_first(_object(told), "label") or key)
+
+
+def _parts(artifact: Any) -> list[Any]:
+    return _list(_object(artifact).get("parts"))
+
+
+def _list(told: Any) -> list[Any]:
+    return told if isinstance(told, list) else []
 
 
 def _first(data: dict[str, Any], *keys: str) -> str:

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 import httpx
 
+from synapsed.documents.counting import Meter, TooMuch
 from synapsed.errors import RemoteRefused, Unreachable
 from synapsed.model.external import SEEDS, ExternalAgent
 from synapsed.model.task import Artifact, Message, TaskState
@@ -22,6 +23,7 @@ __all__ = [
     "CALL_S",
     "CARD_S",
     "CONNECT_S",
+    "EVENT_STREAM",
     "KEY_HEADER",
     "LONGEST_PAUSE_S",
     "SEND_S",
@@ -47,6 +49,8 @@ LONGEST_PAUSE_S: Final = 30.0
 """Between two questions for a task that tells nothing by itself."""
 ANSWER_BYTES = 32 << 20
 """Of one answer, and of one stream."""
+EVENT_STREAM: Final = "text/event-stream"
+_PLAIN: Final = "identity"
 KEY_HEADER = "Idempotency-Key"
 TEXT_SHOWN = 500
 
@@ -160,19 +164,26 @@ class AgentConnection(Protocol):
 
 
 class _Bounded(httpx.AsyncHTTPTransport):
-    """No answer is longer than `ANSWER_BYTES`."""
+    """No answer is longer than `ANSWER_BYTES`, as it is read: none is taken that is compressed. None has more values
+    than a request that is sent here, nor has an event of a stream."""
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         response = await super().handle_async_request(request)
         assert isinstance(response.stream, httpx.AsyncByteStream)
-        response.stream = _Counted(response.stream, str(request.url))
+        url, coding = str(request.url), response.headers.get("Content-Encoding", _PLAIN).strip().lower()
+        if coding != _PLAIN:
+            await response.aclose()
+            raise RemoteRefused(f"{url} answers compressed ({coding[:20]!r}), though it was asked not to")
+        stream = response.headers.get("Content-Type", "").startswith(EVENT_STREAM)
+        response.stream = _Counted(response.stream, url, Meter(stream=stream))
         return response
 
 
 class _Counted(httpx.AsyncByteStream):
-    def __init__(self, stream: httpx.AsyncByteStream, url: str) -> None:
+    def __init__(self, stream: httpx.AsyncByteStream, url: str, meter: Meter) -> None:
         self._stream = stream
         self._url = url
+        self._meter = meter
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         size = 0
@@ -180,6 +191,10 @@ class _Counted(httpx.AsyncByteStream):
             size += len(piece)
             if size > ANSWER_BYTES:
                 raise RemoteRefused(f"{self._url} answers with more than {ANSWER_BYTES} bytes")
+            try:
+                self._meter.feed(piece)
+            except TooMuch as error:
+                raise RemoteRefused(f"{self._url} answers with too much: {error}") from error
             yield piece
 
     async def aclose(self) -> None:
@@ -190,7 +205,7 @@ def http_client(headers: dict[str, str], socket: str | None = None) -> httpx.Asy
     """Redirects are not followed: where they lead nobody has agreed to. `socket` is the path of a Unix socket."""
     return httpx.AsyncClient(
         transport=_Bounded(retries=0, uds=socket),
-        headers=headers,
+        headers={"Accept-Encoding": _PLAIN, **headers},
         follow_redirects=False,
         timeout=httpx.Timeout(CALL_S),
     )

@@ -15,12 +15,10 @@ from typing import Any, Final
 
 import pydantic_core
 
+from synapsed.documents.counting import KEYS_MAX, VALUES_MAX, Tally, TooMuch, ends_in_escape, segments
+
 __all__ = ["KEYS_MAX", "SLICE", "VALUES_MAX", "TooMuch", "read", "read_aside", "reading"]
 
-KEYS_MAX: Final = 10_000
-"""Keys of all objects of a document together."""
-VALUES_MAX: Final = 50_000
-"""Values of all objects and arrays of a document together."""
 SLICE: Final = 64 * 1024
 """Bytes that are looked through, or made a text of, at a time. A string that long is read apart."""
 SMALL: Final = 4 * KEYS_MAX
@@ -38,10 +36,6 @@ _CONTINUES: Final = 0x80
 """What a byte of UTF-8 that continues a character has in its highest bits."""
 
 type Reading = Generator[None, None, Any]
-
-
-class TooMuch(ValueError):
-    """It is JSON, and more of it than is taken."""
 
 
 async def read(raw: bytes) -> Any:
@@ -107,8 +101,7 @@ class _Survey:
         """Whether there may be a number that is too large to be one."""
         self._raw = raw
         self._counted = counted
-        self._keys = 0
-        self._values = 0
+        self._tally = Tally()
         self._edge = b""
 
     def steps(self) -> Generator[None]:
@@ -116,10 +109,10 @@ class _Survey:
         raw, at, inside, opened = self._raw, 0, False, 0
         while at < len(raw):
             slice_ = raw[at : at + SLICE]
-            if _ends_in_escape(slice_) and at + len(slice_) < len(raw):
+            if ends_in_escape(slice_) and at + len(slice_) < len(raw):
                 slice_ = slice_[:-1]
             end = at + len(slice_)
-            between = slice_.replace(b"\\\\", b"__").replace(b'\\"', b"__").split(b'"')
+            between = segments(slice_)
             self._count(b"".join(between[inside::2]))
             if len(between) > 1:
                 closed = at + len(between[0])
@@ -133,13 +126,7 @@ class _Survey:
     def _count(self, outside: bytes) -> None:
         if not self._counted:
             return
-        keys = outside.count(b":")
-        self._keys += keys
-        self._values += outside.count(b",") + outside.count(b"[") + outside.count(b"{")
-        if self._keys > KEYS_MAX:
-            raise TooMuch(f"its objects have more than {KEYS_MAX} keys together")
-        if self._values > VALUES_MAX:
-            raise TooMuch(f"its objects and arrays have more than {VALUES_MAX} values together")
+        self._tally.add(outside)
         self.exponents = self.exponents or _LARGE_EXPONENT.search(self._edge + outside) is not None
         self._edge = outside[-_EXPONENT_SIZE:]
 
@@ -177,16 +164,11 @@ def _cut(raw: bytes, start: int, at: int) -> int:
         if raw[at] & _CONTINUES_MASK == _CONTINUES:
             at -= 1
     escape = raw.rfind(b"\\", at - _ESCAPE_SIZE + 1, at)
-    if escape != -1 and _ends_in_escape(raw[start : escape + 1]):
+    if escape != -1 and ends_in_escape(raw[start : escape + 1]):
         at = escape
     if _LOW_SURROGATE.match(raw, at) and raw.startswith(b"\\u", at - _ESCAPE_SIZE):
         at -= _ESCAPE_SIZE
     return at
-
-
-def _ends_in_escape(text: bytes) -> bool:
-    """Whether its last byte begins an escape."""
-    return bool((len(text) - len(text.rstrip(b"\\"))) % 2)
 
 
 def _put_back(value: Any, texts: dict[str, str]) -> Any:
