@@ -24,6 +24,7 @@ __all__ = [
     "Reported",
     "ScheduleRemoved",
     "SeedStatus",
+    "ShownTask",
     "ShuttingDown",
     "StatusDetail",
     "TaskAnswer",
@@ -82,8 +83,19 @@ class WhoAnswer(_Answer):
     rights: list[str]
 
 
+class ShownArtifact(Artifact):
+    """`text` has only the answer to who has sent `metadata.response_mode`, as synapse-a2a's client does: it reads no
+    `parts`."""
+
+    whole: str = Field(default="", serialization_alias="text")
+
+
+class ShownTask(Task):
+    artifacts: list[ShownArtifact] = Field(default=[])  # type: ignore[assignment]
+
+
 class TaskAnswer(_Answer):
-    task: Task
+    task: ShownTask
 
 
 class ExternalTaskAnswer(TaskAnswer):

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from synapsed.model.agent import Activity, ProcessState
-from synapsed.model.task import Prompt, PromptOption
+from synapsed.model.task import Artifact, Prompt, PromptOption, Task, TextPart
 from tests.api.serving import Api, serving
 from tests.fakes.control import FakeControl, hold
 
@@ -76,6 +76,21 @@ async def test_a_task_below_the_cards_url(api: Api):
     status, body = await api.json(api.http, "POST", f"{below}/send", json={})
     assert (status, body["error"]["code"]) == (400, "INVALID_REQUEST")
     assert (await api.json(api.http, "GET", "/agents/claude/a2a"))[0] == 200
+
+
+async def test_the_answer_in_the_words_of_synapse_a2a(api: Api):
+    """To its clients alone, and not what the answer is made of: they print all that there is."""
+
+    async def answered(control: FakeControl, task: Task) -> None:
+        await control.complete(task.id, "so: ls", blocks=[Artifact.block(1, type="code", parts=[TextPart(text="ls")])])
+
+    api.control.script = answered
+    for metadata, told in (({"response_mode": "wait"}, [("answer", "so: ls")]), ({}, [])):
+        _, sent = await api.json(api.agent, "POST", "/tasks/send", json=SEND | {"metadata": metadata})
+        _, read = await api.json(api.agent, "GET", f"/tasks/{sent['task']['id']}")
+        assert read == sent["task"]
+        assert [one["artifact_id"] for one in read["artifacts"]] == ["answer", "answer.1"]
+        assert [(one["artifact_id"], one["text"]) for one in read["artifacts"] if "text" in one] == told
 
 
 async def test_send_with_everything(api: Api):

@@ -159,6 +159,8 @@ def test_its_command_line_finds_an_agent_by_the_registry(daemon: Daemon, environ
     assert agent_id in run("synapse", "list", env=environ)
     told = run("synapse", "send", agent_id, "hello there", "--wait", "--force", env=environ)
     assert "Status: completed" in told
+    assert "[text] You said: hello there" in told
+    assert told.count("You said") == 1, "the answer, and none of what it is made of"
     (task_id,) = (line.split()[-1] for line in told.splitlines() if "Task ID" in line)
     assert answer_of(daemon.task(task_id)) == "You said: hello there"
 

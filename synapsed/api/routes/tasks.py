@@ -6,12 +6,12 @@ from http import HTTPStatus
 from aiohttp import web
 from pydantic import TypeAdapter
 
-from synapsed.api.answers import InputProvided, TaskAnswer
+from synapsed.api.answers import InputProvided, ShownTask, TaskAnswer
 from synapsed.api.body import json_response, read_model
 from synapsed.api.context import CONTEXT, agent_id_of, rights_of, task_of
 from synapsed.api.describe import Response, Streamed, describe
 from synapsed.api.origin import origin_of
-from synapsed.api.outgoing import respond, respond_task
+from synapsed.api.outgoing import respond, respond_task, shown
 from synapsed.api.query import CURSOR, Integer, Text, Words
 from synapsed.api.reserving import release, reserve_page, with_room
 from synapsed.api.routes.a2a import RPC_PATH
@@ -145,11 +145,11 @@ async def subscribe(request: web.Request) -> web.StreamResponse:
     return await serve(request, frames)
 
 
-@describe("A task", Response("the task", Task))
+@describe("A task", Response("the task", ShownTask))
 async def get_task(request: web.Request) -> web.StreamResponse:
     """The bare Task."""
     task = await task_of(request)
-    return await respond(request, task.model_dump(mode="json", by_alias=True))
+    return await respond(request, shown(task))
 
 
 @describe("The agent's tasks, newest first", Response("tasks", list[Task]), query=FILTERS, errors=(Busy,))
