@@ -33,9 +33,12 @@ TOLD_MAX = 256 * 1024
 """Characters of all the pieces of one turn; then no more are told."""
 
 EARLY_MAX = 512
-"""Chunks of output that are kept until it is known where the turn's begins, of which there is only the echo of a line
-break; and pieces that a channel tells before it is known whose they are, the last ones: a message of which the first
-are missing is left to the turn's end."""
+"""Chunks of output that are kept until it is known where the turn's begins, and pieces that a channel tells before it
+is known whose they are, in both cases the last ones: what misses its beginning is left to the turn's end."""
+
+EARLY_SIZE = 64 * 1024
+"""Bytes of that output, which are read all at once then. Of the turn's it is little more than the echo of a line break;
+before it stands that of the message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +88,8 @@ class _Printed:
 
     def __init__(self) -> None:
         self._lines: LineText | None = None
-        self._early: list[tuple[int, bytes]] = []
+        self._early: deque[tuple[int, bytes]] = deque()
+        self._early_size = 0
 
     @property
     def text(self) -> str:
@@ -97,13 +101,16 @@ class _Printed:
             self._lines = LineText(offset)
             for start, data in self._early:
                 self.printed(start, data)
-            self._early = []
+            self._early.clear()
 
     def printed(self, offset: int, data: bytes) -> None:
         if self._lines is not None:
             self._lines.feed(offset, data)
-        elif len(self._early) < EARLY_MAX:
-            self._early.append((offset, data))
+            return
+        self._early.append((offset, data))
+        self._early_size += len(data)
+        while len(self._early) > EARLY_MAX or self._early_size > EARLY_SIZE:
+            self._early_size -= len(self._early.popleft()[1])
 
 
 class _Drawn:

@@ -76,6 +76,20 @@ def test_where_the_channel_is_silent_the_screen_tells_each_message() -> None:
     assert told == [Piece("I will look", append=True), Piece("It is", append=False)]
 
 
+@pytest.mark.parametrize(("chunk", "count"), [(1024, 200), (7, 2000)])
+def test_a_long_message_that_is_echoed_hides_nothing_that_is_printed_for_it(chunk: int, count: int) -> None:
+    """Where the turn begins is known a moment later; what is kept until then is bounded, and the last of it counts."""
+    stream = TurnStream(LINES, "hi", begun=False)
+    for number in range(count):
+        stream.printed(number * chunk, b"m" * chunk)
+    submitted = chunk * count
+    stream.printed(submitted, b"\r\nfirst\r\n")
+    stream.submitted(submitted)
+    assert stream.take(0.0) is None
+    stream.printed(submitted + 9, b"second\r\n")
+    assert stream.take(1.0) == Piece("first\nsecond", append=True)
+
+
 def test_pieces_told_before_the_turn_is_known_count() -> None:
     """A restarted daemon's channels tell them again before the turn is taken up."""
 
