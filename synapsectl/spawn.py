@@ -37,7 +37,7 @@ SHUT_DOWN = "shut-down"
 def start_daemon(ctx: CommandContext) -> None:
     """A daemon answers on the control socket when this returns. Raises NoDaemon with the end of its log."""
     logs = ctx.paths.logs
-    wanted_at = time.time()
+    wanted_at = time.time_ns()
     before = os.umask(0o077)
     try:
         logs.mkdir(parents=True, exist_ok=True)
@@ -69,13 +69,16 @@ def guarded(ctx: CommandContext) -> Iterator[None]:
 
 def note_shutdown(ctx: CommandContext) -> None:
     """A person has just ended the daemon: who has been waiting for it since before starts no other one."""
+    noted = ctx.paths.logs / SHUT_DOWN
     with suppress(OSError):
-        (ctx.paths.logs / SHUT_DOWN).touch()
+        noted.touch()
+        now = time.time_ns()  # what the kernel would note by itself may be milliseconds old
+        os.utime(noted, ns=(now, now))
 
 
-def _shut_down_since(ctx: CommandContext, moment: float) -> bool:
+def _shut_down_since(ctx: CommandContext, moment_ns: int) -> bool:
     try:
-        return (ctx.paths.logs / SHUT_DOWN).stat().st_mtime >= moment
+        return (ctx.paths.logs / SHUT_DOWN).stat().st_mtime_ns >= moment_ns
     except OSError:
         return False
 

@@ -1,6 +1,7 @@
 """A daemon that hangs, breaks off or is being shut down while something is asked of it."""
 
 import fcntl
+import io
 import json
 import os
 import signal
@@ -9,11 +10,16 @@ import struct
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from synapsectl.context import CommandContext
+from synapsectl.output import CommandOutput
+from synapsectl.spawn import note_shutdown
+from synapsed.paths import Paths
 from tests.support.daemon import Daemon, eventually
 
 RESET = struct.pack("ii", 1, 0)
@@ -128,7 +134,7 @@ def test_who_wanted_a_daemon_before_it_was_shut_down_starts_no_other(home: Daemo
     home.kill9()
     waiting = home.spawn("start", "dummy")
     eventually(lambda: _waits_for_a_lock(waiting), "it waits for its turn to start a daemon")
-    (logs / "shut-down").touch()
+    note_shutdown(of(home))
     os.close(guard)
     _, err = waiting.communicate(timeout=60)
     assert (waiting.returncode, "has just been shut down" in err) == (3, True), err
@@ -137,6 +143,20 @@ def test_who_wanted_a_daemon_before_it_was_shut_down_starts_no_other(home: Daemo
     assert home.ctl("shutdown").code == 0
     assert (logs / "shut-down").exists()
     assert home.ctl("list").code == 3
+
+
+def test_a_shutdown_is_later_than_whoever_wanted_a_daemon_before_it(home: Daemon) -> None:
+    """The time of a file is the kernel's, which may be that of its last tick."""
+    logs = Paths.from_environ(home.env).logs
+    logs.mkdir(parents=True)
+    for _ in range(1000):
+        wanted_at = time.time_ns()
+        note_shutdown(of(home))
+        assert (logs / "shut-down").stat().st_mtime_ns >= wanted_at
+
+
+def of(home: Daemon) -> CommandContext:
+    return CommandContext(home.env, CommandOutput(io.StringIO(), io.StringIO(), columns=None))
 
 
 def _waits_for_a_lock(process: "subprocess.Popen[str]") -> bool:
