@@ -61,7 +61,8 @@ from synapsed.store import SqliteStore
 from synapsed.store.backups import Backups
 from synapsed.store.history import open_history
 from synapsed.supervisor.hook_socket import answering
-from synapsed.supervisor.manager import Manager, ManagerSettings
+from synapsed.supervisor.launch_planner import ManagerSettings
+from synapsed.supervisor.manager import Manager
 from synapsed.supervisor.registry import Registry, RegistryFiles
 from synapsed.supervisor.retention import Retention
 from synapsed.telemetry.loop import watch_loop

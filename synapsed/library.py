@@ -13,9 +13,10 @@ import structlog
 from pydantic import ValidationError
 
 from synapsed.errors import ConfigError, UnknownProfile
-from synapsed.profiles import Profile, Variant
+from synapsed.profiles import Profile
 from synapsed.releases import within
 from synapsed.validation import describe_syntax, describe_validation, line_of, unreadable
+from synapsed.variants import Variant
 
 __all__ = ["ProfileLibrary", "advice"]
 

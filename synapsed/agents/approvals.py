@@ -13,6 +13,7 @@ from typing import Any
 import structlog
 
 from synapsed.channels.transcripts import at_path
+from synapsed.channelspec import DecisionSpec
 from synapsed.errors import StoreError
 from synapsed.interfaces import NewEvent, Store
 from synapsed.log import masked
@@ -20,7 +21,7 @@ from synapsed.model.approval import Decision, Policy, ToolCall, Verdict
 from synapsed.model.events import PermissionDecided
 from synapsed.model.records import AgentRecord
 from synapsed.model.task import Prompt
-from synapsed.profiles import DecisionSpec, Profile
+from synapsed.profiles import Profile
 
 __all__ = ["Answer", "Approvals", "Wait", "answer_of", "read_call"]
 

@@ -13,7 +13,6 @@ from synapsed.a2a.card import Authentication, extended_card
 from synapsed.a2a.errors import from_synapsed, rest_error, rpc_failure
 from synapsed.a2a.extensions import EXTENSIONS, asked_for
 from synapsed.a2a.replies import MessageReply, StreamReply
-from synapsed.api.body import encode_json
 from synapsed.api.context import CONTEXT, ApiContext, rights_of
 from synapsed.api.gate import base_url
 from synapsed.api.outgoing import respond
@@ -22,6 +21,7 @@ from synapsed.api.rights import Rights, Standing
 from synapsed.api.security import JSON_TYPES, on_unix
 from synapsed.api.sending import send
 from synapsed.api.sse import SseFrame, serve
+from synapsed.documents.writing import encode_json
 from synapsed.errors import SynapsedError, Unauthorized
 from synapsed.interfaces import SendRequest, TaskFilter
 from synapsed.model.agent import AgentView

@@ -5,8 +5,9 @@ from collections.abc import Callable, Mapping
 from synapsed.channels.hooks import HookChannel
 from synapsed.channels.injection import LaunchContext
 from synapsed.channels.session_server import SessionServerChannel
+from synapsed.channelspec import Channel
 from synapsed.interfaces import SideChannel
-from synapsed.profiles import Channel, Profile
+from synapsed.profiles import Profile
 
 __all__ = ["side_channels"]
 

@@ -24,6 +24,7 @@ from synapsed.channels.tools import tool_fact, tool_line
 from synapsed.channels.transcripts import TurnKey, TurnRead, at_path, clean
 from synapsed.channels.used import used
 from synapsed.channels.wording import error_code
+from synapsed.channelspec import Channel, FactKind
 from synapsed.model.facts import (
     AssistantSaid,
     AssistantSaying,
@@ -36,7 +37,6 @@ from synapsed.model.facts import (
     TurnInterrupted,
     TurnUsed,
 )
-from synapsed.profiles import Channel, FactKind
 
 __all__ = ["HookChannel"]
 

@@ -17,8 +17,9 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
+from synapsed.channelspec import Channel
 from synapsed.errors import ConfigError
-from synapsed.profiles import Channel, Instructions, McpInjection, Profile
+from synapsed.profiles import Instructions, McpInjection, Profile
 
 __all__ = [
     "HOOK_CLIENT",

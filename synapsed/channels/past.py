@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from synapsed.channels.transcripts import at_path, holds, parse_record, text_at
-from synapsed.profiles import Listing, Profile, Transcript
+from synapsed.channelspec import Listing, Transcript
+from synapsed.profiles import Profile
 
 __all__ = ["LISTED_MAX", "PastConversation", "find_conversations"]
 

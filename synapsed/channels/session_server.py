@@ -22,6 +22,7 @@ from synapsed.channels.tools import tool_fact, tool_line
 from synapsed.channels.transcripts import at_path, clean
 from synapsed.channels.used import used
 from synapsed.channels.wording import error_code
+from synapsed.channelspec import Channel
 from synapsed.files import write_whole
 from synapsed.model.facts import (
     AssistantSaid,
@@ -35,7 +36,6 @@ from synapsed.model.facts import (
     TurnInterrupted,
     TurnUsed,
 )
-from synapsed.profiles import Channel
 from synapsed.sse import SseEvent, SseParser
 
 __all__ = ["SessionServerChannel"]

@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from synapsed.channels.transcripts import at_path, clean, holds
+from synapsed.channelspec import ToolLine
 from synapsed.model.facts import ChannelFact, ToolBegan, ToolOver
-from synapsed.profiles import ToolLine
 
 __all__ = ["tool_fact", "tool_line"]
 

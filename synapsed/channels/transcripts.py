@@ -11,7 +11,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from synapsed.profiles import Line, Listing, ToolLine, Transcript, UsageLine
+from synapsed.channelspec import Line, Listing, ToolLine, Transcript, UsageLine
 
 __all__ = [
     "Outcome",

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from synapsed.channels.transcripts import at_path
-from synapsed.profiles import UsageLine
+from synapsed.channelspec import UsageLine
 
 __all__ = ["Used", "used"]
 

@@ -18,7 +18,7 @@ from typing import Any
 import structlog
 
 from synapsed.files import write_whole
-from synapsed.profiles import VersionCheck
+from synapsed.variants import VersionCheck
 
 __all__ = ["VersionReader"]
 

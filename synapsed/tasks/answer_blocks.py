@@ -5,7 +5,8 @@ from collections.abc import Sequence
 
 from synapsed.model.task import Artifact, DataPart, Part, TextPart
 from synapsed.profiles import Parsers
-from synapsed.terminal.blocks import Block, StreamParser
+from synapsed.terminal.blocks import StreamParser
+from synapsed.terminal.plain import Block
 
 __all__ = ["AnswerBlocks"]
 

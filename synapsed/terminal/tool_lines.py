@@ -4,9 +4,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from synapsed.channelspec import TOLD_BY_SCREEN
+from synapsed.channelspec import TOLD_BY_SCREEN, ShownTools
 from synapsed.model.facts import ShownCall
-from synapsed.profiles import ShownTools
 
 __all__ = ["CALLS_MAX", "shown_calls"]
 

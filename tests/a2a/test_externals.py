@@ -9,7 +9,8 @@ from collections.abc import AsyncGenerator
 
 import pytest
 
-from synapsed.a2a.remote import Remote, Snapshot
+from synapsed.a2a.remote import Remote
+from synapsed.a2a.wire import Snapshot
 from synapsed.errors import (
     CardChanged,
     CardInvalid,

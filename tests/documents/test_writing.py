@@ -6,8 +6,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from synapsed.api.body import encode_json
-from synapsed.documents.writing import LARGE, PIECE, SharedText, Texts, sliced
+from synapsed.documents.writing import LARGE, PIECE, SharedText, Texts, encode_json, sliced
 
 TEXT = 'ein “Wort”, a "quote"\nand \x01 and 🌊 ' * (LARGE // 30)
 

@@ -13,7 +13,8 @@ from typing import Any, Protocol
 
 import pytest
 
-from synapsed.terminal.screen import Cell, Screen
+from synapsed.terminal.grid import Cell
+from synapsed.terminal.screen import Screen
 
 type Color = int | tuple[int, int, int] | None
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from synapsed.profiles import VersionCheck
 from synapsed.pty import program_version
 from synapsed.pty.program_version import VersionReader
+from synapsed.variants import VersionCheck
 
 CHECK = VersionCheck()
 

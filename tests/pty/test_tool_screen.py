@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from synapsed.channelspec import ShownTools
 from synapsed.library import ProfileLibrary
 from synapsed.model.facts import ToolBegan, ToolsShown
-from synapsed.profiles import Profile, ShownTools
+from synapsed.profiles import Profile
 from synapsed.pty.shown_calls import ShownCalls
 from synapsed.pty.tool_screen import ToolScreen
 from synapsed.pty.turn import PtyTurn

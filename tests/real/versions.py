@@ -18,8 +18,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tests.real import programs
-from tests.real.programs import PROGRAMS, MissingProgramsError, Prepared, run_install_script
-from tests.support.npm import NpmCache, cache_root
+from tests.real.programs import PROGRAMS, Prepared, run_install_script
+from tests.support.npm import MissingProgramsError, NpmCache, cache_root
 
 __all__ = ["OLDER", "SUPPORTED", "Version", "bin_dir", "install", "missing", "of", "prepare", "unsupported"]
 

@@ -13,7 +13,8 @@ from synapsed.model.agent import AgentView, ProcessState
 from synapsed.model.events import TaskStatusChanged
 from synapsed.model.task import Message, Prompt, PromptOption, Task, TaskState
 from synapsed.paths import Paths
-from synapsed.supervisor.manager import Manager, ManagerSettings
+from synapsed.supervisor.launch_planner import ManagerSettings
+from synapsed.supervisor.manager import Manager
 from synapsed.supervisor.registry import Registry, RegistryFiles
 from tests.fakes.clock import FakeClock, until
 from tests.fakes.link import FakeLink, FakeLinkFactory

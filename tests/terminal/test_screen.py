@@ -2,7 +2,8 @@
 
 import pytest
 
-from synapsed.terminal.screen import MAX_COLUMNS, Cell, Screen
+from synapsed.terminal.grid import Cell
+from synapsed.terminal.screen import MAX_COLUMNS, Screen
 from synapsed.terminal.sequences import MAX_SEQUENCE, fewer_repeats
 
 

@@ -20,12 +20,13 @@ from synapsed.api.asking import (
     rpc_problem,
     said_version,
 )
-from synapsed.api.body import encode_json, parse_json
+from synapsed.api.body import parse_json
 from synapsed.api.caching import document
 from synapsed.api.context import CONTEXT, agent_id_of, agent_of
 from synapsed.api.describe import Response, describe
 from synapsed.api.problems import refusing_as
 from synapsed.api.security import public
+from synapsed.documents.writing import encode_json
 from synapsed.errors import InvalidRequest, SynapsedError
 
 __all__ = ["CARD", "RPC_PATH", "answer", "answer_rest", "routes"]

@@ -8,7 +8,6 @@ from aiohttp import hdrs, web
 from synapsed.a2a.card import CARD_PATH
 from synapsed.a2a.host import AI_CATALOG_TYPE, LINKSET_TYPE, ai_catalog, api_catalog, host_card
 from synapsed.api.asking import rest_problem, rpc_problem
-from synapsed.api.body import encode_json
 from synapsed.api.caching import document
 from synapsed.api.context import CONTEXT, rights_of
 from synapsed.api.describe import Response, describe
@@ -17,6 +16,7 @@ from synapsed.api.problems import refusing_as
 from synapsed.api.rights import Standing
 from synapsed.api.routes.a2a import CARD, answer, answer_rest
 from synapsed.api.security import public
+from synapsed.documents.writing import encode_json
 from synapsed.errors import AmbiguousAddress, UnknownAgent
 from synapsed.interfaces import Control
 from synapsed.model.agent import AgentView

@@ -4,13 +4,13 @@ from typing import Any
 
 from aiohttp import web
 
-from synapsed.api.body import encode_json
 from synapsed.api.caching import document as cached
 from synapsed.api.context import CONTEXT
 from synapsed.api.describe import Response, describe
 from synapsed.api.gate import base_url
 from synapsed.api.openapi import document
 from synapsed.api.security import public
+from synapsed.documents.writing import encode_json
 
 __all__ = ["routes"]
 

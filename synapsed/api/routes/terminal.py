@@ -10,13 +10,14 @@ from typing import Any
 
 from aiohttp import WSCloseCode, WSMsgType, web
 
-from synapsed.api.body import encode_json, parse_json
+from synapsed.api.body import parse_json
 from synapsed.api.context import CONTEXT, ApiContext, agent_id_of, rights_of
 from synapsed.api.describe import Streamed, describe
 from synapsed.api.problems import body_of
 from synapsed.api.query import Flag, Integer
 from synapsed.api.schemas import COLS_MAX, ROWS_MAX
 from synapsed.api.websocket import CLOSE_SECONDS, is_upgrade, open_websocket
+from synapsed.documents.writing import encode_json
 from synapsed.errors import InvalidRequest, NotReady, QueueFull, SynapsedError
 from synapsed.interfaces import Attachment
 from synapsed.model.agent import ProcessState
