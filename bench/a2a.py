@@ -49,7 +49,7 @@ async def serve_synapsed(home: Path, durable: bool) -> None:
     from synapsed.paths import Paths
     from synapsed.store import SqliteStore
     from tests.api.serving import idle_scheduler, unreachable_hosts
-    from tests.fakes.control import FakeControl
+    from tests.fakes.control import FakeControl, FakeTasks
     from tests.fakes.store import MemoryStore
 
     class QuickStore(MemoryStore):
@@ -62,10 +62,9 @@ async def serve_synapsed(home: Path, durable: bool) -> None:
         async def task(self, task_id):
             return self._tasks.get(task_id)
 
-    class BenchControl(FakeControl):
-        def __init__(self, store: Any) -> None:
-            super().__init__()
-            self.store = store
+    class BenchTasks(FakeTasks):
+        def __init__(self, fake: FakeControl) -> None:
+            super().__init__(fake)
             self.running: set[asyncio.Task[None]] = set()
 
         async def send(self, agent_id_: str, request: SendRequest) -> Task:
@@ -86,14 +85,20 @@ async def serve_synapsed(home: Path, durable: bool) -> None:
         async def move(self, task: Task, state: TaskState, *before: Any) -> Task:
             task = task.model_copy(update={"status": state, "updated_at": iso(time.time())})
             new = [NewEvent.of(task, data) for data in (*before, TaskStatusChanged(state=state))]
-            await self.store.commit(events=new, tasks=[task])
+            await self._fake.store.commit(events=new, tasks=[task])
             return task
 
-        async def task(self, task_id: str, agent_id_: str | None = None) -> Task:
-            task = await self.store.task(task_id)
+        async def find(self, task_id: str, agent_id_: str | None = None) -> Task:
+            task = await self._fake.store.task(task_id)
             if task is None:
                 raise TaskNotFound("no such task", task_id=task_id)
             return task
+
+    class BenchControl(FakeControl):
+        def __init__(self, store: Any) -> None:
+            super().__init__()
+            self.store = store
+            self.tasks = BenchTasks(self)
 
     async with AsyncExitStack() as stack:
         store = await SqliteStore.open(home / "bench.db", clock=SystemClock()) if durable else QuickStore()
@@ -108,7 +113,7 @@ async def serve_synapsed(home: Path, durable: bool) -> None:
             externals=Externals(store=store, book=AddressBook(paths.external), clock=SystemClock(), hosts=hosts),
             hosts=hosts,
             scheduler=idle_scheduler(control),
-            security=Security(control=control, token="bench"),
+            security=Security(directory=control.directory, token="bench"),
             clock=SystemClock(),
             paths=paths,
             version="0",

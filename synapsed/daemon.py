@@ -20,7 +20,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, cast
+from typing import Literal
 
 import structlog
 
@@ -32,7 +32,6 @@ from synapsed.a2a.hosts.hosts import Hosts
 from synapsed.a2a.hosts.tunnel import TunnelDeps
 from synapsed.a2a.push.making import push_sender
 from synapsed.a2a.push.sender import PushSender
-from synapsed.a2a.switchboard import Switchboard
 from synapsed.agents.figures import figures_of
 from synapsed.agents.views import summary_of
 from synapsed.api.app import build_context
@@ -45,7 +44,7 @@ from synapsed.automation.service import Automation
 from synapsed.clock import Clock, SystemClock
 from synapsed.config import Config, check_parking, load_config
 from synapsed.errors import AlreadyRunning, ConfigError, InvalidRequest, StoreError, SynapsedError
-from synapsed.interfaces import Control, NewEvent
+from synapsed.interfaces import NewEvent
 from synapsed.keepers.launch_queue import LaunchQueue
 from synapsed.keepers.launchers import Launcher, ProcessLauncher, private_directory
 from synapsed.keepers.systemd_launcher import SystemdLauncher
@@ -60,6 +59,7 @@ from synapsed.service import ServiceNotifier, inherited_sockets
 from synapsed.store import SqliteStore
 from synapsed.store.backups import Backups
 from synapsed.store.history import open_history
+from synapsed.supervisor.directory import AgentDirectory
 from synapsed.supervisor.hook_socket import answering
 from synapsed.supervisor.launch_planner import ManagerSettings
 from synapsed.supervisor.manager import Manager
@@ -165,8 +165,8 @@ class Daemon:
                 log.warning("a socket that is not known was handed over", name=name)
                 for sock in others:
                     sock.close()
-            await up.enter_async_context(_hooks(self._paths.hooks_socket, manager))
-            await up.enter_async_context(answering(self._paths.decide_socket, manager.decide))
+            await up.enter_async_context(_hooks(self._paths.hooks_socket, manager.directory))
+            await up.enter_async_context(answering(self._paths.decide_socket, manager.terminals.decide))
             up.enter_context(self._signals(stop, manager))
             async with asyncio.TaskGroup() as group:
                 background = [
@@ -179,7 +179,7 @@ class Daemon:
                     group.create_task(parts.telemetry.run(servers.alert)),
                     *([] if listen else [group.create_task(_take_port(servers, config))]),
                 ]
-                self._service.ready(lambda: summary_of(manager.all()))
+                self._service.ready(lambda: summary_of(manager.directory.all()))
                 await _tell(parts, "started")
                 log.info("daemon ready", version=__version__, pid=os.getpid(), listen=listen)
                 await stop.asked.wait()
@@ -241,6 +241,15 @@ class Daemon:
         up.push_async_callback(store.close)
         up.push_async_callback(self._rescue, store)
         history = await up.enter_async_context(open_history(paths, store.events, enabled=config.history.enabled))
+        hosts = await self._hosts(up, config)
+        externals = Externals(
+            store=store,
+            book=AddressBook(paths.external),
+            clock=self._clock,
+            hosts=hosts,
+            traced=config.traces.share,
+        )
+        up.push_async_callback(externals.close)
         manager = Manager(
             ManagerSettings(
                 paths=paths,
@@ -264,45 +273,34 @@ class Daemon:
             timers=asyncio.get_running_loop(),
             rng=random.random,
             on_shutdown=lambda keep_agents: self._shut_down(stop, keep_agents),
+            elsewhere=externals,
         )
         # Only matters where something fails on the way up: else the manager is closed before the listeners.
         up.push_async_callback(manager.close, keep_agents=True)
         await manager.restore()
-        hosts = await self._hosts(up, config)
-        externals = Externals(
-            store=store,
-            book=AddressBook(paths.external),
-            clock=self._clock,
-            hosts=hosts,
-            traced=config.traces.share,
-        )
-        up.push_async_callback(externals.close)
         await externals.restore()
-        manager.everyone = cast("Control", Switchboard(manager, externals))
         telemetry = Telemetry(
             config,
             store=store,
-            agents=lambda: figures_of(manager.all()),
+            agents=lambda: figures_of(manager.directory.all()),
             clock=self._clock,
             paths=paths,
             version=__version__,
         )
         up.push_async_callback(telemetry.close)
-        automation = Automation.of(
-            manager.everyone, store, config=config, clock=self._clock, environ=self._environ, paths=paths
-        )
+        automation = Automation.of(manager, store, config=config, clock=self._clock, environ=self._environ, paths=paths)
         up.push_async_callback(automation.close)
         await automation.restore(config)
         security = Security(
-            control=manager,
+            directory=manager.directory,
             token=token,
             allowed_hosts=config.api.allowed_hosts,
             trusted_proxies=config.api.trusted_proxies,
-            peers=PeerLookup(manager.process_of, own_pid=os.getpid()),
+            peers=PeerLookup(manager.directory.process_of, own_pid=os.getpid()),
             metrics_token=await asyncio.to_thread(load_or_create, paths.metrics_token) if telemetry.metrics else None,
         )
         context = build_context(
-            control=manager.everyone,
+            control=manager,
             externals=externals,
             hosts=hosts,
             scheduler=automation.scheduler,
@@ -450,7 +448,7 @@ class Daemon:
 
 async def _tell(parts: _Parts, state: Literal["started", "stopping"]) -> None:
     """Put into the log that the daemon came up, or goes. A database that refuses, or hangs, does not hold it up."""
-    told = DaemonChanged(state=state, version=__version__, pid=os.getpid(), agents=len(parts.manager.agents()))
+    told = DaemonChanged(state=state, version=__version__, pid=os.getpid(), agents=len(parts.manager.directory.all()))
     try:
         async with asyncio.timeout(TOLD_S):
             await parts.store.commit(events=[NewEvent("", told)])
@@ -520,11 +518,11 @@ def lock_home(paths: Paths) -> Iterator[None]:
 
 
 @asynccontextmanager
-async def _hooks(path: Path, manager: Manager) -> AsyncIterator[None]:
+async def _hooks(path: Path, directory: AgentDirectory) -> AsyncIterator[None]:
     """Listen for the datagrams by which hooks say that there is news of an agent."""
     path.unlink(missing_ok=True)  # the lock is held: nobody else's
     transport, protocol = await asyncio.get_running_loop().create_datagram_endpoint(
-        lambda: _Pokes(manager), local_addr=str(path), family=socket.AF_UNIX
+        lambda: _Pokes(directory), local_addr=str(path), family=socket.AF_UNIX
     )
     try:
         yield
@@ -537,8 +535,8 @@ async def _hooks(path: Path, manager: Manager) -> AsyncIterator[None]:
 class _Pokes(asyncio.DatagramProtocol):
     """One poke at a time and agent; one that comes meanwhile is remembered once, however many come."""
 
-    def __init__(self, manager: Manager) -> None:
-        self._manager = manager
+    def __init__(self, directory: AgentDirectory) -> None:
+        self._directory = directory
         self._again: dict[str, bool] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -547,7 +545,7 @@ class _Pokes(asyncio.DatagramProtocol):
         if agent_id in self._again:
             self._again[agent_id] = True
             return
-        if not self._manager.knows(agent_id):
+        if self._directory.get(agent_id) is None:
             return
         self._again[agent_id] = False
         task = asyncio.get_running_loop().create_task(self._poke(agent_id))
@@ -566,7 +564,8 @@ class _Pokes(asyncio.DatagramProtocol):
         try:
             while True:
                 self._again[agent_id] = False
-                await self._manager.poke(agent_id)
+                if (agent := self._directory.get(agent_id)) is not None:
+                    await agent.poke()
                 if not self._again[agent_id]:
                     return
         except (SynapsedError, OSError) as error:

@@ -5,7 +5,7 @@ from synapsed.a2a.methods import table
 from synapsed.a2a.operations import Operations
 from synapsed.a2a.push.sender import PushSender
 from synapsed.a2a.rest import RestBinding
-from synapsed.interfaces import Control
+from synapsed.interfaces import EventLog, Tasks
 
 __all__ = ["Endpoints"]
 
@@ -13,7 +13,9 @@ __all__ = ["Endpoints"]
 class Endpoints:
     """`rpc` and `rest`, of all agents; `repeats` as of `Operations`."""
 
-    def __init__(self, control: Control, pushes: PushSender | None = None, *, repeats: bool = True) -> None:
-        methods = table(Operations(control, pushes, repeats=repeats))
-        self.rpc = JsonRpc(methods, table(Operations(control, pushes, repeats=repeats, dialect="0.3")))
+    def __init__(
+        self, tasks: Tasks, events: EventLog, pushes: PushSender | None = None, *, repeats: bool = True
+    ) -> None:
+        methods = table(Operations(tasks, events, pushes, repeats=repeats))
+        self.rpc = JsonRpc(methods, table(Operations(tasks, events, pushes, repeats=repeats, dialect="0.3")))
         self.rest = RestBinding(methods)

@@ -21,7 +21,7 @@ from collections.abc import Container
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import asdict
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import structlog
 
@@ -29,7 +29,7 @@ from synapsed.a2a.addressbook import AddressBook
 from synapsed.a2a.hosts.hosts import Hosts
 from synapsed.clock import Clock, iso
 from synapsed.errors import InvalidRequest, NameTaken, QueueFull, StoreError, TaskNotFound, UnknownAgent
-from synapsed.interfaces import SendRequest, Store
+from synapsed.interfaces import OutboundQuestion, SendRequest, Store
 from synapsed.model.agent import ADDRESS_MAX, validate_name
 from synapsed.model.external import KEY, SEEDS, ExternalAgent, alias_of, external_id, host_of
 from synapsed.model.host import Host
@@ -53,12 +53,6 @@ CARD_FRESH_S = 60.0
 """For so long a card that was looked at is believed."""
 
 log = structlog.stdlib.get_logger("synapsed.external")
-
-
-class OutboundQuestion(Protocol):
-    """`Control.asking`."""
-
-    def __call__(self, task: Task, *, wait: bool) -> AbstractContextManager[ReplyRecord | None]: ...
 
 
 def _asked_by_nobody(task: Task, *, wait: bool) -> AbstractContextManager[ReplyRecord | None]:

@@ -1,4 +1,4 @@
-"""What A2A's methods do (specification 3.1), on `Control`. Streams and blocking waits are views of the event log."""
+"""What A2A's methods do (specification 3.1), on `Tasks`. Streams and blocking waits are views of the event log."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Iterable
@@ -23,7 +23,7 @@ from synapsed.a2a.push.operations import PushOperations
 from synapsed.a2a.push.sender import PushSender
 from synapsed.clock import iso
 from synapsed.errors import AmbiguousAddress, InvalidRequest, TaskNotFound
-from synapsed.interfaces import PAGE_SIZE, Control, SendRequest, TaskFilter, task_cursor
+from synapsed.interfaces import PAGE_SIZE, EventLog, SendRequest, TaskFilter, Tasks, task_cursor
 from synapsed.model.events import Event, TaskArtifactAdded, TaskStatusChanged
 from synapsed.model.sender import Sender
 from synapsed.model.task import INTERRUPTED_STATES, TERMINAL_STATES, Task, TextPart
@@ -92,22 +92,24 @@ class Operations:
 
     def __init__(
         self,
-        control: Control,
+        tasks: Tasks,
+        events: EventLog,
         pushes: PushSender | None = None,
         *,
         dialect: Literal["1.0", "0.3"] = "1.0",
         repeats: bool = True,
     ) -> None:
-        self._control = control
+        self._tasks = tasks
+        self._events = events
         self._repeats = repeats
-        self.push = PushOperations(self._task, control.events, pushes, dialect=dialect)
+        self.push = PushOperations(self._task, events, pushes, dialect=dialect)
 
     async def send_message(self, agent_id: str, caller: RequestScope, request: pb.SendMessageRequest) -> dict[str, Any]:
         """Blocks until the task is over or waits for input, unless `returnImmediately` (3.2.2)."""
         history = _history(request.configuration)
         wait = not request.configuration.return_immediately
         wanted = replace(await self._wanted(agent_id, caller, request), wait=wait)
-        cursor = self._control.events.last_id
+        cursor = self._events.last_id
         sending = self._send(caller, wanted, request, cursor)
         del wanted, request  # they may be large, and the turn long
         task = await caller.with_room(self._settled(sending, cursor) if wait else sending)
@@ -119,7 +121,7 @@ class Operations:
         """The task, then its updates, up to its end or to where it waits for input (3.1.2)."""
         history = _history(request.configuration)
         wanted = await self._wanted(agent_id, caller, request)
-        cursor = self._control.events.last_id
+        cursor = self._events.last_id
         new = wanted.task_id is None
         task = await caller.with_room(self._send(caller, wanted, request, cursor))
         if new:
@@ -163,11 +165,11 @@ class Operations:
         )
         try:
             await caller.reserve_page(which)
-            tasks, total = await self._control.tasks(which)
+            tasks, total = await self._tasks.page(which)
         except InvalidRequest as error:
             raise invalid_params("pageToken", error.message) from error
         token = task_cursor(tasks[-1]) if tasks else ""
-        if total <= len(tasks) or not tasks or not await self._control.has_tasks(replace(which, before=token)):
+        if total <= len(tasks) or not tasks or not await self._tasks.has_any(replace(which, before=token)):
             token = ""
         return {
             "tasks": [task_dict(task, history_length=history, artifacts=request.include_artifacts) for task in tasks],
@@ -181,7 +183,7 @@ class Operations:
         caller.require_cancel(task)
         if task.terminal:
             raise A2aError(TASK_NOT_CANCELABLE, f"task {task.id} is {task.status}", metadata={"taskId": task.id})
-        return task_dict(await caller.with_room(self._control.cancel(task.id)))
+        return task_dict(await caller.with_room(self._tasks.cancel(task.id)))
 
     async def extended_card(
         self, agent_id: str, caller: RequestScope, request: pb.GetExtendedAgentCardRequest
@@ -217,7 +219,7 @@ class Operations:
         if wanted.context_id is None or not caller.may_answer or meant_otherwise:
             return wanted
         which = TaskFilter(agent_id=agent_id, context_id=wanted.context_id, states=INTERRUPTED_STATES, limit=2)
-        tasks, _ = await self._control.tasks(which)
+        tasks, _ = await self._tasks.page(which)
         claimed = Sender.of(wanted.metadata)
         sender = caller.scope or (claimed.id if claimed is not None else None)
         task = answered_by(wanted.message, sender, tasks)
@@ -249,7 +251,7 @@ class Operations:
         await caller.reserve_task(task_id)
         task = None
         with suppress(TaskNotFound, AmbiguousAddress):
-            task = await self._control.task(task_id, agent_id)
+            task = await self._tasks.find(task_id, agent_id)
         if task is None or task.id != task_id or task.agent_id != agent_id or not caller.may_read(task):
             raise TaskNotFound(f"no task {task_id[:64]!r} of this agent", task_id=task_id[:64])
         return task
@@ -264,18 +266,18 @@ class Operations:
         async with self._following(cursor, task_id) as events:
             async for event in events:
                 if isinstance(event.data, TaskStatusChanged) and event.data.state in _SETTLED:
-                    now = await self._control.task(task_id)
+                    now = await self._tasks.find(task_id)
                     if now.status in _SETTLED:
                         return now
                 del event  # the next one may be long in coming
-        return await self._control.task(task_id)
+        return await self._tasks.find(task_id)
 
     async def _snapshot(self, agent_id: str, task_id: str) -> tuple[Task, int]:
         """The task and the cursor after the last event that it contains: taken again when it moved meanwhile."""
-        log = self._control.events
+        log = self._events
         for _ in range(SNAPSHOT_TRIES):
             before = log.last_id
-            task = await self._control.task(task_id, agent_id)
+            task = await self._tasks.find(task_id, agent_id)
             upto = log.last_id
             if upto == before or not await log.read(before, task_id=task_id, limit=1):
                 return task, upto
@@ -310,7 +312,7 @@ class Operations:
         """All that was told of the artifact up to this piece: what a stream tells first of an artifact begins it, or
         clients have nothing to append to."""
         text, after = "", 0
-        while batch := await self._control.events.read(after, task_id=event.task_id):
+        while batch := await self._events.read(after, task_id=event.task_id):
             for told in batch:
                 data = told.data
                 if told.id > event.id or not isinstance(data, TaskArtifactAdded):
@@ -323,7 +325,7 @@ class Operations:
 
     @asynccontextmanager
     async def _following(self, cursor: int, task_id: str) -> AsyncGenerator[AsyncIterator[Event]]:
-        events = self._control.events.follow(cursor, task_id=task_id, reserved=True)
+        events = self._events.follow(cursor, task_id=task_id, reserved=True)
         try:
             yield events
         finally:

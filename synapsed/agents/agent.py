@@ -5,6 +5,7 @@ a change of activity and what it means for the task being worked on are one comm
 """
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -59,7 +60,7 @@ SCREEN_KEPT = 20_000
 
 
 class Agent:
-    """`changed` is called whenever what `list` shows of the agent changed. Call `restore`, then `start_shell`."""
+    """Call `restore`, then `start_shell`."""
 
     def __init__(
         self,
@@ -78,14 +79,12 @@ class Agent:
         limits: Callable[[], UsageLimitPolicy],
         parking: Callable[[], ParkPolicy],
         question_timeout: Callable[[], str | None],
-        changed: Callable[["Agent"], None],
         ended: Callable[[Task], None],
     ) -> None:
         self._store = store
         self._clock = clock
         self._spool = spool
         self._inbox = inbox
-        self._changed = changed
         self._actor = Actor(record.name, agent_id=record.id, timers=timers, handle=self._handle)
         self.process = AgentProcess(
             record,
@@ -271,6 +270,11 @@ class Agent:
             if removed:
                 self._actor.log.info("old files removed from the inbox", count=removed)
 
+    async def believed(self) -> None:
+        """Returns when what was durable before is believed here: the log tells of a change a moment earlier."""
+        with contextlib.suppress(NotReady):  # the actor has ended, with all that it had to do
+            await self._actor.report(asyncio.sleep, 0)
+
     async def close(self) -> None:
         """Let go of the program, which lives on."""
         await self._actor.close()
@@ -323,7 +327,6 @@ class Agent:
         """`reply` becomes durable with it."""
         task = await self._actor.call(self.turn_queue.accept, task, reply)
         self.parking.sweep()
-        self._changed(self)
         return task
 
     def enter(self, task: Task) -> None:
@@ -333,7 +336,6 @@ class Agent:
     async def _enter(self, task: Task) -> None:
         await self.turn_queue.enter(task)
         self.parking.sweep()
-        self._changed(self)
 
     async def interrupt(self) -> bool:
         """Stop what runs, a person's own turn too; False when nothing ran or the program did not confirm. Raises
@@ -359,7 +361,6 @@ class Agent:
         """Raises TaskNotCancelable when it has ended, or the program went on."""
         outcome = await self._actor.call(self.turn_queue.cancel, task_id)
         if isinstance(outcome, Task):
-            self._changed(self)
             return outcome
         confirmed = await asyncio.shield(outcome)
         return await self._actor.call(self._canceled, task_id, confirmed)
@@ -450,11 +451,9 @@ class Agent:
         if self.state is ProcessState.STOPPING and self.record.parking and self.process.last_link is not None:
             self._last_screen = self.process.last_link.screen_text(SCREEN_KEPT)  # before it leaves the screen
         self.parking.sweep()
-        self._changed(self)
 
     async def _restart_later(self) -> None:
         await self.process.restart_later()
-        self._changed(self)
         await self._pump()
 
     async def _pump(self) -> None:
@@ -503,7 +502,6 @@ class Agent:
                     await self._saw(Activity.BUSY)
                 await self.tools.turn(event)
                 await self.turn_queue.handle(event, fact.link)
-                self._changed(self)
 
     async def _alert(self, alert: LinkAlert) -> None:
         """It may be the database's disk that is full: what cannot be written now is shown all the same."""
@@ -515,7 +513,6 @@ class Agent:
             self.attention.believe(change)
         except StoreError as error:
             self._actor.log.warning("an alert could not be recorded", alert=told.message, error=error.message)
-        self._changed(self)
 
     async def _reply(self, link: AgentLink, asked: PermissionAsked) -> None:
         if (answer := await self.decide(asked.event, asked.told)) is not None and not await link.reply(asked, answer):
@@ -526,7 +523,6 @@ class Agent:
             await self._observed(link.observe())
 
     async def _limit_over(self) -> None:
-        self._changed(self)
         await self._pump()
 
     async def _observed(self, seen: LinkObserved) -> None:
@@ -545,8 +541,6 @@ class Agent:
             if commit is not None:
                 self.turn_queue.believe(commit)
         self.attention.believe(change)
-        if moved:
-            self._changed(self)
         await self._saw(seen.activity)
         await self._pump()
 

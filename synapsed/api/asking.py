@@ -91,8 +91,8 @@ class HttpCaller:
         if not self.rights.person and self.rights.agent_id is None:
             raise Unauthorized("it is not known who asks for the extended card: send 'Authorization: Bearer <token>'")
         control = self.context.control
-        view = control.view(self.agent_id)
-        profile = next((row for row in control.profiles() if row["name"] == view.type), {})
+        view = control.directory.view(self.agent_id)
+        profile = next((row for row in control.directory.profiles() if row["name"] == view.type), {})
         return extended_card(
             view,
             profile,
@@ -129,7 +129,10 @@ def agent_base(request: web.Request, view: AgentView) -> str:
     own port."""
     if on_unix(request):
         return view.endpoint
-    if "agent" not in request.match_info and request.app[CONTEXT].control.agent_on_port(_port(request)) != view.id:
+    if (
+        "agent" not in request.match_info
+        and request.app[CONTEXT].control.directory.agent_on_port(_port(request)) != view.id
+    ):
         return f"{base_url(request)}/agents/{quote(view.name)}"  # found by the tenant of the host's endpoint
     return base_url(request) + _MARK.split(request.rel_url.raw_path, maxsplit=1)[0]
 

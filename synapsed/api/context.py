@@ -198,17 +198,17 @@ def agent_id_of(request: web.Request) -> str:
     """
     control = request.app[CONTEXT].control
     if (address := request.match_info.get("agent")) is not None:
-        return control.resolve(address)
+        return control.directory.resolve(address)
     sockname = request.transport.get_extra_info("sockname") if request.transport else None
     port = int(sockname[1]) if sockname else 0
-    agent_id = control.agent_on_port(port)
-    if agent_id is None or control.view(agent_id).state is ProcessState.STOPPED:
+    agent_id = control.directory.agent_on_port(port)
+    if agent_id is None or control.directory.view(agent_id).state is ProcessState.STOPPED:
         raise UnknownAgent(f"no agent runs on port {port}", port=port)
     return agent_id
 
 
 def agent_of(request: web.Request) -> AgentView:
-    return request.app[CONTEXT].control.view(agent_id_of(request))
+    return request.app[CONTEXT].control.directory.view(agent_id_of(request))
 
 
 async def task_of(request: web.Request) -> Task:
@@ -217,7 +217,7 @@ async def task_of(request: web.Request) -> Task:
     on_control = request.path.startswith("/control/")
     agent_id = None if on_control else agent_id_of(request)
     await reserve_task(request, control, request.match_info["task"])
-    task = await control.task(request.match_info["task"], agent_id)
+    task = await control.tasks.find(request.match_info["task"], agent_id)
     if agent_id is not None and task.agent_id != agent_id:
         raise TaskNotFound(f"{agent_id} has no task {request.match_info['task'][:64]}", task_id=task.id, agent=agent_id)
     rights = rights_of(request)

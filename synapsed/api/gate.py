@@ -23,7 +23,7 @@ async def gate(request: web.Request, handler: Handler) -> web.StreamResponse:
     if request.path.startswith("/control/") and not (on_unix(request) or security.has_control_token(request)):
         raise Forbidden("control answers on the Unix socket, or with the control token")
     if rights.agent_id is not None:
-        rights = replace(rights, granted=request.app[CONTEXT].control.granted(rights.agent_id))
+        rights = replace(rights, granted=request.app[CONTEXT].control.directory.granted(rights.agent_id))
     request[RIGHTS] = rights
     return await handler(request)
 

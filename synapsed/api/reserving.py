@@ -41,12 +41,12 @@ def release(request: web.Request) -> None:
 
 async def reserve_task(request: web.Request, control: Control, task_id: str) -> None:
     """Before the task is read for an answer. Raises Busy."""
-    _reserve(request, control, await control.weigh(task_id))
+    _reserve(request, control, await control.tasks.weigh(task_id))
 
 
 async def reserve_page(request: web.Request, control: Control, which: TaskFilter) -> None:
     """Before the page is read for an answer. Raises Busy, and InvalidRequest for what is no cursor."""
-    _reserve(request, control, await control.weigh(which))
+    _reserve(request, control, await control.tasks.weigh(which))
 
 
 async def with_room(request: web.Request, control: Control, act: Awaitable[Task]) -> Task:
@@ -57,9 +57,9 @@ async def with_room(request: web.Request, control: Control, act: Awaitable[Task]
         return task
     task_id = task.id
     del task
-    for one in await control.weigh(task_id):
+    for one in await control.tasks.weigh(task_id):
         request[_LEASES].append(await control.events.room.take((one.id, one.version), one.size))
-    return await control.task(task_id)
+    return await control.tasks.find(task_id)
 
 
 def _reserve(request: web.Request, control: Control, large: list[Large]) -> None:

@@ -5,7 +5,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 from synapsed.a2a.push.sender import PushSender
-from synapsed.interfaces import Control
+from synapsed.interfaces import EventLog, Tasks
 
 if TYPE_CHECKING:
     from synapsed.a2a.endpoints import Endpoints
@@ -16,8 +16,11 @@ __all__ = ["A2aSdk"]
 class A2aSdk:
     """Gives the endpoints, once their modules are there."""
 
-    def __init__(self, control: Control, pushes: PushSender | None = None, *, repeats: bool = True) -> None:
-        self._control = control
+    def __init__(
+        self, tasks: Tasks, events: EventLog, pushes: PushSender | None = None, *, repeats: bool = True
+    ) -> None:
+        self._tasks = tasks
+        self._events = events
         self._repeats = repeats
         self._pushes = pushes
         self._endpoints: Endpoints | None = None
@@ -28,7 +31,7 @@ class A2aSdk:
             async with self._lock:
                 if self._endpoints is None:
                     module = await asyncio.to_thread(importlib.import_module, "synapsed.a2a.endpoints")
-                    self._endpoints = module.Endpoints(self._control, self._pushes, repeats=self._repeats)
+                    self._endpoints = module.Endpoints(self._tasks, self._events, self._pushes, repeats=self._repeats)
         return self._endpoints
 
     @property

@@ -18,7 +18,7 @@ from synapsed.api.problems import Handler
 from synapsed.api.query import check_names
 from synapsed.api.rights import Peer, Rights, Token, TokenKind, decide
 from synapsed.errors import Forbidden, InvalidRequest, TooLarge, Unauthorized, UnsupportedMedia
-from synapsed.interfaces import Control
+from synapsed.interfaces import Directory
 
 __all__ = ["JSON_TYPES", "LOCAL_HOSTS", "Security", "is_public", "is_scraped", "on_unix", "public", "scraped"]
 
@@ -56,7 +56,7 @@ class Security:
     def __init__(
         self,
         *,
-        control: Control,
+        directory: Directory,
         token: str,
         peers: PeerLookup | None = None,
         allowed_hosts: Iterable[str] = (),
@@ -66,8 +66,8 @@ class Security:
     ) -> None:
         self._token = token.encode()
         self._metrics_token = metrics_token.encode() if metrics_token is not None else None
-        self._token_owner = control.token_owner
-        self._peers = peers or PeerLookup(control.process_of)
+        self._token_owner = directory.token_owner
+        self._peers = peers or PeerLookup(directory.process_of)
         self._hosts = LOCAL_HOSTS | {host.lower().strip("[]") for host in allowed_hosts}
         self._proxies = Proxies(trusted_proxies)
         self._own_uid = os.getuid() if own_uid is None else own_uid

@@ -20,7 +20,7 @@ from synapsed.errors import (
     TaskNotFound,
     WouldDeadlock,
 )
-from synapsed.interfaces import Control, SendRequest
+from synapsed.interfaces import Control, Directory, SendRequest
 from synapsed.model.agent import AgentView
 from synapsed.model.sender import KEY, Tier
 from synapsed.model.task import Task
@@ -48,11 +48,11 @@ REPLY_ERRORS: tuple[type[SynapsedError], ...] = (TaskNotFound, NotWaiting, Ambig
 """The same of a reply."""
 
 
-def signed(request: SendRequest, rights: Rights, control: Control) -> SendRequest:
+def signed(request: SendRequest, rights: Rights, directory: Directory) -> SendRequest:
     """The request with its sender, as the evidence has it. Raises what `settle_sender` raises."""
 
     def find(address: str) -> AgentView:
-        return control.view(control.resolve(address))
+        return directory.view(directory.resolve(address))
 
     caller = Caller(person=rights.person, agent_id=rights.agent_id, remote=rights.remote)
     sender = settle_sender(caller, request.metadata.get(KEY), find)
@@ -76,12 +76,12 @@ async def send(request: web.Request, control: Control, agent_id: str, wanted: Se
     if wanted.task_id is not None:
         rights.require("answer_prompts", "answer prompts", of=agent_id)
     wanted = replace(wanted, key=key_of(request), where=wanted.where or origin_of(request).where)
-    wanted = signed(wanted, rights, control)
+    wanted = signed(wanted, rights, control.directory)
     if wanted.priority >= INTERRUPTS and wanted.of_agent:
         _require_interruption(rights, agent_id)
-    wanted = await traced(request, control, wanted)
+    wanted = await traced(request, control.directory, control.tasks, wanted)
     # A client that leaves in the middle must not leave a message half accepted.
-    return await to_the_end(control.send(agent_id, wanted))
+    return await to_the_end(control.tasks.send(agent_id, wanted))
 
 
 def _require_interruption(rights: Rights, agent_id: str) -> None:
@@ -113,7 +113,9 @@ async def expect_reply(
         raise InvalidRequest("message.parts: the message is blank", field="message.parts")
     if rights.agent_id not in (None, agent_id):
         raise Forbidden("an agent may not make tasks of other agents", agent=agent_id)
-    return await to_the_end(control.expect_reply(agent_id, _as(agent_id, wanted, rights, control), limit))
+    return await to_the_end(
+        control.tasks.expect_reply(agent_id, _as(agent_id, wanted, rights, control.directory), limit)
+    )
 
 
 async def reply(request: web.Request, control: Control, agent_id: str, wanted: SendRequest) -> Task:
@@ -121,9 +123,9 @@ async def reply(request: web.Request, control: Control, agent_id: str, wanted: S
     rights = rights_of(request)
     if wanted.message.blank:
         raise InvalidRequest("message.parts: the message is blank", field="message.parts")
-    return await to_the_end(control.reply(agent_id, _as(agent_id, wanted, rights, control)))
+    return await to_the_end(control.tasks.reply(agent_id, _as(agent_id, wanted, rights, control.directory)))
 
 
-def _as(agent_id: str, wanted: SendRequest, rights: Rights, control: Control) -> SendRequest:
+def _as(agent_id: str, wanted: SendRequest, rights: Rights, directory: Directory) -> SendRequest:
     """The request as one of the agent's, by evidence or by claim."""
-    return signed(replace(wanted, metadata={**wanted.metadata, KEY: agent_id}), rights, control)
+    return signed(replace(wanted, metadata={**wanted.metadata, KEY: agent_id}), rights, directory)

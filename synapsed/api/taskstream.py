@@ -6,7 +6,7 @@ from typing import Any
 
 from synapsed.api.sse import SseFrame
 from synapsed.clock import iso
-from synapsed.interfaces import Control
+from synapsed.interfaces import EventLog, Tasks
 from synapsed.model.events import Event, TaskArtifactAdded, TaskStatusChanged
 from synapsed.model.task import INTERRUPTED_STATES, TERMINAL_STATES, Task
 
@@ -36,9 +36,9 @@ def _status(event: Event, data: TaskStatusChanged) -> dict[str, Any]:
     return body
 
 
-async def frames_until_end(control: Control, task: Task, after: int) -> AsyncGenerator[SseFrame]:
+async def frames_until_end(log: EventLog, task: Task, after: int) -> AsyncGenerator[SseFrame]:
     """The task's events after `after`, up to its end."""
-    events = _events(control, task, after)
+    events = _events(log, task, after)
     del task  # it may be large, and the stream long
     async for event in events:
         if (frame := render(event)) is not None:
@@ -48,19 +48,19 @@ async def frames_until_end(control: Control, task: Task, after: int) -> AsyncGen
         del event, frame
 
 
-async def has_frames(control: Control, task: Task, after: int) -> bool:
+async def has_frames(log: EventLog, task: Task, after: int) -> bool:
     """Whether anything is to be told of the task, which is over, after `after`."""
-    async with aclosing(_events(control, task, after)) as events:
+    async with aclosing(_events(log, task, after)) as events:
         async for event in events:
             if render(event) is not None:
                 return True
     return False
 
 
-async def frames_until_settled(control: Control, task: Task, after: int) -> AsyncGenerator[SseFrame]:
+async def frames_until_settled(tasks: Tasks, log: EventLog, task: Task, after: int) -> AsyncGenerator[SseFrame]:
     """As above, and it ends as well where the task waits for a person *now*: at its present prompt, not at one that
     was answered long ago."""
-    events, task_id = _events(control, task, after), task.id
+    events, task_id = _events(log, task, after), task.id
     del task  # it may be large, and the stream long
     async for event in events:
         if (frame := render(event)) is not None:
@@ -71,7 +71,7 @@ async def frames_until_settled(control: Control, task: Task, after: int) -> Asyn
             continue
         if told.state in TERMINAL_STATES:
             return
-        if told.state in INTERRUPTED_STATES and _is_present(await control.task(task_id), told):
+        if told.state in INTERRUPTED_STATES and _is_present(await tasks.find(task_id), told):
             return
 
 
@@ -81,8 +81,7 @@ def _is_present(task: Task, told: TaskStatusChanged) -> bool:
     return task.status is told.state and now == then
 
 
-def _events(control: Control, task: Task, after: int) -> AsyncGenerator[Event]:
+def _events(log: EventLog, task: Task, after: int) -> AsyncGenerator[Event]:
     """A task that was over when it was read has all its events in the log: they are read, and nothing is waited for,
     even where the cursor is behind its end."""
-    log = control.events
     return log.follow(after, task_id=task.id, upto=log.last_id if task.terminal else None, reserved=True)

@@ -11,32 +11,32 @@ from aiohttp import web
 
 from synapsed.api.context import CONTEXT
 from synapsed.errors import SynapsedError
-from synapsed.interfaces import Control, SendRequest
+from synapsed.interfaces import Directory, SendRequest, Tasks
 from synapsed.model.sender import Sender
 from synapsed.model.trace import TRACEPARENT, TRACESTATE, TraceContext, context_of, parent_of
 
 __all__ = ["traced"]
 
 
-async def traced(request: web.Request, control: Control, wanted: SendRequest) -> SendRequest:
+async def traced(request: web.Request, directory: Directory, tasks: Tasks, wanted: SendRequest) -> SendRequest:
     """The request with the place in a trace to which its task belongs, where there is one."""
     if parent_of(wanted.metadata) is not None:
         return wanted
     place = TraceContext.parse(request.headers.get(TRACEPARENT), ",".join(request.headers.getall(TRACESTATE, ())))
     if place is None and (share := request.app[CONTEXT].traced) is not None:
-        place = await _place_of(control, Sender.of(wanted.metadata), share)
+        place = await _place_of(directory, tasks, Sender.of(wanted.metadata), share)
     if place is None:
         return wanted
     return replace(wanted, metadata={**wanted.metadata, **place.metadata()})
 
 
-async def _place_of(control: Control, sender: Sender | None, share: float) -> TraceContext | None:
+async def _place_of(directory: Directory, tasks: Tasks, sender: Sender | None, share: float) -> TraceContext | None:
     """The task that the agent works on now."""
     if sender is None:
         return None
     try:
-        task_id = control.view(sender.id).task
-        task = await control.task(task_id) if task_id is not None else None
+        task_id = directory.view(sender.id).task
+        task = await tasks.find(task_id) if task_id is not None else None
     except SynapsedError:  # it is no agent of ours, or was until just now
         return None
     return None if task is None else context_of(task.id, task.metadata, share=share)

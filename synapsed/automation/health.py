@@ -7,7 +7,7 @@ from synapsed.automation.webhooks import Webhooks
 from synapsed.clock import iso
 from synapsed.config import Config
 from synapsed.errors import SynapsedError
-from synapsed.interfaces import Control
+from synapsed.interfaces import Directory
 from synapsed.model.agent import ProcessState
 from synapsed.model.automated import Automated
 from synapsed.model.follower import FollowerState
@@ -22,9 +22,14 @@ class Health:
     """`config` is what counts now."""
 
     def __init__(
-        self, control: Control, scheduler: Scheduler, *, config: Config | None = None, webhooks: Webhooks | None = None
+        self,
+        directory: Directory,
+        scheduler: Scheduler,
+        *,
+        config: Config | None = None,
+        webhooks: Webhooks | None = None,
     ) -> None:
-        self._control = control
+        self._directory = directory
         self._scheduler = scheduler
         self._webhooks = webhooks
         self.config = config or Config()
@@ -53,7 +58,7 @@ class Health:
         target = rule.do.send or rule.do.restart
         if target is not None and "{" not in target and (problem := self._unknown(target)):
             return found.model_copy(update={"state": "wrong", "problem": f"do.{rule.do.action}: {problem}"})
-        names = (name for view in self._control.agents() for name in (view.name, view.id))
+        names = (name for view in self._directory.agents() for name in (view.name, view.id))
         if rule.on.agent != "*" and not any(fits(rule.on.agent, name) for name in names):
             problem = f"on.agent: no agent is called {rule.on.agent!r}"
             return found.model_copy(update={"state": "idle", "problem": problem})
@@ -75,14 +80,14 @@ class Health:
     def _unknown(self, address: str) -> str:
         """Why the address means no agent, empty if it means one."""
         try:
-            self._control.resolve(address)
+            self._directory.resolve(address)
         except SynapsedError as error:
             return error.message
         return ""
 
     def _stopped(self, address: str) -> bool:
         try:
-            return self._control.view(self._control.resolve(address)).state is ProcessState.STOPPED
+            return self._directory.view(self._directory.resolve(address)).state is ProcessState.STOPPED
         except SynapsedError:  # it is elsewhere
             return False
 

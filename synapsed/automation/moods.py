@@ -14,7 +14,7 @@ import structlog
 from synapsed.aio import Timers, pause
 from synapsed.config import AgentConfig, Config
 from synapsed.errors import StoreError, SynapsedError
-from synapsed.interfaces import Control, EventFilter, NewEvent, Store
+from synapsed.interfaces import Directory, EventFilter, NewEvent, Store
 from synapsed.model.events import REMOVED, Event, StateChanged
 from synapsed.model.follower import FollowerState
 from synapsed.model.said import Said
@@ -62,9 +62,9 @@ class MoodBook(Protocol):
 class Moods:
     """Life: `restore`, `start`, …, `close`. `config` is what counts now."""
 
-    def __init__(self, *, control: Control, store: Store, book: MoodBook, timers: Timers, config: Config) -> None:
+    def __init__(self, *, directory: Directory, store: Store, book: MoodBook, timers: Timers, config: Config) -> None:
         self.config = config
-        self._control = control
+        self._directory = directory
         self._store = store
         self._book = book
         self._timers = timers
@@ -165,7 +165,7 @@ class Moods:
         if not agent_id or not self.config.moods.enabled:
             return False
         try:
-            name = self._control.view(agent_id).name
+            name = self._directory.view(agent_id).name
         except SynapsedError:
             return False
         return self.config.agents.get(name, _PLAIN).moods

@@ -161,7 +161,7 @@ class Ruler:
             await self._answer(rule, event, data, accept=do.action == "approve")
         elif do.restart is not None:
             target = fill(do.restart, event.data.type, data, agent=name, task=event.task_id)[0]
-            await self._control.restart(self._control.resolve(target))
+            await self._control.processes.restart(self._control.directory.resolve(target))
         elif do.send is not None:
             return await self._send(rule, event, data, name, depth)
         return None
@@ -172,9 +172,9 @@ class Ruler:
             raise NotWaiting("the event asks nothing")
         text, origin = choice(prompt, accept=accept), Origin("rule", who=rule.name)
         if event.task_id is not None:
-            await self._control.provide_input(event.task_id, text, prompt["prompt_id"], origin)
+            await self._control.tasks.provide_input(event.task_id, text, prompt["prompt_id"], origin)
         else:
-            await self._control.answer_agent(event.agent_id, text, prompt["prompt_id"], origin)
+            await self._control.terminals.answer(event.agent_id, text, prompt["prompt_id"], origin)
 
     async def _send(self, rule: RuleConfig, event: Event, data: dict[str, Any], name: str, depth: int) -> str:
         kind, task = event.data.type, event.task_id
@@ -189,7 +189,7 @@ class Ruler:
             fired={"rule": rule.name, "event": event.id, "depth": depth + 1},
             of_agent=told,
         )
-        return (await self._control.send(self._control.resolve(target), request)).id
+        return (await self._control.tasks.send(self._control.directory.resolve(target), request)).id
 
     async def _depth(self, event: Event) -> int:
         task = None if event.task_id is None else await self._store.task(event.task_id)
@@ -229,6 +229,6 @@ class Ruler:
         if not agent_id:
             return []
         try:
-            return [self._control.view(agent_id).name, agent_id]
+            return [self._control.directory.view(agent_id).name, agent_id]
         except SynapsedError:
             return [agent_id]

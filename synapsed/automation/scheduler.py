@@ -33,7 +33,7 @@ from synapsed.errors import (
     UnknownAgent,
     UnknownSchedule,
 )
-from synapsed.interfaces import Control, NewEvent, SendRequest
+from synapsed.interfaces import Directory, NewEvent, SendRequest, Tasks
 from synapsed.model.events import ScheduleCame
 from synapsed.model.schedule import (
     LastTime,
@@ -107,9 +107,17 @@ class Scheduler:
     """Life: `restore`, `start`, …, `close`. `zone` gives the machine's time zone as it is now."""
 
     def __init__(
-        self, *, control: Control, book: ScheduleBook, clock: Clock, timers: Timers, zone: Callable[[], ZoneInfo]
+        self,
+        *,
+        directory: Directory,
+        tasks: Tasks,
+        book: ScheduleBook,
+        clock: Clock,
+        timers: Timers,
+        zone: Callable[[], ZoneInfo],
     ) -> None:
-        self._control = control
+        self._directory = directory
+        self._tasks = tasks
         self._book = book
         self._clock = clock
         self._timers = timers
@@ -191,7 +199,7 @@ class Scheduler:
         now, zone = self._now()
         if await asyncio.to_thread(next_after, new.spec, now, zone) is None:
             raise InvalidRequest(f"at: {new.at!r} will never come", field="at")
-        self._control.resolve(new.agent)
+        self._directory.resolve(new.agent)
         async with self._changing:
             if len(self._entries) >= SCHEDULES_MAX:
                 raise QueueFull(f"there are {SCHEDULES_MAX} schedules; remove some", limit=SCHEDULES_MAX)
@@ -370,7 +378,7 @@ class Scheduler:
     def _agent_id(self, schedule: Schedule) -> str:
         """Empty where there is no such agent."""
         try:
-            return self._control.resolve(schedule.agent)
+            return self._directory.resolve(schedule.agent)
         except SynapsedError:
             return ""
 
@@ -384,14 +392,14 @@ class Scheduler:
             scheduled=scheduled,
             of_agent=schedule.by is not None,
         )
-        return await self._control.send(self._control.resolve(schedule.agent), request)
+        return await self._tasks.send(self._directory.resolve(schedule.agent), request)
 
     def _sender(self, schedule: Schedule) -> Sender:
         """Who is told to have sent it: a person's schedule by its name, else the agent that has made it."""
         if schedule.by is None:
             return Sender(id=f"schedule-{schedule.called}", tier=Tier.PERSON, type="schedule")
         try:
-            view = self._control.view(schedule.by)
+            view = self._directory.view(schedule.by)
         except UnknownAgent:
             return Sender(id=schedule.by, tier=Tier.AGENT)
         return Sender(id=view.id, tier=Tier.AGENT, type=view.type, endpoint=view.endpoint)

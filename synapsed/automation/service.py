@@ -47,7 +47,14 @@ class Automation:
     ) -> Self:
         """Call it in the running event loop."""
         timers, policy = asyncio.get_running_loop(), config.a2a.push
-        scheduler = Scheduler(control=control, book=store, clock=clock, timers=timers, zone=LocalZone(environ))
+        scheduler = Scheduler(
+            directory=control.directory,
+            tasks=control.tasks,
+            book=store,
+            clock=clock,
+            timers=timers,
+            zone=LocalZone(environ),
+        )
         webhooks = Webhooks(
             WebhookMeans(
                 store=store,
@@ -63,11 +70,11 @@ class Automation:
             )
         )
         return cls(
-            Health(control, scheduler, config=config, webhooks=webhooks),
+            Health(control.directory, scheduler, config=config, webhooks=webhooks),
             scheduler,
             Ruler(control=control, store=store, book=store, clock=clock, notify=Desktop(environ)),
             webhooks,
-            Moods(control=control, store=store, book=store, timers=timers, config=config),
+            Moods(directory=control.directory, store=store, book=store, timers=timers, config=config),
         )
 
     async def restore(self, config: Config) -> None:

@@ -4,9 +4,22 @@ The tests' fakes of store, link and control are under `tests/fakes`; that of the
 tests as the real one.
 """
 
-from synapsed.interfaces.control import PERSON, ConfigChange, Control, OutputPiece, SendRequest, StartRequest
-from synapsed.interfaces.links import AgentLink, Attachment, Delivery, SideChannel
-from synapsed.interfaces.storage import (
+from synapsed.interfaces.control import (
+    PERSON,
+    ConfigChange,
+    Control,
+    Directory,
+    Elsewhere,
+    OutboundQuestion,
+    OutputPiece,
+    Processes,
+    SendRequest,
+    StartRequest,
+    Tasks,
+    Terminals,
+)
+from synapsed.interfaces.link import AgentLink, Attachment, Delivery, SideChannel
+from synapsed.interfaces.store import (
     EVERY_EVENT,
     PAGE_SIZE,
     EventFilter,
@@ -27,15 +40,21 @@ __all__ = [
     "ConfigChange",
     "Control",
     "Delivery",
+    "Directory",
+    "Elsewhere",
     "EventFilter",
     "EventLog",
     "EventPage",
     "NewEvent",
+    "OutboundQuestion",
     "OutputPiece",
+    "Processes",
     "SendRequest",
     "SideChannel",
     "StartRequest",
     "Store",
     "TaskFilter",
+    "Tasks",
+    "Terminals",
     "task_cursor",
 ]

@@ -1,4 +1,8 @@
-"""The supervisor, as the API sees it."""
+"""The supervisor, as the API sees it, in four parts: which agents there are, their processes, their tasks, and their
+terminals. Whoever needs one part is given that part.
+
+Agents are named by id; `Directory.resolve` makes ids of addresses. Errors are those of `synapsed.errors`.
+"""
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
@@ -6,15 +10,28 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from synapsed.documents.budget import Large
-from synapsed.interfaces.links import Attachment
-from synapsed.interfaces.storage import EventLog, TaskFilter
+from synapsed.interfaces.link import Attachment
+from synapsed.interfaces.store import EventLog, TaskFilter
 from synapsed.model.agent import AgentDetail, AgentView, Testimony
 from synapsed.model.events import EventData, Origin, Where
 from synapsed.model.picture import ScreenForm, Shown
 from synapsed.model.records import ReplyRecord
 from synapsed.model.task import Artifact, Message, Task
 
-__all__ = ["PERSON", "ConfigChange", "Control", "OutputPiece", "SendRequest", "StartRequest"]
+__all__ = [
+    "PERSON",
+    "ConfigChange",
+    "Control",
+    "Directory",
+    "Elsewhere",
+    "OutboundQuestion",
+    "OutputPiece",
+    "Processes",
+    "SendRequest",
+    "StartRequest",
+    "Tasks",
+    "Terminals",
+]
 
 
 PERSON = Origin("person")
@@ -89,16 +106,15 @@ class SendRequest:
     """Where it came from."""
 
 
-class Control(Protocol):
-    """Everything the API and the person's tool can ask. Agents are named by id here; `resolve` makes ids of addresses.
-    Errors are those of `synapsed.errors`."""
-
-    @property
-    def events(self) -> EventLog: ...
+class Directory(Protocol):
+    """Which agents there are, who they are and what they show of themselves."""
 
     def agents(self) -> list[AgentView]: ...
 
-    def resolve(self, address: str) -> str: ...
+    def resolve(self, address: str) -> str:
+        """The id of the agent that `address` means: one of ours, or else one elsewhere. Raises UnknownAgent,
+        AmbiguousAddress."""
+        ...
 
     def teams(self) -> dict[str, list[str]]:
         """The members of each team, by name."""
@@ -114,6 +130,113 @@ class Control(Protocol):
         """The chain of evidence for what is believed of the agent, strongest channel first: its process, then what
         its link tells."""
         ...
+
+    def profiles(self) -> list[dict[str, Any]]:
+        """`name`, `description`, `command`, `ports`, `verified`, `skills`, `source` of each profile."""
+        ...
+
+    async def conversations(self, home: str | None, *, profile: str | None, cwd: str | None) -> list[dict[str, Any]]:
+        """Conversations found on disk below `home` (None: the daemon's), newest first: `profile`, `id`, `cwd`,
+        `updated_at`, `prompt` (its beginning), `agent` (the name of the one that is in it now)."""
+        ...
+
+    async def process_of(self, pid: int) -> str | None:
+        """The agent whose program is `pid` or an ancestor of it, by pid and start time; None for none of them."""
+        ...
+
+    def granted(self, agent_id: str) -> frozenset[str]:
+        """What the agent's profile grants it beyond an agent's rights; nothing for one that is gone."""
+        ...
+
+    def token_owner(self, token: str) -> str | None:
+        """The agent that was given this SYNAPSE_AGENT_TOKEN."""
+        ...
+
+
+class Processes(Protocol):
+    """The programs of the agents, and the daemon's own life."""
+
+    async def start(self, request: StartRequest) -> AgentView: ...
+
+    async def stop(self, agent_id: str, *, remove: bool = False) -> AgentView: ...
+
+    async def restart(self, agent_id: str, *, when_idle: bool = False) -> AgentView:
+        """`when_idle`: not now, but when no turn runs and nothing is being typed; this returns at once, and a restart
+        of the daemon does not forget it."""
+        ...
+
+    async def park(self, agent_id: str) -> AgentView:
+        """End its program until the next message, terminal or start; returns when it is parked. Raises NotReady where
+        it is not idle, InvalidRequest where its conversation would be lost."""
+        ...
+
+    async def kill(self, agent_id: str) -> AgentView:
+        """SIGKILL to the program; the restart policy applies."""
+        ...
+
+    async def reload(self, *, dry_run: bool = False) -> list[ConfigChange]:
+        """Read configuration and profiles again and do what changed; or only say it. Raises ConfigError, and then
+        nothing has changed."""
+        ...
+
+    async def shutdown(self, *, keep_agents: bool) -> None: ...
+
+
+class Tasks(Protocol):
+    """Messages for agents, and the tasks that they become."""
+
+    async def send(self, agent_id: str, request: SendRequest) -> Task: ...
+
+    async def expect_reply(self, agent_id: str, request: SendRequest, limit: float | None) -> Task:
+        """A task of the agent's own that a reply will complete, within `limit` seconds of the question."""
+        ...
+
+    async def reply(self, agent_id: str, request: SendRequest) -> Task:
+        """The agent replies: to `metadata.in_reply_to`, else to what it was asked last."""
+        ...
+
+    async def collected(self, task_id: str) -> None:
+        """The caller that waited for the reply has it."""
+        ...
+
+    def waiting(self, waiter: str | None, task: Task) -> AbstractContextManager[None]:
+        """While agent `waiter` does nothing but wait for the task. Raises WouldDeadlock."""
+        ...
+
+    async def find(self, task_id: str, agent_id: str | None = None) -> Task:
+        """The task by its id or an unambiguous prefix of at least 8 characters."""
+        ...
+
+    async def page(self, which: TaskFilter) -> tuple[list[Task], int]:
+        """See `Store.tasks`."""
+        ...
+
+    async def weigh(self, which: str | TaskFilter) -> list[Large]:
+        """See `Store.weigh`."""
+        ...
+
+    async def has_any(self, which: TaskFilter) -> bool:
+        """See `Store.has_tasks`."""
+        ...
+
+    async def cancel(self, task_id: str) -> Task: ...
+
+    async def provide_input(
+        self, task_id: str, text: str, prompt_id: str | None = None, origin: Origin = PERSON
+    ) -> Task: ...
+
+    async def hand_over(self, task_id: str, artifact: Artifact, *, append: bool, last_chunk: bool) -> Task:
+        """What the agent made in the turn that runs: a new artifact, one in place of another of its id, or with
+        `append` further parts of it. Raises NotWaiting where the agent does not work on the task."""
+        ...
+
+    async def report(self, agent_id: str, told: EventData, task: Task | None = None) -> None:
+        """Put into the log what somebody reports of the agent, itself perhaps, and of a task of it."""
+        ...
+
+
+class Terminals(Protocol):
+    """What the agents show, and what is typed to them outside of any task."""
 
     async def screen(self, agent_id: str, fmt: ScreenForm) -> Shown:
         """What the agent shows; of a parked one, what it showed last."""
@@ -132,118 +255,67 @@ class Control(Protocol):
         """The last `limit` bytes of raw output as an asciicast."""
         ...
 
-    def profiles(self) -> list[dict[str, Any]]:
-        """`name`, `description`, `command`, `ports`, `verified`, `skills`, `source` of each profile."""
+    async def attach(self, agent_id: str, *, cols: int, rows: int, read_only: bool) -> Attachment: ...
+
+    async def press(self, agent_id: str, keys: Sequence[str]) -> None:
+        """Press keys at the agent's terminal, for a person. Raises InvalidRequest, NotReady."""
         ...
 
-    async def conversations(self, home: str | None, *, profile: str | None, cwd: str | None) -> list[dict[str, Any]]:
-        """Conversations found on disk below `home` (None: the daemon's), newest first: `profile`, `id`, `cwd`,
-        `updated_at`, `prompt` (its beginning), `agent` (the name of the one that is in it now)."""
-        ...
-
-    async def start(self, request: StartRequest) -> AgentView: ...
-
-    async def stop(self, agent_id: str, *, remove: bool = False) -> AgentView: ...
-
-    async def restart(self, agent_id: str, *, when_idle: bool = False) -> AgentView:
-        """`when_idle`: not now, but when no turn runs and nothing is being typed; this returns at once, and a restart
-        of the daemon does not forget it."""
-        ...
-
-    async def park(self, agent_id: str) -> AgentView:
-        """End its program until the next message, terminal or start; returns when it is parked. Raises NotReady where
-        it is not idle, InvalidRequest where its conversation would be lost."""
-        ...
-
-    async def reload(self, *, dry_run: bool = False) -> list[ConfigChange]:
-        """Read configuration and profiles again and do what changed; or only say it. Raises ConfigError, and then
-        nothing has changed."""
-        ...
-
-    async def kill(self, agent_id: str) -> AgentView:
-        """SIGKILL to the program; the restart policy applies."""
-        ...
-
-    async def send(self, agent_id: str, request: SendRequest) -> Task: ...
-
-    async def expect_reply(self, agent_id: str, request: SendRequest, limit: float | None) -> Task:
-        """A task of the agent's own that a reply will complete, within `limit` seconds of the question."""
-        ...
-
-    async def reply(self, agent_id: str, request: SendRequest) -> Task:
-        """The agent replies: to `metadata.in_reply_to`, else to what it was asked last."""
-        ...
-
-    def asking(self, task: Task, *, wait: bool) -> AbstractContextManager[ReplyRecord | None]:
-        """Around making a message's `task` durable, for whoever it is: counts how far it has gone; gives the reply that
-        is awaited for it, to be durable with it. Raises WouldDeadlock, HopLimit, InvalidRequest, Forbidden."""
-        ...
-
-    async def collected(self, task_id: str) -> None:
-        """The caller that waited for the reply has it."""
-        ...
-
-    def waiting(self, waiter: str | None, task: Task) -> AbstractContextManager[None]:
-        """While agent `waiter` does nothing but wait for the task. Raises WouldDeadlock."""
+    async def answer(self, agent_id: str, text: str, prompt_id: str | None = None, origin: Origin = PERSON) -> None:
+        """Answer a prompt outside any task."""
         ...
 
     async def interrupt(self, agent_id: str) -> bool:
         """Stop the turn that runs, a person's own too; a task that ran ends `canceled`."""
         ...
 
-    async def task(self, task_id: str, agent_id: str | None = None) -> Task:
-        """The task by its id or an unambiguous prefix of at least 8 characters."""
-        ...
-
-    async def tasks(self, which: TaskFilter) -> tuple[list[Task], int]: ...
-
-    async def weigh(self, which: str | TaskFilter) -> list[Large]:
-        """See `Store.weigh`."""
-        ...
-
-    async def has_tasks(self, which: TaskFilter) -> bool: ...
-
-    async def cancel(self, task_id: str) -> Task: ...
-
-    async def provide_input(
-        self, task_id: str, text: str, prompt_id: str | None = None, origin: Origin = PERSON
-    ) -> Task: ...
-
-    async def hand_over(self, task_id: str, artifact: Artifact, *, append: bool, last_chunk: bool) -> Task:
-        """What the agent made in the turn that runs: a new artifact, one in place of another of its id, or with
-        `append` further parts of it. Raises NotWaiting where the agent does not work on the task."""
-        ...
-
-    async def answer_agent(
-        self, agent_id: str, text: str, prompt_id: str | None = None, origin: Origin = PERSON
-    ) -> None:
-        """Answer a prompt outside any task."""
-        ...
-
-    async def press(self, agent_id: str, keys: Sequence[str]) -> None:
-        """Press keys at the agent's terminal, for a person. Raises InvalidRequest, NotReady."""
-        ...
-
-    async def attach(self, agent_id: str, *, cols: int, rows: int, read_only: bool) -> Attachment: ...
-
-    async def process_of(self, pid: int) -> str | None:
-        """The agent whose program is `pid` or an ancestor of it, by pid and start time; None for none of them."""
-        ...
-
-    def granted(self, agent_id: str) -> frozenset[str]:
-        """What the agent's profile grants it beyond an agent's rights; nothing for one that is gone."""
-        ...
-
-    async def report(self, agent_id: str, told: EventData, task: Task | None = None) -> None:
-        """Put into the log what somebody reports of the agent, itself perhaps, and of a task of it."""
-        ...
-
-    def token_owner(self, token: str) -> str | None:
-        """The agent that was given this SYNAPSE_AGENT_TOKEN."""
-        ...
-
     async def decide(self, agent_id: str, event: str, told: dict[str, Any]) -> dict[str, Any] | None:
         """What the agent's approval policy answers to its program's question `event`; None leaves it to a person."""
         ...
 
-    async def shutdown(self, *, keep_agents: bool) -> None: ...
+
+class Control(Protocol):
+    """Everything that the API and the person's tool can ask, and the log of what happens."""
+
+    @property
+    def directory(self) -> Directory: ...
+
+    @property
+    def processes(self) -> Processes: ...
+
+    @property
+    def tasks(self) -> Tasks: ...
+
+    @property
+    def terminals(self) -> Terminals: ...
+
+    @property
+    def events(self) -> EventLog: ...
+
+
+class OutboundQuestion(Protocol):
+    """Is put around making a message's `task` durable, for whatever agent it is: counts how far it has gone, and gives
+    the reply that is awaited for it, to be durable with it. Raises WouldDeadlock, HopLimit, InvalidRequest,
+    Forbidden."""
+
+    def __call__(self, task: Task, *, wait: bool) -> AbstractContextManager[ReplyRecord | None]: ...
+
+
+class Elsewhere(Protocol):
+    """Agents that are not this daemon's, under the names that they have here (`model.external.alias_of`)."""
+
+    def find(self, address: str) -> str | None:
+        """The id of the agent elsewhere that `address` means. Raises UnknownAgent for a host that is not known."""
+        ...
+
+    async def send(
+        self, alias: str, request: SendRequest, asking: OutboundQuestion, *, sender: str | None = None
+    ) -> Task:
+        """`sender` is what the agent that sends to another host of the user's is called here, None for the user."""
+        ...
+
+    async def cancel(self, task: Task) -> Task: ...
+
+    async def answer(self, task: Task, message: Message, prompt_id: str | None = None) -> Task:
+        """Answer what the task waits for over there."""
+        ...

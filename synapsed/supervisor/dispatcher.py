@@ -4,14 +4,16 @@ Who X is has been settled before (`metadata.sender`, by `senders.settle_sender`)
 messages for agents comes through here.
 """
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 import structlog
 
+from synapsed.agents import views
 from synapsed.agents.agent import Agent
 from synapsed.clock import Clock, iso
+from synapsed.documents.budget import Large
 from synapsed.errors import (
     Forbidden,
     HopLimit,
@@ -20,16 +22,19 @@ from synapsed.errors import (
     NotWaiting,
     SynapsedError,
     TaskNotCancelable,
+    UnknownAgent,
 )
-from synapsed.interfaces import NewEvent, SendRequest, Store
+from synapsed.interfaces import PERSON, Elsewhere, NewEvent, SendRequest, Store, TaskFilter
 from synapsed.model.agent import ProcessState
 from synapsed.model.events import EventData, Origin
-from synapsed.model.external import unknown
+from synapsed.model.external import alias_of, host_of
 from synapsed.model.records import ReplyRecord
 from synapsed.model.schedule import SCHEDULED
-from synapsed.model.sender import Sender
+from synapsed.model.sender import Sender, Tier
 from synapsed.model.task import Artifact, Message, Task, new_id
 from synapsed.rules.guard import FIRED
+from synapsed.supervisor.directory import agent_of
+from synapsed.supervisor.registry_follower import RegistryFollower
 from synapsed.supervisor.reply_broker import ReplyBroker
 from synapsed.tasks import transitions
 from synapsed.tasks.idempotency import Idempotency
@@ -53,7 +58,7 @@ log = structlog.stdlib.get_logger("synapsed.post")
 
 
 class Dispatcher:
-    """`agents` are all there are, by id."""
+    """`agents` are all there are, by id; `elsewhere` has the others."""
 
     def __init__(
         self,
@@ -62,14 +67,15 @@ class Dispatcher:
         clock: Clock,
         agents: Mapping[str, Agent],
         reply_broker: ReplyBroker,
-        cancel: Callable[[str], Awaitable[Task]],
+        registry: RegistryFollower,
+        elsewhere: Elsewhere | None,
     ) -> None:
-        """`cancel` cancels whatever task, also one at an agent elsewhere."""
         self._store = store
         self._clock = clock
         self._agents = agents
         self._reply_broker = reply_broker
-        self._cancel = cancel
+        self._registry = registry
+        self._elsewhere = elsewhere
         self._idempotency = Idempotency(store)
         self._blocked: dict[str, tuple[str, str]] = {}
         """Agents that do nothing but wait for a task, by its id: who waits, and for whom."""
@@ -77,10 +83,14 @@ class Dispatcher:
     # --- messages ---
 
     async def send(self, agent_id: str, request: SendRequest) -> Task:
-        """See `Control.send`."""
+        """See `Tasks.send`."""
+        if self._elsewhere is not None and (alias := alias_of(agent_id)) is not None:
+            sender = self._name_of(Sender.of(request.metadata)) if host_of(alias) is not None else None
+            return await self._elsewhere.send(alias, request, self.asking, sender=sender)
+        self._registry.sweep_soon()
         agent = self._agent(agent_id)
         if request.task_id is not None:
-            task = await self.find(request.task_id, agent.id)  # it waits, and this is the answer to its prompt
+            task = await self._find(request.task_id, agent.id)  # it waits, and this is the answer to its prompt
             if request.named and _has_answer(task, request.message):
                 return task
             worker = self._worker(task)
@@ -90,6 +100,15 @@ class Dispatcher:
             return await self._complete(agent_id, named, request)
         async with self._idempotency.once(request, agent_id) as (task_id, known):
             return known or await self._send_new(agent, request, task_id)
+
+    def _name_of(self, sender: Sender | None) -> str | None:
+        """What the sender is called here; None for a person, and what he has scheduled."""
+        if sender is None or sender.tier is Tier.PERSON:
+            return None
+        try:
+            return self._agent(sender.id).record.name
+        except UnknownAgent:
+            return sender.id
 
     async def _send_new(self, agent: Agent, request: SendRequest, task_id: str) -> Task:
         if agent.state in GONE and not agent.parking.away:
@@ -113,7 +132,7 @@ class Dispatcher:
 
     @contextmanager
     def asking(self, task: Task, *, wait: bool) -> Iterator[ReplyRecord | None]:
-        """See `Control.asking`."""
+        """See `interfaces.OutboundQuestion`."""
         hops = self._hops(task.metadata)
         sender = Sender.of(task.metadata)
         record = self._reply_broker.asked(task)
@@ -178,12 +197,12 @@ class Dispatcher:
     # --- replies ---
 
     async def expect_reply(self, agent_id: str, request: SendRequest, limit: float | None) -> Task:
-        """See `Control.expect_reply`."""
+        """See `Tasks.expect_reply`."""
         task = self._task_of(self._agent(agent_id), request, new_id())
         return await self._reply_broker.expect(task, wait=request.wait, limit=limit)
 
     async def reply(self, agent_id: str, request: SendRequest) -> Task:
-        """See `Control.reply`."""
+        """See `Tasks.reply`."""
         self._agent(agent_id)
         named = request.metadata.get(IN_REPLY_TO)
         sender = Sender.of(request.metadata)
@@ -195,14 +214,14 @@ class Dispatcher:
         return await self._reply_broker.reply(_name(named), request.message, sender, by=None, owner=agent_id)
 
     async def collected(self, task_id: str) -> None:
-        """See `Control.collected`."""
+        """See `Tasks.collected`."""
         await self._reply_broker.collected(task_id)
 
     # --- waits ---
 
     @contextmanager
     def waiting(self, waiter: str | None, task: Task) -> Iterator[None]:
-        """See `Control.waiting`."""
+        """See `Tasks.waiting`."""
         if self._reply_broker.owns(task.id):
             with self._reply_broker.caller(task.id):
                 yield
@@ -230,12 +249,27 @@ class Dispatcher:
     # --- tasks ---
 
     async def find(self, task_id: str, agent_id: str | None = None) -> Task:
-        """See `Control.task`."""
-        return await find_task(self._store, task_id, agent_id)
+        """See `Tasks.find`."""
+        return views.queued(await self._find(task_id, agent_id), self._agents)
+
+    async def page(self, which: TaskFilter) -> tuple[list[Task], int]:
+        """See `Tasks.page`."""
+        tasks, count = await self._store.tasks(which)
+        return [views.queued(task, self._agents) for task in tasks], count
+
+    async def weigh(self, which: str | TaskFilter) -> list[Large]:
+        """See `Tasks.weigh`."""
+        return await self._store.weigh(which)
+
+    async def has_any(self, which: TaskFilter) -> bool:
+        """See `Tasks.has_any`."""
+        return await self._store.has_tasks(which)
 
     async def cancel(self, task_id: str) -> Task:
-        """See `Control.cancel`. With a task that a reply was to complete goes the request."""
-        task = await self.find(task_id)
+        """See `Tasks.cancel`. With a task that a reply was to complete goes the request."""
+        task = await self._find(task_id)
+        if self._elsewhere is not None and alias_of(task) is not None:
+            return await self._elsewhere.cancel(task)
         agent = self._agents.get(task.agent_id)
         if task.terminal or agent is None:
             raise TaskNotCancelable(f"task {task.id} is {task.status.value} already", task=task.id)
@@ -251,23 +285,27 @@ class Dispatcher:
 
     async def _cancel_request(self, request: str) -> None:
         try:
-            await self._cancel(request)
+            await self.cancel(request)
         except SynapsedError as error:
             log.info("the request goes on although nobody wants its reply", task=request, why=error.message)
 
-    async def provide_input(self, task_id: str, text: str, prompt_id: str | None, origin: Origin) -> Task:
-        """See `Control.provide_input`."""
-        task = await self.find(task_id)
+    async def provide_input(
+        self, task_id: str, text: str, prompt_id: str | None = None, origin: Origin = PERSON
+    ) -> Task:
+        """See `Tasks.provide_input`."""
+        task = await self._find(task_id)
+        if self._elsewhere is not None and alias_of(task) is not None:
+            return await self._elsewhere.answer(task, Message.of(text), prompt_id)
         return await self._worker(task).provide_input(task.id, Message.of(text), text, prompt_id, origin)
 
-    async def report(self, agent_id: str, told: EventData, task: Task | None) -> None:
-        """See `Control.report`."""
+    async def report(self, agent_id: str, told: EventData, task: Task | None = None) -> None:
+        """See `Tasks.report`."""
         event = NewEvent(self._agent(agent_id).id, told) if task is None else NewEvent.of(task, told)
         await self._store.commit(events=[event])
 
     async def hand_over(self, task_id: str, artifact: Artifact, *, append: bool, last_chunk: bool) -> Task:
-        """See `Control.hand_over`."""
-        task = await self.find(task_id)
+        """See `Tasks.hand_over`."""
+        task = await self._find(task_id)
         return await self._worker(task).hand_over(task.id, artifact, append=append, last_chunk=last_chunk)
 
     def _worker(self, task: Task) -> Agent:
@@ -277,10 +315,11 @@ class Dispatcher:
             raise NotWaiting(f"task {task.id} is {task.status.value}: send without a task id", task=task.id)
         return agent
 
+    async def _find(self, task_id: str, agent_id: str | None = None) -> Task:
+        return await find_task(self._store, task_id, agent_id)
+
     def _agent(self, agent_id: str) -> Agent:
-        if (agent := self._agents.get(agent_id)) is None:
-            raise unknown(agent_id)
-        return agent
+        return agent_of(self._agents, agent_id)
 
 
 def _origin(request: SendRequest) -> Origin:

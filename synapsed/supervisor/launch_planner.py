@@ -1,10 +1,12 @@
 """What an agent's program is launched with: its record, its profile, the configuration and the others beside it."""
 
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from synapsed.agents import views
+from synapsed.agents.agent import Agent
 from synapsed.agents.instructions import colleague, instructions
 from synapsed.config import Config
 from synapsed.launch_plan import LaunchPlan
@@ -34,14 +36,12 @@ class ManagerSettings:
 
 class Planner:
     """`listen` is where the main listener really is, once that is known: the configuration may ask for any free port.
-    `reachable` are the records of the agents that can be written to."""
+    `agents` are all there are, by id."""
 
-    def __init__(
-        self, settings: ManagerSettings, roster: Roster, reachable: Callable[[], Iterable[AgentRecord]]
-    ) -> None:
+    def __init__(self, settings: ManagerSettings, roster: Roster, agents: Mapping[str, Agent]) -> None:
         self._settings = settings
         self._roster = roster
-        self._reachable = reachable
+        self._agents = agents
         self.listen = settings.config.api.listen
 
     def plan(self, record: AgentRecord, profile: Profile) -> LaunchPlan:
@@ -73,6 +73,10 @@ class Planner:
         wanted = self._roster.config.instructions
         if not (wanted.enabled and profile.instructions.used):
             return None
-        others = (colleague(other) for other in self._reachable() if other.id != record.id)
+        others = (
+            colleague(other.record)
+            for other in self._agents.values()
+            if other.id != record.id and views.is_reachable(other)
+        )
         mcp = profile.mcp.used and self._roster.config_of(record).mcp
         return instructions(colleague(record), others, language=wanted.language, text=wanted.text, mcp=mcp)

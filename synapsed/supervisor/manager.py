@@ -1,77 +1,57 @@
 """All agents of one daemon: `Control` for the API, and the life of the agents from one daemon to the next.
 
-What concerns one agent is done in that agent's actor; here is only what concerns more than one: addresses, tokens,
-the registry, and starting and ending the whole.
+What concerns one agent is done in that agent's actor. Here is what concerns all: they are made, started and ended, and
+`interfaces.Processes`; the other parts of `Control` are objects of their own.
 """
 
 import asyncio
 import contextlib
-import hmac
 import shutil
 import signal
 import socket
-import sys
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import structlog
 
 from synapsed.agents import views
 from synapsed.agents.agent import Agent
-from synapsed.agents.conversations import taken
 from synapsed.agents.lifecycle import LIVE_STATES
 from synapsed.agents.parking import Memory, machine_memory
 from synapsed.agents.restart_policy import RestartState
 from synapsed.aio import Timer, Timers
-from synapsed.channels.past import find_conversations
 from synapsed.clock import Clock
 from synapsed.config import check_parking, load_config, save_agent
-from synapsed.documents.budget import Large
 from synapsed.errors import ConversationTaken, InvalidRequest, NotReady, StoreError, SynapsedError
-from synapsed.interfaces import (
-    PERSON,
-    Attachment,
-    ConfigChange,
-    Control,
-    EventLog,
-    NewEvent,
-    OutputPiece,
-    SendRequest,
-    StartRequest,
-    Store,
-    TaskFilter,
-)
-from synapsed.keepers.process_owner import Root, owner_of
+from synapsed.interfaces import ConfigChange, Elsewhere, EventLog, NewEvent, Processes, StartRequest, Store
 from synapsed.launch_plan import LinkFactory
 from synapsed.library import ProfileLibrary
-from synapsed.model.agent import AgentDetail, AgentView, Testimony, resolve
-from synapsed.model.events import REMOVED, EventData, Origin, StateChanged
-from synapsed.model.external import alias_of, unknown
-from synapsed.model.picture import ScreenForm, Shown
-from synapsed.model.records import AgentRecord, ReplyRecord, TurnRecord
-from synapsed.model.task import Artifact, Task
+from synapsed.model.agent import AgentView
+from synapsed.model.events import REMOVED, StateChanged
+from synapsed.model.external import alias_of
+from synapsed.model.records import AgentRecord, TurnRecord
+from synapsed.model.task import Task
 from synapsed.profiles import Profile
 from synapsed.supervisor import environment
-from synapsed.supervisor.clipboard import with_clipboard
+from synapsed.supervisor.directory import AgentDirectory, agent_of
 from synapsed.supervisor.dispatcher import Dispatcher
 from synapsed.supervisor.launch_planner import ManagerSettings, Planner
 from synapsed.supervisor.memory_pressure import MemoryWatch
-from synapsed.supervisor.mentions import ControlDirectory, MentioningAttachment
+from synapsed.supervisor.mentions import MentionedAgents
 from synapsed.supervisor.ports import announceable
-from synapsed.supervisor.registry import REGISTRY_SWEEP_S, Registry
+from synapsed.supervisor.registry import Registry
+from synapsed.supervisor.registry_follower import RegistryFollower
 from synapsed.supervisor.reload import differences
 from synapsed.supervisor.reply_broker import ReplyBroker
 from synapsed.supervisor.roster import Roster, saved_as
 from synapsed.supervisor.startup_order import StartOrder, each
+from synapsed.supervisor.terminals import AgentTerminals
 from synapsed.tasks import prompt_text, transitions
 
 __all__ = ["Manager", "ManagerSettings", "PortServer"]
 
 SWEEP_S = 1.0
 """How often mailboxes are swept, besides when something happened."""
-
-LINUX = sys.platform == "linux"
 
 VERSION_S = 8.0
 """How long a start's answer may wait for the program's version, the first time that the program is run."""
@@ -102,15 +82,13 @@ class Manager:
         timers: Timers,
         rng: Callable[[], float],
         on_shutdown: Callable[[bool], None],
+        elsewhere: Elsewhere | None = None,
         memory: Callable[[], Memory] = machine_memory,
     ) -> None:
         self._settings = settings
-        self.everyone: Control = self
-        """More than ours, where there are others: whom `@agent` in a terminal means, whose request is canceled."""
         self._store = store
         self._library = profiles
         self._factory = factory
-        self._registry = registry
         self._clock = clock
         self._timers = timers
         self._rng = rng
@@ -118,23 +96,36 @@ class Manager:
         self._roster = Roster(settings.config, profiles, clock, settings.on_config)
         self._server: PortServer | None = None
         self._agents: dict[str, Agent] = {}
-        self._planner = Planner(settings, self._roster, self._reachable)
-        self._reply_broker = ReplyBroker(store=store, clock=clock, agents=self._agents, endpoint=self._planner.endpoint)
-        self._dispatcher = Dispatcher(
+        self._planner = Planner(settings, self._roster, self._agents)
+        self._order = StartOrder(clock=clock, timers=timers)
+        self._registry = RegistryFollower(
+            registry, events=store.events, agents=self._agents, planner=self._planner, order=self._order, clock=clock
+        )
+        self.directory = AgentDirectory(
+            self._agents,
+            settings=settings,
+            library=profiles,
+            roster=self._roster,
+            planner=self._planner,
+            registry=self._registry,
+            elsewhere=elsewhere,
+        )
+        self._reply_broker = ReplyBroker(store=store, clock=clock, agents=self._agents, planner=self._planner)
+        self.tasks = Dispatcher(
             store=store,
             clock=clock,
             agents=self._agents,
             reply_broker=self._reply_broker,
-            cancel=lambda task_id: self.everyone.cancel(task_id),  # noqa: PLW0108 - it becomes another one later
+            registry=self._registry,
+            elsewhere=elsewhere,
         )
-        self._tokens: dict[str, str] = {}
+        mentioned = MentionedAgents(self.directory, self.tasks, store.events)
+        self.terminals = AgentTerminals(self._agents, roster=self._roster, mentioned=mentioned)
         self._sweeper: Timer | None = None
         self._tidier: Timer | None = None
         self._background: set[asyncio.Task[None]] = set()
         self._closed = False
         self._reloading = asyncio.Lock()
-        self._order = StartOrder(clock=clock, timers=timers)
-        self._registry_due = clock.monotonic()
         self._memory = MemoryWatch(agents=self._agents.values, memory=memory, clock=clock, spawn=self._spawn)
 
     # --- from one daemon to the next ---
@@ -153,6 +144,7 @@ class Manager:
         for task in tasks:
             if task.agent_id not in self._agents and alias_of(task) is None:
                 await self._end(transitions.canceled(task, reason="removed", now=self._clock.wall()))
+        self._registry.start()
         self._sweep_again()
 
     async def _restore(self, agent: Agent, tasks: list[Task], turn_records: list[TurnRecord]) -> None:
@@ -177,7 +169,7 @@ class Manager:
         # All at once: whoever has much output to be read holds up nobody.
         await each(lambda agent: agent.adopt(), self._agents.values(), parallel=None)
         await self._reply_broker.reconcile()
-        await self._sweep_registry()
+        await self._registry.refresh()
         self._tidy_again()
 
     async def autostart(self) -> None:
@@ -250,6 +242,7 @@ class Manager:
             if old is None:
                 await self._announce(record.port)
             await agent.adopt()
+            self._registry.look()
         return agent
 
     async def close(self, *, keep_agents: bool) -> None:
@@ -269,86 +262,20 @@ class Manager:
         await self._reply_broker.close()
         for task in list(self._background):
             await asyncio.wait([task])
-        await self._registry.flush()
+        await self._registry.close()
         self._roster.close()
 
-    # --- Control: what there is ---
+    # --- Control ---
+
+    @property
+    def processes(self) -> Processes:
+        return self
 
     @property
     def events(self) -> EventLog:
         return self._store.events
 
-    def agents(self) -> list[AgentView]:
-        self._sweep_registry_soon()
-        return [views.view_of(agent, self._planner.endpoint(agent.record)) for agent in self._agents.values()]
-
-    def all(self) -> list[Agent]:
-        """Every agent there is, to be looked at."""
-        return list(self._agents.values())
-
-    def resolve(self, address: str) -> str:
-        return resolve(address, (views.ref_of(agent) for agent in self._agents.values())).id
-
-    def teams(self) -> dict[str, list[str]]:
-        return {name: list(team.members) for name, team in self._roster.config.teams.items()}
-
-    def agent_on_port(self, port: int) -> str | None:
-        return next((agent.id for agent in self._agents.values() if agent.record.port == port), None)
-
-    def view(self, agent_id: str) -> AgentView:
-        agent = self._agent(agent_id)
-        return views.view_of(agent, self._planner.endpoint(agent.record))
-
-    def detail(self, agent_id: str) -> AgentDetail:
-        agent = self._agent(agent_id)
-        return views.detail_of(agent, self._planner.endpoint(agent.record))
-
-    def explain(self, agent_id: str) -> list[Testimony]:
-        return views.explanation_of(self._agent(agent_id))
-
-    async def screen(self, agent_id: str, fmt: ScreenForm) -> Shown:
-        return await self._agent(agent_id).screen(fmt)
-
-    def context(self, agent_id: str, limit: int = 2000) -> str:
-        return self._agent(agent_id).screen_text(limit)
-
-    async def output(self, agent_id: str, start: int | None, limit: int) -> OutputPiece:
-        return await self._agent(agent_id).output(start, limit)
-
-    async def recording(self, agent_id: str, limit: int) -> str:
-        return await self._agent(agent_id).recording(limit)
-
-    def profiles(self) -> list[dict[str, Any]]:
-        return views.profile_rows(self._library)
-
-    async def conversations(self, home: str | None, *, profile: str | None, cwd: str | None) -> list[dict[str, Any]]:
-        names = [profile] if profile is not None else self._library.names()
-        where = Path(home or self._settings.environ.get("HOME") or Path.home())
-        found = await asyncio.to_thread(find_conversations, [self._library.get(name) for name in names], where, cwd)
-        return views.conversation_rows(found, self._names_in_conversations())
-
-    async def process_of(self, pid: int) -> str | None:
-        roots = [
-            Root(agent.id, agent.record.launch)
-            for agent in self._agents.values()
-            if agent.record.launch is not None and views.is_live(agent)
-        ]
-        if LINUX:
-            return owner_of(pid, roots, self._tokens)
-        return await asyncio.to_thread(owner_of, pid, roots) if roots else None
-
-    def granted(self, agent_id: str) -> frozenset[str]:
-        return frozenset(agent.profile.rights) if (agent := self._agents.get(agent_id)) is not None else frozenset()
-
-    async def report(self, agent_id: str, told: EventData, task: Task | None = None) -> None:
-        await self._dispatcher.report(agent_id, told, task)
-
-    def token_owner(self, token: str) -> str | None:
-        given = token.encode()
-        owners = (owner for known, owner in self._tokens.items() if hmac.compare_digest(known.encode(), given))
-        return next(owners, None)
-
-    # --- Control: processes ---
+    # --- Processes ---
 
     async def start(self, request: StartRequest) -> AgentView:
         await self._order.turn()
@@ -374,7 +301,7 @@ class Manager:
         if request.save:
             await self._save(record, request)
         log.info("agent started", agent=record.name, profile=profile.name, port=record.port)
-        return self.view(record.id)
+        return self.directory.view(record.id)
 
     async def _save(self, record: AgentRecord, request: StartRequest) -> None:
         try:
@@ -389,16 +316,13 @@ class Manager:
         """Two programs in one conversation would write over each other."""
         if not environment.names_conversation(profile.resume.args):
             raise InvalidRequest(f"profile {profile.name!r} cannot go on with a conversation by its id")
-        if (name := self._names_in_conversations().get((profile.name, conversation))) is not None:
+        if (name := self.directory.in_conversations().get((profile.name, conversation))) is not None:
             raise ConversationTaken(f"agent {name!r} is in that conversation", agent=name)
 
-    def _names_in_conversations(self) -> dict[tuple[str, str], str]:
-        return taken(agent.record for agent in self._agents.values())
-
     async def stop(self, agent_id: str, *, remove: bool = False) -> AgentView:
-        agent = self._agent(agent_id)
+        agent = agent_of(self._agents, agent_id)
         await agent.stop()
-        view = self.view(agent_id)
+        view = self.directory.view(agent_id)
         if remove:
             await agent.cancel_waiting("removed")
             await self._reply_broker.forget(agent_id)
@@ -406,95 +330,19 @@ class Manager:
         return view
 
     async def restart(self, agent_id: str, *, when_idle: bool = False) -> AgentView:
-        await self._agent(agent_id).restart(when_idle=when_idle)
-        return self.view(agent_id)
+        await agent_of(self._agents, agent_id).restart(when_idle=when_idle)
+        return self.directory.view(agent_id)
 
     async def park(self, agent_id: str) -> AgentView:
-        await self._agent(agent_id).park("as asked")
-        return self.view(agent_id)
+        await agent_of(self._agents, agent_id).park("as asked")
+        return self.directory.view(agent_id)
 
     async def kill(self, agent_id: str) -> AgentView:
-        await self._agent(agent_id).signal(signal.SIGKILL)
-        return self.view(agent_id)
-
-    async def attach(self, agent_id: str, *, cols: int, rows: int, read_only: bool) -> Attachment:
-        agent, wanted = self._agent(agent_id), self._roster.config.attach
-        attachment = await agent.attach(cols=cols, rows=rows, read_only=read_only)
-        attachment = with_clipboard(attachment, agent.record.name, wanted.clipboard)
-        if read_only or not wanted.mentions:
-            return attachment
-        return MentioningAttachment(attachment, agent_id, ControlDirectory(self.everyone))
+        await agent_of(self._agents, agent_id).signal(signal.SIGKILL)
+        return self.directory.view(agent_id)
 
     async def shutdown(self, *, keep_agents: bool) -> None:
         self._on_shutdown(keep_agents)
-
-    def knows(self, agent_id: str) -> bool:
-        """Whether there is such an agent."""
-        return agent_id in self._agents
-
-    async def poke(self, agent_id: str) -> None:
-        """A hook of that agent has reported; nothing happens for an unknown one."""
-        if (agent := self._agents.get(agent_id)) is not None:
-            await agent.poke()
-
-    async def decide(self, agent_id: str, event: str, told: dict[str, Any]) -> dict[str, Any] | None:
-        return await self._agent(agent_id).decide(event, told)
-
-    # --- Control: tasks ---
-
-    async def send(self, agent_id: str, request: SendRequest) -> Task:
-        self._sweep_registry_soon()
-        return await self._dispatcher.send(agent_id, request)
-
-    async def expect_reply(self, agent_id: str, request: SendRequest, limit: float | None) -> Task:
-        return await self._dispatcher.expect_reply(agent_id, request, limit)
-
-    async def reply(self, agent_id: str, request: SendRequest) -> Task:
-        return await self._dispatcher.reply(agent_id, request)
-
-    def asking(self, task: Task, *, wait: bool) -> contextlib.AbstractContextManager[ReplyRecord | None]:
-        return self._dispatcher.asking(task, wait=wait)
-
-    async def collected(self, task_id: str) -> None:
-        await self._dispatcher.collected(task_id)
-
-    def waiting(self, waiter: str | None, task: Task) -> contextlib.AbstractContextManager[None]:
-        return self._dispatcher.waiting(waiter, task)
-
-    async def interrupt(self, agent_id: str) -> bool:
-        return await self._agent(agent_id).interrupt()
-
-    async def task(self, task_id: str, agent_id: str | None = None) -> Task:
-        return views.queued(await self._dispatcher.find(task_id, agent_id), self._agents)
-
-    async def tasks(self, which: TaskFilter) -> tuple[list[Task], int]:
-        tasks, count = await self._store.tasks(which)
-        return [views.queued(task, self._agents) for task in tasks], count
-
-    async def weigh(self, which: str | TaskFilter) -> list[Large]:
-        return await self._store.weigh(which)
-
-    async def has_tasks(self, which: TaskFilter) -> bool:
-        return await self._store.has_tasks(which)
-
-    async def cancel(self, task_id: str) -> Task:
-        return await self._dispatcher.cancel(task_id)
-
-    async def provide_input(
-        self, task_id: str, text: str, prompt_id: str | None = None, origin: Origin = PERSON
-    ) -> Task:
-        return await self._dispatcher.provide_input(task_id, text, prompt_id, origin)
-
-    async def hand_over(self, task_id: str, artifact: Artifact, *, append: bool, last_chunk: bool) -> Task:
-        return await self._dispatcher.hand_over(task_id, artifact, append=append, last_chunk=last_chunk)
-
-    async def answer_agent(
-        self, agent_id: str, text: str, prompt_id: str | None = None, origin: Origin = PERSON
-    ) -> None:
-        await self._agent(agent_id).answer(text, prompt_id, origin)
-
-    async def press(self, agent_id: str, keys: Sequence[str]) -> None:
-        await self._agent(agent_id).press(keys)
 
     # --- inside ---
 
@@ -506,16 +354,11 @@ class Manager:
     async def _end(self, commit: transitions.Commit) -> None:
         """End a task that belongs to no agent."""
         await self._store.commit(events=commit.events, tasks=[commit.task], turn_ended=commit.turn_ended)
-        self._dispatcher.ended(commit.task)
+        self.tasks.ended(commit.task)
 
     async def _open_tasks(self) -> list[Task]:
         """Those that agents work on: not those that replies complete."""
         return [task for task in await self._store.open_tasks() if not self._reply_broker.owns(task.id)]
-
-    def _agent(self, agent_id: str) -> Agent:
-        if (agent := self._agents.get(agent_id)) is None:
-            raise unknown(agent_id)
-        return agent
 
     def _add(self, record: AgentRecord, profile: Profile) -> Agent:
         policy = self._roster.config_of(record).restart
@@ -535,11 +378,10 @@ class Manager:
             limits=lambda: self._roster.config_of(agent.record).usage_limit,
             parking=lambda: self._roster.config_of(agent.record).park,
             question_timeout=lambda: self._roster.config_of(agent.record).question_timeout,
-            changed=self._publish,
-            ended=self._dispatcher.ended,
+            ended=self.tasks.ended,
         )
         self._agents[record.id] = agent
-        self._tokens[environment.agent_token(self._settings.control_token, record.id)] = record.id
+        self.directory.admit(record)
         return agent
 
     async def _forget(self, record: AgentRecord) -> None:
@@ -554,32 +396,12 @@ class Manager:
             await self._store.delete_agent(record.id, [NewEvent(record.id, StateChanged(state=REMOVED))])
         await asyncio.to_thread(shutil.rmtree, self._settings.paths.agent(record.id), ignore_errors=True)
         self._agents.pop(record.id, None)
-        self._tokens.pop(environment.agent_token(self._settings.control_token, record.id), None)
-        self._registry.withdraw(record.id)
+        self.directory.dismiss(record)
         self._roster.leave(record)
 
     async def _announce(self, port: int | None) -> None:
         if self._server is not None and port is not None and (sock := self._roster.take_socket(port)) is not None:
             await self._server.open_agent_port(announceable(sock))
-
-    def _publish(self, agent: Agent) -> None:
-        self._order.changed()
-        if views.is_reachable(agent):
-            self._registry.publish(views.entry_of(agent, self._planner.endpoint(agent.record)))
-        else:
-            self._registry.withdraw(agent.id)
-
-    def _reachable(self) -> list[AgentRecord]:
-        return [agent.record for agent in self._agents.values() if views.is_reachable(agent)]
-
-    def _sweep_registry_soon(self) -> None:
-        """On list and on send (S9), but not for each of many."""
-        if (now := self._clock.monotonic()) >= self._registry_due:
-            self._registry_due = now + REGISTRY_SWEEP_S
-            self._spawn(self._sweep_registry())
-
-    async def _sweep_registry(self) -> None:
-        await self._registry.sweep(frozenset(record.id for record in self._reachable()), frozenset(self._agents))
 
     def _sweep_again(self) -> None:
         self._sweeper = self._timers.call_later(SWEEP_S, self._sweep_again)  # first: one that fails is not the last

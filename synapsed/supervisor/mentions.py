@@ -14,13 +14,13 @@ from typing import Final, Literal, Protocol
 import structlog
 
 from synapsed.errors import AmbiguousAddress, SynapsedError, UnknownAgent
-from synapsed.interfaces import Attachment, Control, SendRequest
+from synapsed.interfaces import Attachment, Directory, EventLog, SendRequest, Tasks
 from synapsed.model.events import TaskStatusChanged
 from synapsed.model.external import alias_of
 from synapsed.model.task import INTERRUPTED_STATES, TERMINAL_STATES, Message, Task, TaskState
 from synapsed.terminal.mentions import Enter, KeyLine, parse_mention
 
-__all__ = ["Addressee", "ControlDirectory", "Directory", "MentioningAttachment"]
+__all__ = ["Addressee", "Addressees", "MentionedAgents", "MentioningAttachment"]
 
 ANSWERS_MAX: Final = 8
 """Answers that one attached terminal waits for at a time; of further ones only the sending is shown."""
@@ -39,7 +39,7 @@ class Addressee:
     kind: Literal["local", "external"]
 
 
-class Directory(Protocol):
+class Addressees(Protocol):
     """Who can be written to."""
 
     def find(self, name: str) -> Addressee | None:
@@ -53,45 +53,46 @@ class Directory(Protocol):
         ...
 
 
-class ControlDirectory:
-    """Whoever `control` can resolve."""
+class MentionedAgents:
+    """Whoever has an address, here or elsewhere."""
 
-    def __init__(self, control: Control) -> None:
-        self._control = control
+    def __init__(self, directory: Directory, tasks: Tasks, events: EventLog) -> None:
+        self._directory = directory
+        self._tasks = tasks
+        self._events = events
 
     def find(self, name: str) -> Addressee | None:
         try:
-            found = self._control.resolve(name)
+            found = self._directory.resolve(name)
             if (alias := alias_of(found)) is not None:
                 return Addressee(found, alias, "external")
-            view = self._control.view(found)
+            view = self._directory.view(found)
         except UnknownAgent:
             return None
         return Addressee(view.id, view.name, "local")
 
     async def send(self, to: Addressee, text: str) -> Task:
-        return await self._control.send(to.id, SendRequest(message=Message.of(text)))
+        return await self._tasks.send(to.id, SendRequest(message=Message.of(text)))
 
     async def settled(self, task: Task) -> Task:
-        events = self._control.events
-        cursor = events.last_id
-        now = await self._control.task(task.id)
+        cursor = self._events.last_id
+        now = await self._tasks.find(task.id)
         if now.status in _SETTLED:
             return now
-        async with contextlib.aclosing(events.follow(cursor, task_id=task.id)) as news:
+        async with contextlib.aclosing(self._events.follow(cursor, task_id=task.id)) as news:
             async for event in news:
                 if isinstance(event.data, TaskStatusChanged) and event.data.state in _SETTLED:
                     break
-        return await self._control.task(task.id)
+        return await self._tasks.find(task.id)
 
 
 class MentioningAttachment:
     """An attachment (`interfaces.Attachment`) to agent `own` whose person may write to other agents too."""
 
-    def __init__(self, inner: Attachment, own: str, directory: Directory) -> None:
+    def __init__(self, inner: Attachment, own: str, addressees: Addressees) -> None:
         self._inner = inner
         self._own = own
-        self._directory = directory
+        self._addressees = addressees
         self._line = KeyLine()
         self._answers: set[asyncio.Task[None]] = set()
 
@@ -133,14 +134,14 @@ class MentioningAttachment:
         if mention is None:
             return False
         try:
-            to = self._directory.find(mention.name)
+            to = self._addressees.find(mention.name)
         except AmbiguousAddress as error:
             self._inner.notice(f"[→ {mention.name}: {error.message}]", stays=False)
             return True
         if to is None or to.id == self._own or not await self._inner.take_line(line):
             return False
         try:
-            task = await self._directory.send(to, mention.text)
+            task = await self._addressees.send(to, mention.text)
         except SynapsedError as error:
             await self._give_back(line)
             self._inner.notice(f"[→ {to.name}: not sent: {error.message}]", stays=True)
@@ -169,7 +170,7 @@ class MentioningAttachment:
 
     async def _show_answer(self, to: Addressee, task: Task) -> None:
         with contextlib.suppress(SynapsedError):
-            self._inner.notice(f"[← {to.name}] {_said(await self._directory.settled(task))}", stays=True)
+            self._inner.notice(f"[← {to.name}] {_said(await self._addressees.settled(task))}", stays=True)
 
 
 def _said(task: Task) -> str:

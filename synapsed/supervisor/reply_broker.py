@@ -11,7 +11,7 @@ Neither a kill -9 loses a reply nor does it double one:
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
 import structlog
@@ -21,9 +21,10 @@ from synapsed.clock import Clock
 from synapsed.errors import AmbiguousAddress, Forbidden, InvalidRequest, NotWaiting, QueueFull, StoreError, TaskNotFound
 from synapsed.interfaces import Store, TaskFilter
 from synapsed.model.external import alias_of
-from synapsed.model.records import AgentRecord, ReplyRecord
+from synapsed.model.records import ReplyRecord
 from synapsed.model.sender import Sender, Tier, sender_of
 from synapsed.model.task import Message, Task, TaskState
+from synapsed.supervisor.launch_planner import Planner
 from synapsed.tasks import replies
 from synapsed.tasks.deadlock import check_wait
 from synapsed.tasks.lookup import TASK_PREFIX_MIN
@@ -42,7 +43,7 @@ log = structlog.stdlib.get_logger("synapsed.replies")
 
 
 class ReplyBroker:
-    """`agents` are all there are, by id; `endpoint` is where one is reached."""
+    """`agents` are all there are, by id."""
 
     def __init__(
         self,
@@ -50,12 +51,12 @@ class ReplyBroker:
         store: Store,
         clock: Clock,
         agents: Mapping[str, Agent],
-        endpoint: Callable[[AgentRecord], str],
+        planner: Planner,
     ) -> None:
         self._store = store
         self._clock = clock
         self._agents = agents
-        self._endpoint = endpoint
+        self._planner = planner
         self._records: dict[str, ReplyRecord] = {}
         self._requests: dict[str, str] = {}
         """Requests by id, with the tasks that their replies complete."""
@@ -371,7 +372,7 @@ class ReplyBroker:
             return Sender(id=alias, tier=Tier.EXTERNAL)
         if (agent := self._agents.get(agent_id)) is None:
             return Sender(id=agent_id, tier=Tier.AGENT)
-        endpoint = self._endpoint(agent.record)
+        endpoint = self._planner.endpoint(agent.record)
         return Sender(id=agent_id, tier=Tier.AGENT, type=agent.record.profile, endpoint=endpoint)
 
     def _current(self, agent_id: str) -> Task | None:

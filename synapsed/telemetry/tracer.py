@@ -101,7 +101,7 @@ class Exporter(Protocol):
     def close(self) -> None: ...
 
 
-class Tasks(Protocol):
+class TaskSource(Protocol):
     """What of tasks is asked of the store."""
 
     async def task_metadata(self, task_id: str) -> dict[str, Any]: ...
@@ -116,7 +116,7 @@ class Tracer:
         settings: TraceSettings,
         *,
         log: EventLog,
-        tasks: Tasks,
+        tasks: TaskSource,
         agents: Callable[[], Iterable[AgentFigures]],
         clock: Clock,
     ) -> None:

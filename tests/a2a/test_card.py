@@ -131,7 +131,7 @@ async def test_the_extended_card_is_not_for_who_may_be_anybody(control, tmp_path
         async def tcp(self, *args, **options) -> Peer:
             return Peer(transport="tcp", can_look_up=False)
 
-    security = Security(control=control, token=TOKEN, peers=NobodyFound(control.process_of))
+    security = Security(directory=control.directory, token=TOKEN, peers=NobodyFound(control.directory.process_of))
     async with serving(control, tmp_path, security=security) as api:
         status, body = await extended(api)
         assert (status, body["error"]["status"]) == (401, "UNAUTHENTICATED")
@@ -165,7 +165,10 @@ FORWARDED = {"X-Forwarded-Host": "agents.example", "X-Forwarded-Proto": "https",
 
 async def test_urls_behind_a_trusted_proxy(control, tmp_path):
     security = Security(
-        control=control, token=TOKEN, allowed_hosts=["agents.example"], trusted_proxies=["10.0.0.0/8", "127.0.0.1"]
+        directory=control.directory,
+        token=TOKEN,
+        allowed_hosts=["agents.example"],
+        trusted_proxies=["10.0.0.0/8", "127.0.0.1"],
     )
     async with serving(control, tmp_path, security=security) as api:
         path = f"/agents/claude{WELL_KNOWN[0]}"
@@ -188,7 +191,9 @@ async def test_urls_behind_a_trusted_proxy(control, tmp_path):
 
 
 async def test_nobody_else_is_believed_to_be_a_proxy(control, tmp_path):
-    security = Security(control=control, token=TOKEN, allowed_hosts=["agents.example"], trusted_proxies=["10.0.0.0/8"])
+    security = Security(
+        directory=control.directory, token=TOKEN, allowed_hosts=["agents.example"], trusted_proxies=["10.0.0.0/8"]
+    )
     async with serving(control, tmp_path, security=security) as api:
         _, card = await api.json(api.http, "GET", f"/agents/claude{WELL_KNOWN[0]}", headers=FORWARDED)
         assert card["url"] == f"{api.url}/agents/claude/a2a"

@@ -74,7 +74,7 @@ async def test_the_same_on_an_agents_own_port_in_the_seeds_words(api: Api, far):
 
 async def test_behind_the_port_of_a_stopped_agent_is_nothing(api: Api, far):
     await add(api, far)
-    await api.control.stop("synapse-claude-8100")
+    await api.control.processes.stop("synapse-claude-8100")
     for method, path in (("GET", "/external/agents"), ("POST", "/external/agents/far/send")):
         async with api.agent.request(method, path, json=BODY if method == "POST" else None) as response:
             assert (response.status, response.headers["Connection"]) == (404, "close")
@@ -157,10 +157,11 @@ def as_person() -> dict:
 
 
 async def test_a_line_in_an_attached_terminal_reaches_it_too(api: Api, far):
-    from synapsed.supervisor.mentions import Addressee, ControlDirectory
+    from synapsed.supervisor.mentions import Addressee, MentionedAgents
 
     await add(api, far)
-    directory = ControlDirectory(api.servers._context.control)
+    control = api.servers._context.control
+    directory = MentionedAgents(control.directory, control.tasks, control.events)
     to = directory.find("far")
     assert to == Addressee("external:far", "far", "external")
     assert directory.find("nobody") is None

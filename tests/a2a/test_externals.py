@@ -57,7 +57,7 @@ async def test_a_message_and_its_answer(far, here: Here, api: Api):
     assert (task.agent_id, task.status) == ("external:far", TaskState.SUBMITTED)
     task = await here.over(task)
     assert (task.status, task.answer, task.error) == (TaskState.COMPLETED, "echo: 看て", None)
-    theirs = await api.control.task(task.metadata[KEY]["task_id"])
+    theirs = await api.control.tasks.find(task.metadata[KEY]["task_id"])
     assert theirs.message.text == "看て"
     assert theirs.message.message_id == task.message.message_id
     told = json.dumps(theirs.model_dump(mode="json"))
@@ -115,13 +115,13 @@ async def test_an_answer_is_not_for_what_is_asked_there_by_then(far, here: Here,
     there = await here.there(task)
     await api.control.ask(there, Prompt(prompt_id="p1", type="permission", prompt="Run ls?"))
     task = await here.until(task, lambda now: now.status is TaskState.INPUT_REQUIRED)
-    asked = (await api.control.task(there)).model_copy(
+    asked = (await api.control.tasks.find(there)).model_copy(
         update={"prompt": Prompt(prompt_id="p2", type="permission", prompt="Run rm?")}
     )
     await api.control.store.commit(tasks=[asked])  # and nobody has been told of it yet
     with pytest.raises(RemoteRefused, match="another"):
         await here.externals.answer(task, Message.of("yes"))
-    assert (await api.control.task(there)).status is TaskState.INPUT_REQUIRED
+    assert (await api.control.tasks.find(there)).status is TaskState.INPUT_REQUIRED
 
 
 async def test_a_stream_begins_with_where_the_task_is(far, here: Here, api: Api):
@@ -162,7 +162,7 @@ async def test_cancel(far, here: Here, api: Api):
     there = await here.there(task)
     canceled = await here.externals.cancel(await here.task(task))
     assert canceled.status is TaskState.CANCELED
-    assert (await api.control.task(there)).status is TaskState.CANCELED
+    assert (await api.control.tasks.find(there)).status is TaskState.CANCELED
     assert (await here.over(task)).status is TaskState.CANCELED
     with pytest.raises(TaskNotCancelable):
         await here.externals.cancel(await here.task(task))
@@ -221,7 +221,7 @@ async def cut_off(here: Here, *, sent: bool) -> Task:
 @pytest.mark.parametrize("far", ["1.0"], indirect=True)
 async def test_what_arrived_is_found_and_not_sent_again(far, here: Here, api: Api):
     task = await cut_off(here, sent=True)
-    await api.control.send("synapse-claude-8100", SendRequest(message=task.message))
+    await api.control.tasks.send("synapse-claude-8100", SendRequest(message=task.message))
     await here.restarted()
     assert (await here.over(task)).answer == "echo: once"
     assert len(api.control.store._tasks) == 1
@@ -403,5 +403,5 @@ async def test_aliases_are_names(here: Here, alias):
 async def test_what_is_more_than_text_goes_there(far, here: Here, api: Api):
     message = Message(parts=[DataPart(data={"a": [1, None]})])
     task = await here.over(await here.externals.send("far", SendRequest(message=message)))
-    theirs = await api.control.task(task.metadata[KEY]["task_id"])
+    theirs = await api.control.tasks.find(task.metadata[KEY]["task_id"])
     assert theirs.message.parts == [DataPart(data={"a": [1, None]})]

@@ -90,7 +90,7 @@ async def test_strangers_are_not_told_which_agents_there_are(control: FakeContro
 
             return Peer(transport="tcp", loopback=False)
 
-    async with serving(control, tmp_path, security=Stranger(control=control, token=TOKEN)) as api:
+    async with serving(control, tmp_path, security=Stranger(directory=control.directory, token=TOKEN)) as api:
         assert (await get(api.http, CARD))["extensions"]["synapse"]["agents"] == []
         for path in ("/.well-known/ai-catalog.json", "/.well-known/api-catalog", "/agents"):
             async with api.http.get(path) as response:
@@ -110,8 +110,8 @@ async def test_the_sdks_client_reaches_each_agent_by_the_hosts_card(api: Api):
             client = ClientFactory(config).create(card)
             message = Message(message_id="m1", role=Role.ROLE_USER, parts=[Part(text="hi")])
             (answer,) = [event async for event in client.send_message(SendMessageRequest(message=message))]
-            task = await api.control.task(answer.task.id)
-            assert api.control.view(task.agent_id).name == interface.tenant
+            task = await api.control.tasks.find(answer.task.id)
+            assert api.control.directory.view(task.agent_id).name == interface.tenant
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ async def test_a_request_without_an_agent_is_refused_in_its_envelope(api: Api, p
         answer = await response.json()
     assert answer["id"] == 7
     assert answer["error"]["data"][0]["reason"] == reason
-    assert (await api.control.tasks(TaskFilter()))[1] == 0
+    assert (await api.control.tasks.page(TaskFilter()))[1] == 0
 
 
 async def test_the_only_agent_need_not_be_named(tmp_path):

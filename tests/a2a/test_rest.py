@@ -249,7 +249,7 @@ def test_any_request_is_answered(request_):
     async def run() -> None:
         control = FakeControl()
         control.add("claude", "claude", 8100)
-        answer = await Endpoints(control).rest.handle(AGENT, Anybody(control), request_, "1.0")
+        answer = await Endpoints(control.tasks, control.events).rest.handle(AGENT, Anybody(control), request_, "1.0")
         if isinstance(answer, StreamReply):
             assert [item async for item in answer.bodies]
         else:

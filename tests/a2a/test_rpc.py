@@ -291,8 +291,8 @@ async def test_cancel(api: Api):
 
 @pytest.mark.parametrize("method", ["GetTask", "CancelTask", "SubscribeToTask"])
 async def test_unknown_tasks(api: Api, method):
-    other = await api.control.send("synapse-codex-8120", a_request())
-    mine = await api.control.send(AGENT, a_request())
+    other = await api.control.tasks.send("synapse-codex-8120", a_request())
+    mine = await api.control.tasks.send(AGENT, a_request())
     for task_id in ("nope", "0" * 36, other.id, mine.id[:8]):
         bad = await error(api, method, id=task_id)
         assert (bad["code"], bad["data"][0]["reason"]) == (-32001, "TASK_NOT_FOUND")
@@ -308,9 +308,9 @@ async def test_no_task_is_read_to_know_whether_there_are_more(api: Api, monkeypa
         read.append(len(found[0]))
         return found
 
-    monkeypatch.setattr(api.control, "tasks", tasks)
+    monkeypatch.setattr(api.control.tasks, "page", tasks)
     for _ in range(3):
-        await api.control.send(AGENT, a_request())
+        await api.control.tasks.send(AGENT, a_request())
     page = await result(api, "ListTasks", pageSize=2)
     assert page["nextPageToken"]
     assert not (await result(api, "ListTasks", pageSize=2, pageToken=page["nextPageToken"]))["nextPageToken"]
@@ -323,10 +323,10 @@ async def test_no_task_is_read_to_know_whether_there_are_more(api: Api, monkeypa
 
 
 async def test_list_tasks(api: Api):
-    sent = [await api.control.send(AGENT, a_request()) for _ in range(5)]
-    await api.control.send("synapse-codex-8120", a_request())
+    sent = [await api.control.tasks.send(AGENT, a_request()) for _ in range(5)]
+    await api.control.tasks.send("synapse-codex-8120", a_request())
     api.control.script = hold
-    waiting = await api.control.send(AGENT, a_request(context_id="c1"))
+    waiting = await api.control.tasks.send(AGENT, a_request(context_id="c1"))
     newest_first = [waiting.id, *(task.id for task in reversed(sent))]
     whole = await result(api, "ListTasks")
     assert [task["id"] for task in whole["tasks"]] == newest_first

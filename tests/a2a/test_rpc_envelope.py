@@ -211,7 +211,7 @@ async def test_answering_needs_a_person(api: Api):
 async def test_an_agents_own_list(api: Api):
     api.control.tokens["codex-token"] = "synapse-codex-8120"
     headers = V1 | {"Authorization": "Bearer codex-token"}
-    await api.control.send(AGENT, a_request())
+    await api.control.tasks.send(AGENT, a_request())
     body = {"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": {"message": MESSAGE}}
     task = (await post(api, body, headers))["result"]["task"]
     listed = (await post(api, {"jsonrpc": "2.0", "id": 1, "method": "ListTasks"}, headers))["result"]
@@ -293,7 +293,7 @@ class Anybody:
         return await act
 
     async def send(self, request):
-        return await self.control.send(AGENT, request)
+        return await self.control.tasks.send(AGENT, request)
 
     def extended_card(self):
         return {"name": "claude"}
@@ -307,7 +307,7 @@ def test_any_request_is_answered(body, version):
     async def run() -> None:
         control = FakeControl()
         control.add("claude", "claude", 8100)
-        answer = await Endpoints(control).rpc.handle(AGENT, Anybody(control), body, version)
+        answer = await Endpoints(control.tasks, control.events).rpc.handle(AGENT, Anybody(control), body, version)
         bodies = [item async for item in answer.bodies] if isinstance(answer, StreamReply) else [answer.body]
         for item in bodies:
             assert item["jsonrpc"] == "2.0"

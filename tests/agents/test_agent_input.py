@@ -36,14 +36,14 @@ async def asking(world: World):
 async def test_a_prompt_makes_the_task_wait_and_its_answer_lets_it_go_on(world: World) -> None:
     task = await asking(world)
     assert task.prompt == PERMISSION
-    assert world.manager.detail(AGENT).prompt == PERMISSION
+    assert world.manager.directory.detail(AGENT).prompt == PERMISSION
 
     async def answer(text: str, prompt_id: str | None) -> None:
         world.link.answers.append((text, prompt_id))
         world.link.observe_as(Activity.BUSY)
 
     world.link.answer = answer
-    task = await world.manager.provide_input(task.id, "2")
+    task = await world.manager.tasks.provide_input(task.id, "2")
     assert world.link.answers == [("2", "p1")]
     assert (task.status, task.prompt) == (TaskState.WORKING, None)
     assert world.told(InputAnswered, lambda d: (d.prompt_id, d.answer)) == [("p1", "2")]
@@ -56,7 +56,7 @@ async def test_an_answer_that_was_not_taken_leaves_the_task_at_its_prompt(world:
     task = await asking(world)
     world.link.answer_error = NotTaken("it asks the same")
     with pytest.raises(NotTaken):
-        await world.manager.provide_input(task.id, "2")
+        await world.manager.tasks.provide_input(task.id, "2")
     assert (await world.store.task(task.id)).status is TaskState.INPUT_REQUIRED
     assert world.statuses(task.id) == ["submitted", "working", "input_required"]
     assert world.told(InputAnswered) == []
@@ -65,11 +65,11 @@ async def test_an_answer_that_was_not_taken_leaves_the_task_at_its_prompt(world:
 async def test_what_was_answered_and_is_still_shown_is_not_asked_again(world: World) -> None:
     """What a terminal hid leaves a password's prompt on the screen until the program says something."""
     task = await asking(world)
-    task = await world.manager.provide_input(task.id, "2")
+    task = await world.manager.tasks.provide_input(task.id, "2")
     assert (task.status, task.prompt) == (TaskState.WORKING, None)
     world.link.observe_as(Activity.WAITING, prompt=PERMISSION, evidence="drawn again")
     world.link.observe_as(Activity.BUSY)
-    await until(lambda: world.manager.view(AGENT).activity is Activity.BUSY)
+    await until(lambda: world.manager.directory.view(AGENT).activity is Activity.BUSY)
     world.link.observe_as(Activity.WAITING, prompt=PERMISSION)  # another call's
     await world.task_is(task.id, TaskState.INPUT_REQUIRED)
     assert world.statuses(task.id) == ["submitted", "working", "input_required", "working", "input_required"]
@@ -83,10 +83,10 @@ async def test_an_answered_task_is_worked_on_before_the_next_question(world: Wor
 
     async def answer(text: str, prompt_id: str | None) -> None:
         world.link.observe_as(Activity.WAITING, prompt=following)
-        await until(lambda: world.manager.detail(AGENT).prompt == following)
+        await until(lambda: world.manager.directory.detail(AGENT).prompt == following)
 
     world.link.answer = answer
-    answered = await world.manager.provide_input(task.id, "2")
+    answered = await world.manager.tasks.provide_input(task.id, "2")
     assert (answered.status, answered.prompt) == (TaskState.WORKING, None)
     await until(lambda: world.statuses(task.id)[-1] == "input_required" and len(world.statuses(task.id)) == 5)
     assert (await world.store.task(task.id)).prompt == following
@@ -110,7 +110,7 @@ async def test_what_was_asked_and_answered_is_kept_in_its_order(world: World) ->
         await world.task_is(task.id, TaskState.COMPLETED)
 
     world.link.answer = answer_and_end
-    await world.manager.provide_input(task.id, "2")
+    await world.manager.tasks.provide_input(task.id, "2")
     done = await world.store.task(task.id)
     assert [(said.role, said.text) for said in done.exchange] == [
         ("agent", PERMISSION.prompt),
@@ -138,13 +138,13 @@ async def test_what_an_agent_hands_over_stands_beside_its_answer(world: World) -
 
     async def made(text: str, *, append: bool) -> Task:
         part = Artifact(artifact_id="file", parts=[TextPart(text=text)])
-        return await world.manager.hand_over(task.id, part, append=append, last_chunk=append)
+        return await world.manager.tasks.hand_over(task.id, part, append=append, last_chunk=append)
 
     await made("a", append=True)
     await made("b", append=False)
     await made("c", append=True)
     with pytest.raises(NotWaiting):
-        await world.manager.hand_over(other.id, Artifact.answer("x"), append=False, last_chunk=True)
+        await world.manager.tasks.hand_over(other.id, Artifact.answer("x"), append=False, last_chunk=True)
     world.link.end("done")
     done = await world.task_is(task.id, TaskState.COMPLETED)
     assert [(each.artifact_id, each.text) for each in done.artifacts] == [("file", "bc"), ("answer", "done")]
@@ -173,9 +173,9 @@ async def test_input_where_nothing_waits(world: World) -> None:
     task = await world.send(AGENT)
     await world.delivered()
     with pytest.raises(NotWaiting):
-        await world.manager.provide_input(task.id, "y")
+        await world.manager.tasks.provide_input(task.id, "y")
     with pytest.raises(NotWaiting):
-        await world.manager.answer_agent(AGENT, "y")
+        await world.manager.terminals.answer(AGENT, "y")
     assert world.link.answers == []
 
 
@@ -183,7 +183,7 @@ async def test_a_refused_answer_changes_nothing(world: World) -> None:
     task = await asking(world)
     world.link.answer_error = PromptChanged("another one")
     with pytest.raises(PromptChanged):
-        await world.manager.provide_input(task.id, "1", "p0")
+        await world.manager.tasks.provide_input(task.id, "1", "p0")
     assert (await world.store.task(task.id)).status is TaskState.INPUT_REQUIRED
     assert world.told(InputAnswered) == []
 
@@ -198,7 +198,7 @@ async def test_a_login_needs_authentication_and_a_password_is_not_kept(world: Wo
     password = PERMISSION.model_copy(update={"type": "password", "prompt_id": "p2", "options": []})
     world.link.observe_as(Activity.WAITING, prompt=password)
     await world.task_is(task.id, TaskState.INPUT_REQUIRED)
-    await world.manager.provide_input(task.id, "hunter2")
+    await world.manager.tasks.provide_input(task.id, "hunter2")
     assert world.told(InputAnswered, lambda d: d.answer) == [None]
     assert (await world.store.task(task.id)).exchange == []
 
@@ -206,8 +206,8 @@ async def test_a_login_needs_authentication_and_a_password_is_not_kept(world: Wo
 async def test_an_answer_that_the_terminal_hid_is_kept_as_little_as_a_password(world: World) -> None:
     task = await asking(world)
     world.link.hides_answers = True
-    await world.manager.provide_input(task.id, "hunter2")
-    await world.manager.answer_agent(AGENT, "hunter3")
+    await world.manager.tasks.provide_input(task.id, "hunter2")
+    await world.manager.terminals.answer(AGENT, "hunter3")
     assert world.told(InputAnswered, lambda d: d.answer) == [None, None]
     assert (await world.store.task(task.id)).exchange == []
 
@@ -215,6 +215,6 @@ async def test_an_answer_that_the_terminal_hid_is_kept_as_little_as_a_password(w
 async def test_a_prompt_outside_any_task(world: World) -> None:
     await world.start()
     world.link.observe_as(Activity.WAITING, prompt=PERMISSION)
-    await until(lambda: world.manager.view(AGENT).activity is Activity.WAITING)
-    await world.manager.answer_agent(AGENT, "1")
+    await until(lambda: world.manager.directory.view(AGENT).activity is Activity.WAITING)
+    await world.manager.terminals.answer(AGENT, "1")
     assert world.link.answers == [("1", "p1")]

@@ -69,7 +69,7 @@ async def test_a_cancellation_under_which_the_daemon_dies_is_done_by_the_next(wo
 async def test_priority_5_interrupts_a_person_s_own_turn(world: World) -> None:
     await world.start()
     world.link.observe_as(Activity.BUSY)
-    await until(lambda: world.manager.view(AGENT).activity is Activity.BUSY)
+    await until(lambda: world.manager.directory.view(AGENT).activity is Activity.BUSY)
     await world.send(AGENT, "urgent", priority=5)
     await until(lambda: world.link.interrupts == 1)
     world.link.ready()
@@ -81,7 +81,7 @@ async def test_priority_5_leaves_a_dialog_of_no_turn_alone(world: World, prompt:
     await world.start()
     world.link.observe_as(Activity.WAITING, prompt=prompt, held="dialog")
     task = await world.send(AGENT, priority=5)
-    assert not await world.manager.interrupt(AGENT)
+    assert not await world.manager.terminals.interrupt(AGENT)
     assert (task.status, world.link.interrupts) == (TaskState.SUBMITTED, 0)
 
 
@@ -113,7 +113,7 @@ async def test_a_turn_that_ended_by_itself_while_it_was_interrupted_is_completed
     old = await world.send(AGENT, "old")
     await world.delivered()
     world.link.submit()
-    canceling = asyncio.ensure_future(world.manager.cancel(old.id))
+    canceling = asyncio.ensure_future(world.manager.tasks.cancel(old.id))
     await until(lambda: world.link.interrupts)
     world.link.confirms_interrupt.set_result(True)
     world.link.end("finished")
@@ -127,7 +127,7 @@ async def test_a_confirmed_interruption_of_which_the_link_says_no_more_cancels_i
     world.link.confirms_interrupt = asyncio.get_running_loop().create_future()
     task = await world.send(AGENT)
     await world.delivered()
-    canceling = asyncio.ensure_future(world.manager.cancel(task.id))
+    canceling = asyncio.ensure_future(world.manager.tasks.cancel(task.id))
     await until(lambda: world.link.interrupts)
     world.link.confirms_interrupt.set_result(True)
     await until(lambda: any(2.9 < wait <= 3.0 for wait in world.clock.pending()))
@@ -141,7 +141,7 @@ async def test_an_interruption_of_which_the_link_told_late_does_not_end_the_next
     old = await world.send(AGENT, "old")
     await world.delivered()
     following = await world.send(AGENT, "next")
-    canceling = asyncio.ensure_future(world.manager.cancel(old.id))
+    canceling = asyncio.ensure_future(world.manager.tasks.cancel(old.id))
     await until(lambda: world.link.interrupts)
     world.link.confirms_interrupt.set_result(True)
     await until(lambda: any(2.9 < wait <= 3.0 for wait in world.clock.pending()))
@@ -161,7 +161,7 @@ async def test_an_interruption_of_which_the_link_told_late_does_not_end_the_next
     await until(lambda: world.link.interrupts == 2)
     unconfirmed.set_result(False)
     await until(lambda: agent.turn_queue._interruption is None)
-    assert (await world.manager.task(following.id)).status is TaskState.WORKING
+    assert (await world.manager.tasks.find(following.id)).status is TaskState.WORKING
 
 
 async def test_cancel_of_a_running_task(world: World) -> None:
@@ -169,11 +169,11 @@ async def test_cancel_of_a_running_task(world: World) -> None:
     task = await world.send(AGENT)
     await world.delivered()
     world.link.submit()
-    canceled = await world.manager.cancel(task.id)
+    canceled = await world.manager.tasks.cancel(task.id)
     assert (canceled.status, canceled.metadata["reason"]) == (TaskState.CANCELED, "canceled")
     assert world.link.interrupts == 1
     with pytest.raises(TaskNotCancelable):
-        await world.manager.cancel(task.id)
+        await world.manager.tasks.cancel(task.id)
 
 
 async def test_who_cancels_hears_of_it_before_the_composer_is_cleared_and_the_next_task_begins(world: World) -> None:
@@ -182,13 +182,13 @@ async def test_who_cancels_hears_of_it_before_the_composer_is_cleared_and_the_ne
     task = await world.send(AGENT)
     await world.delivered()
     world.link.submit()
-    canceling = asyncio.ensure_future(world.manager.cancel(task.id))
+    canceling = asyncio.ensure_future(world.manager.tasks.cancel(task.id))
     await until(lambda: world.link.interrupts)
     world.link.emit(LinkTurnInterrupted(task.id, "interrupted", "fake"))
     assert (await canceling).status is TaskState.CANCELED
     await world.send(AGENT, "next")
     world.link.ready()
-    await until(lambda: world.manager.view(AGENT).activity is Activity.READY)
+    await until(lambda: world.manager.directory.view(AGENT).activity is Activity.READY)
     assert len(world.link.deliveries) == 1
     clearing.set_result(True)
     await world.delivered(2)
@@ -208,8 +208,8 @@ async def test_cancel_while_the_message_s_files_are_being_written(
 
     monkeypatch.setattr("synapsed.agents.turn_queue.prompt_text.put", slow)
     parts = [FilePart(file=FileContent(name="a.txt", bytes="aGVsbG8="))]
-    task = await world.manager.send(AGENT, SendRequest(message=Message(parts=parts)))
-    canceling = asyncio.ensure_future(world.manager.cancel(task.id))
+    task = await world.manager.tasks.send(AGENT, SendRequest(message=Message(parts=parts)))
+    canceling = asyncio.ensure_future(world.manager.tasks.cancel(task.id))
     await until(lambda: world.manager._agents[AGENT].turn_queue._interruption)
     written.set()
     assert (await canceling).status is TaskState.CANCELED
@@ -223,7 +223,7 @@ async def test_cancel_of_a_task_that_ends_at_the_same_moment(world: World) -> No
     world.link.submit()
     world.link.end("done")
     with pytest.raises(TaskNotCancelable):
-        await world.manager.cancel(task.id)
+        await world.manager.tasks.cancel(task.id)
     assert (await world.store.task(task.id)).status is TaskState.COMPLETED
 
 
@@ -233,7 +233,7 @@ async def test_a_cancellation_that_the_database_refuses_leaves_the_task_in_its_p
     second = await world.send(AGENT, "second")
     world.store.refuse = StoreError("disk full")
     with pytest.raises(StoreError):
-        await world.manager.cancel(second.id)
+        await world.manager.tasks.cancel(second.id)
     world.store.refuse = None
     world.link.ready()
     await world.delivered()
@@ -243,9 +243,9 @@ async def test_a_cancellation_that_the_database_refuses_leaves_the_task_in_its_p
 async def test_cancel_of_a_waiting_task_types_nothing(world: World) -> None:
     await world.start(ready=False)
     task = await world.send(AGENT)
-    assert (await world.manager.cancel(task.id[:8])).status is TaskState.CANCELED
+    assert (await world.manager.tasks.cancel(task.id[:8])).status is TaskState.CANCELED
     assert world.link.interrupts == 0
-    assert world.manager.view(AGENT).queue == 0
+    assert world.manager.directory.view(AGENT).queue == 0
 
 
 async def test_a_program_that_goes_on_is_not_called_canceled(world: World) -> None:
@@ -255,17 +255,17 @@ async def test_a_program_that_goes_on_is_not_called_canceled(world: World) -> No
     await world.delivered()
     world.link.submit()
     with pytest.raises(TaskNotCancelable):
-        await world.manager.cancel(task.id)
+        await world.manager.tasks.cancel(task.id)
     world.link.end("still here")
     assert (await world.task_is(task.id, TaskState.COMPLETED)).answer == "still here"
 
 
 async def test_interrupt(world: World) -> None:
     await world.start()
-    assert await world.manager.interrupt(AGENT) is False
+    assert await world.manager.terminals.interrupt(AGENT) is False
     task = await world.send(AGENT)
     await world.delivered()
-    assert await world.manager.interrupt(AGENT) is True
+    assert await world.manager.terminals.interrupt(AGENT) is True
     assert (await world.task_is(task.id, TaskState.CANCELED)).metadata["reason"] == "interrupted"
 
 
@@ -277,9 +277,13 @@ async def test_an_interrupt_that_ends_the_program_says_so(by: str, world: World)
         await world.delivered()
         world.link.submit()
     world.link.observe_as(Activity.BUSY)
-    await until(lambda: world.manager.view(AGENT).activity is Activity.BUSY)
+    await until(lambda: world.manager.directory.view(AGENT).activity is Activity.BUSY)
     unconfirmed = world.link.confirms_interrupt = asyncio.get_running_loop().create_future()
-    asked = world.manager.interrupt(AGENT) if task is None or by == "agent" else world.manager.cancel(task.id)
+    asked = (
+        world.manager.terminals.interrupt(AGENT)
+        if task is None or by == "agent"
+        else world.manager.tasks.cancel(task.id)
+    )
     asking = asyncio.ensure_future(asked)
     await until(lambda: world.link.interrupts)
     world.link.die(130)

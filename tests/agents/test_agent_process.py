@@ -31,7 +31,7 @@ async def test_start_and_stop(world: World) -> None:
     assert (view.state, view.pid) == ("stopped", None)
     assert world.link.closed
     assert states(world) == ["starting", "running", "stopping", "stopped"]
-    assert [v.name for v in world.manager.agents()] == ["fake"]
+    assert [v.name for v in world.manager.directory.agents()] == ["fake"]
     assert (await world.manager.stop(AGENT)).state == "stopped"
 
 
@@ -59,7 +59,7 @@ async def test_a_launch_that_fails_leaves_no_agent(world: World) -> None:
     world.factory.failing("exec format error")
     with pytest.raises(LaunchError, match="exec format"):
         await world.start()
-    assert world.manager.agents() == []
+    assert world.manager.directory.agents() == []
     assert await world.store.agents() == []
     world.factory.refuse = None
     assert (await world.start()).name == "fake"
@@ -68,7 +68,7 @@ async def test_a_launch_that_fails_leaves_no_agent(world: World) -> None:
 async def test_stop_during_start_ends_what_was_started(world: World) -> None:
     world.factory.gate = asyncio.get_running_loop().create_future()
     starting = asyncio.ensure_future(world.start(ready=False))
-    await until(world.manager.agents)
+    await until(world.manager.directory.agents)
     stopping = asyncio.ensure_future(world.manager.stop(AGENT))
     await world.agent_is(AGENT, ProcessState.STOPPING)
     world.factory.gate.set_result(None)
@@ -121,12 +121,12 @@ async def test_an_exit_is_followed_by_backoff_and_a_new_program(world: World) ->
     assert view.pid is None
     assert states(world) == ["starting", "running", "exited", "backoff"]
     world.clock.advance(0.49)
-    assert world.manager.view(AGENT).state == "backoff"
+    assert world.manager.directory.view(AGENT).state == "backoff"
     world.clock.advance(0.02)
     view = await world.agent_is(AGENT, ProcessState.RUNNING)
     assert view.restarts == 1
     world.link.ready()
-    await until(lambda: world.manager.view(AGENT).activity == "ready")
+    await until(lambda: world.manager.directory.view(AGENT).activity == "ready")
 
 
 async def test_a_fine_code_stays_exited(world: World) -> None:
@@ -147,13 +147,13 @@ async def test_a_crash_loop_is_retried_slowly_and_never_dead(world: World) -> No
         world.clock.jump(3600)
         world.clock.advance(5)
         for _ in range(3):
-            if world.manager.view(AGENT).state == "backoff":
+            if world.manager.directory.view(AGENT).state == "backoff":
                 world.clock.advance(30)
             await asyncio.sleep(0)
         await world.agent_is(AGENT, ProcessState.RUNNING)
         if world.told(StateChanged)[-1].restarts == 8:
             break
-    assert world.manager.view(AGENT).restarts == 8
+    assert world.manager.directory.view(AGENT).restarts == 8
 
 
 async def test_too_many_exits_in_the_window_fail(world: World) -> None:
@@ -162,7 +162,7 @@ async def test_too_many_exits_in_the_window_fail(world: World) -> None:
     await world.close()
     world.managers.clear()
     await world.daemon()
-    agent = world.manager.resolve("c")
+    agent = world.manager.directory.resolve("c")
     for _ in range(2):
         world.link.die(1)
         await world.agent_is(agent, ProcessState.BACKOFF)
@@ -171,7 +171,7 @@ async def test_too_many_exits_in_the_window_fail(world: World) -> None:
     world.link.die(1)
     assert "trying again in 300 s" in (await world.agent_is(agent, ProcessState.FAILED)).evidence
     world.clock.advance(299)
-    assert world.manager.view(agent).state == "failed"
+    assert world.manager.directory.view(agent).state == "failed"
     world.clock.advance(1.1)
     await world.agent_is(agent, ProcessState.RUNNING)
 
@@ -182,7 +182,7 @@ async def test_stop_during_backoff(world: World) -> None:
     await world.agent_is(AGENT, ProcessState.BACKOFF)
     assert (await world.manager.stop(AGENT)).state == "stopped"
     world.clock.advance(3600)
-    assert world.manager.view(AGENT).state == "stopped"
+    assert world.manager.directory.view(AGENT).state == "stopped"
 
 
 @pytest.mark.parametrize("asked", ["stop", "restart"])
@@ -223,7 +223,7 @@ async def test_a_crash_fails_the_running_task_and_keeps_the_waiting(world: World
     assert failed.error.details == {"exit_code": -11, "signal": "SIGSEGV"}
     assert "SIGSEGV" in failed.error.message
     await world.agent_is(AGENT, ProcessState.BACKOFF)
-    assert world.manager.context(AGENT) == "Segmentation fault"
+    assert world.manager.terminals.context(AGENT) == "Segmentation fault"
     assert await world.store.turns() == []
     world.clock.advance(1)
     await world.agent_is(AGENT, ProcessState.RUNNING)
@@ -240,7 +240,7 @@ async def test_a_message_that_was_not_submitted_is_delivered_after_the_restart(w
     world.link.die(1)
     await world.agent_is(AGENT, ProcessState.BACKOFF)
     assert (await world.store.task(first.id)).status is TaskState.SUBMITTED
-    assert world.manager.view(AGENT).queue == 2
+    assert world.manager.directory.view(AGENT).queue == 2
     world.clock.advance(1)
     await world.agent_is(AGENT, ProcessState.RUNNING)
     world.link.ready()
@@ -285,7 +285,7 @@ async def test_stop_remove_leaves_only_the_tasks(world: World) -> None:
     directory = world.paths.agent(AGENT)
     assert directory.is_dir()
     await world.manager.stop(AGENT, remove=True)
-    assert world.manager.agents() == []
+    assert world.manager.directory.agents() == []
     assert await world.store.agents() == []
     assert not directory.exists()
     assert (await world.store.task(task.id)).metadata["reason"] == "removed"
@@ -318,7 +318,7 @@ async def test_a_new_daemon_takes_up_the_program_and_its_turn(world: World) -> N
     await until(lambda: world.link.records)
     record = world.link.records[0]
     await restarted(world)
-    view = world.manager.view(AGENT)
+    view = world.manager.directory.view(AGENT)
     assert (view.pid, view.state, view.task, view.queue) == (before.pid, "running", task.id, 1)
     assert len(world.factory.launched) == 1
     await world.delivered()
@@ -452,7 +452,7 @@ async def test_stopped_agents_stay_stopped_and_can_be_restarted(world: World) ->
     await world.start(args=("--flag",))
     await world.manager.stop(AGENT)
     await restarted(world)
-    assert world.manager.view(AGENT).state == "stopped"
+    assert world.manager.directory.view(AGENT).state == "stopped"
     await world.manager.restart(AGENT)
     assert world.factory.launched[-1][0].args == ["--flag"]
 
@@ -461,7 +461,7 @@ async def test_a_message_that_waited_over_the_daemon_s_end(world: World) -> None
     await world.start(ready=False)
     tasks = [await world.send(AGENT, str(n), priority=p) for n, p in ((1, 1), (2, 4), (3, 1))]
     await restarted(world)
-    assert world.manager.view(AGENT).queue == 3
+    assert world.manager.directory.view(AGENT).queue == 3
     world.link.ready()
     for count in (1, 2, 3):
         await world.delivered(count)
@@ -485,7 +485,7 @@ async def test_what_is_asked_before_the_adoption_is_done_after_it(world: World) 
 async def test_what_is_asked_of_a_program_before_the_adoption_is_done_after_it(world: World) -> None:
     await world.start()
     await restarted(world, adopt=False)
-    attachment = await world.manager.attach(AGENT, cols=80, rows=24, read_only=True)
+    attachment = await world.manager.terminals.attach(AGENT, cols=80, rows=24, read_only=True)
     assert attachment.redraw() == b""
     await restarted(world, adopt=False)
     await world.manager.kill(AGENT)
@@ -530,9 +530,9 @@ async def test_an_activity_is_shown_with_its_own_since(world: World) -> None:
     world.store.commit = slow
     world.clock.advance(7)
     world.link.ready()
-    await until(lambda: world.manager.view(AGENT).activity == "ready")
-    early = world.manager.view(AGENT).since
+    await until(lambda: world.manager.directory.view(AGENT).activity == "ready")
+    early = world.manager.directory.view(AGENT).since
     world.clock.advance(7)
     let_through.set()
     await until(lambda: world.told(ActivityChanged, lambda told: told.activity)[-1:] == ["ready"])
-    assert view.since < early == world.manager.view(AGENT).since
+    assert view.since < early == world.manager.directory.view(AGENT).since

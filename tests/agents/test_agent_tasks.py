@@ -48,7 +48,7 @@ async def test_a_message_becomes_a_turn_and_its_answer_the_task_s(world: World) 
     assert (done.answer, done.exact) == ("```py\nx\n```\n", True)
     assert world.statuses(task.id) == ["submitted", "working", "completed"]
     assert await world.store.turns() == []
-    assert world.manager.view(AGENT).task is None
+    assert world.manager.directory.view(AGENT).task is None
 
 
 async def test_working_and_its_turn_are_durable_before_anything_is_delivered(world: World) -> None:
@@ -89,7 +89,7 @@ async def test_the_link_s_record_is_durable_before_it_goes_on(world: World) -> N
     assert await world.store.turns() == [record]
     world.link.emit(LinkTurnRecord(TurnRecord(task_id="another", launch_id="x")))
     world.link.end("x")
-    await until(lambda: world.manager.view(AGENT).task is None)
+    await until(lambda: world.manager.directory.view(AGENT).task is None)
     assert world.link.records == [record]
 
 
@@ -100,9 +100,9 @@ async def test_one_turn_at_a_time_by_priority_then_arrival(world: World) -> None
         names[(await world.send(AGENT, text, priority=priority)).id] = text
     for number in range(4):
         await world.delivered(number + 1)
-        assert world.manager.view(AGENT).queue == 3 - number
+        assert world.manager.directory.view(AGENT).queue == 3 - number
         world.link.end("done")
-    await until(lambda: world.manager.view(AGENT).task is None)
+    await until(lambda: world.manager.directory.view(AGENT).task is None)
     assert [names[d.task_id] for d in world.link.deliveries] == ["a", "c", "d", "b"]
 
 
@@ -111,9 +111,9 @@ async def test_nothing_is_delivered_while_the_agent_cannot_receive(world: World)
     task = await world.send(AGENT)
     for activity in (Activity.BUSY, Activity.UNKNOWN, Activity.STARTING):
         world.link.observe_as(activity)
-        await until(lambda: world.manager.view(AGENT).activity is activity)  # noqa: B023
+        await until(lambda: world.manager.directory.view(AGENT).activity is activity)  # noqa: B023
     world.link.observe_as(Activity.READY, held="typing")
-    await until(lambda: world.manager.view(AGENT).held == "typing")
+    await until(lambda: world.manager.directory.view(AGENT).held == "typing")
     assert world.link.deliveries == []
     assert task.status is TaskState.SUBMITTED
     world.link.ready()
@@ -139,7 +139,7 @@ async def test_a_sweep_that_fails_is_not_the_last(world: World, monkeypatch: pyt
     with pytest.raises(OSError, match="too many"):
         world.clock.advance(1.0)
     monkeypatch.undo()
-    assert not await world.manager.interrupt(AGENT)  # what that one has begun is done
+    assert not await world.manager.terminals.interrupt(AGENT)  # what that one has begun is done
     world.link.seen = type(world.link.seen)(Activity.READY, "fake", None, can_receive=True)
     world.clock.advance(1.0)
     await world.delivered()
@@ -170,7 +170,7 @@ async def test_what_cannot_be_typed_is_in_the_inbox_before_the_message_is_delive
         await deliver(delivery)
 
     world.link.deliver = looking
-    task = await world.manager.send(AGENT, SendRequest(message=Message(parts=parts)))
+    task = await world.manager.tasks.send(AGENT, SendRequest(message=Message(parts=parts)))
     await world.delivered()
     name = f"{task.id[:8]}-a_b.txt"
     assert found == [(name, b"hello", 0o600)]
@@ -190,12 +190,12 @@ async def test_a_delivery_taken_up_again_has_the_same_words_and_files(world: Wor
     assert world.link.deliveries[0].text == before
     assert path.read_text() == "long " * 20_000
     world.link.submit()
-    await until(lambda: world.manager.view(AGENT).activity is Activity.BUSY)
+    await until(lambda: world.manager.directory.view(AGENT).activity is Activity.BUSY)
     path.write_text("the agent's own")
     await world.daemon()
     await world.delivered()
     assert path.read_text() == "the agent's own", "what was submitted is not written again"
-    assert world.manager.view(AGENT).task == task.id
+    assert world.manager.directory.view(AGENT).task == task.id
 
 
 async def test_files_that_cannot_be_written_are_told(world: World) -> None:
@@ -234,7 +234,7 @@ async def test_bad_messages_are_refused(world: World) -> None:
         await world.send(AGENT, "/x" * 60_000, command=True)
     for content in (FileContent(bytes="no base64!"), FileContent(name="nothing")):
         with pytest.raises(InvalidRequest):
-            await world.manager.send(AGENT, SendRequest(message=Message(parts=[FilePart(file=content)])))
+            await world.manager.tasks.send(AGENT, SendRequest(message=Message(parts=[FilePart(file=content)])))
     assert await world.store.open_tasks() == []
 
 
@@ -244,7 +244,7 @@ async def test_full(world: World) -> None:
         await world.send(AGENT)
     with pytest.raises(QueueFull):
         await world.send(AGENT)
-    assert world.manager.view(AGENT).queue == 100
+    assert world.manager.directory.view(AGENT).queue == 100
     assert len(await world.store.open_tasks()) == 100
 
 
@@ -322,7 +322,7 @@ async def test_a_piece_that_the_database_refuses_is_dropped(world: World) -> Non
     task = await world.send(AGENT, "what?")
     await world.delivered()
     world.link.submit()
-    await until(lambda: world.manager.view(AGENT).activity == "busy")
+    await until(lambda: world.manager.directory.view(AGENT).activity == "busy")
     world.store.refuse = StoreError("disk full")
     world.link.emit(LinkTurnSaid(task.id, "Hel", append=True))
     with pytest.raises(StoreError):
@@ -394,7 +394,7 @@ async def test_a_send_that_cannot_be_stored_is_refused(world: World) -> None:
     with pytest.raises(StoreError):
         await world.send(AGENT)
     world.store.refuse = None
-    assert world.manager.view(AGENT).queue == 0
+    assert world.manager.directory.view(AGENT).queue == 0
     await world.send(AGENT)
     await world.delivered()
 

@@ -48,8 +48,8 @@ async def asker(world: World, approval: ApprovalConfig = RULES) -> AgentView:
     await world.daemon()
     await until(lambda: bool(world.factory.links), "the agent was launched")
     world.link.ready()
-    view = world.manager.agents()[0]
-    await until(lambda: world.manager.view(view.id).activity == "ready")
+    view = world.manager.directory.agents()[0]
+    await until(lambda: world.manager.directory.view(view.id).activity == "ready")
     return view
 
 
@@ -67,7 +67,7 @@ def decided(world: World) -> list[tuple[str, str | None]]:
 
 async def test_the_answer_is_in_the_programs_own_words(quiet_world: World) -> None:
     agent = await asker(quiet_world)
-    decide = quiet_world.manager.decide
+    decide = quiet_world.manager.terminals.decide
     allowed = await decide(agent.id, "Asked", bash("git status -s"))
     assert allowed == {"ok": True, "why": ["allowed by the rule Bash(git status*)"]}
     refused = await decide(agent.id, "Asked", bash("cd / && rm -rf *"))
@@ -78,7 +78,9 @@ async def test_the_answer_is_in_the_programs_own_words(quiet_world: World) -> No
 
 async def test_every_decision_is_on_record_without_secrets(quiet_world: World) -> None:
     agent = await asker(quiet_world)
-    await quiet_world.manager.decide(agent.id, "Asked", bash("curl -H 'Authorization: Bearer geheim' --token=geheim x"))
+    await quiet_world.manager.terminals.decide(
+        agent.id, "Asked", bash("curl -H 'Authorization: Bearer geheim' --token=geheim x")
+    )
     (told,) = quiet_world.told(PermissionDecided)
     assert (told.verdict, told.rule, told.tool) == ("escalate", None, "Bash")
     assert "geheim" not in json.dumps(told.input)
@@ -87,14 +89,14 @@ async def test_every_decision_is_on_record_without_secrets(quiet_world: World) -
 
 async def test_without_rules_nothing_is_decided_or_recorded(quiet_world: World) -> None:
     agent = await asker(quiet_world, ApprovalConfig())
-    assert await quiet_world.manager.decide(agent.id, "Asked", bash("git status")) is None
+    assert await quiet_world.manager.terminals.decide(agent.id, "Asked", bash("git status")) is None
     assert decided(quiet_world) == []
 
 
 async def test_what_cannot_be_recorded_is_asked_about(quiet_world: World) -> None:
     agent = await asker(quiet_world)
     quiet_world.store.refuse = StoreError("full")
-    assert await quiet_world.manager.decide(agent.id, "Asked", bash("git status")) is None
+    assert await quiet_world.manager.terminals.decide(agent.id, "Asked", bash("git status")) is None
     quiet_world.store.refuse = None
 
 
@@ -135,7 +137,7 @@ async def test_an_allowed_calls_dialog_is_answered_and_nobody_is_asked(quiet_wor
     task = await quiet_world.send(agent.id)
     await quiet_world.delivered()
     quiet_world.link.submit()
-    assert await quiet_world.manager.decide(agent.id, "Before", bash("git status --short")) is None
+    assert await quiet_world.manager.terminals.decide(agent.id, "Before", bash("git status --short")) is None
     quiet_world.link.observe_as(Activity.WAITING, prompt=permission("Run it?\ngit status\n --short"))
     await until(lambda: bool(quiet_world.link.answers))
     assert quiet_world.link.answers == [("yes", "Run it?\ngit status\n --short")]
@@ -151,8 +153,8 @@ async def test_a_dialog_that_shows_more_than_what_was_allowed_is_a_persons(quiet
     task = await quiet_world.send(agent.id)
     await quiet_world.delivered()
     quiet_world.link.submit()
-    await quiet_world.manager.decide(agent.id, "Before", bash(second))
-    await quiet_world.manager.decide(agent.id, "Before", bash("git status"))
+    await quiet_world.manager.terminals.decide(agent.id, "Before", bash(second))
+    await quiet_world.manager.terminals.decide(agent.id, "Before", bash("git status"))
     quiet_world.link.observe_as(Activity.WAITING, prompt=permission(f"Run it?\n{second}"))
     await quiet_world.task_is(task.id, TaskState.INPUT_REQUIRED)
     assert quiet_world.link.answers == []
@@ -175,9 +177,9 @@ async def test_a_dialog_that_only_mentions_what_was_allowed_is_a_persons(
     task = await quiet_world.send(agent.id)
     await quiet_world.delivered()
     quiet_world.link.submit()
-    await quiet_world.manager.decide(agent.id, "Before", {"tool_name": "List", "tool_input": {"path": "."}})
-    await quiet_world.manager.decide(agent.id, "Before", bash("git status"))
-    await quiet_world.manager.decide(agent.id, "Before", {"tool_name": "Other"} | second)
+    await quiet_world.manager.terminals.decide(agent.id, "Before", {"tool_name": "List", "tool_input": {"path": "."}})
+    await quiet_world.manager.terminals.decide(agent.id, "Before", bash("git status"))
+    await quiet_world.manager.terminals.decide(agent.id, "Before", {"tool_name": "Other"} | second)
     quiet_world.link.observe_as(Activity.WAITING, prompt=permission(dialog))
     await until(lambda: bool(quiet_world.link.answers) or "input_required" in quiet_world.statuses(task.id))
     assert quiet_world.link.answers == []
@@ -185,7 +187,7 @@ async def test_a_dialog_that_only_mentions_what_was_allowed_is_a_persons(
 
 async def test_rules_mean_files_of_the_agents_folder(quiet_world: World) -> None:
     agent = await asker(quiet_world, ApprovalConfig(allow=["Edit(tmp/*)"], deny=["Edit(*/secret)"]))
-    decide = quiet_world.manager.decide
+    decide = quiet_world.manager.terminals.decide
     assert await decide(agent.id, "Asked", {"tool_name": "Edit", "tool_input": {"path": "/tmp/a"}}) is not None
     assert await decide(agent.id, "Asked", {"tool_name": "Edit", "tool_input": {"path": "/tmp/../etc/a"}}) is None
     assert decided(quiet_world) == [("allow", "Edit(tmp/*)"), ("escalate", None)]

@@ -45,7 +45,7 @@ async def test_a_task_that_asks_and_who_answered_it(world: World) -> None:
     (asked,) = world.told(InputRequired)
     assert asked.prompt == PERMISSION
     origin = Origin("agent", "synapse-codex-8120", "http")
-    await world.manager.provide_input(task.id, "2", origin=origin)
+    await world.manager.tasks.provide_input(task.id, "2", origin=origin)
     (told,) = world.told(InputAnswered)
     assert (told.prompt_id, told.answer, told.by, told.who, told.where) == ("p1", "2", *_words(origin))
     opened, answered = world.told(AttentionChanged)
@@ -63,7 +63,7 @@ def _words(origin: Origin) -> tuple[str, str | None, str | None]:
 
 async def test_what_the_terminal_still_shows_after_its_answer_is_not_opened_again(world: World) -> None:
     task = await asking(world)
-    await world.manager.provide_input(task.id, "2")
+    await world.manager.tasks.provide_input(task.id, "2")
     show(world, observed(PERMISSION, activity=Activity.WAITING))
     show(world, observed(OTHER, activity=Activity.WAITING))
     await until(lambda: attention(world)[-1] == ("opened", "p2"))
@@ -103,11 +103,11 @@ async def test_while_an_answer_is_typed_its_prompt_does_not_count_as_gone(world:
 
     async def answer(text: str, prompt_id: str | None) -> bool:
         show(world, observed(OTHER, activity=Activity.WAITING))
-        await until(lambda: world.manager.detail(AGENT).prompt == OTHER)
+        await until(lambda: world.manager.directory.detail(AGENT).prompt == OTHER)
         return False
 
     world.link.answer = answer
-    await world.manager.answer_agent(AGENT, "1")
+    await world.manager.terminals.answer(AGENT, "1")
     await until(lambda: len(attention(world)) == 3)
     assert attention(world) == [("opened", "p1"), ("answered", "p1"), ("opened", "p2")]
 
@@ -116,7 +116,7 @@ async def test_an_answer_that_was_not_taken_leaves_it_open(world: World) -> None
     task = await asking(world)
     world.link.answer_error = NotTaken("it asks the same")
     with pytest.raises(NotTaken):
-        await world.manager.provide_input(task.id, "2")
+        await world.manager.tasks.provide_input(task.id, "2")
     assert attention(world) == [("opened", "p1")]
 
 
@@ -146,7 +146,7 @@ async def test_the_next_daemon_opens_nothing_twice(world: World) -> None:
     await world.daemon()
     await until(lambda: attention(world)[2:] == [("gone", "DISK_FULL")])
     world.link.observe_as(Activity.WAITING, prompt=PERMISSION, evidence="drawn again")
-    await world.manager.provide_input(task.id, "1")
+    await world.manager.tasks.provide_input(task.id, "1")
     assert attention(world)[3:] == [("answered", "p1")]
     assert len(set(ids(world))) == 2
 
@@ -156,8 +156,8 @@ async def test_a_screen_that_comes_to_rest_is_told_once(world: World) -> None:
     for screen in ("one", "one", "two"):
         world.link.screen = screen
         world.link.observe_as(Activity.BUSY)
-        await until(lambda: world.manager.view(AGENT).activity is Activity.BUSY)
+        await until(lambda: world.manager.directory.view(AGENT).activity is Activity.BUSY)
         world.link.ready()
-        await until(lambda: world.manager.view(AGENT).activity is Activity.READY)
+        await until(lambda: world.manager.directory.view(AGENT).activity is Activity.READY)
     digests = world.told(ScreenRested, lambda told: told.digest)
     assert len(digests) == len(set(digests)) == 3

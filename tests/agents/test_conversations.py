@@ -21,9 +21,9 @@ def plans(world: World) -> list[tuple[bool, str | None]]:
 
 async def worked(world: World) -> None:
     world.link.ready()
-    await until(lambda: world.manager.view(TALKER).activity is Activity.READY)
+    await until(lambda: world.manager.directory.view(TALKER).activity is Activity.READY)
     world.link.observe_as(Activity.BUSY)
-    await until(lambda: world.manager.view(TALKER).activity is Activity.BUSY)
+    await until(lambda: world.manager.directory.view(TALKER).activity is Activity.BUSY)
 
 
 async def test_a_conversation_is_resumed_once_there_was_a_turn(world: World) -> None:
@@ -42,11 +42,11 @@ async def test_a_conversation_is_resumed_once_there_was_a_turn(world: World) -> 
 
 async def test_a_program_that_continues_its_last_conversation_needs_no_id(world: World) -> None:
     await world.start("last")
-    agent = world.manager.resolve("last")
+    agent = world.manager.directory.resolve("last")
     world.link.ready()
-    await until(lambda: world.manager.view(agent).activity is Activity.READY)
+    await until(lambda: world.manager.directory.view(agent).activity is Activity.READY)
     world.link.observe_as(Activity.BUSY)
-    await until(lambda: world.manager.view(agent).activity is Activity.BUSY)
+    await until(lambda: world.manager.directory.view(agent).activity is Activity.BUSY)
     await world.manager.restart(agent)
     assert [resumed for resumed, _ in plans(world)] == [False, True]
 
@@ -73,12 +73,12 @@ async def test_a_crash_of_a_resumed_program_that_was_ready_keeps_the_conversatio
         world.clock.advance(5)
         await world.agent_is(TALKER, ProcessState.RUNNING)
         world.link.ready()
-        await until(lambda: world.manager.view(TALKER).activity is Activity.READY)
+        await until(lambda: world.manager.directory.view(TALKER).activity is Activity.READY)
         assert plans(world)[number] == (True, plans(world)[0][1])
 
 
 def conversation(world: World, agent: str = TALKER) -> Conversation:
-    found = world.manager.detail(agent).conversation
+    found = world.manager.directory.detail(agent).conversation
     assert found is not None
     return found
 
@@ -107,7 +107,7 @@ async def test_busy_before_it_was_ready_is_no_conversation(world: World) -> None
     await world.start("talker", ready=False)
     world.link.observe_as(Activity.BUSY)
     world.link.ready()
-    await until(lambda: world.manager.view(TALKER).activity is Activity.READY)
+    await until(lambda: world.manager.directory.view(TALKER).activity is Activity.READY)
     assert not conversation(world).said
 
 
@@ -148,7 +148,7 @@ async def test_a_conversation_begun_in_the_program_counts_from_its_first_turn(wo
     world.link.emit(LinkSession("one"))
     await worked(world)
     world.link.ready()
-    await until(lambda: world.manager.view(TALKER).activity is Activity.READY)
+    await until(lambda: world.manager.directory.view(TALKER).activity is Activity.READY)
     world.link.emit(LinkSession("two"))
     await until(lambda: not conversation(world).said)
     assert conversation(world).id is None
@@ -193,7 +193,7 @@ async def test_messages_share_the_conversation_whatever_their_context(world: Wor
     await world.delivered(2)
     world.link.submit()
     world.link.end("y")
-    await until(lambda: world.manager.view(view.id).task is None)
+    await until(lambda: world.manager.directory.view(view.id).task is None)
     assert conversation(world).context_id == "theirs", "the first message's"
     assert (await world.send(view.id)).context_id == "theirs"
     assert (await world.send(view.id, context_id="other")).context_id == "other"
@@ -229,7 +229,7 @@ async def test_a_new_conversation_that_the_database_did_not_take_is_begun_later(
     view = await world.start("talker")
     await worked(world)
     world.link.observe_as(Activity.BUSY)
-    await until(lambda: world.manager.view(view.id).activity is Activity.BUSY)
+    await until(lambda: world.manager.directory.view(view.id).activity is Activity.BUSY)
     asked = await world.send(view.id, "hello", metadata={"new_conversation": True})
     world.link.seen = replace(world.link.seen, activity=Activity.READY, can_receive=True)
     world.store.refuse = StoreError("the disk is full")
@@ -262,7 +262,7 @@ async def test_an_agent_is_started_on_an_earlier_conversation(world: World) -> N
         await world.start("talker", conversation="earlier-1")
     with pytest.raises(InvalidRequest, match="by its id"):
         await world.start("fake", conversation="earlier-1")
-    assert [agent.name for agent in world.manager.agents()] == [view.name]
+    assert [agent.name for agent in world.manager.directory.agents()] == [view.name]
 
 
 async def test_an_earlier_conversation_that_is_refused_is_told(world: World) -> None:
@@ -284,7 +284,7 @@ async def test_a_persons_own_choice_of_the_conversation_is_made_once(world: Worl
     assert own_arguments(world) == [(True, None, ("--pick", "--verbose"))]
     world.link.emit(LinkSession("empty"))
     world.link.emit(LinkSession("picked"))
-    await until(lambda: world.manager.detail(TALKER).conversation.id == "picked")
+    await until(lambda: world.manager.directory.detail(TALKER).conversation.id == "picked")
     await world.manager.restart(TALKER)
     assert own_arguments(world)[1] == (False, "picked", ("--verbose",))
     assert plans(world)[1] == (True, "picked")
@@ -295,6 +295,6 @@ async def test_what_a_person_begins_later_in_the_program_is_no_choice_of_the_arg
     world.link.emit(LinkSession("old"))
     await worked(world)
     world.link.ready()
-    await until(lambda: world.manager.view(TALKER).activity is Activity.READY)
+    await until(lambda: world.manager.directory.view(TALKER).activity is Activity.READY)
     world.link.emit(LinkSession("new"))
-    await until(lambda: world.manager.detail(TALKER).conversation.id is None)
+    await until(lambda: world.manager.directory.detail(TALKER).conversation.id is None)

@@ -16,8 +16,8 @@ async def test_the_variant_of_the_version_is_launched_and_told(world: World) -> 
     assert (view.version, view.verified, view.drift) == ("1.9", "2.0", "profile verified on 2.0, this is 1.9")
     assert world.factory.profiles[-1].args == []
     await world.daemon()
-    assert world.manager.view(view.id).version == "1.9", "the next daemon knows it without asking"
-    assert world.manager.detail(view.id).version == "1.9"
+    assert world.manager.directory.view(view.id).version == "1.9", "the next daemon knows it without asking"
+    assert world.manager.directory.detail(view.id).version == "1.9"
 
 
 async def test_one_of_the_verified_version_is_nothing_to_tell(world: World) -> None:
@@ -50,7 +50,7 @@ async def test_a_program_that_refuses_its_arguments_fails_at_once(world: World) 
     failed = await world.agent_is(view.id, ProcessState.FAILED)
     assert "backoff" not in world.told(StateChanged, lambda data: data.state.value)
     words = "error: unexpected argument '--new' found (exit code 2); profile verified on 2.0, this is 2.1"
-    assert world.manager.detail(view.id).error == words
+    assert world.manager.directory.detail(view.id).error == words
     assert failed.evidence.startswith(f"{words}; it did not take its arguments")
     assert failed.restarts == 0
 
@@ -69,10 +69,10 @@ async def test_a_refusal_loses_no_conversation(world: World) -> None:
     await world.start("talker")
     talker = "synapse-talker-8170"
     world.link.observe_as(Activity.BUSY)
-    await until(lambda: world.manager.detail(talker).conversation.id is not None)
-    conversation = world.manager.detail(talker).conversation.id
+    await until(lambda: world.manager.directory.detail(talker).conversation.id is not None)
+    conversation = world.manager.directory.detail(talker).conversation.id
     await world.manager.restart(talker)
     world.link.screen = "error: unknown option '--first'"
     world.link.die(1)
     await world.agent_is(talker, ProcessState.FAILED)
-    assert world.manager.detail(talker).conversation.id == conversation
+    assert world.manager.directory.detail(talker).conversation.id == conversation

@@ -90,7 +90,7 @@ async def begin(world: World, *, park: ParkPolicy | None = None, **config: objec
     world.agents["talker"] = AgentConfig(autostart=True, park=policy, **config)  # type: ignore[arg-type]  # its fields
     await world.daemon()
     await talk(world)
-    return world.manager.view(A)
+    return world.manager.directory.view(A)
 
 
 async def talk(world: World) -> None:
@@ -105,11 +105,11 @@ async def answered(world: World, task_id: str, text: str = "so") -> None:
     world.link.submit()
     world.link.end(text)
     await world.task_is(task_id, TaskState.COMPLETED)
-    await until(lambda: world.manager.view(A).activity is Activity.READY)
+    await until(lambda: world.manager.directory.view(A).activity is Activity.READY)
 
 
 async def parked(world: World) -> AgentView:
-    await until(lambda: world.manager.view(A).activity is Activity.READY)
+    await until(lambda: world.manager.directory.view(A).activity is Activity.READY)
     world.clock.advance(2)  # the sweep sees that it is idle
     world.clock.advance(IDLE_S + 2)
     return await world.agent_is(A, ProcessState.PARKED)
@@ -123,7 +123,7 @@ async def test_an_idle_agent_is_parked_and_the_next_message_wakes_it(quiet_world
     assert (view.pid, view.held, view.queue) == (None, None, 0)
     assert "parked: idle for" in view.evidence
     assert (first.screens_kept, first.closed) == (1, True)
-    assert world.manager.resolve("talker") == A
+    assert world.manager.directory.resolve("talker") == A
     task = await world.send(A, "wake up")
     assert task.status is TaskState.SUBMITTED
     await world.agent_is(A, ProcessState.RUNNING)
@@ -132,7 +132,7 @@ async def test_an_idle_agent_is_parked_and_the_next_message_wakes_it(quiet_world
     await answered(world, task.id)
     assert [d.task_id for d in world.link.deliveries] == [task.id]
     assert states(world) == ["starting", "running", "stopping", "parked", "starting", "running"]
-    assert world.manager.view(A).restarts == 0
+    assert world.manager.directory.view(A).restarts == 0
     assert world.told(AgentAlert) == []
 
 
@@ -140,7 +140,7 @@ async def test_it_is_not_parked_unless_that_is_configured(world: World) -> None:
     await world.start("talker")
     await talk(world)
     world.clock.advance(3600)
-    assert world.manager.view(A).state is ProcessState.RUNNING
+    assert world.manager.directory.view(A).state is ProcessState.RUNNING
 
 
 @pytest.mark.parametrize("what", ["attached", "typing", "dialog", "busy", "restart"])
@@ -159,7 +159,13 @@ async def test_one_that_is_not_idle_is_not_parked_and_its_time_begins_anew(quiet
     else:
         world.link.observe_as(Activity.READY, held="typing")
         await world.manager.restart(A, when_idle=True)
-    await until(lambda: what == "attached" or world.manager.view(A).held or world.manager.view(A).activity == "busy")
+    await until(
+        lambda: (
+            what == "attached"
+            or world.manager.directory.view(A).held
+            or world.manager.directory.view(A).activity == "busy"
+        )
+    )
     world.clock.advance(100)
     if what == "restart":
         return
@@ -167,9 +173,13 @@ async def test_one_that_is_not_idle_is_not_parked_and_its_time_begins_anew(quiet
         await world.manager.park(A)
     world.link.attached = 0
     world.link.ready()
-    await until(lambda: world.manager.view(A).activity is Activity.READY and world.manager.view(A).held is None)
+    await until(
+        lambda: (
+            world.manager.directory.view(A).activity is Activity.READY and world.manager.directory.view(A).held is None
+        )
+    )
     world.clock.advance(IDLE_S - 5)
-    assert world.manager.view(A).state is ProcessState.RUNNING
+    assert world.manager.directory.view(A).state is ProcessState.RUNNING
     world.clock.advance(10)
     await world.agent_is(A, ProcessState.PARKED)
 
@@ -180,25 +190,25 @@ async def test_a_short_turn_between_two_looks_begins_the_time_anew(quiet_world: 
     world.clock.advance(IDLE_S - 1.5)
     await talk(world)
     world.clock.advance(3)
-    assert world.manager.view(A).state is ProcessState.RUNNING
+    assert world.manager.directory.view(A).state is ProcessState.RUNNING
 
 
 async def test_a_conversation_that_cannot_be_gone_on_with_is_not_parked(quiet_world: World) -> None:
     world = quiet_world
     world.agents["fake"] = AgentConfig(autostart=True, park=ParkPolicy(idle_timeout=IDLE_S))
     await world.daemon()
-    agent = world.manager.resolve("fake")
+    agent = world.manager.directory.resolve("fake")
     world.link.ready()
     task = await world.send(agent)
     await world.delivered()
     world.link.submit()
     world.link.end("x")
     await world.task_is(task.id, TaskState.COMPLETED)
-    await until(lambda: world.manager.detail(agent).conversation.said)  # type: ignore[union-attr]  # it runs: there is one
+    await until(lambda: world.manager.directory.detail(agent).conversation.said)  # type: ignore[union-attr]  # it runs: there is one
     world.clock.advance(1000)
     with pytest.raises(InvalidRequest, match="no way to resume"):
         await world.manager.park(agent)
-    assert world.manager.view(agent).state is ProcessState.RUNNING
+    assert world.manager.directory.view(agent).state is ProcessState.RUNNING
 
 
 async def test_a_message_that_comes_as_it_is_about_to_be_parked_goes_first(
@@ -218,7 +228,7 @@ async def test_a_message_that_comes_as_it_is_about_to_be_parked_goes_first(
     await actor.call(_nothing)  # after all that was posted
     assert not failed.is_set()
     assert world.store._tasks[task.id].status is TaskState.WORKING
-    assert world.manager.view(A).state is ProcessState.RUNNING
+    assert world.manager.directory.view(A).state is ProcessState.RUNNING
 
 
 async def _nothing(*_: object) -> None:
@@ -230,7 +240,7 @@ async def test_parked_by_hand(world: World) -> None:
     await talk(world)
     assert (await world.manager.park(A)).state is ProcessState.PARKED
     assert (await world.manager.park(A)).state is ProcessState.PARKED
-    assert "as asked" in world.manager.view(A).evidence
+    assert "as asked" in world.manager.directory.view(A).evidence
 
 
 async def test_what_else_may_be_done_to_a_parked_one(quiet_world: World) -> None:
@@ -238,18 +248,18 @@ async def test_what_else_may_be_done_to_a_parked_one(quiet_world: World) -> None
     await begin(world)
     await parked(world)
     launches = len(world.factory.launched)
-    assert not await world.manager.interrupt(A)
+    assert not await world.manager.terminals.interrupt(A)
     with pytest.raises(NotWaiting):
-        await world.manager.answer_agent(A, "yes")
+        await world.manager.terminals.answer(A, "yes")
     with pytest.raises(NotReady, match="parked"):
         await world.manager.kill(A)
     await world.manager.restart(A, when_idle=True)
-    assert world.manager.view(A).state is ProcessState.PARKED
-    assert world.manager.context(A) == "fake screen"
+    assert world.manager.directory.view(A).state is ProcessState.PARKED
+    assert world.manager.terminals.context(A) == "fake screen"
     await world.store.save_checkpoint(A, Checkpoint(offset=9, cols=20, rows=3, redraw=b"\x1b[1mkept"))
-    assert "kept" in str(await world.manager.screen(A, "text"))
-    assert b"kept" in bytes(await world.manager.screen(A, "ansi"))  # type: ignore[arg-type]  # that is bytes
-    shown = await world.manager.screen(A, "json")
+    assert "kept" in str(await world.manager.terminals.screen(A, "text"))
+    assert b"kept" in bytes(await world.manager.terminals.screen(A, "ansi"))  # type: ignore[arg-type]  # that is bytes
+    shown = await world.manager.terminals.screen(A, "json")
     assert isinstance(shown, dict)
     assert (shown["cols"], shown["lines"][0].strip()) == (20, "kept")
     assert len(world.factory.launched) == launches, "nothing of this wakes it"
@@ -261,15 +271,15 @@ async def test_what_else_may_be_done_to_a_parked_one(quiet_world: World) -> None
     with pytest.raises(NotReady, match="stopped"):
         await world.send(A)
     await world.daemon()
-    assert world.manager.view(A).state is ProcessState.RUNNING, "it says autostart"
+    assert world.manager.directory.view(A).state is ProcessState.RUNNING, "it says autostart"
 
 
 async def test_a_terminal_wakes_it(quiet_world: World) -> None:
     world = quiet_world
     await begin(world)
     await parked(world)
-    assert await world.manager.attach(A, cols=80, rows=24, read_only=True)
-    assert world.manager.view(A).state is ProcessState.RUNNING
+    assert await world.manager.terminals.attach(A, cols=80, rows=24, read_only=True)
+    assert world.manager.directory.view(A).state is ProcessState.RUNNING
 
 
 async def test_a_message_with_priority_5_wakes_it(quiet_world: World) -> None:
@@ -292,8 +302,8 @@ async def test_its_address_stays_in_the_registry(quiet_world: World) -> None:
     assert entry is not None
     assert (entry["status"], entry["pid"]) == ("IDLE", None)
     world.clock.advance(60)
-    world.manager.agents()  # sweeps the registry
-    await asyncio.gather(*world.manager._background)
+    world.manager.directory.agents()  # sweeps the registry
+    await world.manager._registry.flush()
     assert world.registry(A) == entry
 
 
@@ -328,11 +338,11 @@ async def test_a_terminal_meanwhile_gets_the_next_program(quiet_world: World) ->
     world = quiet_world
     await begin(world)
     gate = await leaving(world)
-    attaching = asyncio.create_task(world.manager.attach(A, cols=80, rows=24, read_only=False))
+    attaching = asyncio.create_task(world.manager.terminals.attach(A, cols=80, rows=24, read_only=False))
     await asyncio.sleep(0)
     gate.set_result(None)
     assert await attaching
-    assert world.manager.view(A).state is ProcessState.RUNNING
+    assert world.manager.directory.view(A).state is ProcessState.RUNNING
 
 
 async def test_a_stop_meanwhile_stops_it(quiet_world: World) -> None:
@@ -359,9 +369,9 @@ async def test_a_parked_agent_stays_parked(quiet_world: World) -> None:
         world.factory.programs.clear()
         await world.daemon()
         world.clock.advance(100)
-        assert world.manager.view(A).state is ProcessState.PARKED
+        assert world.manager.directory.view(A).state is ProcessState.PARKED
         assert len(world.factory.launched) == launches
-    assert "kept" in world.manager.context(A)
+    assert "kept" in world.manager.terminals.context(A)
     task = await world.send(A)
     await world.agent_is(A, ProcessState.RUNNING)
     assert world.factory.launched[-1][1].resumed
@@ -397,7 +407,7 @@ async def test_a_parked_agent_is_not_woken_before_it_is_taken_up(quiet_world: Wo
     first = await world.send(A)
     world.clock.advance(10)  # mailboxes are swept
     second = await world.send(A)  # which comes after all that was posted to the actor
-    assert world.manager.view(A).state is ProcessState.PARKED
+    assert world.manager.directory.view(A).state is ProcessState.PARKED
     await world.manager.adopt()
     await world.agent_is(A, ProcessState.RUNNING)
     assert len(world.factory.launched) == launches + 1
@@ -472,10 +482,10 @@ async def test_one_that_is_not_configured_any_more_is_stopped(quiet_world: World
     text = '[agents.talker]\nautostart = true\nargs = ["--x"]\npark = { idle_timeout = 30 }\n'
     world.paths.config_file.write_text(text)
     await world.manager.reload()
-    assert world.manager.view(A).state is ProcessState.PARKED, "its next program has the new arguments"
+    assert world.manager.directory.view(A).state is ProcessState.PARKED, "its next program has the new arguments"
     world.paths.config_file.write_text("")
     await world.manager.reload()
-    assert world.manager.view(A).state is ProcessState.STOPPED
+    assert world.manager.directory.view(A).state is ProcessState.STOPPED
 
 
 # --- memory ---
@@ -489,23 +499,23 @@ async def test_the_one_that_is_idle_longest_makes_room(quiet_world: World) -> No
     await world.daemon()
     for link in world.factory.links:
         link.ready()
-    await until(lambda: all(view.activity is Activity.READY for view in world.manager.agents()))
+    await until(lambda: all(view.activity is Activity.READY for view in world.manager.directory.agents()))
     world.clock.advance(2)
-    second = world.manager.resolve("two")
-    task = await world.send(world.manager.resolve("one"))
+    second = world.manager.directory.resolve("two")
+    task = await world.send(world.manager.directory.resolve("one"))
     link = next(link for link in world.factory.links if any(d.task_id == task.id for d in link.deliveries))
     link.submit()
     link.end("x")
     await world.task_is(task.id, TaskState.COMPLETED)
     world.clock.advance(1000)
-    assert {view.state for view in world.manager.agents()} == {ProcessState.RUNNING}
+    assert {view.state for view in world.manager.directory.agents()} == {ProcessState.RUNNING}
     world.memory = Memory(total=100, available=9)
     world.clock.advance(6)
     view = await world.agent_is(second, ProcessState.PARKED)
     assert "memory" in view.evidence
     world.memory = Memory(total=100, available=11)
     world.clock.advance(20)
-    assert [view.state for view in world.manager.agents()].count(ProcessState.RUNNING) == 2, "that was enough"
+    assert [view.state for view in world.manager.directory.agents()].count(ProcessState.RUNNING) == 2, "that was enough"
 
 
 async def test_what_a_parked_agent_held_is_freed(quiet_world: World) -> None:

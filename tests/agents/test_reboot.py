@@ -25,7 +25,7 @@ async def test_what_ran_is_started_again_and_what_was_stopped_is_not(world: Worl
     await world.manager.stop("synapse-fake-8191")
     await closed(world)
     await world.daemon()
-    assert [agent.state for agent in world.manager.agents()] == ["running", "stopped"]
+    assert [agent.state for agent in world.manager.directory.agents()] == ["running", "stopped"]
 
 
 async def test_a_program_that_had_ended_by_itself_is_left_be(world: World) -> None:
@@ -34,7 +34,7 @@ async def test_a_program_that_had_ended_by_itself_is_left_be(world: World) -> No
     await world.agent_is(AGENT, ProcessState.EXITED)
     await closed(world)
     await world.daemon()
-    assert world.manager.view(AGENT).state == "exited"
+    assert world.manager.directory.view(AGENT).state == "exited"
 
 
 async def test_a_state_that_only_a_newer_version_knows_is_none_of_a_living_program(world: World) -> None:
@@ -44,9 +44,9 @@ async def test_a_state_that_only_a_newer_version_knows_is_none_of_a_living_progr
     (record,) = await world.store.agents()
     await world.store.commit(agents=[record.model_copy(update={"state": "hibernating"})])
     await world.daemon()
-    assert world.manager.view(AGENT).state == "stopped"
+    assert world.manager.directory.view(AGENT).state == "stopped"
     await world.manager.restart(AGENT)
-    assert world.manager.view(AGENT).state == "running"
+    assert world.manager.directory.view(AGENT).state == "running"
 
 
 async def test_mailboxes_stay_and_what_was_worked_on_is_marked(world: World) -> None:
@@ -71,7 +71,7 @@ async def test_mailboxes_stay_and_what_was_worked_on_is_marked(world: World) -> 
 async def test_after_a_reboot_the_restart_policy_has_no_say(world: World) -> None:
     world.agents["calm"] = AgentConfig(profile="fake", restart=RestartPolicy(policy="never"))
     await world.daemon()
-    agent = world.manager.resolve("calm")
+    agent = world.manager.directory.resolve("calm")
     await world.manager.restart(agent)
     world.factory.programs.clear()
     world.factory.taken_down = True
@@ -85,10 +85,10 @@ async def test_after_a_reboot_the_restart_policy_has_no_say(world: World) -> Non
 async def test_an_alert_stands_until_it_is_over(world: World) -> None:
     await world.start()
     world.link.emit(LinkAlert("DISK_FULL", "no space", "begins"))
-    await until(lambda: world.manager.detail(AGENT).alerts == ["no space"])
+    await until(lambda: world.manager.directory.detail(AGENT).alerts == ["no space"])
     world.link.emit(LinkAlert("OUTPUT_GAP", "12 bytes are gone", "happened", {"from": 1, "to": 13}))
     world.link.emit(LinkAlert("DISK_FULL", "there is space", "over"))
-    await until(lambda: world.manager.detail(AGENT).alerts == [])
+    await until(lambda: world.manager.directory.detail(AGENT).alerts == [])
     assert world.told(AgentAlert, lambda d: (d.code, d.details["state"])) == [
         ("DISK_FULL", "begins"),
         ("OUTPUT_GAP", "happened"),
@@ -100,5 +100,5 @@ async def test_an_alert_that_cannot_be_recorded_is_shown(world: World) -> None:
     await world.start()
     world.store.refuse = StoreError("the disk is full", reason="full")
     world.link.emit(LinkAlert("DISK_FULL", "no space", "begins"))
-    await until(lambda: world.manager.detail(AGENT).alerts == ["no space"])
+    await until(lambda: world.manager.directory.detail(AGENT).alerts == ["no space"])
     world.store.refuse = None

@@ -47,8 +47,8 @@ async def limited(world: World, policy: UsageLimitPolicy | None = None, **config
 async def ready(world: World) -> AgentView:
     await until(lambda: bool(world.factory.links), "launched")
     world.link.ready()
-    view = world.manager.agents()[0]
-    await until(lambda: world.manager.view(view.id).activity in ("ready", "limited"), "ready")
+    view = world.manager.directory.agents()[0]
+    await until(lambda: world.manager.directory.view(view.id).activity in ("ready", "limited"), "ready")
     return view
 
 
@@ -61,8 +61,8 @@ async def refused(world: World, count: int = 1, text: str = "limit reached", cod
 
 
 async def is_limited(world: World, agent: AgentView) -> AgentView:
-    await until(lambda: world.manager.view(agent.id).activity == "limited", "limited")
-    return world.manager.view(agent.id)
+    await until(lambda: world.manager.directory.view(agent.id).activity == "limited", "limited")
+    return world.manager.directory.view(agent.id)
 
 
 def later(world: World, seconds: float) -> str:
@@ -82,7 +82,7 @@ async def test_the_task_ends_the_mailbox_waits_and_the_reset_time_resumes(quiet_
     assert world.told(ActivityChanged)[-1].activity in (Activity.LIMITED, Activity.READY)
     assert Activity.LIMITED in world.told(ActivityChanged, lambda data: data.activity)
     world.clock.advance(7200)
-    assert world.manager.view(agent.id).activity == "limited"
+    assert world.manager.directory.view(agent.id).activity == "limited"
     assert len(world.link.deliveries) == 1
     world.clock.advance(60 + SLACK_S)
     await world.delivered(2)
@@ -90,7 +90,7 @@ async def test_the_task_ends_the_mailbox_waits_and_the_reset_time_resumes(quiet_
     world.link.submit()
     world.link.end("done")
     await world.task_is(second.id, TaskState.COMPLETED)
-    assert world.manager.view(agent.id).activity == "ready"
+    assert world.manager.directory.view(agent.id).activity == "ready"
 
 
 @pytest.mark.parametrize("zone", ["Asia/Tokyo", ":America/New_York", "Nowhere/City"])
@@ -179,7 +179,7 @@ async def test_a_priority_message_does_not_wait(quiet_world: World) -> None:
     urgent = await world.send(agent.id, "now", priority=5)
     await world.delivered(2)
     assert world.link.deliveries[-1].task_id == urgent.id
-    assert world.manager.view(agent.id).activity != "limited"
+    assert world.manager.directory.view(agent.id).activity != "limited"
 
 
 async def test_cancel_ends_the_waiting(quiet_world: World) -> None:
@@ -189,7 +189,7 @@ async def test_cancel_ends_the_waiting(quiet_world: World) -> None:
     second = await world.send(agent.id, "two")
     await refused(world, text="limit reached, until 1 hour")
     await is_limited(world, agent)
-    assert await world.manager.interrupt(agent.id)
+    assert await world.manager.terminals.interrupt(agent.id)
     await world.delivered(2)
     assert world.link.deliveries[-1].task_id == second.id
 
@@ -200,7 +200,7 @@ async def test_a_waiting_task_is_canceled_in_the_mailbox(quiet_world: World) -> 
     task = await world.send(agent.id, "one")
     await refused(world, text="limit reached, until 1 hour")
     await is_limited(world, agent)
-    assert (await world.manager.cancel(task.id)).status is TaskState.CANCELED
+    assert (await world.manager.tasks.cancel(task.id)).status is TaskState.CANCELED
 
 
 @pytest.mark.parametrize("task_policy", ["fail", "continue"])
@@ -263,7 +263,7 @@ async def test_a_persons_own_dialog_is_left_to_the_person(quiet_world: World) ->
     world = quiet_world
     agent = await limited(world)
     world.link.observe_as(Activity.WAITING, prompt=DIALOG)
-    await until(lambda: world.manager.view(agent.id).activity == "waiting", "waiting")
+    await until(lambda: world.manager.directory.view(agent.id).activity == "waiting", "waiting")
     assert world.link.answers == []
 
 
@@ -273,4 +273,4 @@ async def test_other_failures_park_nothing(quiet_world: World) -> None:
     task: Task = await world.send(agent.id, "one")
     await refused(world, text="broken", code="MODEL_ERROR")
     await world.task_is(task.id, TaskState.FAILED)
-    assert world.manager.view(agent.id).activity == "ready"
+    assert world.manager.directory.view(agent.id).activity == "ready"

@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 from zoneinfo import ZoneInfo
 
 from aiohttp import ClientSession, TCPConnector, UnixConnector
@@ -16,7 +16,6 @@ from synapsed.a2a.externals import Externals
 from synapsed.a2a.hosts.book import HostBook
 from synapsed.a2a.hosts.hosts import Hosts
 from synapsed.a2a.hosts.tunnel import TunnelDeps
-from synapsed.a2a.switchboard import Switchboard
 from synapsed.api.app import build_context
 from synapsed.api.context import RequestLimits
 from synapsed.api.guard import Door, DoorLimits
@@ -24,7 +23,6 @@ from synapsed.api.security import Security
 from synapsed.api.servers import ApiServers
 from synapsed.automation.scheduler import Scheduler
 from synapsed.clock import SystemClock
-from synapsed.interfaces import Control
 from synapsed.model.figures import FAST_S, Histogram
 from synapsed.paths import Paths
 from synapsed.telemetry.metrics import Metrics
@@ -64,7 +62,12 @@ def idle_scheduler(control: Any) -> Scheduler:
     """One that keeps schedules, and is never started."""
     clock = FakeClock(wall=time.time())
     return Scheduler(
-        control=control, book=control.store, clock=clock, timers=clock, zone=lambda: ZoneInfo("Europe/Berlin")
+        directory=control.directory,
+        tasks=control.tasks,
+        book=control.store,
+        clock=clock,
+        timers=clock,
+        zone=lambda: ZoneInfo("Europe/Berlin"),
     )
 
 
@@ -96,13 +99,16 @@ async def serving(control: FakeControl, home: Path, **limits: Any) -> AsyncGener
     """`limits` are those of `RequestLimits`; an agent's port is opened for the first agent. `metrics`: with them."""
     door = limits.pop("door", None)
     measured = limits.pop("metrics", True)
-    security = limits.pop("security", None) or Security(control=control, token=TOKEN, metrics_token=METRICS_TOKEN)
+    security = limits.pop("security", None) or Security(
+        directory=control.directory, token=TOKEN, metrics_token=METRICS_TOKEN
+    )
     paths = Paths.from_environ({"SYNAPSED_HOME": str(home), "SYNAPSED_A2A_HOME": str(home / "a2a"), "HOME": str(home)})
     hosts = unreachable_hosts(paths)
     externals = Externals(store=control.store, book=AddressBook(paths.external), clock=SystemClock(), hosts=hosts)
+    control.elsewhere = externals
     scheduler = idle_scheduler(control)
     context = build_context(
-        control=cast("Control", Switchboard(control, externals)),
+        control=control,
         externals=externals,
         hosts=hosts,
         scheduler=scheduler,

@@ -206,7 +206,7 @@ async def test_what_an_agent_may_not(control: FakeControl, tmp_path, method, pat
         control.tokens["agents-token"] = CLAUDE
         headers["Authorization"] = "Bearer agents-token"
     else:
-        control.processes[os.getpid()] = CLAUDE
+        control.pids[os.getpid()] = CLAUDE
     async with serving(control, tmp_path) as api:
         status, answer = await api.json(api.unix, method, path, json=body, headers=headers)
     assert (status, answer["error"]["code"]) == (403, "FORBIDDEN")
@@ -214,7 +214,7 @@ async def test_what_an_agent_may_not(control: FakeControl, tmp_path, method, pat
 
 
 async def test_what_an_agent_may(control: FakeControl, tmp_path):
-    control.processes[os.getpid()] = CLAUDE
+    control.pids[os.getpid()] = CLAUDE
     control.script = hold
     async with serving(control, tmp_path) as api:
         assert len((await api.json(api.http, "GET", "/agents"))[1]) == 2
@@ -236,7 +236,7 @@ async def test_what_an_agent_may(control: FakeControl, tmp_path):
                 "tier": "agent",
             },
         }
-        others = await control.send("synapse-codex-8120", SendRequest(message=Message.of("of a person")))
+        others = await control.tasks.send("synapse-codex-8120", SendRequest(message=Message.of("of a person")))
         assert await api.json(api.http, "GET", "/agents/codex/tasks") == (200, [task])
         assert (await api.json(api.http, "GET", f"/agents/codex/tasks/{task['id']}"))[0] == 200
         for path in ("", "/subscribe"):
@@ -266,7 +266,7 @@ async def test_what_an_agent_may(control: FakeControl, tmp_path):
 
 
 async def test_an_agent_asks_and_replies_as_itself(control: FakeControl, tmp_path):
-    control.processes[os.getpid()] = CLAUDE
+    control.pids[os.getpid()] = CLAUDE
     async with serving(control, tmp_path) as api:
         for path in ("create", "reply"):
             status, body = await api.json(api.http, "POST", f"/agents/codex/tasks/{path}", json=OWN)

@@ -205,7 +205,7 @@ async def test_what_is_reported_is_marked(api: Api):
 async def test_a_task_of_the_agent_can_be_named(api: Api):
     task = await sent(api)
     body = {"event": "toolExecution", "data": TOOL, "task": task[:8]}
-    agent = (await api.control.task(task)).agent_id
+    agent = (await api.control.tasks.find(task)).agent_id
     other = next(name for name in (CLAUDE, CODEX) if name != agent)
     assert (await api.json(api.http, "POST", f"/agents/{agent}/events", json=body))[0] == 200
     assert (await had(api, "types=toolExecution"))[0]["task"] == task

@@ -240,7 +240,7 @@ async def test_nine_megabytes(api: Api):
     raw = io.BytesIO(json.dumps({"content": text}).encode())
     status, body = await api.json(api.http, "POST", "/agents/claude/message", data=raw, headers=JSON)
     assert status == 200
-    assert (await api.control.task(body["task_id"])).message.text == text
+    assert (await api.control.tasks.find(body["task_id"])).message.text == text
 
 
 @pytest.mark.parametrize("value", ["Bearer wrong", "Bearer ", "Basic eDp5", TOKEN, "Bearer \u00e9"])

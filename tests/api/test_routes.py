@@ -128,7 +128,7 @@ async def test_send_priority(api: Api, query, body, expected):
 async def test_message(api: Api):
     status, body = await api.json(api.agent, "POST", "/message", json={"content": "hi", "priority": 2})
     assert (status, body["status"], body["priority"]) == (200, "sent", 2)
-    assert (await api.control.task(body["task_id"])).answer == "echo: hi"
+    assert (await api.control.tasks.find(body["task_id"])).answer == "echo: hi"
 
 
 async def test_status(api: Api):

@@ -62,6 +62,6 @@ async def test_an_agent_may_not_unless_its_profile_says_so(api: Api, monkeypatch
     for method, path in (("GET", ""), ("POST", ""), ("DELETE", "/standup"), ("POST", "/standup/run")):
         status, answer = await api.json(api.http, method, f"/schedules{path}", json=BODY)
         assert (status, answer["error"]["code"]) == (403, "FORBIDDEN"), (method, path)
-    monkeypatch.setattr(api.control, "granted", lambda agent: frozenset({"make_schedules"}))
+    monkeypatch.setattr(api.control.directory, "granted", lambda agent: frozenset({"make_schedules"}))
     status, made = await api.json(api.http, "POST", "/schedules", json=BODY)
     assert (status, made["by"]) == (200, "synapse-claude-8100")

@@ -55,7 +55,7 @@ def _document() -> dict:
         externals=Externals(store=control.store, book=AddressBook(Path(tempfile.gettempdir())), clock=SystemClock()),
         hosts=unreachable_hosts(Paths.from_environ(home)),
         scheduler=idle_scheduler(control),
-        security=Security(control=control, token="x"),
+        security=Security(directory=control.directory, token="x"),
         clock=SystemClock(),
         paths=Paths.from_environ(home),
         version="1",

@@ -123,7 +123,7 @@ async def test_a_client_that_leaves_stops_nothing(api: Api):
         (first,) = await sse_events(response, 1)
     task_id = json.loads(first["data"])["taskId"]
     await api.control.complete(task_id, "done")
-    assert (await api.control.task(task_id)).status is TaskState.COMPLETED
+    assert (await api.control.tasks.find(task_id)).status is TaskState.COMPLETED
 
 
 async def test_resuming_over_a_restart(tmp_path):
@@ -390,7 +390,7 @@ async def test_a_large_answer_for_which_there_is_no_room_is_refused(api: Api):
     async with api.agent.post("/a2a", json=rpc | {"method": "tasks/get"}, headers={"A2A-Version": "0.3"}) as response:
         assert (response.status, response.headers["Retry-After"]) == (503, "5")
     assert room.used == BUDGET, "what was refused holds nothing"
-    assert (await api.control.task(large)).status is TaskState.SUBMITTED
+    assert (await api.control.tasks.find(large)).status is TaskState.SUBMITTED
     assert (await api.json(api.agent, "GET", f"/tasks/{small}"))[0] == 200
     held.release()
     assert (await api.json(api.agent, "GET", f"/tasks/{large}"))[0] == 200

@@ -33,7 +33,8 @@ class Home(World):
     async def health(self, **config: Any) -> Health:
         policy = PushPolicy(jitter=0, initial=1, factor=2, maximum=8, attempts=2)
         scheduler = Scheduler(
-            control=self.manager,
+            directory=self.manager.directory,
+            tasks=self.manager.tasks,
             book=self.store,
             clock=self.clock,
             timers=self.clock,
@@ -49,7 +50,7 @@ class Home(World):
         made = Config(**config)
         await scheduler.restore(made.schedule)
         hooks.reconfigure(made.webhooks)
-        return Health(self.manager, scheduler, config=made, webhooks=hooks)
+        return Health(self.manager.directory, scheduler, config=made, webhooks=hooks)
 
     async def close(self) -> None:
         for part in self.closing:

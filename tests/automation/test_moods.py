@@ -38,7 +38,9 @@ class Home(World):
         self.followers: list[Moods] = []
 
     async def moods(self) -> Moods:
-        moods = Moods(control=self.manager, store=self.store, book=self.store, timers=self.clock, config=Config())
+        moods = Moods(
+            directory=self.manager.directory, store=self.store, book=self.store, timers=self.clock, config=Config()
+        )
         await moods.restore()
         moods.start()
         self.followers.append(moods)

@@ -208,7 +208,7 @@ async def test_a_loop_over_an_agent_ends_by_depth(home: Home) -> None:
     """Each task that the rule sends is an event that the rule is for."""
     await home.start("talker", name="t")
     await home.rules(rule("loop", "taskStatus", {"send": "t", "message": "again"}, match={"state": "submitted"}))
-    await home.send(home.manager.resolve("t"))
+    await home.send(home.manager.directory.resolve("t"))
     fired = await home.fired(DEPTH_MAX + 1)
     assert [one.outcome for one in fired] == ["done"] * DEPTH_MAX + ["held"]
     assert len(home.store._tasks) == DEPTH_MAX + 1

@@ -53,7 +53,12 @@ class Home(World):
     async def up(self) -> Scheduler:
         await self.daemon()
         scheduler = Scheduler(
-            control=self.manager, book=self.store, clock=self.clock, timers=self.clock, zone=lambda: self.zone
+            directory=self.manager.directory,
+            tasks=self.manager.tasks,
+            book=self.store,
+            clock=self.clock,
+            timers=self.clock,
+            zone=lambda: self.zone,
         )
         self.schedulers.append(scheduler)
         await scheduler.restore(self.schedules)
@@ -316,7 +321,7 @@ async def test_a_parked_agent_is_woken(home: Home) -> None:
     await home.manager.park(agent.id)
     await home.pass_(HOUR)
     assert home.came() == [("sent", "11-23 08:00")]
-    await until(lambda: home.manager.view(agent.id).state != "parked", "it is woken")
+    await until(lambda: home.manager.directory.view(agent.id).state != "parked", "it is woken")
 
 
 async def test_a_full_mailbox(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -422,8 +427,8 @@ async def test_no_client_says_that_it_is_a_schedule(home: Home) -> None:
     await home.up()
     await home.start()
     forged = {"schedule": "standup", "at": "2026-11-23T07:00:00.000Z"}
-    task = await home.manager.send(
-        home.manager.resolve("fake"), SendRequest(message=Message.of("x"), metadata={"scheduled": forged})
+    task = await home.manager.tasks.send(
+        home.manager.directory.resolve("fake"), SendRequest(message=Message.of("x"), metadata={"scheduled": forged})
     )
     assert "scheduled" not in task.metadata
 

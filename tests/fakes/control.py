@@ -25,7 +25,16 @@ from synapsed.errors import (
     UnknownAgent,
     UnknownProfile,
 )
-from synapsed.interfaces import PERSON, ConfigChange, NewEvent, OutputPiece, SendRequest, StartRequest, TaskFilter
+from synapsed.interfaces import (
+    PERSON,
+    ConfigChange,
+    Elsewhere,
+    NewEvent,
+    OutputPiece,
+    SendRequest,
+    StartRequest,
+    TaskFilter,
+)
 from synapsed.model.agent import Activity, AgentDetail, AgentRef, AgentView, ProcessState, Testimony, agent_id, resolve
 from synapsed.model.events import (
     REMOVED,
@@ -36,6 +45,7 @@ from synapsed.model.events import (
     TaskArtifactAdded,
     TaskStatusChanged,
 )
+from synapsed.model.external import alias_of
 from synapsed.model.picture import Glyph, Ink, Picture, ScreenForm, Shown
 from synapsed.model.task import Artifact, Message, Prompt, Task, TaskError, TaskState
 from synapsed.tasks import transitions
@@ -115,7 +125,7 @@ class FakeControl:
         self.views: dict[str, AgentView] = {}
         self.calls: list[tuple[Any, ...]] = []
         self.ports: dict[int, str] = {}
-        self.processes: dict[int, str] = {}
+        self.pids: dict[int, str] = {}
         self.tokens: dict[str, str] = {}
         self.skills: list[dict[str, Any]] = []
         """Of the profile `dummy`."""
@@ -126,12 +136,21 @@ class FakeControl:
         """Raised by `agents` while it is set."""
         self.queue_max = 100
         self.shut_down = asyncio.Event()
-        self._time = 1_700_000_000.0
+        self.elsewhere: Elsewhere | None = None
+        self.time = 1_700_000_000.0
+        self.directory = FakeDirectory(self)
+        self.processes = FakeProcesses(self)
+        self.tasks = FakeTasks(self)
+        self.terminals = FakeTerminals(self)
+
+    @property
+    def events(self) -> MemoryEventLog:
+        return self.store.events
 
     def add(self, name: str, kind: str = "dummy", port: int = 8190, **changes: Any) -> AgentView:
         view = AgentView(
             name=name, id=agent_id(kind, port, name), type=kind, port=port, pid=4242, state=ProcessState.RUNNING,
-            activity=Activity.READY, since=iso(self._time), evidence="screen: prompt", held=None, queue=0, task=None,
+            activity=Activity.READY, since=iso(self.time), evidence="screen: prompt", held=None, queue=0, task=None,
             restarts=0, cwd="/tmp", endpoint=f"http://localhost:{port}",
         )  # fmt: skip
         self.views[view.id] = view.model_copy(update=changes)
@@ -144,20 +163,20 @@ class FakeControl:
         return await self.change(task_id, TaskState.WORKING)
 
     async def complete(self, task_id: str, answer: str, *, exact: bool = True, blocks: Sequence[Artifact] = ()) -> Task:
-        task = await self.task(task_id)
+        task = await self.tasks.find(task_id)
         told = await told_before(self.events, task_id)
-        commit = transitions.completed(task, answer=answer, exact=exact, now=self._time, blocks=blocks, told=told)
+        commit = transitions.completed(task, answer=answer, exact=exact, now=self.time, blocks=blocks, told=told)
         added = [event.data for event in commit.events if isinstance(event.data, TaskArtifactAdded)]
         return await self._put(commit.task, TaskState.COMPLETED, added)
 
     async def say(self, task_id: str, text: str, *, append: bool) -> Task:
         """A piece of the answer while the turn runs."""
-        task = await self.task(task_id)
+        task = await self.tasks.find(task_id)
         piece = TaskArtifactAdded(artifact=Artifact.answer(text), append=append, last_chunk=False)
         return await self._put(task, None, [piece])
 
     async def progress(self, task_id: str, text: str) -> Task:
-        task = await self.task(task_id)
+        task = await self.tasks.find(task_id)
         artifact = Artifact.answer(text).model_copy(
             update={"artifact_id": f"p{len(task.artifacts)}", "name": "progress"}
         )
@@ -166,20 +185,20 @@ class FakeControl:
 
     async def fail(self, task_id: str, code: str = "AGENT_EXITED", message: str = "exit code 7") -> Task:
         error = TaskError(code=code, message=message)
-        task = (await self.task(task_id)).model_copy(update={"error": error})
+        task = (await self.tasks.find(task_id)).model_copy(update={"error": error})
         return await self._put(task, TaskState.FAILED, [], error=error)
 
     async def ask(self, task_id: str, prompt: Prompt) -> Task:
-        task = (await self.task(task_id)).model_copy(update={"prompt": prompt})
+        task = (await self.tasks.find(task_id)).model_copy(update={"prompt": prompt})
         return await self._put(task, TaskState.INPUT_REQUIRED, [], prompt=prompt)
 
     async def change(self, task_id: str, state: TaskState, reason: str | None = None) -> Task:
-        task = (await self.task(task_id)).model_copy(update={"prompt": None})
+        task = (await self.tasks.find(task_id)).model_copy(update={"prompt": None})
         return await self._put(task, state, [], reason=reason)
 
     async def _put(self, task: Task, state: TaskState | None, data: list[EventData], **status: Any) -> Task:
-        self._time += 0.25
-        changes: dict[str, Any] = {"updated_at": iso(self._time)}
+        self.time += 0.25
+        changes: dict[str, Any] = {"updated_at": iso(self.time)}
         if state is not None:
             changes["status"] = state
             data = [*data, TaskStatusChanged(state=state, **status)]
@@ -193,36 +212,44 @@ class FakeControl:
         (event,) = await self.store.commit(events=[NewEvent(agent_id=agent_id_, data=data, task_id=task_id)])
         return event.id
 
-    # --- Control
 
-    @property
-    def events(self) -> MemoryEventLog:
-        return self.store.events
+class FakeDirectory:
+    """See `interfaces.Directory`."""
+
+    def __init__(self, fake: "FakeControl") -> None:
+        self._fake = fake
 
     def agents(self) -> list[AgentView]:
-        if self.raises is not None:
-            raise self.raises
-        return list(self.views.values())
+        if self._fake.raises is not None:
+            raise self._fake.raises
+        return list(self._fake.views.values())
 
     def resolve(self, address: str) -> str:
-        refs = [AgentRef(v.name, v.id, v.type, v.port, v.state is ProcessState.RUNNING) for v in self.views.values()]
-        return resolve(address, refs).id
+        refs = [
+            AgentRef(v.name, v.id, v.type, v.port, v.state is ProcessState.RUNNING) for v in self._fake.views.values()
+        ]
+        try:
+            return resolve(address, refs).id
+        except UnknownAgent:
+            if self._fake.elsewhere is not None and (found := self._fake.elsewhere.find(address)) is not None:
+                return found
+            raise
 
     def teams(self) -> dict[str, list[str]]:
-        return {"review": [view.name for view in self.views.values()]}
+        return {"review": [view.name for view in self._fake.views.values()]}
 
     def agent_on_port(self, port: int) -> str | None:
-        return self.ports.get(port)
+        return self._fake.ports.get(port)
 
     def view(self, agent_id_: str) -> AgentView:
         try:
-            return self.views[agent_id_]
+            return self._fake.views[agent_id_]
         except KeyError:
             raise UnknownAgent(f"no agent {agent_id_}", address=agent_id_) from None
 
     def detail(self, agent_id_: str) -> AgentDetail:
         view = self.view(agent_id_)
-        return AgentDetail(**view.model_dump(), prompt=self.prompts.get(agent_id_), screen="the screen")
+        return AgentDetail(**view.model_dump(), prompt=self._fake.prompts.get(agent_id_), screen="the screen")
 
     def explain(self, agent_id_: str) -> list[Testimony]:
         view = self.view(agent_id_)
@@ -231,164 +258,159 @@ class FakeControl:
             Testimony(channel="composer", says="empty", since=None, decides=True),
         ]
 
-    async def screen(self, agent_id_: str, fmt: ScreenForm) -> Shown:
-        self.view(agent_id_)
-        ink = Ink((255, 255, 255))
-        line = tuple(Glyph(char, col, 1, ink) for col, char in enumerate("the screen"))
-        shown: dict[str, Shown] = {
-            "text": "the screen", "ansi": b"\x1b[1mthe screen", "json": {"lines": ["the screen"]},
-            "picture": Picture(20, 1, "", (255, 255, 255), (0, 0, 0), (0, 10), (line,)),
-        }  # fmt: skip
-        return shown[fmt]
-
-    def context(self, agent_id_: str, limit: int = 2000) -> str:
-        self.view(agent_id_)
-        return "the screen"[-limit:]
-
-    async def output(self, agent_id_: str, start: int | None, limit: int) -> OutputPiece:
-        self.view(agent_id_)
-        whole = b"raw \x1b[0m\xff output"
-        begin = max(0, len(whole) - limit) if start is None else min(start, len(whole))
-        return OutputPiece(begin, whole[begin : begin + limit], ended=begin == len(whole))
-
-    async def recording(self, agent_id_: str, limit: int) -> str:
-        self.view(agent_id_)
-        return '{"version": 3}\n'
-
     def profiles(self) -> list[dict[str, Any]]:
         return [
             {"name": "dummy", "description": "", "command": "dummy", "ports": [8190, 8199], "verified": None,
-             "skills": self.skills, "source": "built-in"},
+             "skills": self._fake.skills, "source": "built-in"},
         ]  # fmt: skip
 
     async def conversations(self, home: str | None, *, profile: str | None, cwd: str | None) -> list[dict[str, Any]]:
-        self.calls.append(("conversations", home, profile, cwd))
+        self._fake.calls.append(("conversations", home, profile, cwd))
         return [{"profile": profile or "claude", "id": "c1", "cwd": cwd, "prompt": "hi", "agent": None}]
 
+    async def process_of(self, pid: int) -> str | None:
+        return self._fake.pids.get(pid)
+
+    def granted(self, agent_id: str) -> frozenset[str]:
+        return self._fake.rights.get(agent_id, frozenset())
+
+    def token_owner(self, token: str) -> str | None:
+        return self._fake.tokens.get(token)
+
+
+class FakeProcesses:
+    """See `interfaces.Processes`."""
+
+    def __init__(self, fake: "FakeControl") -> None:
+        self._fake = fake
+
     async def start(self, request: StartRequest) -> AgentView:
-        self.calls.append(("start", request))
+        self._fake.calls.append(("start", request))
         if request.profile != "dummy":
             raise UnknownProfile(f"no profile {request.profile!r}", profile=request.profile)
-        if request.name is not None and request.name in {view.name for view in self.views.values()}:
+        if request.name is not None and request.name in {view.name for view in self._fake.views.values()}:
             raise NameTaken(f"{request.name!r} is in use", name=request.name)
-        port = request.port or 8190 + len(self.views)
-        return self.add(request.name or f"dummy-{port}", port=port, cwd=request.cwd or "/tmp")
+        port = request.port or 8190 + len(self._fake.views)
+        return self._fake.add(request.name or f"dummy-{port}", port=port, cwd=request.cwd or "/tmp")
 
     async def stop(self, agent_id_: str, *, remove: bool = False) -> AgentView:
-        self.calls.append(("stop", agent_id_, remove))
-        view = self.view(agent_id_).model_copy(update={"state": ProcessState.STOPPED, "pid": None})
-        self.views[agent_id_] = view
+        self._fake.calls.append(("stop", agent_id_, remove))
+        view = self._fake.directory.view(agent_id_).model_copy(update={"state": ProcessState.STOPPED, "pid": None})
+        self._fake.views[agent_id_] = view
         if remove:
-            del self.views[agent_id_]
-            await self.tell(agent_id_, StateChanged(state=REMOVED))
+            del self._fake.views[agent_id_]
+            await self._fake.tell(agent_id_, StateChanged(state=REMOVED))
         return view
 
-    async def reload(self, *, dry_run: bool = False) -> list[ConfigChange]:
-        self.calls.append(("reload", dry_run))
-        return [ConfigChange("codex", "restart", "args changed")]
-
     async def restart(self, agent_id_: str, *, when_idle: bool = False) -> AgentView:
-        self.calls.append(("restart", agent_id_, "idle") if when_idle else ("restart", agent_id_))
-        self.views[agent_id_] = self.view(agent_id_).model_copy(update={"state": ProcessState.RUNNING, "pid": 4243})
-        return self.views[agent_id_]
+        self._fake.calls.append(("restart", agent_id_, "idle") if when_idle else ("restart", agent_id_))
+        self._fake.views[agent_id_] = self._fake.directory.view(agent_id_).model_copy(
+            update={"state": ProcessState.RUNNING, "pid": 4243}
+        )
+        return self._fake.views[agent_id_]
 
     async def park(self, agent_id_: str) -> AgentView:
-        self.calls.append(("park", agent_id_))
-        self.views[agent_id_] = self.view(agent_id_).model_copy(update={"state": ProcessState.PARKED, "pid": None})
-        return self.views[agent_id_]
-
-    async def press(self, agent_id_: str, keys: Sequence[str]) -> None:
-        self.calls.append(("press", agent_id_, *keys))
-        self.view(agent_id_)
+        self._fake.calls.append(("park", agent_id_))
+        self._fake.views[agent_id_] = self._fake.directory.view(agent_id_).model_copy(
+            update={"state": ProcessState.PARKED, "pid": None}
+        )
+        return self._fake.views[agent_id_]
 
     async def kill(self, agent_id_: str) -> AgentView:
-        self.calls.append(("kill", agent_id_))
-        await self.tell(agent_id_, StateChanged(state=ProcessState.EXITED, exit_code=-9))
-        return self.view(agent_id_)
+        self._fake.calls.append(("kill", agent_id_))
+        await self._fake.tell(agent_id_, StateChanged(state=ProcessState.EXITED, exit_code=-9))
+        return self._fake.directory.view(agent_id_)
+
+    async def reload(self, *, dry_run: bool = False) -> list[ConfigChange]:
+        self._fake.calls.append(("reload", dry_run))
+        return [ConfigChange("codex", "restart", "args changed")]
+
+    async def shutdown(self, *, keep_agents: bool) -> None:
+        self._fake.calls.append(("shutdown", keep_agents))
+        self._fake.shut_down.set()
+
+
+class FakeTasks:
+    """See `interfaces.Tasks`."""
+
+    def __init__(self, fake: "FakeControl") -> None:
+        self._fake = fake
 
     async def send(self, agent_id_: str, request: SendRequest) -> Task:
-        self.calls.append(("send", agent_id_, request))
-        view = self.view(agent_id_)
+        if self._fake.elsewhere is not None and (alias := alias_of(agent_id_)) is not None:
+            return await self._fake.elsewhere.send(alias, request, self.asking)
+        self._fake.calls.append(("send", agent_id_, request))
+        view = self._fake.directory.view(agent_id_)
         if request.task_id is not None:
             text = request.message.text
             return await self.provide_input(request.task_id, text, request.prompt_id, said=request.message)
-        if view.queue >= self.queue_max:
+        if view.queue >= self._fake.queue_max:
             raise QueueFull(f"{view.name} has {view.queue} messages waiting", retry_after=7)
-        self._time += 0.25
+        self._fake.time += 0.25
         extra = {} if request.context_id is None else {"context_id": request.context_id}
         task = Task(
             agent_id=agent_id_, message=request.message, metadata=request.metadata, priority=request.priority,
-            created_at=iso(self._time), updated_at=iso(self._time), **extra,
+            created_at=iso(self._fake.time), updated_at=iso(self._fake.time), **extra,
         )  # fmt: skip
-        await self._put(task, TaskState.SUBMITTED, [])
-        await self.script(self, task)
-        return await self.task(task.id)
+        await self._fake._put(task, TaskState.SUBMITTED, [])
+        await self._fake.script(self._fake, task)
+        return await self.find(task.id)
 
     async def expect_reply(self, agent_id_: str, request: SendRequest, limit: float | None) -> Task:
-        self.calls.append(("expect", agent_id_, request, limit))
-        self.view(agent_id_)
-        self._time += 0.25
+        self._fake.calls.append(("expect", agent_id_, request, limit))
+        self._fake.directory.view(agent_id_)
+        self._fake.time += 0.25
         task = Task(
             agent_id=agent_id_, message=request.message, metadata=request.metadata,
-            created_at=iso(self._time), updated_at=iso(self._time),
+            created_at=iso(self._fake.time), updated_at=iso(self._fake.time),
         )  # fmt: skip
-        return await self._put(task, TaskState.WORKING, [])
+        return await self._fake._put(task, TaskState.WORKING, [])
 
     async def reply(self, agent_id_: str, request: SendRequest) -> Task:
-        self.calls.append(("reply", agent_id_, request))
+        self._fake.calls.append(("reply", agent_id_, request))
         named = request.metadata.get("in_reply_to")
         if named is None:
             raise NotWaiting(f"nobody waits for a reply of {agent_id_}")
-        return await self.complete((await self.task(named)).id, request.message.text)
+        return await self._fake.complete((await self.find(named)).id, request.message.text)
 
     def asking(self, task: Task, *, wait: bool) -> AbstractContextManager[None]:
         return nullcontext()
 
     async def collected(self, task_id: str) -> None:
-        self.calls.append(("collected", task_id))
+        self._fake.calls.append(("collected", task_id))
 
     def waiting(self, waiter: str | None, task: Task) -> AbstractContextManager[None]:
-        self.calls.append(("waiting", waiter, task.id))
+        self._fake.calls.append(("waiting", waiter, task.id))
         return nullcontext()
 
-    async def interrupt(self, agent_id_: str) -> bool:
-        self.calls.append(("interrupt", agent_id_))
-        return self.view(agent_id_).activity is Activity.BUSY
-
-    async def task(self, task_id: str, agent_id_: str | None = None) -> Task:
-        found = await self.store.find_tasks(task_id, 2) if len(task_id) >= 8 else []
+    async def find(self, task_id: str, agent_id_: str | None = None) -> Task:
+        found = await self._fake.store.find_tasks(task_id, 2) if len(task_id) >= 8 else []
         if task_id in found:
             found = [task_id]
         if len(found) > 1:
             raise AmbiguousAddress(f"{task_id!r} could be {found}", candidates=found)
-        task = await self.store.task(found[0]) if found else None
+        task = await self._fake.store.task(found[0]) if found else None
         if task is None or agent_id_ not in (None, task.agent_id):
             raise TaskNotFound(f"no task {task_id[:64]!r}", task_id=task_id[:64])
         return task
 
-    async def tasks(self, which: TaskFilter) -> tuple[list[Task], int]:
-        return await self.store.tasks(which)
+    async def page(self, which: TaskFilter) -> tuple[list[Task], int]:
+        return await self._fake.store.tasks(which)
 
     async def weigh(self, which: str | TaskFilter) -> list[Large]:
-        return await self.store.weigh(which)
+        return await self._fake.store.weigh(which)
 
-    async def has_tasks(self, which: TaskFilter) -> bool:
-        return await self.store.has_tasks(which)
+    async def has_any(self, which: TaskFilter) -> bool:
+        return await self._fake.store.has_tasks(which)
 
     async def cancel(self, task_id: str) -> Task:
-        task = await self.task(task_id)
-        self.calls.append(("cancel", task.id))
+        task = await self.find(task_id)
+        if self._fake.elsewhere is not None and alias_of(task) is not None:
+            return await self._fake.elsewhere.cancel(task)
+        self._fake.calls.append(("cancel", task.id))
         if task.terminal:
             raise TaskNotCancelable(f"task {task.id} is {task.status}", task_id=task.id)
-        return await self.change(task.id, TaskState.CANCELED, "canceled")
-
-    async def hand_over(self, task_id: str, artifact: Artifact, *, append: bool, last_chunk: bool) -> Task:
-        task = await self.task(task_id)
-        self.calls.append(("hand_over", task.id, artifact, append, last_chunk))
-        if task.terminal:
-            raise NotWaiting(f"task {task.id} is {task.status}", task_id=task.id)
-        task = task.model_copy(update={"artifacts": [*task.artifacts, artifact]})
-        return await self._put(task, None, [TaskArtifactAdded(artifact=artifact)])
+        return await self._fake.change(task.id, TaskState.CANCELED, "canceled")
 
     async def provide_input(
         self,
@@ -399,8 +421,10 @@ class FakeControl:
         *,
         said: Message | None = None,
     ) -> Task:
-        task = await self.task(task_id)
-        self.calls.append(("input", task.id, text, prompt_id))
+        task = await self.find(task_id)
+        if self._fake.elsewhere is not None and alias_of(task) is not None:
+            return await self._fake.elsewhere.answer(task, Message.of(text), prompt_id)
+        self._fake.calls.append(("input", task.id, text, prompt_id))
         if task.status is not TaskState.INPUT_REQUIRED or task.prompt is None:
             raise NotWaiting(f"task {task.id} is {task.status}", task_id=task.id)
         if prompt_id not in (None, task.prompt.prompt_id):
@@ -408,46 +432,78 @@ class FakeControl:
         data = InputAnswered(
             prompt_id=task.prompt.prompt_id, answer=text, by=origin.by, who=origin.who, where=origin.where
         )
-        await self.tell(task.agent_id, data, task.id)
+        await self._fake.tell(task.agent_id, data, task.id)
         task = transitions.answered(task, prompt=task.prompt, answer=said or Message.of(text))
-        await self.store.commit(tasks=[task])
-        if self.after_input is not None:
-            await self.after_input(self, task)
-            return await self.task(task.id)
-        await self.work(task.id)
-        return await self.complete(task.id, f"answered: {text}")
+        await self._fake.store.commit(tasks=[task])
+        if self._fake.after_input is not None:
+            await self._fake.after_input(self._fake, task)
+            return await self.find(task.id)
+        await self._fake.work(task.id)
+        return await self._fake.complete(task.id, f"answered: {text}")
 
-    async def answer_agent(
-        self, agent_id_: str, text: str, prompt_id: str | None = None, origin: Origin = PERSON
-    ) -> None:
-        self.calls.append(("answer", agent_id_, text, prompt_id))
-        if agent_id_ not in self.prompts:
+    async def hand_over(self, task_id: str, artifact: Artifact, *, append: bool, last_chunk: bool) -> Task:
+        task = await self.find(task_id)
+        self._fake.calls.append(("hand_over", task.id, artifact, append, last_chunk))
+        if task.terminal:
+            raise NotWaiting(f"task {task.id} is {task.status}", task_id=task.id)
+        task = task.model_copy(update={"artifacts": [*task.artifacts, artifact]})
+        return await self._fake._put(task, None, [TaskArtifactAdded(artifact=artifact)])
+
+    async def report(self, agent_id: str, told: EventData, task: Task | None = None) -> None:
+        self._fake.calls.append(("report", agent_id, told))
+        await self._fake.tell(agent_id, told, task.id if task is not None else None)
+
+
+class FakeTerminals:
+    """See `interfaces.Terminals`."""
+
+    def __init__(self, fake: "FakeControl") -> None:
+        self._fake = fake
+
+    async def screen(self, agent_id_: str, fmt: ScreenForm) -> Shown:
+        self._fake.directory.view(agent_id_)
+        ink = Ink((255, 255, 255))
+        line = tuple(Glyph(char, col, 1, ink) for col, char in enumerate("the screen"))
+        shown: dict[str, Shown] = {
+            "text": "the screen", "ansi": b"\x1b[1mthe screen", "json": {"lines": ["the screen"]},
+            "picture": Picture(20, 1, "", (255, 255, 255), (0, 0, 0), (0, 10), (line,)),
+        }  # fmt: skip
+        return shown[fmt]
+
+    def context(self, agent_id_: str, limit: int = 2000) -> str:
+        self._fake.directory.view(agent_id_)
+        return "the screen"[-limit:]
+
+    async def output(self, agent_id_: str, start: int | None, limit: int) -> OutputPiece:
+        self._fake.directory.view(agent_id_)
+        whole = b"raw \x1b[0m\xff output"
+        begin = max(0, len(whole) - limit) if start is None else min(start, len(whole))
+        return OutputPiece(begin, whole[begin : begin + limit], ended=begin == len(whole))
+
+    async def recording(self, agent_id_: str, limit: int) -> str:
+        self._fake.directory.view(agent_id_)
+        return '{"version": 3}\n'
+
+    async def attach(self, agent_id_: str, *, cols: int, rows: int, read_only: bool) -> FakeAttachment:
+        self._fake.directory.view(agent_id_)
+        self._fake.attachments.append(FakeAttachment(cols=cols, rows=rows, read_only=read_only))
+        return self._fake.attachments[-1]
+
+    async def press(self, agent_id_: str, keys: Sequence[str]) -> None:
+        self._fake.calls.append(("press", agent_id_, *keys))
+        self._fake.directory.view(agent_id_)
+
+    async def answer(self, agent_id_: str, text: str, prompt_id: str | None = None, origin: Origin = PERSON) -> None:
+        self._fake.calls.append(("answer", agent_id_, text, prompt_id))
+        if agent_id_ not in self._fake.prompts:
             raise NotWaiting(f"{agent_id_} waits for nothing")
         if not text:
             raise InvalidRequest("input: is empty", field="input")
 
-    async def attach(self, agent_id_: str, *, cols: int, rows: int, read_only: bool) -> FakeAttachment:
-        self.view(agent_id_)
-        self.attachments.append(FakeAttachment(cols=cols, rows=rows, read_only=read_only))
-        return self.attachments[-1]
-
-    async def process_of(self, pid: int) -> str | None:
-        return self.processes.get(pid)
-
-    def granted(self, agent_id: str) -> frozenset[str]:
-        return self.rights.get(agent_id, frozenset())
-
-    async def report(self, agent_id: str, told: EventData, task: Task | None = None) -> None:
-        self.calls.append(("report", agent_id, told))
-        await self.tell(agent_id, told, task.id if task is not None else None)
-
-    def token_owner(self, token: str) -> str | None:
-        return self.tokens.get(token)
+    async def interrupt(self, agent_id_: str) -> bool:
+        self._fake.calls.append(("interrupt", agent_id_))
+        return self._fake.directory.view(agent_id_).activity is Activity.BUSY
 
     async def decide(self, agent_id: str, event: str, told: dict[str, Any]) -> dict[str, Any] | None:
-        self.calls.append(("decide", agent_id, event, told))
+        self._fake.calls.append(("decide", agent_id, event, told))
         return None
-
-    async def shutdown(self, *, keep_agents: bool) -> None:
-        self.calls.append(("shutdown", keep_agents))
-        self.shut_down.set()

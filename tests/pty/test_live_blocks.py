@@ -41,7 +41,7 @@ async def begun(world: World) -> Task:
 
 
 async def kept(world: World, task: Task) -> list[tuple[str, str]]:
-    found = await world.manager.task(task.id)
+    found = await world.manager.tasks.find(task.id)
     return [(a.artifact_id, a.text) for a in found.artifacts if a.is_block]
 
 
@@ -57,7 +57,7 @@ async def test_code_is_an_artifact_when_its_fence_closes(world: World) -> None:
     assert await kept(world, task) == [("answer.1", "Look:"), ("answer.2", "print(1)")]
     code = world.told(TaskArtifactAdded, lambda data: data.artifact)[-2]
     assert (code.type, code.metadata) == ("code", PYTHON)
-    assert (await world.manager.task(task.id)).status is TaskState.WORKING
+    assert (await world.manager.tasks.find(task.id)).status is TaskState.WORKING
     world.link.end(BEGINNING + "And more.")
     done = await world.task_is(task.id, TaskState.COMPLETED)
     assert [(a.artifact_id, a.text) for a in done.artifacts] == [
@@ -124,7 +124,7 @@ async def test_an_answer_that_is_stopped_keeps_its_whole_blocks(world: World) ->
     task = await begun(world)
     world.link.emit(LinkTurnSaid(task.id, BEGINNING, append=True))
     await until(lambda: told(world))
-    await world.manager.cancel(task.id)
+    await world.manager.tasks.cancel(task.id)
     done = await world.task_is(task.id, TaskState.CANCELED)
     assert [a.text for a in done.artifacts] == ["Look:", "print(1)"]
 

@@ -40,11 +40,11 @@ async def test_names_ids_and_addresses(world: World) -> None:
     third = await world.start(name="mine")
     assert [v.name for v in (first, second, third)] == ["fake", "fake-8191", "mine"]
     assert [v.id for v in (first, second, third)] == [f"synapse-fake-{port}" for port in (8190, 8191, 8192)]
-    resolve = world.manager.resolve
+    resolve = world.manager.directory.resolve
     assert resolve("fake") == first.id
     assert resolve("@fake-8191") == resolve(second.id) == second.id
     assert resolve("fake-8192") == resolve("mine") == third.id
-    assert world.manager.agent_on_port(8192) == third.id
+    assert world.manager.directory.agent_on_port(8192) == third.id
     with pytest.raises(UnknownAgent):
         resolve("nobody")
     await world.manager.stop(first.id, remove=True)
@@ -73,7 +73,7 @@ async def test_bad_requests(world: World, tmp_path: Path) -> None:
     ]:
         with pytest.raises(error):
             await world.start(**bad)
-    assert world.manager.agents() == []
+    assert world.manager.directory.agents() == []
 
 
 async def test_a_program_that_is_not_found_leaves_no_trace(world: World, tmp_path: Path) -> None:
@@ -136,8 +136,8 @@ async def test_the_environment(world: World) -> None:
         "SYNAPSE_CONTROL_SOCKET": str(world.paths.control_socket),
         "SYNAPSE_AGENT_TOKEN": token,
     }
-    assert world.manager.token_owner(token) == AGENT
-    assert world.manager.token_owner("stolen") is None
+    assert world.manager.directory.token_owner(token) == AGENT
+    assert world.manager.directory.token_owner("stolen") is None
     await world.manager.restart(AGENT)
     assert world.factory.launched[1][1].env == env
 
@@ -157,18 +157,18 @@ async def test_configured_agents_are_listed_and_started_if_they_say_so(quiet_wor
         "wrong": AgentConfig(profile="nope"),
     }
     await world.daemon()
-    assert {v.name: (v.state, v.port) for v in world.manager.agents()} == {
+    assert {v.name: (v.state, v.port) for v in world.manager.directory.agents()} == {
         "auto": ("running", 8190),
         "idle": ("stopped", 8192),
     }
     record, launch = world.factory.launched[0]
     assert (record.cwd, record.args, launch.env["A"]) == ("/tmp", ["-x"], "1")
-    await world.manager.restart(world.manager.resolve("idle"))
+    await world.manager.restart(world.manager.directory.resolve("idle"))
     await world.manager.close(keep_agents=True)
     world.agents = {"auto": AgentConfig(profile="fake", args=["-y"])}
     await world.daemon()
-    assert {v.name for v in world.manager.agents()} == {"auto", "idle"}
-    await world.manager.restart(world.manager.resolve("auto"))
+    assert {v.name for v in world.manager.directory.agents()} == {"auto", "idle"}
+    await world.manager.restart(world.manager.directory.resolve("auto"))
     assert world.factory.launched[-1][0].args == ["-y"]
 
 
@@ -179,7 +179,7 @@ async def test_a_configured_agent_of_another_profile_is_left_alone(quiet_world: 
     await world.manager.close(keep_agents=True)
     world.agents = {"x": AgentConfig(profile="talker", args=["-b"], autostart=True)}
     await world.daemon()
-    assert [(v.name, v.type, v.state) for v in world.manager.agents()] == [("x", "fake", "stopped")]
+    assert [(v.name, v.type, v.state) for v in world.manager.directory.agents()] == [("x", "fake", "stopped")]
     assert (await world.store.agents())[0].args == ["-a"]
 
 
@@ -196,7 +196,7 @@ async def test_an_agent_that_cannot_be_started_does_not_keep_the_others(quiet_wo
         "fine": AgentConfig(profile="fake", autostart=True),
     }
     await world.daemon()
-    assert {v.name: v.state for v in world.manager.agents()} == {"broken": "backoff", "fine": "running"}
+    assert {v.name: v.state for v in world.manager.directory.agents()} == {"broken": "backoff", "fine": "running"}
 
 
 async def test_the_registry_follows(world: World) -> None:
@@ -245,26 +245,26 @@ async def test_stale_entries_are_removed_at_the_start(quiet_world: World) -> Non
 
 async def test_whose_process(world: World) -> None:
     await world.start()
-    assert await world.manager.process_of(os.getpid()) is None
+    assert await world.manager.directory.process_of(os.getpid()) is None
     mark = start_mark(os.getppid())
     assert mark is not None
     launch = world.manager._agents[AGENT].record.launch
     launch.pid, launch.pid_start = os.getppid(), mark
-    assert await world.manager.process_of(os.getpid()) == AGENT
+    assert await world.manager.directory.process_of(os.getpid()) == AGENT
     launch.pid_start = mark + 1
-    assert await world.manager.process_of(os.getpid()) is None
+    assert await world.manager.directory.process_of(os.getpid()) is None
 
 
 async def test_tasks_by_prefix(world: World) -> None:
     await world.start()
     task = await world.send(AGENT)
-    assert (await world.manager.task(task.id[:8])).id == task.id
+    assert (await world.manager.tasks.find(task.id[:8])).id == task.id
     for wrong in (task.id[:7], "nothing-like-it"):
         with pytest.raises(TaskNotFound):
-            await world.manager.task(wrong)
+            await world.manager.tasks.find(wrong)
     with pytest.raises(TaskNotFound):
-        await world.manager.task(task.id, "synapse-fake-8191")
-    assert (await world.manager.tasks(TaskFilter(agent_id=AGENT)))[1] == 1
+        await world.manager.tasks.find(task.id, "synapse-fake-8191")
+    assert (await world.manager.tasks.page(TaskFilter(agent_id=AGENT)))[1] == 1
 
 
 async def test_shutdown_is_the_daemon_s_business(world: World) -> None:
@@ -273,22 +273,22 @@ async def test_shutdown_is_the_daemon_s_business(world: World) -> None:
 
 
 async def test_profiles(world: World) -> None:
-    rows = world.manager.profiles()
+    rows = world.manager.directory.profiles()
     assert [row["name"] for row in rows] == ["drifter", "fake", "last", "talker"]
     assert rows[1]["ports"] == [8190, 8192]
 
 
 async def test_output_and_terminal_of_a_running_agent(world: World) -> None:
     await world.start()
-    assert await world.manager.screen(AGENT, "text") == "fake screen"
-    assert await world.manager.attach(AGENT, cols=80, rows=24, read_only=True)
+    assert await world.manager.terminals.screen(AGENT, "text") == "fake screen"
+    assert await world.manager.terminals.attach(AGENT, cols=80, rows=24, read_only=True)
     spool = world.paths.agent(AGENT) / "spool"
     spool.mkdir(parents=True)
     (spool / f"{4:020d}.seg").write_bytes(b"old output")
     OutputTimes(spool.parent / "times").note(8, 1_700_000_000.5)
 
     async def output(start: int | None, limit: int) -> tuple[int, bytes, bool]:
-        piece = await world.manager.output(AGENT, start, limit)
+        piece = await world.manager.terminals.output(AGENT, start, limit)
         return piece.start, piece.data, piece.ended
 
     assert await output(None, 6) == (8, b"output", False)
@@ -297,18 +297,18 @@ async def test_output_and_terminal_of_a_running_agent(world: World) -> None:
     await world.manager.stop(AGENT)
     assert await output(11, 3) == (11, b"put", False)
     assert await output(14, 3) == (14, b"", True)
-    head, *events = (json.loads(line) for line in (await world.manager.recording(AGENT, 6)).splitlines())
+    head, *events = (json.loads(line) for line in (await world.manager.terminals.recording(AGENT, 6)).splitlines())
     assert (head["version"], head["term"]["cols"], head["title"]) == (3, 120, "fake")
     assert events == [[0.0, "o", "output"]]
     with pytest.raises(UnknownAgent):
-        await world.manager.output("nobody", 0, 1)
+        await world.manager.terminals.output("nobody", 0, 1)
 
 
 async def test_fifty_agents_start_and_come_back(world: World) -> None:
     views = [await world.start(name=f"n{n}", port=30000 + n) for n in range(50)]
     await world.manager.close(keep_agents=True)
     await world.daemon()
-    assert {v.id for v in world.manager.agents() if v.state == "running"} == {v.id for v in views}
+    assert {v.id for v in world.manager.directory.agents() if v.state == "running"} == {v.id for v in views}
     assert StartRequest(profile="fake").cols == 120
 
 
@@ -326,7 +326,7 @@ async def test_an_agent_that_cannot_be_saved_runs_all_the_same(world: World) -> 
     world.paths.agents_d.write_text("a file where the directory should be")
     with pytest.raises(StoreError, match=r"agent 'kept' runs but is not saved: .*kept\.toml cannot be written"):
         await world.manager.start(StartRequest(profile="fake", name="kept", cwd="/", save=True))
-    assert [(view.name, view.state) for view in world.manager.agents()] == [("kept", "running")]
+    assert [(view.name, view.state) for view in world.manager.directory.agents()] == [("kept", "running")]
 
 
 async def test_agents_with_much_to_read_hold_up_no_other(world: World) -> None:
@@ -362,7 +362,7 @@ async def test_who_is_made_anew_while_it_waits_for_another_is_started(quiet_worl
     assert [(change.agent, change.action) for change in changes] == [("talker", "update")]
     world.link.ready()
     await starting
-    assert [view.state for view in world.manager.agents()] == ["running", "running"]
+    assert [view.state for view in world.manager.directory.agents()] == ["running", "running"]
 
 
 async def test_a_reload_that_the_database_refuses_leaves_no_program_alone(quiet_world: World) -> None:
@@ -390,7 +390,7 @@ async def test_who_is_stopped_before_it_would_be_started_stays_so(quiet_world: W
     await world.manager.adopt()
     assert (await world.manager.stop(AGENT)).state == "stopped"
     await world.manager.autostart()
-    assert (world.manager.view(AGENT).state, world.factory.launched) == ("stopped", [])
+    assert (world.manager.directory.view(AGENT).state, world.factory.launched) == ("stopped", [])
 
 
 async def test_nothing_is_made_or_started_as_the_daemon_ends(quiet_world: World) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from synapsed.agents.parking import Memory
 from synapsed.config import AgentConfig, ApiConfig, Config
-from synapsed.interfaces import SendRequest, StartRequest
+from synapsed.interfaces import Elsewhere, SendRequest, StartRequest
 from synapsed.library import ProfileLibrary
 from synapsed.model.agent import AgentView, ProcessState
 from synapsed.model.events import TaskStatusChanged
@@ -86,6 +86,7 @@ class World:
         self.agent_ports = False
         self.memory = Memory(total=100, available=100)
         self.shutdowns: list[bool] = []
+        self.elsewhere: Elsewhere | None = None
         self.managers: list[Manager] = []
         self.manager: Manager
 
@@ -108,6 +109,7 @@ class World:
             rng=lambda: 0.5,
             on_shutdown=self.shutdowns.append,
             memory=lambda: self.memory,
+            elsewhere=self.elsewhere,
         )
         self.managers.append(self.manager)
         await self.manager.restore()
@@ -129,11 +131,11 @@ class World:
         view = await self.manager.start(StartRequest(profile=profile, **request))
         if ready:
             self.link.ready()
-            await until(lambda: self.manager.view(view.id).activity == "ready")
+            await until(lambda: self.manager.directory.view(view.id).activity == "ready")
         return view
 
     async def send(self, agent: str, text: str = "hello", **request: Any) -> Task:
-        return await self.manager.send(agent, SendRequest(message=Message.of(text), **request))
+        return await self.manager.tasks.send(agent, SendRequest(message=Message.of(text), **request))
 
     async def delivered(self, count: int = 1, link: FakeLink | None = None) -> None:
         chosen = link or self.link
@@ -147,8 +149,11 @@ class World:
         return task
 
     async def agent_is(self, agent: str, state: ProcessState) -> AgentView:
-        await until(lambda: self.manager.view(agent).state is state, f"{state} ({self.manager.view(agent).state})")
-        return self.manager.view(agent)
+        await until(
+            lambda: self.manager.directory.view(agent).state is state,
+            f"{state} ({self.manager.directory.view(agent).state})",
+        )
+        return self.manager.directory.view(agent)
 
     def told(self, kind: type[Any], select: Callable[[Any], Any] = lambda data: data) -> list[Any]:
         return [select(event.data) for event in self.store.events.all if isinstance(event.data, kind)]

@@ -52,7 +52,7 @@ class Pair:
 
     async def own(self, agent: str = A, *, wait: bool = False, limit: float | None = None) -> Task:
         request = SendRequest(message=Message.of("what?"), metadata=of(agent), wait=wait)
-        return await self.world.manager.expect_reply(agent, request, limit)
+        return await self.world.manager.tasks.expect_reply(agent, request, limit)
 
     async def ask(self, own: Task, to: str = B, text: str = "what?", **metadata: Any) -> Task:
         given = {**of(own.agent_id), "sender_task_id": own.id, **metadata}
@@ -60,7 +60,7 @@ class Pair:
 
     async def reply(self, named: str | None, text: str, by: str = B, **metadata: Any) -> Task:
         given = {**of(by), **metadata, **({"in_reply_to": named} if named else {})}
-        return await self.world.manager.reply(by, SendRequest(message=Message.of(text), metadata=given))
+        return await self.world.manager.tasks.reply(by, SendRequest(message=Message.of(text), metadata=given))
 
     async def turn(self, agent: str, number: int, answer: str) -> None:
         """The agent's turn number `number`, from 1, ends with `answer`."""
@@ -151,7 +151,7 @@ async def test_words_of_its_own_come_before_the_answer(world: World, pair: Pair)
     await pair.turn(B, 1, "said otherwise")
     await world.task_is(request.id, TaskState.COMPLETED)
     await pair.turn(A, 1, "thanks")
-    await until(lambda: world.manager.view(A).queue == 0 and world.manager.view(A).task is None)
+    await until(lambda: world.manager.directory.view(A).queue == 0 and world.manager.directory.view(A).task is None)
     assert pair.typed(A) == [f"[A2A:reply:{own.id[:8]}:{B}] my own words"]
 
 
@@ -190,7 +190,7 @@ async def test_failure_and_cancellation_travel_back(world: World, pair: Pair) ->
     first = await pair.ask(failing)
     second = await pair.ask(canceled)
     await world.delivered(1, pair.link(B))
-    await world.manager.cancel(second.id)
+    await world.manager.tasks.cancel(second.id)
     assert (await world.task_is(canceled.id, TaskState.CANCELED)).metadata["reason"] == "canceled"
     pair.link(B).emit(LinkTurnFailed(first.id, "MODEL_ERROR", "no model", "fake"))
     failed = await world.task_is(failing.id, TaskState.FAILED)
@@ -229,13 +229,13 @@ async def test_the_time_limit(world: World, pair: Pair) -> None:
 async def test_the_caller_that_waits_gets_it_and_the_agent_is_not_told(world: World, pair: Pair) -> None:
     own = await pair.own(wait=True)
     await pair.ask(own)
-    with world.manager.waiting(None, own):
+    with world.manager.tasks.waiting(None, own):
         await pair.turn(B, 1, "42")
         await world.task_is(own.id, TaskState.COMPLETED)
         world.clock.advance(10 * replies.COLLECT_S)
         await until(lambda: not world.manager._reply_broker._work)
         assert pair.typed(A) == [], "the caller is still there"
-    await world.manager.collected(own.id)
+    await world.manager.tasks.collected(own.id)
     world.clock.advance(10 * replies.COLLECT_S)
     await until(lambda: not world.manager._reply_broker._work)
     assert (pair.typed(A), await world.store.replies()) == ([], [])
@@ -251,16 +251,16 @@ async def test_the_caller_is_gone_so_the_agent_is_told(world: World, pair: Pair)
     world.clock.advance(replies.COLLECT_S + 1)
     await world.delivered(1, pair.link(A))
     assert pair.typed(A) == [f"[A2A:reply:{own.id[:8]}:{B}] 42"]
-    await world.manager.collected(own.id)
+    await world.manager.tasks.collected(own.id)
 
 
 async def test_the_asker_does_not_want_it_any_more(world: World, pair: Pair) -> None:
     own = await pair.own()
     request = await pair.ask(own)
-    assert (await world.manager.cancel(own.id)).status is TaskState.CANCELED
+    assert (await world.manager.tasks.cancel(own.id)).status is TaskState.CANCELED
     await world.task_is(request.id, TaskState.CANCELED)
     with pytest.raises(TaskNotCancelable):
-        await world.manager.cancel(own.id)
+        await world.manager.tasks.cancel(own.id)
     assert (pair.typed(A), await world.store.replies()) == ([], [])
 
 
@@ -318,7 +318,7 @@ async def test_a_task_asks_once_and_is_its_own_agents(world: World, pair: Pair) 
 async def test_a_refused_request_leaves_the_task_for_another(world: World, pair: Pair) -> None:
     own = await pair.own()
     with pytest.raises(InvalidRequest):
-        await world.manager.send(
+        await world.manager.tasks.send(
             B, SendRequest(message=Message.of("x"), metadata={**of(A), "sender_task_id": own.id}, priority=9)
         )
     world.store.refuse = StoreError("full", reason="full")
@@ -353,7 +353,7 @@ async def test_a_wait_that_would_close_a_circle(world: World, pair: Pair) -> Non
 
     async def send_and_wait(one: str, other: str) -> Task:
         request = SendRequest(message=Message.of("?"), metadata=of(one), wait=True)
-        return await world.manager.send(other, request)
+        return await world.manager.tasks.send(other, request)
 
     with pytest.raises(WouldDeadlock):
         await send_and_wait(A, A)
@@ -388,13 +388,13 @@ async def test_who_is_asked_does_not_ask_back(world: World, pair: Pair) -> None:
 
 async def test_a_stream_of_an_agent_that_waits(world: World, pair: Pair) -> None:
     task = await world.send(B, "a person's")
-    with world.manager.waiting(A, task):
+    with world.manager.tasks.waiting(A, task):
         other = await world.send(A, "another")
-        with pytest.raises(WouldDeadlock), world.manager.waiting(B, other):
+        with pytest.raises(WouldDeadlock), world.manager.tasks.waiting(B, other):
             pass
-    with world.manager.waiting(B, other):
+    with world.manager.tasks.waiting(B, other):
         pass
-    with pytest.raises(WouldDeadlock), world.manager.waiting(B, task):
+    with pytest.raises(WouldDeadlock), world.manager.tasks.waiting(B, task):
         pass
 
 
@@ -432,7 +432,7 @@ async def test_one_elsewhere_is_asked(world: World, pair: Pair) -> None:
     own = await pair.own()
     given = {**of(A), "sender_task_id": own.id}
     task = Task(agent_id="external:far", message=Message.of("?"), metadata=given, created_at="2026", updated_at="2026")
-    with world.manager.asking(task, wait=False) as reply:
+    with world.manager.tasks.asking(task, wait=False) as reply:
         assert (task.metadata["hops"], task.metadata["response_expected"]) == (1, True)
         await world.store.commit(tasks=[task], reply=reply)
     world.clock.advance(5.0)
@@ -497,7 +497,7 @@ async def test_a_kill_at_any_commit_loses_and_doubles_nothing(quiet_world: World
     store: Any = world.store
     manager: Any = world.manager
     mortal = Mortal(store, commits)
-    for one in (manager._reply_broker, manager._dispatcher, *(agent.turn_queue for agent in manager._agents.values())):
+    for one in (manager._reply_broker, manager.tasks, *(agent.turn_queue for agent in manager._agents.values())):
         one._store = mortal
     finished = False
     try:
@@ -546,7 +546,7 @@ async def test_a_caller_that_waits_over_a_restart(quiet_world: World) -> None:
     world.clock.advance(replies.COLLECT_S - 2)
     await until(lambda: not world.manager._reply_broker._work)
     assert len(await world.store.replies()) == 1
-    await world.manager.collected(own.id)
+    await world.manager.tasks.collected(own.id)
     assert await world.store.replies() == []
 
 
@@ -557,6 +557,6 @@ async def test_an_open_reply_survives_a_restart(quiet_world: World) -> None:
     own = await pair.own()
     await world.manager.close(keep_agents=True)
     await world.daemon()
-    assert (await world.manager.task(own.id)).status is TaskState.WORKING
+    assert (await world.manager.tasks.find(own.id)).status is TaskState.WORKING
     done = await world.send(A, "late", metadata={"in_reply_to": own.id[:8]})
     assert (done.status, done.answer) == (TaskState.COMPLETED, "late")

@@ -57,7 +57,7 @@ class Watched:
         """As a daemon does that has just begun."""
         return Metrics(
             log=self.world.store.events,
-            agents=lambda: figures_of(self.world.manager.all()),
+            agents=lambda: figures_of(self.world.manager.directory.all()),
             store=self.disk,
             clock=self.world.clock,
             version="1.2.3",

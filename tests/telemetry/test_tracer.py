@@ -76,7 +76,7 @@ class Traced:
             settings,
             log=self.world.store.events,
             tasks=self.world.store,
-            agents=lambda: figures_of(self.world.manager.all()),
+            agents=lambda: figures_of(self.world.manager.directory.all()),
             clock=self.world.clock,
         )
         tracer._reader.cursor = tracer._load()

@@ -23,7 +23,7 @@ def routes() -> list[web.RouteDef]:
 @describe("The agents", Response("as `synapsectl list --json`", list[AgentView]), query=(HOSTS,))
 async def list_agents(request: web.Request) -> web.Response:
     context = request.app[CONTEXT]
-    agents = context.control.agents()
+    agents = context.control.directory.agents()
     if HOSTS.of(request):
         agents = [*agents, *await context.hosts.agents()]
     return model_response(_AGENTS, agents)
@@ -31,5 +31,5 @@ async def list_agents(request: web.Request) -> web.Response:
 
 @describe("The teams", Response("each with its members", list[Team]))
 async def list_teams(request: web.Request) -> web.Response:
-    teams = request.app[CONTEXT].control.teams()
+    teams = request.app[CONTEXT].control.directory.teams()
     return json_response([{"name": name, "members": members} for name, members in teams.items()])

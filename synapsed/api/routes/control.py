@@ -121,7 +121,7 @@ def routes() -> list[web.RouteDef]:
 async def start(request: web.Request) -> web.Response:
     rights_of(request).require_person("start agents")
     body = await read_model(request, StartBody)
-    return model_response(_VIEW, await to_the_end(request.app[CONTEXT].control.start(body.request())))
+    return model_response(_VIEW, await to_the_end(request.app[CONTEXT].control.processes.start(body.request())))
 
 
 @describe("Stop an agent", AGENT, body=StopBody, errors=(NotReady,))
@@ -129,7 +129,7 @@ async def stop(request: web.Request) -> web.Response:
     rights_of(request).require("stop_agents", "stop agents", of=agent_id_of(request))
     body = await read_model(request, StopBody)
     control = request.app[CONTEXT].control
-    return model_response(_VIEW, await to_the_end(control.stop(agent_id_of(request), remove=body.remove)))
+    return model_response(_VIEW, await to_the_end(control.processes.stop(agent_id_of(request), remove=body.remove)))
 
 
 @describe("Restart an agent", AGENT, body=RestartBody, errors=LAUNCHING)
@@ -137,7 +137,9 @@ async def restart(request: web.Request) -> web.Response:
     rights_of(request).require("stop_agents", "restart agents", of=agent_id_of(request))
     body = await read_model(request, RestartBody)
     control = request.app[CONTEXT].control
-    return model_response(_VIEW, await to_the_end(control.restart(agent_id_of(request), when_idle=body.when_idle)))
+    return model_response(
+        _VIEW, await to_the_end(control.processes.restart(agent_id_of(request), when_idle=body.when_idle))
+    )
 
 
 @describe(
@@ -146,26 +148,26 @@ async def restart(request: web.Request) -> web.Response:
 async def reload(request: web.Request) -> web.Response:
     rights_of(request).require_person("reload the configuration")
     body = await read_model(request, ReloadBody)
-    changes = await to_the_end(request.app[CONTEXT].control.reload(dry_run=body.dry_run))
+    changes = await to_the_end(request.app[CONTEXT].control.processes.reload(dry_run=body.dry_run))
     return json_response({"dry_run": body.dry_run, "changes": [asdict(change) for change in changes]})
 
 
 @describe("End the idle agent's program until the next message", AGENT, errors=(NotReady, InvalidRequest))
 async def park(request: web.Request) -> web.Response:
     rights_of(request).require_person("park agents")
-    return model_response(_VIEW, await to_the_end(request.app[CONTEXT].control.park(agent_id_of(request))))
+    return model_response(_VIEW, await to_the_end(request.app[CONTEXT].control.processes.park(agent_id_of(request))))
 
 
 @describe("Kill the agent's program; its restart policy applies", AGENT, errors=(NotReady,))
 async def kill(request: web.Request) -> web.Response:
     rights_of(request).require("stop_agents", "kill agents", of=agent_id_of(request))
-    return model_response(_VIEW, await to_the_end(request.app[CONTEXT].control.kill(agent_id_of(request))))
+    return model_response(_VIEW, await to_the_end(request.app[CONTEXT].control.processes.kill(agent_id_of(request))))
 
 
 @describe("Interrupt the turn that runs", Response("whether there was one", InterruptedAnswer), errors=(NotReady,))
 async def interrupt(request: web.Request) -> web.Response:
     rights_of(request).require("stop_agents", "interrupt agents", of=agent_id_of(request))
-    done = await to_the_end(request.app[CONTEXT].control.interrupt(agent_id_of(request)))
+    done = await to_the_end(request.app[CONTEXT].control.terminals.interrupt(agent_id_of(request)))
     return json_response({"interrupted": done})
 
 
@@ -180,7 +182,9 @@ async def answer_agent(request: web.Request) -> web.Response:
     rights_of(request).require("answer_prompts", "answer prompts", of=agent_id_of(request))
     body = await read_model(request, InputBody)
     control = request.app[CONTEXT].control
-    await to_the_end(control.answer_agent(agent_id_of(request), body.input, body.prompt_id, origin=origin_of(request)))
+    await to_the_end(
+        control.terminals.answer(agent_id_of(request), body.input, body.prompt_id, origin=origin_of(request))
+    )
     return json_response({"status": "input_provided"})
 
 
@@ -189,7 +193,7 @@ async def press(request: web.Request) -> web.Response:
     """A person's hands, as with an attached terminal: refused while a message is being typed there."""
     rights_of(request).require_person("press keys at an agent's terminal")
     body = await read_model(request, KeysBody)
-    await to_the_end(request.app[CONTEXT].control.press(agent_id_of(request), body.keys))
+    await to_the_end(request.app[CONTEXT].control.terminals.press(agent_id_of(request), body.keys))
     return json_response({"status": "pressed"})
 
 
@@ -203,7 +207,7 @@ async def history(request: web.Request) -> web.Response:
     loop = asyncio.get_running_loop()
     deadline = loop.time() + patience
     while True:
-        piece = await control.output(agent, after, limit)
+        piece = await control.terminals.output(agent, after, limit)
         if piece.data or piece.ended or loop.time() >= deadline:
             break
         await asyncio.sleep(FOLLOW_S)
@@ -219,13 +223,13 @@ async def history(request: web.Request) -> web.Response:
 async def recording(request: web.Request) -> web.Response:
     rights_of(request).require_person("read an agent's raw output")
     limit = RECORDING_BYTES.of(request)
-    text = await request.app[CONTEXT].control.recording(agent_id_of(request), limit)
+    text = await request.app[CONTEXT].control.terminals.recording(agent_id_of(request), limit)
     return web.Response(text=text, content_type="application/x-asciicast")
 
 
 @describe("The profiles", Response("profiles", list[ProfileAnswer]))
 async def profiles(request: web.Request) -> web.Response:
-    return json_response(request.app[CONTEXT].control.profiles())
+    return json_response(request.app[CONTEXT].control.directory.profiles())
 
 
 @describe(
@@ -238,7 +242,7 @@ async def conversations(request: web.Request) -> web.Response:
     """What programs keep of earlier conversations, in a person's home."""
     rights_of(request).require_person("look for conversations")
     control = request.app[CONTEXT].control
-    found = await control.conversations(HOME.of(request), profile=PROFILE.of(request), cwd=CWD.of(request))
+    found = await control.directory.conversations(HOME.of(request), profile=PROFILE.of(request), cwd=CWD.of(request))
     return json_response(found)
 
 
@@ -251,7 +255,7 @@ async def conversations(request: web.Request) -> web.Response:
 async def get_tasks(request: web.Request) -> web.StreamResponse:
     control = request.app[CONTEXT].control
     address = OF_AGENT.of(request)
-    return await list_tasks(request, control, control.resolve(address) if address else None)
+    return await list_tasks(request, control, control.directory.resolve(address) if address else None)
 
 
 @describe("A task of any agent", TASK)
@@ -269,8 +273,8 @@ async def wait(request: web.Request) -> web.StreamResponse:
     """An agent that asks for this does nothing else meanwhile."""
     control = request.app[CONTEXT].control
     task = await task_of(request)
-    frames = frames_until_settled(control, task, cursor_of(request, control.events, 0))
-    with control.waiting(rights_of(request).agent_id, task):
+    frames = frames_until_settled(control.tasks, control.events, task, cursor_of(request, control.events, 0))
+    with control.tasks.waiting(rights_of(request).agent_id, task):
         del task  # it may be large, and the stream long
         release(request)
         return await serve(request, frames)
@@ -280,7 +284,7 @@ async def wait(request: web.Request) -> web.StreamResponse:
 async def collected(request: web.Request) -> web.StreamResponse:
     """So that the agent that asked need not be told of it."""
     task = await task_of(request)
-    await to_the_end(request.app[CONTEXT].control.collected(task.id))
+    await to_the_end(request.app[CONTEXT].control.tasks.collected(task.id))
     return await respond_task(request, task)
 
 
@@ -294,7 +298,7 @@ async def status(request: web.Request) -> web.Response:
             "pid": context.pid,
             "uptime": round(context.clock.monotonic() - context.started, 3),
             "listen": context.listening,
-            "agents": len(context.control.agents()),
+            "agents": len(context.control.directory.agents()),
             "alerts": context.alerts,
             "paths": {
                 "config": str(paths.config),
@@ -319,5 +323,5 @@ async def shutdown(request: web.Request) -> web.Response:
     """Answers first: `Control.shutdown` says that the daemon shall end, and does not wait for it."""
     rights_of(request).require_person("shut the daemon down")
     body = await read_model(request, ShutdownBody)
-    await to_the_end(request.app[CONTEXT].control.shutdown(keep_agents=body.keep_agents))
+    await to_the_end(request.app[CONTEXT].control.processes.shutdown(keep_agents=body.keep_agents))
     return json_response({"status": "shutting_down", "keep_agents": body.keep_agents})

@@ -57,7 +57,9 @@ async def all_events(request: web.Request) -> web.StreamResponse:
     rights_of(request).require_person("read the events of all agents")
     control = request.app[CONTEXT].control
     agents = ONLY_AGENTS.of(request)
-    return await _events(request, None if agents is None else frozenset(control.resolve(name) for name in agents))
+    return await _events(
+        request, None if agents is None else frozenset(control.directory.resolve(name) for name in agents)
+    )
 
 
 @describe("The agent's events", EVENTS, query=OF_ONE, errors=(QueueFull, TaskNotFound))
@@ -111,10 +113,10 @@ async def report(request: web.Request) -> web.Response:
     body = await read_model(request, ReportBody)
     control = request.app[CONTEXT].control
     told = body.told(rights.agent_id or "person")
-    task = None if body.task is None else await control.task(body.task, agent_id)
+    task = None if body.task is None else await control.tasks.find(body.task, agent_id)
     if task is not None and task.agent_id != agent_id:
         raise TaskNotFound(f"{agent_id} has no task {body.task}", task_id=task.id, agent=agent_id)
-    await to_the_end(control.report(agent_id, told, task))
+    await to_the_end(control.tasks.report(agent_id, told, task))
     return json_response({"status": "reported"})
 
 
@@ -123,7 +125,7 @@ async def _events(request: web.Request, agents: frozenset[str] | None) -> web.St
     log = context.control.events
     after = cursor_of(request, log, log.last_id)
     types, tasks = ONLY_TYPES.of(request), ONLY_TASKS.of(request)
-    found = None if tasks is None else [await context.control.task(task) for task in tasks]
+    found = None if tasks is None else [await context.control.tasks.find(task) for task in tasks]
     which = EventFilter(
         types=None if types is None else frozenset(types),
         agents=agents,

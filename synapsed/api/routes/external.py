@@ -89,7 +89,7 @@ async def discover(request: web.Request) -> web.Response:
         headers=body.credentials(),
         other_host=body.other_host,
         in_the_clear=body.in_the_clear,
-        taken={view.name for view in context.control.agents()},
+        taken={view.name for view in context.control.directory.agents()},
     )
     return model_response(_AGENT, await to_the_end(act))
 
@@ -135,7 +135,7 @@ async def send_task(request: web.Request) -> web.StreamResponse:
 async def _settled(context: ApiContext, sending: Awaitable[Task], after: int, patience: int) -> Task:
     """The task at its end or its question, or as it is when the patience is at its end."""
     task = await sending
-    task_id, frames = task.id, frames_until_settled(context.control, task, after)
+    task_id, frames = task.id, frames_until_settled(context.control.tasks, context.control.events, task, after)
     del task  # it may be large, and the turn long
     try:
         async with asyncio.timeout(patience):
@@ -143,7 +143,7 @@ async def _settled(context: ApiContext, sending: Awaitable[Task], after: int, pa
                 pass
     except TimeoutError:
         pass
-    return await context.control.task(task_id)
+    return await context.control.tasks.find(task_id)
 
 
 @describe("A task of an agent elsewhere", TASK, errors=(UnknownAgent,))
@@ -155,7 +155,7 @@ async def get_task(request: web.Request) -> web.StreamResponse:
 async def subscribe(request: web.Request) -> web.StreamResponse:
     control = request.app[CONTEXT].control
     task = await _task(request)
-    frames = frames_until_end(control, task, cursor_of(request, control.events, 0))
+    frames = frames_until_end(control.events, task, cursor_of(request, control.events, 0))
     del task  # it may be large, and the stream long
     release(request)
     return await serve(request, frames)
@@ -170,7 +170,7 @@ async def cancel(request: web.Request) -> web.StreamResponse:
     task = await _task(request)
     rights_of(request).require_cancel(task)
     control = request.app[CONTEXT].control
-    return await respond_task(request, await with_room(request, control, to_the_end(control.cancel(task.id))))
+    return await respond_task(request, await with_room(request, control, to_the_end(control.tasks.cancel(task.id))))
 
 
 async def _task(request: web.Request) -> Task:
@@ -178,7 +178,7 @@ async def _task(request: web.Request) -> Task:
     control = request.app[CONTEXT].control
     alias, task_id = request.match_info["alias"].removeprefix("@"), request.match_info["task"]
     await reserve_task(request, control, task_id)
-    task = await control.task(task_id)
+    task = await control.tasks.find(task_id)
     if task.agent_id != external_id(alias):
         raise TaskNotFound(f"{alias[:64]} has no task {task_id[:64]}", task_id=task_id[:64], agent=alias[:64])
     rights_of(request).require_read(task)

@@ -122,7 +122,7 @@ async def _agent(request: web.Request, history: History) -> str | None:
     if not address:
         return None
     try:
-        return request.app[CONTEXT].control.resolve(address)
+        return request.app[CONTEXT].control.directory.resolve(address)
     except UnknownAgent:
         if await history.knows(address):
             return address

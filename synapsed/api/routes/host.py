@@ -76,10 +76,10 @@ async def rest(request: web.Request) -> web.StreamResponse:
     control = request.app[CONTEXT].control
     path = f"/{request.match_info['path']}"
     tenant = path.split("/", 2)[1]
-    agents = control.agents()
+    agents = control.directory.agents()
     if tenant.split(":")[0] in ("message", "tasks", "extendedAgentCard") and len(agents) == 1:
         return await answer_rest(request, agents[0].id, path)
-    return await answer_rest(request, control.resolve(tenant), path)
+    return await answer_rest(request, control.directory.resolve(tenant), path)
 
 
 def _addressed(control: Control, body: Any) -> str:
@@ -87,8 +87,8 @@ def _addressed(control: Control, body: Any) -> str:
     params = body.get("params") if isinstance(body, dict) else None
     tenant = params.get("tenant") if isinstance(params, dict) else None
     if isinstance(tenant, str) and tenant:
-        return control.resolve(tenant)
-    agents = control.agents()
+        return control.directory.resolve(tenant)
+    agents = control.directory.agents()
     if len(agents) == 1:
         return agents[0].id
     names = sorted(agent.name for agent in agents)
@@ -98,4 +98,4 @@ def _addressed(control: Control, body: Any) -> str:
 
 
 def _agents(request: web.Request) -> Sequence[AgentView]:
-    return request.app[CONTEXT].control.agents()
+    return request.app[CONTEXT].control.directory.agents()

@@ -62,7 +62,9 @@ async def screen(request: web.Request) -> web.Response:
     rights_of(request).require_sight_of(agent_id, "other agents' screens")
     form = FORMAT.of(request)
     drawn = _DRAWN.get(form)
-    shown = await request.app[CONTEXT].control.screen(agent_id, "picture" if drawn else cast("ScreenForm", form))
+    shown = await request.app[CONTEXT].control.terminals.screen(
+        agent_id, "picture" if drawn else cast("ScreenForm", form)
+    )
     if isinstance(shown, dict):
         return json_response(shown)
     headers = {"Content-Type": "text/plain; charset=utf-8", "Cache-Control": "no-store"}

@@ -29,7 +29,7 @@ async def status(request: web.Request) -> web.Response:
     control = request.app[CONTEXT].control
     agent_id = agent_id_of(request)
     sees = rights_of(request).may_see_agent(agent_id)
-    detail = control.detail(agent_id)
+    detail = control.directory.detail(agent_id)
     if not sees and detail.prompt is not None and detail.prompt.type == "screen":
         hidden = detail.prompt.model_copy(update={"prompt": ""})  # it is the screen
         detail = detail.model_copy(update={"prompt": hidden})
@@ -38,7 +38,7 @@ async def status(request: web.Request) -> web.Response:
     else:
         answer = {
             "status": seed_status(detail.state, detail.activity, asks=detail.prompt is not None),
-            "context": control.context(agent_id, CONTEXT_CHARACTERS) if sees else "",
+            "context": control.terminals.context(agent_id, CONTEXT_CHARACTERS) if sees else "",
             "activity": detail.activity.value,
             "since": detail.since,
             "evidence": detail.evidence,
@@ -49,5 +49,5 @@ async def status(request: web.Request) -> web.Response:
         }
     if EXPLAIN.of(request):
         # It quotes titles, prompts and rows of the screen.
-        answer["explain"] = _CHAIN.dump_python(control.explain(agent_id), mode="json") if sees else []
+        answer["explain"] = _CHAIN.dump_python(control.directory.explain(agent_id), mode="json") if sees else []
     return json_response(answer)

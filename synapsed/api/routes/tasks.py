@@ -125,7 +125,7 @@ async def send_subscribe(request: web.Request) -> web.StreamResponse:
     control = request.app[CONTEXT].control
     before = control.events.last_id
     task = await send(request, control, agent_id, body.request())
-    frames = frames_until_end(control, task, before)
+    frames = frames_until_end(control.events, task, before)
     del task, body  # they may be large, and the stream long
     return await serve(request, frames)
 
@@ -138,9 +138,9 @@ async def subscribe(request: web.Request) -> web.StreamResponse:
     task = await task_of(request)
     cursor = cursor_of(request, control.events, 0)
     release(request)
-    if task.terminal and not await has_frames(control, task, cursor):
+    if task.terminal and not await has_frames(control.events, task, cursor):
         return web.Response(status=HTTPStatus.NO_CONTENT)
-    frames = frames_until_end(control, task, cursor)
+    frames = frames_until_end(control.events, task, cursor)
     del task  # it may be large, and the stream long
     return await serve(request, frames)
 
@@ -173,11 +173,11 @@ async def list_tasks(request: web.Request, control: Control, agent_id: str | Non
         size=PAGE_SIZE,
     )
     await reserve_page(request, control, which)
-    tasks, total = await control.tasks(which)
+    tasks, total = await control.tasks.page(which)
     headers = {}
     if tasks and total > len(tasks):
         cursor = task_cursor(tasks[-1])
-        if await control.has_tasks(replace(which, before=cursor)):
+        if await control.tasks.has_any(replace(which, before=cursor)):
             headers["Link"] = f'<{request.rel_url.update_query(before=cursor)}>; rel="next"'
     return await respond(
         request, _TASKS.dump_python([rights.shown(task) for task in tasks], mode="json", by_alias=True), headers=headers
@@ -189,7 +189,7 @@ async def cancel(request: web.Request) -> web.StreamResponse:
     task = await task_of(request)
     rights_of(request).require_cancel(task)
     control = request.app[CONTEXT].control
-    return await respond_task(request, await with_room(request, control, control.cancel(task.id)))
+    return await respond_task(request, await with_room(request, control, control.tasks.cancel(task.id)))
 
 
 @describe("Hand over what was made in a task", TASK, body=ArtifactBody, errors=(NotWaiting,))
@@ -205,7 +205,7 @@ async def hand_over(request: web.Request) -> web.StreamResponse:
     if made.artifact_id == ANSWER_ID or made.is_block:
         raise InvalidRequest(f"artifact_id: {made.artifact_id!r} is the answer's", field="artifact_id")
     control = request.app[CONTEXT].control
-    handing = control.hand_over(task_id, made, append=body.append, last_chunk=body.last_chunk)
+    handing = control.tasks.hand_over(task_id, made, append=body.append, last_chunk=body.last_chunk)
     del body, made
     return await respond_task(request, await with_room(request, control, handing))
 
@@ -220,5 +220,7 @@ async def provide_input(request: web.Request) -> web.Response:
     body = await read_model(request, InputBody)
     task = await task_of(request)
     rights_of(request).require("answer_prompts", "answer prompts", of=task.agent_id)
-    await request.app[CONTEXT].control.provide_input(task.id, body.input, body.prompt_id, origin=origin_of(request))
+    await request.app[CONTEXT].control.tasks.provide_input(
+        task.id, body.input, body.prompt_id, origin=origin_of(request)
+    )
     return json_response({"status": "input_provided", "task_id": task.id})

@@ -53,7 +53,7 @@ async def terminal(request: web.Request) -> web.StreamResponse:
     cols, rows, read_only = COLS.of(request), ROWS.of(request), READ_ONLY.of(request)
     with context.streams.opened():
         cursor = context.control.events.last_id
-        attachment = await context.control.attach(agent_id, cols=cols, rows=rows, read_only=read_only)
+        attachment = await context.control.terminals.attach(agent_id, cols=cols, rows=rows, read_only=read_only)
         try:
             socket = await open_websocket(request)
             await _Session(context, agent_id, cursor, attachment, socket).run()

@@ -1,0 +1,135 @@
+"""Which agents there are, and who they are: `interfaces.Directory`."""
+
+import asyncio
+import hmac
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from synapsed.agents import views
+from synapsed.agents.agent import Agent
+from synapsed.agents.conversations import taken
+from synapsed.channels.past import find_conversations
+from synapsed.errors import UnknownAgent
+from synapsed.interfaces import Elsewhere
+from synapsed.keepers.process_owner import Root, owner_of
+from synapsed.library import ProfileLibrary
+from synapsed.model.agent import AgentDetail, AgentView, Testimony, resolve
+from synapsed.model.external import unknown
+from synapsed.model.records import AgentRecord
+from synapsed.supervisor import environment
+from synapsed.supervisor.launch_planner import ManagerSettings, Planner
+from synapsed.supervisor.registry_follower import RegistryFollower
+from synapsed.supervisor.roster import Roster
+
+__all__ = ["AgentDirectory", "agent_of"]
+
+LINUX = sys.platform == "linux"
+
+
+def agent_of(agents: Mapping[str, Agent], agent_id: str) -> Agent:
+    """The agent with this id. Raises UnknownAgent."""
+    if (agent := agents.get(agent_id)) is None:
+        raise unknown(agent_id)
+    return agent
+
+
+class AgentDirectory:
+    """`agents` are all there are, by id; `elsewhere` knows the others."""
+
+    def __init__(
+        self,
+        agents: Mapping[str, Agent],
+        *,
+        settings: ManagerSettings,
+        library: ProfileLibrary,
+        roster: Roster,
+        planner: Planner,
+        registry: RegistryFollower,
+        elsewhere: Elsewhere | None,
+    ) -> None:
+        self._agents = agents
+        self._settings = settings
+        self._library = library
+        self._roster = roster
+        self._planner = planner
+        self._registry = registry
+        self._elsewhere = elsewhere
+        self._tokens: dict[str, str] = {}
+
+    def all(self) -> list[Agent]:
+        """Every agent there is, to be looked at."""
+        return list(self._agents.values())
+
+    def get(self, agent_id: str) -> Agent | None:
+        return self._agents.get(agent_id)
+
+    def admit(self, record: AgentRecord) -> None:
+        """The agent's token is its own from now on."""
+        self._tokens[environment.agent_token(self._settings.control_token, record.id)] = record.id
+
+    def dismiss(self, record: AgentRecord) -> None:
+        self._tokens.pop(environment.agent_token(self._settings.control_token, record.id), None)
+
+    def in_conversations(self) -> dict[tuple[str, str], str]:
+        """Names of agents by the profile and the conversation that they are in."""
+        return taken(agent.record for agent in self._agents.values())
+
+    # --- Directory ---
+
+    def agents(self) -> list[AgentView]:
+        self._registry.sweep_soon()
+        return [views.view_of(agent, self._planner.endpoint(agent.record)) for agent in self._agents.values()]
+
+    def resolve(self, address: str) -> str:
+        try:
+            return resolve(address, (views.ref_of(agent) for agent in self._agents.values())).id
+        except UnknownAgent:
+            if self._elsewhere is not None and (found := self._elsewhere.find(address)) is not None:
+                return found
+            raise
+
+    def teams(self) -> dict[str, list[str]]:
+        return {name: list(team.members) for name, team in self._roster.config.teams.items()}
+
+    def agent_on_port(self, port: int) -> str | None:
+        return next((agent.id for agent in self._agents.values() if agent.record.port == port), None)
+
+    def view(self, agent_id: str) -> AgentView:
+        agent = agent_of(self._agents, agent_id)
+        return views.view_of(agent, self._planner.endpoint(agent.record))
+
+    def detail(self, agent_id: str) -> AgentDetail:
+        agent = agent_of(self._agents, agent_id)
+        return views.detail_of(agent, self._planner.endpoint(agent.record))
+
+    def explain(self, agent_id: str) -> list[Testimony]:
+        return views.explanation_of(agent_of(self._agents, agent_id))
+
+    def profiles(self) -> list[dict[str, Any]]:
+        return views.profile_rows(self._library)
+
+    async def conversations(self, home: str | None, *, profile: str | None, cwd: str | None) -> list[dict[str, Any]]:
+        names = [profile] if profile is not None else self._library.names()
+        where = Path(home or self._settings.environ.get("HOME") or Path.home())
+        found = await asyncio.to_thread(find_conversations, [self._library.get(name) for name in names], where, cwd)
+        return views.conversation_rows(found, self.in_conversations())
+
+    async def process_of(self, pid: int) -> str | None:
+        roots = [
+            Root(agent.id, agent.record.launch)
+            for agent in self._agents.values()
+            if agent.record.launch is not None and views.is_live(agent)
+        ]
+        if LINUX:
+            return owner_of(pid, roots, self._tokens)
+        return await asyncio.to_thread(owner_of, pid, roots) if roots else None
+
+    def granted(self, agent_id: str) -> frozenset[str]:
+        return frozenset(agent.profile.rights) if (agent := self._agents.get(agent_id)) is not None else frozenset()
+
+    def token_owner(self, token: str) -> str | None:
+        given = token.encode()
+        owners = (owner for known, owner in self._tokens.items() if hmac.compare_digest(known.encode(), given))
+        return next(owners, None)

@@ -1,0 +1,59 @@
+"""What the agents show, and what is typed to them outside of any task: `interfaces.Terminals`."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from synapsed.agents.agent import Agent
+from synapsed.interfaces import PERSON, Attachment, OutputPiece
+from synapsed.model.events import Origin
+from synapsed.model.picture import ScreenForm, Shown
+from synapsed.supervisor.clipboard import with_clipboard
+from synapsed.supervisor.directory import agent_of
+from synapsed.supervisor.mentions import Addressees, MentioningAttachment
+from synapsed.supervisor.roster import Roster
+
+__all__ = ["AgentTerminals"]
+
+
+class AgentTerminals:
+    """`agents` are all there are, by id; `mentioned` are those to whom `@agent message` goes."""
+
+    def __init__(self, agents: Mapping[str, Agent], *, roster: Roster, mentioned: Addressees) -> None:
+        self._agents = agents
+        self._roster = roster
+        self._mentioned = mentioned
+
+    async def screen(self, agent_id: str, fmt: ScreenForm) -> Shown:
+        return await self._agent(agent_id).screen(fmt)
+
+    def context(self, agent_id: str, limit: int = 2000) -> str:
+        return self._agent(agent_id).screen_text(limit)
+
+    async def output(self, agent_id: str, start: int | None, limit: int) -> OutputPiece:
+        return await self._agent(agent_id).output(start, limit)
+
+    async def recording(self, agent_id: str, limit: int) -> str:
+        return await self._agent(agent_id).recording(limit)
+
+    async def attach(self, agent_id: str, *, cols: int, rows: int, read_only: bool) -> Attachment:
+        agent, wanted = self._agent(agent_id), self._roster.config.attach
+        attachment = await agent.attach(cols=cols, rows=rows, read_only=read_only)
+        attachment = with_clipboard(attachment, agent.record.name, wanted.clipboard)
+        if read_only or not wanted.mentions:
+            return attachment
+        return MentioningAttachment(attachment, agent_id, self._mentioned)
+
+    async def press(self, agent_id: str, keys: Sequence[str]) -> None:
+        await self._agent(agent_id).press(keys)
+
+    async def answer(self, agent_id: str, text: str, prompt_id: str | None = None, origin: Origin = PERSON) -> None:
+        await self._agent(agent_id).answer(text, prompt_id, origin)
+
+    async def interrupt(self, agent_id: str) -> bool:
+        return await self._agent(agent_id).interrupt()
+
+    async def decide(self, agent_id: str, event: str, told: dict[str, Any]) -> dict[str, Any] | None:
+        return await self._agent(agent_id).decide(event, told)
+
+    def _agent(self, agent_id: str) -> Agent:
+        return agent_of(self._agents, agent_id)
