@@ -34,8 +34,9 @@ from synapsed.model.task import (
     TaskState,
 )
 from synapsed.model.trace import context_of
+from synapsed.store.lookup import told_before
 from synapsed.tasks import transitions
-from synapsed.tasks.live_answer import Told, told_before
+from synapsed.tasks.live_answer import Told
 
 __all__ = ["Courier"]
 

@@ -37,8 +37,8 @@ from synapsed.model.records import ReplyRecord
 from synapsed.model.schedule import SCHEDULED
 from synapsed.model.task import Message, Task, new_id
 from synapsed.rules.guard import FIRED
+from synapsed.store.idempotency import Idempotency
 from synapsed.tasks import transitions
-from synapsed.tasks.idempotency import Idempotency
 
 if TYPE_CHECKING:
     from synapsed.a2a.courier import Courier

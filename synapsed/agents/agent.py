@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from synapsed.agents import message_files
 from synapsed.agents.actor import Actor, Fact
 from synapsed.agents.agent_prompts import AgentPrompts
 from synapsed.agents.alerts import Alerts
@@ -49,7 +50,6 @@ from synapsed.model.task import Artifact, Message, Prompt, Task, TaskState
 from synapsed.profiles import Profile
 from synapsed.pty import output_history
 from synapsed.pty.readiness import Moment, obstacle
-from synapsed.tasks import prompt_text
 from synapsed.tasks.transitions import Commit, describe_exit
 from synapsed.terminal.shown import kept, shown
 
@@ -262,7 +262,7 @@ class Agent:
         """Remove old files of finished tasks from the inbox."""
         try:
             removed = await asyncio.to_thread(
-                prompt_text.tidy, self._inbox, self.turn_queue.open_tasks, now=self._clock.wall()
+                message_files.tidy, self._inbox, self.turn_queue.open_tasks, now=self._clock.wall()
             )
         except OSError as error:
             self._actor.log.warning("the inbox cannot be tidied", error=str(error))

@@ -19,7 +19,9 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from synapsed.agents import message_files
 from synapsed.agents.actor import Actor
+from synapsed.agents.answer_blocks import AnswerBlocks
 from synapsed.agents.attention import Attention
 from synapsed.agents.interruption import Interruption
 from synapsed.agents.mailbox import Mailbox
@@ -46,9 +48,9 @@ from synapsed.model.records import ReplyRecord, TurnRecord
 from synapsed.model.task import INTERRUPTED_STATES, Artifact, Prompt, Task, TaskState
 from synapsed.profiles import DeliverySpec, Parsers
 from synapsed.pty.readiness import Moment, obstacle
+from synapsed.store.lookup import told_before
 from synapsed.tasks import prompt_text, transitions
-from synapsed.tasks.answer_blocks import AnswerBlocks
-from synapsed.tasks.live_answer import Told, told_before
+from synapsed.tasks.live_answer import Told
 from synapsed.tasks.transitions import Commit
 from synapsed.terminal.limits import Limit
 
@@ -524,7 +526,7 @@ class TurnQueue:
         try:
             letter = prompt_text.note(task, self._limit_note) if record.continued is not None else self.compose(task)
             if letter.enclosures and not transitions.is_submitted(record):
-                await asyncio.to_thread(prompt_text.put, self._inbox, letter.enclosures)
+                await asyncio.to_thread(message_files.put, self._inbox, letter.enclosures)
             command = task.metadata.get(transitions.COMMAND) is True and record.continued is None
             await link.deliver(Delivery(task_id=task.id, text=letter.text, command=command, record=record, fresh=fresh))
         except (SynapsedError, OSError) as error:

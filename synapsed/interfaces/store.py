@@ -2,10 +2,10 @@
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, Self
+from typing import Protocol
 
 from synapsed.documents.budget import Budget, Large
-from synapsed.model.events import Event, EventData
+from synapsed.model.events import Event, NewEvent
 from synapsed.model.records import AgentRecord, Checkpoint, ReplyRecord, TurnRecord
 from synapsed.model.task import Task, TaskState
 
@@ -20,23 +20,6 @@ __all__ = [
     "TaskFilter",
     "task_cursor",
 ]
-
-
-@dataclass(frozen=True, slots=True)
-class NewEvent:
-    """An event to be appended; its id is given by the log."""
-
-    agent_id: str
-    """Empty for what concerns none."""
-    data: EventData
-    task_id: str | None = None
-    context_id: str | None = None
-    """The conversation that it belongs to."""
-
-    @classmethod
-    def of(cls, task: Task, data: EventData) -> Self:
-        """An event of the task."""
-        return cls(task.agent_id, data, task.id, task.context_id)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

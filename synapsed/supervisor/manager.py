@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 import structlog
 
-from synapsed.agents import views
+from synapsed.agents import message_files, views
 from synapsed.agents.agent import Agent
 from synapsed.agents.lifecycle import LIVE_STATES
 from synapsed.agents.parking import Memory, machine_memory
@@ -46,7 +46,7 @@ from synapsed.supervisor.reply_broker import ReplyBroker
 from synapsed.supervisor.roster import Roster, saved_as
 from synapsed.supervisor.startup_order import StartOrder, each
 from synapsed.supervisor.terminals import AgentTerminals
-from synapsed.tasks import prompt_text, transitions
+from synapsed.tasks import transitions
 
 __all__ = ["Manager", "ManagerSettings", "PortServer"]
 
@@ -413,7 +413,7 @@ class Manager:
 
     def _tidy_again(self) -> None:
         self._spawn(each(lambda agent: agent.tidy(), self._agents.values()))
-        self._tidier = self._timers.call_later(prompt_text.TIDY_EVERY_S, self._tidy_again)
+        self._tidier = self._timers.call_later(message_files.TIDY_EVERY_S, self._tidy_again)
 
     def _spawn(self, work: Any) -> None:
         task = asyncio.get_running_loop().create_task(work)

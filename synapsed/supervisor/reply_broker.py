@@ -24,10 +24,10 @@ from synapsed.model.external import alias_of
 from synapsed.model.records import ReplyRecord
 from synapsed.model.sender import Sender, Tier, sender_of
 from synapsed.model.task import Message, Task, TaskState
+from synapsed.store.lookup import TASK_PREFIX_MIN
 from synapsed.supervisor.launch_planner import Planner
 from synapsed.tasks import replies
 from synapsed.tasks.deadlock import check_wait
-from synapsed.tasks.lookup import TASK_PREFIX_MIN
 from synapsed.tasks.replies import Settlement
 from synapsed.tasks.sender_mark import SENDER_TASK
 

@@ -7,6 +7,7 @@ from typing import Protocol
 
 import structlog
 
+from synapsed.agents import message_files
 from synapsed.aio import Timers, pause
 from synapsed.clock import Clock, iso
 from synapsed.config import Keep
@@ -98,6 +99,6 @@ class Retention:
                 files.setdefault(agent_id, set()).add(task_id)
         for agent_id, gone in files.items():
             try:
-                await asyncio.to_thread(prompt_text.forget, self._inbox(agent_id), gone)
+                await asyncio.to_thread(message_files.forget, self._inbox(agent_id), gone)
             except OSError as error:
                 log.warning("files of old tasks stay", agent=agent_id, error=str(error))

@@ -1,7 +1,6 @@
 """When work passes from one agent to another, and back (`agentTransition`). Pure."""
 
-from synapsed.interfaces import NewEvent
-from synapsed.model.events import AgentTransition
+from synapsed.model.events import AgentTransition, NewEvent
 from synapsed.model.external import alias_of, external_id
 from synapsed.model.records import ReplyRecord
 from synapsed.model.sender import SYSTEM, Tier, sender_of

@@ -3,23 +3,19 @@
 What a terminal takes well is typed: text, small data as JSON, a file's address. What it does not (long text, large
 data, the content of files) is written into the agent's inbox, and the typed text names the path. `compose` is pure, and
 gives the same letter for the same task each time: a delivery that is taken up again after a restart finds its own files
-and its own words. `put` and `tidy` block on the disk: call them in a thread.
+and its own words. `agents.message_files` puts the files there.
 """
 
 import base64
 import binascii
-import contextlib
 import json
 import mimetypes
-import os
 import re
 import unicodedata
-from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from synapsed.errors import InvalidRequest, TooLarge
-from synapsed.files import write_whole
 from synapsed.model.task import DataPart, FilePart, Message, Task, TextPart
 from synapsed.profiles import DeliverySpec
 from synapsed.tasks import sender_mark
@@ -28,18 +24,12 @@ from synapsed.tasks.transitions import COMMAND
 from synapsed.terminal.delivery import is_blank
 
 __all__ = [
-    "FINISHED_KEPT_S",
-    "INBOX_MAX",
     "SHORT_ID",
     "TEXT_MAX",
-    "TIDY_EVERY_S",
     "Enclosure",
     "Letter",
     "compose",
-    "forget",
-    "put",
     "safe_name",
-    "tidy",
 ]
 
 TEXT_MAX = 1 << 20
@@ -53,15 +43,6 @@ FILES_MAX = 64
 
 NAME_MAX = 100
 """Bytes of a file's name, as it came."""
-
-FINISHED_KEPT_S = 7 * 24 * 3600.0
-"""How long the files of a finished task are kept in the inbox."""
-
-INBOX_MAX = 256 << 20
-"""Bytes of an agent's inbox; beyond, the oldest files of finished tasks go earlier."""
-
-TIDY_EVERY_S = 24 * 3600.0
-"""How often inboxes are tidied, beside the daemon's start."""
 
 _UNSAFE = re.compile(r"[^\w.+=,@~-]+")
 
@@ -175,52 +156,3 @@ def safe_name(name: str | None, mime_type: str | None = None) -> str:
         stem, dot, ending = clean, "", ""
     room = NAME_MAX - len((dot + ending).encode())
     return stem.encode()[:room].decode("utf-8", "ignore") + dot + ending
-
-
-def put(inbox: Path, enclosures: Iterable[Enclosure]) -> None:
-    """Write the files, 0600, each whole or not at all; one that is there already is replaced. OSError."""
-    inbox.mkdir(mode=0o700, parents=True, exist_ok=True)
-    for enclosure in enclosures:
-        write_whole(inbox / enclosure.name, enclosure.content)
-
-
-def forget(inbox: Path, tasks: Collection[str]) -> None:
-    """Remove the files that came with `tasks`. OSError where that cannot be done."""
-    gone = {task[:SHORT_ID] for task in tasks}
-    for entry, _ in _files(inbox):
-        if _task_of(entry) in gone:
-            Path(entry.path).unlink(missing_ok=True)
-
-
-def tidy(inbox: Path, open_tasks: Collection[str], *, now: float) -> int:
-    """Remove what finished tasks left: files older than FINISHED_KEPT_S, and the oldest where all have more than
-    INBOX_MAX bytes. `open_tasks` are ids; their files stay. How many were removed. OSError where the folder cannot be
-    read."""
-    kept = {task[:SHORT_ID] for task in open_tasks}
-    files = sorted(_files(inbox), key=lambda file: file[1].st_mtime)
-    total = sum(stat.st_size for _, stat in files)
-    removed = 0
-    for entry, stat in files:
-        if _task_of(entry) in kept:
-            continue
-        if total > INBOX_MAX or now - stat.st_mtime > FINISHED_KEPT_S:
-            Path(entry.path).unlink(missing_ok=True)
-            total -= stat.st_size
-            removed += 1
-    return removed
-
-
-def _files(inbox: Path) -> list[tuple[os.DirEntry[str], os.stat_result]]:
-    """What is in `inbox`. The agent removes files of it too: one that goes meanwhile is not there."""
-    found = []
-    with os.scandir(inbox) if inbox.is_dir() else contextlib.nullcontext(()) as entries:
-        for entry in entries:
-            with contextlib.suppress(FileNotFoundError):
-                if entry.is_file(follow_symlinks=False):
-                    found.append((entry, entry.stat(follow_symlinks=False)))
-    return found
-
-
-def _task_of(entry: os.DirEntry[str]) -> str:
-    """The beginning of the id of the task that a file came with."""
-    return entry.name.lstrip(".").partition("-")[0]

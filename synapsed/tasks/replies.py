@@ -21,8 +21,7 @@ from typing import Any, Final, Literal
 
 from synapsed.clock import iso
 from synapsed.errors import NotWaiting
-from synapsed.interfaces import NewEvent
-from synapsed.model.events import TaskArtifactAdded
+from synapsed.model.events import NewEvent, TaskArtifactAdded
 from synapsed.model.records import ReplyRecord
 from synapsed.model.sender import KEY, Sender
 from synapsed.model.task import ANSWER_ID, Artifact, Message, Part, Task, TaskState, TextPart

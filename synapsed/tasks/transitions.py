@@ -13,8 +13,7 @@ from typing import Any
 
 from synapsed.clock import iso
 from synapsed.errors import InvalidRequest, UnsupportedMedia
-from synapsed.interfaces import NewEvent
-from synapsed.model.events import TaskArtifactAdded, TaskDelivered, TaskStatusChanged
+from synapsed.model.events import NewEvent, TaskArtifactAdded, TaskDelivered, TaskStatusChanged
 from synapsed.model.link import LinkExited
 from synapsed.model.records import ReplyRecord, TurnRecord
 from synapsed.model.task import (

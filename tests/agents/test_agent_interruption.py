@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
+from synapsed.agents import message_files
 from synapsed.errors import ProgramEnded, StoreError, TaskNotCancelable
 from synapsed.interfaces import SendRequest
 from synapsed.model.agent import Activity
 from synapsed.model.link import LinkTurnInterrupted, LinkTurnRecord
 from synapsed.model.task import FileContent, FilePart, Message, Prompt, TaskState
-from synapsed.tasks import prompt_text
 from tests.fakes.clock import until
 from tests.support.world import PERMISSION, World
 
@@ -200,13 +200,13 @@ async def test_cancel_while_the_message_s_files_are_being_written(
     """The link has not got it yet: it would say that there is nothing to stop."""
     await world.start()
     written = threading.Event()
-    put = prompt_text.put
+    put = message_files.put
 
     def slow(*arguments: Any) -> None:
         assert written.wait(60)
         put(*arguments)
 
-    monkeypatch.setattr("synapsed.agents.turn_queue.prompt_text.put", slow)
+    monkeypatch.setattr("synapsed.agents.turn_queue.message_files.put", slow)
     parts = [FilePart(file=FileContent(name="a.txt", bytes="aGVsbG8="))]
     task = await world.manager.tasks.send(AGENT, SendRequest(message=Message(parts=parts)))
     canceling = asyncio.ensure_future(world.manager.tasks.cancel(task.id))

@@ -4,6 +4,7 @@ import os
 
 import pytest
 
+from synapsed.agents import message_files
 from synapsed.errors import (
     InvalidRequest,
     NotReady,
@@ -213,13 +214,13 @@ async def test_old_files_go_at_the_start_and_daily(world: World) -> None:
     inbox = world.paths.inbox(AGENT)
     await world.start()
     for name in ("00000000-old", "11111111-new"):
-        prompt_text.put(inbox, [prompt_text.Enclosure(name, b"x")])
-    os.utime(inbox / "00000000-old", (0, world.clock.wall() - prompt_text.FINISHED_KEPT_S - 1))
+        message_files.put(inbox, [prompt_text.Enclosure(name, b"x")])
+    os.utime(inbox / "00000000-old", (0, world.clock.wall() - message_files.FINISHED_KEPT_S - 1))
     os.utime(inbox / "11111111-new", (0, world.clock.wall()))
     await world.daemon()
     await until(lambda: [path.name for path in inbox.iterdir()] == ["11111111-new"])
     os.utime(inbox / "11111111-new", (0, 1))
-    world.clock.advance(prompt_text.TIDY_EVERY_S)
+    world.clock.advance(message_files.TIDY_EVERY_S)
     await until(lambda: not list(inbox.iterdir()))
 
 

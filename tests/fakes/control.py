@@ -48,8 +48,8 @@ from synapsed.model.events import (
 from synapsed.model.external import alias_of
 from synapsed.model.picture import Glyph, Ink, Picture, ScreenForm, Shown
 from synapsed.model.task import Artifact, Message, Prompt, Task, TaskError, TaskState
+from synapsed.store.lookup import told_before
 from synapsed.tasks import transitions
-from synapsed.tasks.live_answer import told_before
 from tests.fakes.store import MemoryEventLog, MemoryStore
 
 __all__ = ["FakeAttachment", "FakeControl", "echo", "hold"]

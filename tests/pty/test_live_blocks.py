@@ -4,12 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from synapsed.agents import answer_blocks
+from synapsed.agents.answer_blocks import AnswerBlocks
 from synapsed.model.events import TaskArtifactAdded
 from synapsed.model.link import LinkTurnProgress, LinkTurnSaid
 from synapsed.model.task import Artifact, Task, TaskState
 from synapsed.profiles import Parsers
-from synapsed.tasks import answer_blocks, transitions
-from synapsed.tasks.answer_blocks import AnswerBlocks
+from synapsed.tasks import transitions
 from tests.agents.test_agent_process import restarted
 from tests.fakes.clock import until
 from tests.store.samples import a_task

@@ -11,11 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from synapsed.agents import message_files
 from synapsed.errors import InvalidRequest, TooLarge
 from synapsed.model.task import DataPart, FileContent, FilePart, Message, Part, Task, TextPart
 from synapsed.profiles import DeliverySpec
 from synapsed.tasks import prompt_text
-from synapsed.tasks.prompt_text import Letter, compose, put, safe_name, tidy
+from synapsed.tasks.prompt_text import Letter, compose, safe_name
 
 INBOX = Path("/state/inbox")
 ID = "0123abcd-0000-4000-8000-000000000000"
@@ -143,8 +144,8 @@ def test_every_name_is_one_short_printable_component(name: str) -> None:
 def test_put_replaces_whole_files_with_0600(tmp_path: Path) -> None:
     inbox = tmp_path / "inbox"
     found = letter(file("a", b"first"))
-    put(inbox, found.enclosures)
-    put(inbox, letter(file("a", b"second")).enclosures)
+    message_files.put(inbox, found.enclosures)
+    message_files.put(inbox, letter(file("a", b"second")).enclosures)
     (path,) = inbox.iterdir()
     assert path.read_bytes() == b"second"
     assert path.stat().st_mode & 0o777 == 0o600
@@ -157,7 +158,7 @@ def test_a_file_that_a_full_disk_does_not_take_leaves_nothing(tmp_path: Path, mo
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(OSError, match="No space left"):
-        put(tmp_path, letter(file("a", b"x" * 100_000)).enclosures)
+        message_files.put(tmp_path, letter(file("a", b"x" * 100_000)).enclosures)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -167,12 +168,12 @@ def test_tidy_spares_open_tasks_and_young_files(tmp_path: Path, monkeypatch: pyt
     for name, age in ages.items():
         (tmp_path / name).write_bytes(b"12345")
         os.utime(tmp_path / name, (now - age, now - age))
-    assert tidy(tmp_path, [ID], now=now) == 2
+    assert message_files.tidy(tmp_path, [ID], now=now) == 2
     assert sorted(path.name for path in tmp_path.iterdir()) == [f"{T8}-open", "bbbbbbbb-young"]
-    monkeypatch.setattr(prompt_text, "INBOX_MAX", 9)
-    assert tidy(tmp_path, [ID], now=now) == 1
+    monkeypatch.setattr(message_files, "INBOX_MAX", 9)
+    assert message_files.tidy(tmp_path, [ID], now=now) == 1
     assert [path.name for path in tmp_path.iterdir()] == [f"{T8}-open"]
-    assert tidy(tmp_path / "none", [], now=now) == 0
+    assert message_files.tidy(tmp_path / "none", [], now=now) == 0
 
 
 class Listed(list[os.DirEntry[str]]):
@@ -196,6 +197,6 @@ def test_a_file_that_goes_while_its_folder_is_tidied_stops_nothing(
     for name in ("aaaaaaaa-gone", "bbbbbbbb-old"):
         (tmp_path / name).write_bytes(b"x")
         os.utime(tmp_path / name, (0, 0))
-    monkeypatch.setattr("synapsed.tasks.prompt_text.os.scandir", removing)
-    assert tidy(tmp_path, [], now=1e9) == 1
+    monkeypatch.setattr("synapsed.agents.message_files.os.scandir", removing)
+    assert message_files.tidy(tmp_path, [], now=1e9) == 1
     assert list(tmp_path.iterdir()) == []

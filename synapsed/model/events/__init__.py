@@ -21,6 +21,7 @@ from synapsed.model.events.agents import (
 )
 from synapsed.model.events.automation import RuleFired, ScheduleCame
 from synapsed.model.events.base import By, Data, Origin, Where
+from synapsed.model.events.new import NewEvent
 from synapsed.model.events.seeds import AgentTransition, EmotionUpdate, ToolExecution
 from synapsed.model.events.stored import OLD_TYPES, Event, EventData, parse_event
 from synapsed.model.events.stream import DaemonChanged, Gap
@@ -44,6 +45,7 @@ __all__ = [
     "Gap",
     "InputAnswered",
     "InputRequired",
+    "NewEvent",
     "Origin",
     "PermissionDecided",
     "RuleFired",

@@ -1,0 +1,73 @@
+"""The files that go with messages (`tasks.prompt_text`), in an agent's inbox: written, tidied up, forgotten.
+
+Everything here blocks on the disk: call it in a thread.
+"""
+
+import contextlib
+import os
+from collections.abc import Collection, Iterable
+from pathlib import Path
+
+from synapsed.files import write_whole
+from synapsed.tasks.prompt_text import Enclosure
+from synapsed.tasks.sender_mark import SHORT_ID
+
+__all__ = ["FINISHED_KEPT_S", "INBOX_MAX", "TIDY_EVERY_S", "forget", "put", "tidy"]
+
+FINISHED_KEPT_S = 7 * 24 * 3600.0
+"""How long the files of a finished task are kept in the inbox."""
+
+INBOX_MAX = 256 << 20
+"""Bytes of an agent's inbox; beyond, the oldest files of finished tasks go earlier."""
+
+TIDY_EVERY_S = 24 * 3600.0
+"""How often inboxes are tidied, beside the daemon's start."""
+
+
+def put(inbox: Path, enclosures: Iterable[Enclosure]) -> None:
+    """Write the files, 0600, each whole or not at all; one that is there already is replaced. OSError."""
+    inbox.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for enclosure in enclosures:
+        write_whole(inbox / enclosure.name, enclosure.content)
+
+
+def forget(inbox: Path, tasks: Collection[str]) -> None:
+    """Remove the files that came with `tasks`. OSError where that cannot be done."""
+    gone = {task[:SHORT_ID] for task in tasks}
+    for entry, _ in _files(inbox):
+        if _task_of(entry) in gone:
+            Path(entry.path).unlink(missing_ok=True)
+
+
+def tidy(inbox: Path, open_tasks: Collection[str], *, now: float) -> int:
+    """Remove what finished tasks left: files older than FINISHED_KEPT_S, and the oldest where all have more than
+    INBOX_MAX bytes. `open_tasks` are ids; their files stay. How many were removed. OSError where the folder cannot be
+    read."""
+    kept = {task[:SHORT_ID] for task in open_tasks}
+    files = sorted(_files(inbox), key=lambda file: file[1].st_mtime)
+    total = sum(stat.st_size for _, stat in files)
+    removed = 0
+    for entry, stat in files:
+        if _task_of(entry) in kept:
+            continue
+        if total > INBOX_MAX or now - stat.st_mtime > FINISHED_KEPT_S:
+            Path(entry.path).unlink(missing_ok=True)
+            total -= stat.st_size
+            removed += 1
+    return removed
+
+
+def _files(inbox: Path) -> list[tuple[os.DirEntry[str], os.stat_result]]:
+    """What is in `inbox`. The agent removes files of it too: one that goes meanwhile is not there."""
+    found = []
+    with os.scandir(inbox) if inbox.is_dir() else contextlib.nullcontext(()) as entries:
+        for entry in entries:
+            with contextlib.suppress(FileNotFoundError):
+                if entry.is_file(follow_symlinks=False):
+                    found.append((entry, entry.stat(follow_symlinks=False)))
+    return found
+
+
+def _task_of(entry: os.DirEntry[str]) -> str:
+    """The beginning of the id of the task that a file came with."""
+    return entry.name.lstrip(".").partition("-")[0]
