@@ -1,10 +1,15 @@
-"""What the rooms share of asyncio: timers that a test can turn, a pause by them, and work that is begun at once."""
+"""What the rooms share of asyncio: timers that a test can turn, a pause by them, work that is begun at once, and tasks
+that nobody awaits."""
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, Protocol
 
-__all__ = ["Timer", "Timers", "at_once", "pause"]
+import structlog
+
+__all__ = ["TaskSet", "Timer", "Timers", "at_once", "pause"]
+
+log = structlog.stdlib.get_logger("synapsed")
 
 
 class Timer(Protocol):
@@ -36,3 +41,45 @@ async def pause(timers: Timers, seconds: float) -> None:
         await over.wait()
     finally:
         timer.cancel()
+
+
+class TaskSet:
+    """Tasks that nobody awaits: they are kept until they are over, or the collector would take them. What one raises is
+    given to `failed`, which logs it unless something else is wanted."""
+
+    def __init__(self, failed: Callable[[BaseException], None] | None = None) -> None:
+        self._failed = failed or _log_failure
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    def __len__(self) -> int:
+        return len(self._tasks)
+
+    def spawn[T](
+        self, work: Coroutine[Any, Any, T], *, name: str | None = None, eager: bool = False
+    ) -> asyncio.Task[T]:
+        """Do `work` from the next turn of the loop on; `eager`: see `at_once`."""
+        begin = at_once if eager else asyncio.get_running_loop().create_task
+        task = begin(work, name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._done)
+        return task
+
+    async def finish(self) -> None:
+        """Returns when all are over, with those that are begun meanwhile."""
+        while self._tasks:
+            await asyncio.wait(set(self._tasks))
+
+    async def cancel(self) -> None:
+        """Cancel those that there are; returns when they are over."""
+        for task in (tasks := list(self._tasks)):
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _done(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._failed(error)
+
+
+def _log_failure(error: BaseException) -> None:
+    log.error("a task failed", exc_info=error)

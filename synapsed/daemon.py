@@ -34,6 +34,7 @@ from synapsed.a2a.push.making import push_sender
 from synapsed.a2a.push.sender import PushSender
 from synapsed.agents.figures import figures_of
 from synapsed.agents.views import summary_of
+from synapsed.aio import TaskSet
 from synapsed.api.app import build_context
 from synapsed.api.guard import Door, DoorLimits
 from synapsed.api.peers import PeerLookup
@@ -422,11 +423,11 @@ class Daemon:
         """SIGTERM and SIGINT end the daemon; SIGHUP has it read the configuration again, and does no harm where it only
         means that a terminal was closed."""
         loop = asyncio.get_running_loop()
-        reloads: set[asyncio.Task[None]] = set()
-        handlers: dict[int, Callable[[], None]] = {
+        reloads = TaskSet()
+        handlers: dict[int, Callable[[], object]] = {
             signal.SIGTERM: lambda: stop.ask(self._keep_agents),
             signal.SIGINT: lambda: stop.ask(self._keep_agents),
-            signal.SIGHUP: lambda: reloads.add(loop.create_task(self._reload(manager))),
+            signal.SIGHUP: lambda: reloads.spawn(self._reload(manager)),
         }
         for number, handler in handlers.items():
             loop.add_signal_handler(number, handler)
@@ -538,7 +539,7 @@ class _Pokes(asyncio.DatagramProtocol):
     def __init__(self, directory: AgentDirectory) -> None:
         self._directory = directory
         self._again: dict[str, bool] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = TaskSet()
 
     def datagram_received(self, data: bytes, addr: object) -> None:
         agent_id = data[:POKE_BYTES].decode("ascii", "replace")
@@ -548,17 +549,13 @@ class _Pokes(asyncio.DatagramProtocol):
         if self._directory.get(agent_id) is None:
             return
         self._again[agent_id] = False
-        task = asyncio.get_running_loop().create_task(self._poke(agent_id))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks.spawn(self._poke(agent_id))
 
     def error_received(self, exc: Exception) -> None:
         log.warning("hooks socket", error=str(exc))
 
     async def end(self) -> None:
-        for task in list(self._tasks):
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._tasks.cancel()
 
     async def _poke(self, agent_id: str) -> None:
         try:

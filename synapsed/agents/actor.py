@@ -19,8 +19,7 @@ from typing import Any
 
 import structlog
 
-from synapsed import aio
-from synapsed.aio import Timer, Timers
+from synapsed.aio import TaskSet, Timer, Timers
 from synapsed.errors import NotReady, QueueFull, StoreError
 from synapsed.interfaces import AgentLink
 from synapsed.model.link import LinkEvent, LinkObserved, LinkTurnProgress, LinkTurnSaid
@@ -102,7 +101,7 @@ class Actor:
         self._handle = handle
         self._inbox = Inbox()
         self._task: asyncio.Task[None] | None = None
-        self._operations: set[asyncio.Task[None]] = set()
+        self._operations = TaskSet(self._failed)
         self._ending = self._closing = False
         self._woken = asyncio.Event()
 
@@ -116,8 +115,7 @@ class Actor:
         self._ending = True
         self._woken.set()
         while self._task is not None and not self._closing:
-            while self._operations:
-                await asyncio.wait(set(self._operations))
+            await self._operations.finish()
             with contextlib.suppress(NotReady):  # somebody else has closed it
                 await self.report(self._end)
         self._closing = True
@@ -162,11 +160,7 @@ class Actor:
 
     def spawn(self, operation: Coroutine[Any, Any, None], *, at_once: bool = False) -> asyncio.Task[None]:
         """Run something long beside the actor; `at_once`: as far as it goes without waiting, now."""
-        begin = aio.at_once if at_once else asyncio.get_running_loop().create_task
-        task = begin(operation, name=f"agent {self._name}: operation")
-        self._operations.add(task)
-        task.add_done_callback(self._operation_done)
-        return task
+        return self._operations.spawn(operation, name=f"agent {self._name}: operation", eager=at_once)
 
     async def persist[**P, T](self, write: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
         """Write a fact, however long the database refuses; raises StoreError where the actor ends meanwhile."""
@@ -223,13 +217,10 @@ class Actor:
             if not call.future.done():
                 call.future.set_result(result)
 
-    def _operation_done(self, task: asyncio.Task[None]) -> None:
-        self._operations.discard(task)
-        self._log_failure(task)
-
     def _log_failure(self, done: asyncio.Future[Any]) -> None:
-        if done.cancelled():
-            return
-        error = done.exception()
-        if error is not None and not (self._ending and isinstance(error, NotReady | StoreError)):
+        if not done.cancelled() and (error := done.exception()) is not None:
+            self._failed(error)
+
+    def _failed(self, error: BaseException) -> None:
+        if not (self._ending and isinstance(error, NotReady | StoreError)):
             self.log.error("an operation failed", exc_info=error)

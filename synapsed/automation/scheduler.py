@@ -10,7 +10,7 @@ another time zone are noticed without asking any system for it (docs/adr, "sched
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import count
@@ -19,7 +19,7 @@ from zoneinfo import ZoneInfo
 
 import structlog
 
-from synapsed.aio import Timers, pause
+from synapsed.aio import TaskSet, Timers, pause
 from synapsed.clock import Clock, iso
 from synapsed.config import SCHEDULES_MAX
 from synapsed.errors import (
@@ -128,7 +128,7 @@ class Scheduler:
         self._woken = asyncio.Event()
         self._changing = asyncio.Lock()
         self._running: asyncio.Task[None] | None = None
-        self._background: set[asyncio.Task[None]] = set()
+        self._background = TaskSet()
 
     # --- from one daemon to the next ---
 
@@ -145,14 +145,14 @@ class Scheduler:
 
     async def close(self) -> None:
         """End; what is on its way is settled by the next daemon. May be called again."""
-        tasks = [task for task in (self._running, *self._background) if task is not None]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        if self._running is not None:
+            self._running.cancel()
+            await asyncio.gather(self._running, return_exceptions=True)
+        await self._background.cancel()
 
     def reconfigure(self, configured: Sequence[NewSchedule]) -> None:
         """The configuration was read again."""
-        self._spawn(self._configure(configured))
+        self._background.spawn(self._configure(configured))
 
     async def _configure(self, configured: Iterable[NewSchedule]) -> None:
         """The schedules of the configuration are these. One whose times were written otherwise begins now."""
@@ -297,7 +297,7 @@ class Scheduler:
             await asyncio.to_thread(_plan, stale, zone)
         for entry in self._entries.values():
             if entry.next is not None and entry.next <= now and entry.work is None and not entry.stale:
-                entry.work = self._spawn(self._serve(entry, now, zone))
+                entry.work = self._background.spawn(self._serve(entry, now, zone))
 
     async def _serve(self, entry: _Entry, now: float, zone: ZoneInfo) -> None:
         """See to the times of `entry` up to `now`."""
@@ -403,12 +403,6 @@ class Scheduler:
         except UnknownAgent:
             return Sender(id=schedule.by, tier=Tier.AGENT)
         return Sender(id=view.id, tier=Tier.AGENT, type=view.type, endpoint=view.endpoint)
-
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        task = asyncio.get_running_loop().create_task(work)
-        self._background.add(task)
-        task.add_done_callback(self._background.discard)
-        return task
 
 
 def _plan(entries: Sequence[_Entry], zone: ZoneInfo) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 
 import structlog
 
+from synapsed.aio import TaskSet
 from synapsed.channels import transcripts
 from synapsed.channels.injection import LaunchContext
 from synapsed.channels.maildir import TAKEN_MAX, Maildir, Report
@@ -88,7 +89,7 @@ class HookChannel:
         """None while no turn is open, as far as hooks know."""
         self._closed: TurnKey | None = None
         """The turn whose end was told last."""
-        self._counting: set[asyncio.Task[None]] = set()
+        self._counting = TaskSet()
         self._owed: dict[int, int | None] = {}
         """Turns that are over and whose usage is not settled, by the time of their acceptance; with the time of the
         fact that told it, once it is told."""
@@ -139,9 +140,7 @@ class HookChannel:
     async def close(self) -> None:
         """No fact is told after this."""
         self._emit = None
-        for counting in self._counting:
-            counting.cancel()
-        await asyncio.gather(*self._counting, return_exceptions=True)
+        await self._counting.cancel()
 
     # --- the disk, in a thread ---------------------------------------------------------------------------------------
 
@@ -307,9 +306,7 @@ class HookChannel:
             self._closed = self._turn.key
             if self._channel.transcript is not None and self._channel.transcript.usage is not None:
                 self._owed[self._turn.at_ns] = None
-                counting = asyncio.create_task(self._count(self._turn), name=f"{self._context.agent_id} usage")
-                self._counting.add(counting)
-                counting.add_done_callback(self._counting.discard)
+                self._counting.spawn(self._count(self._turn), name=f"{self._context.agent_id} usage")
         self._turn = None
 
     async def _count(self, turn: _Turn) -> None:

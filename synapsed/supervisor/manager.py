@@ -10,7 +10,7 @@ import shutil
 import signal
 import socket
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Protocol
 
 import structlog
 
@@ -19,7 +19,7 @@ from synapsed.agents.agent import Agent
 from synapsed.agents.lifecycle import LIVE_STATES
 from synapsed.agents.parking import Memory, machine_memory
 from synapsed.agents.restart_policy import RestartState
-from synapsed.aio import Timer, Timers
+from synapsed.aio import TaskSet, Timer, Timers
 from synapsed.clock import Clock
 from synapsed.config import check_parking, load_config, save_agent
 from synapsed.errors import ConversationTaken, InvalidRequest, NotReady, StoreError, SynapsedError
@@ -123,10 +123,10 @@ class Manager:
         self.terminals = AgentTerminals(self._agents, roster=self._roster, mentioned=mentioned)
         self._sweeper: Timer | None = None
         self._tidier: Timer | None = None
-        self._background: set[asyncio.Task[None]] = set()
+        self._background = TaskSet()
         self._closed = False
         self._reloading = asyncio.Lock()
-        self._memory = MemoryWatch(agents=self._agents.values, memory=memory, clock=clock, spawn=self._spawn)
+        self._memory = MemoryWatch(agents=self._agents, memory=memory, clock=clock, background=self._background)
 
     # --- from one daemon to the next ---
 
@@ -260,8 +260,7 @@ class Manager:
             await each(lambda agent: agent.suspend(), self._agents.values())
         await each(lambda agent: agent.close(), self._agents.values())
         await self._reply_broker.close()
-        for task in list(self._background):
-            await asyncio.wait([task])
+        await self._background.finish()
         await self._registry.close()
         self._roster.close()
 
@@ -412,10 +411,5 @@ class Manager:
         self._registry.look()
 
     def _tidy_again(self) -> None:
-        self._spawn(each(lambda agent: agent.tidy(), self._agents.values()))
+        self._background.spawn(each(lambda agent: agent.tidy(), self._agents.values()))
         self._tidier = self._timers.call_later(message_files.TIDY_EVERY_S, self._tidy_again)
-
-    def _spawn(self, work: Any) -> None:
-        task = asyncio.get_running_loop().create_task(work)
-        self._background.add(task)
-        task.add_done_callback(self._background.discard)

@@ -1,13 +1,13 @@
 """Memory pressure: while memory is short, idle agents are parked one after the other, the one idle longest first."""
 
 import gc
-from collections.abc import Callable, Coroutine, Iterable
-from typing import Any
+from collections.abc import Callable, Mapping
 
 import structlog
 
 from synapsed.agents.agent import Agent
 from synapsed.agents.parking import Memory, first_to_park
+from synapsed.aio import TaskSet
 from synapsed.clock import Clock
 from synapsed.errors import SynapsedError
 from synapsed.model.agent import ProcessState
@@ -26,16 +26,16 @@ class MemoryWatch:
     def __init__(
         self,
         *,
-        agents: Callable[[], Iterable[Agent]],
+        agents: Mapping[str, Agent],
         memory: Callable[[], Memory],
         clock: Clock,
-        spawn: Callable[[Coroutine[Any, Any, None]], None],
+        background: TaskSet,
         collect: Callable[[], object] = gc.collect,
     ) -> None:
         self._agents = agents
         self._memory = memory
         self._clock = clock
-        self._spawn = spawn
+        self._background = background
         self._collect = collect
         self._due = clock.monotonic()
         self._parking = False
@@ -50,7 +50,7 @@ class MemoryWatch:
         self._due = now + LOOK_EVERY_S
         idle = [
             (agent, seconds, agent.parking.policy)
-            for agent in self._agents()
+            for agent in self._agents.values()
             if agent.parking.policy.memory_below is not None and (seconds := agent.parking.idle_s) is not None
         ]
         if not idle:
@@ -58,14 +58,14 @@ class MemoryWatch:
         memory = self._memory()
         if (agent := first_to_park(idle, memory)) is not None:
             self._parking = True
-            self._spawn(self._park(agent, memory))
+            self._background.spawn(self._park(agent, memory))
 
     def _free(self) -> None:
         """Give back the memory of links that were let go of. A link with its screen is a knot of callbacks: only the
         collector finds it, and in a daemon that has little to do it may not look for hours."""
         if self._freeing:
             self._collect()
-        before, self._parked = self._parked, sum(agent.state is ProcessState.PARKED for agent in self._agents())
+        before, self._parked = self._parked, sum(agent.state is ProcessState.PARKED for agent in self._agents.values())
         self._freeing = self._parked > before  # the next time: they are just being let go of
 
     async def _park(self, agent: Agent, memory: Memory) -> None:

@@ -5,7 +5,6 @@ is removed there, and only then does the message go. Where anything is in doubt 
 there were no router.
 """
 
-import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from typing import Final, Literal, Protocol
 
 import structlog
 
+from synapsed.aio import TaskSet
 from synapsed.errors import AmbiguousAddress, SynapsedError, UnknownAgent
 from synapsed.interfaces import Attachment, Directory, EventLog, SendRequest, Tasks
 from synapsed.model.events import TaskStatusChanged
@@ -94,7 +94,7 @@ class MentioningAttachment:
         self._own = own
         self._addressees = addressees
         self._line = KeyLine()
-        self._answers: set[asyncio.Task[None]] = set()
+        self._answers = TaskSet()
 
     def redraw(self) -> bytes:
         return self._inner.redraw()
@@ -123,9 +123,7 @@ class MentioningAttachment:
             await self._inner.write(part.data)
 
     async def close(self) -> None:
-        for waiting in self._answers:
-            waiting.cancel()
-        await asyncio.gather(*self._answers, return_exceptions=True)
+        await self._answers.cancel()
         await self._inner.close()
 
     async def _routed(self, line: str) -> bool:
@@ -164,9 +162,7 @@ class MentioningAttachment:
                 f"[→ {to.name}: too many answers are awaited here: synapsectl task {task.id}]", stays=True
             )
             return
-        waiting = asyncio.create_task(self._show_answer(to, task))
-        self._answers.add(waiting)
-        waiting.add_done_callback(self._answers.discard)
+        self._answers.spawn(self._show_answer(to, task))
 
     async def _show_answer(self, to: Addressee, task: Task) -> None:
         with contextlib.suppress(SynapsedError):

@@ -14,9 +14,9 @@ import structlog
 
 from synapsed.agents import views
 from synapsed.agents.agent import Agent
+from synapsed.aio import TaskSet
 from synapsed.clock import Clock
-from synapsed.errors import StoreError
-from synapsed.interfaces import EventFilter, EventLog
+from synapsed.interfaces import EVERY_EVENT, EventLog
 from synapsed.supervisor.launch_planner import Planner
 from synapsed.supervisor.registry import REGISTRY_SWEEP_S, Registry
 from synapsed.supervisor.startup_order import StartOrder
@@ -26,10 +26,7 @@ __all__ = ["RegistryFollower"]
 BATCH: Final = 500
 """Events that are looked at in one go."""
 
-BATCH_SIZE: Final = 1024 * 1024
-"""Characters of their JSON."""
-
-_WHICH: Final = EventFilter(types=frozenset({"agentState", "activity"}))
+_TYPES: Final = frozenset({"agentState", "activity"})
 """Of all that an entry says only state, activity and pid ever change."""
 
 log = structlog.stdlib.get_logger("synapsed.registry")
@@ -57,7 +54,7 @@ class RegistryFollower:
         self._cursor = events.last_id
         self._moved = asyncio.Event()
         self._sweep_due = clock.monotonic()
-        self._sweeping: asyncio.Task[None] | None = None
+        self._sweeps = TaskSet()
         self._running: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -74,7 +71,7 @@ class RegistryFollower:
         """Remove stale entries, but not for each of many who ask."""
         if (now := self._clock.monotonic()) >= self._sweep_due:
             self._sweep_due = now + REGISTRY_SWEEP_S
-            self._sweeping = asyncio.get_running_loop().create_task(self.refresh(), name="registry sweep")
+            self._sweeps.spawn(self.refresh(), name="registry sweep")
 
     async def refresh(self) -> None:
         """Returns when every agent is shown as it is, and stale entries are removed."""
@@ -84,8 +81,7 @@ class RegistryFollower:
 
     async def flush(self) -> None:
         """Returns when all that the log has now is in the files, and the sweep that was begun is over."""
-        if self._sweeping is not None:
-            await asyncio.wait([self._sweeping])
+        await self._sweeps.finish()
         upto = self._events.last_id
         while self._cursor < upto and self._running is not None and not self._running.done():
             self._moved.clear()
@@ -101,11 +97,11 @@ class RegistryFollower:
 
     async def _run(self) -> None:
         try:
-            while (after := await self._events.changed(self._cursor, _WHICH)) is not None:
+            while (after := await self._events.changed(self._cursor, EVERY_EVENT)) is not None:
                 changed, upto = await self._changed(after)
-                agents = [agent for agent_id in changed if (agent := self._agents.get(agent_id)) is not None]
-                await asyncio.gather(*(agent.believed() for agent in agents))
                 if changed:
+                    agents = [agent for agent_id in changed if (agent := self._agents.get(agent_id)) is not None]
+                    await asyncio.gather(*(agent.believed() for agent in agents))
                     self._show(changed)
                     self._order.changed()
                 self._cursor = upto
@@ -117,11 +113,11 @@ class RegistryFollower:
         """The agents that events after `after` tell of, and how far that goes."""
         upto = self._events.last_id
         try:
-            page = await self._events.page(after, _WHICH, limit=BATCH, size=BATCH_SIZE)
-        except StoreError as error:
-            log.warning("every agent is looked at, as the store refuses its events", error=error.message)
+            found = await self._events.read(after, limit=BATCH, types=_TYPES)
+        except Exception:  # one fault must not end it
+            log.exception("every agent is looked at, as the events cannot be read", after=after)
             return frozenset(self._agents), upto
-        return frozenset(event.agent_id for event in page.events), page.upto
+        return frozenset(event.agent_id for event in found), found[-1].id if found else upto
 
     def _reachable(self) -> frozenset[str]:
         return frozenset(agent.id for agent in self._agents.values() if views.is_reachable(agent))

@@ -17,6 +17,7 @@ from contextlib import contextmanager
 import structlog
 
 from synapsed.agents.agent import Agent
+from synapsed.aio import TaskSet
 from synapsed.clock import Clock
 from synapsed.errors import AmbiguousAddress, Forbidden, InvalidRequest, NotWaiting, QueueFull, StoreError, TaskNotFound
 from synapsed.interfaces import Store, TaskFilter
@@ -67,7 +68,7 @@ class ReplyBroker:
         self._lock = asyncio.Lock()
         self._begun = False
         """Every agent is there, so that what comes of a reply finds its own."""
-        self._work: set[asyncio.Task[None]] = set()
+        self._work = TaskSet(_not_settled)
 
     # --- from one daemon to the next ---
 
@@ -98,8 +99,7 @@ class ReplyBroker:
 
     async def close(self) -> None:
         """What was begun is finished; the rest is found by the next daemon."""
-        while self._work:
-            await asyncio.wait(set(self._work))
+        await self._work.finish()
 
     # --- what the post asks ---
 
@@ -267,14 +267,7 @@ class ReplyBroker:
 
     def _spawn(self) -> None:
         if self._begun and not self._work:
-            task = asyncio.get_running_loop().create_task(self._settle_all(), name="replies")
-            self._work.add(task)
-            task.add_done_callback(self._done)
-
-    def _done(self, task: asyncio.Task[None]) -> None:
-        self._work.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            log.error("replies could not be settled; they will be tried again", exc_info=error)
+            self._work.spawn(self._settle_all(), name="replies")
 
     async def _settle_all(self) -> None:
         try:
@@ -378,6 +371,10 @@ class ReplyBroker:
     def _current(self, agent_id: str) -> Task | None:
         """The task that the agent works on."""
         return agent.turn_queue.current if (agent := self._agents.get(agent_id)) is not None else None
+
+
+def _not_settled(error: BaseException) -> None:
+    log.error("replies could not be settled; they will be tried again", exc_info=error)
 
 
 def _is_elsewhere(record: ReplyRecord) -> bool:

@@ -508,7 +508,7 @@ async def one_death(home: Home, path: Path, at: int, *, after: bool) -> bool:
         dying = Dying(store, at, after=after)
         # From here on everything that this daemon does goes over the store that dies.
         scheduler._book = dying
-        home.manager._dispatcher._store = home.manager._dispatcher._idempotency._store = dying
+        home.manager.tasks._store = home.manager.tasks._idempotency._store = dying
         agent = next(iter(home.manager._agents.values()))
         agent.turn_queue._store = dying
         home.clock.advance(HOUR / 2)

@@ -14,11 +14,11 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from synapsed.tasks.idempotency import task_id_of
 
 from synapsed.documents.budget import BUDGET
 from synapsed.interfaces import SendRequest
 from synapsed.model.task import ANSWER_ID, Artifact, Message, Task, TaskState, TextPart
+from synapsed.store.idempotency import task_id_of
 from tests.faults.house import House
 from tests.faults.test_readers import MB, SPARE, STANDS_S, settled, watched
 from tests.faults.test_unread import ANSWER, DISTINCT, put
