@@ -14,6 +14,7 @@ SECTIONS = (
     "turns",
     "output",
     "stands",
+    "screens",
     "attach",
     "many",
     "parked",

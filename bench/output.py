@@ -26,7 +26,10 @@ RUNS = sized(5, 1)
 END = b"ALL-IS-WRITTEN"
 BETWEEN_ASKS_S = 0.005
 
-PRODUCER = f"""
+
+def producer(size: int) -> str:
+    """A program that writes `size` bytes each time that it reads a line, and `END` behind them."""
+    return f"""
 import os, sys
 line = "\\x1b[32m{{:6d}}\\x1b[0m The quick brown fox jumps over a lazy dog \\u2014 \\x1b[1mand back\\x1b[0m \\u6f22\\n"
 block = "".join(map(line.format, range(1000))).encode()
@@ -34,11 +37,14 @@ while True:
     print("$ ", end="", flush=True)
     if not sys.stdin.readline():
         break
-    left = {SIZE}
+    left = {size}
     while left > 0:
         left -= os.write(1, block[:left])
     os.write(1, b"\\n{END.decode()}\\n")
 """
+
+
+PRODUCER = producer(SIZE)
 CONFIG = f"""
 [api]
 listen = "127.0.0.1:0"

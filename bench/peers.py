@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-__all__ = ["COLS", "ROWS", "Terminal", "tmux_available", "tmux_terminal"]
+__all__ = ["COLS", "ROWS", "Terminal", "tmux_available", "tmux_terminal", "tmux_terminals"]
 
 COLS, ROWS = 120, 40
 PATIENCE_S = 120.0
@@ -62,13 +62,23 @@ def tmux_available() -> bool:
 @contextlib.contextmanager
 def tmux_terminal(folder: Path, argv: Sequence[str]) -> Iterator[Terminal]:
     """`argv` in a tmux of its own, attached to."""
+    with tmux_terminals(folder, argv, 1) as (terminal,):
+        yield terminal
+
+
+@contextlib.contextmanager
+def tmux_terminals(folder: Path, argv: Sequence[str], count: int) -> Iterator[list[Terminal]]:
+    """The same in so many sessions of one tmux."""
     tmux = ["tmux", "-S", str(folder / "tmux"), "-f", "/dev/null"]
     env = {**os.environ, "TERM": "xterm-256color"}
     size = ["-x", str(COLS), "-y", str(ROWS)]
-    subprocess.run([*tmux, "new-session", "-d", *size, shlex.join(argv)], env=env, check=True)
-    terminal = Terminal([*tmux, "attach"], env)
+    terminals = []
+    for name in map(str, range(count)):
+        subprocess.run([*tmux, "new-session", "-d", "-s", name, *size, shlex.join(argv)], env=env, check=True)
+        terminals.append(Terminal([*tmux, "attach", "-t", name], env))
     try:
-        yield terminal
+        yield terminals
     finally:
         subprocess.run([*tmux, "kill-server"], env=env, check=True)
-        terminal.close()
+        for terminal in terminals:
+            terminal.close()
