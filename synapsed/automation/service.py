@@ -67,6 +67,7 @@ class Automation:
                 user_agent=f"synapsed/{__version__}",
                 environ=environ,
                 config=paths.config,
+                texts=store.texts,
             )
         )
         return cls(

@@ -7,7 +7,6 @@ told of once, and begins with what is new when the configuration is read again.
 """
 
 import asyncio
-import json
 from collections.abc import Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -17,12 +16,13 @@ from typing import Any
 import structlog
 
 from synapsed.a2a.push import schedule
-from synapsed.a2a.push.poster import Poster
+from synapsed.a2a.push.poster import Poster, Receipt
 from synapsed.a2a.push.screening import checked_url, origin_of
 from synapsed.aio import Timers, pause
 from synapsed.automation.ruler import RuleBook
 from synapsed.clock import Clock, iso
 from synapsed.config import PushPolicy, WebhookConfig
+from synapsed.documents.writing import Texts
 from synapsed.errors import InvalidRequest, StoreError
 from synapsed.interfaces import NewEvent, Store
 from synapsed.model.events import AgentAlert, Event, RuleFired, envelope
@@ -56,6 +56,8 @@ class WebhookMeans:
     user_agent: str
     environ: Mapping[str, str]
     config: Path
+    texts: Texts
+    """The large texts that are being written, to whomever."""
 
 
 def read_secret(webhook: WebhookConfig, *, environ: Mapping[str, str], config: Path) -> bytes:
@@ -173,14 +175,9 @@ class _Receiver:
     async def _deliver(self, event: Event, fired: RuleFired, key: bytes, where: str) -> bool:
         """Until the receiver has taken it; False once it is given up."""
         means = self._means
-        found = await means.store.events.read(fired.cause - 1, limit=1)
-        body = _body(fired, found[0] if found and found[0].id == fired.cause else None, at=event.at)
         while True:
             await pause(means.timers, schedule.waiting(self._record(), means.policy, now=means.clock.wall()))
-            at = int(means.clock.wall())
-            headers = signing.headers(key, webhook_id=f"{fired.rule}_{fired.cause}", at=at, body=body)
-            headers |= {"Content-Type": "application/json", "User-Agent": means.user_agent}
-            receipt = await means.poster.post(self.config.url, body, headers)
+            receipt = await self._attempt(event, fired, key)
             if receipt.accepted:
                 await self._keep(FollowerState(cursor=event.id))
                 return True
@@ -197,6 +194,17 @@ class _Receiver:
                 await self._alert(f"webhook {self._name} ({where}) is not told any more: {receipt.problem}")
                 return False
 
+    async def _attempt(self, event: Event, fired: RuleFired, key: bytes) -> Receipt:
+        """Send it once. What it was for may be large: it is read when there is room for it, and for this attempt."""
+        means = self._means
+        headers = {"Content-Type": "application/json", "User-Agent": means.user_agent}
+        reading = means.store.events.follow(fired.cause - 1, upto=fired.cause, reserved=True)
+        async with aclosing(reading) as found:
+            body = await means.texts.whole(_document(fired, await anext(found, None), at=event.at))
+            webhook_id, at = f"{fired.rule}_{fired.cause}", int(means.clock.wall())
+            headers |= await asyncio.to_thread(signing.headers, key, webhook_id=webhook_id, at=at, body=body.data)
+            return await means.poster.post(self.config.url, [body.data], headers)
+
     def _record(self) -> PushRecord:
         """The state in the form of what decides on further attempts."""
         fields = self.state.model_dump(include={"cursor", "state", "attempt", "failing_since", "retry_at"})
@@ -212,13 +220,12 @@ class _Receiver:
         await self._means.store.commit(events=[NewEvent("", alert)])
 
 
-def _body(fired: RuleFired, cause: Event | None, *, at: float) -> bytes:
+def _document(fired: RuleFired, cause: Event | None, *, at: float) -> dict[str, Any]:
     """`type`, `timestamp`, `data`, as Standard Webhooks recommends; `data` is the event's envelope, and null where the
     event is not kept any more."""
-    document = {
+    return {
         "type": fired.cause_event,
         "timestamp": iso(cause.at if cause is not None else at),
         "rule": fired.rule,
         "data": None if cause is None else envelope(cause),
     }
-    return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()

@@ -15,7 +15,19 @@ from weakref import WeakValueDictionary
 import pydantic_core
 from pydantic import BaseModel
 
-__all__ = ["LARGE", "PIECE", "Parts", "SharedText", "Texts", "Whole", "encode_json", "has_large", "joined", "sliced"]
+__all__ = [
+    "LARGE",
+    "PIECE",
+    "Parts",
+    "SharedText",
+    "Texts",
+    "Whole",
+    "encode_json",
+    "encoded_size",
+    "has_large",
+    "joined",
+    "sliced",
+]
 
 PIECE: Final = 16 * 1024
 """Characters that are encoded, and bytes that are written, at a time."""
@@ -95,7 +107,7 @@ class Texts:
         parts: Parts = [value] if isinstance(value, bytes) else self.encode(value)
         if len(parts) == 1:
             return Whole(parts)
-        await _encoded(parts)
+        await encoded_size(parts)
         key = tuple(part if isinstance(part, bytes) else id(part) for part in parts)
         held = self._wholes.get(key)
         if held is None:
@@ -145,14 +157,18 @@ def _pieces(part: bytes | SharedText) -> Iterator[bytes]:
 
 async def joined(parts: Parts) -> bytes:
     """`parts` in one piece, which is for those who keep it; others have the loop meanwhile."""
-    await _encoded(parts)
+    await encoded_size(parts)
     return b"".join(piece for part in parts for piece in _pieces(part))
 
 
-async def _encoded(parts: Parts) -> None:
-    """Encode the texts."""
-    for _ in sliced(parts):
-        await asyncio.sleep(0)
+async def encoded_size(parts: Parts) -> int:
+    """Bytes of `parts` when they are written; the texts are encoded then."""
+    size = 0
+    for number, piece in enumerate(sliced(parts)):
+        size += len(piece)
+        if number:  # what is small is done at once
+            await asyncio.sleep(0)
+    return size
 
 
 def has_large(value: Any) -> bool:

@@ -14,6 +14,7 @@ from synapsed.automation.health import Health
 from synapsed.automation.scheduler import Scheduler
 from synapsed.automation.webhooks import WebhookMeans, Webhooks
 from synapsed.config import Config, PushPolicy, WebhookConfig
+from synapsed.documents.writing import Texts
 from synapsed.interfaces import NewEvent
 from synapsed.model.events import AgentReported, RuleFired, ScheduleCame
 from synapsed.model.schedule import NewSchedule
@@ -44,6 +45,7 @@ class Home(World):
             WebhookMeans(
                 store=self.store, book=self.store, poster=self.poster, policy=policy, clock=self.clock,
                 timers=self.clock, rng=lambda: 0.0, user_agent="t", environ={"HOOK": SECRET}, config=self.paths.config,
+                texts=Texts(),
             )
         )  # fmt: skip
         self.closing += [scheduler, hooks]

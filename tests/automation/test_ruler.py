@@ -12,6 +12,7 @@ from synapsed.a2a.push.poster import Receipt
 from synapsed.automation.ruler import Ruler
 from synapsed.automation.webhooks import GIVEN_UP, WebhookMeans, Webhooks
 from synapsed.config import PushPolicy, WebhookConfig
+from synapsed.documents.writing import Parts, Texts, joined
 from synapsed.errors import InvalidRequest
 from synapsed.interfaces import NewEvent
 from synapsed.model.agent import Activity
@@ -44,8 +45,8 @@ class Poster:
         if "10.0.0.1" in url:
             raise InvalidRequest("url: is in a network that is not notified")
 
-    async def post(self, url: str, body: bytes, headers: Mapping[str, str]) -> Receipt:
-        self.sent.append((body, dict(headers)))
+    async def post(self, url: str, body: Parts, headers: Mapping[str, str]) -> Receipt:
+        self.sent.append((await joined(body), dict(headers)))
         return self.receipts.pop(0) if self.receipts else Receipt(accepted=True)
 
     async def close(self) -> None:
@@ -73,6 +74,7 @@ class Home(World):
             WebhookMeans(
                 store=self.store, book=self.store, poster=self.poster, policy=self.policy, clock=self.clock,
                 timers=self.clock, rng=lambda: 0.0, user_agent="t", environ={"HOOK": SECRET}, config=self.paths.config,
+                texts=Texts(),
             )
         )  # fmt: skip
         hooks.reconfigure(webhooks or {})

@@ -10,13 +10,14 @@ import http.client
 import json
 import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
 from synapsed.clock import SystemClock
 from synapsed.documents.budget import BUDGET
+from synapsed.model.push import PushRecord
 from synapsed.model.task import ANSWER_ID, Artifact, Task, TaskState, TextPart
 from synapsed.store.store import SqliteStore
 from tests.faults.house import House
@@ -58,15 +59,17 @@ def kept(home: House, count: int) -> list[str]:
     return [task.id for task in tasks]
 
 
-def put(daemon: Daemon, tasks: list[Task]) -> None:
+def put(daemon: Daemon, tasks: list[Task], pushes: Sequence[PushRecord] = ()) -> None:
     """Into the database of a daemon that does not run."""
-    asyncio.run(_put(daemon.home / "state" / "synapsed.db", tasks))
+    asyncio.run(_put(daemon.home / "state" / "synapsed.db", tasks, pushes))
 
 
-async def _put(path: Path, tasks: list[Task]) -> None:
+async def _put(path: Path, tasks: list[Task], pushes: Sequence[PushRecord]) -> None:
     store = await SqliteStore.open(path, clock=SystemClock())
     for task in tasks:
         await store.commit(tasks=[task])
+    for push in pushes:
+        await store.pushes.put(push)
     await store.close()
 
 

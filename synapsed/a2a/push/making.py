@@ -29,5 +29,6 @@ def push_sender(policy: PushPolicy, store: SqliteStore, clock: Clock) -> PushSen
             timers=asyncio.get_running_loop(),
             rng=random.random,
             user_agent=f"synapsed/{__version__}",
+            texts=store.texts,
         )
     )

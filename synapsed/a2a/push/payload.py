@@ -10,7 +10,7 @@ from synapsed.a2a.convert03 import task03
 from synapsed.model.events import Event, TaskArtifactAdded, TaskStatusChanged
 from synapsed.model.task import Task
 
-__all__ = ["is_rest", "is_told", "notification", "whole"]
+__all__ = ["is_told", "notification", "notification_of", "of_task", "whole"]
 
 type Dialect = Literal["1.0", "0.3"]
 
@@ -27,19 +27,26 @@ def is_told(event: Event) -> bool:
             return False
 
 
-def is_rest(event: Event) -> bool:
-    """Whether it is the last piece of an artifact, the whole of which only the task has."""
-    return isinstance(event.data, TaskArtifactAdded) and event.data.append
+def of_task(event: Event, dialect: Dialect) -> bool:
+    """Whether it is told by what the task is: 0.3 has nothing else, and of an artifact's last piece only the task has
+    the whole."""
+    return dialect == "0.3" or (isinstance(event.data, TaskArtifactAdded) and event.data.append)
 
 
-def notification(event: Event, task: Task, dialect: Dialect) -> dict[str, Any]:
-    """Of an event that is told. `task` is as it is now, for 0.3 and for what `is_rest`."""
+def notification(event: Event, context_id: str) -> dict[str, Any]:
+    """Of an event that is told by itself."""
+    if isinstance(event.data, TaskArtifactAdded):
+        return artifact_update(event, event.data, context_id)
+    assert isinstance(event.data, TaskStatusChanged)
+    return status_update(event, event.data, context_id)
+
+
+def notification_of(event: Event, task: Task, dialect: Dialect) -> dict[str, Any]:
+    """Of an event that is told by what the task is now."""
     if dialect == "0.3":
         return whole(task, dialect)
-    if isinstance(event.data, TaskArtifactAdded):
-        return artifact_update(event, _unbroken(event.data, task), task.context_id)
-    assert isinstance(event.data, TaskStatusChanged)
-    return status_update(event, event.data, task.context_id)
+    assert isinstance(event.data, TaskArtifactAdded)
+    return artifact_update(event, _unbroken(event.data, task), task.context_id)
 
 
 def _unbroken(piece: TaskArtifactAdded, task: Task) -> TaskArtifactAdded:

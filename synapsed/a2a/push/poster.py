@@ -7,7 +7,7 @@ and no cookie used, and of the answer nothing but the status and `Retry-After` i
 
 import asyncio
 import socket
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import Any, Protocol
@@ -17,6 +17,7 @@ from aiohttp.abc import AbstractResolver
 
 from synapsed.a2a.push.resolver import ThreadedResolver
 from synapsed.a2a.push.screening import AddressScreen, checked_url, literal_address
+from synapsed.documents.writing import Parts, encoded_size, sliced
 from synapsed.errors import InvalidRequest
 
 __all__ = ["HttpPoster", "Poster", "Receipt"]
@@ -45,9 +46,16 @@ class Poster(Protocol):
         """Raises InvalidRequest for a URL that can never be notified."""
         ...
 
-    async def post(self, url: str, body: bytes, headers: Mapping[str, str]) -> Receipt: ...
+    async def post(self, url: str, body: Parts, headers: Mapping[str, str]) -> Receipt: ...
 
     async def close(self) -> None: ...
+
+
+async def _pieces(body: Parts) -> AsyncGenerator[bytes]:
+    """Others have the loop between two of them, also where the receiver is fast."""
+    for piece in sliced(body):
+        yield piece
+        await asyncio.sleep(0)
 
 
 class _RefusedAddress(OSError):
@@ -81,13 +89,17 @@ class HttpPoster:
                 field="url",
             )
 
-    async def post(self, url: str, body: bytes, headers: Mapping[str, str]) -> Receipt:
+    async def post(self, url: str, body: Parts, headers: Mapping[str, str]) -> Receipt:
         try:
+            size = await encoded_size(body)  # many a receiver takes no body without it
+            headers = {**headers, "Content-Length": str(size)}
             target = checked_url(url)  # by the rules of this daemon, which may be stricter than of the one that took it
             literal = literal_address(target)
             if literal is not None and not self._screen.permits(literal):
                 raise _RefusedAddress("the address is not allowed")
-            async with self._client().post(target, data=body, headers=headers, allow_redirects=False) as response:
+            async with self._client().post(
+                target, data=_pieces(body), headers=headers, allow_redirects=False
+            ) as response:
                 if 200 <= response.status < 300:
                     return Receipt(accepted=True)
                 return Receipt(

@@ -5,6 +5,8 @@ notifications arrive in order, one is on its way at a time, and a daemon that is
 most the last one twice (`metadata.synapsed.eventId` tells). A failure is made durable too, so that a restart does not
 shorten a pause; nothing of a notification is kept in memory during one. With the task's end the config is done.
 
+What is large is read and told when there is room for it among all that is on its way to clients (`documents.budget`).
+
 What is told are changes of status and artifacts that are whole; text that is still being written is for streams. A
 receiver that came when the task was over is told the task, once. One that asked in A2A 0.3 is told the task as 0.3 has
 it, at the same moments.
@@ -12,10 +14,10 @@ it, at the same moments.
 
 import asyncio
 import importlib
-import json
-from collections.abc import Callable
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
+from types import ModuleType
 from typing import Any, Final, Protocol
 
 import structlog
@@ -27,11 +29,13 @@ from synapsed.a2a.push.screening import checked_url, origin_of
 from synapsed.aio import Timers, pause
 from synapsed.clock import Clock
 from synapsed.config import PushPolicy
+from synapsed.documents.budget import Lease
+from synapsed.documents.writing import Texts
 from synapsed.errors import InvalidRequest, StoreError
 from synapsed.interfaces import NewEvent, Store
 from synapsed.model.events import AgentAlert, Event, TaskStatusChanged
 from synapsed.model.push import PushRecord
-from synapsed.model.task import TERMINAL_STATES
+from synapsed.model.task import TERMINAL_STATES, Task
 
 __all__ = ["GIVEN_UP", "PushBook", "SubscriptionDeps", "Telling"]
 
@@ -73,6 +77,8 @@ class SubscriptionDeps:
     timers: Timers
     rng: Callable[[], float]
     user_agent: str
+    texts: Texts
+    """The large texts that are being written, to whomever."""
 
 
 class Telling:
@@ -102,31 +108,71 @@ class Telling:
         await asyncio.to_thread(importlib.import_module, "synapsed.a2a.push.payload")
         from synapsed.a2a.push import payload as documents
 
-        store, record = self._means.store, self._record
-        task = await store.task(record.task_id)
-        if task is None:
-            return False
-        if task.terminal and not await store.events.read(record.cursor, task_id=task.id, limit=1):
-            return await self._deliver(record.cursor, documents.whole(task, record.dialect), last=True)
-        async with aclosing(store.events.follow(record.cursor, task_id=record.task_id)) as events:
+        record = self._record
+        async with self._task() as task:
+            if task is None:
+                return False
+            context_id, over = task.context_id, task.terminal
+            del task  # it may be large, and the next event long in coming
+        if over and not await self._has_news():
+            async with self._task() as task:
+                return task is not None and await self._deliver(
+                    record.cursor, documents.whole(task, record.dialect), last=True
+                )
+        while await self._tell_some(documents, context_id):
+            if self._record.attempt:
+                return True
+        return False
+
+    async def _tell_some(self, documents: ModuleType, context_id: str) -> bool:
+        """Tell what comes, up to the first event that is told by the task; whether there is more to tell."""
+        record = self._record
+        following = self._means.store.events.follow(record.cursor, task_id=record.task_id, reserved=True)
+        async with aclosing(following) as events:
             async for event in events:
                 if not documents.is_told(event):
                     continue
-                if record.dialect == "0.3" or documents.is_rest(event):
-                    task = await store.task(record.task_id) or task
-                document = documents.notification(event, task, record.dialect)
-                if not await self._deliver(event.id, document, last=_is_end(event)):
-                    return False
-                if self._record.attempt:
-                    return True
-        return False
+                if documents.of_task(event, record.dialect):
+                    by_task = event
+                    break  # it leaves its room first: who has some must not wait for more
+                document = documents.notification(event, context_id)
+                more = await self._deliver(event.id, document, last=_is_end(event))
+                if not more or self._record.attempt:
+                    return more
+                del event, document  # they may be large, and the next event long in coming
+            else:
+                return False
+        async with self._task() as task:
+            if task is None:
+                return False
+            document = documents.notification_of(by_task, task, record.dialect)
+            return await self._deliver(by_task.id, document, last=_is_end(by_task))
+
+    @asynccontextmanager
+    async def _task(self) -> AsyncGenerator[Task | None]:
+        """The task as it is, once there is room for it, which it has within."""
+        store, task_id = self._means.store, self._record.task_id
+        leases: list[Lease] = []
+        try:
+            for one in await store.weigh(task_id):
+                leases.append(await store.events.room.take((one.id, one.version), one.size))  # noqa: PERF401
+            yield await store.task(task_id)
+        finally:
+            for lease in leases:
+                lease.release()
+
+    async def _has_news(self) -> bool:
+        """Whether something came after what was told."""
+        log, record = self._means.store.events, self._record
+        following = log.follow(record.cursor, task_id=record.task_id, upto=log.last_id, reserved=True)
+        async with aclosing(following) as events:
+            return await anext(events, None) is not None
 
     async def _deliver(self, cursor: int, document: dict[str, Any], *, last: bool) -> bool:
         """One attempt, and what follows from it; whether there is more to tell."""
         means, record = self._means, self._record
         async with means.lanes.place(self._origin, retry=record.attempt > 0):
-            body = json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
-            receipt = await means.poster.post(record.url, body, self._headers())
+            receipt = await means.poster.post(record.url, means.texts.encode(document), self._headers())
         if receipt.accepted:
             return await self._keep(schedule.accepted(record, cursor, last=last)) and not last
         now = means.clock.wall()

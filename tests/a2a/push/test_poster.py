@@ -54,7 +54,7 @@ async def receiver() -> AsyncGenerator[Receiver]:
 async def posted(url: str, *, allow=("loopback",), resolver: AbstractResolver | None = None, timeout=30.0) -> Receipt:
     poster = HttpPoster(AddressScreen(allow), timeout=timeout, resolver=resolver)
     try:
-        return await poster.post(url, b'{"task":{}}', HEADERS)
+        return await poster.post(url, [b'{"task":{}}'], HEADERS)
     finally:
         await poster.close()
 
@@ -89,7 +89,7 @@ async def test_a_name_that_means_another_address_by_now_is_not_followed(receiver
     resolver = FakeResolver(["93.184.215.14"], ["127.0.0.1"])
     poster = HttpPoster(AddressScreen(), timeout=30, resolver=resolver)
     await poster.check(url)  # harmless when it is looked at first
-    receipt = await poster.post(url, b"{}", HEADERS)
+    receipt = await poster.post(url, [b"{}"], HEADERS)
     await poster.close()
     assert (receipt.accepted, len(resolver.asked)) == (False, 2)
     assert "not allowed" in receipt.problem

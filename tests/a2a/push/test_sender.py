@@ -16,6 +16,8 @@ from synapsed.a2a.push.sender import PushSender
 from synapsed.a2a.push.telling import GIVEN_UP, STORE_RETRY_S, SubscriptionDeps
 from synapsed.clock import iso
 from synapsed.config import PushPolicy
+from synapsed.documents.budget import BUDGET
+from synapsed.documents.writing import LARGE, Parts, joined
 from synapsed.errors import InvalidRequest, QueueFull, StoreError
 from synapsed.interfaces import NewEvent
 from synapsed.model.events import AgentAlert, InputAnswered, TaskArtifactAdded, TaskStatusChanged
@@ -48,9 +50,9 @@ class FakePoster:
         if "refused" in url:
             raise InvalidRequest("url: refused", field="url")
 
-    async def post(self, url: str, body: bytes, headers: dict[str, str]) -> Receipt:
+    async def post(self, url: str, body: Parts, headers: dict[str, str]) -> Receipt:
         number = sum(1 for other, _ in self.attempts if other == url)
-        document = json.loads(body)
+        document = json.loads(await joined(body))
         self.attempts.append((url, document))
         self.headers.append(headers)
         self.busy[url] = self.busy.get(url, 0) + 1
@@ -110,6 +112,7 @@ class World:
             timers=self.clock,
             rng=lambda: 0.0,
             user_agent="synapsed/test",
+            texts=self.store.texts,
         )
         sender = PushSender(self.means)
         await sender.start()
@@ -227,6 +230,34 @@ async def test_what_was_told_in_pieces_is_told_whole(world: World):
         documents = await world.poster.took(3)
         assert told(documents) == ["SUBMITTED", "exact", "COMPLETED"]
         assert documents[1]["artifactUpdate"]["append"] is False
+
+
+@pytest.mark.parametrize("dialect", ["1.0", "0.3"])
+async def test_what_is_large_is_told_when_there_is_room(world: World, dialect: str):
+    """Of an event by itself, of a task that is over, and of an artifact that was told in pieces."""
+    text = "é" * LARGE
+    async with world.up() as sender:
+        room = world.store.events.room
+        held = room.take_now("held", BUDGET)
+        assert held is not None
+        whole, pieces, over = [await world.task(name) for name in ("t1", "t2", "t3")]
+        for task in (whole, pieces):
+            await sender.put(a_push(task, world.store.events.last_id, dialect=dialect))
+        answers = {"artifacts": [Artifact.answer(text)]}
+        await world.move(whole.model_copy(update=answers), TaskState.COMPLETED, artifact(whole, text))
+        rest = artifact(pieces, "rest", append=True, last_chunk=True)
+        await world.move(pieces.model_copy(update=answers), TaskState.COMPLETED, rest)
+        await world.move(over.model_copy(update=answers), TaskState.COMPLETED)
+        await sender.put(a_push(over, world.store.events.last_id, dialect=dialect))
+        async with asyncio.timeout(DEADLINE_S):
+            while room.waiting < 3:
+                await asyncio.sleep(0.005)
+        assert world.poster.attempts == []
+        held.release()
+        for name in ("t1", "t2", "t3"):
+            await world.until(lambda record: record.state == "done", name)
+        assert room.used == 0, "what is told is given back"
+    assert sum(text in json.dumps(document, ensure_ascii=False) for _, document in world.poster.taken) >= 3
 
 
 async def test_without_secrets_there_are_no_headers_for_them(world: World):
