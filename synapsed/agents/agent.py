@@ -6,7 +6,7 @@ a change of activity and what it means for the task being worked on are one comm
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,17 +22,18 @@ from synapsed.agents.process import AgentProcess
 from synapsed.agents.question_timeout import Unanswered
 from synapsed.agents.restart_policy import RestartState
 from synapsed.agents.resting import Resting
+from synapsed.agents.seams import Settings, TaskEnds
 from synapsed.agents.tools import Tools
 from synapsed.agents.turn_queue import TurnQueue
 from synapsed.agents.usage_limit import Usage
 from synapsed.aio import Timers
 from synapsed.clock import Clock
-from synapsed.config import ParkPolicy, UsageLimitPolicy
+from synapsed.config import AgentConfig
 from synapsed.errors import NotReady, ProgramEnded, StoreError, TaskNotCancelable
 from synapsed.interfaces import PERSON, AgentLink, Attachment, NewEvent, OutputPiece, Store
 from synapsed.launch_plan import LaunchPlanner, LinkFactory
 from synapsed.model.agent import Activity, ProcessState
-from synapsed.model.approval import Policy
+from synapsed.model.approval import ToolCall
 from synapsed.model.events import ActivityChanged, EventData, Origin
 from synapsed.model.facts import PermissionAsked
 from synapsed.model.link import (
@@ -75,14 +76,12 @@ class Agent:
         timers: Timers,
         spool: Path,
         inbox: Path,
-        policy: Callable[[], Policy],
-        limits: Callable[[], UsageLimitPolicy],
-        parking: Callable[[], ParkPolicy],
-        question_timeout: Callable[[], str | None],
-        ended: Callable[[Task], None],
+        settings: Settings,
+        ends: TaskEnds,
     ) -> None:
         self._store = store
         self._clock = clock
+        self._settings = settings
         self._spool = spool
         self._inbox = inbox
         self._actor = Actor(record.name, agent_id=record.id, timers=timers, handle=self._handle)
@@ -90,7 +89,7 @@ class Agent:
             record,
             profile,
             owner=self,
-            plan=planner.plan,
+            planner=planner,
             factory=factory,
             restart=restart,
             store=store,
@@ -99,63 +98,31 @@ class Agent:
         )
         self.attention = Attention(record.id)
         self._resting = Resting()
-        self.usage = Usage(
-            self.process,
-            policy=limits,
-            patterns=lambda: self.profile.limit,
-            clock=clock,
-            actor=self._actor,
-            activity=lambda: self._seen.activity if self._seen is not None else Activity.UNKNOWN,
-            over=self._limit_over,
-        )
+        self.usage = Usage(self.process, self, clock=clock, actor=self._actor)
         self.turn_queue = TurnQueue(
-            record.id,
+            self.process,
+            profile,
             store=store,
             clock=clock,
             actor=self._actor,
-            link=lambda: self.process.link,
-            parsers=profile.parsers,
-            renew=self._renew,
-            closed=lambda: self.record.restart_pending,
-            delivery=profile.delivery,
             inbox=inbox,
             usage=self.usage,
-            limit_note=profile.prompts.limit_note,
-            ended=ended,
             attention=self.attention,
+            ends=ends,
         )
-        self.parking = Parking(
-            self.process,
-            self.turn_queue,
-            policy=parking,
-            seen=lambda: self._seen,
-            limited=lambda: self.usage.in_force is not None,
-            clock=clock,
-            actor=self._actor,
-        )
-        self._unanswered = Unanswered(self.turn_queue, limit=question_timeout, clock=clock, actor=self._actor)
-        self._briefing = Briefing(
-            self.process, self.turn_queue, folder=spool.parent, endpoint=planner.endpoint, clock=clock
-        )
-        self.tools = Tools(
-            record.id, store=store, clock=clock, actor=self._actor, current=lambda: self.turn_queue.current
-        )
-        self.approvals = Approvals(
-            record=lambda: self.record,
-            profile=lambda: self.profile,
-            policy=policy,
-            store=store,
-            denied=lambda call, reason: self._actor.post(self.tools.denied, call, reason),
-        )
+        self.parking = Parking(self.process, self.turn_queue, self.usage, self, clock=clock, actor=self._actor)
+        self._unanswered = Unanswered(self.turn_queue, self, clock=clock, actor=self._actor)
+        self._briefing = Briefing(self.process, self.turn_queue, folder=spool.parent, planner=planner, clock=clock)
+        self.tools = Tools(record.id, store=store, clock=clock, actor=self._actor, turn_queue=self.turn_queue)
+        self.approvals = Approvals(self, store=store)
         self.prompts = AgentPrompts(
             self.process,
             self.turn_queue,
+            self,
             approvals=self.approvals,
             usage=self.usage,
-            answer=self.answer,
             clock=clock,
             actor=self._actor,
-            observe_again=self._observe_again,
         )
         self.alerts = Alerts()
         self.stopped = False
@@ -183,6 +150,11 @@ class Agent:
         return self.process.profile
 
     @property
+    def config(self) -> AgentConfig:
+        """What is configured for it now."""
+        return self._settings.config_of(self.record)
+
+    @property
     def takes_agents(self) -> bool:
         """Whether what other agents write may be typed here: a model reads it, or a person has allowed it."""
         return self.profile.model or self.record.accept_agents
@@ -195,6 +167,11 @@ class Agent:
     def seen(self) -> LinkObserved | None:
         """The last observation of a running program."""
         return self._seen if self.state is ProcessState.RUNNING else None
+
+    @property
+    def activity(self) -> Activity:
+        """What its program does, UNKNOWN if it has not been looked at; `views.activity_of` says more."""
+        return self._seen.activity if self._seen is not None else Activity.UNKNOWN
 
     @property
     def since(self) -> float:
@@ -349,7 +326,7 @@ class Agent:
         before = self._exit
         pending = await self._actor.call(self._begin_interrupt)
         if pending is None and limited:
-            await self._actor.call(self._limit_over)
+            await self._actor.call(self.limit_over)
             return True
         done = pending is not None and await asyncio.shield(pending)
         if not done and (exited := self._exit) is not before and exited is not None:
@@ -395,6 +372,10 @@ class Agent:
         task = self.turn_queue.current
         return await self.approvals.decide(event, told, task.id if task is not None else None)
 
+    def denied(self, call: ToolCall, reason: str) -> None:
+        """The approval policy refuses the program that call."""
+        self._actor.post(self.tools.denied, call, reason)
+
     # --- its terminal and side channels ---
 
     async def attach(self, *, cols: int, rows: int, read_only: bool) -> Attachment:
@@ -418,13 +399,6 @@ class Agent:
 
     def settled(self, commit: Commit) -> None:
         self.turn_queue.believe(commit)
-
-    async def _renew(self, task: Task) -> bool:
-        """Begin a new conversation for `task`; False where there is nothing to leave."""
-        if not self.record.said:
-            return False
-        await self.process.renew(task.context_id)
-        return True
 
     def over(self, state: ProcessState) -> tuple[NewEvent, ...]:
         return () if state is ProcessState.RUNNING else self.attention.over().events
@@ -518,11 +492,11 @@ class Agent:
         if (answer := await self.decide(asked.event, asked.told)) is not None and not await link.reply(asked, answer):
             self._actor.log.warning("a decision was not taken: the person is asked", tool=asked.tool)
 
-    async def _observe_again(self) -> None:
+    async def observe_again(self) -> None:
         if (link := self.process.link) is not None:
             await self._observed(link.observe())
 
-    async def _limit_over(self) -> None:
+    async def limit_over(self) -> None:
         await self._pump()
 
     async def _observed(self, seen: LinkObserved) -> None:

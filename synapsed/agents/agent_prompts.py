@@ -2,12 +2,13 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 
 from synapsed.agents.actor import Actor
 from synapsed.agents.approvals import Answer, Approvals, Wait
 from synapsed.agents.pending_answers import Given
 from synapsed.agents.process import AgentProcess
+from synapsed.agents.seams import PromptOwner
 from synapsed.agents.turn_queue import TurnQueue
 from synapsed.agents.usage_limit import Usage
 from synapsed.clock import Clock
@@ -23,28 +24,26 @@ DECISION_S = 2.0
 
 
 class AgentPrompts:
-    """`answer` answers whatever prompt is on the screen, `observe_again` looks at what is asked once more."""
+    """Of one agent."""
 
     def __init__(
         self,
         process: AgentProcess,
         turn_queue: TurnQueue,
+        owner: PromptOwner,
         *,
         approvals: Approvals,
         usage: Usage,
-        answer: Callable[[str, str | None, Origin], Awaitable[None]],
         clock: Clock,
         actor: Actor,
-        observe_again: Callable[[], Awaitable[None]],
     ) -> None:
         self._process = process
         self._turn_queue = turn_queue
         self._approvals = approvals
         self._usage = usage
-        self._answer = answer
+        self._owner = owner
         self._clock = clock
         self._actor = actor
-        self._observe_again = observe_again
         self._approving: asyncio.Task[None] | None = None
         self._awaited, self._wait_until = "", 0.0
         """The prompt that a decision is awaited for, and until when (monotonic)."""
@@ -83,7 +82,7 @@ class AgentPrompts:
             yield
         finally:
             self._actor.post(self._turn_queue.end_answer)
-            self._actor.post(self._observe_again)
+            self._actor.post(self._owner.observe_again)
 
     # --- answers that no person gives ---
 
@@ -104,7 +103,7 @@ class AgentPrompts:
             case Wait():
                 if self._awaited != prompt.prompt_id:
                     self._awaited, self._wait_until = prompt.prompt_id, self._clock.monotonic() + DECISION_S
-                    self._actor.post_later(DECISION_S, self._observe_again)
+                    self._actor.post_later(DECISION_S, self._owner.observe_again)
                 return self._clock.monotonic() < self._wait_until
         return False
 
@@ -123,10 +122,10 @@ class AgentPrompts:
     async def _approve(self, prompt: Prompt, text: str, origin: Origin) -> None:
         """Answer a dialog for the person."""
         try:
-            await self._answer(text, prompt.prompt_id, origin)
+            await self._owner.answer(text, prompt.prompt_id, origin)
         except SynapsedError as error:
             self._actor.log.warning("a decision was not taken: the person is asked", error=error.message)
         finally:
             self._approvals.answered(prompt)
             self._approving = None
-            self._actor.post(self._observe_again)
+            self._actor.post(self._owner.observe_again)

@@ -12,16 +12,15 @@ from typing import Any
 
 import structlog
 
+from synapsed.agents.seams import ApprovalOwner
 from synapsed.channels.transcripts import at_path
 from synapsed.channelspec import DecisionSpec
 from synapsed.errors import StoreError
 from synapsed.interfaces import NewEvent, Store
 from synapsed.log import masked
-from synapsed.model.approval import Decision, Policy, ToolCall, Verdict
+from synapsed.model.approval import Decision, ToolCall, Verdict
 from synapsed.model.events import PermissionDecided
-from synapsed.model.records import AgentRecord
 from synapsed.model.task import Prompt
-from synapsed.profiles import Profile
 
 __all__ = ["Answer", "Approvals", "Wait", "answer_of", "read_call"]
 
@@ -62,47 +61,35 @@ class Wait:
 
 
 class Approvals:
-    """`policy` is asked for each decision, so that a changed configuration counts at once. `denied` is told of
-    each call that the program is refused, and why."""
+    """The policy is looked up for each decision, so that a changed configuration counts at once."""
 
-    def __init__(
-        self,
-        *,
-        record: Callable[[], AgentRecord],
-        profile: Callable[[], Profile],
-        policy: Callable[[], Policy],
-        store: Store,
-        denied: Callable[[ToolCall, str], None] = lambda _call, _reason: None,
-    ) -> None:
-        self._record = record
-        self._profile = profile
-        self._policy = policy
+    def __init__(self, owner: ApprovalOwner, *, store: Store) -> None:
+        self._owner = owner
         self._store = store
-        self._denied = denied
-        self._log = structlog.stdlib.get_logger("synapsed.approval").bind(agent=record().name)
+        self._log = structlog.stdlib.get_logger("synapsed.approval").bind(agent=owner.record.name)
         self._recent: deque[_Remembered] = deque(maxlen=REMEMBERED)
 
     async def decide(self, event: str, told: dict[str, Any], task_id: str | None) -> dict[str, Any] | None:
         """The answer to the program's question `event` in the words of its profile; None leaves it to a person."""
-        policy = self._policy()
+        policy = self._owner.config.approval.policy
         spec = self._spec(event)
         if spec is None or policy.silent:
             return None
-        call = read_call(spec, told, self._record().cwd)
+        call = read_call(spec, told, self._owner.record.cwd)
         decision = Decision("escalate") if _too_long(call) else policy.decide(call)
         if not await self._tell(call, decision, task_id):
             decision = Decision("escalate")
         self._remember(spec, call, decision)
         answer = answer_of(spec, decision)
         if decision.verdict == "deny" and answer is not None:
-            self._denied(call, decision.reason)
+            self._owner.denied(call, decision.reason)
         return answer
 
     def judge(self, prompt: Prompt | None) -> Answer | Wait | None:
         """What is to be done about the dialog on the screen; None: a person answers it. A dialog is only answered if
         rows of it are the command of an allowed call, it has no command that a person is asked about, and the program
         has not asked about such a one since."""
-        if prompt is None or prompt.type != "permission" or self._policy().silent:
+        if prompt is None or prompt.type != "permission" or self._owner.config.approval.policy.silent:
             return None
         shown = _dense(prompt.prompt)
         if any(decided.verdict == "escalate" and decided.text and decided.text in shown for decided in self._recent):
@@ -127,7 +114,7 @@ class Approvals:
         self._recent = deque(kept, maxlen=REMEMBERED)
 
     def _spec(self, event: str) -> DecisionSpec | None:
-        channels = self._profile().channels.values()
+        channels = self._owner.profile.channels.values()
         return next((channel.decisions[event] for channel in channels if event in channel.decisions), None)
 
     def _remember(self, spec: DecisionSpec, call: ToolCall, decision: Decision) -> None:
@@ -141,7 +128,7 @@ class Approvals:
             verdict=decision.verdict, rule=decision.rule, tool=call.tool, input=_cut(masked(call.input))
         )
         try:
-            await self._store.commit(events=[NewEvent(self._record().id, told, task_id)])
+            await self._store.commit(events=[NewEvent(self._owner.record.id, told, task_id)])
         except StoreError as error:
             self._log.warning("a decision could not be recorded: the person is asked", error=error.message)
             return False

@@ -1,7 +1,6 @@
 """What a launch was told (`instructions`) becomes a task of its agent: on record, or typed."""
 
 import asyncio
-from collections.abc import Callable
 from pathlib import Path
 
 from synapsed.agents.instructions import fingerprint, on_record, task_of
@@ -9,7 +8,7 @@ from synapsed.agents.process import AgentProcess
 from synapsed.agents.turn_queue import TurnQueue
 from synapsed.channels.injection import INSTRUCTIONS_FILE
 from synapsed.clock import Clock
-from synapsed.model.records import AgentRecord
+from synapsed.launch_plan import LaunchPlanner
 from synapsed.model.task import new_id
 from synapsed.tasks.transitions import submitted
 
@@ -17,7 +16,7 @@ __all__ = ["Briefing"]
 
 
 class Briefing:
-    """Of one agent; `folder` is the agent's, `endpoint` gives its base URL. Called in its actor."""
+    """Of one agent; `folder` is the agent's. Called in its actor."""
 
     def __init__(
         self,
@@ -25,12 +24,12 @@ class Briefing:
         turn_queue: TurnQueue,
         *,
         folder: Path,
-        endpoint: Callable[[AgentRecord], str],
+        planner: LaunchPlanner,
         clock: Clock,
     ) -> None:
         self._process = process
         self._turn_queue = turn_queue
-        self._endpoint = endpoint
+        self._planner = planner
         self._file = folder / "launch" / INSTRUCTIONS_FILE
         self._clock = clock
 
@@ -43,7 +42,7 @@ class Briefing:
         told = f"{record.launch.launch_id}:{fingerprint(text)}" if typed else fingerprint(text)
         if told == record.told:
             return
-        endpoint = self._endpoint(record)
+        endpoint = self._planner.endpoint(record)
         task = task_of(record.id, record.context_id or new_id(), text, self._clock.wall(), endpoint=endpoint)
         task, events = (task, submitted(task).events) if typed else on_record(task)
         await self._process.amend(tasks=[task], of_tasks=events, told=told)

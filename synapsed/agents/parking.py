@@ -18,7 +18,7 @@ on the monotonic clock: neither a restart of the daemon nor a night in which the
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import psutil
@@ -26,7 +26,9 @@ import psutil
 from synapsed.agents import conversations
 from synapsed.agents.actor import Actor
 from synapsed.agents.process import AgentProcess
+from synapsed.agents.seams import ParkOwner
 from synapsed.agents.turn_queue import TurnQueue
+from synapsed.agents.usage_limit import Usage
 from synapsed.clock import Clock
 from synapsed.config import ParkPolicy
 from synapsed.errors import InvalidRequest, NotReady, SynapsedError
@@ -112,18 +114,16 @@ class Parking:
         self,
         process: AgentProcess,
         turn_queue: TurnQueue,
+        usage: Usage,
+        owner: ParkOwner,
         *,
-        policy: Callable[[], ParkPolicy],
-        seen: Callable[[], LinkObserved | None],
-        limited: Callable[[], bool],
         clock: Clock,
         actor: Actor,
     ) -> None:
         self._process = process
         self._turn_queue = turn_queue
-        self._policy = policy
-        self._seen = seen
-        self._limited = limited
+        self._usage = usage
+        self._owner = owner
         self._clock = clock
         self._actor = actor
         self._idle_since: float | None = None
@@ -133,7 +133,7 @@ class Parking:
 
     @property
     def policy(self) -> ParkPolicy:
-        return self._policy()
+        return self._owner.config.park
 
     @property
     def away(self) -> bool:
@@ -160,7 +160,7 @@ class Parking:
 
     def note(self) -> None:
         """Something happened that may have been the end of its idleness, or its beginning."""
-        if self._occupied(self._seen()) is not None:
+        if self._occupied(self._owner.seen) is not None:
             self._idle_since = None
         elif self._idle_since is None:
             self._idle_since = self._clock.monotonic()
@@ -215,7 +215,7 @@ class Parking:
                 busy=not self._turn_queue.at_rest,
                 attached=self._attaching + (link.attached if link is not None else 0),
                 restart_pending=self._process.record.restart_pending,
-                limited=self._limited(),
+                limited=self._usage.in_force is not None,
             )
         )
 

@@ -9,7 +9,7 @@ and what was decided about it are the same commit.
 import asyncio
 import contextlib
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal
 
 from synapsed.agents import conversations
@@ -17,13 +17,13 @@ from synapsed.agents.actor import Actor
 from synapsed.agents.exit_report import Parting, parting, told_of
 from synapsed.agents.leftovers import Leftovers
 from synapsed.agents.lifecycle import LIVE_STATES, Lifecycle, ProcessEvent, known_state
-from synapsed.agents.owner import ProgramOwner
 from synapsed.agents.restart_policy import Decision, Rest, RestartState, Retry
+from synapsed.agents.seams import ProgramOwner
 from synapsed.aio import Timer
 from synapsed.clock import Clock
 from synapsed.errors import AgentError, NotReady, SynapsedError
 from synapsed.interfaces import AgentLink, NewEvent, Store
-from synapsed.launch_plan import LaunchPlan, LinkFactory, ProgramEnd
+from synapsed.launch_plan import LaunchPlan, LaunchPlanner, LinkFactory, ProgramEnd
 from synapsed.model.agent import Activity, ProcessState
 from synapsed.model.events import AgentAlert, EventData, StateChanged
 from synapsed.model.link import LinkExited
@@ -42,7 +42,7 @@ class AgentProcess:
         profile: Profile,
         *,
         owner: ProgramOwner,
-        plan: Callable[[AgentRecord, Profile], LaunchPlan],
+        planner: LaunchPlanner,
         factory: LinkFactory,
         restart: RestartState,
         store: Store,
@@ -54,7 +54,7 @@ class AgentProcess:
         self.profile = profile.at(record.launch.version if record.launch is not None else None)
         """As it counts for the version that runs."""
         self._owner = owner
-        self._plan = plan
+        self._planner = planner
         self._factory = factory
         self._restart = restart
         self._store = store
@@ -145,12 +145,16 @@ class AgentProcess:
             await self._launch(ProcessEvent.START)
         return self._waiter()
 
-    async def renew(self, context_id: str) -> None:
-        """Start it again, in a new conversation. That the old one is left and that the program ends are one commit."""
+    async def renew(self, context_id: str) -> bool:
+        """Start it again, in a new conversation. That the old one is left and that the program ends are one commit.
+        Returns False if there is no conversation to leave."""
+        if not self.record.said:
+            return False
         self._start_again = True
         fields = conversations.asked_anew(context_id).fields
         await self._move(ProcessEvent.STOP, reason="a new conversation was asked for", desired="running", **fields)
         self._end()
+        return True
 
     async def park(self, why: str) -> asyncio.Future[None]:
         """End it until `start`, in its conversation. The caller has seen that the running program is idle."""
@@ -325,10 +329,10 @@ class AgentProcess:
 
     async def _planned(self) -> tuple[str | None, LaunchPlan]:
         """What to run. Its version is waited for only where something of that depends on it."""
-        plan = self._plan(self.record, self._every)
+        plan = self._planner.plan(self.record, self._every)
         version = await self._factory.version(self.record, self._every, plan) if self._every.versions else None
         self.profile = self._every.at(version)
-        return version, plan if self.profile is self._every else self._plan(self.record, self.profile)
+        return version, plan if self.profile is self._every else self._planner.plan(self.record, self.profile)
 
     async def _read_version(self, launch: LaunchRecord, plan: LaunchPlan) -> None:
         """Beside the launch."""

@@ -5,10 +5,10 @@ What a program asks before it works at all (`OF_NO_TURN`) is left to a person: t
 it, or end the program.
 """
 
-from collections.abc import Callable
 from datetime import datetime
 
 from synapsed.agents.actor import Actor
+from synapsed.agents.seams import Configured
 from synapsed.agents.turn_queue import OF_NO_TURN, TurnQueue
 from synapsed.clock import Clock
 from synapsed.config import seconds_of
@@ -23,18 +23,18 @@ TIMED_OUT = "nobody answered"
 
 
 class Unanswered:
-    """Of one agent; `limit` is its `question_timeout`."""
+    """Of one agent."""
 
-    def __init__(self, turn_queue: TurnQueue, *, limit: Callable[[], str | None], clock: Clock, actor: Actor) -> None:
+    def __init__(self, turn_queue: TurnQueue, owner: Configured, *, clock: Clock, actor: Actor) -> None:
         self._turn_queue = turn_queue
-        self._limit = limit
+        self._owner = owner
         self._clock = clock
         self._actor = actor
         self._tried: tuple[str, float] = ("", 0.0)
 
     def sweep(self) -> None:
         """Stop the turn whose question has waited for too long."""
-        if (late := self._late()) is None or (limit := self._limit()) is None:
+        if (late := self._late()) is None or (limit := self._owner.config.question_timeout) is None:
             return
         now = self._clock.monotonic()
         if self._tried[0] != late.updated_at or now - self._tried[1] >= TRY_AGAIN_S:
@@ -42,7 +42,7 @@ class Unanswered:
             self._actor.post(self._give_up, late.updated_at, limit)
 
     def _late(self) -> Task | None:
-        limit, task = self._limit(), self._turn_queue.current
+        limit, task = self._owner.config.question_timeout, self._turn_queue.current
         if limit is None or task is None or task.status not in INTERRUPTED_STATES or task.prompt is None:
             return None
         waited = self._clock.wall() - datetime.fromisoformat(task.updated_at).timestamp()

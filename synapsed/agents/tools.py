@@ -5,12 +5,13 @@ Everything here runs in the agent's actor. An event is committed before what is 
 report is settled only when what it told is durable.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 from synapsed.agents.actor import Actor
 from synapsed.agents.token_usage import UsedTurns
 from synapsed.agents.tool_calls import ToolCalls
+from synapsed.agents.turn_queue import TurnQueue
 from synapsed.agents.typed_turns import OwnTurns, is_of
 from synapsed.clock import Clock, iso
 from synapsed.errors import StoreError
@@ -57,11 +58,9 @@ _TYPES = frozenset({"toolExecution", "turnSeen", "usage"})
 
 
 class Tools:
-    """`current` is the task that the agent works on."""
+    """Of one agent."""
 
-    def __init__(
-        self, agent_id: str, *, store: Store, clock: Clock, actor: Actor, current: Callable[[], Task | None]
-    ) -> None:
+    def __init__(self, agent_id: str, *, store: Store, clock: Clock, actor: Actor, turn_queue: TurnQueue) -> None:
         self._calls = ToolCalls(agent_id)
         self._shown = ShownCalls()
         self._turns = OwnTurns()
@@ -71,7 +70,7 @@ class Tools:
         self._clock = clock
         self._since = clock.monotonic()
         self._actor = actor
-        self._current = current
+        self._turn_queue = turn_queue
 
     async def restore(self) -> None:
         """Take up what an earlier daemon told. Raises StoreError."""
@@ -89,9 +88,9 @@ class Tools:
             case PromptAccepted():
                 await self._accepted(fact)
             case ToolBegan():
-                await self._tell(self._calls.began(fact, self._current()))
+                await self._tell(self._calls.began(fact, self._turn_queue.current))
             case ToolOver():
-                await self._tell(self._calls.over(fact, self._current()))
+                await self._tell(self._calls.over(fact, self._turn_queue.current))
             case ToolsShown():
                 await self._tell_shown(fact)
             case TurnUsed():
@@ -110,7 +109,7 @@ class Tools:
             await self._tell(self._calls.screen_over(reason))
 
     async def _tell_shown(self, fact: ToolsShown) -> None:
-        task = self._current()
+        task = self._turn_queue.current
         if task is None or task.id != fact.turn:
             return
         events: list[NewEvent] = []
@@ -125,7 +124,7 @@ class Tools:
             await self._tell([NewEvent(self._agent_id, seen)])
 
     async def _accepted(self, fact: PromptAccepted) -> None:
-        task = self._current()
+        task = self._turn_queue.current
         if task is not None and fact.at_ns >= self._since * 1e9:
             self._used.belongs(fact, task)
             return

@@ -15,7 +15,7 @@ an operation: its outcome is believed when the link confirms it.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -26,6 +26,8 @@ from synapsed.agents.attention import Attention
 from synapsed.agents.interruption import Interruption
 from synapsed.agents.mailbox import Mailbox
 from synapsed.agents.pending_answers import Given, GivenAnswers
+from synapsed.agents.process import AgentProcess
+from synapsed.agents.seams import TaskEnds
 from synapsed.agents.usage_limit import Usage
 from synapsed.clock import Clock, iso
 from synapsed.errors import NotWaiting, StoreError, SynapsedError, TaskNotCancelable
@@ -46,7 +48,7 @@ from synapsed.model.link import (
 )
 from synapsed.model.records import ReplyRecord, TurnRecord
 from synapsed.model.task import INTERRUPTED_STATES, Artifact, Prompt, Task, TaskState
-from synapsed.profiles import DeliverySpec, Parsers
+from synapsed.profiles import Profile
 from synapsed.pty.readiness import Moment, obstacle
 from synapsed.store.lookup import told_before
 from synapsed.tasks import prompt_text, transitions
@@ -85,41 +87,33 @@ class _Turn:
 
 
 class TurnQueue:
-    """`link` gives the open link, or None while no link is open; while `closed` says so no task is taken."""
+    """While the record wants a restart no task is taken. `ends` is told of each task that is at its end."""
 
     def __init__(
         self,
-        agent_id: str,
+        process: AgentProcess,
+        profile: Profile,
         *,
         store: Store,
         clock: Clock,
         actor: Actor,
-        link: Callable[[], AgentLink | None],
-        parsers: Parsers,
-        renew: Callable[[Task], Awaitable[bool]],
-        closed: Callable[[], bool],
-        delivery: DeliverySpec,
         inbox: Path,
         usage: Usage,
-        limit_note: str,
-        ended: Callable[[Task], None],
         attention: Attention,
+        ends: TaskEnds,
     ) -> None:
-        self._ended = ended
+        self._process = process
+        self._ends = ends
         self._attention = attention
         self._usage = usage
-        self._limit_note = limit_note
-        self._renew = renew
-        self._closed = closed
+        self._limit_note = profile.prompts.limit_note
         self._renewed_for: str | None = None
-        self._delivery = delivery
+        self._delivery = profile.delivery
         self._inbox = inbox
-        self._agent_id = agent_id
         self._store = store
         self._clock = clock
         self._actor = actor
-        self._link = link
-        self._parsers = parsers
+        self._parsers = profile.parsers
         self._mailbox = Mailbox()
         self._attempts: dict[str, TurnRecord] = {}
         """Turns of waiting tasks that were given back."""
@@ -214,7 +208,7 @@ class TurnQueue:
         """Whether a turn runs, a person's own included."""
         if self._turn is not None:
             return True
-        seen = link.observe() if (link := self._link()) is not None else None
+        seen = link.observe() if (link := self._process.link) is not None else None
         if seen is None or seen.activity is not Activity.WAITING:
             return seen is not None and seen.activity is Activity.BUSY
         return seen.prompt is not None and seen.prompt.type not in OF_NO_TURN
@@ -234,7 +228,7 @@ class TurnQueue:
             return (await self._cancel_waiting(task, "canceled")).task
         if self._turn is None or self._turn.task.id != task_id:
             raise TaskNotCancelable(f"task {task_id} has ended just now", task=task_id)
-        if self._link() is None:
+        if self._process.link is None:
             raise TaskNotCancelable("the agent cannot be reached just now; try again", task=task_id)
         return self.interrupt("canceled")
 
@@ -302,7 +296,7 @@ class TurnQueue:
         if (task := self._mailbox.peek()) is None or (link := self._receiver()) is None:
             return
         if _wants_new_conversation(task) and self._renewed_for != task.id:
-            renewing = await self._renew(task)
+            renewing = await self._process.renew(task.context_id)
             self._renewed_for = task.id
             if renewing:
                 return
@@ -311,8 +305,9 @@ class TurnQueue:
     def _receiver(self) -> AgentLink | None:
         """The link, if a message can be given to it now."""
         limited, stops = self._usage.in_force is not None, self._interruption is not None
-        now = Moment(limited=limited, restarting=self._closed(), interrupting=stops, in_turn=self._turn is not None)
-        if (link := self._link()) is None or obstacle(now) is not None:
+        restarts = self._process.record.restart_pending
+        now = Moment(limited=limited, restarting=restarts, interrupting=stops, in_turn=self._turn is not None)
+        if (link := self._process.link) is None or obstacle(now) is not None:
             return None
         return link if obstacle(replace(now, link=link.observe())) is None else None
 
@@ -379,7 +374,7 @@ class TurnQueue:
     def believe(self, commit: Commit) -> None:
         """`commit` is durable: the desk is what it says."""
         if commit.task.terminal:
-            self._ended(commit.task)
+            self._ends.ended(commit.task)
         if (turn := self._turn) is None or turn.task.id != commit.task.id:
             return
         turn.task = commit.task
@@ -546,7 +541,7 @@ class TurnQueue:
         if self._giving is not None:
             await asyncio.wait([self._giving])  # a message whose files are being written is not the link's yet
         try:
-            link = self._link()
+            link = self._process.link
             if link is not None:
                 confirmed = await link.interrupt()
         except SynapsedError as error:

@@ -5,19 +5,18 @@ tries it out after a pause that doubles, and is put back if it was too early. A 
 priority message, interrupt or restart lifts it at once. Times are Unix seconds.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
 from datetime import tzinfo
 from typing import Any, Protocol
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from synapsed.agents.actor import Actor
+from synapsed.agents.seams import LimitOwner
 from synapsed.aio import Timer
 from synapsed.clock import Clock, backoff
 from synapsed.config import UsageLimitPolicy
 from synapsed.model.agent import Activity
 from synapsed.model.events import ActivityChanged, EventData
 from synapsed.model.records import AgentRecord, LimitRecord
-from synapsed.profiles import LimitPattern
 from synapsed.terminal.limits import Limit, find_limit
 
 __all__ = ["Usage", "begun", "continues", "lifted", "resumes_at", "zone_of"]
@@ -74,27 +73,13 @@ class LimitKeeper(Protocol):
 
 
 class Usage:
-    """The limit of one agent in force, and the timer that ends it. Everything runs in the agent's actor. `over` is
-    called when messages may be given again, `activity` tells what the program is doing besides."""
+    """The limit of one agent in force, and the timer that ends it. Everything runs in the agent's actor."""
 
-    def __init__(
-        self,
-        keeper: LimitKeeper,
-        *,
-        policy: Callable[[], UsageLimitPolicy],
-        patterns: Callable[[], Sequence[LimitPattern]],
-        clock: Clock,
-        actor: Actor,
-        activity: Callable[[], Activity],
-        over: Callable[[], Awaitable[None]],
-    ) -> None:
+    def __init__(self, keeper: LimitKeeper, owner: LimitOwner, *, clock: Clock, actor: Actor) -> None:
         self._keeper = keeper
-        self._policy = policy
-        self._patterns = patterns
+        self._owner = owner
         self._clock = clock
         self._actor = actor
-        self._activity = activity
-        self._over = over
         self._timer: Timer | None = None
 
     @property
@@ -104,12 +89,12 @@ class Usage:
 
     def find(self, text: str) -> Limit | None:
         """The limit that the program's words tell of."""
-        return find_limit(self._patterns(), text, self._clock.wall(), zone_of(self._keeper.record))
+        return find_limit(self._owner.profile.limit, text, self._clock.wall(), zone_of(self._keeper.record))
 
     async def meet(self, limit: Limit) -> LimitRecord:
         """The program said so: no message is given to it until that is over."""
         now = self._clock.wall()
-        record = begun(self._keeper.record.limit, limit, self._policy(), now)
+        record = begun(self._keeper.record.limit, limit, self._owner.config.usage_limit, now)
         told = ActivityChanged(activity=Activity.LIMITED, evidence=f"limit: {record.words}"[:EVIDENCE_MAX])
         await self._keeper.amend(told, limit=record)
         self._actor.log.warning("usage limit", words=record.words, until=record.until, resume_at=record.resume_at)
@@ -118,7 +103,7 @@ class Usage:
 
     def continues(self, limit: LimitRecord) -> bool:
         """Whether the task that met it waits for its end."""
-        return continues(limit, self._policy())
+        return continues(limit, self._owner.config.usage_limit)
 
     def watch(self) -> None:
         """Plan the end of the limit in force, if there is one; also after a restart of the daemon."""
@@ -142,10 +127,10 @@ class Usage:
             return
         await self._keeper.amend(self._told("the limit is tried out"), limit=lifted(limit))
         self._actor.log.info("the usage limit is tried out", attempt=limit.attempt)
-        await self._over()
+        await self._owner.limit_over()
 
     def _told(self, why: str) -> ActivityChanged:
-        return ActivityChanged(activity=self._activity(), evidence=why)
+        return ActivityChanged(activity=self._owner.activity, evidence=why)
 
     def _stop_timer(self) -> None:
         if self._timer is not None:

@@ -373,11 +373,8 @@ class Manager:
             timers=self._timers,
             spool=self._settings.paths.agent(record.id) / "spool",
             inbox=self._settings.paths.inbox(record.id),
-            policy=lambda: self._roster.config_of(agent.record).approval.policy,
-            limits=lambda: self._roster.config_of(agent.record).usage_limit,
-            parking=lambda: self._roster.config_of(agent.record).park,
-            question_timeout=lambda: self._roster.config_of(agent.record).question_timeout,
-            ended=self.tasks.ended,
+            settings=self._roster,
+            ends=self.tasks,
         )
         self._agents[record.id] = agent
         self.directory.admit(record)
