@@ -21,14 +21,11 @@ def through_the_types(document: dict, kind) -> dict:
 
 @given(tasks)
 def test_tasks(task):
-    document = task03(task_dict(task))
-    assert through_the_types(document, v03.Task) == document
-
-
-@given(tasks)
-def test_the_sdk_reads_the_task_of_1_0_out_of_it(task):
+    """They are what the types take, and say to the SDK what the task of 1.0 says."""
     told = task_dict(task)
-    read = conversions.to_core_task(v03.Task.model_validate(task03(told)))
+    document = task03(told)
+    assert through_the_types(document, v03.Task) == document
+    read = conversions.to_core_task(v03.Task.model_validate(document))
     meant = json_format.ParseDict(told, pb.Task())
     assert (read.id, read.context_id, read.status.state) == (meant.id, meant.context_id, meant.status.state)
     assert texts(read) == texts(meant)

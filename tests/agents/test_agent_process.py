@@ -431,6 +431,7 @@ async def test_backoff_and_failure_go_on(world: World) -> None:
     await world.agent_is(AGENT, ProcessState.RUNNING)
 
 
+@pytest.mark.slow
 async def test_a_program_is_taken_up_although_the_database_refuses_the_message_that_waits(world: World) -> None:
     await world.start(ready=False)
     waiting = await world.send(AGENT)

@@ -257,6 +257,7 @@ async def wrong(_agent: str, _event: str, _told: dict[str, Any]) -> dict[str, An
     raise ValueError("scripted")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("decide", [nothing, never, wrong])
 async def test_a_daemon_without_an_answer_leaves_it_to_the_program(maildir: Path, decide: Any) -> None:
     async with answering(maildir / "decide.sock", decide):

@@ -483,6 +483,7 @@ class Dying:
         raise StoreError("killed", reason="closed")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("after", [False, True])
 async def test_a_daemon_that_dies_at_any_step_sends_it_once(tmp_path: Path, after: bool) -> None:
     """Each operation on the store of the one that sends, in turn; the next daemon finds what is durable."""

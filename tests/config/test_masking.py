@@ -185,6 +185,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_text_costs_in_proportion_to_its_length(name: str) -> None:
     def cost(length: int) -> float:

@@ -300,6 +300,7 @@ FACTS = st.one_of(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(st.lists(FACTS, max_size=30), st.booleans(), st.sampled_from([TUI, LINES]), st.sampled_from([None, "No."]))
 def test_whatever_happens_a_leg_is_pasted_and_submitted_at_most_once_and_a_turn_ends_once(

@@ -27,6 +27,7 @@ def told(task: Task) -> NewEvent:
     return NewEvent(task.agent_id, TaskArtifactAdded(artifact=task.artifacts[0]), task.id)
 
 
+@pytest.mark.slow
 async def test_is_read_as_it_was_written_from_memory_and_from_the_disk(open_store: OpenStore):
     store = await open_store()
     task = large(a_task())
@@ -56,6 +57,7 @@ async def test_is_taken_as_it_is_at_the_call(open_store: OpenStore):
     assert await store.task(task.id) == before
 
 
+@pytest.mark.slow
 async def test_commits_are_done_in_the_order_of_the_calls(open_store: OpenStore):
     store = await open_store()
     task = large(a_task())
@@ -109,6 +111,7 @@ async def test_one_that_was_begun_completes(open_store: OpenStore):
     assert [await again.task(task.id), await again.task(other.id)] == [task, other]
 
 
+@pytest.mark.slow
 async def test_streams_take_room_for_a_large_event_and_none_for_small_ones(open_store: OpenStore):
     """From memory and from the disk: what is read and not written yet is in the budget, once for all who share it."""
     store = await open_store()

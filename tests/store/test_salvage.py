@@ -112,6 +112,7 @@ async def test_a_clock_that_was_set_back_is_no_reason_to_wait(path: Path) -> Non
 # --- repairs ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
 async def test_what_can_be_read_is_saved(path: Path, seed: int) -> None:
     tasks = await filled(path)

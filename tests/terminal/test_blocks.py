@@ -148,6 +148,7 @@ def joined(pieces: list[Piece]) -> list[Piece]:
 # --- laws ------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @settings(max_examples=400)
 @given(TEXTS, st.lists(st.integers(0, 2000), max_size=20), PARSERS)
 @example("a\r\n```\r\nb\r\n```", [2, 7, 8], ALL)
@@ -160,6 +161,7 @@ def test_character_by_character(text: str) -> None:
     assert streamed(text, list(range(len(text)))) == whole(text, ALL)
 
 
+@pytest.mark.slow
 @settings(max_examples=400)
 @given(st.lists(LINES, max_size=40))
 def test_fences_are_those_of_the_library(lines: list[str]) -> None:
