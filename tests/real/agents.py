@@ -25,6 +25,10 @@ MAIN = ("claude", "codex", "gemini")
 
 EVERY = (*MAIN, "opencode")
 
+STARTS_S = 240.0
+"""By then a program has started, or begun with its first turn, also where others have most of the machine: opencode
+then shows nothing for a minute."""
+
 
 def nonce() -> str:
     """A word that the scripted model finds in a message, and that is nobody else's."""
@@ -58,7 +62,7 @@ class RealAgent:
         assert started.code == 0, started.err
         agent = cls(started.json["name"], daemon, model, prepared)
         if ready:
-            daemon.ready(agent.name)
+            daemon.ready(agent.name, patience=STARTS_S)
         return agent
 
     @classmethod
@@ -70,7 +74,7 @@ class RealAgent:
         with (daemon.home / "config" / "config.toml").open("ab") as file:
             tomli_w.dump({"agents": {cli: config}}, file)
         agent = cls(cli, daemon.start(), model, prepared)
-        daemon.ready(agent.name)
+        daemon.ready(agent.name, patience=STARTS_S)
         return agent
 
     @property

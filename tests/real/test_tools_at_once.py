@@ -100,7 +100,7 @@ def test_a_denial_that_stops_two_at_once_is_told_to_the_model(allowed: Allowed) 
     assert "denied by the rule" in told[refused][1]["error"]
     assert [data["status"] for data in told[kept]] == ["started", "failed"], told
     note = agent.model.requests()[-1].user
-    assert "something was denied: do not do that" in note, note
+    assert "was denied: do not do it" in note, note
     assert [part["text"] for part in task["artifacts"][-1]["parts"]] == [expected_answer(note)]
     assert not agent.file(f"denied-{word}").exists()
     follows = nonce()

@@ -264,14 +264,14 @@ class Daemon:
         """The task once it has ended, however it did."""
         return self.task_in(task_id, "completed", "failed", "canceled", "rejected")
 
-    def ready(self, name: str = "dummy") -> dict[str, Any]:
+    def ready(self, name: str = "dummy", *, patience: float = PATIENCE_S) -> dict[str, Any]:
         """The agent once it is ready."""
 
         def look() -> dict[str, Any] | None:
             agent = self.agent(name)
             return agent if agent.get("activity") == "ready" else None
 
-        return self._eventually(look, f"{name} is ready", lambda: [self.agent(name)])
+        return self._eventually(look, f"{name} is ready", lambda: [self.agent(name)], patience=patience)
 
     def task(self, task_id: str) -> dict[str, Any]:
         found: dict[str, Any] = self.get(f"/control/tasks/{task_id}").json["task"]
