@@ -204,6 +204,8 @@ class DeliverySpec(_Section):
     """`submit` is sent at the latest then, provided that the screen shows the message."""
     accept_ms: int = Field(default=2000, ge=100, le=60_000)
     """No sign of acceptance by then: look at the composer and send `submit` once more, alone."""
+    starting: Pattern | None = None
+    """What stands below the composer while it holds a message that was submitted, until the program has started."""
     neutralise: Pattern | None = None
     """A message that matches would be a command; `neutral_prefix` is put before it."""
     neutral_prefix: str = " "
@@ -303,10 +305,7 @@ class Prompts(_Section):
     )
     """Typed in the same turn where the program stops after a refusal and the model would not hear of it; empty: the
     turn ends there."""
-    denial_note: str = (
-        "Of what you asked for at once something was denied: do not do that. The rest was not done either: ask for it "
-        "again if you need it, or go on without it."
-    )
+    denial_note: str = "Something of that was denied: do not do it. The rest was not done: ask again if you need it."
     """The same where a decision of the approval policy refused one of several calls, and the program the others."""
     limit_note: str = "The usage limit is over: go on with what was asked."
     """Typed in place of the message when a task goes on that met a usage limit."""

@@ -320,8 +320,8 @@ class PtyTurn:
         answered = submitted is not None and seen.offset > submitted
         if seen.composer == "empty" and answered and self._line_oriented:
             return [*self._accept("screen: the prompt came back", seen.now), *self._working(seen)]
-        if seen.unread:
-            self._at = seen.now  # it has its time from when it has the key
+        if seen.unread or seen.starting:
+            self._at = seen.now  # it has its time from when it has the key, and has started
         due = self._at + self._accepting(seen)
         if seen.now < due:
             self.deadline = due

@@ -40,7 +40,7 @@ from synapsed.pty.tool_screen import ToolScreen
 from synapsed.pty.turn import PtyTurn
 from synapsed.tasks.sender_mark import system_mark
 from synapsed.terminal.answer import SCROLLBACK_LINES, from_lines, from_screen, is_cut
-from synapsed.terminal.composer import ends_at_cursor
+from synapsed.terminal.composer import ends_at_cursor, holds_back
 from synapsed.terminal.delivery import type_message
 from synapsed.terminal.observer import Look, TerminalObserver
 
@@ -195,6 +195,7 @@ class TurnRunner:
             prompt=look.composer.prompt,
             stopped=self._observer.stopped,
             unread=self._unread.now,
+            starting=holds_back(self._profile.delivery, look.screen, look.composer),
             worked_until=self._observer.worked_until,
             marks=self._observer.marks if turn.phase is turns.Phase.SETTLING else turn.state.marks,
         )

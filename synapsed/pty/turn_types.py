@@ -133,6 +133,8 @@ class Seen:
     prompt: str = ""
     stopped: bool = False
     unread: bool = False
+    starting: bool = False
+    """The message stands in its composer until it has started, and it says so."""
     worked_until: int = 0
     marks: tuple[int, int] = (0, 0)
     may_type: bool = False

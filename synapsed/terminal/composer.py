@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal
 
-from synapsed.profiles import Composer, PutOff
+from synapsed.profiles import Composer, DeliverySpec, PutOff
 from synapsed.terminal.screen import ScreenSnapshot
 
 __all__ = [
@@ -14,6 +14,7 @@ __all__ = [
     "cursor_line",
     "emptied",
     "ends_at_cursor",
+    "holds_back",
     "needs_composer",
     "puts_off",
     "read_composer",
@@ -133,6 +134,13 @@ def puts_off(spec: PutOff, screen: ScreenSnapshot, message: str) -> bool:
     found = re.search(spec.shown, "\n".join(screen.lines), re.MULTILINE)
     shown = found["text"].strip().rstrip("…") if found is not None else ""
     return bool(shown) and " ".join(message.split()).startswith(shown)
+
+
+def holds_back(spec: DeliverySpec, screen: ScreenSnapshot, composer: ComposerState) -> bool:
+    """Whether the program says, below what stands in its composer, that it holds that until it has started."""
+    if spec.starting is None or composer.state != "draft" or composer.row is None:
+        return False
+    return re.search(spec.starting, "\n".join(screen.lines[composer.row + 1 :]), re.MULTILINE) is not None
 
 
 def ends_at_cursor(screen: ScreenSnapshot, message: str) -> bool:

@@ -50,6 +50,7 @@ def seen(
     text: str = "",
     stopped: bool = False,
     unread: bool = False,
+    starting: bool = False,
     source: str = "test",
     worked_until: int = 0,
 ) -> Seen:
@@ -68,6 +69,7 @@ def seen(
         text=text,
         stopped=stopped,
         unread=unread,
+        starting=starting,
         worked_until=worked_until,
     )
 

@@ -345,3 +345,14 @@ def test_whatever_happens_a_leg_is_pasted_and_submitted_at_most_once_and_a_turn_
     submitted = [leg for leg, part in typed if part == "submit"]
     assert all(typed.index((leg, "paste")) < typed.index((leg, "submit")) for leg in submitted)
     assert ends == (1 if machine.over else 0)
+
+
+def test_a_message_that_the_program_holds_until_it_has_started_is_not_typed_twice() -> None:
+    """It stands in the composer; when the program has started it has its time to take it."""
+    machine = submitted(shown="hello")
+    for at in (4.0, 30.0, 60.0):
+        assert machine.seen(seen(at, composer="draft", text="hello", offset=30, starting=True)) == []
+    accept = TUI.delivery.accept_ms / 1000
+    assert machine.seen(seen(60.0 + accept - 0.1, composer="draft", text="hello", offset=40)) == []
+    again = machine.seen(seen(60.0 + accept, composer="draft", text="hello", offset=40))
+    assert again == [Save(), Type("submit2", b"\r")]

@@ -2,8 +2,8 @@
 
 import pytest
 
-from synapsed.profiles import Composer
-from synapsed.terminal.composer import ComposerState, cursor_line, ends_at_cursor, read_composer, shows_line
+from synapsed.profiles import Composer, DeliverySpec
+from synapsed.terminal.composer import ComposerState, cursor_line, ends_at_cursor, holds_back, read_composer, shows_line
 from synapsed.terminal.screen import Screen
 
 LINES = Composer(line=r"^\$ (?P<text>.*)$", at_cursor=True)
@@ -138,3 +138,22 @@ def test_a_line_in_a_box() -> None:
     snapshot = screen.snapshot()
     boxed = Composer(line=r"^│ > (?P<text>.*?)\s*│?$")
     assert shows_line(read_composer(boxed, snapshot), snapshot, "@codex hi there")
+
+
+@pytest.mark.parametrize(
+    ("shown", "held"),
+    [
+        (b"> say\r\n\r\n  Waiting for startup", True),
+        (b"  Waiting for startup\r\n> say\r\n", False),
+        (b"> \r\n\r\n  Waiting for startup", False),
+        (b"  Waiting for startup", False),
+    ],
+    ids=["below", "in an answer", "empty", "no composer"],
+)
+def test_a_message_is_held_back_by_what_stands_below_it(shown: bytes, held: bool) -> None:
+    screen = Screen(40, 5)
+    screen.feed(shown)
+    snapshot = screen.snapshot()
+    composer = read_composer(TUI, snapshot)
+    assert holds_back(DeliverySpec(starting="^  Waiting for startup"), snapshot, composer) is held
+    assert not holds_back(DeliverySpec(), snapshot, composer)
