@@ -179,7 +179,7 @@ def _success(answer: Response | Streamed, schemas: _Schemas) -> dict[str, Any]:
         if answer.websocket:
             responses["101"] = {"description": f"a WebSocket: {answer.about}"}
         if answer.sse:
-            content = {"text/event-stream": {"schema": {"type": "string"}}}
+            content = {"text/event-stream": {"schema": _SSE}}
             responses["200"] = {"description": f"server-sent events: {answer.about}", "content": content}
         if answer.ends:
             responses["204"] = {"description": "there is nothing after the cursor, and nothing will follow"}
@@ -198,6 +198,13 @@ def _success(answer: Response | Streamed, schemas: _Schemas) -> dict[str, Any]:
 
 
 _TEXT: Final = {"type": "string"}
+_SSE: Final = {
+    "type": "object",
+    "description": "One event of the stream",
+    "properties": {"id": _TEXT, "event": _TEXT, "data": _TEXT},
+    "required": ["data"],
+}
+"""3.1 leaves open what the schema of a stream describes; tools take it for that of each event."""
 
 
 def _errors(operation: Operation) -> Iterator[type[SynapsedError]]:

@@ -50,18 +50,21 @@ class SseFrame:
 
 
 def cursor_of(request: web.Request, log: EventLog, default: int) -> int:
-    """Where to go on: `Last-Event-ID`, `?lastEventId=` or `?after=`. Raises InvalidRequest for what is no id of this
-    log: a client that went on silently would miss events."""
-    text = request.headers.get("Last-Event-ID") or request.query.get("lastEventId") or request.query.get("after")
-    if text is None:
-        return default
+    """Where to go on: `Last-Event-ID`, `?lastEventId=` or `?after=`, the first of them that is there. Raises
+    InvalidRequest for any that is no id of this log: a client that went on silently would miss events."""
+    given = (request.headers.get("Last-Event-ID"), request.query.get("lastEventId"), request.query.get("after"))
+    cursors = [_event_id(text, log.last_id) for text in given if text]
+    return cursors[0] if cursors else default
+
+
+def _event_id(text: str, newest: int) -> int:
     if not (text.isascii() and text.isdigit() and len(text) < 20):
         raise InvalidRequest(
             f"the cursor (Last-Event-ID, lastEventId or after) must be an id of an event, not {text[:INPUT_SHOWN]!r}",
             field="lastEventId",
         )
-    if int(text) > log.last_id:
-        raise InvalidRequest(f"there is no event {text} yet; the newest is {log.last_id}", last_id=log.last_id)
+    if int(text) > newest:
+        raise InvalidRequest(f"there is no event {text} yet; the newest is {newest}", last_id=newest)
     return int(text)
 
 

@@ -91,6 +91,14 @@ async def test_resuming_at_every_event(api: Api, way):
             assert seen(await sse_events(response)) == whole[index + 1 :]
 
 
+async def test_a_cursor_that_is_none_beside_one_that_counts(api: Api):
+    _, body = await api.json(api.agent, "POST", "/tasks/send", json=SEND)
+    path = f"/tasks/{body['task']['id']}/subscribe"
+    for query, headers in (("?lastEventId=x", {"Last-Event-ID": "0"}), ("?lastEventId=0&after=99999", {})):
+        status, body = await api.json(api.agent, "GET", path + query, headers=headers)
+        assert (status, body["error"]["code"]) == (400, "INVALID_REQUEST")
+
+
 @pytest.mark.parametrize("cursor", ["x", "-1", "1.5", "99999", "9" * 100, " "])
 async def test_a_cursor_that_is_none(api: Api, cursor):
     task_id = await sent(api)

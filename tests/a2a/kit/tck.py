@@ -38,8 +38,8 @@ CONTRADICTIONS_03 = {
     "The test takes all for such: it looks for `capabilities` beside the `result` that has the card",
     "test_authenticated_extended_card_without_auth": "4.3: who asks is known, on this machine by the connection; the "
     "card declares no scheme there. It takes a request without a header for somebody's who is not known",
-    "test_extended_agent_card_endpoint_exists": "3.2: GET /v1/card is HTTP+JSON's, which is not offered for 0.3; in "
-    "JSON-RPC the extended card is a method",
+    "test_extended_agent_card_endpoint_exists": "3.2, 7.10: GET /v1/card is HTTP+JSON's, which is not offered for 0.3; "
+    "in JSON-RPC the extended card is a method",
     "test_extended_card_access_controls": "3.2, 4.3: as the two before",
 }
 """Those of the kit of 0.3."""
