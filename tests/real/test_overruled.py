@@ -8,7 +8,7 @@ import termios
 import psutil
 import pytest
 
-from tests.real.agents import EVERY, MAIN, RealAgent, StartAgent, nonce
+from tests.real.agents import EVERY, STARTS_S, RealAgent, StartAgent, nonce
 from tests.support.daemon import eventually
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(600)]
@@ -65,12 +65,12 @@ def test_a_refusal_that_was_not_taken_is_not_told_after_an_approval(cli: str, st
     agent.ask_exactly(f"And then {nonce()}.")
 
 
-@pytest.mark.parametrize("cli", MAIN)
+@pytest.mark.parametrize("cli", EVERY)
 def test_an_interrupt_over_which_the_program_ends_says_so(cli: str, start_agent: StartAgent) -> None:
     """The keys are typed, and the program ends instead of stopping; the next one answers the next message."""
     agent, word = start_agent(cli), nonce()
     task = agent.send(f"{word} [[hold:{word}]] say: Late.")
-    agent.model.wait_for_turn(word)
+    agent.model.wait_for_turn(word, timeout=STARTS_S)
     before = agent.pid
     stand_still(agent, still=True)
     cancel = agent.daemon.spawn("cancel", agent.name)
@@ -83,6 +83,8 @@ def test_an_interrupt_over_which_the_program_ends_says_so(cli: str, start_agent:
     assert (ended["status"], ended["error"]["code"]) == ("failed", "AGENT_EXITED")
     agent.model.release(word)
     eventually(
-        lambda: (a := agent.daemon.agent(agent.name))["activity"] == "ready" and a["pid"] != before, "it is back"
+        lambda: (a := agent.daemon.agent(agent.name))["activity"] == "ready" and a["pid"] != before,
+        "it is back",
+        patience=STARTS_S,
     )
     agent.ask_exactly(f"And then {nonce()}.")
