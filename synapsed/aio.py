@@ -2,7 +2,7 @@
 that nobody awaits."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from typing import Any, Protocol
 
 import structlog
@@ -53,6 +53,9 @@ class TaskSet:
 
     def __len__(self) -> int:
         return len(self._tasks)
+
+    def __iter__(self) -> Iterator[asyncio.Task[Any]]:
+        return iter(list(self._tasks))
 
     def spawn[T](
         self, work: Coroutine[Any, Any, T], *, name: str | None = None, eager: bool = False
