@@ -6,13 +6,13 @@ has read it. Only then does `answer` return. Nothing is typed twice: of an answe
 
 from collections.abc import Callable
 
+from synapsed.clock import Clock
 from synapsed.errors import NotReady, NotTaken, NotWaiting, PromptChanged
 from synapsed.model.task import Prompt
 from synapsed.profiles import Profile
-from synapsed.pty.asking import Asking
-from synapsed.pty.evaluator import Watch
 from synapsed.pty.keyboard import Keyboard, Steps, UntilRead, look_now, wait_for
 from synapsed.pty.menu_keys import choose
+from synapsed.pty.session import Session
 from synapsed.pty.turn_driver import TurnRunner
 from synapsed.tasks.sender_mark import system_mark
 from synapsed.terminal.observer import GONE_S, Look
@@ -33,47 +33,42 @@ def prompt_id_of(look: Look) -> str | None:
 
 
 class Answering:
-    """The answers to one program. `told` is the prompt that the supervisor was told of last, `touched` the id of the
-    prompt that a person has been at, `offset` where the output ends by now."""
+    """The answers to one program."""
 
     def __init__(
         self,
         agent_id: str,
         profile: Profile,
         *,
-        watch: Watch,
+        clock: Clock,
+        session: Session,
         keyboard: Keyboard,
         runner: TurnRunner,
-        offset: Callable[[], int],
-        told: Callable[[], Prompt | None],
-        touched: Callable[[], str | None],
         refused: Callable[[Prompt], None] = lambda _: None,
     ) -> None:
         self._agent_id = agent_id
         self._profile = profile
-        self._watch = watch
+        self._clock = clock
+        self._session = session
         self._keyboard = keyboard
         self._runner = runner
-        self._offset = offset
-        self._told = told
-        self._touched = touched
         self._refused = refused
-        self.asking = Asking()
+        self.asking = session.asking
 
     def answer(self, text: str, prompt_id: str | None) -> Steps[bool]:
         """See `AgentLink.answer`."""
         # What was typed before may have answered it already: another answer would go into what comes next.
         if not (yield UntilRead(HANDS_S)):
             raise NotReady("the program does not read what is typed now: try again when it goes on")
-        if not (yield from wait_for(lambda _: not self._watch.hands_on, HANDS_S)):
+        if not (yield from wait_for(lambda _: not self._session.hands_on(self._clock.monotonic()), HANDS_S)):
             raise PromptChanged("a person is typing at its terminal: it is answered there, or when they have done")
         # Else nobody was told of one that may be drawn again.
-        if self._told() is not None:
+        if self._session.observed is not None and self._session.observed.prompt is not None:
             yield from wait_for(lambda look: look.verdict.asked is not None, GONE_S)
         asked = self._asked((yield from look_now()), prompt_id)
         steps, chosen = keys_for(asked, text)
         dialog = asked.dialog
-        if dialog is not None and asked.prompt.prompt_id == self._touched() and chosen in dialog.from_first:
+        if dialog is not None and asked.prompt.prompt_id == self._session.touched and chosen in dialog.from_first:
             raise PromptChanged(
                 "a person at its terminal may have moved the selection: it is answered there, or refused"
             )
@@ -115,7 +110,7 @@ class Answering:
     def _typed(self, asked: Asked, steps: list[bytes], chosen: str | None) -> Steps[bool]:
         """Type it; whether the terminal hid it. Raises PromptChanged, NotTaken."""
         answered, number = asked.prompt.prompt_id, self.asking.number
-        self.asking.begin(answered, None if asked.drawn else self._offset())
+        self.asking.begin(answered, None if asked.drawn else self._session.observer.offset)
         try:
             hidden, shown = yield from self._pressed(asked, steps, chosen)
             if not (yield from self._is_taken(shown, number, hidden=hidden)):

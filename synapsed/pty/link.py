@@ -1,15 +1,14 @@
-"""The link to a program in a terminal: the shell around the observer and the turn machine.
+"""The link to a program in a terminal: the shell around its session, which decides.
 
-Output and facts come in through callbacks and only change the observer's state; every judgement happens when the
-`Watch` looks; every act (typing, recording, looking an answer up) happens in the one worker of the `TurnRunner`, in
-order. So nothing is typed while something else is being typed, and nothing is decided half way.
+Output, facts and keys come in through callbacks and are told to the `Session`, and so is every look of the `Watch`;
+what the session then wants is done here, or (typing, recording, looking an answer up) by the one worker of the
+`TurnRunner`, in order. So nothing is typed while something else is being typed, and nothing is decided half way.
 """
 
 import asyncio
 import contextlib
 import functools
 import signal
-from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -32,13 +31,13 @@ from synapsed.keepers.client import (
 from synapsed.keepers.heartbeat import SILENT, Pulse
 from synapsed.keepers.launchers import sweep_launch
 from synapsed.model.agent import Activity, Testimony
-from synapsed.model.facts import AssistantSaying, ChannelFact, PermissionAsked
-from synapsed.model.link import LinkAlert, LinkEvent, LinkExited, LinkObserved, LinkRefused, LinkSession, LinkTold
+from synapsed.model.facts import ChannelFact, PermissionAsked
+from synapsed.model.link import LinkAlert, LinkEvent, LinkExited, LinkObserved, LinkRefused
 from synapsed.model.picture import ScreenForm, Shown
 from synapsed.model.records import Checkpoint, LaunchRecord, TurnRecord
 from synapsed.profiles import Profile
 from synapsed.pty import turn_types as turns
-from synapsed.pty.answering import Answering, prompt_id_of
+from synapsed.pty.answering import Answering
 from synapsed.pty.driver import Hands
 from synapsed.pty.evaluator import Watch
 from synapsed.pty.feed_mark import FeedMarks, observe_launch
@@ -46,9 +45,10 @@ from synapsed.pty.foreground import KernelWitness
 from synapsed.pty.input_backlog import Unread
 from synapsed.pty.job_control import Suspension
 from synapsed.pty.keyboard import TAKE_BACK_S, Keyboard
-from synapsed.pty.link_alerts import disk_alert, gap_alert, screen_alert, silence_alert, unknown_alert
+from synapsed.pty.link_alerts import disk_alert, gap_alert, screen_alert, silence_alert
 from synapsed.pty.output_times import OutputTimes
 from synapsed.pty.readiness import SILENT_KEEPER
+from synapsed.pty.session import AnswerQuery, Emit, LookSoon, Poll, SaveScreen, Session, SessionCommand, Work
 from synapsed.pty.stopping import Stopping
 from synapsed.pty.turn_driver import TurnRunner
 from synapsed.pty.viewers import FOCUS, Viewers, are_reports
@@ -59,12 +59,6 @@ from synapsed.terminal.observer import Look
 from synapsed.terminal.shown import shown
 
 __all__ = ["PtyLink"]
-
-CHECKPOINT_EVERY = 256 * 1024
-"""Bytes of output between checkpoints."""
-
-RECENT_FACTS = 256
-"""Channel facts that are kept for a turn that is taken up again after a restart; older ones are dropped."""
 
 LAST_WORDS_S = 5.0
 """How long the work that a program's end finds under way may take."""
@@ -122,18 +116,14 @@ class PtyLink:
         self._store = store
         self._clock = clock
         self._observer = observe_launch(profile, launch, size, checkpoint, clock.monotonic(), marks)
-        self._checkpointed = self._observer.offset
-        self._started = self._observer.activity is not Activity.STARTING
-        """Whether a checkpoint says that the program has started: it is not taken for starting after a restart."""
+        self._session = Session(profile, self._observer, channels_tell=bool(channels))
         self._emit: Callable[[LinkEvent], None] = lambda _event: None
         self._client: KeeperClient | None = None
         self._watch = Watch(
-            profile=profile,
             clock=clock,
-            observer=self._observer,
+            session=self._session,
             looked=self._looked,
             judged=self._judged,
-            due=lambda: self._runner.due,
             unread=lambda: self._unread.now,
             silent=lambda: self._pulse.silent,
         )
@@ -153,25 +143,23 @@ class PtyLink:
         self._runner = TurnRunner(
             profile=profile,
             clock=clock,
-            observer=self._observer,
+            session=self._session,
             keyboard=self._keyboard,
             hands=self._hands,
             channels=channels,
             keeper=self._keeper,
             unread=self._unread,
-            emit=lambda event: self._emit(event),  # noqa: PLW0108 - it becomes another one when the link is opened
+            do=self._do,
             look=self._watch.look,
             look_soon=self._watch.soon,
-            may_type=lambda look: self._watch.obstacle(look) is None,
             mark=marks.answers if marks is not None else None,
         )
         self._stopping = Stopping(
             profile=profile,
             clock=clock,
-            observer=self._observer,
+            session=self._session,
             keyboard=self._keyboard,
             runner=self._runner,
-            watch=self._watch,
             exited=self._exited.done,
             perform=lambda steps: self._spawn(self._hands.perform(steps)),
         )
@@ -192,28 +180,20 @@ class PtyLink:
             take_line=self._take_line,
             empty=self._watch.soon,
         )
-        self._touched: str | None = None
-        """The prompt on the screen, if a person has been at it: what is selected there is theirs."""
-        self._told: LinkObserved | None = None
         self._answering = Answering(
             agent_id,
             profile,
-            watch=self._watch,
+            clock=clock,
+            session=self._session,
             keyboard=self._keyboard,
             runner=self._runner,
-            offset=lambda: self._observer.offset,
-            told=lambda: self._told.prompt if self._told is not None else None,
-            touched=lambda: self._touched,
             refused=lambda prompt: self._emit(LinkRefused(prompt.prompt)),
         )
         self._kernel = KernelWitness(profile, clock, self._observer, self._unread, self._watch.soon)
-        self._facts: deque[ChannelFact] = deque(maxlen=RECENT_FACTS)
-        self._conversation: str | None = None
         self._unsettled: int | None = None
         """`at_ns` of the last fact that was taken, and is not settled."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._suspension = Suspension(self._unread.until_read, self.signal, self._spawn)
-        self._saving = False
         self._caught_up = asyncio.Event()
         self._catch_up_to = 0
         self._finishing = self._closing = False
@@ -273,7 +253,7 @@ class PtyLink:
             if self._exited.done():
                 with contextlib.suppress(SynapsedError):
                     await self._client.acknowledge_exit()
-            elif self._observer.offset > self._checkpointed:
+            elif not self._session.is_saved:
                 with contextlib.suppress(StoreError):  # then more of the output is read again
                     await self._save_checkpoint()
             self._client.close()
@@ -324,49 +304,47 @@ class PtyLink:
         self._times.note(output.offset, self._clock.wall())
         if self._marks is not None:
             self._marks.screen.at(output.offset, output.end)
-        for reply in self._observer.feed(output.offset, output.data, now, continues=output.continues):
-            # The id makes an answer one, also where output is read again after a restart.
-            self._spawn(self._answer_query(f"query.{reply.offset}", reply.data))
+        self._do(self._session.output(output.offset, output.data, now, continues=output.continues))
         self._viewers.push(output.data)
-        self._runner.speech.printed(output.offset, output.data)
         if not self._caught_up.is_set() and self._observer.offset >= self._catch_up_to:
             self._caught_up.set()
-        if self._observer.offset - self._checkpointed >= CHECKPOINT_EVERY and not self._saving:
-            self._spawn(self._save_checkpoint())
-        self._watch.soon()
 
     async def _answer_query(self, input_id: str, data: bytes) -> None:
         with contextlib.suppress(KeeperRefused, KeeperLost):
             await self._keeper().write(data, input_id)
 
     def _on_fact(self, fact: ChannelFact) -> None:
-        if isinstance(fact, AssistantSaying):
-            self._runner.speech.told(fact)
-            self._watch.soon()
-            return
-        self._facts.append(fact)
-        self._observer.told(fact)
-        if fact.session is not None and fact.session != self._conversation:
-            self._conversation = fact.session
-            self._emit(LinkSession(fact.session))
-        self._emit(LinkTold(fact))
-        if (turn := self._runner.turn) is not None:
-            self._runner.add(turn.told(fact, self._clock.monotonic()))
-        self._watch.soon()
+        self._do(self._session.told(fact, self._clock.monotonic()))
+
+    def _do(self, commands: Sequence[SessionCommand]) -> None:
+        for command in commands:
+            match command:
+                case Emit(event):
+                    self._emit(event)
+                case Work(wanted):
+                    self._runner.add(wanted)
+                case LookSoon():
+                    self._watch.soon()
+                case AnswerQuery(offset, data):
+                    self._spawn(self._answer_query(f"query.{offset}", data))
+                case SaveScreen():
+                    self._spawn(self._save_checkpoint())
+                case Poll():
+                    self._spawn(self.poke())
 
     async def _sweep(self) -> None:
         while True:
             await asyncio.sleep(POLL_EVERY_S)
             with contextlib.suppress(KeeperLost):
                 await self._runner.ask_again()
-                await self._kernel.ask(self._told)
+                await self._kernel.ask(self._session.observed)
             if (
-                (self._runner.turn is None or self._runner.half_typed or self._runner.turn.state.interrupting)
+                (self._runner.turn is None or self._session.half_typed or self._runner.turn.state.interrupting)
                 and not self._finishing
                 and self._caught_up.is_set()
             ):
                 now = self._clock.monotonic()
-                await self._window.redraw_if_defaced(self._watch.look, now, hurry=self._runner.half_typed)
+                await self._window.redraw_if_defaced(self._watch.look, now, hurry=self._session.half_typed)
             if self._runner.turn is not None:
                 await self.poke()
             elif self._unsettled and self._clock.monotonic() - self._unsettled / 1e9 > SETTLE_AFTER_S:
@@ -374,9 +352,7 @@ class PtyLink:
 
     def _read(self) -> None:
         """What the program had not read is read, and about to be shown."""
-        self._observer.typed(self._clock.monotonic())
-        self._watch.pressed()
-        self._watch.soon()
+        self._do(self._session.read(self._clock.monotonic()))
 
     def taken(self, fact: ChannelFact) -> None:
         self._unsettled = fact.at_ns
@@ -419,44 +395,15 @@ class PtyLink:
 
     # --- judging ---
 
-    def _looked(self, look: Look) -> None:
-        if not self._started and look.verdict.activity is not Activity.STARTING and not self._saving:
-            self._started = True
-            self._spawn(self._save_checkpoint())
+    def _looked(self, look: Look, now: float) -> None:
         self._stopping.looked(look)
-        if self._window.wants_rows(look) and not (self._finishing or self._runner.half_typed):
+        if self._window.wants_rows(look) and not (self._finishing or self._session.half_typed):
             self._spawn(self._window.stretch())
-        self._publish(look)
+        self._do(self._session.looked(look, now, answering=self._keyboard.answering))
 
     def _judged(self, look: Look, now: float) -> None:
         if not self._finishing:
-            self._runner.seen(look, now)
-
-    def _publish(self, look: Look) -> None:
-        if self._told is not None and (look.steady_at > self._watch.looked_at or self._keyboard.answering):
-            return
-        verdict = look.verdict
-        asking = self._answering.asking
-        asking.shown(look.offset, prompt_id_of(look))
-        found = self._watch.obstacle(look, in_turn=self._runner.turn is not None, pasted=self._runner.pasted)
-        observed = LinkObserved(
-            activity=verdict.activity,
-            evidence=verdict.evidence,
-            prompt=verdict.asked.prompt if verdict.asked else None,
-            can_receive=found is None,
-            held=found.held if found is not None else None,
-            asking=asking.number,
-            by_hand=self._touched if self._touched != prompt_id_of(look) else None,
-        )
-        self._touched = self._touched if observed.by_hand is None else None
-        if observed == self._told:
-            return
-        before, self._told = self._told, observed
-        if self._runner.turn is not None and before is not None and observed.activity is not before.activity:
-            self._spawn(self.poke())  # what a transcript says of it is not poked for
-        self._emit(observed)
-        if (alert := unknown_alert(before, observed)) is not None:
-            self._emit(alert)
+            self._do(self._session.judge(look, now))
 
     # --- the turn ---
 
@@ -465,9 +412,12 @@ class PtyLink:
         return record.model_copy(update={"link": turns.TurnState(phase=turns.Phase.PASTING).model_dump(mode="json")})
 
     async def deliver(self, delivery: Delivery) -> None:
-        turn = self._runner.begin(delivery, list(self._facts))
-        if turn.state.submitted:
-            self._spawn(self._runner.speech.catch_up(self._observer.offset))
+        commands = self._session.begin(delivery, self._clock.monotonic())
+        if delivery.fresh:
+            self._runner.begun()
+        self._do(commands)
+        if self._session.turn is not None and self._session.turn.state.submitted:
+            self._spawn(self._runner.catch_up())
         self._watch.judge()
 
     def recorded(self, record: TurnRecord) -> None:
@@ -477,8 +427,8 @@ class PtyLink:
 
     def observe(self) -> LinkObserved:
         self._watch.look()
-        assert self._told is not None
-        return self._told
+        assert self._session.observed is not None
+        return self._session.observed
 
     async def interrupt(self) -> bool:
         return await self._hands.perform(self._stopping.stop())
@@ -541,13 +491,13 @@ class PtyLink:
         return viewer
 
     def _composes(self) -> bool:
-        return self._watch.hands_on or self._watch.look().composer.state != "empty"
+        return self._session.hands_on(self._clock.monotonic()) or self._watch.look().composer.state != "empty"
 
     async def _take_line(self, line: str) -> bool:
         """What was typed may not be on the screen yet; a line that never comes to stand there is another one."""
         if not await self._watch.until(lambda look: shows_line(look.composer, look.screen, line), ECHO_S):
             return False
-        self._watch.pressed()
+        self._session.pressed(self._clock.monotonic())
         return await self._hands.perform(self._keyboard.erase())
 
     async def _type_person(self, data: bytes) -> None:
@@ -555,12 +505,12 @@ class PtyLink:
         spec = self._profile.delivery
         patience = (spec.settle_max_ms + 2 * spec.accept_ms) / 1000 + TAKE_BACK_S
         # Else there is nothing to look for: a look for each key would be most of its way.
-        if self._runner.half_typed or self._keyboard.answering:
-            await self._watch.until(lambda look: not (self._runner.typing(look) or self._keyboard.answering), patience)
+        if self._session.half_typed or self._keyboard.answering:
+            await self._watch.until(lambda look: not (self._session.typing(look) or self._keyboard.answering), patience)
         if not are_reports(data):
-            self._watch.pressed()
-        if self._told is not None and self._told.prompt is not None and data not in FOCUS:
-            self._touched = self._told.prompt.prompt_id
+            self._session.pressed(self._clock.monotonic())
+        if data not in FOCUS:
+            self._session.touch()
         await self._type(data)
         self._suspension.typed(data)
         self._stopping.typed(data)
@@ -571,7 +521,7 @@ class PtyLink:
             if number:
                 await asyncio.sleep(PRESS_GAP_S)
             free = await self._watch.until(
-                lambda look: not (self._runner.typing(look) or self._keyboard.answering), PRESS_WAIT_S
+                lambda look: not (self._session.typing(look) or self._keyboard.answering), PRESS_WAIT_S
             )
             if not free:
                 left = f" ({number} of {len(presses)} keys were pressed)" if number else ""
@@ -583,13 +533,12 @@ class PtyLink:
         return await self._keeper().write(data)
 
     async def _save_checkpoint(self) -> None:
-        self._saving = True
         try:
             checkpoint = self._observer.checkpoint()
-            self._checkpointed = checkpoint.offset
+            self._session.saving(checkpoint.offset)
             await self._store.save_checkpoint(self._agent_id, checkpoint)
         finally:
-            self._saving = False
+            self._session.saved()
 
     def _keeper(self) -> KeeperClient:
         if self._client is None:

@@ -2,11 +2,10 @@
 
 from synapsed.keepers.client import Gap
 from synapsed.keepers.heartbeat import SILENT
-from synapsed.model.link import LinkAlert, LinkObserved
-from synapsed.pty.readiness import UNKNOWN_SCREEN
+from synapsed.model.link import LinkAlert
 from synapsed.terminal.observer import Harm
 
-__all__ = ["disk_alert", "gap_alert", "screen_alert", "silence_alert", "unknown_alert"]
+__all__ = ["disk_alert", "gap_alert", "screen_alert", "silence_alert"]
 
 
 def gap_alert(gap: Gap) -> LinkAlert:
@@ -32,13 +31,3 @@ def silence_alert(*, silent: bool) -> LinkAlert:
 def screen_alert(harm: Harm) -> LinkAlert:
     """It stands for as long as the launch does."""
     return LinkAlert("SCREEN_LOST", harm.message, "begins", {"to": harm.skip_to, "blind": harm.blind})
-
-
-def unknown_alert(before: LinkObserved | None, now: LinkObserved) -> LinkAlert | None:
-    """What nobody here can read is a person's: they are told when it begins, and when it is over."""
-    unknown = now.held == UNKNOWN_SCREEN.held
-    if unknown is (before is not None and before.held == UNKNOWN_SCREEN.held):
-        return None
-    message = f"its screen is not understood ({now.evidence}): attach answers it, or 'synapsectl keys'"
-    told = message if unknown else "its screen is understood again"
-    return LinkAlert("UNKNOWN_SCREEN", told, "begins" if unknown else "over")

@@ -11,11 +11,11 @@ from synapsed.clock import Clock
 from synapsed.model.agent import Activity
 from synapsed.profiles import Profile
 from synapsed.pty import turn_types as turns
-from synapsed.pty.evaluator import Watch
 from synapsed.pty.keyboard import Keyboard, Steps, UntilRecorded, leaving, look_now, wait_for
+from synapsed.pty.session import Session
 from synapsed.pty.turn import PtyTurn
 from synapsed.pty.turn_driver import TurnRunner
-from synapsed.terminal.observer import Look, TerminalObserver
+from synapsed.terminal.observer import Look
 from synapsed.terminal.verdict import has_signs
 
 __all__ = ["Stopping"]
@@ -42,19 +42,18 @@ class Stopping:
         *,
         profile: Profile,
         clock: Clock,
-        observer: TerminalObserver,
+        session: Session,
         keyboard: Keyboard,
         runner: TurnRunner,
-        watch: Watch,
         exited: Callable[[], bool],
         perform: Callable[[Steps[object]], None],
     ) -> None:
         self._profile = profile
         self._clock = clock
-        self._observer = observer
+        self._session = session
+        self._observer = session.observer
         self._keyboard = keyboard
         self._runner = runner
-        self._watch = watch
         self._exited = exited
         self._perform = perform
         self._stopped: tuple[PtyTurn, float] | None = None
@@ -126,7 +125,7 @@ class Stopping:
 
     def _still(self, left: tuple[PtyTurn, float] | None) -> tuple[PtyTurn, float] | None:
         """What is `left` of a turn, while it can be nothing else."""
-        if left is None or self._watch.hands_at > left[1] or self._clock.monotonic() - left[1] > LATE_S:
+        if left is None or self._session.hands_at > left[1] or self._clock.monotonic() - left[1] > LATE_S:
             return None
         other = self._runner.turn
         waits = other is None or other.over or other.phase is turns.Phase.PREPARED

@@ -6,15 +6,12 @@ not. Pieces go on from each other; where what was told turns out to be wrong, th
 knows the answer. Another message takes the place of the one before.
 """
 
-import contextlib
 import os.path
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from synapsed.errors import KeeperLost
-from synapsed.keepers.client import KeeperRefused
 from synapsed.masking import unfinished
 from synapsed.model.agent import Activity
 from synapsed.model.facts import AssistantSaying, ChannelFact
@@ -250,23 +247,19 @@ class TurnStream:
 class Speech:
     """The stream of whichever turn runs on a terminal, nothing where the profile switches it off.
 
-    `tell` is given the pieces; `read` gives so many bytes of output from an offset on, or from where there still is
-    some.
+    `tell` is given the pieces.
     """
 
-    def __init__(
-        self, profile: Profile, tell: Callable[[Piece], None], read: Callable[[int, int], Awaitable[tuple[int, bytes]]]
-    ) -> None:
+    def __init__(self, profile: Profile, tell: Callable[[Piece], None]) -> None:
         self._profile = profile
         self._tell = tell
-        self._read = read
         self._turn: PtyTurn | None = None
         self._stream: TurnStream | None = None
         self._early: deque[AssistantSaying] = deque(maxlen=EARLY_MAX)
         """What channels told while no turn was known: again, after a restart in mid-turn."""
 
     def begin(self, turn: PtyTurn) -> None:
-        """A turn is delivered, or taken up again after a restart: then call `catch_up`."""
+        """A turn is delivered, or taken up again after a restart: then see `missed_from`."""
         if self._profile.stream.enabled:
             self._turn = turn
             self._stream = TurnStream(self._profile, turn.message, begun=turn.state.submitted)
@@ -274,12 +267,12 @@ class Speech:
                 self.told(fact)
         self._early.clear()
 
-    async def catch_up(self, upto: int) -> None:
-        """Read the output of a turn that was under way before, up to the offset `upto`."""
-        stream, start = self._stream, self._turn.state.submit_offset if self._turn is not None else None
-        if stream is not None and stream.reads_output and start is not None:
-            with contextlib.suppress(KeeperLost, KeeperRefused):
-                stream.printed(*await self._read(start, min(upto - start, TOLD_MAX)))
+    @property
+    def missed_from(self) -> int | None:
+        """Where the output begins that is to be read back for a turn that was under way before, and given to `printed`;
+        None where nothing is."""
+        reads = self._stream is not None and self._stream.reads_output
+        return self._turn.state.submit_offset if reads and self._turn is not None else None
 
     def end(self) -> None:
         self._turn = self._stream = None

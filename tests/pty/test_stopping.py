@@ -13,6 +13,7 @@ from synapsed.profiles import Composer, Dialog, Interrupt, Profile, Prompts, Rea
 from synapsed.pty.driver import Hands
 from synapsed.pty.input_backlog import Unread
 from synapsed.pty.keyboard import Keyboard, Steps
+from synapsed.pty.session import Session
 from synapsed.pty.stopping import LATE_S, Stopping
 from synapsed.pty.turn import PtyTurn
 from synapsed.pty.turn_types import Command, Phase, Save, TurnState
@@ -38,7 +39,8 @@ class Program:
     def __init__(self, profile: Profile = PROFILE) -> None:
         self.clock = FakeClock()
         self.observer = TerminalObserver(profile, cols=40, rows=5, offset=0)
-        self.hands_at = 0.0
+        self.session = Session(profile, self.observer, channels_tell=True)
+        self.session.hands_at = 0.0
         self.typed: list[bytes] = []
         self.commands: list[Command] = []
         self.works: list[Steps[object]] = []
@@ -61,10 +63,9 @@ class Program:
         self.stopping = Stopping(
             profile=profile,
             clock=self.clock,
-            observer=self.observer,
+            session=self.session,
             keyboard=self.keyboard,
             runner=surroundings,
-            watch=surroundings,
             exited=self.exited.done,
             perform=self.works.append,
         )
@@ -83,7 +84,7 @@ class Program:
         self.turn = None
         match change:
             case "a person types":
-                self.hands_at = self.clock.monotonic() + 0.5
+                self.session.hands_at = self.clock.monotonic() + 0.5
             case "another turn":
                 self.begin()
             case "too late":

@@ -92,17 +92,14 @@ def test_a_long_message_that_is_echoed_hides_nothing_that_is_printed_for_it(chun
 
 def test_pieces_told_before_the_turn_is_known_count() -> None:
     """A restarted daemon's channels tell them again before the turn is taken up."""
-
-    async def read(offset: int, size: int) -> tuple[int, bytes]:
-        raise AssertionError("nothing of it is read off the output")
-
     told: list[Piece] = []
-    speech = Speech(SERVER, told.append, read)
+    speech = Speech(SERVER, told.append)
     speech.told(saying("m0", "of an earlier turn", at_ns=5))
     speech.told(saying("m1", "Hel", at_ns=20))
     state = TurnState(phase=Phase.WORKING, submitted=True, submit_ns=10)
     compose = functools.partial(type_message, SERVER.delivery, bracketed=True)
     speech.begin(PtyTurn(SERVER, "hi", compose, state, channels_tell=True))
+    assert speech.missed_from is None, "nothing of it is read off the output"
     speech.told(saying("m1", "lo", at_ns=30))
     look = TerminalObserver(SERVER, cols=80, rows=24, offset=0).look(1.0)
     speech.seen(look, lambda: "", 1.0)

@@ -1,7 +1,7 @@
 """The worker that performs the turn's commands: what it types, and what it looks at before it does."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -35,12 +35,12 @@ from synapsed.profiles import (
 from synapsed.pty.driver import Hands
 from synapsed.pty.input_backlog import Unread
 from synapsed.pty.keyboard import Keyboard
+from synapsed.pty.session import Emit, Session, SessionCommand, Work
 from synapsed.pty.turn_driver import TurnRunner
 from synapsed.pty.turn_types import Phase, TurnState
 from synapsed.terminal.observer import Look, TerminalObserver
 from synapsed.terminal.verdict import STALE_S
 from tests.fakes.clock import FakeClock, until
-from tests.support.readiness import receives
 
 PROFILE = Profile(
     name="p",
@@ -82,28 +82,28 @@ class Terminal:
         """What is written is with the program."""
         self.writing.set()
         keeper: Any = SimpleNamespace(write=self.write, recall=self.recall, ping=self.ping, read=self.read, lost=None)
-        unread, watch = Unread(lambda: keeper, lambda: None), cast("Any", self)
+        self.backlog, watch = Unread(lambda: keeper, lambda: None), cast("Any", self)
         exited: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.session = Session(profile, self.observer, channels_tell=False)
         self.runner = TurnRunner(
             profile=profile,
             clock=self.clock,
-            observer=self.observer,
+            session=self.session,
             keyboard=Keyboard(profile),
             hands=Hands(
                 clock=self.clock,
                 observer=self.observer,
                 watch=watch,
                 keeper=lambda: keeper,
-                unread=unread,
+                unread=self.backlog,
                 exited=exited,
             ),
             channels=[],
             keeper=lambda: keeper,
-            unread=unread,
-            emit=self.events.append,
+            unread=self.backlog,
+            do=self.do,
             look=self.look,
             look_soon=lambda: None,
-            may_type=receives,
         )
 
     async def write(self, data: bytes, input_id: str | None = None) -> Any:
@@ -132,7 +132,8 @@ class Terminal:
         self.judge()
         record = TurnRecord(task_id="t", launch_id="l", link=TurnState(phase=Phase.PASTING).model_dump(mode="json"))
         worker = asyncio.create_task(self.runner.run())
-        self.runner.begin(Delivery(task_id="t", text=text, command=False, record=record, fresh=True), [])
+        delivery = Delivery(task_id="t", text=text, command=False, record=record, fresh=True)
+        self.do(self.session.begin(delivery, self.clock.monotonic()))
         return worker
 
     def look(self) -> Look:
@@ -147,7 +148,16 @@ class Terminal:
 
     def judge(self, after: float = 0.0) -> None:
         self.clock.advance(after)
-        self.runner.seen(self.look(), self.clock.monotonic())
+        self.session.unread = self.unread > 0  # it is asked twice a second
+        self.do(self.session.judge(self.look(), self.clock.monotonic()))
+
+    def do(self, commands: Sequence[SessionCommand]) -> None:
+        for command in commands:
+            match command:
+                case Emit(event):
+                    self.events.append(event)
+                case Work(wanted):
+                    self.runner.add(wanted)
 
     async def record(self) -> None:
         """The records that the turn wants, one after the other, are durable."""
@@ -255,13 +265,13 @@ async def test_a_paste_that_is_shown_before_it_is_known_to_be_written_is_nobodys
     terminal = Terminal()
     terminal.writing.clear()
     worker = terminal.begin()
-    assert not terminal.runner.pasted
+    assert not terminal.session.pasted
     await until(lambda: terminal.typed)
     terminal.draw("> hello")
-    assert (terminal.phase, terminal.runner.pasted) == (Phase.PASTING, True)
+    assert (terminal.phase, terminal.session.pasted) == (Phase.PASTING, True)
     terminal.writing.set()
     await until(terminal.runner.idle.is_set)
-    assert (terminal.phase, terminal.runner.pasted) == (Phase.SETTLING, True)
+    assert (terminal.phase, terminal.session.pasted) == (Phase.SETTLING, True)
     worker.cancel()
     await asyncio.gather(worker, return_exceptions=True)
 

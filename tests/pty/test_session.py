@@ -1,0 +1,198 @@
+"""One program in a terminal, decided purely: events in, commands out."""
+
+from dataclasses import replace
+
+import pytest
+
+from synapsed.errors import NotReady
+from synapsed.interfaces import Delivery
+from synapsed.keepers.heartbeat import SILENT
+from synapsed.model.agent import Activity
+from synapsed.model.facts import PromptAccepted, TurnEnded
+from synapsed.model.link import LinkAlert, LinkEvent, LinkObserved, LinkSession, LinkTold, LinkTurnEnded
+from synapsed.model.records import TurnRecord
+from synapsed.profiles import Composer, Dialog, Profile, Prompts, Ready
+from synapsed.pty.session import (
+    CHECKPOINT_EVERY,
+    HANDS_OFF_S,
+    AnswerQuery,
+    Emit,
+    LookSoon,
+    Poll,
+    SaveScreen,
+    Session,
+    SessionCommand,
+    Work,
+)
+from synapsed.pty.turn_types import Ended, Phase, TurnState, Type
+from synapsed.terminal.observer import TerminalObserver
+from synapsed.terminal.unreadable import UNREADABLE_S
+
+PROFILE = Profile(
+    name="p",
+    command="p",
+    ready=Ready(quiet_ms=0),
+    composer=Composer(line="^> ?(?P<text>.*)$"),
+    prompts=Prompts(dialogs=[Dialog(type="permission", when=[r"^Allow it\?"])]),
+)
+
+
+class Playbook:
+    """A session, what it was told and what it wants."""
+
+    def __init__(self, screen: bytes = b"> ") -> None:
+        self.now = 10.0
+        self.session = Session(PROFILE, TerminalObserver(PROFILE, cols=80, rows=24, offset=0), channels_tell=True)
+        if screen:
+            self.draws(screen)
+            self.looks()
+
+    def draws(self, screen: bytes) -> list[SessionCommand]:
+        return self.session.output(self.session.observer.offset, b"\x1b[H\x1b[J" + screen, self.now)
+
+    def looks(self, after: float = 0.0) -> list[SessionCommand]:
+        """What the link does when it looks."""
+        self.now += after
+        look = self.session.look(self.now)
+        return [
+            *self.session.looked(look, self.now, answering=False),
+            *self.session.judge(look, self.now),
+        ]
+
+    def begins(self, *, phase: Phase = Phase.PASTING, fresh: bool = True) -> list[SessionCommand]:
+        state = TurnState(phase=phase, submitted=not fresh, submit_ns=0, submit_offset=0)
+        record = TurnRecord(task_id="t", launch_id="l", link=state.model_dump(mode="json"))
+        return self.session.begin(Delivery(task_id="t", text="hello", record=record, fresh=fresh), self.now)
+
+    @property
+    def seen(self) -> LinkObserved:
+        assert self.session.observed is not None
+        return self.session.observed
+
+
+def told(commands: list[SessionCommand]) -> list[LinkEvent]:
+    return [command.event for command in commands if isinstance(command, Emit)]
+
+
+def test_a_program_that_has_started_is_told_of_once_and_its_screen_kept() -> None:
+    book = Playbook(b"")
+    assert book.draws(b"> ") == [LookSoon()]
+    commands = book.looks()
+    assert commands == [SaveScreen(), Emit(book.seen)]
+    assert (book.seen.activity, book.seen.can_receive) == (Activity.READY, True)
+    assert book.looks(1.0) == []
+
+
+def test_a_query_is_answered_by_where_it_ended() -> None:
+    book = Playbook()
+    offset = book.session.observer.offset
+    answer, soon = book.session.output(offset, b"\x1b[c", book.now)
+    assert isinstance(answer, AnswerQuery)
+    assert (answer.offset, soon) == (offset + 3, LookSoon())
+
+
+def test_the_screen_is_kept_every_so_many_bytes_and_not_while_it_is_being_kept() -> None:
+    book = Playbook()
+    book.session.saving(book.session.observer.offset)
+    flood = b"x" * CHECKPOINT_EVERY
+    assert SaveScreen() not in book.draws(flood)
+    book.session.saved()
+    assert SaveScreen() in book.draws(b"> ")
+    assert SaveScreen() not in book.draws(b"> ")
+    book.session.saving(book.session.observer.offset)
+    book.session.saved()
+    assert book.session.is_saved
+    assert SaveScreen() not in book.draws(b"> ")
+    assert not book.session.is_saved
+
+
+def test_a_conversation_is_told_when_it_is_another_one() -> None:
+    book = Playbook()
+    fact = TurnEnded(channel="hooks", at_ns=1, session="one")
+    assert told(book.session.told(fact, book.now)) == [LinkSession("one"), LinkTold(fact)]
+    assert told(book.session.told(fact, book.now)) == [LinkTold(fact)]
+    other = replace(fact, session="two")
+    assert told(book.session.told(other, book.now)) == [LinkSession("two"), LinkTold(other)]
+
+
+def test_a_person_who_types_is_waited_for_and_then_it_is_looked_again() -> None:
+    book = Playbook()
+    book.session.pressed(book.now)
+    assert [event.held for event in told(book.looks()) if isinstance(event, LinkObserved)] == ["typing"]
+    when = book.session.wake_at(book.session.look(book.now), book.now)
+    assert when is not None
+    assert when >= book.now + HANDS_OFF_S
+    book.looks(when - book.now)
+    assert book.seen.can_receive
+
+
+def test_a_prompt_that_leaves_after_a_person_was_at_it_was_answered_by_hand() -> None:
+    book = Playbook()
+    book.draws(b"Allow it?")
+    book.looks()
+    book.looks(1.0)
+    assert book.seen.prompt is not None
+    asked = book.seen.prompt.prompt_id
+    book.session.touch()
+    book.draws(b"> ")
+    book.looks(1.0)
+    assert book.seen.by_hand == asked
+    assert book.session.touched is None
+
+
+def test_a_keeper_that_does_not_answer_makes_the_program_unknown() -> None:
+    book = Playbook()
+    book.session.silent = True
+    book.looks()
+    assert (book.seen.activity, book.seen.evidence, book.seen.held) == (Activity.UNKNOWN, SILENT, "keeper")
+
+
+def test_a_screen_that_is_not_understood_is_an_alert_until_it_is() -> None:
+    book = Playbook()
+    book.draws(b"left or right")
+    book.looks()
+    alerts = [event for event in told(book.looks(UNREADABLE_S + 1)) if isinstance(event, LinkAlert)]
+    book.looks(1.0)
+    assert [(alert.code, alert.state) for alert in alerts] == [("UNKNOWN_SCREEN", "begins")]
+    book.draws(b"> ")
+    alerts = [event for event in told(book.looks(1.0)) if isinstance(event, LinkAlert)]
+    assert [(alert.code, alert.state) for alert in alerts] == [("UNKNOWN_SCREEN", "over")]
+
+
+def test_a_turn_begins_by_its_paste_and_there_is_only_one() -> None:
+    book = Playbook()
+    (work,) = book.begins()
+    assert isinstance(work, Work)
+    assert [type(command) for command in work.commands] == [Type]
+    assert not book.seen.can_receive or told(book.looks()), "no other message meanwhile"
+    assert not book.seen.can_receive
+    with pytest.raises(NotReady):
+        book.begins()
+    assert book.session.input_id("paste") == "t.1.paste"
+
+
+def test_what_was_reported_before_a_turn_is_taken_up_again_counts() -> None:
+    book = Playbook()
+    book.session.told(PromptAccepted(channel="hooks", at_ns=1, prompt="hello"), book.now)
+    book.session.told(TurnEnded(channel="hooks", at_ns=2, answer="hi"), book.now)
+    works = [command for command in book.begins(phase=Phase.WORKING, fresh=False) if isinstance(command, Work)]
+    assert any(isinstance(command, Ended) for work in works for command in work.commands)
+
+
+def test_a_turn_that_is_over_is_told_and_gone() -> None:
+    book = Playbook()
+    book.begins(phase=Phase.WORKING, fresh=False)
+    book.looks()
+    commands = book.session.conclude(Ended("hi", exact=True, evidence="hooks"), book.now)
+    assert told(commands) == [LinkTurnEnded("t", "hi", True, "hooks", False)]
+    assert book.session.turn is None
+    assert not book.session.observer.in_turn
+
+
+def test_channels_are_asked_when_the_program_goes_on_in_a_turn() -> None:
+    """What a transcript says of it is not poked for."""
+    book = Playbook()
+    book.draws(b"Allow it?")
+    book.begins(phase=Phase.WORKING, fresh=False)
+    book.looks()
+    assert Poll() in book.looks(1.0)
