@@ -1,0 +1,147 @@
+"""Recordings of real programs, played to a link with a turn at every message that was sent: what the link tells."""
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from synapsed.errors import NotReady
+from synapsed.interfaces import Delivery
+from synapsed.keepers.client import Output
+from synapsed.model.link import (
+    LinkEvent,
+    LinkObserved,
+    LinkTold,
+    LinkTurnEnded,
+    LinkTurnRecord,
+    LinkTurnSaid,
+)
+from synapsed.model.records import LaunchRecord, TurnRecord
+from synapsed.pty.link import PtyLink
+from synapsed.pty.output_times import OutputTimes
+from synapsed.pty.turn_types import Phase, TurnState
+from synapsed.terminal.observer import Look
+from tests.fakes.clock import FakeClock
+from tests.fakes.store import MemoryStore
+from tests.golden.replay import PAUSES_S, Case
+
+__all__ = ["played"]
+
+SETTLES = 12
+"""Turns of the event loop in which the link does what a step made it do."""
+
+
+class _Keeper:
+    """A keeper that has written whatever it is given."""
+
+    lost = None
+
+    def __init__(self, link: PtyLink) -> None:
+        self._link = link
+
+    async def write(self, data: bytes, input_id: str | None = None) -> Any:
+        return SimpleNamespace(at=self._link.output, hidden=False)
+
+    async def recall(self, input_id: str) -> Any:
+        return SimpleNamespace(at=self._link.output)
+
+    async def ping(self, *, timeout: float = 10) -> Any:
+        return SimpleNamespace(unread=0, line_mode=None, foreground=None)
+
+    async def resize(self, cols: int, rows: int) -> None:
+        """The recording was made in one size."""
+
+
+def _message(case: Case) -> str:
+    """What the person sent first, as far as the recording tells."""
+    requests = case.record["requests"]
+    return str(requests[0])[:60] if requests else "hello"
+
+
+async def played(case: Case, folder: Path) -> list[str]:
+    """What the link told, a line each."""
+    told: list[str] = []
+    clock = FakeClock(monotonic=0.0)
+    cols, rows = case.record["size"]
+    fields = dict.fromkeys(("keeper_pid", "keeper_start", "pid", "pid_start"), 1)
+    launch = LaunchRecord(launch_id="l", socket="/none", spool_start=0, started_at=0, **fields)
+    link = PtyLink(
+        agent_id="a",
+        profile=case.profile(),
+        launch=launch,
+        size=(cols, rows),
+        checkpoint=None,
+        channels=[],
+        times=OutputTimes(folder / "times"),
+        store=MemoryStore(clock),
+        clock=clock,
+    )
+
+    def emit(event: LinkEvent) -> None:
+        if (line := _line(event)) is not None:
+            told.append(f"{clock.monotonic():.3f} {line}")
+        if isinstance(event, LinkTurnRecord):
+            link.recorded(event.record)
+
+    link._emit = emit
+    link._client = _Keeper(link)  # type: ignore[assignment]
+    worker = asyncio.create_task(link._runner.run())
+    link._watch._open = True
+
+    async def until(wanted: Callable[[Look], bool], _within: float) -> bool:
+        return wanted(link._watch.look())  # no time passes but that of the recording
+
+    link._watch.until = until  # type: ignore[method-assign]
+    link._watch._wake_at = lambda _when: None  # type: ignore[method-assign]  # the recording says when it is looked
+    raw = case.raw
+    steps: list[tuple[float, int, Any]] = [(at, 1, offset) for at, offset in case.record["chunks"]]
+    steps += [(at, 2, (n, label)) for n, (at, _, label) in enumerate(case.record["marks"])]
+    steps += [(at, 0, fact) for at, fact in case.facts()]
+    steps.sort(key=lambda step: step[:2])
+    ends = [step[0] for step in steps[1:]] + [steps[-1][0] + 2 * PAUSES_S[-1]]
+    for (at, kind, what), end in zip(steps, ends, strict=True):
+        clock.advance(at - clock.monotonic())
+        match kind:
+            case 0:
+                link._on_fact(what)
+            case 1 if what > link.output:
+                link._on_event(Output(link.output, raw[link.output : what]))
+            case 2 if what[1] == "submitted":
+                state = TurnState(
+                    phase=Phase.SUBMITTED, submitted=True, submit_ns=int(at * 1e9), submit_offset=link.output
+                )
+                record = TurnRecord(task_id=f"t{what[0]}", launch_id="l", link=state.model_dump(mode="json"))
+                told.append(f"{at:.3f} --- {what[1]}")
+                with contextlib.suppress(NotReady):
+                    await link.deliver(Delivery(task_id=f"t{what[0]}", text=_message(case), record=record))
+            case 2:
+                told.append(f"{at:.3f} --- {what[1]}")
+        for when in (at, *(at + pause for pause in PAUSES_S if at + pause < end)):
+            clock.advance(when - clock.monotonic())
+            for _ in range(SETTLES):
+                link._watch.judge()
+                await asyncio.sleep(0)
+    worker.cancel()
+    for task in list(link._tasks):
+        task.cancel()
+    await asyncio.gather(worker, *link._tasks, return_exceptions=True)
+    return told
+
+
+def _line(event: LinkEvent) -> str | None:
+    match event:
+        case LinkObserved():
+            asked = f" asks {event.prompt.type} {event.prompt.prompt_id}" if event.prompt is not None else ""
+            state = "receives" if event.can_receive else f"held {event.held}"
+            return f"{event.activity.value}, {state} ({event.evidence}){asked} {event.asking or ''}".rstrip()
+        case LinkTurnRecord():
+            return f"record {event.record.link['phase']}"
+        case LinkTurnEnded():
+            return f"ended ({event.evidence}) {event.answer[:60]!r} {len(event.answer)}"
+        case LinkTurnSaid():
+            return f"said {len(event.text)} {event.append}"
+        case LinkTold():
+            return f"told {type(event.fact).__name__}"
+    return str(event)[:200]
