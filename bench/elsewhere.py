@@ -14,8 +14,6 @@ from synapsed.profiles import Profile
 from synapsed.sandbox import give_up_rights
 from synapsed.terminal.observer import Look, TerminalObserver
 
-__all__ = ["FRAME", "exactly"]
-
 FRAME = struct.Struct("<IHd")
 """How many bytes follow, the agent, the time."""
 COLS, ROWS = 120, 40

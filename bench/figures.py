@@ -9,8 +9,6 @@ from pathlib import Path
 
 from tests.support.daemon import Daemon
 
-__all__ = ["SMOKE", "daemon", "environment", "milliseconds", "percentile", "pss", "report", "sized"]
-
 SMOKE = "SYNAPSED_BENCH_SMOKE"
 """Set in the environment: everything is measured in a size that shows only that the measuring works."""
 

@@ -14,8 +14,6 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-__all__ = ["COLS", "ROWS", "Terminal", "tmux_available", "tmux_terminal", "tmux_terminals"]
-
 COLS, ROWS = 120, 40
 PATIENCE_S = 120.0
 

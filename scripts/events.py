@@ -9,8 +9,6 @@ from typing import Any
 
 from synapsed.model.events.schema import KINDS, event_schema
 
-__all__ = ["DOCUMENT", "TYPES", "document", "typescript"]
-
 ROOT = Path(__file__).resolve().parent.parent
 TYPES = ROOT / "packaging" / "events.d.ts"
 DOCUMENT = ROOT / "docs" / "events.md"

@@ -7,8 +7,6 @@ import ast
 import re
 from pathlib import Path
 
-__all__ = ["DOCUMENT", "document"]
-
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENT = ROOT / "docs" / "architecture.md"
 BEGIN = "<!-- made by python -m scripts.modules from here -->"

@@ -9,8 +9,6 @@ from scripts.events import DOCUMENT
 from synapsed.moods.signals import HALF_LIFE_S, LEAVES, REACHES, SIGNALS, Signal
 from synapsed.moods.words import FACES, JAPANESE, MILD, NEGATIONS, STRONG, Terms
 
-__all__ = ["document"]
-
 BEGIN = "<!-- signals: made by python -m scripts.moods from here -->"
 END = "<!-- signals: to here -->"
 

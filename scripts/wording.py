@@ -10,8 +10,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-__all__ = ["IDIOMS", "found"]
-
 ROOT = Path(__file__).resolve().parent.parent
 
 IDIOMS = {

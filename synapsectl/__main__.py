@@ -11,8 +11,6 @@ from synapsectl.errors import CtlError
 from synapsectl.output import PROGRAM, CommandOutput
 from synapsectl.verbs import ALIASES, VERBS, Verb
 
-__all__ = ["main"]
-
 USAGE = 2
 INTERRUPTED = 130
 """128 + SIGINT, as a shell has it."""

@@ -2,8 +2,6 @@
 
 from datetime import UTC, datetime
 
-__all__ = ["age"]
-
 MINUTE, HOUR, DAY = 60, 3600, 86400
 
 

@@ -19,17 +19,6 @@ from synapsectl.keys import Key, KeyFilter
 from synapsectl.tty import Terminal
 from synapsectl.websocket import BINARY, WebSocket, WebSocketMessage
 
-__all__ = [
-    "RECONNECT",
-    "AttachedTerminal",
-    "DaemonLost",
-    "Detached",
-    "Ending",
-    "Killed",
-    "ProgramExited",
-    "open_terminal",
-]
-
 RECONNECT = 10.0
 """Seconds that the daemon may be away: one that was killed is back within two."""
 

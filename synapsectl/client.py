@@ -16,21 +16,6 @@ from synapsectl.errors import ApiError, BadAnswer, NoDaemon, NotAllowed, NotOurs
 from synapsed.sockets import why_not_our_folder, why_not_our_peer
 from synapsed.sse import SseEvent, SseParser, SseTooLarge
 
-__all__ = [
-    "ANSWER_MAX",
-    "REQUEST_TIMEOUT",
-    "SLOW_TIMEOUT",
-    "Client",
-    "EventStream",
-    "HttpReply",
-    "agent_path",
-    "document_of",
-    "host_path",
-    "read_body",
-    "read_head",
-    "task_path",
-]
-
 CONNECT_TIMEOUT = 5.0
 """Seconds for the daemon to accept: a full backlog for longer means that it is stuck."""
 

@@ -11,8 +11,6 @@ from synapsed.sockets import control_socket
 if TYPE_CHECKING:
     from synapsed.paths import Paths
 
-__all__ = ["AGENT_VARIABLES", "CommandContext"]
-
 AGENT_VARIABLES = (
     "SYNAPSE_AGENT_ID",
     "SYNAPSE_AGENT_NAME",

@@ -3,8 +3,6 @@
 from synapsectl.context import CommandContext
 from synapsectl.errors import NoDaemon
 
-__all__ = ["ensure_daemon"]
-
 
 def ensure_daemon(ctx: CommandContext, *, spawn: bool) -> None:
     """A daemon answers when this returns. Raises NoDaemon."""

@@ -14,25 +14,6 @@
 
 from typing import Any
 
-__all__ = [
-    "DONE",
-    "MAYBE_ACCEPTED",
-    "NOT_FOUND",
-    "REFUSED",
-    "TASK_FAILED",
-    "TIMED_OUT",
-    "WAITS",
-    "ApiError",
-    "BadAnswer",
-    "CtlError",
-    "MaybeAccepted",
-    "NoDaemon",
-    "NotAllowed",
-    "NotOurs",
-    "TimedOut",
-    "UsageError",
-]
-
 DONE = 0
 TASK_FAILED = 1
 """The task failed, was canceled or rejected."""

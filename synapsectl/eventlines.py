@@ -7,8 +7,6 @@ from typing import Any
 
 from synapsectl.output import harmless, one_line, short_id
 
-__all__ = ["Lines"]
-
 VALUE_SHOWN = 100
 """Characters of one fact; `--json` has all of them."""
 

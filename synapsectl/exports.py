@@ -9,8 +9,6 @@ from typing import Any
 from synapsectl.output import one_line, short_id
 from synapsectl.times import shown
 
-__all__ = ["COLUMNS", "Names", "as_csv", "as_markdown", "as_transcript"]
-
 COLUMNS = (
     "id", "time", "kind", "agent", "task", "context", "thread", "by", "to", "tool", "state", "truncated", "text",
 )  # fmt: skip

@@ -5,8 +5,6 @@ import json
 from synapsectl.output import CommandOutput
 from synapsed.sse import SseEvent
 
-__all__ = ["Follower"]
-
 ANSWER = "answer"
 BLOCKS = f"{ANSWER}."
 """Ids of the artifacts that the answer, which is printed whole, is made of."""

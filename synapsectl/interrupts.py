@@ -4,8 +4,6 @@ from synapsectl.client import agent_path
 from synapsectl.context import CommandContext
 from synapsectl.errors import DONE, REFUSED
 
-__all__ = ["interrupt"]
-
 
 def interrupt(ctx: CommandContext, agent: str, *, as_json: bool) -> int:
     """Interrupt the turn that runs at `agent`, if one does; returns the exit code. Raises ApiError."""

@@ -11,8 +11,6 @@ from typing import NamedTuple
 
 from synapsectl.errors import UsageError
 
-__all__ = ["DEFAULT_DETACH", "ESCAPE_HOLD", "KEY_HOLD", "Key", "KeyFilter", "Passed", "parse_keys"]
-
 DEFAULT_DETACH = "ctrl-]"
 """No agent program is known to use it; telnet's choice for the same reason."""
 

@@ -12,8 +12,6 @@ from synapsectl.daemon import ensure_daemon
 from synapsectl.errors import UsageError
 from synapsectl.prompts import tell_waiting
 
-__all__ = ["DEFAULT_SIZE", "add_profile", "add_start_options", "show_started", "start_agent"]
-
 DEFAULT_SIZE = (120, 40)
 """Columns and rows of an agent that nobody looks at."""
 

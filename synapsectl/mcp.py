@@ -25,8 +25,6 @@ from synapsectl.sending import ask
 from synapsectl.waiting import TERMINAL, Waiter, answer_of
 from synapsed import __version__
 
-__all__ = ["TOOLS", "Colleagues", "serve"]
-
 INSTRUCTIONS: Final = (
     "Other agents of the same user run beside you; these tools reach them. Messages from them begin with "
     "[A2A:<task>:<sender>]."

@@ -7,8 +7,6 @@ from typing import Any, BinaryIO
 
 from synapsectl.errors import CtlError, UsageError
 
-__all__ = ["MESSAGE_MAX", "MessageTooLarge", "build_parts", "part_text", "read_text"]
-
 MESSAGE_MAX = 10 * 1024 * 1024
 """Bytes of a message as it travels, files in base64: what the daemon takes."""
 

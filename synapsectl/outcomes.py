@@ -9,8 +9,6 @@ from synapsectl.output import short_id
 from synapsectl.prompts import tell_waiting
 from synapsectl.waiting import INTERRUPTED
 
-__all__ = ["outcome", "tell_inexact"]
-
 
 def outcome(ctx: CommandContext, agent: str, task: dict[str, Any]) -> int:
     """0 completed, 1 failed, canceled or rejected, 7 waits for a person; what there is to say of it goes to stderr."""

@@ -10,8 +10,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, TextIO
 
-__all__ = ["PROGRAM", "CommandOutput", "as_json", "clip", "display_width", "harmless", "one_line", "pad", "short_id"]
-
 PROGRAM = "synapsectl"
 GAP = "  "
 MIN_COLUMN = 8

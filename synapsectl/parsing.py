@@ -7,8 +7,6 @@ from typing import NamedTuple, NoReturn
 
 from synapsectl.output import PROGRAM
 
-__all__ = ["SubVerb", "parse", "seconds"]
-
 USAGE = 2
 
 

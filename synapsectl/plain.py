@@ -3,8 +3,6 @@
 import codecs
 import re
 
-__all__ = ["PlainText"]
-
 _SEQUENCE = re.compile(
     r"""
       \x1b\][^\x07\x1b]*(?:\x07|\x1b\\)          # OSC

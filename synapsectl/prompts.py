@@ -10,20 +10,6 @@ from synapsectl.errors import DONE, REFUSED, ApiError, CtlError
 from synapsectl.output import CommandOutput, short_id
 from synapsed.choices import LASTING, NO, choice
 
-__all__ = [
-    "NoSuchChoice",
-    "WhoAsks",
-    "answer",
-    "asked",
-    "behind",
-    "choose",
-    "decide_all",
-    "example",
-    "looks_like_task",
-    "show_prompt",
-    "tell_waiting",
-]
-
 _TASK_ID = re.compile(r"[0-9a-f]{8}[0-9a-f-]{0,28}")
 
 _ENDING = re.compile(

@@ -4,8 +4,6 @@ from synapsectl.client import Client, host_path
 from synapsectl.context import CommandContext
 from synapsectl.errors import ApiError
 
-__all__ = ["reach"]
-
 
 def reach(ctx: CommandContext, address: str) -> tuple[CommandContext, str]:
     """A context with the agent's own daemon, and the agent's address there. Raises ApiError: UNKNOWN_AGENT for a host

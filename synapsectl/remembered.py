@@ -7,8 +7,6 @@ from typing import Any
 from synapsectl.context import CommandContext
 from synapsectl.errors import DONE
 
-__all__ = ["configure_add", "configure_list", "configure_remove", "forget", "show_added", "show_list"]
-
 
 def configure_add(
     parser: argparse.ArgumentParser, options: Callable[[argparse.ArgumentParser], None], *, metavar: str, about: str

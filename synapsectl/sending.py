@@ -13,8 +13,6 @@ from synapsectl.outcomes import outcome, tell_inexact
 from synapsectl.output import short_id
 from synapsectl.waiting import RECONNECT, RETRY, Waiter, answer_of
 
-__all__ = ["Sending", "Sent", "Wanted", "ask"]
-
 HEADINGS = ("AGENT", "TASK", "STATUS", "ANSWER")
 
 

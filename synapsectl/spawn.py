@@ -14,8 +14,6 @@ import synapsed
 from synapsectl.context import CommandContext
 from synapsectl.errors import CtlError, NoDaemon
 
-__all__ = ["START_DEADLINE", "guarded", "holds_lock", "note_shutdown", "start_daemon"]
-
 START_DEADLINE = 30.0
 """Seconds for a daemon to answer: it imports, opens its database and finds its keepers first; on a loaded machine ten
 times what that takes."""

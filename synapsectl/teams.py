@@ -4,8 +4,6 @@ from collections.abc import Iterable
 
 from synapsectl.context import CommandContext
 
-__all__ = ["members_of", "with_members"]
-
 
 def members_of(ctx: CommandContext, name: str) -> list[str] | None:
     """The members of the team of that name, None if there is no such team. Raises ApiError, NoDaemon."""

@@ -4,8 +4,6 @@ import argparse
 import re
 from datetime import UTC, datetime, timedelta
 
-__all__ = ["moment", "shown"]
-
 _AGO = re.compile(r"([0-9]{1,6})([smhdw])")
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 _DAYS = {"today": 0, "yesterday": 1}

@@ -9,8 +9,6 @@ import tty
 from contextlib import suppress
 from typing import Self
 
-__all__ = ["Terminal", "TerminalGone"]
-
 READ_MAX = 64 * 1024
 LEAVE_DEADLINE = 1.0
 """Seconds for a terminal to take what resets it; one that takes nothing (Ctrl-S, a frozen window) is left as it is."""

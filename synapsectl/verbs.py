@@ -3,8 +3,6 @@
 from importlib import import_module
 from typing import Any, NamedTuple
 
-__all__ = ["ALIASES", "VERBS", "Verb"]
-
 
 class Verb(NamedTuple):
     """`module` is one of `synapsectl.commands`; `module:name` an object in one that several verbs share."""

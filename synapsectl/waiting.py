@@ -10,8 +10,6 @@ from synapsectl.output import short_id
 from synapsectl.prompts import behind
 from synapsed.sse import SseEvent
 
-__all__ = ["INTERRUPTED", "RECONNECT", "RETRY", "TERMINAL", "Waiter", "answer_of"]
-
 TERMINAL = frozenset({"completed", "failed", "canceled", "rejected"})
 INTERRUPTED = frozenset({"input_required", "auth_required"})
 

@@ -19,19 +19,6 @@ from typing import Any, NamedTuple
 from synapsectl.client import ANSWER_MAX, Client, HttpReply, document_of, read_body, read_head
 from synapsectl.errors import BadAnswer, TimedOut
 
-__all__ = [
-    "BINARY",
-    "CLOSE",
-    "PING",
-    "PONG",
-    "TEXT",
-    "FrameError",
-    "FrameParser",
-    "WebSocket",
-    "WebSocketMessage",
-    "encode",
-]
-
 CONTINUATION, TEXT, BINARY, CLOSE, PING, PONG = 0x0, 0x1, 0x2, 0x8, 0x9, 0xA
 _FIN, _MASK, _RESERVED = 0x80, 0x80, 0x70
 _LENGTH_16, _LENGTH_64 = 126, 127

@@ -7,8 +7,6 @@ from typing import Any, Protocol
 
 import structlog
 
-__all__ = ["TaskSet", "Timer", "Timers", "at_once", "pause"]
-
 log = structlog.stdlib.get_logger("synapsed")
 
 

@@ -5,22 +5,6 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-__all__ = [
-    "Channel",
-    "ChannelFields",
-    "DecisionSpec",
-    "FactKind",
-    "Line",
-    "Listing",
-    "Pattern",
-    "ShownTools",
-    "ToolLine",
-    "Transcript",
-    "UsageLine",
-    "has",
-]
-
-
 type ErrorCode = Literal["MODEL_ERROR", "RATE_LIMITED", "AUTH_REQUIRED", "CONTEXT_FULL", "TIMEOUT"]
 """What a failed turn's error is called (docs/http-api.md)."""
 

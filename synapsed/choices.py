@@ -5,8 +5,6 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["LASTING", "NO", "YES", "choice"]
-
 YES = frozenset({"accept", "allow", "approve", "confirm", "continue", "ok", "proceed", "trust", "y", "yes"})
 NO = frozenset(
     {"cancel", "decline", "deny", "disallow", "don't", "don’t", "do not", "esc", "exit", "n", "no", "quit", "reject"}

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from synapsed.errors import SynapsedError
     from synapsed.library import ProfileLibrary
 
-__all__ = ["EXIT_CONFIG", "EXIT_FAILED", "EXIT_OK", "main"]
-
 EXIT_OK = 0
 EXIT_FAILED = 1
 """Another daemon runs, or this one could not go on."""

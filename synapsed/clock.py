@@ -4,8 +4,6 @@ import time
 from datetime import UTC, datetime
 from typing import Protocol
 
-__all__ = ["Clock", "SystemClock", "backoff", "iso"]
-
 
 class Clock(Protocol):
     """Two clocks: one for durations, one for people."""

@@ -27,35 +27,6 @@ from synapsed.paths import Paths
 from synapsed.rules.rule import RuleConfig
 from synapsed.validation import describe_syntax, describe_validation, unreadable
 
-__all__ = [
-    "LOOPBACK",
-    "SCHEDULES_MAX",
-    "A2aConfig",
-    "AgentConfig",
-    "ApiConfig",
-    "ApprovalConfig",
-    "AttachConfig",
-    "Config",
-    "HostsConfig",
-    "InstructionsConfig",
-    "Keep",
-    "Limits",
-    "MetricsConfig",
-    "MoodsConfig",
-    "ParkPolicy",
-    "PushPolicy",
-    "RestartPolicy",
-    "StoreConfig",
-    "TeamConfig",
-    "TracesConfig",
-    "UsageLimitPolicy",
-    "WebhookConfig",
-    "check_parking",
-    "load_config",
-    "save_agent",
-    "seconds_of",
-]
-
 
 class _Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)

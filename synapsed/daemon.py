@@ -69,8 +69,6 @@ from synapsed.supervisor.retention import Retention
 from synapsed.telemetry.loop import watch_loop
 from synapsed.telemetry.pipeline import Telemetry
 
-__all__ = ["Daemon", "lock_home", "prepare_directories"]
-
 TOLD_S = 2.0
 """What the database gets to write down that the daemon came up, or goes."""
 PREMISES_EVERY_S = 1.0

@@ -48,50 +48,6 @@ the end, so that no route and no command invents its own.
 
 from typing import Any, ClassVar
 
-__all__ = [
-    "EXIT_CODES",
-    "HTTP_STATUS",
-    "AgentError",
-    "AlreadyRunning",
-    "AmbiguousAddress",
-    "Busy",
-    "CardChanged",
-    "CardInvalid",
-    "ConfigError",
-    "ConversationTaken",
-    "EventNotFound",
-    "ExternalError",
-    "Forbidden",
-    "HopLimit",
-    "InvalidChoice",
-    "InvalidRequest",
-    "KeeperLost",
-    "LaunchError",
-    "NameTaken",
-    "NotReady",
-    "NotTaken",
-    "NotWaiting",
-    "PortsExhausted",
-    "ProgramEnded",
-    "ProgramNotFound",
-    "PromptChanged",
-    "QueueFull",
-    "RemoteRefused",
-    "RequestError",
-    "StoreError",
-    "SynapsedError",
-    "TaskNotCancelable",
-    "TaskNotFound",
-    "TooLarge",
-    "Unauthorized",
-    "UnknownAgent",
-    "UnknownProfile",
-    "UnknownSchedule",
-    "Unreachable",
-    "UnsupportedMedia",
-    "WouldDeadlock",
-]
-
 
 class SynapsedError(Exception):
     """Root of the tree. `message` is for people and says what to do next; `details` is JSON, free of secrets."""

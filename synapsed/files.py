@@ -10,8 +10,6 @@ from pathlib import Path
 
 from synapsed.errors import StoreError
 
-__all__ = ["write_private", "write_whole"]
-
 
 def write_private(path: Path, content: bytes) -> None:
     """`write_whole` for what is the user's alone, in a directory that is made, 0700, where it is missing. Raises

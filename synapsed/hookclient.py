@@ -24,8 +24,6 @@ import stat
 import sys
 import time
 
-__all__ = ["main"]
-
 PAYLOAD_MAX = 16 << 20
 """Bytes of a payload that are kept; a larger one is reported without its content."""
 STDIN_SECONDS = 3.0

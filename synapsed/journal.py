@@ -18,8 +18,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-__all__ = ["SOCKET", "JournalHandler", "is_journal"]
-
 SOCKET = Path("/run/systemd/journal/socket")
 
 PREFIX = "SYNAPSED_"

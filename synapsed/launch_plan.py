@@ -10,8 +10,6 @@ from synapsed.model.link import LinkExited
 from synapsed.model.records import AgentRecord, LaunchRecord
 from synapsed.profiles import Profile
 
-__all__ = ["LaunchPlan", "LaunchPlanner", "LinkFactory", "ProgramEnd"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchPlan:

@@ -18,8 +18,6 @@ from synapsed.releases import within
 from synapsed.validation import describe_syntax, describe_validation, line_of, unreadable
 from synapsed.variants import Variant
 
-__all__ = ["ProfileLibrary", "advice"]
-
 log = structlog.stdlib.get_logger(__name__)
 
 BUILTIN = Path(__file__).parent / "_profiles"

@@ -6,8 +6,6 @@ owner, and told of with tracebacks when it is collected (python/cpython#109564).
 
 import asyncio
 
-__all__ = ["stop_listening"]
-
 
 async def stop_listening(server: asyncio.Server) -> None:
     """Close `server`, once what it has accepted are connections."""

@@ -20,8 +20,6 @@ from synapsed import masking
 from synapsed.journal import JournalHandler, is_journal
 from synapsed.masking import MASK
 
-__all__ = ["Repeats", "configure", "mask", "masked"]
-
 FILE_BYTES = 4 * 1024 * 1024
 FILES = 3
 """Older files kept."""

@@ -16,8 +16,6 @@ from typing import Any, NamedTuple
 
 from ahocorasick_rs import AhoCorasick, Implementation
 
-__all__ = ["MASK", "is_secret_key", "mask", "mask_text", "nested_under_key", "secret_spans", "unfinished"]
-
 MASK = "***"
 
 DEPTH_MAX = 32

@@ -8,8 +8,6 @@ import os
 import resource
 from pathlib import Path
 
-__all__ = ["MANY", "OwnLog", "raise_limit"]
-
 MANY = 65_536
 """As many as are asked for, where the hard limit allows more: what is above only makes closing them all slower."""
 

@@ -12,8 +12,6 @@ from typing import NamedTuple
 
 from synapsed.sockets import runtime_directory, socket_directory
 
-__all__ = ["Paths"]
-
 
 class Paths(NamedTuple):  # a dataclass would cost every call of the person's tool 10 ms
     """The locations of one daemon."""

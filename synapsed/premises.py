@@ -10,8 +10,6 @@ from pathlib import Path
 
 from synapsed.paths import Paths
 
-__all__ = ["CONTROL_SOCKET", "DATABASE", "STATE", "Premises"]
-
 STATE, DATABASE, CONTROL_SOCKET = "state", "database", "control socket"
 
 

@@ -14,59 +14,13 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from synapsed.channelspec import (
     Channel,
-    ChannelFields,
-    DecisionSpec,
     ErrorCode,
-    FactKind,
-    Line,
-    Listing,
     Pattern,
     ShownTools,
-    ToolLine,
-    Transcript,
-    UsageLine,
     has,
 )
 from synapsed.releases import drift, key, within
 from synapsed.variants import Variant, VersionCheck
-
-__all__ = [
-    "AnswerSpec",
-    "Channel",
-    "ChannelFields",
-    "Composer",
-    "DecisionSpec",
-    "DeliverySpec",
-    "Dialog",
-    "ErrorPattern",
-    "Exit",
-    "FactKind",
-    "Indented",
-    "Instructions",
-    "Interrupt",
-    "LimitPattern",
-    "Line",
-    "ListedOption",
-    "Listing",
-    "McpInjection",
-    "OwnWords",
-    "Parsers",
-    "Profile",
-    "Prompts",
-    "PutOff",
-    "Ready",
-    "Resume",
-    "Right",
-    "ShownTools",
-    "Signs",
-    "StreamSpec",
-    "ToolLine",
-    "Transcript",
-    "UsageLine",
-    "Variant",
-    "VersionCheck",
-]
-
 
 EXAMPLES = Path(__file__).parent / "_examples"
 """Where a wheel has the examples that a profile runs; a checkout has them beside the package."""

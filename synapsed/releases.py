@@ -5,8 +5,6 @@ The person's tool imports it too.
 
 import re
 
-__all__ = ["PRINTED", "drift", "find", "key", "within"]
-
 PRINTED = r"\d+(?:\.\d+)+(?:-[0-9A-Za-z][0-9A-Za-z.-]*)?"
 """A version as most programs print it."""
 

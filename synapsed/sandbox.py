@@ -25,8 +25,6 @@ import struct
 import sys
 from typing import Final
 
-__all__ = ["MEMORY", "give_up_rights"]
-
 MEMORY: Final = 1 << 30
 """Bytes of address space: libraries count, and a screen at its largest takes a few hundred megabytes."""
 

@@ -13,8 +13,6 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 
 import sdnotify
 
-__all__ = ["ServiceNotifier", "inherited_sockets"]
-
 FIRST_INHERITED_FD = 3
 """SD_LISTEN_FDS_START."""
 

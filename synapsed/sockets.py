@@ -9,16 +9,6 @@ import stat
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = [
-    "PATH_MAX",
-    "control_socket",
-    "peer_uid",
-    "runtime_directory",
-    "socket_directory",
-    "why_not_our_folder",
-    "why_not_our_peer",
-]
-
 PATH_MAX = 103
 """Bytes of a Unix socket's path that every supported system accepts (macOS 103, Linux 107)."""
 

@@ -2,8 +2,6 @@
 
 from typing import NamedTuple
 
-__all__ = ["EVENT_MAX", "SseEvent", "SseParser", "SseTooLarge"]
-
 EVENT_MAX = 64 * 1024 * 1024
 """Bytes of one event; above every answer the daemon keeps, below what would hurt a person's machine."""
 

@@ -13,8 +13,6 @@ from pydantic import BaseModel, ValidationError
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
-__all__ = ["describe_syntax", "describe_validation", "line_of", "unreadable"]
-
 
 def describe_validation(
     error: ValidationError, path: Path, text: str, model: type[BaseModel], inside: Sequence[int | str] = ()

@@ -7,8 +7,6 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 from synapsed.channelspec import Pattern
 from synapsed.releases import PRINTED, find, key
 
-__all__ = ["Release", "Variant", "VersionCheck"]
-
 
 def _is_release(version: str) -> str:
     if key(version) is None:

@@ -5,8 +5,6 @@ from typing import Any
 
 from synapsectl.checkup.finding import NOTE, OK, WRONG, Finding, command
 
-__all__ = ["look_at_automation"]
-
 _STATUS = {"ok": OK, "idle": NOTE, "wrong": WRONG}
 
 _TABLES = {"schedule": "[[schedule]]", "rule": "[[rule]]", "webhook": "[webhooks]"}

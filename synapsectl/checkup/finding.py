@@ -4,8 +4,6 @@ import shlex
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-__all__ = ["NOTE", "OK", "WRONG", "Finding", "command"]
-
 OK = "ok"
 NOTE = "note"
 """Not wrong, but worth knowing, or a matter of taste."""

@@ -18,8 +18,6 @@ from synapsectl.service.settings import env_file, user_env_file
 from synapsectl.spawn import holds_lock
 from synapsed import __version__
 
-__all__ = ["look_inside"]
-
 DISK_MIN = 1 << 30
 """Bytes free below which spools of a few agents may fill the disk: a spool keeps 64 MiB and more."""
 

@@ -18,8 +18,6 @@ from synapsectl.service.settings import PACKAGES, Configured, Settings, env_file
 from synapsed import __version__
 from synapsed.releases import drift, find
 
-__all__ = ["look_around"]
-
 NEEDED_PYTHON = (3, 13)
 
 VERSION_TIMEOUT_S = 20.0

@@ -9,8 +9,6 @@ from synapsectl.daemon import ensure_daemon
 from synapsectl.errors import DONE, NOT_FOUND, CtlError, UsageError
 from synapsectl.launching import add_start_options, show_started, start_agent
 
-__all__ = ["TAKES_REST", "configure", "run"]
-
 TAKES_REST = True
 HEADINGS = ("PROFILE", "ID", "AGE", "AGENT", "CWD", "FIRST PROMPT")
 ID_SHOWN = 8

@@ -11,8 +11,6 @@ from synapsectl.errors import DONE, ApiError, NoDaemon, UsageError
 from synapsectl.keys import DEFAULT_DETACH, Key, parse_keys
 from synapsectl.reach import reach
 
-__all__ = ["SIGNALED", "add_attach_options", "attach", "configure", "require_terminal", "run"]
-
 SIGNALED = 128
 """Added to a signal's number, as a shell has it."""
 

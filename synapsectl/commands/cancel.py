@@ -9,8 +9,6 @@ from synapsectl.interrupts import interrupt
 from synapsectl.output import short_id
 from synapsectl.prompts import looks_like_task
 
-__all__ = ["configure", "run"]
-
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("target", metavar="TASK|AGENT", help="a task's id, or an agent whose turn is interrupted")

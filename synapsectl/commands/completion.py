@@ -7,8 +7,6 @@ from synapsectl.errors import DONE
 from synapsectl.output import PROGRAM
 from synapsectl.verbs import VERBS
 
-__all__ = ["configure", "run"]
-
 AGENT_VERBS = "stop|restart|park|kill|status|attach|send|tasks|input|approve|deny|keys|cancel|logs|events|screen"
 PROFILE_VERBS = "start|run|adopt"
 WORDS = {

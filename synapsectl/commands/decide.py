@@ -6,8 +6,6 @@ from typing import NamedTuple
 from synapsectl.context import CommandContext
 from synapsectl.prompts import decide_all
 
-__all__ = ["approve", "deny"]
-
 
 class Decide(NamedTuple):
     accept: bool

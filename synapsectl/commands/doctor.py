@@ -9,8 +9,6 @@ from synapsectl.checkup.finding import OK, WRONG, Finding
 from synapsectl.context import CommandContext
 from synapsectl.errors import DONE, CtlError
 
-__all__ = ["configure", "run"]
-
 SOMETHING_WRONG = 1
 
 

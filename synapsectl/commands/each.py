@@ -8,8 +8,6 @@ from synapsectl.client import SLOW_TIMEOUT, agent_path
 from synapsectl.context import CommandContext
 from synapsectl.errors import DONE, ApiError, UsageError
 
-__all__ = ["kill", "park", "restart", "stop"]
-
 AT_ONCE = 16
 """Agents asked to stop at the same time."""
 

@@ -9,8 +9,6 @@ from synapsectl.client import agent_path
 from synapsectl.context import CommandContext
 from synapsectl.errors import DONE, UsageError
 
-__all__ = ["configure", "run"]
-
 KINDS = ("toolExecution", "agentTransition", "emotionUpdate", "agentReported")
 
 

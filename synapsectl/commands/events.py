@@ -11,8 +11,6 @@ from synapsectl.errors import DONE, NoDaemon
 from synapsectl.eventlines import Lines
 from synapsectl.output import as_json
 
-__all__ = ["configure", "run"]
-
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("agent", nargs="?", help="only this agent's")

@@ -13,8 +13,6 @@ from synapsectl.context import CommandContext
 from synapsectl.errors import UsageError
 from synapsectl.parsing import SubVerb
 
-__all__ = ["SUBVERBS", "TAKES_REST", "configure", "run"]
-
 TAKES_REST = True
 PATH = "/external/agents"
 HEADINGS = ("ALIAS", "NAME", "A2A", "ENDPOINT", "LAST SEEN")

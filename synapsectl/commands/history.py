@@ -9,8 +9,6 @@ from synapsectl.exports import as_csv, as_markdown, as_transcript
 from synapsectl.output import one_line, short_id
 from synapsectl.times import moment, shown
 
-__all__ = ["configure", "run"]
-
 HEADINGS = ("TIME", "BY", "TO", "KIND", "TASK", "TEXT")
 LIMIT = 50
 THREAD_LIMIT = 10_000

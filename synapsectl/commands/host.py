@@ -12,8 +12,6 @@ from synapsectl.daemon import ensure_daemon
 from synapsectl.errors import UsageError
 from synapsectl.parsing import SubVerb
 
-__all__ = ["SUBVERBS", "configure", "run"]
-
 HEADINGS = ("HOST", "STATE", "FOR", "UNDER WAY", "TARGET", "ERROR")
 WORDS = {"add": 2, "list": 0, "remove": 1}
 

@@ -7,8 +7,6 @@ from synapsectl.context import CommandContext
 from synapsectl.errors import DONE, ApiError, UsageError
 from synapsectl.prompts import NOT_TAKEN, WhoAsks, answer, asked, tell_hands
 
-__all__ = ["TAKES_REST", "configure", "run"]
-
 TAKES_REST = True
 
 

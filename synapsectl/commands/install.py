@@ -13,8 +13,6 @@ from synapsectl.service.port import is_served, refusal
 from synapsectl.service.settings import Settings, gather
 from synapsectl.spawn import holds_lock
 
-__all__ = ["configure", "run"]
-
 POLL = 0.05
 """Seconds between two looks whether the daemon that ran has ended."""
 

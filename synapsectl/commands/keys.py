@@ -6,8 +6,6 @@ from synapsectl.client import agent_path
 from synapsectl.context import CommandContext
 from synapsectl.errors import DONE, UsageError
 
-__all__ = ["TAKES_REST", "configure", "run"]
-
 TAKES_REST = True
 
 NAMES = (

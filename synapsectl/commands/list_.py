@@ -11,8 +11,6 @@ from synapsectl.output import short_id
 if TYPE_CHECKING:
     import argparse
 
-__all__ = ["QUICK", "configure", "notes_on", "run", "state_of"]
-
 QUICK = {(): {"json": False, "watch": False}, ("--json",): {"json": True, "watch": False}}
 """What argparse makes of these."""
 

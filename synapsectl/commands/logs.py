@@ -11,8 +11,6 @@ from synapsectl.errors import DONE, NoDaemon, TimedOut, UsageError
 from synapsectl.output import as_json
 from synapsectl.plain import PlainText
 
-__all__ = ["configure", "run"]
-
 DEFAULT_LINES = 100
 BYTES_A_LINE = 2048
 """Bytes of raw output asked for per line: screens are painted several times over."""

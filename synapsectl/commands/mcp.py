@@ -5,8 +5,6 @@ import argparse
 from synapsectl.context import CommandContext
 from synapsectl.errors import DONE
 
-__all__ = ["configure", "run"]
-
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = "Speaks MCP on stdin and stdout; an agent's program starts it, not a person."

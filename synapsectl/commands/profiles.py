@@ -15,8 +15,6 @@ from synapsectl.errors import DONE, UsageError
 from synapsectl.parsing import SubVerb
 from synapsectl.reach import reach
 
-__all__ = ["SUBVERBS", "configure", "run"]
-
 TAKES_REST = True
 
 HEADINGS = ("PROFILE", "COMMAND", "PORTS", "SOURCE", "DESCRIPTION")

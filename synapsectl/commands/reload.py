@@ -6,8 +6,6 @@ from synapsectl.client import SLOW_TIMEOUT
 from synapsectl.context import CommandContext
 from synapsectl.errors import DONE
 
-__all__ = ["configure", "run"]
-
 WORDS = {
     "add": "is listed",
     "start": "is started",

@@ -9,8 +9,6 @@ from synapsectl.context import CommandContext
 from synapsectl.errors import DONE, UsageError
 from synapsectl.messages import build_parts, read_text
 
-__all__ = ["TAKES_REST", "configure", "run"]
-
 TAKES_REST = True
 
 

@@ -8,8 +8,6 @@ from synapsectl.errors import DONE
 from synapsectl.keys import parse_keys
 from synapsectl.launching import add_profile, add_start_options, start_agent
 
-__all__ = ["TAKES_REST", "configure", "run"]
-
 TAKES_REST = True
 
 

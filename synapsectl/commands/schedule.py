@@ -11,8 +11,6 @@ from synapsectl.errors import DONE, UsageError
 from synapsectl.output import one_line, short_id
 from synapsectl.parsing import SubVerb
 
-__all__ = ["SUBVERBS", "TAKES_REST", "configure", "run"]
-
 TAKES_REST = True
 HEADINGS = ("NAME", "AT", "AGENT", "NEXT", "LAST", "FROM", "MESSAGE")
 MESSAGE_READ = 1 << 20

@@ -9,8 +9,6 @@ from synapsectl.context import CommandContext
 from synapsectl.errors import DONE, UsageError
 from synapsectl.reach import reach
 
-__all__ = ["configure", "run"]
-
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("agent", help="a name, id, type-port or type; NAME@HOST on another host")

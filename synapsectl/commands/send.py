@@ -14,8 +14,6 @@ from synapsectl.parsing import seconds
 from synapsectl.sending import Sending, Wanted
 from synapsectl.teams import with_members
 
-__all__ = ["TAKES_REST", "configure", "run"]
-
 TAKES_REST = True
 KEY_MAX = 128
 INTERRUPT_PRIORITY = 5

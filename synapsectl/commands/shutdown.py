@@ -9,8 +9,6 @@ from synapsectl.context import CommandContext
 from synapsectl.errors import DONE, NoDaemon, TimedOut
 from synapsectl.spawn import guarded, holds_lock, note_shutdown
 
-__all__ = ["configure", "run"]
-
 POLL = 0.05
 """Seconds between two looks whether it is still there."""
 

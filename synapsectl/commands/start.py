@@ -8,8 +8,6 @@ from synapsectl.errors import DONE, ApiError, UsageError
 from synapsectl.launching import add_profile, add_start_options, show_started, start_agent
 from synapsectl.teams import members_of
 
-__all__ = ["TAKES_REST", "configure", "run"]
-
 TAKES_REST = True
 
 

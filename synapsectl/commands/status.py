@@ -12,8 +12,6 @@ from synapsectl.output import clip
 from synapsectl.prompts import behind
 from synapsectl.reach import reach
 
-__all__ = ["configure", "run"]
-
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("agent", nargs="?", help="an agent's name, id, type-port or type; the daemon otherwise")

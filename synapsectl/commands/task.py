@@ -14,8 +14,6 @@ from synapsectl.parsing import seconds
 from synapsectl.prompts import behind, show_prompt
 from synapsectl.waiting import Waiter, answer_of
 
-__all__ = ["configure", "run"]
-
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("task", metavar="TASK", help="a task's id, or its first eight characters or more")

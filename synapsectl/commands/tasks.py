@@ -8,8 +8,6 @@ from synapsectl.errors import DONE
 from synapsectl.messages import part_text
 from synapsectl.output import one_line, short_id
 
-__all__ = ["configure", "run"]
-
 HEADINGS = ("TASK", "AGENT", "STATUS", "UPDATED", "PRIORITY", "MESSAGE")
 TEXT_SHOWN = 200
 """Characters of a message that are worth a table's cell."""

@@ -9,8 +9,6 @@ from synapsectl.service.available import this_machines
 from synapsectl.service.files import WantedFile
 from synapsectl.service.manager import NoServiceManager, ServiceManager
 
-__all__ = ["configure", "run"]
-
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dry-run", action="store_true", help="show what would be removed, and change nothing")

@@ -8,8 +8,6 @@ from synapsectl.errors import DONE
 from synapsectl.output import short_id
 from synapsectl.times import moment
 
-__all__ = ["configure", "run"]
-
 FIGURES = ("TURNS", "INPUT", "OUTPUT", "CACHE READ", "CACHE WRITE", "COST")
 COUNTS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
 

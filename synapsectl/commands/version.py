@@ -10,9 +10,6 @@ from synapsectl.context import CommandContext
 from synapsectl.errors import DONE, NoDaemon
 from synapsed import __version__
 
-__all__ = ["configure", "run"]
-
-
 TIMEOUT_S = 20.0
 
 

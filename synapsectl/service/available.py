@@ -8,8 +8,6 @@ from synapsectl.service.launchd import Launchd
 from synapsectl.service.manager import NoServiceManager, ServiceManager
 from synapsectl.service.systemd import Systemd
 
-__all__ = ["this_machines"]
-
 
 def this_machines(environ: Mapping[str, str]) -> ServiceManager:
     """Raises NoServiceManager, in words that help, if there is no service manager at all."""

@@ -8,8 +8,6 @@ from typing import NamedTuple
 from synapsectl.errors import CtlError
 from synapsed.files import write_whole
 
-__all__ = ["WantedFile"]
-
 
 class WantedFile(NamedTuple):
     """A file as it is to be."""

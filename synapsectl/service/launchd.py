@@ -13,8 +13,6 @@ from synapsectl.service.manager import Finished, State, run_tool
 from synapsectl.service.settings import PACKAGES, Settings, template
 from synapsed.paths import Paths
 
-__all__ = ["LABEL", "Launchd"]
-
 LABEL = "synapsed"
 LOG = "launchd.log"
 """What the daemon says before it has its own log, or when it cannot write that."""

@@ -15,8 +15,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-__all__ = ["Login", "ProgramPath", "ask_login_shell"]
-
 SHELL_TIMEOUT_S = 20.0
 """For a login shell's start-up files; some install things."""
 

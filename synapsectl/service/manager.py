@@ -8,8 +8,6 @@ from synapsectl.errors import REFUSED, CtlError
 from synapsectl.service.files import WantedFile
 from synapsectl.service.settings import Settings
 
-__all__ = ["Finished", "NoServiceManager", "ServiceManager", "State", "run_tool"]
-
 TOOL_TIMEOUT_S = 120.0
 """A stop waits for the agents."""
 

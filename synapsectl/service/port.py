@@ -6,8 +6,6 @@ import socket
 from synapsectl.context import CommandContext
 from synapsectl.errors import CtlError
 
-__all__ = ["is_served", "refusal"]
-
 
 def is_served(ctx: CommandContext, listen: str) -> bool:
     """Whether the daemon of this home listens there now."""

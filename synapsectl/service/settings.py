@@ -12,17 +12,6 @@ from synapsectl.errors import CtlError
 from synapsectl.service.login import Login, ask_login_shell
 from synapsed.paths import Paths
 
-__all__ = [
-    "PACKAGES",
-    "Configured",
-    "Settings",
-    "env_file",
-    "gather",
-    "read_configuration",
-    "template",
-    "user_env_file",
-]
-
 PACKAGES = Path(synapsed.__file__).absolute().parent.parent
 """Where `python -m synapsed`, started there, finds the very package that this tool belongs to."""
 

@@ -11,8 +11,6 @@ from synapsectl.service.manager import Finished, State, run_tool
 from synapsectl.service.settings import PACKAGES, Settings, env_file, template, user_env_file
 from synapsed.paths import Paths
 
-__all__ = ["SERVICE", "Systemd"]
-
 SERVICE = "synapsed.service"
 TARGET = "synapse-agents.target"
 CONTROL = "synapsed-control.socket"

@@ -13,8 +13,6 @@ from synapsed.files import write_private
 from synapsed.model.agent import NAME_PATTERN
 from synapsed.model.external import ExternalAgent
 
-__all__ = ["AddressBook", "read_private"]
-
 FILE_MAX = 256 * 1024
 """Bytes of a file that are read."""
 

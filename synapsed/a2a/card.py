@@ -9,8 +9,6 @@ from typing import Any, Literal
 from synapsed.a2a.extensions import declared
 from synapsed.model.agent import AgentView
 
-__all__ = ["CARD_PATH", "TEXT", "Authentication", "agent_card", "capabilities", "extended_card"]
-
 CARD_PATH = "/.well-known/agent-card.json"
 TEXT = "text/plain"
 INPUT = [TEXT, "application/json", "application/octet-stream"]

@@ -19,8 +19,6 @@ from collections.abc import Sequence
 from synapsed.model.sender import sender_id_of
 from synapsed.model.task import INTERRUPTED_STATES, Message, Prompt, Task, TextPart
 
-__all__ = ["answered_by"]
-
 _TAKE_WORDS = frozenset({"text", "question", "selection"})
 """Types of prompts that words of one's own may answer."""
 

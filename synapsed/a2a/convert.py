@@ -35,17 +35,6 @@ from synapsed.model.task import (
     TextPart,
 )
 
-__all__ = [
-    "STATES",
-    "artifact_update",
-    "message_from",
-    "outgoing",
-    "parts_from",
-    "status_update",
-    "struct_dict",
-    "task_dict",
-]
-
 STATES: Final = {state: f"TASK_STATE_{state.value.upper()}" for state in TaskState}
 _ROLES: Final = {"user": "ROLE_USER", "agent": "ROLE_AGENT"}
 _TEXT: Final = "text/plain"

@@ -9,8 +9,6 @@ from typing import Any, Final
 
 from synapsed.model.task import INTERRUPTED_STATES, TERMINAL_STATES, TaskState
 
-__all__ = ["push_config03", "stream_event03", "task03"]
-
 _STATES: Final = {f"TASK_STATE_{state.value.upper()}": state for state in TaskState}
 _ROLES: Final = {"ROLE_USER": "user", "ROLE_AGENT": "agent"}
 _FINAL: Final = TERMINAL_STATES | INTERRUPTED_STATES

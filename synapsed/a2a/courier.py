@@ -38,8 +38,6 @@ from synapsed.store.lookup import told_before
 from synapsed.tasks import transitions
 from synapsed.tasks.live_answer import Told
 
-__all__ = ["Courier"]
-
 CONNECT_TRIES: Final = 4
 FIRST_PAUSE_S: Final = 0.5
 FOLLOWED_FOR_S: Final = 24 * 3600.0

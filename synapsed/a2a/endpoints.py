@@ -7,8 +7,6 @@ from synapsed.a2a.push.sender import PushSender
 from synapsed.a2a.rest import RestBinding
 from synapsed.interfaces import EventLog, Tasks
 
-__all__ = ["Endpoints"]
-
 
 class Endpoints:
     """`rpc` and `rest`, of all agents; `repeats` as of `Operations`."""

@@ -11,32 +11,6 @@ from typing import Any, Final
 
 from synapsed.errors import HTTP_STATUS, InvalidChoice, InvalidRequest, SynapsedError, TaskNotFound
 
-__all__ = [
-    "CONTENT_TYPE_NOT_SUPPORTED",
-    "EXTENDED_CARD_NOT_CONFIGURED",
-    "EXTENSION_SUPPORT_REQUIRED",
-    "INTERNAL_ERROR",
-    "INVALID_AGENT_RESPONSE",
-    "INVALID_PARAMS",
-    "INVALID_REQUEST",
-    "KINDS",
-    "METHOD_NOT_FOUND",
-    "PARSE_ERROR",
-    "PUSH_NOT_SUPPORTED",
-    "SERVER_ERROR",
-    "TASK_NOT_CANCELABLE",
-    "TASK_NOT_FOUND",
-    "UNSUPPORTED_OPERATION",
-    "VERSION_NOT_SUPPORTED",
-    "A2aError",
-    "Kind",
-    "from_synapsed",
-    "invalid_params",
-    "rest_error",
-    "rpc_error",
-    "rpc_failure",
-]
-
 DOMAIN: Final = "a2a-protocol.org"
 OWN_DOMAIN: Final = "synapsed"
 """Domain of reasons that A2A does not know: our own codes."""

@@ -8,20 +8,6 @@ from typing import Any, Final
 
 from synapsed.a2a.errors import EXTENSION_SUPPORT_REQUIRED, A2aError, invalid_params
 
-__all__ = [
-    "EXTENSIONS",
-    "INTERRUPT",
-    "PRIORITY",
-    "REPLY",
-    "SENDER",
-    "Extension",
-    "activated",
-    "answered_prompt",
-    "asked_for",
-    "declared",
-    "taken",
-]
-
 PRIORITY: Final = "urn:synapsed:a2a:priority:v1"
 INTERRUPT: Final = "urn:synapsed:a2a:interrupt:v1"
 SENDER: Final = "urn:synapsed:a2a:sender:v1"

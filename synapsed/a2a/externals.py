@@ -44,8 +44,6 @@ if TYPE_CHECKING:
     from synapsed.a2a.courier import Courier
     from synapsed.a2a.wire import AgentConnection
 
-__all__ = ["Externals"]
-
 AGENTS_MAX = 200
 OPEN_MAX = 100
 """Tasks under way to one agent."""

@@ -14,8 +14,6 @@ from google.protobuf.struct_pb2 import Struct
 
 from synapsed.a2a.errors import invalid_params
 
-__all__ = ["DEPTH_MAX", "ITEMS_MAX", "NUMBER_MAX", "check_arrays", "packed", "unpacked"]
-
 DEPTH_MAX: Final = 60
 """Levels of lists and objects in free JSON; the SDK's parser has a limit of 100, and counts two each."""
 ITEMS_MAX: Final = 256

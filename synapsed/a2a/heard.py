@@ -5,8 +5,6 @@ from dataclasses import replace
 from synapsed.a2a.wire import ArtifactPiece, Snapshot
 from synapsed.model.task import ANSWER_ID, PROGRESS, Artifact, TaskState, TextPart
 
-__all__ = ["Heard", "answer_of"]
-
 
 class Heard:
     """`snapshot` is the task as far as it is known, None before the first word."""

@@ -11,16 +11,6 @@ from urllib.parse import quote, urlsplit
 from synapsed.a2a.card import CARD_PATH, TEXT, capabilities
 from synapsed.model.agent import AgentView
 
-__all__ = [
-    "AGENT_CARD_TYPE",
-    "AI_CATALOG_TYPE",
-    "LINKSET_TYPE",
-    "ai_catalog",
-    "api_catalog",
-    "card_url",
-    "host_card",
-]
-
 AI_CATALOG_TYPE = "application/ai-catalog+json"
 AGENT_CARD_TYPE = "application/a2a-agent-card+json"
 LINKSET_TYPE = 'application/linkset+json; profile="https://www.rfc-editor.org/info/rfc9727"'

@@ -28,8 +28,6 @@ from synapsed.a2a.v03 import METHODS_03, STREAMING_03, Dialect03
 from synapsed.a2a.version import V03, V10, require_version
 from synapsed.errors import HTTP_STATUS, Busy, Forbidden, SynapsedError, Unauthorized
 
-__all__ = ["JsonRpc"]
-
 type RequestId = str | int | float | None
 NAME_SHOWN: Final = 60
 """Characters of an unknown method that are shown."""

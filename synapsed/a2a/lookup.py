@@ -19,8 +19,6 @@ from synapsed.a2a.wire import CARD_S, CONNECT_S, TEXT_SHOWN, Found, http_client,
 from synapsed.errors import CardChanged, CardInvalid, InvalidRequest, RemoteRefused
 from synapsed.model.external import SEEDS, ExternalAgent
 
-__all__ = ["BINDINGS", "changed", "look_again", "look_up"]
-
 CARD_BYTES = 1 << 20
 
 BINDINGS: Final = ("JSONRPC", "HTTP+JSON")

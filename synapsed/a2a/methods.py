@@ -14,8 +14,6 @@ from google.protobuf.message import Message as ProtoMessage
 
 from synapsed.a2a.operations import Operations, RequestScope
 
-__all__ = ["Method", "table"]
-
 type Call = Callable[[str, RequestScope, Any], Coroutine[Any, Any, dict[str, Any]]]
 type Streaming = Callable[[str, RequestScope, Any], Coroutine[Any, Any, AsyncGenerator[dict[str, Any]]]]
 

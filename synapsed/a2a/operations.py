@@ -28,8 +28,6 @@ from synapsed.model.events import Event, TaskArtifactAdded, TaskStatusChanged
 from synapsed.model.sender import Sender
 from synapsed.model.task import INTERRUPTED_STATES, TERMINAL_STATES, Task, TextPart
 
-__all__ = ["Operations", "RequestScope"]
-
 _SETTLED: Final = TERMINAL_STATES | INTERRUPTED_STATES
 _OUR_STATES: Final = {pb.TaskState.Value(name): state for state, name in STATES.items()}
 _TEXTS: Final = frozenset({TEXT, "text", "text/*", "*/*", "*"})

@@ -16,8 +16,6 @@ import synapsed.a2a.quick  # noqa: F401 - for what it does to protobuf
 from synapsed.a2a.errors import A2aError, invalid_params
 from synapsed.a2a.free import DEPTH_MAX, ITEMS_MAX, NUMBER_MAX, packed
 
-__all__ = ["from_query", "parse", "unreadable"]
-
 _INTEGER: Final = re.compile(r"-?[0-9]{1,19}")
 _OBJECTS: Final = "google.protobuf.Struct"
 _FREE: Final = frozenset({"google.protobuf.Value"})

@@ -8,8 +8,6 @@ from typing import Final
 
 from google.protobuf import json_format
 
-__all__ = ["SEARCH"]
-
 SEARCH: Final = "_UNPAIRED_SURROGATE_PATTERN"
 """The parser's name for that expression; tests/a2a/test_quick.py holds a new protobuf against it."""
 

@@ -34,8 +34,6 @@ from synapsed.model.external import ExternalAgent
 from synapsed.model.task import Artifact, Message, Part, TaskState
 from synapsed.model.trace import headers_of
 
-__all__ = ["Remote"]
-
 LISTED = 100
 """Tasks that are looked through for one whose answer was lost."""
 

@@ -6,8 +6,6 @@ from typing import Any
 
 from synapsed.errors import Busy
 
-__all__ = ["MessageReply", "RestRequest", "StreamReply", "retry_after"]
-
 
 @dataclass(frozen=True, slots=True)
 class RestRequest:

@@ -27,8 +27,6 @@ from synapsed.a2a.replies import MessageReply, RestRequest, StreamReply, retry_a
 from synapsed.a2a.version import V10, require_version
 from synapsed.errors import SynapsedError
 
-__all__ = ["RestBinding"]
-
 METHOD_NOT_ALLOWED: Final = 405
 _VARIABLE: Final = re.compile(r"\{(\w+)\}")
 _TENANT: Final = r"(?:/(?P<tenant>[^/]+))"

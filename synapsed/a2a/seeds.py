@@ -41,8 +41,6 @@ from synapsed.model.external import ExternalAgent
 from synapsed.model.task import INTERRUPTED_STATES, TERMINAL_STATES, Message, TaskState
 from synapsed.sse import SseEvent, SseParser, SseTooLarge
 
-__all__ = ["SeedsRemote"]
-
 LATE_S: Final = (0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 16.0)
 """Pauses before each look for a message that may be on its way: synapse-a2a has 30 s of patience at its start."""
 POLL_S: Final = 3.0

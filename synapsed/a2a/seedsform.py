@@ -13,8 +13,6 @@ from pydantic import TypeAdapter, ValidationError
 from synapsed.a2a.wire import ArtifactPiece, Snapshot
 from synapsed.model.task import Artifact, DataPart, Message, Part, Prompt, PromptOption, TaskState, TextPart
 
-__all__ = ["MARK", "body_of", "event_of", "made_of", "snapshot_of"]
-
 MARK: Final = "message_id"
 """Of `metadata.synapsed`: by it a task there is known to be made of a message of ours."""
 

@@ -9,8 +9,6 @@ import httpx
 from synapsed.a2a.wire import CARD_S, CONNECT_S
 from synapsed.errors import CardInvalid, RemoteRefused
 
-__all__ = ["MISSING", "answers"]
-
 MISSING: Final = (404, 405, 501)
 """There is no such path, or no such method."""
 

@@ -26,8 +26,6 @@ from synapsed.a2a.methods import Method
 from synapsed.a2a.operations import RequestScope
 from synapsed.a2a.params import unreadable
 
-__all__ = ["METHODS_03", "STREAMING_03", "Dialect03"]
-
 type Json = dict[str, Any]
 
 ERRORS_TOLD: Final = 10

@@ -5,8 +5,6 @@ from typing import Final
 
 from synapsed.a2a.errors import VERSION_NOT_SUPPORTED, A2aError
 
-__all__ = ["V03", "V10", "require_version", "said_version"]
-
 V10: Final = "1.0"
 V03: Final = "0.3"
 """What nothing means: clients of 0.3 send no version."""

@@ -18,26 +18,6 @@ from synapsed.errors import RemoteRefused, Unreachable
 from synapsed.model.external import SEEDS, ExternalAgent
 from synapsed.model.task import Artifact, Message, TaskState
 
-__all__ = [
-    "ANSWER_BYTES",
-    "CALL_S",
-    "CARD_S",
-    "CONNECT_S",
-    "EVENT_STREAM",
-    "KEY_HEADER",
-    "LONGEST_PAUSE_S",
-    "SEND_S",
-    "SILENCE_S",
-    "TEXT_SHOWN",
-    "AgentConnection",
-    "ArtifactPiece",
-    "Found",
-    "Snapshot",
-    "http_client",
-    "of_status",
-    "unreachable",
-]
-
 CONNECT_S = 5.0
 CARD_S = 10.0
 CALL_S = 30.0

@@ -24,8 +24,6 @@ from synapsed.errors import NotReady, QueueFull, StoreError
 from synapsed.interfaces import AgentLink
 from synapsed.model.link import LinkEvent, LinkObserved, LinkTurnProgress, LinkTurnSaid
 
-__all__ = ["CAPACITY", "STORE_RETRY_S", "Actor", "Call", "Fact", "Inbox"]
-
 STORE_RETRY_S = 1.0
 """Pause before a fact that the database refused (disk full) is written again. Facts are not lost: the agent's next
 turn waits for them."""

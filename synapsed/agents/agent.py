@@ -1,6 +1,6 @@
-"""One agent: its actor, with the program below and the desk above it.
+"""One agent: its actor, with the process below and the turn queue above it.
 
-The agent only connects: facts of the link go to the program (exit, session), to the desk (the turn) and into the view;
+The agent only connects: facts of the link go to the program (exit, session), to the turn queue and into the view;
 a change of activity and what it means for the task being worked on are one commit.
 """
 
@@ -21,7 +21,7 @@ from synapsed.agents.parking import Parking
 from synapsed.agents.process import AgentProcess
 from synapsed.agents.question_timeout import Unanswered
 from synapsed.agents.restart_policy import RestartState
-from synapsed.agents.resting import Resting
+from synapsed.agents.screen_rests import Resting
 from synapsed.agents.seams import Settings, TaskEnds
 from synapsed.agents.tools import Tools
 from synapsed.agents.turn_queue import TurnQueue
@@ -53,8 +53,6 @@ from synapsed.pty import output_history
 from synapsed.pty.readiness import Moment, obstacle
 from synapsed.tasks.transitions import Commit, describe_exit
 from synapsed.terminal.shown import kept, shown
-
-__all__ = ["Agent"]
 
 SCREEN_KEPT = 20_000
 """Characters of the last screen kept after the program ended, so that a person sees why."""

@@ -17,8 +17,6 @@ from synapsed.interfaces import AgentLink
 from synapsed.model.events import Origin
 from synapsed.model.task import Message, Prompt, Task
 
-__all__ = ["AgentPrompts"]
-
 DECISION_S = 2.0
 """How long after a dialog was drawn the approval policy's decision may still take it away; then a person is asked."""
 

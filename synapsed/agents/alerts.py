@@ -3,8 +3,6 @@
 from synapsed.model.events import AgentAlert
 from synapsed.model.link import LinkAlert
 
-__all__ = ["Alerts"]
-
 
 class Alerts:
     """Of the program that runs; `clear` when it is gone."""

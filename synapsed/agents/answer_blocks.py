@@ -8,8 +8,6 @@ from synapsed.profiles import Parsers
 from synapsed.terminal.blocks import StreamParser
 from synapsed.terminal.plain import Block
 
-__all__ = ["AnswerBlocks"]
-
 PARSED_MAX = 256 * 1024
 """Characters of an answer that are looked at: a longer one is no conversation. They cost a second at the most."""
 

@@ -22,8 +22,6 @@ from synapsed.model.approval import Decision, ToolCall, Verdict
 from synapsed.model.events import PermissionDecided
 from synapsed.model.task import Prompt
 
-__all__ = ["Answer", "Approvals", "Wait", "answer_of", "read_call"]
-
 COMMAND_MAX = 100_000
 """Characters of a command and subjects that rules are tried on; what is longer is asked about."""
 

@@ -13,8 +13,6 @@ from synapsed.model.events import AttentionChanged, Event, EventData, InputAnswe
 from synapsed.model.link import LinkAlert, LinkObserved
 from synapsed.model.task import Prompt, Task, new_id
 
-__all__ = ["Attention", "Change"]
-
 QUESTION_SHOWN = 500
 """Characters of a question that are told where a person is called; the prompt has all of it."""
 

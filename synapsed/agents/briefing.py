@@ -12,8 +12,6 @@ from synapsed.launch_plan import LaunchPlanner
 from synapsed.model.task import new_id
 from synapsed.tasks.transitions import submitted
 
-__all__ = ["Briefing"]
-
 
 class Briefing:
     """Of one agent; `folder` is the agent's. Called in its actor."""

@@ -14,20 +14,6 @@ from synapsed.model.records import AgentRecord
 from synapsed.model.task import new_id
 from synapsed.profiles import Profile
 
-__all__ = [
-    "LOST",
-    "Change",
-    "asked_anew",
-    "began",
-    "chosen",
-    "obstacle",
-    "refused",
-    "replaced",
-    "said",
-    "taken",
-    "told",
-]
-
 LOST = "CONVERSATION_LOST"
 """Code of the alert."""
 

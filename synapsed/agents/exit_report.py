@@ -18,8 +18,6 @@ from synapsed.agents.restart_policy import Decision, GiveUp, Rest, Retry
 from synapsed.model.link import LinkExited
 from synapsed.tasks.transitions import describe_exit
 
-__all__ = ["REFUSAL_S", "Parting", "parting", "told_of"]
-
 REFUSAL_S = 30.0
 """Programs read their arguments first; a runtime of their own may take long to start on a busy machine."""
 

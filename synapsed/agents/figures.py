@@ -7,8 +7,6 @@ from synapsed.agents.agent import Agent
 from synapsed.agents.views import activity_of
 from synapsed.model.figures import AgentFigures
 
-__all__ = ["figures_of"]
-
 
 def figures_of(agents: Iterable[Agent]) -> Iterator[AgentFigures]:
     """One after the other, so that whoever asks can pause in between."""

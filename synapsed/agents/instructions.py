@@ -15,8 +15,6 @@ from synapsed.model.records import AgentRecord
 from synapsed.model.sender import KEY, SYSTEM, Sender, Tier
 from synapsed.model.task import Message, Task, TaskState
 
-__all__ = ["Colleague", "colleague", "fingerprint", "instructions", "on_record", "task_of"]
-
 HEADING = "[Synapse A2A Protocol Instructions]"
 
 ENGLISH = """\

@@ -6,8 +6,6 @@ from dataclasses import dataclass, field
 from synapsed.aio import Timer
 from synapsed.model.task import Task, TaskState
 
-__all__ = ["Interruption"]
-
 
 def _future() -> asyncio.Future[bool]:
     return asyncio.get_running_loop().create_future()

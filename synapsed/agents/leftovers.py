@@ -6,8 +6,6 @@ from synapsed.launch_plan import LinkFactory
 from synapsed.model.records import AgentRecord, LaunchRecord
 from synapsed.profiles import Profile
 
-__all__ = ["Leftovers"]
-
 
 class Leftovers:
     def __init__(self, factory: LinkFactory, actor: Actor) -> None:

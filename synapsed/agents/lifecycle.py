@@ -34,8 +34,6 @@ from enum import StrEnum
 
 from synapsed.model.agent import ProcessState
 
-__all__ = ["LIVE_STATES", "TABLE", "IllegalEvent", "Lifecycle", "ProcessEvent", "known_state"]
-
 LIVE_STATES = frozenset({ProcessState.STARTING, ProcessState.RUNNING, ProcessState.STOPPING})
 """States in which a program may exist."""
 

@@ -11,8 +11,6 @@ from dataclasses import dataclass, field
 from synapsed.errors import QueueFull
 from synapsed.model.task import Task
 
-__all__ = ["CAPACITY", "Mailbox"]
-
 CAPACITY = 100
 """Waiting tasks of one agent at most."""
 

@@ -12,8 +12,6 @@ from synapsed.files import write_whole
 from synapsed.tasks.prompt_text import Enclosure
 from synapsed.tasks.sender_mark import SHORT_ID
 
-__all__ = ["FINISHED_KEPT_S", "INBOX_MAX", "TIDY_EVERY_S", "forget", "put", "tidy"]
-
 FINISHED_KEPT_S = 7 * 24 * 3600.0
 """How long the files of a finished task are kept in the inbox."""
 

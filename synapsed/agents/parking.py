@@ -35,8 +35,6 @@ from synapsed.errors import InvalidRequest, NotReady, SynapsedError
 from synapsed.model.agent import Activity, ProcessState
 from synapsed.model.link import LinkObserved
 
-__all__ = ["Memory", "Parking", "Situation", "first_to_park", "machine_memory", "occupied", "threshold"]
-
 SETTLED_S = 60.0
 """However short memory is: an agent that has been idle for less is in the middle of something."""
 

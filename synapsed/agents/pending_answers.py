@@ -6,8 +6,6 @@ from synapsed.model.events import Origin
 from synapsed.model.link import LinkObserved
 from synapsed.model.task import Message, Prompt
 
-__all__ = ["Given", "GivenAnswers"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Given:

@@ -32,8 +32,6 @@ from synapsed.model.task import Task
 from synapsed.profiles import Profile
 from synapsed.tasks.transitions import Commit, describe_exit
 
-__all__ = ["AgentProcess"]
-
 
 class AgentProcess:
     def __init__(

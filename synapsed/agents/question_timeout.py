@@ -14,8 +14,6 @@ from synapsed.clock import Clock
 from synapsed.config import seconds_of
 from synapsed.model.task import INTERRUPTED_STATES, Task
 
-__all__ = ["Unanswered"]
-
 TRY_AGAIN_S = 30.0
 """A program that did not stop is asked again so much later."""
 

@@ -21,8 +21,6 @@ from dataclasses import dataclass
 from synapsed.clock import backoff
 from synapsed.config import RestartPolicy
 
-__all__ = ["Decision", "GiveUp", "Rest", "RestartState", "Retry"]
-
 
 @dataclass(frozen=True, slots=True)
 class Rest:

@@ -13,17 +13,6 @@ from synapsed.model.task import Task
 from synapsed.profiles import Profile
 from synapsed.tasks.transitions import Commit
 
-__all__ = [
-    "ApprovalOwner",
-    "Configured",
-    "LimitOwner",
-    "ParkOwner",
-    "ProgramOwner",
-    "PromptOwner",
-    "Settings",
-    "TaskEnds",
-]
-
 
 class Settings(Protocol):
     """The configuration, as it is now."""

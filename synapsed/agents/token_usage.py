@@ -8,8 +8,6 @@ from synapsed.model.events import Event, TokensUsed
 from synapsed.model.facts import PromptAccepted, TurnUsed
 from synapsed.model.task import Task
 
-__all__ = ["UsedTurns"]
-
 KNOWN_MAX = 200
 """Turns that are remembered."""
 

@@ -16,8 +16,6 @@ from synapsed.model.events import Event, ToolExecution
 from synapsed.model.facts import ToolBegan, ToolOver
 from synapsed.model.task import Task
 
-__all__ = ["KEPT_BYTES", "ToolCalls", "cut"]
-
 KEPT_BYTES = 1 << 20
 """Bytes of JSON of a call's input, and of its output, that are kept."""
 ERROR_MAX = 10_000

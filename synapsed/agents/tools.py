@@ -33,8 +33,6 @@ from synapsed.model.link import LinkEvent, LinkTurnEnded, LinkTurnFailed, LinkTu
 from synapsed.model.task import TERMINAL_STATES, Task
 from synapsed.pty.shown_calls import ShownCalls
 
-__all__ = ["Tools"]
-
 RECALLED = 20_000
 """Events at the end of the log in which a new daemon looks for calls that were told already."""
 

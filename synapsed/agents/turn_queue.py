@@ -1,4 +1,4 @@
-"""The desk of one agent: the tasks that wait and the one that is being worked on.
+"""The turn queue of one agent: the tasks that wait and the one that is being worked on.
 
 Everything here runs in the agent's actor. The order that keeps a prompt from being typed twice, and a task from being
 lost, over a kill -9 at any point:
@@ -55,8 +55,6 @@ from synapsed.tasks import prompt_text, transitions
 from synapsed.tasks.live_answer import Told
 from synapsed.tasks.transitions import Commit
 from synapsed.terminal.limits import Limit
-
-__all__ = ["INTERRUPTED", "INTERRUPT_PRIORITY", "TurnQueue"]
 
 INTERRUPT_PRIORITY = 5
 """A task of this priority stops the turn that runs, then goes first."""
@@ -372,7 +370,7 @@ class TurnQueue:
         )
 
     def believe(self, commit: Commit) -> None:
-        """`commit` is durable: the desk is what it says."""
+        """`commit` is durable: the turn queue is what it says."""
         if commit.task.terminal:
             self._ends.ended(commit.task)
         if (turn := self._turn) is None or turn.task.id != commit.task.id:

@@ -12,8 +12,6 @@ from synapsed.model.events import Event, TurnSeen
 from synapsed.model.facts import ChannelFact, PromptAccepted, TurnEnded
 from synapsed.model.task import Task
 
-__all__ = ["TEXT_MAX", "OwnTurns", "is_of"]
-
 TEXT_MAX = 1 << 20
 """Characters of a text, and of an answer, that are told."""
 KNOWN_MAX = 200

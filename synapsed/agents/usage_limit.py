@@ -19,8 +19,6 @@ from synapsed.model.events import ActivityChanged, EventData
 from synapsed.model.records import AgentRecord, LimitRecord
 from synapsed.terminal.limits import Limit, find_limit
 
-__all__ = ["Usage", "begun", "continues", "lifted", "resumes_at", "zone_of"]
-
 EVIDENCE_MAX = 300
 """Characters of the program's words."""
 LOOK_EVERY_S = 60.0

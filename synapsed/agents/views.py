@@ -28,22 +28,6 @@ from synapsed.model.task import Task, TaskState, WaitsBehind
 from synapsed.profiles import Profile
 from synapsed.pty.readiness import Moment, obstacle
 
-__all__ = [
-    "activity_of",
-    "conversation_rows",
-    "detail_of",
-    "entry_of",
-    "explanation_of",
-    "is_live",
-    "is_reachable",
-    "profile_rows",
-    "queued",
-    "ref_of",
-    "summary_of",
-    "taken_up",
-    "view_of",
-]
-
 NOT_SEEN = "not looked at yet"
 """`evidence` between the start of a program and the first judgement of its screen."""
 

@@ -8,30 +8,6 @@ from synapsed.interfaces import ConfigChange
 from synapsed.model.agent import AgentDetail, Testimony
 from synapsed.model.task import Artifact, Prompt, Task, TaskState
 
-__all__ = [
-    "ChangesAnswer",
-    "ConversationAnswer",
-    "DaemonStatus",
-    "ErrorAnswer",
-    "ExternalRemoved",
-    "ExternalTaskAnswer",
-    "HealthAnswer",
-    "InputProvided",
-    "InterruptedAnswer",
-    "MessageSent",
-    "Pressed",
-    "ProfileAnswer",
-    "Reported",
-    "ScheduleRemoved",
-    "SeedStatus",
-    "ShownTask",
-    "ShuttingDown",
-    "StatusDetail",
-    "TaskAnswer",
-    "Team",
-    "WhoAnswer",
-]
-
 
 class _Answer(BaseModel):
     model_config = ConfigDict(extra="forbid")

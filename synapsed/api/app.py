@@ -44,8 +44,6 @@ from synapsed.interfaces.history import History
 from synapsed.paths import Paths
 from synapsed.telemetry.metrics import Metrics
 
-__all__ = ["build_agent_app", "build_context", "build_main_app"]
-
 _HARDENING = {
     "X-Content-Type-Options": "nosniff",
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",

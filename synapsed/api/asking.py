@@ -27,20 +27,6 @@ from synapsed.interfaces import SendRequest, TaskFilter
 from synapsed.model.agent import AgentView
 from synapsed.model.task import Task
 
-__all__ = [
-    "A2A_JSON",
-    "PLAIN_JSON",
-    "HttpCaller",
-    "accepted_type",
-    "agent_base",
-    "answered",
-    "authentication_of",
-    "replied",
-    "rest_problem",
-    "rpc_problem",
-    "said_version",
-]
-
 A2A_JSON: Final = "application/a2a+json"
 PLAIN_JSON: Final = "application/json"
 EXTENSIONS_HEADERS: Final = ("A2A-Extensions", "X-A2A-Extensions")

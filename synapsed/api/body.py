@@ -6,11 +6,10 @@ from aiohttp import web
 from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
-from synapsed.documents.reading import KEYS_MAX, VALUES_MAX, TooMuch, read
+from synapsed.documents.counting import KEYS_MAX, VALUES_MAX, TooMuch
+from synapsed.documents.reading import read
 from synapsed.documents.writing import encode_json
 from synapsed.errors import InvalidRequest
-
-__all__ = ["encode_json", "json_response", "model_response", "parse_json", "read_model"]
 
 ERRORS_TOLD = 10
 """Faults of one body that are listed."""

@@ -12,8 +12,6 @@ from aiohttp import hdrs, web
 
 from synapsed.clock import Clock
 
-__all__ = ["MAX_AGE", "Changes", "document"]
-
 MAX_AGE = 60
 """Seconds for which a client may keep one."""
 KEPT: Final = 256

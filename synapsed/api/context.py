@@ -31,19 +31,6 @@ if TYPE_CHECKING:
     from synapsed.api.sdk import A2aSdk
     from synapsed.telemetry.metrics import Metrics
 
-__all__ = [
-    "CONTEXT",
-    "RIGHTS",
-    "ApiContext",
-    "RequestLimits",
-    "Streams",
-    "agent_id_of",
-    "agent_of",
-    "rights_of",
-    "task_of",
-    "to_the_end",
-]
-
 RIGHTS: Final = web.RequestKey("RIGHTS", Rights)
 
 

@@ -14,8 +14,6 @@ from synapsed.api.problems import Handler
 from synapsed.api.query import Parameter
 from synapsed.errors import SynapsedError
 
-__all__ = ["Description", "Response", "Streamed", "describe", "description_of"]
-
 _KEY = "__synapsed_description__"
 
 

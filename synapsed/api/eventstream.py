@@ -20,8 +20,6 @@ from synapsed.interfaces import EventFilter, EventLog
 from synapsed.model.events import Event
 from synapsed.model.events.wire import BATCH, batch, encoded, gap
 
-__all__ = ["EventCache", "SentEvent", "Subscription"]
-
 PAGE_EVENTS = 64
 PAGE_SIZE = 64 * 1024
 """Characters of JSON of the events that one subscriber holds."""

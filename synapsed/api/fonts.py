@@ -12,8 +12,6 @@ from typing import Any
 
 from PIL import ImageFont
 
-__all__ = ["Fonts"]
-
 LOOKUPS_MAX = 32
 """Characters for which fontconfig is asked in one picture: 20 ms each. What is left is drawn as a box."""
 

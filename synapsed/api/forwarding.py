@@ -14,8 +14,6 @@ from aiohttp import web
 
 from synapsed.errors import InvalidRequest
 
-__all__ = ["Forwarded", "Proxies"]
-
 _MARKS: Final = ("X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Forwarded-Prefix", "Forwarded")
 _PREFIX: Final = re.compile(r"(?:/[A-Za-z0-9._~-]{1,64}){0,8}/?")
 _HOST: Final = re.compile(r"[A-Za-z0-9._:\[\]-]{1,255}")

@@ -10,8 +10,6 @@ from synapsed.api.rights import Rights, Standing
 from synapsed.api.security import is_public, is_scraped, on_unix
 from synapsed.errors import Forbidden, Unauthorized
 
-__all__ = ["base_url", "gate"]
-
 
 @web.middleware
 async def gate(request: web.Request, handler: Handler) -> web.StreamResponse:

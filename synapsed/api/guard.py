@@ -19,8 +19,6 @@ from synapsed.api.peers import unix_credentials
 from synapsed.api.problems import Handler
 from synapsed.api.sockdiag import client_uid
 
-__all__ = ["Door", "DoorLimits", "timed"]
-
 RESERVED_FILES = 256
 """Descriptors that no connection gets: the database's, keepers', spools', the listeners themselves."""
 LEAST = 32

@@ -29,8 +29,6 @@ from synapsed.errors import (
     UnsupportedMedia,
 )
 
-__all__ = ["Operation", "document", "operations"]
-
 _REFS = "#/components/schemas/{model}"
 _PARAMETER = re.compile(r"\{(\w+)\}")
 _PATH: Final = {

@@ -6,8 +6,6 @@ from synapsed.api.context import rights_of
 from synapsed.api.security import on_unix
 from synapsed.model.events import Origin, Where
 
-__all__ = ["origin_of"]
-
 
 def origin_of(request: web.Request) -> Origin:
     rights = rights_of(request)

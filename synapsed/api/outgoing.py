@@ -11,19 +11,6 @@ from synapsed.api.pace import Pace
 from synapsed.documents.writing import PIECE, Parts, sliced
 from synapsed.model.task import ANSWER_ID, Task
 
-__all__ = [
-    "READ_RATE",
-    "begin",
-    "cut_off",
-    "ended",
-    "hold_little",
-    "patience",
-    "respond",
-    "respond_task",
-    "shown",
-    "write",
-]
-
 RESPONSE_MODE: Final = "response_mode"
 """Of a message's metadata: whoever sends it is a client of synapse-a2a's."""
 

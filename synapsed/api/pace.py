@@ -9,8 +9,6 @@ import asyncio
 from collections import deque
 from typing import Final
 
-__all__ = ["AT_ONCE", "Pace"]
-
 AT_ONCE: Final = 8
 """Who may write in one turn of the loop; a piece takes some 0.1 ms."""
 

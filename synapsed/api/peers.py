@@ -19,8 +19,6 @@ from typing import Any
 
 from synapsed.api.rights import Peer
 
-__all__ = ["SO_PEERPIDFD", "PeerLookup", "parse_tcp_table", "unix_credentials"]
-
 SO_PEERPIDFD = 77
 """Not in `socket` yet."""
 LINUX = sys.platform.startswith("linux")

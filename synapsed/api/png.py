@@ -10,8 +10,6 @@ from synapsed.errors import TooLarge
 from synapsed.model.picture import Glyph, Picture, Rgb
 from synapsed.terminal.boxes import Area, figures
 
-__all__ = ["png"]
-
 SIZE, SMALL_SIZE = 20, 12
 """Height of a character in pixels; the small one for screens of more than LARGE_CELLS."""
 LARGE_CELLS = 16_000

@@ -12,8 +12,6 @@ from aiohttp.http_exceptions import HttpProcessingError
 
 from synapsed.errors import HTTP_STATUS, InvalidRequest, SynapsedError, TooLarge, UnknownAgent
 
-__all__ = ["Handler", "body_of", "http_problem", "plain_problem", "problem", "problems", "refusing_as", "what_is_wrong"]
-
 type Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 type Shape = Callable[[web.Request, SynapsedError, int], web.Response]
 """Writes an error in another form than ours; it is given the HTTP status."""

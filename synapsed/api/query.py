@@ -13,21 +13,6 @@ from aiohttp import web
 
 from synapsed.errors import InvalidRequest
 
-__all__ = [
-    "CURSOR",
-    "INPUT_SHOWN",
-    "Choice",
-    "Flag",
-    "Integer",
-    "Names",
-    "Parameter",
-    "Text",
-    "Time",
-    "TimeSpan",
-    "Words",
-    "check_names",
-]
-
 INPUT_SHOWN = 100
 """Characters of a wrong value that are shown."""
 TEXT_MAX = 4096

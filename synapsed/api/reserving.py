@@ -16,8 +16,6 @@ from synapsed.errors import Busy
 from synapsed.interfaces import Control, TaskFilter
 from synapsed.model.task import Task
 
-__all__ = ["RETRY_S", "release", "reserve_page", "reserve_task", "reserving", "with_room"]
-
 RETRY_S: Final = 5
 """What a client is told to wait."""
 _LEASES: Final = web.RequestKey("LEASES", list[Lease])

@@ -14,8 +14,6 @@ from synapsed.errors import Forbidden, Unauthorized
 from synapsed.model.sender import sender_id_of
 from synapsed.model.task import Task
 
-__all__ = ["Peer", "Rights", "Standing", "Token", "TokenKind", "decide"]
-
 
 class Standing(StrEnum):
     PERSON = "person"

@@ -13,24 +13,6 @@ from synapsed.model.task import Artifact, DataPart, FilePart, Message, Part, Tex
 from synapsed.schedules.spec import AT_MAX
 from synapsed.terminal.keynames import KEY_MAX, KEYS_MAX
 
-__all__ = [
-    "ArtifactBody",
-    "CreateBody",
-    "DiscoverBody",
-    "ExternalSendBody",
-    "HostBody",
-    "InputBody",
-    "KeysBody",
-    "MessageBody",
-    "ReplyBody",
-    "ReportBody",
-    "ScheduleBody",
-    "SendBody",
-    "ShutdownBody",
-    "StartBody",
-    "StopBody",
-]
-
 PARTS_MAX = 256
 """Parts of a message, as in A2A's requests."""
 COLS_MAX = 1000

@@ -10,8 +10,6 @@ from synapsed.interfaces import EventLog, Tasks
 if TYPE_CHECKING:
     from synapsed.a2a.endpoints import Endpoints
 
-__all__ = ["A2aSdk"]
-
 
 class A2aSdk:
     """Gives the endpoints, once their modules are there."""

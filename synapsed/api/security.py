@@ -20,8 +20,6 @@ from synapsed.api.rights import Peer, Rights, Token, TokenKind, decide
 from synapsed.errors import Forbidden, InvalidRequest, TooLarge, Unauthorized, UnsupportedMedia
 from synapsed.interfaces import Directory
 
-__all__ = ["JSON_TYPES", "LOCAL_HOSTS", "Security", "is_public", "is_scraped", "on_unix", "public", "scraped"]
-
 LOCAL_HOSTS: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 JSON_TYPES: Final = frozenset({"application/json", "application/a2a+json"})
 _SINGLE_HEADERS = (hdrs.HOST, hdrs.ORIGIN, hdrs.AUTHORIZATION, hdrs.CONTENT_TYPE, hdrs.CONTENT_LENGTH)

@@ -26,8 +26,6 @@ from synapsed.model.sender import KEY, Tier
 from synapsed.model.task import Task
 from synapsed.tasks.sender import Caller, settle_sender
 
-__all__ = ["REPLY_ERRORS", "SEND_ERRORS", "expect_reply", "key_of", "reply", "send", "signed"]
-
 SEND_ERRORS: tuple[type[SynapsedError], ...] = (
     TaskNotFound,
     NotWaiting,

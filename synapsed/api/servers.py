@@ -18,8 +18,6 @@ from synapsed.api.speaking import speaking
 from synapsed.errors import ConfigError
 from synapsed.listening import stop_listening
 
-__all__ = ["ApiServers"]
-
 SHUTDOWN_SECONDS = 2.0
 """What requests at work get before they are cancelled; streams end at once."""
 BACKLOG = 256

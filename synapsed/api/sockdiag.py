@@ -10,8 +10,6 @@ import sys
 from ipaddress import ip_address
 from typing import Any
 
-__all__ = ["client_uid"]
-
 _NETLINK_SOCK_DIAG = 4
 _SOCK_DIAG_BY_FAMILY = 20
 _NLM_F_REQUEST = 1

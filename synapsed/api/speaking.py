@@ -14,8 +14,6 @@ from aiohttp.http_exceptions import BadHttpMethod, HttpProcessingError, InvalidU
 
 from synapsed.api.problems import http_problem, plain_problem, what_is_wrong
 
-__all__ = ["FIELD_MAX", "LINE_MAX", "speaking"]
-
 LINE_MAX = 65_536
 """Bytes of a request's target: a parameter of 4,096 characters takes up to 12 bytes for each when it is encoded."""
 FIELD_MAX = 8_190

@@ -20,8 +20,6 @@ from synapsed.documents.writing import Parts, Texts
 from synapsed.errors import InvalidRequest
 from synapsed.interfaces import EventLog
 
-__all__ = ["SSE_HEADERS", "SseFrame", "cursor_of", "serve"]
-
 SSE_HEADERS = {
     "Content-Type": "text/event-stream; charset=utf-8",
     "Cache-Control": "no-cache, no-store",

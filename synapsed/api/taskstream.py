@@ -10,8 +10,6 @@ from synapsed.interfaces import EventLog, Tasks
 from synapsed.model.events import Event, TaskArtifactAdded, TaskStatusChanged
 from synapsed.model.task import INTERRUPTED_STATES, TERMINAL_STATES, Task
 
-__all__ = ["frames_until_end", "frames_until_settled", "has_frames", "render"]
-
 
 def render(event: Event) -> SseFrame | None:
     """The frame of a task's event, None for one that the seeds' stream has no shape for."""

@@ -8,8 +8,6 @@ from pathlib import Path
 from synapsed.errors import ConfigError
 from synapsed.files import write_private
 
-__all__ = ["load_or_create", "put_back"]
-
 TOKEN_BYTES = 32
 TOKEN_FILE_MAX = 4096
 """Bytes of the file that are read."""

@@ -15,8 +15,6 @@ from synapsed.interfaces import Directory, SendRequest, Tasks
 from synapsed.model.sender import Sender
 from synapsed.model.trace import TRACEPARENT, TRACESTATE, TraceContext, context_of, parent_of
 
-__all__ = ["traced"]
-
 
 async def traced(request: web.Request, directory: Directory, tasks: Tasks, wanted: SendRequest) -> SendRequest:
     """The request with the place in a trace to which its task belongs, where there is one."""

@@ -12,8 +12,6 @@ from synapsed.api.outgoing import READ_RATE
 from synapsed.api.security import on_unix
 from synapsed.errors import InvalidRequest
 
-__all__ = ["CLOSE_SECONDS", "is_upgrade", "open_websocket", "push"]
-
 CLOSE_SECONDS = 1.0
 """What a peer gets to answer our close: enough for one that reads."""
 HEARTBEAT = 30.0

@@ -8,8 +8,6 @@ from collections.abc import Mapping
 
 import structlog
 
-__all__ = ["Desktop"]
-
 PATIENCE_S = 10.0
 
 log = structlog.stdlib.get_logger("synapsed.rules")

@@ -15,8 +15,6 @@ from synapsed.model.schedule import ScheduleView
 from synapsed.rules.pattern import fits
 from synapsed.rules.rule import RuleConfig
 
-__all__ = ["Health"]
-
 
 class Health:
     """`config` is what counts now."""

@@ -21,8 +21,6 @@ from synapsed.model.said import Said
 from synapsed.moods.scorer import TYPES, Scorer, asks_for_text
 from synapsed.moods.state import MoodState
 
-__all__ = ["CURSOR", "MoodBook", "Moods"]
-
 CURSOR = "moods"
 """Name of the follower."""
 

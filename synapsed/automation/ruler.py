@@ -29,8 +29,6 @@ from synapsed.model.task import Message
 from synapsed.rules.guard import DEPTH_MAX, RATE_MAX, RATE_S, Rate, depth_of
 from synapsed.rules.rule import RuleConfig, fill, is_for
 
-__all__ = ["ACT_S", "CURSOR", "Notifier", "Ruler"]
-
 CURSOR = "rules"
 """Name of the follower."""
 

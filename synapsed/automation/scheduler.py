@@ -51,8 +51,6 @@ from synapsed.schedules.due import Due, due
 from synapsed.schedules.spec import Spec, next_after, next_times
 from synapsed.tasks.transitions import NEW_CONVERSATION
 
-__all__ = ["RECHECK_S", "STORE_RETRY_S", "Scheduler"]
-
 RECHECK_S = 10.0
 """Between two looks at the clock while nothing is due: so late a clock that was set is noticed at the latest."""
 

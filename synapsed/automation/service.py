@@ -21,8 +21,6 @@ from synapsed.interfaces import Control
 from synapsed.paths import Paths
 from synapsed.store import SqliteStore
 
-__all__ = ["Automation"]
-
 
 class Automation:
     """Life: `restore`, `start` once the agents are there, …, `close` before they go."""

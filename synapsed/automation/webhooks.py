@@ -30,8 +30,6 @@ from synapsed.model.follower import FollowerState
 from synapsed.model.push import PushRecord
 from synapsed.rules import signing
 
-__all__ = ["GIVEN_UP", "WebhookMeans", "Webhooks", "read_secret"]
-
 GIVEN_UP = "WEBHOOK_GIVEN_UP"
 """Code of the alert."""
 

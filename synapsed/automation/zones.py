@@ -7,8 +7,6 @@ from zoneinfo import ZoneInfo
 
 import structlog
 
-__all__ = ["LocalZone"]
-
 LOCALTIME = Path("/etc/localtime")
 _DATABASE = "zoneinfo/"
 _UTC = ZoneInfo("UTC")

@@ -9,8 +9,6 @@ from synapsed.channelspec import Channel
 from synapsed.interfaces import SideChannel
 from synapsed.profiles import Profile
 
-__all__ = ["side_channels"]
-
 _ADAPTERS: Mapping[str, Callable[..., SideChannel]] = {
     "hooks": HookChannel,
     "session-server": SessionServerChannel,

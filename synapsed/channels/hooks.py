@@ -39,8 +39,6 @@ from synapsed.model.facts import (
     TurnUsed,
 )
 
-__all__ = ["HookChannel"]
-
 USED_STEP_SECONDS = 0.25
 """How often the transcript is read for what a turn has used, when its end was told."""
 USED_WAIT_SECONDS = 5.0

@@ -21,18 +21,6 @@ from synapsed.channelspec import Channel
 from synapsed.errors import ConfigError
 from synapsed.profiles import Instructions, McpInjection, Profile
 
-__all__ = [
-    "HOOK_CLIENT",
-    "INSTRUCTIONS_FILE",
-    "InjectedLaunch",
-    "LaunchContext",
-    "free_port",
-    "needs_port",
-    "plan",
-    "prepare",
-    "without_nesting",
-]
-
 HOOK_CLIENT = Path(__file__).parent.parent / "hookclient.py"
 INSTRUCTIONS_FILE = "instructions.md"
 """In `LaunchContext.launch_dir`: what the launch was told."""

@@ -14,8 +14,6 @@ from typing import Any
 
 import structlog
 
-__all__ = ["Maildir", "Report"]
-
 FILE_MAX_BYTES = 17 << 20
 """The hook client's limit and its envelope."""
 TAKEN_MAX = 256

@@ -14,8 +14,6 @@ from synapsed.channels.transcripts import at_path, holds, parse_record, text_at
 from synapsed.channelspec import Listing, Transcript
 from synapsed.profiles import Profile
 
-__all__ = ["LISTED_MAX", "PastConversation", "find_conversations"]
-
 LISTED_MAX = 200
 """Conversations of one profile that are listed: the newest."""
 

@@ -6,8 +6,6 @@ message from 0 on, and one that comes too early is held until those before it ar
 
 from collections import deque
 
-__all__ = ["MessagePieces"]
-
 HELD_MAX = 256
 """Pieces that are held; where more would be, one was lost, and nothing more is given of the message."""
 

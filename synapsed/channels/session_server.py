@@ -38,8 +38,6 @@ from synapsed.model.facts import (
 )
 from synapsed.sse import SseEvent, SseParser
 
-__all__ = ["SessionServerChannel"]
-
 HELLO_SECONDS = 1.0
 """A connection made while the program starts may never be answered: try another after so long."""
 SILENCE_SECONDS = 30.0

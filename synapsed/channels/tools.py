@@ -8,8 +8,6 @@ from synapsed.channels.transcripts import at_path, clean, holds
 from synapsed.channelspec import ToolLine
 from synapsed.model.facts import ChannelFact, ToolBegan, ToolOver
 
-__all__ = ["tool_fact", "tool_line"]
-
 
 def tool_line(lines: Sequence[ToolLine], event: str, payload: Mapping[str, Any]) -> ToolLine | None:
     """What of the profile describes this report of a tool call; None if it reports no call."""

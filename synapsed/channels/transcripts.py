@@ -13,20 +13,6 @@ from typing import Any, Literal
 
 from synapsed.channelspec import Line, Listing, ToolLine, Transcript, UsageLine
 
-__all__ = [
-    "Outcome",
-    "TranscriptEntry",
-    "TurnKey",
-    "TurnRead",
-    "at_path",
-    "clean",
-    "holds",
-    "locate",
-    "parse_record",
-    "read_turn",
-    "text_at",
-]
-
 Outcome = Literal["open", "ended", "interrupted", "failed"]
 
 WINDOW_BYTES = 256 << 10

@@ -7,8 +7,6 @@ from typing import Any
 from synapsed.channels.transcripts import at_path
 from synapsed.channelspec import UsageLine
 
-__all__ = ["Used", "used"]
-
 type Used = dict[str, Any]
 """The fields of `TurnUsed`."""
 

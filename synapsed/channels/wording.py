@@ -3,8 +3,6 @@
 import re
 from collections.abc import Mapping
 
-__all__ = ["error_code"]
-
 
 def error_code(patterns: Mapping[str, str], text: str) -> str:
     """The code (docs/http-api.md) of the first pattern that is found in `text`, else MODEL_ERROR."""

@@ -9,8 +9,6 @@ from collections import deque
 from collections.abc import Hashable
 from typing import Any, Final, NamedTuple
 
-__all__ = ["BUDGET", "Budget", "Large", "Lease"]
-
 BUDGET: Final = 64 * 1024 * 1024
 """Bytes of texts in memory; a text takes up to twice that while it is written."""
 

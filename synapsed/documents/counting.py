@@ -3,8 +3,6 @@
 import re
 from typing import Final
 
-__all__ = ["KEYS_MAX", "VALUES_MAX", "Meter", "Tally", "TooMuch", "ends_in_escape", "segments"]
-
 KEYS_MAX: Final = 10_000
 """Keys of all objects of a document together."""
 VALUES_MAX: Final = 50_000

@@ -15,9 +15,7 @@ from typing import Any, Final
 
 import pydantic_core
 
-from synapsed.documents.counting import KEYS_MAX, VALUES_MAX, Tally, TooMuch, ends_in_escape, segments
-
-__all__ = ["KEYS_MAX", "SLICE", "VALUES_MAX", "TooMuch", "read", "read_aside", "reading"]
+from synapsed.documents.counting import KEYS_MAX, Tally, TooMuch, ends_in_escape, segments
 
 SLICE: Final = 64 * 1024
 """Bytes that are looked through, or made a text of, at a time. A string that long is read apart."""

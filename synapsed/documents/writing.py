@@ -15,20 +15,6 @@ from weakref import WeakValueDictionary
 import pydantic_core
 from pydantic import BaseModel
 
-__all__ = [
-    "LARGE",
-    "PIECE",
-    "Parts",
-    "SharedText",
-    "Texts",
-    "Whole",
-    "encode_json",
-    "encoded_size",
-    "has_large",
-    "joined",
-    "sliced",
-]
-
 PIECE: Final = 16 * 1024
 """Characters that are encoded, and bytes that are written, at a time."""
 LARGE: Final = 4 * PIECE

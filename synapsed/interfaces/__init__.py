@@ -25,11 +25,11 @@ from synapsed.interfaces.store import (
     EventFilter,
     EventLog,
     EventPage,
-    NewEvent,
     Store,
     TaskFilter,
     task_cursor,
 )
+from synapsed.model.events import NewEvent
 
 __all__ = [
     "EVERY_EVENT",

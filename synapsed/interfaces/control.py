@@ -18,22 +18,6 @@ from synapsed.model.picture import ScreenForm, Shown
 from synapsed.model.records import ReplyRecord
 from synapsed.model.task import Artifact, Message, Task
 
-__all__ = [
-    "PERSON",
-    "ConfigChange",
-    "Control",
-    "Directory",
-    "Elsewhere",
-    "OutboundQuestion",
-    "OutputPiece",
-    "Processes",
-    "SendRequest",
-    "StartRequest",
-    "Tasks",
-    "Terminals",
-]
-
-
 PERSON = Origin("person")
 """A person of whom nothing more is known."""
 

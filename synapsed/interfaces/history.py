@@ -5,8 +5,6 @@ from typing import Literal, Protocol
 
 from synapsed.model.history import HistoryPage, HistoryStats, Kind, UsageReport
 
-__all__ = ["By", "History", "HistoryFilter"]
-
 type By = Literal["agent", "day", "task"]
 
 

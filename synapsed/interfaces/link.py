@@ -10,8 +10,6 @@ from synapsed.model.link import LinkEvent, LinkExited, LinkObserved
 from synapsed.model.picture import ScreenForm, Shown
 from synapsed.model.records import LaunchRecord, TurnRecord
 
-__all__ = ["AgentLink", "Attachment", "Delivery", "SideChannel"]
-
 
 class SideChannel(Protocol):
     """An adapter for one protocol in which a program reports on itself, chosen by the profile."""

@@ -9,18 +9,6 @@ from synapsed.model.events import Event, NewEvent
 from synapsed.model.records import AgentRecord, Checkpoint, ReplyRecord, TurnRecord
 from synapsed.model.task import Task, TaskState
 
-__all__ = [
-    "EVERY_EVENT",
-    "PAGE_SIZE",
-    "EventFilter",
-    "EventLog",
-    "EventPage",
-    "NewEvent",
-    "Store",
-    "TaskFilter",
-    "task_cursor",
-]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskFilter:

@@ -4,8 +4,6 @@ import os
 
 from .spool import Spool
 
-__all__ = ["OutputChannel"]
-
 BATCH = 64 * 1024
 """Bytes read in one go: a PTY gives 4,095 at a time, and one spool write for sixteen of them is cheaper."""
 

@@ -12,8 +12,6 @@ from .frames import ProtocolError
 from .processes import peer_uid
 from .requests import Requests
 
-__all__ = ["MAX_CLIENTS", "Clients"]
-
 MAX_CLIENTS = 16
 """Connections at once; the daemon needs one, its successor another. Further ones are closed without an answer."""
 

@@ -12,8 +12,6 @@ from . import frames
 from .channel import OutputChannel
 from .frames import Decoder, Frame
 
-__all__ = ["Connection"]
-
 HIGH_WATER = 128 * 1024
 """Bytes waiting for the socket from which on no output is added: two frames, so that the socket never runs dry."""
 

@@ -9,8 +9,6 @@ Exit and end of output are unordered: a descendant may hold the terminal open lo
 every wait for the end of output has a limit.
 """
 
-__all__ = ["KILL", "RECORD", "TERM", "Ending"]
-
 TERM = "term"
 KILL = "kill"
 RECORD = "record"

@@ -16,38 +16,6 @@ at most one frame. Fields that a receiver does not know are ignored; that is how
 import json
 import struct
 
-__all__ = [
-    "ACK_EXIT",
-    "ALERT",
-    "CLOSE_INPUT",
-    "DISCARD",
-    "EXITED",
-    "FLOW",
-    "GAP",
-    "HELLO",
-    "MAX_HEADER",
-    "MAX_OUTPUT",
-    "MAX_PAYLOAD",
-    "OLDEST_VERSION",
-    "OUTPUT",
-    "PING",
-    "PREFIX_SIZE",
-    "READ",
-    "REFUSED",
-    "REPLY",
-    "RESIZE",
-    "SIGNAL",
-    "STOP",
-    "SUBSCRIBE",
-    "VERSION",
-    "WELCOME",
-    "WRITE",
-    "Decoder",
-    "Frame",
-    "ProtocolError",
-    "encode",
-]
-
 VERSION = 1
 """Version of the protocol that this code speaks by preference."""
 

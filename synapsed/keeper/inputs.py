@@ -7,8 +7,6 @@ from collections import deque
 from .connection import Connection
 from .journal import Entry, Journal
 
-__all__ = ["MAX_LINE", "QUEUE_LIMIT", "InputQueue", "LineCheck", "Pending"]
-
 QUEUE_LIMIT = 1024 * 1024
 """Bytes that may wait for a program that does not read; beyond it a write is answered `busy`."""
 

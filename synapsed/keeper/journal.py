@@ -12,8 +12,6 @@ import errno
 import json
 import os
 
-__all__ = ["REMEMBERED", "Entry", "Journal"]
-
 REMEMBERED = 512
 """Inputs remembered for duplicates. A daemon repeats only its last few, after it was killed between send and record."""
 

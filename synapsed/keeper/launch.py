@@ -16,8 +16,6 @@ from .spawn import spawn
 from .spec import LaunchRefused, Spec
 from .spool import Spool
 
-__all__ = ["main"]
-
 _USAGE = "usage: keeper --ptyprocess DIR [--foreground] [--spec FILE]"
 
 

@@ -10,17 +10,6 @@ import struct
 import sys
 import time
 
-__all__ = [
-    "become_subreaper",
-    "descendants",
-    "has_descendants",
-    "is_before_boot",
-    "lived_s",
-    "parent_of",
-    "peer_uid",
-    "start_mark",
-]
-
 # Read into variables so that mypy checks both branches on every platform.
 _LINUX = sys.platform.startswith("linux")
 _DARWIN = sys.platform.startswith("darwin")

@@ -25,8 +25,6 @@ from .spawn import Program
 from .spec import Spec
 from .writer import InputWriter
 
-__all__ = ["Keeper"]
-
 RETRY_S = 0.5
 """Between two attempts at something that failed for want of disk space, or at a terminal that everybody closed."""
 

@@ -17,8 +17,6 @@ MYPY = False
 if MYPY:  # what type checkers know as true: the keeper imports no typing at run time
     from .program import Keeper
 
-__all__ = ["Refusal", "Requests"]
-
 MAX_OFFSET = (1 << 62) - 1
 MAX_REQUEST = (1 << 53) - 1
 MAX_INPUT_ID = 200

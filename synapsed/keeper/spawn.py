@@ -7,8 +7,6 @@ import sys
 
 from .spec import LaunchRefused, Spec
 
-__all__ = ["Program", "spawn"]
-
 
 class Program:
     """A running program: its `pid`, the fd that takes its input, and the fds of its output channels by name."""

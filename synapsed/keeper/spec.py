@@ -3,8 +3,6 @@
 import json
 import os
 
-__all__ = ["FORMAT", "LaunchRefused", "Spec"]
-
 FORMAT = 1
 """Version of the launch specification."""
 

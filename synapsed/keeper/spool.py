@@ -9,8 +9,6 @@ gone read as a gap. A missing segment in the middle (deleted by hand, lost by a 
 import itertools
 import os
 
-__all__ = ["RETENTION", "SEGMENT_SIZE", "Spool", "SpoolReader"]
-
 SEGMENT_SIZE = 4 * 1024 * 1024
 """Bytes per segment: the granularity in which old output is given up."""
 

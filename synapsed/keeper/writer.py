@@ -17,8 +17,6 @@ if MYPY:  # what type checkers know as true: the keeper imports no typing at run
     from .spawn import Program
     from .spool import Spool
 
-__all__ = ["InputWriter"]
-
 
 class InputWriter:
     """Moves the queue into the program. `stalled` says that the program takes nothing now: call `resume` when its

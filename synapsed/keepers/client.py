@@ -19,21 +19,6 @@ from synapsed.keeper.frames import Frame
 from synapsed.keepers.connection import KeeperConnection
 from synapsed.sockets import why_not_our_peer
 
-__all__ = [
-    "Alert",
-    "ExitRecord",
-    "Exited",
-    "Gap",
-    "Hello",
-    "KeeperBusy",
-    "KeeperClient",
-    "KeeperEvent",
-    "KeeperRefused",
-    "Lost",
-    "Output",
-    "WriteResult",
-]
-
 CONNECT_TIMEOUT_S = 5.0
 """For connecting and the handshake; a keeper answers within a millisecond, a stopped one never."""
 

@@ -15,8 +15,6 @@ from synapsed.keeper import frames
 from synapsed.keeper.frames import Decoder, Frame, ProtocolError
 from synapsed.terminal.portions import portions
 
-__all__ = ["READ_MAX", "TURN_S", "KeeperConnection"]
-
 READ_MAX = 64 * 1024
 """Bytes taken from a connection at a time."""
 

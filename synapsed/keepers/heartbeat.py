@@ -13,8 +13,6 @@ from synapsed.keeper.processes import start_mark
 from synapsed.keepers.client import KeeperClient
 from synapsed.model.records import LaunchRecord
 
-__all__ = ["ANSWER_S", "EVERY_S", "SILENT", "Pulse", "stands_still"]
-
 EVERY_S = 5.0
 """A keeper is asked so often whether it is there."""
 

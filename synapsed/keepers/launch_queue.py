@@ -10,8 +10,6 @@ from typing import Final
 
 from synapsed.keepers.launchers import LaunchedKeeper, Launcher, LaunchSpec
 
-__all__ = ["AT_ONCE", "LaunchQueue"]
-
 AT_ONCE: Final = min(8, max(2, os.process_cpu_count() or 2))
 """One for each processor: more start no sooner, and keep the daemon from being heard. One that hangs is given up after
 `LAUNCH_TIMEOUT_S`."""

@@ -25,24 +25,6 @@ from synapsed.keeper.processes import is_before_boot, lived_s, start_mark
 from synapsed.keeper.spec import FORMAT
 from synapsed.keepers.spawning import Child
 
-__all__ = [
-    "KEEPER",
-    "LAUNCH_TIMEOUT_S",
-    "KeeperAddress",
-    "LaunchSpec",
-    "LaunchedKeeper",
-    "Launcher",
-    "ProcessLauncher",
-    "age_of",
-    "before_boot",
-    "environment_of",
-    "find_keepers",
-    "keeper_command",
-    "launch_error",
-    "private_directory",
-    "sweep_launch",
-]
-
 KEEPER = Path(synapsed.keeper.__file__).with_name("__main__.py")
 """The keeper's program, by its file: a directory needs runpy."""
 

@@ -16,9 +16,6 @@ from pathlib import Path
 from synapsed.keeper.processes import parent_of, start_mark
 from synapsed.model.records import LaunchRecord
 
-__all__ = ["Root", "owner_of"]
-
-
 ANCESTORS_MAX = 256
 """Generations that are looked at."""
 

@@ -19,8 +19,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-__all__ = ["AT_ONCE", "Child", "ChildEnd"]
-
 AT_ONCE: Final = 8
 """Children that are talked with; a further one begins when one of them has ended."""
 _THREADS: Final = ThreadPoolExecutor(AT_ONCE, "spawn")

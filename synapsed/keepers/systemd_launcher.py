@@ -28,8 +28,6 @@ from synapsed.keepers.launchers import (
 )
 from synapsed.keepers.spawning import Child
 
-__all__ = ["TARGET", "SystemdLauncher", "unit_name"]
-
 TARGET = "synapse-agents.target"
 
 STOP_MARGIN_S = 10

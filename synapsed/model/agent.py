@@ -12,24 +12,6 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from synapsed.errors import AmbiguousAddress, InvalidRequest, UnknownAgent
 from synapsed.model.task import Prompt
 
-__all__ = [
-    "ADDRESS_MAX",
-    "NAME_PATTERN",
-    "SEED_STATUS",
-    "Activity",
-    "AgentDetail",
-    "AgentRef",
-    "AgentView",
-    "Conversation",
-    "PortChoice",
-    "ProcessState",
-    "Testimony",
-    "agent_id",
-    "resolve",
-    "seed_status",
-    "validate_name",
-]
-
 NAME_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 ADDRESS_MAX = 128
 """Characters of an address that are looked at; more is refused."""

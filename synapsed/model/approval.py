@@ -28,8 +28,6 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Literal
 
-__all__ = ["Decision", "Policy", "Rule", "ToolCall", "Verdict"]
-
 type Verdict = Literal["allow", "deny", "escalate"]
 
 RULE_MAX = 2000

@@ -4,8 +4,6 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
-__all__ = ["Automated"]
-
 
 class Automated(BaseModel):
     """`ok`: it does what it is there for; `idle`: it does nothing, and `problem` says why; `wrong`: it cannot."""

@@ -7,8 +7,6 @@ from synapsed.errors import UnknownAgent
 from synapsed.model.agent import NAME_PATTERN
 from synapsed.model.task import Task
 
-__all__ = ["KEY", "SEEDS", "ExternalAgent", "alias_of", "external_id", "host_of", "unknown"]
-
 KEY = "external"
 """Of a task's metadata: `alias`, `sending` once the message may be there, `task_id` and `context_id` over there."""
 SEEDS = "SYNAPSE"

@@ -7,23 +7,6 @@ clock in every process until the next boot: facts from before a submission are t
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-__all__ = [
-    "AssistantSaid",
-    "AssistantSaying",
-    "ChannelFact",
-    "PermissionAsked",
-    "PromptAccepted",
-    "SessionStarted",
-    "ShownCall",
-    "ToolBegan",
-    "ToolOver",
-    "ToolsShown",
-    "TurnEnded",
-    "TurnFailed",
-    "TurnInterrupted",
-    "TurnUsed",
-]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChannelFact:

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from synapsed.model.agent import Activity, ProcessState
 from synapsed.model.task import TaskState
 
-__all__ = ["FAST_S", "SLOW_S", "AgentFigures", "Histogram"]
-
 FAST_S = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
 """Bounds for what the machine does, in seconds: a commit, a read, a turn of the event loop."""
 

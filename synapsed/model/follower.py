@@ -4,8 +4,6 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-__all__ = ["FollowerState"]
-
 
 class FollowerState(BaseModel):
     """Events up to `cursor` are seen to. Of a receiver of webhooks also its failures since the last success, as in

@@ -4,8 +4,6 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-__all__ = ["KINDS", "HistoryItem", "HistoryPage", "HistoryStats", "Kind", "UsageReport", "UsageRow"]
-
 type Kind = Literal["message", "answer", "tool"]
 KINDS: tuple[Kind, ...] = ("message", "answer", "tool")
 

@@ -4,8 +4,6 @@ from enum import StrEnum
 
 from pydantic import BaseModel, ConfigDict
 
-__all__ = ["Host", "HostState", "HostView"]
-
 
 class HostState(StrEnum):
     CONNECTING = "connecting"

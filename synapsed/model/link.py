@@ -8,24 +8,6 @@ from synapsed.model.facts import ChannelFact
 from synapsed.model.records import TurnRecord
 from synapsed.model.task import Prompt
 
-__all__ = [
-    "LinkAlert",
-    "LinkEvent",
-    "LinkExited",
-    "LinkObserved",
-    "LinkRefused",
-    "LinkSession",
-    "LinkTold",
-    "LinkTurnAccepted",
-    "LinkTurnEnded",
-    "LinkTurnFailed",
-    "LinkTurnInterrupted",
-    "LinkTurnProgress",
-    "LinkTurnRecord",
-    "LinkTurnSaid",
-    "LinkUndelivered",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class LinkObserved:

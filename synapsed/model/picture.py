@@ -3,8 +3,6 @@
 from dataclasses import dataclass
 from typing import Any, Literal
 
-__all__ = ["Glyph", "Ink", "Picture", "Rgb", "ScreenForm", "Shown"]
-
 type ScreenForm = Literal["text", "ansi", "json", "picture"]
 """In which form a screen is asked for."""
 

@@ -4,8 +4,6 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-__all__ = ["PushRecord"]
-
 
 class PushRecord(BaseModel):
     """Whom to notify of a task. `token` and `credentials` are secrets: they are sent to the receiver and nowhere else.

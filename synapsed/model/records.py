@@ -4,8 +4,6 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-__all__ = ["AgentRecord", "Checkpoint", "LaunchRecord", "LimitRecord", "ReplyRecord", "TurnRecord"]
-
 
 class _Record(BaseModel):
     model_config = ConfigDict(extra="ignore")

@@ -4,8 +4,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["END_MAX", "PARTS_MAX", "Said", "ends"]
-
 END_MAX = 1000
 """Characters at the beginning, and as many at the end, that are looked at: what stands between is mostly pasted."""
 

@@ -10,19 +10,6 @@ from synapsed.clock import iso
 from synapsed.schedules.due import Missed
 from synapsed.schedules.spec import Spec, check_zone, parse
 
-__all__ = [
-    "FILE",
-    "MESSAGE_MAX",
-    "SCHEDULED",
-    "NewSchedule",
-    "Occurrence",
-    "Outcome",
-    "Schedule",
-    "ScheduleState",
-    "ScheduleView",
-    "as_schedule",
-]
-
 SCHEDULED = "scheduled"
 """Key of a task's metadata: the occurrence that it stands for. No client sets it."""
 

@@ -19,8 +19,6 @@ from typing import Any, Self
 
 from synapsed.model.task import Task
 
-__all__ = ["KEY", "SENDER_MAX", "SYSTEM", "UNKNOWN", "Sender", "Tier", "sender_id_of", "sender_of"]
-
 KEY = "sender"
 """Where it stands in a task's metadata."""
 

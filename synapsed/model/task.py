@@ -9,28 +9,6 @@ from uuid import uuid4
 
 from pydantic import BaseModel, ConfigDict, Field
 
-__all__ = [
-    "ANSWER_ID",
-    "HISTORY_KEPT",
-    "INTERRUPTED_STATES",
-    "PROGRESS",
-    "TERMINAL_STATES",
-    "Artifact",
-    "DataPart",
-    "FileContent",
-    "FilePart",
-    "Message",
-    "Part",
-    "Prompt",
-    "PromptOption",
-    "Task",
-    "TaskError",
-    "TaskState",
-    "TextPart",
-    "WaitsBehind",
-    "new_id",
-]
-
 ANSWER_ID = "answer"
 """`artifact_id` of the artifact that holds the turn's last assistant message, whole."""
 

@@ -11,17 +11,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
-__all__ = [
-    "TRACEPARENT",
-    "TRACESTATE",
-    "TraceContext",
-    "context_of",
-    "headers_of",
-    "is_sampled",
-    "parent_of",
-    "span_id",
-]
-
 TRACEPARENT: Final = "traceparent"
 TRACESTATE: Final = "tracestate"
 """Keys of a task's metadata, and names of HTTP headers."""

@@ -8,8 +8,6 @@ the same in every process.
 import re
 from zlib import crc32
 
-__all__ = ["SKETCH", "Sketch", "alike", "sketch"]
-
 SKETCH = 24
 """Hashes of a sketch."""
 

@@ -28,8 +28,6 @@ from synapsed.moods.state import Feeling, MoodState, Open, OpenQuestion
 from synapsed.moods.text import own_words, signs
 from synapsed.moods.words import Emotion
 
-__all__ = ["EMOTIONS", "TYPES", "Scorer", "asks_for_text"]
-
 EMOTIONS: tuple[Emotion, ...] = get_args(Emotion.__value__)
 
 TYPES = frozenset({"taskStatus", "taskDelivered", "turnSeen", "inputRequired", "inputAnswered"})

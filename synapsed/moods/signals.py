@@ -6,8 +6,6 @@ from typing import Literal
 
 from synapsed.moods.words import Emotion
 
-__all__ = ["HALF_LIFE_S", "LEAVES", "PATTERN", "REACHES", "SIGNALS", "TEXT", "Signal", "Source", "points"]
-
 type Source = Literal["text_analysis", "interaction_pattern"]
 
 TEXT: Source = "text_analysis"

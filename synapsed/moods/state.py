@@ -6,8 +6,6 @@ from synapsed.moods.likeness import Sketch
 from synapsed.moods.signals import Source
 from synapsed.moods.words import Emotion
 
-__all__ = ["Feeling", "MoodState", "Open", "OpenQuestion"]
-
 
 class _Kept(BaseModel):
     model_config = ConfigDict(extra="ignore", allow_inf_nan=False)

@@ -10,8 +10,6 @@ from itertools import groupby
 
 from synapsed.moods.words import FACES, JAPANESE, MILD, NEGATIONS, NOT_BEHIND, STRONG, Emotion, Terms
 
-__all__ = ["own_words", "signs"]
-
 _NARROW = {0xFF01 + offset: 0x21 + offset for offset in range(94)} | {0x3000: 0x20, ord("’"): 0x27}
 """Wide forms, and the curly apostrophe. Not NFKC, which makes up to 18 characters of one."""
 

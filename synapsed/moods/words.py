@@ -11,8 +11,6 @@ say a feeling, MILD ones may be said without one.
 from collections.abc import Mapping
 from typing import Literal
 
-__all__ = ["FACES", "JAPANESE", "MILD", "NEGATIONS", "NOT_BEHIND", "STRONG", "Emotion", "Terms"]
-
 type Emotion = Literal["frustration", "confidence", "fatigue", "joy"]
 type Terms = Mapping[Emotion, tuple[str, ...]]
 

@@ -18,8 +18,6 @@ from synapsed.tasks.sender_mark import system_mark
 from synapsed.terminal.observer import GONE_S, Look
 from synapsed.terminal.prompts import Asked, keys_for, still_asks
 
-__all__ = ["TAKEN_S", "Answering", "prompt_id_of"]
-
 HANDS_S = 3.0
 """How long an answer waits for the program to read, and show, what was typed before it."""
 

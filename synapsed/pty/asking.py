@@ -1,7 +1,5 @@
 """What becomes of an answer: whether it is still being typed, and whether the very same is asked again."""
 
-__all__ = ["Asking"]
-
 
 class Asking:
     """`number` is another one where a prompt that was answered is asked again (a password was wrong)."""

@@ -8,7 +8,6 @@ from typing import Any
 from synapsed.clock import Clock
 from synapsed.errors import NotReady
 from synapsed.keepers.client import KeeperClient
-from synapsed.pty.evaluator import Watch
 from synapsed.pty.input_backlog import Unread
 from synapsed.pty.keyboard import (
     LookNow,
@@ -22,9 +21,8 @@ from synapsed.pty.keyboard import (
     WaitFor,
     WaitForExit,
 )
+from synapsed.pty.look_timer import Watch
 from synapsed.terminal.observer import TerminalObserver
-
-__all__ = ["Hands"]
 
 
 class Hands:

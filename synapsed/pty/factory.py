@@ -36,8 +36,6 @@ from synapsed.pty.link import PtyLink
 from synapsed.pty.output_times import TIMES_FILE, OutputTimes
 from synapsed.pty.program_version import VersionReader
 
-__all__ = ["PtyLinkFactory"]
-
 LAUNCH_FILE = "launch.json"
 """In the agent's directory, from before the launch on: what a daemon needs that was killed before it recorded it, or
 whose database is not the one that this agent stood in."""

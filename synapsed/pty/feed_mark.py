@@ -24,17 +24,6 @@ from synapsed.model.records import Checkpoint, LaunchRecord
 from synapsed.profiles import Profile
 from synapsed.terminal.observer import Harm, TerminalObserver
 
-__all__ = [
-    "ANSWER_MARK_FILE",
-    "MARK_FILE",
-    "TRIES_MAX",
-    "FeedMark",
-    "FeedMarks",
-    "examine",
-    "observe_launch",
-    "survives",
-]
-
 MARK_FILE, ANSWER_MARK_FILE = "feed", "feed-answer"
 """In the agent's directory: of its screen, and of reading answers off its output."""
 

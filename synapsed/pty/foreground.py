@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
-__all__ = ["Foreground", "KernelWitness", "Word"]
-
 from synapsed.clock import Clock
 from synapsed.model.agent import Activity
 from synapsed.model.link import LinkObserved

@@ -12,8 +12,6 @@ from synapsed import aio
 from synapsed.errors import NotReady
 from synapsed.keepers.client import KeeperClient
 
-__all__ = ["Unread"]
-
 ASK_AGAIN_S = 0.25
 
 AHEAD_S = 0.2

@@ -14,8 +14,6 @@ from typing import Any
 from synapsed.errors import KeeperLost
 from synapsed.keepers.client import KeeperRefused
 
-__all__ = ["Suspension"]
-
 KEY = re.compile(rb"\x1a|\x1b\[122;5(?::1)?u|\x1b\[27;5;122~")
 """Ctrl-Z, in each way in which terminals write it."""
 

@@ -17,26 +17,6 @@ from synapsed.terminal.menus import Move
 from synapsed.terminal.observer import Look
 from synapsed.terminal.verdict import screen_sign
 
-__all__ = [
-    "TAKE_BACK_S",
-    "VAIN_TRIES",
-    "Keyboard",
-    "LookNow",
-    "Press",
-    "SendSignal",
-    "Step",
-    "Steps",
-    "StopAsked",
-    "UntilRead",
-    "UntilRecorded",
-    "WaitFor",
-    "WaitForExit",
-    "leaving",
-    "look_now",
-    "press",
-    "wait_for",
-]
-
 CLEAR_TRIES = 20
 """A composer may need its key once per line."""
 

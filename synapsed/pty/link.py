@@ -39,13 +39,13 @@ from synapsed.profiles import Profile
 from synapsed.pty import turn_types as turns
 from synapsed.pty.answering import Answering
 from synapsed.pty.driver import Hands
-from synapsed.pty.evaluator import Watch
 from synapsed.pty.feed_mark import FeedMarks, observe_launch
 from synapsed.pty.foreground import KernelWitness
 from synapsed.pty.input_backlog import Unread
 from synapsed.pty.job_control import Suspension
 from synapsed.pty.keyboard import TAKE_BACK_S, Keyboard
 from synapsed.pty.link_alerts import disk_alert, gap_alert, screen_alert, silence_alert
+from synapsed.pty.look_timer import Watch
 from synapsed.pty.output_times import OutputTimes
 from synapsed.pty.readiness import SILENT_KEEPER
 from synapsed.pty.session import AnswerQuery, Emit, LookSoon, Poll, SaveScreen, Session, SessionCommand, Work
@@ -57,8 +57,6 @@ from synapsed.terminal.composer import shows_line
 from synapsed.terminal.keynames import encode
 from synapsed.terminal.observer import Look
 from synapsed.terminal.shown import shown
-
-__all__ = ["PtyLink"]
 
 LAST_WORDS_S = 5.0
 """How long the work that a program's end finds under way may take."""

@@ -5,8 +5,6 @@ from synapsed.keepers.heartbeat import SILENT
 from synapsed.model.link import LinkAlert
 from synapsed.terminal.observer import Harm
 
-__all__ = ["disk_alert", "gap_alert", "screen_alert", "silence_alert"]
-
 
 def gap_alert(gap: Gap) -> LinkAlert:
     message = f"{gap.end - gap.start} bytes of output were overwritten before they were read"

@@ -6,8 +6,6 @@ from synapsed.terminal.menus import Menu, route
 from synapsed.terminal.observer import Look
 from synapsed.terminal.prompts import Asked
 
-__all__ = ["choose"]
-
 CURSOR_KEYS = 1
 """The mode (DECCKM) in which a terminal sends other codes for the arrows."""
 

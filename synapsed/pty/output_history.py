@@ -6,8 +6,6 @@ from synapsed.keeper.spool import SpoolReader
 from synapsed.pty.output_times import TIMES_FILE, OutputTimes
 from synapsed.terminal.cast import asciicast
 
-__all__ = ["read_output", "recording"]
-
 
 def read_output(spool: Path, start: int | None, limit: int) -> tuple[int, bytes]:
     """The offset where it begins, and at most `limit` bytes from there on, up to a gap; `start` None: the last ones."""

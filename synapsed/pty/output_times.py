@@ -10,8 +10,6 @@ from pathlib import Path
 
 from synapsed.files import write_whole
 
-__all__ = ["MARK_EVERY_S", "TIMES_FILE", "OutputTimes"]
-
 TIMES_FILE = "times"
 """In the agent's directory."""
 

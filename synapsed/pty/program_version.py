@@ -20,8 +20,6 @@ import structlog
 from synapsed.files import write_whole
 from synapsed.variants import VersionCheck
 
-__all__ = ["VersionReader"]
-
 ANSWER_S = 10.0
 """For the program's answer: some start a runtime of their own, on a busy machine."""
 

@@ -12,8 +12,6 @@ from synapsed.model.agent import Activity
 from synapsed.model.link import LinkObserved
 from synapsed.terminal.observer import Look
 
-__all__ = ["SILENT_KEEPER", "UNKNOWN_SCREEN", "Moment", "Obstacle", "obstacle"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moment:

@@ -43,8 +43,6 @@ from synapsed.terminal.delivery import type_message
 from synapsed.terminal.observer import Look, TerminalObserver
 from synapsed.terminal.verdict import turning_points
 
-__all__ = ["HANDS_OFF_S", "AnswerQuery", "Emit", "LookSoon", "Poll", "SaveScreen", "Session", "SessionCommand", "Work"]
-
 CHECKPOINT_EVERY = 256 * 1024
 """Bytes of output between checkpoints."""
 

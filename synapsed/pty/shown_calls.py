@@ -13,8 +13,6 @@ from synapsed.masking import mask
 from synapsed.model.events import Event, ToolExecution
 from synapsed.model.facts import ShownCall, ToolBegan, ToolOver, ToolsShown
 
-__all__ = ["CHANNEL", "ShownCalls"]
-
 CHANNEL = "screen"
 CALLS_MAX = 500
 """Calls of one turn that are known by their places; of more the last ones."""

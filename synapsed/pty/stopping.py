@@ -18,8 +18,6 @@ from synapsed.pty.turn_driver import TurnRunner
 from synapsed.terminal.observer import Look
 from synapsed.terminal.verdict import has_signs
 
-__all__ = ["Stopping"]
-
 TYPING_S = 20.0
 """How long a message that is being typed may take until it can be taken back, or the program has taken it."""
 

@@ -21,8 +21,6 @@ from synapsed.pty.turn_types import Phase
 from synapsed.terminal.observer import Look
 from synapsed.terminal.saying import LineText, ScreenText
 
-__all__ = ["TOLD_EVERY_S", "TOLD_MAX", "Piece", "Speech", "TurnStream"]
-
 TOLD_EVERY_S = 0.2
 """Between two pieces of a turn, and between two looks at the screen for them."""
 

@@ -16,8 +16,6 @@ from synapsed.terminal.observer import Look
 from synapsed.terminal.screen import ScreenSnapshot
 from synapsed.terminal.tool_lines import shown_calls
 
-__all__ = ["READ_EVERY_S", "ToolScreen"]
-
 READ_EVERY_S = 0.1
 """Between two readings of the screen."""
 

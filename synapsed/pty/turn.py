@@ -53,8 +53,6 @@ from synapsed.pty.turn_types import (
 from synapsed.terminal.composer import needs_composer
 from synapsed.terminal.delivery import Typed, squeezed
 
-__all__ = ["PtyTurn"]
-
 WORKED_UNSEEN_S = 1.0
 """A program without side channels that was never seen busy must be ready for so long before its turn is over."""
 

@@ -29,8 +29,6 @@ from synapsed.pty.turn import PtyTurn
 from synapsed.terminal.answer import SCROLLBACK_LINES, from_lines, from_screen, is_cut
 from synapsed.terminal.observer import Look
 
-__all__ = ["TurnRunner"]
-
 STALLED_S = 3.0
 """A program that has read nothing of a half-written message for so long is not taking it."""
 

@@ -12,33 +12,6 @@ from pydantic import BaseModel, ConfigDict
 from synapsed.model.agent import Activity
 from synapsed.terminal.verdict import Verdict
 
-__all__ = [
-    "BEFORE_SUBMISSION",
-    "NEXT",
-    "SIGNS",
-    "TAKEN_BACK",
-    "UNTYPED",
-    "Accepted",
-    "AnswerFound",
-    "Clear",
-    "Command",
-    "Ended",
-    "Failed",
-    "FindAnswer",
-    "Interrupted",
-    "Phase",
-    "Progressed",
-    "Recall",
-    "Save",
-    "Seen",
-    "TakeBack",
-    "TurnState",
-    "Type",
-    "Undelivered",
-    "masked",
-    "works",
-]
-
 
 class Phase(StrEnum):
     PREPARED = "prepared"

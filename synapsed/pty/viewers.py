@@ -15,8 +15,6 @@ from synapsed.errors import Forbidden
 from synapsed.terminal.notice import notice_rows
 from synapsed.terminal.scanner import ViewerFilter
 
-__all__ = ["BUFFER_MAX", "FOCUS", "Viewer", "Viewers", "are_reports"]
-
 BUFFER_MAX = 1 << 20
 """Bytes that wait for one viewer at the most."""
 

@@ -17,8 +17,6 @@ from synapsed.keepers.client import KeeperClient, KeeperRefused
 from synapsed.profiles import Profile
 from synapsed.terminal.observer import Look, TerminalObserver
 
-__all__ = ["Window"]
-
 NUDGE_S = 0.2
 """How long a window keeps the other size: two at once would be one that changed nothing."""
 

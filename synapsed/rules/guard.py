@@ -8,8 +8,6 @@
 from collections import deque
 from typing import Any
 
-__all__ = ["DEPTH_MAX", "FIRED", "RATE_MAX", "RATE_S", "Rate", "depth_of"]
-
 FIRED = "fired"
 """Key of a task's metadata: the rule that has sent it, the event that it was for, and how deep it is. No client sets
 it."""

@@ -4,8 +4,6 @@ fits is taken and not given back, and no more than TEXT_MAX characters are looke
 import re
 from functools import lru_cache
 
-__all__ = ["PATTERN_MAX", "TEXT_MAX", "fits"]
-
 PATTERN_MAX = 500
 TEXT_MAX = 65_536
 """Characters of a field that count; the rest of a longer one is not looked at."""

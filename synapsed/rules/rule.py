@@ -10,8 +10,6 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 from synapsed.model.events import EventData
 from synapsed.rules.pattern import PATTERN_MAX, fits
 
-__all__ = ["FILLED_MAX", "MESSAGE_MAX", "OUR_EVENT", "Do", "On", "RuleConfig", "fill", "is_for"]
-
 OUR_EVENT = "ruleFired"
 """What rules tell of themselves; no rule is for it."""
 

@@ -5,8 +5,6 @@ import binascii
 import hashlib
 import hmac
 
-__all__ = ["SECRET_PREFIX", "headers", "secret_of"]
-
 SECRET_PREFIX = "whsec_"  # noqa: S105 - the prefix of every secret, and none itself
 _SHORTEST, _LONGEST = 24, 64
 """Bytes of a secret, as the specification recommends."""

@@ -15,8 +15,6 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
-__all__ = ["YEARS", "Calendar", "parse_calendar"]
-
 YEARS = range(1970, 2200)
 """As systemd has it; the last bounds the search for what never comes."""
 

@@ -16,8 +16,6 @@ from zoneinfo import ZoneInfo
 
 from cronsim import CronSim, CronSimError
 
-__all__ = ["FIELDS", "Cron", "parse_cron"]
-
 FIELDS = 5
 _NAMES = {
     "@hourly": "0 * * * *",

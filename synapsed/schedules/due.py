@@ -17,8 +17,6 @@ from zoneinfo import ZoneInfo
 
 from synapsed.schedules.spec import Spec, next_after
 
-__all__ = ["LATE_S", "Due", "Missed", "due"]
-
 LATE_S = 60
 """Seconds after which a time counts as missed: more than any restart or busy machine takes."""
 

@@ -6,8 +6,6 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from synapsed.schedules.calendar import Calendar, parse_calendar
 from synapsed.schedules.cron import Cron, is_cron, parse_cron
 
-__all__ = ["AT_MAX", "Spec", "check_zone", "next_after", "next_times", "parse"]
-
 AT_MAX = 256
 """Characters of an `at`."""
 

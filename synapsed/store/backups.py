@@ -12,8 +12,6 @@ import structlog
 
 from synapsed.clock import Clock
 
-__all__ = ["Backups", "newest_first"]
-
 EVERY_S = 600.0
 """Pause before each look, the first one too: who starts a daemon has other things to wait for."""
 

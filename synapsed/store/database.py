@@ -29,8 +29,6 @@ from synapsed.model.figures import FAST_S, Histogram
 from synapsed.store.schema import migrate
 from synapsed.store.sealing import Sealer, load_key
 
-__all__ = ["Database", "create_private", "store_error"]
-
 WRITES_MAX = 1024
 """Writes that may be waiting; further writers wait in `write`, in order, before theirs has begun."""
 

@@ -21,8 +21,6 @@ from synapsed.documents.writing import LARGE, Texts, has_large, joined
 from synapsed.masking import mask
 from synapsed.store.sealing import SEALED, Sealer
 
-__all__ = ["LARGE_ROW", "EncodedModel", "Kept", "read_large", "share_large", "texts_size", "weigh_large"]
-
 LARGE_ROW = LARGE
 """Characters of JSON from which on a row of the database is read piece by piece."""
 

@@ -18,8 +18,6 @@ from synapsed.interfaces import SendRequest, Store
 from synapsed.model.sender import Sender
 from synapsed.model.task import Task, new_id
 
-__all__ = ["Idempotency", "task_id_of"]
-
 _KEYS: Final = UUID("5b0c2a52-7d0e-4d57-9d0b-6d6f9c1f3a11")
 """Namespace of the ids that are made of keys."""
 

@@ -21,8 +21,6 @@ from synapsed.store.database import Database
 from synapsed.store.encoding import LARGE_ROW, EncodedModel, Kept, read_large, texts_size, weigh_large
 from synapsed.store.sealing import Sealer
 
-__all__ = ["RECENT_EVENTS", "RECENT_SIZE", "EventRow", "SqliteEventLog", "append_events", "last_event_id"]
-
 RECENT_EVENTS = 4096
 """Recent events kept in memory."""
 

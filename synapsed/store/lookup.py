@@ -7,8 +7,6 @@ from synapsed.interfaces import EventLog, Store
 from synapsed.model.events import TaskArtifactAdded
 from synapsed.model.task import ANSWER_ID, Task
 
-__all__ = ["TASK_PREFIX_MIN", "find_task", "told_before"]
-
 TASK_PREFIX_MIN: Final = 8
 """Characters of a task's id that are enough to name it."""
 SHOWN: Final = 10

@@ -5,8 +5,6 @@ import sqlite3
 from synapsed.model.push import PushRecord
 from synapsed.store.database import Database
 
-__all__ = ["PushTable"]
-
 
 class PushTable:
     """Every method may raise StoreError; what was begun completes though the caller is cancelled."""

@@ -13,8 +13,6 @@ from datetime import datetime
 
 from synapsed.model.task import TERMINAL_STATES
 
-__all__ = ["Cut", "Pruned", "find_cut", "prune", "removed_ids", "shrink"]
-
 STEP_ROWS = 200
 """Rows at most that one step removes."""
 

@@ -21,8 +21,6 @@ from synapsed.model.task import TaskError, TaskState
 from synapsed.store.schema import migrate
 from synapsed.store.tasks import parse_task
 
-__all__ = ["Salvaged", "is_sound", "salvage"]
-
 TABLES = ("agents", "tasks", "events", "turns", "replies", "pushes", "removed", "checkpoints")
 """Those that others refer to come first."""
 FROM_COPIES = ("agents", "tasks", "events", "removed")

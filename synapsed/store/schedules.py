@@ -7,8 +7,6 @@ clocks show later, and whoever asks, there is no second one.
 import sqlite3
 from typing import NamedTuple
 
-__all__ = ["OCCURRENCES_KEPT", "OccurrenceRow", "mark_told", "occurrence_row", "put_occurrence", "select_occurrence"]
-
 OCCURRENCES_KEPT = 100_000
 """So many are remembered, over all schedules: the newest, by when they had their message and not by the clock."""
 

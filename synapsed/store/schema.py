@@ -17,8 +17,6 @@ import sqlite3
 
 from synapsed.errors import StoreError
 
-__all__ = ["APPLICATION_ID", "MIGRATIONS", "OLDEST", "migrate"]
-
 APPLICATION_ID = 0x73796E64
 """`synd` in SQLite's application id (32 bits of the header): tells our files from other programs'."""
 

@@ -21,8 +21,6 @@ from synapsed.errors import StoreError
 from synapsed.files import write_whole
 from synapsed.masking import is_secret_key, nested_under_key, secret_spans
 
-__all__ = ["KEY_BYTES", "SEALED", "Sealer", "load_key"]
-
 KEY_BYTES = 32
 _NONCE_BYTES = 12
 _MARK: Final = "\u27e6sealed:"

@@ -51,8 +51,6 @@ from synapsed.store.tasks import (
     weigh_page,
 )
 
-__all__ = ["SqliteStore"]
-
 RECENT_TASKS_SIZE = 8 * 1024 * 1024
 """Characters of JSON of recently written tasks that are kept in memory."""
 

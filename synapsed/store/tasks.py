@@ -22,22 +22,6 @@ from synapsed.store.encoding import LARGE_ROW, EncodedModel, Kept, share_large, 
 from synapsed.store.schedules import OccurrenceRow, occurrence_row, put_occurrence
 from synapsed.store.sealing import Sealer
 
-__all__ = [
-    "RecentTasks",
-    "TaskRow",
-    "find_ids",
-    "has_tasks",
-    "parse_task",
-    "put_tasks",
-    "select_metadata",
-    "select_open",
-    "select_page",
-    "select_said",
-    "select_task",
-    "weigh",
-    "weigh_page",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class TaskRow:

@@ -6,8 +6,6 @@ from typing import Literal
 from synapsed.interfaces import Attachment
 from synapsed.terminal.clipboard import ClipboardFilter
 
-__all__ = ["UnclippedAttachment", "with_clipboard"]
-
 _TOLD = "[{name} would set the clipboard here: not passed on, see 'clipboard' under [attach] of config.toml]"
 
 

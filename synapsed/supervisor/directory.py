@@ -23,8 +23,6 @@ from synapsed.supervisor.launch_planner import ManagerSettings, Planner
 from synapsed.supervisor.registry_follower import RegistryFollower
 from synapsed.supervisor.roster import Roster
 
-__all__ = ["AgentDirectory", "agent_of"]
-
 LINUX = sys.platform == "linux"
 
 

@@ -42,8 +42,6 @@ from synapsed.tasks import transitions
 from synapsed.tasks.replies import DIRECTION, HOPS, IN_REPLY_TO, REPLY, awaits
 from synapsed.tasks.sender_mark import REPLY_TO, RESPONSE_EXPECTED
 
-__all__ = ["HOPS_MAX", "Dispatcher"]
-
 GONE = (ProcessState.STOPPED, ProcessState.STOPPING, ProcessState.EXITED)
 """States in which nobody takes messages."""
 

@@ -6,8 +6,6 @@ from pathlib import Path
 from synapsed.errors import ConfigError
 from synapsed.model.records import AgentRecord
 
-__all__ = ["read_env_file", "with_env_file"]
-
 SIZE_MAX = 1 << 20
 """Bytes of such a file."""
 

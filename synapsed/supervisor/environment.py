@@ -19,8 +19,6 @@ from synapsed.launch_plan import LaunchPlan
 from synapsed.model.records import AgentRecord
 from synapsed.profiles import Profile
 
-__all__ = ["agent_environment", "agent_token", "find_program", "launch_plan", "names_conversation"]
-
 NEVER_INHERITED = (
     # another agent's identity
     "SYNAPSE_*",

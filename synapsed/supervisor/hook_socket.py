@@ -17,8 +17,6 @@ import structlog
 from synapsed.errors import SynapsedError
 from synapsed.listening import stop_listening
 
-__all__ = ["answering"]
-
 QUESTION_MAX = 17 << 20
 """Bytes of a question: the hook client's limit and its envelope."""
 PATIENCE_S = 5.0

@@ -17,8 +17,6 @@ from synapsed.supervisor import environment
 from synapsed.supervisor.envfile import with_env_file
 from synapsed.supervisor.roster import Roster
 
-__all__ = ["ManagerSettings", "Planner"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManagerSettings:

@@ -48,8 +48,6 @@ from synapsed.supervisor.startup_order import StartOrder, each
 from synapsed.supervisor.terminals import AgentTerminals
 from synapsed.tasks import transitions
 
-__all__ = ["Manager", "ManagerSettings", "PortServer"]
-
 SWEEP_S = 1.0
 """How often mailboxes are swept, besides when something happened."""
 

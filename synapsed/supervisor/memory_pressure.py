@@ -12,8 +12,6 @@ from synapsed.clock import Clock
 from synapsed.errors import SynapsedError
 from synapsed.model.agent import ProcessState
 
-__all__ = ["MemoryWatch"]
-
 LOOK_EVERY_S = 5.0
 """Memory that a program leaves is counted as available at once; looking more often would only cost."""
 

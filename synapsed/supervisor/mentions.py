@@ -20,8 +20,6 @@ from synapsed.model.external import alias_of
 from synapsed.model.task import INTERRUPTED_STATES, TERMINAL_STATES, Message, Task, TaskState
 from synapsed.terminal.mentions import Enter, KeyLine, parse_mention
 
-__all__ = ["Addressee", "Addressees", "MentionedAgents", "MentioningAttachment"]
-
 ANSWERS_MAX: Final = 8
 """Answers that one attached terminal waits for at a time; of further ones only the sending is shown."""
 

@@ -14,8 +14,6 @@ from collections.abc import Iterable, Mapping
 
 from synapsed.errors import AgentError, PortsExhausted
 
-__all__ = ["COMMON", "LOOPBACK", "Ports", "announceable"]
-
 LOOPBACK = "127.0.0.1"
 
 COMMON = range(8200, 9000)

@@ -19,8 +19,6 @@ import structlog
 from synapsed.files import write_whole
 from synapsed.model.registry import RegistryEntry
 
-__all__ = ["REGISTRY_SWEEP_S", "Registry", "RegistryFiles"]
-
 REGISTRY_SWEEP_S = 5.0
 """Least pause between two looks for stale registry entries."""
 

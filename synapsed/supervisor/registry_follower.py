@@ -21,8 +21,6 @@ from synapsed.supervisor.launch_planner import Planner
 from synapsed.supervisor.registry import REGISTRY_SWEEP_S, Registry
 from synapsed.supervisor.startup_order import StartOrder
 
-__all__ = ["RegistryFollower"]
-
 BATCH: Final = 500
 """Events that are looked at in one go."""
 

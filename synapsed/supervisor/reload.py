@@ -17,8 +17,6 @@ from synapsed.model.records import AgentRecord
 from synapsed.model.schedule import as_schedule
 from synapsed.profiles import Profile
 
-__all__ = ["LAUNCH_CONFIG", "LAUNCH_PROFILE", "differences", "in_layers"]
-
 LAUNCH_CONFIG = frozenset({"command", "cwd", "args", "env", "env_file", "limits", "mcp", "instructions"})
 """Keys of an agent's configuration that its program was launched with."""
 

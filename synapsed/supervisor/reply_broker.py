@@ -32,8 +32,6 @@ from synapsed.tasks.deadlock import check_wait
 from synapsed.tasks.replies import Settlement
 from synapsed.tasks.sender_mark import SENDER_TASK
 
-__all__ = ["ReplyBroker"]
-
 AWAITED_MAX = 100
 """Replies that one agent may wait for at once."""
 

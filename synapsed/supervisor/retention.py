@@ -13,9 +13,7 @@ from synapsed.clock import Clock, iso
 from synapsed.config import Keep
 from synapsed.errors import StoreError
 from synapsed.store.retention import Cut, Pruned
-from synapsed.tasks import prompt_text
-
-__all__ = ["Prunable", "Retention"]
+from synapsed.tasks.sender_mark import SHORT_ID
 
 EVERY_S = 600.0
 """Pause between two looks."""
@@ -95,7 +93,7 @@ class Retention:
         """Their files. They are named by the beginning of the task's id, which another task may share."""
         files: dict[str, set[str]] = {}
         for task_id, agent_id in tasks:
-            if not await self._store.find_tasks(task_id[: prompt_text.SHORT_ID], 1):
+            if not await self._store.find_tasks(task_id[:SHORT_ID], 1):
                 files.setdefault(agent_id, set()).add(task_id)
         for agent_id, gone in files.items():
             try:

@@ -19,8 +19,6 @@ from synapsed.model.task import new_id
 from synapsed.profiles import Profile
 from synapsed.supervisor.ports import COMMON, Ports
 
-__all__ = ["Roster", "saved_as"]
-
 DEFAULTS = AgentConfig()
 
 log = structlog.stdlib.get_logger("synapsed.roster")

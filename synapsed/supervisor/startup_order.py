@@ -13,8 +13,6 @@ from synapsed.config import Config
 from synapsed.errors import SynapsedError
 from synapsed.supervisor.reload import in_layers
 
-__all__ = ["StartOrder", "each"]
-
 PARALLEL = 16
 """Agents that are started or stopped at once at the daemon's start and end."""
 

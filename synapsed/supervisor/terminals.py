@@ -12,8 +12,6 @@ from synapsed.supervisor.directory import agent_of
 from synapsed.supervisor.mentions import Addressees, MentioningAttachment
 from synapsed.supervisor.roster import Roster
 
-__all__ = ["AgentTerminals"]
-
 
 class AgentTerminals:
     """`agents` are all there are, by id; `mentioned` are those to whom `@agent message` goes."""

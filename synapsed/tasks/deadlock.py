@@ -9,8 +9,6 @@ from collections.abc import Iterable
 
 from synapsed.errors import WouldDeadlock
 
-__all__ = ["check_wait", "circle"]
-
 
 def circle(edges: Iterable[tuple[str, str]], waiter: str, waited: str) -> list[str] | None:
     """The agents in the circle that the wait of `waiter` for `waited` would close, beginning and ending with `waiter`;

@@ -7,8 +7,6 @@ from synapsed.model.sender import SYSTEM, Tier, sender_of
 from synapsed.model.task import Task
 from synapsed.tasks.sender_mark import SENDER_TASK
 
-__all__ = ["handed_back", "passed_on"]
-
 REASON_SHOWN = 200
 """Characters of a message that are given as the reason."""
 _ID_MAX = 128

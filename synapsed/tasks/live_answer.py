@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 
 from synapsed.model.link import LinkTurnSaid
 
-__all__ = ["Told"]
-
 
 @dataclass(slots=True)
 class Told:

@@ -4,8 +4,6 @@ After Unicode 16's compatibility mappings (NFKD, accents taken away), its list o
 default-ignorable code points and blanks. Written down, because working them out takes longer than a message may.
 """
 
-__all__ = ["COLON", "LETTER_A", "OPENING", "TWO", "UNSEEN"]
-
 UNSEEN = (
     r"[\s\x00-\x1f\x7f-\xa0\u00ad\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u115f\u1160\u1680\u17b4\u17b5"
     r"\u180b-\u180f\u2000-\u200f\u2028-\u202f\u205f-\u206f\u2800\u3000\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb"

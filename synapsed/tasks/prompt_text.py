@@ -23,15 +23,6 @@ from synapsed.tasks.sender_mark import SHORT_ID
 from synapsed.tasks.transitions import COMMAND
 from synapsed.terminal.delivery import is_blank
 
-__all__ = [
-    "SHORT_ID",
-    "TEXT_MAX",
-    "Enclosure",
-    "Letter",
-    "compose",
-    "safe_name",
-]
-
 TEXT_MAX = 1 << 20
 """Bytes of a message's text, data included. What is longer is a file, and should be sent as one."""
 

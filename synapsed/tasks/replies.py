@@ -29,30 +29,6 @@ from synapsed.tasks import transitions
 from synapsed.tasks.handoffs import handed_back
 from synapsed.tasks.sender_mark import REPLY_TO, RESPONSE_EXPECTED
 
-__all__ = [
-    "COLLECT_S",
-    "DIRECTION",
-    "HOPS",
-    "IN_REPLY_TO",
-    "LIMIT_S",
-    "OUTGOING",
-    "REPLY",
-    "TRANSITIONS",
-    "UNASKED_S",
-    "Settlement",
-    "asked",
-    "awaits",
-    "canceled",
-    "corrected",
-    "ended",
-    "expired",
-    "gone",
-    "made",
-    "moved",
-    "replied",
-    "told",
-]
-
 type State = Literal["open", "asked", "over"]
 type Step = Literal["asked", "replied", "ended", "expired", "canceled", "told", "collected"]
 

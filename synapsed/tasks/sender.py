@@ -23,8 +23,6 @@ from synapsed.errors import AmbiguousAddress, Forbidden, InvalidRequest, Unknown
 from synapsed.model.agent import AgentView
 from synapsed.model.sender import SENDER_MAX, SYSTEM, UNKNOWN, Sender, Tier
 
-__all__ = ["Caller", "settle_sender"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:

@@ -19,18 +19,6 @@ from synapsed.model.sender import SYSTEM, Tier, sender_of
 from synapsed.model.task import Task
 from synapsed.tasks.lookalikes import COLON, LETTER_A, OPENING, TWO, UNSEEN
 
-__all__ = [
-    "REPLY_TO",
-    "RESPONSE_EXPECTED",
-    "SENDER_TASK",
-    "SHORT_ID",
-    "is_ours",
-    "mark",
-    "neutralised",
-    "provenance",
-    "system_mark",
-]
-
 SHORT_ID = 8
 """Characters of a task's id in a mark."""
 

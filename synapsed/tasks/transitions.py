@@ -33,34 +33,6 @@ from synapsed.model.task import (
 )
 from synapsed.tasks.handoffs import passed_on
 
-__all__ = [
-    "COMMAND",
-    "NEW_CONVERSATION",
-    "Commit",
-    "accepted",
-    "begun",
-    "canceled",
-    "completed",
-    "delivered",
-    "describe_exit",
-    "exit_details",
-    "failed",
-    "in_blocks",
-    "is_being_stopped",
-    "is_submitted",
-    "progressed",
-    "put_off",
-    "returned",
-    "said",
-    "stopped",
-    "submitted",
-    "text_of",
-    "undelivered",
-    "waiting",
-    "waits_for",
-    "working_again",
-]
-
 COMMAND = "command"
 """Key of a task's metadata: its text may be a command of the program."""
 

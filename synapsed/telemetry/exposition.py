@@ -22,8 +22,6 @@ from prometheus_client.exposition import choose_encoder
 from synapsed.model.figures import Histogram
 from synapsed.telemetry.families import Family, Sample, Sheet
 
-__all__ = ["encoder_for", "expose"]
-
 PIECE = 32
 """Samples that are written between two turns of the event loop; a histogram counts as one, and is written alone."""
 

@@ -4,8 +4,6 @@ from importlib.util import find_spec
 
 from synapsed.config import Config
 
-__all__ = ["MISSING", "missing"]
-
 MISSING = (
     "traces are configured, but OpenTelemetry is not installed: install synapsed with the extra 'otel' "
     "(pip install 'synapsed[otel]'), or remove 'endpoint' under [traces] of config.toml"

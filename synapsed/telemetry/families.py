@@ -13,8 +13,6 @@ from synapsed.model.agent import Activity, ProcessState
 from synapsed.model.figures import AgentFigures, Histogram
 from synapsed.model.task import TaskState
 
-__all__ = ["FAMILIES", "Family", "Sample", "Sheet", "Values", "agent_values", "sheets_of"]
-
 Kind = Literal["gauge", "counter", "histogram", "info"]
 
 

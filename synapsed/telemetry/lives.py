@@ -18,8 +18,6 @@ from synapsed.model.events import Event, TaskDelivered, TaskStatusChanged, Token
 from synapsed.model.external import alias_of
 from synapsed.model.task import INTERRUPTED_STATES, TERMINAL_STATES, TaskState
 
-__all__ = ["OTHER", "TYPES", "Life", "Lives", "Period", "Stage", "ToolLife", "begins", "tokens_of"]
-
 TYPES = frozenset({"taskStatus", "taskDelivered", "toolExecution", "usage"})
 """Types of the events that a life is made of."""
 

@@ -8,8 +8,6 @@ import structlog
 from synapsed.clock import Clock
 from synapsed.model.figures import Histogram
 
-__all__ = ["watch_loop"]
-
 CHECK_S = 1.0
 
 TOLD_S = 0.25

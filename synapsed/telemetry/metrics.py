@@ -19,8 +19,6 @@ from synapsed.telemetry.lives import Stage
 from synapsed.telemetry.observer import Observer
 from synapsed.telemetry.tracer import TraceFigures
 
-__all__ = ["Metrics", "StoreFigures"]
-
 CATCH_UP_S = 5.0
 """Between two looks at the log while nobody scrapes: what is left for a scrape stays little."""
 

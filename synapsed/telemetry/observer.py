@@ -18,8 +18,6 @@ from synapsed.model.task import TaskState
 from synapsed.telemetry.lives import OTHER, Life, Period, Stage, ToolLife, tokens_of
 from synapsed.telemetry.reader import LogReader, News
 
-__all__ = ["ELSEWHERE", "UNKNOWN", "Observer"]
-
 ELSEWHERE = "external"
 """`profile` of tasks of agents elsewhere."""
 

@@ -20,8 +20,6 @@ from opentelemetry.trace.status import Status, StatusCode
 from synapsed.telemetry.spans import Span
 from synapsed.telemetry.tracer import Outcome, TraceSettings
 
-__all__ = ["OtlpExporter", "exporter_of"]
-
 _KINDS = {"server": SpanKind.SERVER, "client": SpanKind.CLIENT, "internal": SpanKind.INTERNAL}
 _LATER = frozenset({408, 425, 429})
 """Statuses below 500 that may be another one later."""

@@ -14,8 +14,6 @@ from synapsed.store import SqliteStore
 from synapsed.telemetry.metrics import Metrics
 from synapsed.telemetry.tracer import Tracer, trace_settings
 
-__all__ = ["Telemetry"]
-
 log = structlog.stdlib.get_logger("synapsed.telemetry")
 
 

@@ -8,8 +8,6 @@ from synapsed.interfaces import EventLog
 from synapsed.model.events import Event, TaskStatusChanged
 from synapsed.telemetry.lives import TYPES, Life, Lives, Period, ToolLife, begins
 
-__all__ = ["LogReader", "News"]
-
 BATCH = 200
 """Events that are looked at before other work has its turn."""
 

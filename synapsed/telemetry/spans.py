@@ -23,8 +23,6 @@ from synapsed.model.task import TaskState
 from synapsed.model.trace import TraceContext, context_of, parent_of, span_id
 from synapsed.telemetry.lives import Life, Period, Stage, ToolLife
 
-__all__ = ["Span", "spans_of"]
-
 type Value = str | int | float | bool
 
 

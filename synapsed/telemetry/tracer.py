@@ -32,8 +32,6 @@ from synapsed.telemetry.observer import ELSEWHERE, UNKNOWN
 from synapsed.telemetry.reader import LogReader, News
 from synapsed.telemetry.spans import Span, spans_of
 
-__all__ = ["Outcome", "TraceFigures", "TraceSettings", "Tracer", "trace_settings"]
-
 EVERY_S = 2.0
 """Between two looks at the log: spans come in batches, and a scrape's worth later than what they tell of."""
 

@@ -13,20 +13,6 @@ from synapsed.terminal.delivery import squeezed
 from synapsed.terminal.portions import portions
 from synapsed.terminal.screen import Guard, Screen
 
-__all__ = [
-    "SCROLLBACK_LINES",
-    "anchor_of",
-    "below_message",
-    "edited",
-    "from_lines",
-    "from_screen",
-    "is_cut",
-    "position_below",
-    "prompted",
-    "shows",
-    "stripped",
-]
-
 SCROLLBACK_LINES = 50_000
 """Lines of one answer that are read back; more is cut at the front."""
 

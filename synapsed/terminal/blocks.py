@@ -11,8 +11,6 @@ from synapsed.terminal.fences import Code, FenceReader, Piece, Prose
 from synapsed.terminal.languages import describe
 from synapsed.terminal.plain import Block, PlainReader
 
-__all__ = ["Block", "StreamParser"]
-
 
 class StreamParser:
     """While the text comes `feed` gives the blocks that are whole, in order; at its end `flush` gives the rest. Nothing

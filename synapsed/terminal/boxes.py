@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
 
-__all__ = ["Area", "Figure", "Stroke", "figures"]
-
 
 @dataclass(frozen=True, slots=True)
 class Area:

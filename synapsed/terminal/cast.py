@@ -7,8 +7,6 @@ import codecs
 import json
 from collections.abc import Iterator, Sequence
 
-__all__ = ["asciicast"]
-
 PIECE_MAX = 64 * 1024
 """Bytes of output in one event."""
 

@@ -11,8 +11,6 @@ from collections.abc import Iterator, Sequence
 from synapsed.profiles import Profile
 from synapsed.terminal.answer import position_below
 
-__all__ = ["CHROME_ROWS", "Marks", "marks_in", "read_chrome"]
-
 CHROME_ROWS = 40
 """How far up from the bottom the program's own words for an error or an interruption are looked for."""
 

@@ -7,8 +7,6 @@ whatever is in front then: a shell, for one.
 import re
 from typing import Final
 
-__all__ = ["ClipboardFilter"]
-
 _OSC = rb"(?:\x1b\]|\xc2\x9d)"
 """How an operating system command begins; the second form, one character of eight bits, is obeyed by some."""
 _HEAD: Final = re.compile(

@@ -13,8 +13,6 @@ before the cursor, and what would be appended there is left out, until the next 
 import re
 from collections.abc import Iterator
 
-__all__ = ["CLUSTER_MAX", "ClusterBound", "is_joining"]
-
 CLUSTER_MAX = 64
 """Characters that join another in its cell. Unicode's stream-safe text has 30 at the most (UAX 15), the longest emoji
 ten; the emulator's memory holds beyond 200."""

@@ -9,19 +9,6 @@ from typing import Literal
 from synapsed.profiles import Composer, DeliverySpec, PutOff
 from synapsed.terminal.screen import ScreenSnapshot
 
-__all__ = [
-    "ComposerState",
-    "cursor_line",
-    "emptied",
-    "ends_at_cursor",
-    "holds_back",
-    "needs_composer",
-    "puts_off",
-    "read_composer",
-    "shows_line",
-    "unended",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class ComposerState:

@@ -12,8 +12,6 @@ from synapsed.errors import TooLarge
 from synapsed.profiles import DeliverySpec
 from synapsed.terminal.indented import as_typed
 
-__all__ = ["Typed", "clean", "is_blank", "squeezed", "type_message"]
-
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ufeff]")
 """U+FEFF among them: programs take it for white space where Python does not: `exit` with one behind it ends them."""
 _NEWLINES = re.compile(r"\r\n?|\u2028|\u2029")

@@ -14,8 +14,6 @@ from synapsed.profiles import Composer
 from synapsed.terminal.composer import ComposerState, read_composer
 from synapsed.terminal.screen import Screen, ScreenSnapshot
 
-__all__ = ["draft"]
-
 _SIGN = re.compile(r"^(?P<prefix>[\s│┃|▌▎]*(?:[>❯›»▸➜λ$#%✦▶]{1,3}|[│┃▌▎])(?:[ \u00a0]|$))")
 """What a row begins with into which something is typed: a sign, behind the side of a box at most; or that alone."""
 _BARE_SIDE = re.compile(r"[\s│┃|▌▎]*")

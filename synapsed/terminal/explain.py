@@ -24,9 +24,6 @@ from synapsed.terminal.verdict import (
     title_sign,
 )
 
-__all__ = ["Since", "Witness", "explain"]
-
-
 KERNEL = {
     "reads": "the program is blocked reading a line",
     "rests": "the program has the terminal for itself, and rests",

@@ -14,8 +14,6 @@ from functools import cache
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-__all__ = ["NESTING_MAX", "Code", "FenceReader", "Piece", "Prose"]
-
 GROWTH = 1.5
 """A text that could not be cut is tried again when it has grown by this factor: a list of a thousand fences is one
 block, and is not to be parsed a thousand times."""

@@ -15,8 +15,6 @@ import evp
 
 from synapsed.terminal import redraw
 
-__all__ = ["BOLD", "OTHER", "PLAIN", "Cell", "Color", "Grid", "Replies", "format_screen"]
-
 PLAIN, BOLD, OTHER = ".", "b", "x"
 """How a character is drawn: as ordinary text (in the default colour, or one nearly white or black), in bold, or in
 another way."""

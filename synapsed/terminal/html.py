@@ -5,8 +5,6 @@ from itertools import groupby
 
 from synapsed.model.picture import Glyph, Ink, Picture, Rgb
 
-__all__ = ["html"]
-
 FONTS = "ui-monospace,'DejaVu Sans Mono',Menlo,Consolas,monospace"
 
 _LINES = {1: "solid", 2: "double", 3: "wavy", 4: "dotted", 5: "dashed"}

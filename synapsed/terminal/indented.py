@@ -10,8 +10,6 @@ import re
 
 from synapsed.profiles import Indented
 
-__all__ = ["as_typed"]
-
 _TOKEN = re.compile(r"""\\.|\"{3}|'{3}|["'#()\[\]{}]""", re.DOTALL)
 _TRIPLE = frozenset({'"""', "'''"})
 _LINES_MAX = 20_000

@@ -6,8 +6,6 @@ from typing import Final
 
 from synapsed.errors import InvalidRequest
 
-__all__ = ["KEYS_MAX", "KEY_MAX", "encode"]
-
 KEYS_MAX = 64
 """Keys at once."""
 

@@ -4,8 +4,6 @@ import re
 from collections.abc import Mapping
 from types import MappingProxyType
 
-__all__ = ["describe"]
-
 _LANGUAGE = re.compile(r"\{?\.?(?P<language>[^\s:,;{}=\"']+)")
 _FILE = re.compile(
     r"(?:\b(?:title|file|filename|name|path)=(?:\"(?P<double>[^\"]+)\"|'(?P<single>[^']+)'|(?P<bare>[^\s}]+))"

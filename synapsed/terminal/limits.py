@@ -14,8 +14,6 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from synapsed.profiles import LimitPattern
 
-__all__ = ["Limit", "find_limit", "read_until"]
-
 UNTIL_MAX_S = 32 * 86_400.0
 """A limit that would last longer is one whose end is not known."""
 

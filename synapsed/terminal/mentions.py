@@ -13,8 +13,6 @@ from dataclasses import dataclass
 
 from synapsed.terminal.sequences import incomplete_character
 
-__all__ = ["Enter", "KeyLine", "Keys", "Mention", "parse_mention"]
-
 LINE_MAX = 16_384
 """Characters of a line that are followed; a longer one is left alone."""
 

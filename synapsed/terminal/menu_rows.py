@@ -10,20 +10,6 @@ from typing import NamedTuple
 
 from synapsed.terminal.page import FRAMES, Page, Style, odd_one
 
-__all__ = [
-    "ASKS",
-    "BELOW_MAX",
-    "HINT",
-    "MARKS",
-    "SCROLLED",
-    "TOGGLE",
-    "MenuOption",
-    "Options",
-    "across_row",
-    "down",
-    "ticked_rows",
-]
-
 MARKS = "❯›»▶▸‣→➜➤●◉>*"
 _UNMARKED = {"●": "○◯", "◉": "○◯"}
 """What siblings show where the marked row shows this."""

@@ -30,8 +30,6 @@ from synapsed.terminal.menu_rows import (
 from synapsed.terminal.page import FRAMES, Page
 from synapsed.terminal.screen import ScreenSnapshot
 
-__all__ = ["DONE", "Menu", "MenuOption", "Move", "find_menu", "find_pause", "route"]
-
 _CANDIDATE = re.compile(rf"[{MARKS}◻◼☐☑◯○]|\[ ?\w|<")
 _SIGNED = re.compile(r"\s*+[?◆✔]\s")
 """A question as the common libraries for such menus draw it."""

@@ -2,8 +2,6 @@
 
 from dataclasses import dataclass
 
-__all__ = ["ALTERNATE", "ANSI", "DEC", "DEC_DEFAULT", "Modes"]
-
 ALTERNATE = (1049, 1047, 47)
 """The modes that show the alternate screen, the one programs use first."""
 

@@ -5,8 +5,6 @@ from collections.abc import Iterator, Sequence
 
 from synapsed.terminal.delivery import clean
 
-__all__ = ["draw_notice", "notice_rows"]
-
 
 def notice_rows(text: str, cols: int, most: int) -> tuple[str, ...]:
     """`text` in rows of at most `cols` columns, at least one and at most `most` of them; what does not fit is cut, with

@@ -45,8 +45,6 @@ from synapsed.terminal.verdict import (
     turning_points,
 )
 
-__all__ = ["GONE_S", "QUERIES_MAX", "REPORTED_LATE_S", "Harm", "Look", "TerminalObserver", "TerminalReply"]
-
 FRAME_MAX_S = 0.2
 """A program that holds a frame open (DECSET 2026) for longer is looked at all the same."""
 

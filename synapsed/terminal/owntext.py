@@ -17,8 +17,6 @@ from synapsed.terminal.composer import ComposerState
 from synapsed.terminal.grid import Cell
 from synapsed.terminal.screen import ScreenSnapshot
 
-__all__ = ["TYPED_S", "OwnText", "stands_before"]
-
 TYPED_S = 3.0
 """What a key brings about is on the screen by then; a program that has not read it is known to have not."""
 

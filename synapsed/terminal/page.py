@@ -9,8 +9,6 @@ from typing import NamedTuple
 from synapsed.terminal.grid import Cell, Color
 from synapsed.terminal.screen import ScreenSnapshot
 
-__all__ = ["BLANK", "FRAMES", "Page", "Style", "odd_one"]
-
 FRAMES = "│┃║▌▐▏▎▕┆┊╎"
 """Sides of boxes, and the lines that programs draw along what they say."""
 _FRAME = re.compile(f"[{FRAMES}\u00a0\u200b]")

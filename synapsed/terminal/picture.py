@@ -7,8 +7,6 @@ from synapsed.model.picture import Glyph, Ink, Picture, Rgb
 from synapsed.terminal.grid import Cell, Color
 from synapsed.terminal.screen import Screen, ScreenSnapshot
 
-__all__ = ["picture"]
-
 _DIM = 0.6
 """How much of its colour a dim character keeps, the rest being its background's."""
 

@@ -14,8 +14,6 @@ from typing import Any, Literal
 
 from synapsed.profiles import Parsers
 
-__all__ = ["Block", "PlainReader"]
-
 DEPTH_MAX = 100
 """Brackets within brackets of a JSON document; one that is deeper is text."""
 

@@ -8,8 +8,6 @@ cost something, and behind each that costs much; who feeds it may leave the thre
 import re
 from collections.abc import Iterator
 
-__all__ = ["LONGEST", "portions"]
-
 LONGEST = 8 * 1024
 """Bytes of a portion of nothing but text."""
 

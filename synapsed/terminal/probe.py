@@ -13,8 +13,6 @@ import sys
 from synapsed.sandbox import give_up_rights
 from synapsed.terminal.screen import Screen
 
-__all__ = ["main"]
-
 CHUNK = 64 * 1024
 
 

@@ -22,8 +22,6 @@ from synapsed.terminal.grid import Cell
 from synapsed.terminal.menus import DONE, Menu, find_menu, find_pause
 from synapsed.terminal.screen import ScreenSnapshot
 
-__all__ = ["Asked", "find_prompt", "find_unknown", "is_question", "keys_for", "still_asks"]
-
 _RULE = re.compile(r"(?=.*?[─━═▔▁▀▄_]{8})[\s╭╮╰╯┌┐└┘├┤─━═┏┓┗┛▔▁▀▄_-]*+$")
 """A horizontal rule or a box's edge: where a dialog begins."""
 _LEADERS = re.compile(r"[╌┄┈╍┅┉·.\s-]+")

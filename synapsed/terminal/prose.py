@@ -14,8 +14,6 @@ from itertools import groupby
 
 from synapsed.terminal.grid import OTHER, PLAIN
 
-__all__ = ["Line", "Wrapping", "certain"]
-
 type Line = tuple[str, str]
 """A line's text, and of each of its characters how it is drawn: PLAIN, BOLD or OTHER."""
 

@@ -34,8 +34,6 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any, Literal
 
-__all__ = ["BlockedKind", "ProgramState", "Record", "StatusRecords", "parse_report"]
-
 MAX_RECORDS = 256
 """Records a terminal keeps; past that the one updated longest ago goes."""
 

@@ -15,8 +15,6 @@ from synapsed import __version__
 from synapsed.terminal.scanner import QueryKind, QueryReceived
 from synapsed.terminal.screen import ScreenSnapshot
 
-__all__ = ["CELL_PIXELS", "VERSION", "answer"]
-
 CELL_PIXELS = (8, 16)
 """Width and height of a cell as it is reported: that of a common font, as no cell here has any."""
 

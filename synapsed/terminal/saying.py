@@ -14,8 +14,6 @@ from synapsed.terminal.answer import edited, position_below, stripped
 from synapsed.terminal.grid import PLAIN
 from synapsed.terminal.prose import Line, Wrapping, certain
 
-__all__ = ["LineText", "ScreenText"]
-
 HELD_MAX = 256 * 1024
 """Bytes of output that are kept while an earlier piece is missing, or while a line does not end."""
 

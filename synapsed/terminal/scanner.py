@@ -14,21 +14,6 @@ from enum import Enum
 
 from synapsed.terminal.sequences import MAX_SEQUENCE, incomplete_sequence
 
-__all__ = [
-    "EditingBegan",
-    "ProgressChanged",
-    "ProgressState",
-    "QueryKind",
-    "QueryReceived",
-    "ScanEvent",
-    "Scanner",
-    "ShellPrompted",
-    "StatusReported",
-    "TerminalReset",
-    "TitleChanged",
-    "ViewerFilter",
-]
-
 MAX_STATUS = 4096
 """Bytes of a whole OSC 7501 sequence, as its specification limits it; a longer one is no report."""
 

@@ -24,7 +24,7 @@ import evp
 
 from synapsed.terminal import redraw
 from synapsed.terminal.clusters import ClusterBound
-from synapsed.terminal.grid import Cell, Color, Grid, Replies, format_screen
+from synapsed.terminal.grid import Cell, Grid, Replies, format_screen
 from synapsed.terminal.modes import ALTERNATE, ANSI, DEC, Modes
 from synapsed.terminal.notice import draw_notice
 from synapsed.terminal.redraw import Extras
@@ -36,8 +36,6 @@ from synapsed.terminal.sequences import (
     incomplete_character,
     incomplete_sequence,
 )
-
-__all__ = ["Cell", "Color", "Guard", "Modes", "Screen", "ScreenSnapshot"]
 
 DEFAULT_SCROLLBACK_LINES = 1000
 

@@ -7,15 +7,6 @@ a string (OSC, DCS, APC, PM, SOS) whose terminator ``ESC \\`` has been cut in tw
 
 import re
 
-__all__ = [
-    "MAX_SEQUENCE",
-    "begins_string",
-    "cleaned",
-    "fewer_repeats",
-    "incomplete_character",
-    "incomplete_sequence",
-]
-
 MAX_SEQUENCE = 64 * 1024
 """Bytes of an unfinished sequence that are kept back. A longer one is passed on as it comes: no sequence this daemon
 reads is near that size (OSC 7501 ends at 4,096), while images and clipboards may be of any."""

@@ -5,8 +5,6 @@ from synapsed.model.records import Checkpoint
 from synapsed.terminal.picture import picture
 from synapsed.terminal.screen import Screen
 
-__all__ = ["kept", "shown"]
-
 
 def shown(screen: Screen, fmt: ScreenForm) -> Shown:
     """Text, a redraw for a terminal of that size, a document of lines, cursor and modes, or a picture to be drawn."""

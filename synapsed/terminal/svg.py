@@ -11,8 +11,6 @@ from itertools import groupby
 from synapsed.model.picture import Glyph, Ink, Picture, Rgb
 from synapsed.terminal.boxes import Area, Stroke, figures
 
-__all__ = ["svg"]
-
 CELL_WIDTH, CELL_HEIGHT, FONT_SIZE, BASELINE = 8, 17, 13, 13
 PADDING = 8
 

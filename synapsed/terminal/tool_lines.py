@@ -7,8 +7,6 @@ from dataclasses import dataclass, replace
 from synapsed.channelspec import TOLD_BY_SCREEN, ShownTools
 from synapsed.model.facts import ShownCall
 
-__all__ = ["CALLS_MAX", "shown_calls"]
-
 CALLS_MAX = 200
 """Calls of one screen that are read; of more the last ones."""
 

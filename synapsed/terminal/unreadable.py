@@ -14,8 +14,6 @@ from synapsed.terminal.prompts import Asked
 from synapsed.terminal.screen import ScreenSnapshot
 from synapsed.terminal.verdict import QUIET_UNKNOWN_S, STALE_S, Verdict
 
-__all__ = ["UNREADABLE_S", "Unreadable"]
-
 UNREADABLE_S = 5.0
 """Whoever is not understood for so long is told of; while a turn runs, after `STALE_S`: it may be thinking."""
 

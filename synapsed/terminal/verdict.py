@@ -71,30 +71,6 @@ from synapsed.terminal.composer import ComposerState, needs_composer
 from synapsed.terminal.prompts import Asked
 from synapsed.terminal.screen import ScreenSnapshot
 
-__all__ = [
-    "LOST_S",
-    "QUIET_UNKNOWN_S",
-    "STALE_S",
-    "START_UNKNOWN_S",
-    "Observation",
-    "Verdict",
-    "covered",
-    "doubt",
-    "edits_no_line",
-    "has_signs",
-    "judge",
-    "lost_end",
-    "progress_left_behind",
-    "progress_sign",
-    "quoted",
-    "screen_sign",
-    "shows",
-    "stopped",
-    "title_left_behind",
-    "title_sign",
-    "turning_points",
-]
-
 QUIET_UNKNOWN_S = 3.0
 """A program that shows no sign and has been quiet for so long is `unknown`."""
 

@@ -13,8 +13,8 @@ from synapsed.model.records import Checkpoint, LaunchRecord
 from synapsed.profiles import Composer, Dialog, Interrupt, ListedOption, Profile, Prompts, Ready
 from synapsed.pty import answering
 from synapsed.pty import link as link_module
-from synapsed.pty.evaluator import Watch
 from synapsed.pty.link import PtyLink
+from synapsed.pty.look_timer import Watch
 from synapsed.pty.output_times import OutputTimes
 from synapsed.pty.session import HANDS_OFF_S
 from tests.fakes.clock import FakeClock, until

@@ -9,8 +9,6 @@ from synapsed.a2a.addressbook import read_private
 from synapsed.files import write_private
 from synapsed.model.host import Host
 
-__all__ = ["HostBook"]
-
 log = structlog.stdlib.get_logger("synapsed.hosts")
 
 

@@ -17,8 +17,6 @@ from synapsed.model.agent import AgentView
 from synapsed.model.external import ExternalAgent, host_of
 from synapsed.model.host import Host, HostView
 
-__all__ = ["Hosts"]
-
 HOSTS_MAX: Final = 100
 NAME_PATTERN: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,30}")
 """Of a host: short, since a socket is named so."""

@@ -12,8 +12,6 @@ from typing import Final
 from synapsed.errors import InvalidRequest
 from synapsed.model.host import Host
 
-__all__ = ["Backoff", "check_socket", "check_target", "forward", "look_up", "said", "socket_in"]
-
 CONNECT_S: Final = 15
 ALIVE_S: Final = 15
 ALIVE_TIMES: Final = 3

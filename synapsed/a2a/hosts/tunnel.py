@@ -20,8 +20,6 @@ from synapsed.errors import InvalidRequest
 from synapsed.model.agent import AgentView
 from synapsed.model.host import Host, HostState
 
-__all__ = ["Tunnel", "TunnelDeps"]
-
 LOOK_UP_S: Final = 60.0
 END_S: Final = 3.0
 """For ssh to end when it is asked to."""

@@ -10,8 +10,6 @@ from synapsed.a2a.errors import invalid_params
 from synapsed.model.push import PushRecord
 from synapsed.model.task import Task
 
-__all__ = ["Receiver", "config_dict", "receiver_from"]
-
 _ID = re.compile(r"[^\s/?#%\x00-\x1f\x7f]{1,128}")
 """What can stand in a path."""
 _SCHEME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}")

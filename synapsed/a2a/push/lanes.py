@@ -8,8 +8,6 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
-__all__ = ["FIRST_MAX", "ORIGIN_MAX", "RETRIES_MAX", "Lanes"]
-
 FIRST_MAX = 64
 """Attempts at a time to receivers that took their last notification."""
 

@@ -13,8 +13,6 @@ from synapsed.clock import Clock
 from synapsed.config import PushPolicy
 from synapsed.store import SqliteStore
 
-__all__ = ["push_sender"]
-
 
 def push_sender(policy: PushPolicy, store: SqliteStore, clock: Clock) -> PushSender:
     """Call it in the running event loop."""

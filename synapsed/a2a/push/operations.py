@@ -15,8 +15,6 @@ from synapsed.errors import InvalidRequest, TaskNotFound
 from synapsed.interfaces import EventLog
 from synapsed.model.task import Task
 
-__all__ = ["PushCaller", "PushOperations"]
-
 INLINE = "configuration.taskPushNotificationConfig."
 """Where in a request a config stands that comes with a message."""
 

@@ -10,8 +10,6 @@ from synapsed.a2a.convert03 import task03
 from synapsed.model.events import Event, TaskArtifactAdded, TaskStatusChanged
 from synapsed.model.task import Task
 
-__all__ = ["is_told", "notification", "notification_of", "of_task", "whole"]
-
 type Dialect = Literal["1.0", "0.3"]
 
 

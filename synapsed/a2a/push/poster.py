@@ -20,8 +20,6 @@ from synapsed.a2a.push.screening import AddressScreen, checked_url, literal_addr
 from synapsed.documents.writing import Parts, encoded_size, sliced
 from synapsed.errors import InvalidRequest
 
-__all__ = ["HttpPoster", "Poster", "Receipt"]
-
 CHECK_S = 2.0
 """For looking up the name of a new config. One that is not known by then may be later."""
 

@@ -9,8 +9,6 @@ from typing import Any
 
 from aiohttp.abc import AbstractResolver, ResolveResult
 
-__all__ = ["ThreadedResolver"]
-
 LOOKUPS_MAX = 64
 """Look-ups at a time; those for the same name are one."""
 

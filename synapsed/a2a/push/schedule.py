@@ -13,8 +13,6 @@ from synapsed.clock import backoff
 from synapsed.config import PushPolicy
 from synapsed.model.push import PushRecord
 
-__all__ = ["RETRY_AFTER_MAX", "accepted", "failed", "retry_after", "waiting"]
-
 RETRY_AFTER_MAX = 3600.0
 """Seconds: a receiver that names a longer time is asked again after this."""
 

@@ -15,8 +15,6 @@ from yarl import URL
 from synapsed.config import LOOPBACK
 from synapsed.errors import InvalidRequest
 
-__all__ = ["AddressScreen", "checked_url", "literal_address", "origin_of"]
-
 URL_MAX = 2048
 """Characters of a URL."""
 

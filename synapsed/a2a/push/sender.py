@@ -9,8 +9,6 @@ from synapsed.a2a.push.telling import SubscriptionDeps, Telling
 from synapsed.errors import QueueFull
 from synapsed.model.push import PushRecord
 
-__all__ = ["PushSender"]
-
 ACTIVE_MAX = 4096
 """Configs that are being told at once, over all tasks."""
 

@@ -37,8 +37,6 @@ from synapsed.model.events import AgentAlert, Event, TaskStatusChanged
 from synapsed.model.push import PushRecord
 from synapsed.model.task import TERMINAL_STATES, Task
 
-__all__ = ["GIVEN_UP", "PushBook", "SubscriptionDeps", "Telling"]
-
 STORE_RETRY_S = 5.0
 """Pause where the store refused."""
 

@@ -29,8 +29,6 @@ from synapsed.api.security import public
 from synapsed.documents.writing import encode_json
 from synapsed.errors import InvalidRequest, SynapsedError
 
-__all__ = ["CARD", "RPC_PATH", "answer", "answer_rest", "routes"]
-
 RPC_PATH = "/a2a"
 CARD = Response("an A2A agent card", dict[str, Any], headers={"ETag": "of the document"})
 

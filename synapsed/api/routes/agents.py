@@ -10,8 +10,6 @@ from synapsed.api.describe import Response, describe
 from synapsed.api.query import Flag
 from synapsed.model.agent import AgentView
 
-__all__ = ["routes"]
-
 HOSTS = Flag("hosts", "those of other hosts too, as far as they can be reached")
 _AGENTS = TypeAdapter(list[AgentView])
 

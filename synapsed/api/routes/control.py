@@ -52,8 +52,6 @@ from synapsed.model.agent import AgentView
 from synapsed.model.automated import Automated
 from synapsed.model.task import Task
 
-__all__ = ["routes"]
-
 HISTORY_DEFAULT = 64 * 1024
 HISTORY_MAX = 64 * 1024 * 1024
 """Bytes of raw output given at once: as many as a spool keeps."""

@@ -27,8 +27,6 @@ from synapsed.interfaces import EventFilter
 from synapsed.model.events.schema import event_schema
 from synapsed.model.events.wire import TYPES, masked
 
-__all__ = ["ENCODED", "global_routes", "routes"]
-
 STREAM = Choice("stream", "`sse` has the same effect as `Accept: text/event-stream`", ("", "sse"))
 UNTIL = Choice("until", "`newest`: the stream ends with the newest event that there is", ("", "newest"))
 ONLY_TYPES = Words("types", "only these types", TYPES)

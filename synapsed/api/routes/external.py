@@ -38,8 +38,6 @@ from synapsed.errors import (
 from synapsed.model.external import ExternalAgent, external_id
 from synapsed.model.task import Task
 
-__all__ = ["agent_routes", "routes"]
-
 WAIT = Integer("wait", "seconds to wait for the task's end, or its question to a person", 0, 0, WAIT_MAX)
 AGENT = Response("the agent", ExternalAgent)
 TASK = Response("the task", TaskAnswer)

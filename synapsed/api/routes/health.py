@@ -8,8 +8,6 @@ from synapsed.api.context import CONTEXT, rights_of
 from synapsed.api.describe import Response, describe
 from synapsed.api.security import public, scraped
 
-__all__ = ["routes"]
-
 METRICS_TYPES = ("text/plain", "application/openmetrics-text")
 
 

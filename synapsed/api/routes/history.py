@@ -15,8 +15,6 @@ from synapsed.errors import AmbiguousAddress, Busy, NotReady, UnknownAgent
 from synapsed.interfaces.history import By, History, HistoryFilter
 from synapsed.model.history import KINDS, HistoryPage, HistoryStats, UsageReport
 
-__all__ = ["routes"]
-
 QUERY_MAX = 1000
 ID_MAX = 2**62
 QUERY = Text(

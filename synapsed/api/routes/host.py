@@ -21,8 +21,6 @@ from synapsed.errors import AmbiguousAddress, UnknownAgent
 from synapsed.interfaces import Control
 from synapsed.model.agent import AgentView
 
-__all__ = ["routes"]
-
 _ETAG = {"ETag": "of the document"}
 VARY = f"{hdrs.HOST}, {hdrs.AUTHORIZATION}"
 

@@ -11,8 +11,6 @@ from synapsed.api.schemas import HostBody
 from synapsed.errors import NameTaken, QueueFull, UnknownAgent
 from synapsed.model.host import HostView
 
-__all__ = ["routes"]
-
 HOST = Response("the host", HostView)
 _HOST = TypeAdapter(HostView)
 _HOSTS = TypeAdapter(list[HostView])

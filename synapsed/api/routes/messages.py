@@ -11,8 +11,6 @@ from synapsed.api.sending import SEND_ERRORS, send
 from synapsed.interfaces import SendRequest
 from synapsed.model.task import Message
 
-__all__ = ["routes"]
-
 
 def routes(prefix: str) -> list[web.RouteDef]:
     return [web.post(f"{prefix}/message", message)]

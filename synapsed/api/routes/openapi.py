@@ -12,8 +12,6 @@ from synapsed.api.openapi import document
 from synapsed.api.security import public
 from synapsed.documents.writing import encode_json
 
-__all__ = ["routes"]
-
 
 def routes() -> list[web.RouteDef]:
     return [web.get("/openapi.json", openapi)]

@@ -14,8 +14,6 @@ from synapsed.api.sending import SEND_ERRORS, key_of
 from synapsed.errors import AmbiguousAddress, Forbidden, NameTaken, QueueFull, UnknownAgent, UnknownSchedule
 from synapsed.model.schedule import ScheduleView
 
-__all__ = ["routes"]
-
 SCHEDULE = Response("the schedule", ScheduleView)
 RIGHT = "make_schedules"
 _VIEW = TypeAdapter(ScheduleView)

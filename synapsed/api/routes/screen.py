@@ -16,8 +16,6 @@ from synapsed.model.picture import Picture, ScreenForm
 from synapsed.terminal.html import html
 from synapsed.terminal.svg import svg
 
-__all__ = ["routes"]
-
 FORMAT = Choice("format", "how it is drawn", ("text", "ansi", "json", "html", "svg", "png"))
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"

@@ -10,8 +10,6 @@ from synapsed.api.describe import Response, describe
 from synapsed.api.query import Flag
 from synapsed.model.agent import AgentDetail, Testimony, seed_status
 
-__all__ = ["routes"]
-
 CONTEXT_CHARACTERS = 2000
 DETAIL = Flag("detail", "as `synapsectl status --json`, instead of the short form")
 EXPLAIN = Flag("explain", "add `explain`, the chain of evidence")

@@ -33,8 +33,6 @@ from synapsed.errors import (
 from synapsed.interfaces import PAGE_SIZE, Control, TaskFilter, task_cursor
 from synapsed.model.task import ANSWER_ID, Task, TaskState
 
-__all__ = ["FILTERS", "TASK", "list_tasks", "provide_input", "routes"]
-
 LIST_LIMIT = 500
 PRIORITY = Integer("priority", "1 to 4: its place in the mailbox; 5 interrupts the turn that runs", None, 1, 5)
 STATUS = Words("status", "only tasks in one of these states", tuple(TaskState))

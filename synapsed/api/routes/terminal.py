@@ -23,8 +23,6 @@ from synapsed.interfaces import Attachment
 from synapsed.model.agent import ProcessState
 from synapsed.model.events import REMOVED, StateChanged
 
-__all__ = ["routes"]
-
 _TERMINAL_SIGNALS = {"SIGINT": b"\x03", "SIGQUIT": b"\x1c", "SIGTSTP": b"\x1a"}
 """Signals that a terminal makes of keys; they go the way of keys, so that the program may take them as keys."""
 _LIVE = frozenset({ProcessState.STARTING, ProcessState.RUNNING, ProcessState.STOPPING})

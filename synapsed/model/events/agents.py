@@ -8,21 +8,6 @@ from synapsed.model.agent import Activity, ProcessState
 from synapsed.model.events.base import LARGE, By, Data, ReportedBy, Where
 from synapsed.model.task import Prompt
 
-__all__ = [
-    "REMOVED",
-    "ActivityChanged",
-    "AgentAlert",
-    "AgentReported",
-    "AttentionChanged",
-    "InputAnswered",
-    "InputRequired",
-    "PermissionDecided",
-    "ScreenRested",
-    "StateChanged",
-    "TokensUsed",
-    "TurnSeen",
-]
-
 REMOVED: Literal["removed"] = "removed"
 """`state` of the last event of an agent that is no more."""
 

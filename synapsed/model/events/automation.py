@@ -6,8 +6,6 @@ from pydantic import Field
 
 from synapsed.model.events.base import Data
 
-__all__ = ["RuleFired", "ScheduleCame"]
-
 
 class ScheduleCame(Data):
     """A time of a schedule came. `sent`: its message is the task; `missed`: no daemon ran, or the machine slept, and

@@ -5,8 +5,6 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-__all__ = ["LARGE", "By", "Data", "Origin", "ReportedBy", "Where"]
-
 type By = Literal["person", "agent", "policy", "rule", "daemon"]
 """Who did something: `policy` is the agent's approval policy, `rule` a rule of the configuration, `daemon` synapsed by
 itself."""

@@ -6,8 +6,6 @@ from typing import Self
 from synapsed.model.events.stored import EventData
 from synapsed.model.task import Task
 
-__all__ = ["NewEvent"]
-
 
 @dataclass(frozen=True, slots=True)
 class NewEvent:

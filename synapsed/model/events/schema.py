@@ -11,8 +11,6 @@ from synapsed.model.events.stored import EventData
 from synapsed.model.events.stream import Gap, Truncated
 from synapsed.model.events.wire import BATCH
 
-__all__ = ["KINDS", "event_schema"]
-
 KINDS: tuple[type[Data], ...] = (*get_args(get_args(EventData)[0]), Gap)
 """Every kind of event that has data of its own."""
 

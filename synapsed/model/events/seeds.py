@@ -6,8 +6,6 @@ from pydantic import Field
 
 from synapsed.model.events.base import LARGE, Data, ReportedBy
 
-__all__ = ["AgentTransition", "EmotionUpdate", "ToolExecution"]
-
 
 class ToolExecution(Data):
     """A program began a tool call, or the call ended."""

@@ -28,8 +28,6 @@ from synapsed.model.events.seeds import AgentTransition, EmotionUpdate, ToolExec
 from synapsed.model.events.stream import DaemonChanged
 from synapsed.model.events.tasks import TaskArtifactAdded, TaskDelivered, TaskStatusChanged
 
-__all__ = ["OLD_TYPES", "Event", "EventData", "parse_event"]
-
 EventData = Annotated[
     TaskStatusChanged
     | TaskArtifactAdded

@@ -6,8 +6,6 @@ from pydantic import BaseModel, Field
 
 from synapsed.model.events.base import Data
 
-__all__ = ["DaemonChanged", "Gap", "Truncated"]
-
 
 class DaemonChanged(Data):
     """The daemon came up, or goes."""

@@ -7,8 +7,6 @@ from pydantic import Field
 from synapsed.model.events.base import LARGE, Data
 from synapsed.model.task import Artifact, Prompt, TaskError, TaskState
 
-__all__ = ["TaskArtifactAdded", "TaskDelivered", "TaskStatusChanged"]
-
 
 class TaskStatusChanged(Data):
     """A task went into `state`; the first of a task is `submitted`."""

@@ -10,8 +10,6 @@ from synapsed.model.events.base import Data
 from synapsed.model.events.stored import Event, EventData
 from synapsed.model.events.stream import Gap
 
-__all__ = ["BATCH", "EVENT_MAX", "OF_TASKS", "TYPES", "batch", "encoded", "envelope", "enveloped", "gap", "masked"]
-
 OF_TASKS = frozenset({"taskStatus", "taskArtifact"})
 """Types of events that the streams of tasks are made of: exact in the log, for those who may read the task."""
 

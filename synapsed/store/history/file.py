@@ -10,8 +10,6 @@ from pathlib import Path
 from synapsed.errors import StoreError
 from synapsed.store.database import create_private, store_error
 
-__all__ = ["FORM", "connect", "discard", "open_file", "open_source"]
-
 FORM = 1
 """`user_version` of a file of this form. Count it up with every change below, and of what is put into the file."""
 

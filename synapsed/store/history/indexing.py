@@ -15,8 +15,6 @@ import structlog
 from synapsed.store.history.file import discard, open_file, open_source
 from synapsed.store.history.reading import Doc, Row, Used, docs_of, read_events, used_of
 
-__all__ = ["Indexer"]
-
 EVENTS = 500
 """Events that a step looks at."""
 

@@ -13,8 +13,6 @@ from synapsed.model.history import Kind
 from synapsed.model.sender import KEY, Sender
 from synapsed.store.history.texts import READ_MAX, Collected
 
-__all__ = ["Doc", "Row", "Used", "docs_of", "read_events", "used_of"]
-
 _EVENTS = """
 SELECT id, at, agent_id, task_id, context_id, type,
   CASE type WHEN 'taskStatus' THEN data ->> '$.state' WHEN 'toolExecution' THEN data ->> '$.status' END

@@ -21,8 +21,6 @@ from synapsed.store.history.file import connect, open_source
 from synapsed.store.history.indexing import there
 from synapsed.store.history.texts import Pattern, snippet, terms_of
 
-__all__ = ["Searcher"]
-
 TERMS_MAX = 32
 """Words of a query."""
 

@@ -25,8 +25,6 @@ from synapsed.store.history.file import discard
 from synapsed.store.history.indexing import Indexer
 from synapsed.store.history.searching import Searcher
 
-__all__ = ["SqliteHistory", "open_history"]
-
 SETTLE_S = 0.5
 """Seconds between an event and its being taken up, where nobody asks."""
 

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 
 from synapsed.masking import MASK, mask_text, unfinished
 
-__all__ = ["READ_MAX", "TEXT_MAX", "Collected", "Pattern", "snippet", "terms_of"]
-
 TEXT_MAX = 65_536
 """Characters that are kept of a text: its beginning."""
 

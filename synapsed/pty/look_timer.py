@@ -9,8 +9,6 @@ from synapsed.clock import Clock
 from synapsed.pty.session import Session
 from synapsed.terminal.observer import Look
 
-__all__ = ["EVALUATE_EVERY_S", "Watch"]
-
 EVALUATE_EVERY_S = 0.015
 """The screen is judged at most so often: a snapshot costs about a millisecond, a program draws in bursts."""
 

@@ -5,8 +5,6 @@ from hashlib import blake2b
 from synapsed.model.agent import Activity
 from synapsed.model.events import ScreenRested
 
-__all__ = ["Resting"]
-
 RESTS = frozenset({Activity.READY, Activity.WAITING, Activity.UNKNOWN})
 DIGEST_SIZE = 8
 
