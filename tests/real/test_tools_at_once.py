@@ -8,7 +8,7 @@ from typing import Any
 import psutil
 import pytest
 
-from tests.real.agents import EVERY, MAIN, RealAgent, nonce
+from tests.real.agents import EVERY, MAIN, STARTS_S, RealAgent, nonce
 from tests.real.conftest import CliHome
 from tests.real.model import Model
 from tests.real.script import expected_answer
@@ -93,7 +93,7 @@ def test_a_denial_that_stops_two_at_once_is_told_to_the_model(allowed: Allowed) 
     agent, word = allowed("opencode"), nonce()
     refused, kept = f"touch denied-{word}", f"echo kept-{word}"
     asked = f"{word} [[at-once]] [[tool:shell-ask:{refused}]] [[tool:shell-ask:{kept}]] say: One."
-    task = agent.daemon.ended(agent.send(asked))
+    task = agent.daemon.task_in(agent.send(asked), "completed", "failed", "canceled", patience=STARTS_S)
     assert (task["status"], task["error"]) == ("completed", None), f"{task}\n{agent.screen()}"
     told = pairs(calls(agent, 4))
     assert [(data["status"], data["denied"]) for data in told[refused]] == [("started", False), ("failed", True)], told
