@@ -40,6 +40,12 @@ output would be blamed for a machine that is busy."""
 PROBE_TIMEOUT_S = 600.0
 """For an emulator that waits for something."""
 
+SEARCH_CPU_S = 2
+"""For each trial of the search for where the harm ends: of a doubtful one more is passed over, which does no harm."""
+
+SEARCH_TIMEOUT_S = 120.0
+"""For the whole of it; then all of the output is passed over. An agent is not held up for longer."""
+
 _PYTHONS = ("PYTHON", "LD_LIBRARY_PATH", "DYLD_")
 """Variables by which Python finds its modules and libraries."""
 
@@ -93,9 +99,10 @@ class FeedMark:
         self._words[_BUSY] = 0
         return self._words[_TRIES] <= TRIES_MAX
 
-    def quarantine(self) -> None:
-        """The output up to the end of what the mark was left at is not fed again."""
-        self._words[_SKIP_TO] = max(self._words[_END], self._words[_SKIP_TO])
+    def quarantine(self, behind: int = 0) -> None:
+        """The output up to the end of what the mark was left at is not fed again, but for the `behind` bytes at its
+        end."""
+        self._words[_SKIP_TO] = max(self._words[_END] - behind, self._words[_SKIP_TO])
         self._words[_QUARANTINES] += 1
         self._words[_BUSY] = 0
 
@@ -176,16 +183,19 @@ async def _examine(mark: FeedMark, spool: Path, checkpoint: Checkpoint | None, l
         return
     usable = checkpoint if checkpoint is not None and checkpoint.offset > launch_start else None
     harm = mark.harm
-    if harm is not None and usable is not None and usable.offset < harm.skip_to:
+    if harm is not None and usable is not None and usable.offset <= harm.skip_to:
         usable = None
     start = max(usable.offset if usable is not None else launch_start, harm.skip_to if harm is not None else 0)
     output = await asyncio.to_thread(_output, spool, start, left[1])
     told = {"agent": agent, "start": left[0], "end": left[1]}
-    if await survives(usable, output) and mark.passed():
+    behind = 0
+    if not await survives(usable, output):
+        behind = len(output) - await harm_end(usable, output)
+    elif mark.passed():
         log.info("a daemon was ended while it read output that does no harm", **told)
         return
-    mark.quarantine()
-    log.error("output that ends the terminal emulator is passed over", **told)
+    mark.quarantine(behind)
+    log.error("output that ends the terminal emulator is passed over", **told, behind=behind)
 
 
 def _output(spool: Path, start: int, end: int) -> bytes:
@@ -205,20 +215,33 @@ async def survives(
     checkpoint: Checkpoint | None, output: bytes, *, cpu_s: int = PROBE_CPU_S, timeout: float = PROBE_TIMEOUT_S
 ) -> bool:
     """Whether a process that draws `checkpoint`, then feeds `output`, looks at it and resizes it, ends well."""
+    return await _probe(checkpoint, output, timeout, cpu_s=cpu_s) is not None
+
+
+async def harm_end(checkpoint: Checkpoint | None, output: bytes) -> int:
+    """How many bytes of `output`, which does not survive, are to be passed over: what is behind them survives. A
+    program that writes lines does not draw its prompt again, so none of that is given up that does no harm."""
+    found = await _probe(checkpoint, output, SEARCH_TIMEOUT_S, cpu_s=SEARCH_CPU_S, search=True)
+    return int(found) if found else len(output)
+
+
+async def _probe(checkpoint: Checkpoint | None, output: bytes, timeout: float, **options: int) -> bytes | None:
+    """What a process that tries this wrote; None if it did not end well."""
     drawn = checkpoint.redraw if checkpoint is not None else b""
     size = {"cols": checkpoint.cols, "rows": checkpoint.rows} if checkpoint is not None else {"cols": 80, "rows": 24}
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "synapsed.terminal.probe"),
         env={name: value for name, value in os.environ.items() if name.startswith(_PYTHONS)},  # no secret among them
         stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE if "search" in options else asyncio.subprocess.DEVNULL,
         stderr=asyncio.subprocess.DEVNULL,
     )
-    header = json.dumps({**size, "drawn": len(drawn), "cpu_s": cpu_s}).encode() + b"\n"
+    header = json.dumps({**size, "drawn": len(drawn), **options}).encode() + b"\n"
     try:
         async with asyncio.timeout(timeout):
-            await process.communicate(header + drawn + output)
+            told, _ = await process.communicate(header + drawn + output)
     except TimeoutError:
         process.kill()
         await process.wait()
-    return process.returncode == 0
+        return None
+    return (told or b"") if process.returncode == 0 else None

@@ -236,6 +236,8 @@ class PtyLink:
             await asyncio.wait_for(self._caught_up.wait(), CATCH_UP_S)
         self._caught_up.set()
         self._watch.begin()
+        if self._observer.lost_screen:  # once, and while a turn runs too: it may wait for what is lost
+            self._spawn(self._window.redraw(self._clock.monotonic()))
 
     def give_up(self) -> None:
         self._given_up.set()

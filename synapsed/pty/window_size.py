@@ -83,14 +83,18 @@ class Window:
             return
         seen = look()
         if seen.changed_at > self._nudged_at + SETTLED_S and self._observer.defaced(seen, now, hurry=hurry):
-            self._nudged_at = now
-            async with self._resizing:
-                screen = self._observer.screen.snapshot()
-                log.info("the program is asked to redraw its screen", agent_id=self._agent_id)
-                with contextlib.suppress(KeeperLost, KeeperRefused):
-                    for cols in (screen.cols - 1, screen.cols):
-                        await self._resize(cols, screen.rows)
-                        await asyncio.sleep(NUDGE_S)
+            await self.redraw(now)
+
+    async def redraw(self, now: float) -> None:
+        """Let the program redraw its screen, whatever it is at."""
+        self._nudged_at = now
+        async with self._resizing:
+            screen = self._observer.screen.snapshot()
+            log.info("the program is asked to redraw its screen", agent_id=self._agent_id)
+            with contextlib.suppress(KeeperLost, KeeperRefused):
+                for cols in (screen.cols - 1, screen.cols):
+                    await self._resize(cols, screen.rows)
+                    await asyncio.sleep(NUDGE_S)
 
     async def _resize(self, cols: int, rows: int) -> None:
         await self._keeper().resize(cols, rows)

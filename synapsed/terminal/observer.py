@@ -142,6 +142,9 @@ class TerminalObserver:
     unbegun: str | None = None
     """The message that was submitted, while no channel has told that its turn began."""
 
+    lost_screen = False
+    """Output was passed over: what was on the screen before is lost."""
+
     def __init__(
         self,
         profile: Profile,
@@ -155,8 +158,8 @@ class TerminalObserver:
         self._profile = profile
         self.screen = Screen(cols, rows, guard=guard)
         self._unseen_until = 0.0 if harm is None else harm.until
-        if harm is not None and offset < harm.until:
-            self.screen.feed(f"[synapsed: {harm.message}]\r\n".encode())
+        if harm is not None and offset <= harm.until:
+            self._lose_screen(harm)
         self._scanner = Scanner()
         self._records = StatusRecords(app=profile.status_app)
         self._own_text = OwnText()
@@ -194,6 +197,10 @@ class TerminalObserver:
         self.offset = offset
         """Spool offset up to which the output is on the screen."""
 
+    def _lose_screen(self, harm: Harm) -> None:
+        self.lost_screen = True
+        self.screen.feed(f"[synapsed: {harm.message}]\r\n".encode())
+
     @classmethod
     def restore(
         cls,
@@ -208,7 +215,7 @@ class TerminalObserver:
         since would be missing; they tell again what still matters."""
         size = {"cols": checkpoint.cols, "rows": checkpoint.rows}
         self = cls(profile, **size, offset=checkpoint.offset, guard=guard, harm=harm)
-        if checkpoint.offset >= self._unseen_until:
+        if not self.lost_screen:  # one at the very offset may be what did the harm
             self.screen.feed(checkpoint.redraw)
         state = checkpoint.state
         self._before = str(state.get("before", ""))

@@ -2,12 +2,15 @@
 
 import os
 import random
+import shutil
 import signal
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from synapsed.keeper.spool import SpoolReader
 from tests.faults.emulator_fuzz import fuzz, limit_cpu
 from tests.faults.house import PATIENT_S, House
 from tests.support.daemon import eventually
@@ -80,6 +83,72 @@ def test_18_output_that_ends_the_emulator(house: MakeHouse, tmp_path: Path) -> N
     done = daemon.ended(daemon.send("echo it goes on", "sh"))
     assert "it goes on" in str(done), done
     here.row.figures["alerts"] = str(daemon.agent("sh")["alerts"])
+
+
+DRAWS_AGAIN = """
+import os, signal, sys, time
+begun, go = sys.argv[1:]
+signal.signal(signal.SIGWINCH, lambda *_: os.write(1, b"\\r\\x1b[K$ "))
+os.write(1, b"$ ")
+while line := sys.stdin.readline():
+    if "poison" in line:
+        open(begun, "w").close()
+        while not os.path.exists(go):
+            time.sleep(0.05)
+        os.write(1, b"$ \\x1b]0;POISON\\x07")
+    else:
+        os.write(1, b"it goes on\\r\\n$ ")
+"""
+"""A program whose output ends with the poison: its prompt is before that. It draws it again in another window."""
+
+
+@pytest.mark.parametrize("program", ["bash", "dash", "draws again"])
+def test_18_the_prompt_is_read_in_one_piece_with_output_that_ends_the_emulator(
+    house: MakeHouse, tmp_path: Path, program: str
+) -> None:
+    """The turn waits for the prompt: it is behind the harm, or the program is asked to draw it again."""
+    if program == "dash" and shutil.which("dash") is None:
+        pytest.skip("there is no dash")
+    here = house("18", f"output that ends the emulator, with the prompt: {program}")
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "sitecustomize.py").write_text(POISONED)
+    here.daemon.environ = {**os.environ, "PYTHONPATH": str(tmp_path / "site")}
+    daemon = here.daemon.start()
+    begun, go, poison, script = (tmp_path / name for name in ("begun", "go", "poison.txt", "script.py"))
+    poison.write_text("POISON\n")
+    script.write_text(DRAWS_AGAIN)
+    args = {
+        "bash": ["bash", "--norc"],
+        "dash": ["dash"],
+        "draws again": [sys.executable, "-I", str(script), str(begun), str(go)],
+    }
+    daemon.start_agent(profile="generic", name="sh", args=args[program], env={"PS1": "$ "})
+    task = daemon.send(f"touch {begun}; until [ -e {go} ]; do sleep 0.05; done; cat {poison}", "sh")
+    eventually(begun.exists, "the program has the message", patience=PATIENT_S)
+    process = daemon.process
+    assert process is not None
+    spool = SpoolReader(str(daemon.home / "state" / "agents" / daemon.agent("sh")["id"] / "spool"))
+
+    def printed() -> bool:
+        spool.refresh()
+        _, data = spool.read(spool.start, 1 << 20)
+        _, found, behind = data.partition(b"POISON")
+        return bool(found) and behind.endswith(b"\x07" if program == "draws again" else b"$ ")
+
+    os.kill(daemon.pid, signal.SIGSTOP)
+    go.touch()
+    eventually(printed, "poison and prompt are in the spool", patience=PATIENT_S)
+    os.kill(daemon.pid, signal.SIGCONT)
+    eventually(lambda: process.poll() is not None, "the daemon is gone", patience=PATIENT_S)
+    here.fault()
+    daemon.start()
+    done = daemon.ended(task)
+    assert done["status"] == "completed", done
+    assert "its output ended the terminal emulator" in daemon.agent("sh")["alerts"][0]
+    done = daemon.ended(daemon.send("echo it goes on", "sh"))
+    assert "it goes on" in str(done["artifacts"]), done
+    assert daemon.process is not None
+    assert daemon.process.poll() is None, "the second daemon lives"
 
 
 def test_a_case_is_ended_by_what_it_works_not_by_what_it_waits() -> None:

@@ -92,7 +92,7 @@ async def test_output_that_ends_the_emulator_is_passed_over(
 ) -> None:
     poison(tmp_path, monkeypatch)
     folder = spool(tmp_path, b"hello POISON world")
-    for ends, harm in ((14, Harm(skip_to=14)), (16, Harm(skip_to=14))):
+    for ends, harm in ((14, Harm(skip_to=12)), (16, Harm(skip_to=12))):
         mark = ended_at(path, ends - 2, ends)
         await examine(mark, folder, None, 0, "a")  # the second time what comes behind the poison is good
         assert mark.harm == harm
@@ -106,6 +106,28 @@ async def test_a_checkpoint_that_ends_the_emulator_is_passed_over(
     mark = ended_at(path, 10, 10)
     await examine(mark, spool(tmp_path, b"x" * 20), Checkpoint(offset=10, cols=80, rows=24, redraw=b"POISON"), 0, "a")
     assert mark.harm == Harm(skip_to=10)
+
+
+async def test_what_is_behind_the_harm_is_fed(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Read in one piece with it: a prompt that the program does not write again."""
+    poison(tmp_path, monkeypatch)
+    output = b"$ cat it\r\nPOISON and POISON\r\n$ "
+    mark = ended_at(path, 10, len(output))
+    await examine(mark, spool(tmp_path, output), None, 0, "a")
+    assert mark.harm == Harm(skip_to=len(output) - len(b"\r\n$ "))
+
+
+async def test_output_behind_a_checkpoint_that_ends_the_emulator_is_fed(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    poison(tmp_path, monkeypatch)
+    checkpoint = Checkpoint(offset=10, cols=80, rows=24, redraw=b"POISON")
+    mark = ended_at(path, 10, 20)
+    await examine(mark, spool(tmp_path, b"x" * 20), checkpoint, 0, "a")
+    assert mark.harm == Harm(skip_to=10)
+    observer = TerminalObserver.restore(PROFILE, checkpoint, 0.0, harm=mark.harm)
+    assert observer.lost_screen
+    assert "POISON" not in observer.screen.snapshot().text()
 
 
 @pytest.mark.slow
@@ -127,7 +149,7 @@ async def test_an_answer_that_ends_the_emulator_is_not_read_again(
     poison(tmp_path, monkeypatch)
     marks = FeedMarks(FeedMark(tmp_path / "other", LAUNCH), ended_at(path, 6, 14))
     await feed_mark.examine(marks, spool(tmp_path, b"hello POISON world"), None, 0, "a")
-    assert marks.answers.harm == Harm(skip_to=14)
+    assert marks.answers.harm == Harm(skip_to=12)
     assert marks.screen.harm is None
 
 
