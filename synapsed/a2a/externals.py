@@ -298,7 +298,8 @@ class Externals:
 
     async def task(self, alias: str, task_id: str) -> Task:
         """By its whole id, or the beginning of it."""
-        found = [task_id] if len(task_id) >= 36 else await self._store.find_tasks(task_id, 2)
+        whole = len(task_id) >= 36
+        found = [task_id] if whole else await self._store.find_tasks(task_id, 2, agent_id=external_id(alias))
         task = await self._store.task(found[0]) if len(found) == 1 and len(task_id) >= 8 else None
         if task is None or alias_of(task) != alias.removeprefix("@"):
             raise TaskNotFound(f"{alias} has no task {task_id[:64]!r}", task_id=task_id[:64])

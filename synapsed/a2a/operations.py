@@ -246,10 +246,11 @@ class Operations:
         is not there (3.3.2)."""
         if not task_id:
             raise invalid_params("id", "is required")
-        await caller.reserve_task(task_id)
         task = None
         with suppress(TaskNotFound, AmbiguousAddress):
-            task = await self._tasks.find(task_id, agent_id)
+            if await self._tasks.find_id(task_id, agent_id, caller.scope) == task_id:
+                await caller.reserve_task(task_id)
+                task = await self._tasks.find(task_id, agent_id, caller.scope)
         if task is None or task.id != task_id or task.agent_id != agent_id or not caller.may_read(task):
             raise TaskNotFound(f"no task {task_id[:64]!r} of this agent", task_id=task_id[:64])
         return task

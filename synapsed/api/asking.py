@@ -62,7 +62,7 @@ class HttpCaller:
 
     @property
     def scope(self) -> str | None:
-        return None if self.rights.person else self.rights.agent_id
+        return self.rights.scope
 
     @property
     def may_answer(self) -> bool:

@@ -20,7 +20,7 @@ from synapsed.automation.health import Health
 from synapsed.automation.scheduler import Scheduler
 from synapsed.clock import Clock
 from synapsed.documents.writing import Texts
-from synapsed.errors import QueueFull, TaskNotFound, UnknownAgent
+from synapsed.errors import QueueFull, UnknownAgent
 from synapsed.interfaces import Control
 from synapsed.interfaces.history import History
 from synapsed.model.agent import AgentView, ProcessState
@@ -203,10 +203,15 @@ async def task_of(request: web.Request) -> Task:
     control = request.app[CONTEXT].control
     on_control = request.path.startswith("/control/")
     agent_id = None if on_control else agent_id_of(request)
-    await reserve_task(request, control, request.match_info["task"])
-    task = await control.tasks.find(request.match_info["task"], agent_id)
-    if agent_id is not None and task.agent_id != agent_id:
-        raise TaskNotFound(f"{agent_id} has no task {request.match_info['task'][:64]}", task_id=task.id, agent=agent_id)
+    return rights_of(request).shown(await read_task(request, control, agent_id))
+
+
+async def read_task(request: web.Request, control: Control, agent_id: str | None) -> Task:
+    """The task of the path, of the agent if one is named, once there is room for it in the answer. Raises TaskNotFound,
+    AmbiguousAddress, Busy, Forbidden."""
     rights = rights_of(request)
+    task_id = await control.tasks.find_id(request.match_info["task"], agent_id, rights.scope)
+    await reserve_task(request, control, task_id)
+    task = await control.tasks.find(task_id, agent_id, rights.scope)
     rights.require_read(task)
-    return rights.shown(task)
+    return task

@@ -74,6 +74,12 @@ class Rights:
     def person(self) -> bool:
         return self.standing is Standing.PERSON
 
+    @property
+    def scope(self) -> str | None:
+        """The agent whose tasks are all that this caller may list, or name by the beginning of an id: None for a
+        person's, who may all; no agent's where it is not known who asks."""
+        return None if self.person else self.agent_id or ""
+
     def require_person(self, act: str) -> None:
         """Raise Forbidden unless a person asks; `act` completes "an agent may not …"."""
         if not self.person:

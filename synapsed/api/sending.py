@@ -73,6 +73,8 @@ async def send(request: web.Request, control: Control, agent_id: str, wanted: Se
         rights.require_person("give a program its own commands")
     if wanted.task_id is not None:
         rights.require("answer_prompts", "answer prompts", of=agent_id)
+    if wanted.task_id is not None and rights.scope is not None:
+        wanted = replace(wanted, task_id=await control.tasks.find_id(wanted.task_id, agent_id, rights.scope))
     wanted = replace(wanted, key=key_of(request), where=wanted.where or origin_of(request).where)
     wanted = signed(wanted, rights, control.directory)
     if wanted.priority >= INTERRUPTS and wanted.of_agent:

@@ -187,8 +187,14 @@ class Tasks(Protocol):
         """While agent `waiter` does nothing but wait for the task. Raises WouldDeadlock."""
         ...
 
-    async def find(self, task_id: str, agent_id: str | None = None) -> Task:
-        """The task by its id or an unambiguous prefix of at least 8 characters."""
+    async def find(self, task_id: str, agent_id: str | None = None, visible_to: str | None = None) -> Task:
+        """The task by its id or an unambiguous prefix of at least 8 characters; see `find_id`."""
+        ...
+
+    async def find_id(self, named: str, agent_id: str | None = None, visible_to: str | None = None) -> str:
+        """The whole id of the task, without reading it. A prefix is one of the tasks of agent `agent_id` and of those
+        that agent `visible_to` may see: others neither are found nor make it ambiguous. A whole id is given back as it
+        is. Raises TaskNotFound, AmbiguousAddress."""
         ...
 
     async def page(self, which: TaskFilter) -> tuple[list[Task], int]:

@@ -170,8 +170,11 @@ class Store(Protocol):
         """Whether there is such a task, without reading one; `limit` and `size` do not count."""
         ...
 
-    async def find_tasks(self, prefix: str, limit: int) -> list[str]:
-        """At most `limit` ids of tasks that begin with `prefix`, sorted."""
+    async def find_tasks(
+        self, prefix: str, limit: int, *, agent_id: str | None = None, visible_to: str | None = None
+    ) -> list[str]:
+        """At most `limit` ids of tasks that begin with `prefix`, sorted; `agent_id` and `visible_to` are those of
+        `TaskFilter`."""
         ...
 
     async def open_tasks(self) -> list[Task]:

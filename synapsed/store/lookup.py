@@ -9,20 +9,36 @@ from synapsed.model.task import ANSWER_ID, Task
 
 TASK_PREFIX_MIN: Final = 8
 """Characters of a task's id that are enough to name it."""
+WHOLE: Final = 36
+"""Characters of a whole id."""
 SHOWN: Final = 10
 """Tasks that are told where a beginning fits many."""
 
 
-async def find_task(store: Store, task_id: str, agent_id: str | None) -> Task:
-    """The task, of the agent if one is named. Raises TaskNotFound, AmbiguousAddress."""
-    if (task := await store.task(task_id)) is None and len(task_id) >= TASK_PREFIX_MIN:
-        found = await store.find_tasks(task_id, SHOWN)
-        if len(found) > 1:
-            raise AmbiguousAddress(f"{task_id!r} could be {', '.join(found)}", candidates=found)
-        task = await store.task(found[0]) if found else None
+async def find_task(store: Store, task_id: str, agent_id: str | None = None, visible_to: str | None = None) -> Task:
+    """The task, of the agent if one is named; see `find_id`. Raises TaskNotFound, AmbiguousAddress."""
+    task = await store.task(await find_id(store, task_id, agent_id, visible_to))
     if task is None or agent_id not in (None, task.agent_id):
-        raise TaskNotFound(f"no task {task_id[:64]!r}; 'synapsectl tasks' lists them", task=task_id[:64])
+        raise _not_found(task_id)
     return task
+
+
+async def find_id(store: Store, named: str, agent_id: str | None = None, visible_to: str | None = None) -> str:
+    """See `Tasks.find_id`. What is too short for a beginning is given back as a whole id is."""
+    if not TASK_PREFIX_MIN <= len(named) < WHOLE:
+        return named
+    found = await store.find_tasks(named, SHOWN, agent_id=agent_id, visible_to=visible_to)
+    if named in found:
+        return named
+    if not found:
+        raise _not_found(named)
+    if len(found) > 1:
+        raise AmbiguousAddress(f"{named!r} could be {', '.join(found)}", candidates=found)
+    return found[0]
+
+
+def _not_found(named: str) -> TaskNotFound:
+    return TaskNotFound(f"no task {named[:64]!r}; 'synapsectl tasks' lists them", task=named[:64])
 
 
 async def told_before(log: EventLog, task_id: str) -> str:

@@ -256,8 +256,12 @@ class SqliteStore:
     async def has_tasks(self, which: TaskFilter) -> bool:
         return await self._database.read(lambda connection: has_tasks(connection, which))
 
-    async def find_tasks(self, prefix: str, limit: int) -> list[str]:
-        return await self._database.read(lambda connection: find_ids(connection, prefix, limit))
+    async def find_tasks(
+        self, prefix: str, limit: int, *, agent_id: str | None = None, visible_to: str | None = None
+    ) -> list[str]:
+        return await self._database.read(
+            lambda connection: find_ids(connection, prefix, limit, agent_id=agent_id, visible_to=visible_to)
+        )
 
     async def open_tasks(self) -> list[Task]:
         return await self._database.read(lambda connection: select_open(connection, self._log.room))

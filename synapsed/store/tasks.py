@@ -170,10 +170,20 @@ def _tasks(connection: sqlite3.Connection, rows: sqlite3.Cursor, room: Budget) -
             yield parse_task(kept), size
 
 
-def find_ids(connection: sqlite3.Connection, prefix: str, limit: int) -> list[str]:
+def find_ids(
+    connection: sqlite3.Connection, prefix: str, limit: int, *, agent_id: str | None, visible_to: str | None
+) -> list[str]:
+    where = ["id >= ?", "id < ?"]  # a range, which the index serves; LIKE would fold case
+    values = [prefix, prefix + "\U0010ffff"]
+    if agent_id is not None:
+        where.append("+agent_id = ?")
+        values.append(agent_id)
+    if visible_to is not None:
+        where.append(_VISIBLE)
+        values.extend((visible_to, visible_to))
     rows = connection.execute(
-        "SELECT id FROM tasks WHERE id >= ? AND id < ? ORDER BY id LIMIT ?",
-        (prefix, prefix + "\U0010ffff", max(limit, 0)),  # a range, which the index serves; LIKE would fold case
+        f"SELECT id FROM tasks WHERE {' AND '.join(where)} ORDER BY id LIMIT ?",  # noqa: S608 - constants
+        (*values, max(limit, 0)),
     )
     return [task_id for (task_id,) in rows]
 
@@ -239,6 +249,9 @@ def _page(connection: sqlite3.Connection, which: TaskFilter, columns: str, limit
     )
 
 
+_VISIBLE = "(+agent_id = ? OR json_extract(data, '$.metadata.sender.sender_id') = ?)"
+
+
 def _conditions(which: TaskFilter) -> tuple[list[str], list[str]]:
     where: list[str] = []
     values: list[str] = []
@@ -258,7 +271,7 @@ def _conditions(which: TaskFilter) -> tuple[list[str], list[str]]:
         where.append("updated_at >= ?")
         values.append(which.updated_since)
     if which.visible_to is not None and which.visible_to != which.agent_id:
-        where.append("(+agent_id = ? OR json_extract(data, '$.metadata.sender.sender_id') = ?)")
+        where.append(_VISIBLE)
         values.extend((which.visible_to, which.visible_to))
     return where, values
 

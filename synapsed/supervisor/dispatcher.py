@@ -34,7 +34,7 @@ from synapsed.model.sender import Sender, Tier
 from synapsed.model.task import Artifact, Message, Task, new_id
 from synapsed.rules.guard import FIRED
 from synapsed.store.idempotency import Idempotency
-from synapsed.store.lookup import find_task
+from synapsed.store.lookup import find_id, find_task
 from synapsed.supervisor.directory import agent_of
 from synapsed.supervisor.registry_follower import RegistryFollower
 from synapsed.supervisor.reply_broker import ReplyBroker
@@ -203,13 +203,15 @@ class Dispatcher:
         """See `Tasks.reply`."""
         self._agent(agent_id)
         named = request.metadata.get(IN_REPLY_TO)
-        sender = Sender.of(request.metadata)
-        return await self._reply_broker.reply(_name(named), request.message, sender, by=agent_id)
+        sender, scope = _sender_and_scope(request)
+        return await self._reply_broker.reply(_name(named), request.message, sender, by=agent_id, visible_to=scope)
 
     async def _complete(self, agent_id: str, named: Any, request: SendRequest) -> Task:
         """`tasks/send` with `in_reply_to`: the task must be the agent's own."""
-        sender = Sender.of(request.metadata)
-        return await self._reply_broker.reply(_name(named), request.message, sender, by=None, owner=agent_id)
+        sender, scope = _sender_and_scope(request)
+        return await self._reply_broker.reply(
+            _name(named), request.message, sender, by=None, owner=agent_id, visible_to=scope
+        )
 
     async def collected(self, task_id: str) -> None:
         """See `Tasks.collected`."""
@@ -246,9 +248,13 @@ class Dispatcher:
 
     # --- tasks ---
 
-    async def find(self, task_id: str, agent_id: str | None = None) -> Task:
+    async def find(self, task_id: str, agent_id: str | None = None, visible_to: str | None = None) -> Task:
         """See `Tasks.find`."""
-        return views.queued(await self._find(task_id, agent_id), self._agents)
+        return views.queued(await find_task(self._store, task_id, agent_id, visible_to), self._agents)
+
+    async def find_id(self, named: str, agent_id: str | None = None, visible_to: str | None = None) -> str:
+        """See `Tasks.find_id`."""
+        return await find_id(self._store, named, agent_id, visible_to)
 
     async def page(self, which: TaskFilter) -> tuple[list[Task], int]:
         """See `Tasks.page`."""
@@ -324,6 +330,14 @@ def _origin(request: SendRequest) -> Origin:
     sender = Sender.of(request.metadata)
     agent = request.of_agent or sender is not None
     return Origin("agent" if agent else "person", who=sender.id if sender is not None else None, where=request.where)
+
+
+def _sender_and_scope(request: SendRequest) -> tuple[Sender | None, str | None]:
+    """Who replies, and the agent whose requests alone a beginning of an id may name; None: a person's names any."""
+    sender = Sender.of(request.metadata)
+    if not request.of_agent:
+        return sender, None
+    return sender, "" if sender is None else sender.id
 
 
 def _name(named: Any) -> str | None:

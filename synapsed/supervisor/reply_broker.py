@@ -142,22 +142,28 @@ class ReplyBroker:
             self._spawn()
 
     async def reply(
-        self, named: str | None, message: Message, sender: Sender | None, *, by: str | None, owner: str | None = None
+        self,
+        named: str | None,
+        message: Message,
+        sender: Sender | None,
+        *,
+        by: str | None,
+        owner: str | None = None,
+        visible_to: str | None = None,
     ) -> Task:
         """Complete the task that `named` (it, or the request, or the beginning of either's id) or, without it, the last
-        request to agent `by` stands for; it must be one of `owner`. Raises TaskNotFound, AmbiguousAddress, NotWaiting,
-        Forbidden."""
+        request to agent `by` stands for; it must be one of `owner`. The beginning of an id names only what agent
+        `visible_to` was asked, where that is not None. Raises TaskNotFound, AmbiguousAddress, NotWaiting, Forbidden."""
         async with self._lock:
             try:
-                task = await (self._named(named) if named is not None else self._last(by or ""))
+                task = await (self._named(named, visible_to) if named is not None else self._last(by or ""))
             except (NotWaiting, TaskNotFound):
                 self._check_asker_is_here(by)
                 raise
             if owner not in (None, task.agent_id):
                 raise TaskNotFound(f"task {task.id[:8]} is of {task.agent_id}, not of {owner}", task=task.id)
             record = self._records.get(task.id)
-            asked = record.asked if record is not None else _replier(task)
-            sender = self._replying(task, asked, sender)
+            sender = self._replying(task, self._asked_of(task), sender)
             if task.status is TaskState.COMPLETED and _same_reply(task, message, sender):
                 return task  # said again by a client that did not hear the answer
             now, parts = self._clock.wall(), message.parts
@@ -307,10 +313,11 @@ class ReplyBroker:
             else:
                 await self._perform(replies.expired(record, task, sender, now=now))
 
-    async def _named(self, named: str) -> Task:
-        """The task that a reply to `named` completes."""
-        ids = [named] if await self._store.task(named) is not None else []
-        if not ids and len(named) >= TASK_PREFIX_MIN:
+    async def _named(self, named: str, visible_to: str | None) -> Task:
+        """The task that a reply to `named` completes; see `reply`."""
+        whole = await self._store.task(named) is not None
+        ids = [named] if whole else []
+        if not whole and len(named) >= TASK_PREFIX_MIN:
             ids = await self._store.find_tasks(named, RECENT)
         found: dict[str, Task] = {}
         for task_id in ids:
@@ -318,13 +325,20 @@ class ReplyBroker:
             if task is not None and not replies.awaits(task):
                 other = task.metadata.get(SENDER_TASK)
                 task = await self._store.task(other) if isinstance(other, str) else None
-            if task is not None and replies.awaits(task):
+            if task is None or not replies.awaits(task):
+                continue
+            if whole or visible_to in (None, self._asked_of(task)):
                 found[task.id] = task
         if len(found) > 1:
             raise AmbiguousAddress(f"{named!r} could be {', '.join(sorted(found))}", candidates=sorted(found))
         if not found:
             raise TaskNotFound(f"no task {named[:64]!r} waits for a reply", task=named[:64])
         return next(iter(found.values()))
+
+    def _asked_of(self, task: Task) -> str | None:
+        """Who was asked for the reply that completes the task, or has given it."""
+        record = self._records.get(task.id)
+        return record.asked if record is not None else _replier(task)
 
     async def _last(self, agent_id: str) -> Task:
         """What the agent was asked in the turn that runs, else last."""

@@ -12,7 +12,6 @@ from typing import Any
 from synapsed.clock import iso
 from synapsed.documents.budget import Large
 from synapsed.errors import (
-    AmbiguousAddress,
     Forbidden,
     InvalidRequest,
     NameTaken,
@@ -21,7 +20,6 @@ from synapsed.errors import (
     QueueFull,
     SynapsedError,
     TaskNotCancelable,
-    TaskNotFound,
     UnknownAgent,
     UnknownProfile,
 )
@@ -48,7 +46,7 @@ from synapsed.model.events import (
 from synapsed.model.external import alias_of
 from synapsed.model.picture import Glyph, Ink, Picture, ScreenForm, Shown
 from synapsed.model.task import Artifact, Message, Prompt, Task, TaskError, TaskState
-from synapsed.store.lookup import told_before
+from synapsed.store.lookup import find_id, find_task, told_before
 from synapsed.tasks import transitions
 from tests.fakes.store import MemoryEventLog, MemoryStore
 
@@ -383,16 +381,11 @@ class FakeTasks:
         self._fake.calls.append(("waiting", waiter, task.id))
         return nullcontext()
 
-    async def find(self, task_id: str, agent_id_: str | None = None) -> Task:
-        found = await self._fake.store.find_tasks(task_id, 2) if len(task_id) >= 8 else []
-        if task_id in found:
-            found = [task_id]
-        if len(found) > 1:
-            raise AmbiguousAddress(f"{task_id!r} could be {found}", candidates=found)
-        task = await self._fake.store.task(found[0]) if found else None
-        if task is None or agent_id_ not in (None, task.agent_id):
-            raise TaskNotFound(f"no task {task_id[:64]!r}", task_id=task_id[:64])
-        return task
+    async def find(self, task_id: str, agent_id: str | None = None, visible_to: str | None = None) -> Task:
+        return await find_task(self._fake.store, task_id, agent_id, visible_to)
+
+    async def find_id(self, named: str, agent_id: str | None = None, visible_to: str | None = None) -> str:
+        return await find_id(self._fake.store, named, agent_id, visible_to)
 
     async def page(self, which: TaskFilter) -> tuple[list[Task], int]:
         return await self._fake.store.tasks(which)

@@ -302,9 +302,13 @@ class MemoryStore:
     async def has_tasks(self, which: TaskFilter) -> bool:
         return bool((await self.tasks(replace(which, limit=1, size=None)))[0])
 
-    async def find_tasks(self, prefix: str, limit: int) -> list[str]:
+    async def find_tasks(
+        self, prefix: str, limit: int, *, agent_id: str | None = None, visible_to: str | None = None
+    ) -> list[str]:
         self._check_open()
-        return sorted(task_id for task_id in self._tasks if task_id.startswith(prefix))[: max(limit, 0)]
+        which = TaskFilter(agent_id=agent_id, visible_to=visible_to)
+        found = (task.id for task in self._tasks.values() if task.id.startswith(prefix) and _selected(task, which))
+        return sorted(found)[: max(limit, 0)]
 
     async def open_tasks(self) -> list[Task]:
         self._check_open()

@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 
 from synapsed.clock import iso
-from synapsed.errors import InvalidRequest, StoreError
+from synapsed.errors import AmbiguousAddress, InvalidRequest, StoreError, TaskNotFound
 from synapsed.interfaces import NewEvent, Store, TaskFilter, task_cursor
 from synapsed.model.events import REMOVED, StateChanged, TaskArtifactAdded
 from synapsed.model.records import Checkpoint, LaunchRecord, ReplyRecord, TurnRecord
 from synapsed.model.task import Artifact, FileContent, FilePart, Message, TaskError, TaskState, TextPart
 from synapsed.store import SqliteStore
+from synapsed.store.lookup import find_id, find_task
 from tests.fakes.store import MemoryStore
 from tests.store.conftest import OpenStore
 from tests.store.samples import DEADLINE, Hands, a_task, an_agent, news, reasons, take, take_from
@@ -198,6 +199,61 @@ async def test_tasks_are_found_by_the_beginning_of_their_id(store: AnyStore) -> 
     assert await store.find_tasks("a", 2) == ["a%", "aa"]
     assert await store.find_tasks("x", 10) == []
     assert await store.find_tasks("", 3) == ["AB", "a%", "aa"]
+
+
+SHORT = "0a1b2c3d"
+
+
+async def three_with_one_beginning(store: AnyStore) -> list[str]:
+    """One of agent `a`, one of `b` that `a` has sent, one of `b`; and one of `b` with another beginning."""
+    ids = [f"{SHORT}-{number}" for number in range(3)]
+    sent = {"sender": {"sender_id": "a"}}
+    await store.commit(
+        tasks=[
+            a_task(id=ids[0], agent_id="a"),
+            a_task(id=ids[1], agent_id="b", metadata=sent),
+            a_task(id=ids[2], agent_id="b"),
+            a_task(id="another-of-b", agent_id="b"),
+        ]
+    )
+    return ids
+
+
+async def test_a_beginning_finds_an_agents_tasks_and_those_that_an_agent_may_see(store: AnyStore) -> None:
+    ids = await three_with_one_beginning(store)
+    assert await store.find_tasks(SHORT, 10) == ids
+    assert await store.find_tasks(SHORT, 10, agent_id="b") == ids[1:]
+    assert await store.find_tasks(SHORT, 10, visible_to="a") == ids[:2]
+    assert await store.find_tasks(SHORT, 1, visible_to="b") == [ids[1]], "the limit counts what is found"
+    assert await store.find_tasks(SHORT, 10, agent_id="b", visible_to="a") == [ids[1]]
+    assert await store.find_tasks(SHORT, 10, agent_id="a", visible_to="b") == []
+    assert await store.find_tasks(SHORT, 10, visible_to="") == []
+    assert await store.find_tasks("another-", 10, visible_to="a") == []
+
+
+async def test_a_task_is_looked_up_among_those_that_may_be_seen(store: AnyStore) -> None:
+    ids = await three_with_one_beginning(store)
+    with pytest.raises(AmbiguousAddress) as ambiguous:
+        await find_task(store, SHORT)
+    assert ambiguous.value.details["candidates"] == ids
+    assert (await find_task(store, SHORT, "a")).id == ids[0], "those of other agents do not count"
+    assert (await find_task(store, SHORT, "b", "a")).id == ids[1]
+    with pytest.raises(AmbiguousAddress) as ambiguous:
+        await find_task(store, SHORT, None, "a")
+    assert ids[2] not in str(ambiguous.value)
+    assert ambiguous.value.details["candidates"] == ids[:2]
+    for named, agent_id, visible_to in [
+        (SHORT, None, "c"),
+        (SHORT, None, ""),
+        ("another-", None, "a"),
+        ("0a1b2", None, None),
+    ]:
+        with pytest.raises(TaskNotFound):
+            await find_task(store, named, agent_id, visible_to)
+    whole = a_task(agent_id="b")
+    await store.commit(tasks=[whole])
+    assert (await find_task(store, whole.id, None, "c")).id == whole.id, "a whole id is for rights to judge"
+    assert await find_id(store, ids[0]) == ids[0], "an id may be the beginning of another"
 
 
 # --- agents, turns, checkpoints --------------------------------------------------------------------------------------

@@ -13,12 +13,12 @@ from pydantic import TypeAdapter
 
 from synapsed.api.answers import ExternalRemoved, ExternalTaskAnswer, TaskAnswer
 from synapsed.api.body import json_response, model_response, read_model
-from synapsed.api.context import CONTEXT, ApiContext, agent_id_of, rights_of, to_the_end
+from synapsed.api.context import CONTEXT, ApiContext, agent_id_of, read_task, rights_of, to_the_end
 from synapsed.api.describe import Response, Streamed, describe
 from synapsed.api.outgoing import respond, respond_task
 from synapsed.api.problems import Handler
 from synapsed.api.query import CURSOR, Integer
-from synapsed.api.reserving import release, reserve_task, with_room
+from synapsed.api.reserving import release, with_room
 from synapsed.api.schemas import WAIT_MAX, DiscoverBody, ExternalSendBody
 from synapsed.api.sending import SEND_ERRORS, send
 from synapsed.api.sse import cursor_of, serve
@@ -175,9 +175,8 @@ async def _task(request: web.Request) -> Task:
     """A task stays when its agent is removed."""
     control = request.app[CONTEXT].control
     alias, task_id = request.match_info["alias"].removeprefix("@"), request.match_info["task"]
-    await reserve_task(request, control, task_id)
-    task = await control.tasks.find(task_id)
-    if task.agent_id != external_id(alias):
-        raise TaskNotFound(f"{alias[:64]} has no task {task_id[:64]}", task_id=task_id[:64], agent=alias[:64])
-    rights_of(request).require_read(task)
-    return task
+    try:
+        return await read_task(request, control, external_id(alias))
+    except TaskNotFound:
+        message = f"{alias[:64]} has no task {task_id[:64]}"
+        raise TaskNotFound(message, task_id=task_id[:64], agent=alias[:64]) from None

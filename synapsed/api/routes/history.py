@@ -110,7 +110,7 @@ async def _filter(
         limit=limit,
         before=before,
         whole=whole,
-        visible_to=None if rights.person else rights.agent_id,
+        visible_to=rights.scope,
     )
 
 

@@ -166,7 +166,7 @@ async def list_tasks(request: web.Request, control: Control, agent_id: str | Non
         context_id=CONTEXT_ID.of(request),
         states=None if words is None else frozenset(map(TaskState, words)),
         limit=LIMIT.of(request),
-        visible_to=None if rights.person else rights.agent_id,
+        visible_to=rights.scope,
         before=BEFORE.of(request),
         size=PAGE_SIZE,
     )
