@@ -1,12 +1,14 @@
 """A server of A2A 0.3 on the SDK's own 0.3, run by an interpreter that has it: prints its port, ends with its stdin.
 
 What it does is what the message says: `count N` sends N pieces of one artifact, `ask` asks first, `message` answers
-without a task. After piece `break N` of a count the server closes all connections that it has, once.
+without a task. After piece `break N` of a count the server closes all connections that it has, once. With `read FOLDER`
+a count goes on after pieces 0 and 9 when there is a file of that number in the folder.
 """
 
 import asyncio
 import socket
 import sys
+from pathlib import Path
 
 import uvicorn
 from a2a.server.agent_execution import AgentExecutor
@@ -43,6 +45,8 @@ class Player(AgentExecutor):
             await updater.add_artifact(
                 parts(f"piece {n}, "), artifact_id="a", name="out", append=n > 0, last_chunk=n == count - 1
             )
+            while words[2:3] == ["read"] and n in (0, 9) and not Path(words[3], str(n)).exists():
+                await asyncio.sleep(0.02)
             if words[2:] == ["break", str(n)]:
                 for connection in list(servers[0].server_state.connections):
                     connection.transport.abort()
