@@ -133,7 +133,7 @@ def test_a_reply_is_not_typed_to_a_shell_that_asked(daemon: Daemon, tmp_path: Pa
 async def test_an_agent_does_not_interrupt_a_person_s_turn(daemon: Daemon) -> None:
     ann, chief = daemon.start_agent(name="ann"), daemon.start_agent(profile="chief", name="chief")
     daemon.start_agent(name="worker")
-    turn = daemon.send("sleep 120", "worker")
+    turn = daemon.send("busy 120", "worker")
     daemon.task_in(turn, "working")
     rest = "/agents/worker/tasks"
     urgent = message("now", priority=5)

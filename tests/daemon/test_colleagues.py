@@ -38,10 +38,10 @@ def test_the_sequence_of_the_seeds_over_http(daemon: Daemon) -> None:
     sender = {"sender_id": "bob", "sender_type": "dummy", "sender_endpoint": bob["endpoint"]}
     asked = daemon.post(
         "/agents/ann/tasks/send-priority?priority=1",
-        text("sleep 60", sender=sender, sender_task_id=own["id"], response_expected=True),
+        text("busy 60", sender=sender, sender_task_id=own["id"], response_expected=True),
     ).json["task"]
     daemon.task_in(asked["id"], "working")
-    assert f"[A2A:{own['id'][:8]}:{bob['id']}:R] sleep 60" in daemon.ctl("screen", "ann").out
+    assert f"[A2A:{own['id'][:8]}:{bob['id']}:R] busy 60" in daemon.ctl("screen", "ann").out
     daemon.kill9()
     daemon.start()
     before = daemon.ctl("tasks", "bob", "--json").json
@@ -66,7 +66,7 @@ def _notice(daemon: Daemon, agent: str, own: str) -> dict[str, Any] | None:
 def test_a_reply_after_the_sending_process_has_ended(daemon: Daemon) -> None:
     daemon.start_agent(name="bob")
     daemon.start_agent(name="ann")
-    gone = daemon.ctl("send", "ann", "--response", "--from", "bob", "--timeout", "0.5", "--", "sleep 60")
+    gone = daemon.ctl("send", "ann", "--response", "--from", "bob", "--timeout", "0.5", "--", "busy 60")
     assert gone.code == 5
     own = own_of(daemon, "bob")
     daemon.kill9()
@@ -104,7 +104,7 @@ def test_who_waits_gets_the_reply(daemon: Daemon) -> None:
 def test_waits_that_would_never_end(daemon: Daemon) -> None:
     daemon.start_agent(name="bob")
     daemon.start_agent(name="ann")
-    first = daemon.spawn("send", "ann", "--response", "--from", "bob", "--", "sleep 60")
+    first = daemon.spawn("send", "ann", "--response", "--from", "bob", "--", "busy 60")
     eventually(lambda: daemon.agent("ann")["task"], "ann is asked")
     for options in (["--response"], ["--wait"]):
         back = daemon.ctl("send", "bob", *options, "--from", "ann", "--", "echo x")

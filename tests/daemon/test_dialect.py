@@ -142,7 +142,7 @@ def test_message_and_status(base: str) -> None:
 
 def test_priorities(base: str) -> None:
     """S13: 5 interrupts."""
-    running = call(f"{base}/tasks/send", message("sleep 600"))[1]["task"]["id"]
+    running = call(f"{base}/tasks/send", message("busy 600"))[1]["task"]["id"]
     ended(base, running, "working")
     status, answer = call(f"{base}/tasks/send-priority?priority=5", message("echo Stop!"))
     assert (status, answer["task"]["priority"]) == (200, 5)
@@ -153,7 +153,7 @@ def test_priorities(base: str) -> None:
 
 
 def test_cancel(base: str) -> None:
-    task_id = call(f"{base}/tasks/send", message("sleep 600"))[1]["task"]["id"]
+    task_id = call(f"{base}/tasks/send", message("busy 600"))[1]["task"]["id"]
     ended(base, task_id, "working")
     status, answer = call(f"{base}/tasks/{task_id}/cancel", {})
     assert (status, answer["task"]["id"]) == (200, task_id)

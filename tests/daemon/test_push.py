@@ -82,7 +82,7 @@ def test_a_config_that_comes_with_the_message(daemon: Daemon, hook: Webhook):
 def test_configs_over_both_bindings(daemon: Daemon, hook: Webhook):
     card = daemon.get("/agents/dummy/.well-known/agent-card.json").json
     assert card["capabilities"]["pushNotifications"] is True
-    task = send(daemon, "sleep 60")
+    task = send(daemon, "busy 60")
     made = rpc(daemon, "CreateTaskPushNotificationConfig", taskId=task, id="one", **with_secrets(hook.url))["result"]
     assert made == {"id": "one", "taskId": task, "url": hook.url, "authentication": {"scheme": "Bearer"}}
     configs = f"/tasks/{task}/pushNotificationConfigs"
@@ -288,7 +288,7 @@ def test_an_agent_has_the_daemon_do_nothing_for_it(daemon: Daemon):
     """A notification to the daemon itself has no rights, whatever it carries."""
     control_token = (daemon.home / "state" / "token").read_text().strip()
     mine = agent_token(control_token, daemon.agent()["id"])
-    victim = send(daemon, "sleep 60")
+    victim = send(daemon, "busy 60")
     target = f"http://127.0.0.1:{daemon.port}/agents/dummy/tasks/{victim}/cancel"
     for attempts, credentials in enumerate((None, control_token), 1):
         message = {"messageId": f"m{attempts}", "role": "ROLE_USER", "parts": [{"text": "echo mine"}]}
