@@ -29,11 +29,12 @@ def at_once[T](work: Coroutine[Any, Any, T], *, name: str | None = None) -> asyn
     return asyncio.Task(work, loop=asyncio.get_running_loop(), name=name, eager_start=True)
 
 
-async def pause(timers: Timers, seconds: float) -> None:
-    """Returns after so many seconds, at once for 0; a pause that is cancelled leaves no timer."""
+async def pause(timers: Timers, seconds: float, *, woken: asyncio.Event | None = None) -> None:
+    """Returns after so many seconds, at once for 0, or once `woken` is set, which the end of the time does too. A pause
+    that is cancelled leaves no timer."""
     if seconds <= 0:
         return
-    over = asyncio.Event()
+    over = woken or asyncio.Event()
     timer = timers.call_later(seconds, over.set)
     try:
         await over.wait()

@@ -19,7 +19,7 @@ from typing import Any
 
 import structlog
 
-from synapsed.aio import TaskSet, Timer, Timers
+from synapsed.aio import TaskSet, Timer, Timers, pause
 from synapsed.errors import NotReady, QueueFull, StoreError
 from synapsed.interfaces import AgentLink
 from synapsed.model.link import LinkEvent, LinkObserved, LinkTurnProgress, LinkTurnSaid
@@ -169,16 +169,8 @@ class Actor:
                 if self._ending:
                     raise
                 self.log.warning("the database refused; trying again", error=error.message)
-                await self._pause()
-
-    async def _pause(self) -> None:
-        """Until it is time for another attempt, or for none."""
-        self._woken.clear()
-        timer = self.timers.call_later(STORE_RETRY_S, self._woken.set)
-        try:
-            await self._woken.wait()
-        finally:
-            timer.cancel()
+                self._woken.clear()
+                await pause(self.timers, STORE_RETRY_S, woken=self._woken)
 
     def _put[T](self, work: Callable[[], Awaitable[T]], *, internal: bool) -> asyncio.Future[T]:
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()

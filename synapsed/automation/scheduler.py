@@ -274,13 +274,7 @@ class Scheduler:
             await self._woken.wait()
             return
         wait = min([RECHECK_S, *(at - self._clock.wall() for at in times)])
-        if wait <= 0:
-            return
-        timer = self._timers.call_later(wait, self._woken.set)
-        try:
-            await self._woken.wait()
-        finally:
-            timer.cancel()
+        await pause(self._timers, wait, woken=self._woken)
 
     async def _look(self) -> None:
         """Begin what is due."""

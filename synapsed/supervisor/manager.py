@@ -95,7 +95,7 @@ class Manager:
         self._server: PortServer | None = None
         self._agents: dict[str, Agent] = {}
         self._planner = Planner(settings, self._roster, self._agents)
-        self._order = StartOrder(clock=clock, timers=timers)
+        self._order = StartOrder(self._agents, clock=clock, timers=timers)
         self._registry = RegistryFollower(
             registry, events=store.events, agents=self._agents, planner=self._planner, order=self._order, clock=clock
         )
@@ -165,7 +165,7 @@ class Manager:
     async def adopt(self) -> None:
         """Take up every program that lives; apply the restart policy to those that ended meanwhile."""
         # All at once: whoever has much output to be read holds up nobody.
-        await each(lambda agent: agent.adopt(), self._agents.values(), parallel=None)
+        await each(Agent.adopt, self._agents.values(), parallel=None)
         await self._reply_broker.reconcile()
         await self._registry.refresh()
         self._tidy_again()
@@ -178,7 +178,7 @@ class Manager:
             if agent.process.wanted
             or (not views.is_reachable(agent) and self._roster.config_of(agent.record).autostart)
         ]
-        await self._order.start(wanted, self._roster.config, self._agents.values)
+        await self._order.start(wanted, self._roster.config)
 
     async def reload(self, *, dry_run: bool = False) -> list[ConfigChange]:
         async with self._reloading:
@@ -218,7 +218,7 @@ class Manager:
                     starting.append(agent)
             except SynapsedError as error:
                 log.error("a change of the configuration failed", agent=change.agent, why=error.message)  # noqa: TRY400
-        await self._order.start(starting, self._roster.config, self._agents.values)
+        await self._order.start(starting, self._roster.config)
 
     async def _take_over(self, name: str) -> Agent:
         """The agent as it is configured now: made, or let go of and taken up again, as by a new daemon."""
@@ -255,8 +255,8 @@ class Manager:
         async with self._reloading:  # one that is under way makes agents again: it ends with the one that it is at
             pass
         if not keep_agents:
-            await each(lambda agent: agent.suspend(), self._agents.values())
-        await each(lambda agent: agent.close(), self._agents.values())
+            await each(Agent.suspend, self._agents.values())
+        await each(Agent.close, self._agents.values())
         await self._reply_broker.close()
         await self._background.finish()
         await self._registry.close()
@@ -406,5 +406,5 @@ class Manager:
         self._registry.look()
 
     def _tidy_again(self) -> None:
-        self._background.spawn(each(lambda agent: agent.tidy(), self._agents.values()))
+        self._background.spawn(each(Agent.tidy, self._agents.values()))
         self._tidier = self._timers.call_later(message_files.TIDY_EVERY_S, self._tidy_again)

@@ -1,13 +1,13 @@
 """Agents in order: some at once, and those that others depend on first."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 
 import structlog
 
 from synapsed.agents import views
 from synapsed.agents.agent import Agent
-from synapsed.aio import Timers
+from synapsed.aio import Timers, pause
 from synapsed.clock import Clock
 from synapsed.config import Config
 from synapsed.errors import SynapsedError
@@ -40,9 +40,11 @@ async def each(
 
 
 class StartOrder:
-    """Starts agents by `depends_on`. `changed` is to be called whenever something about an agent changed."""
+    """Starts agents by `depends_on`; `agents` are all there are, by id. `changed` is to be called whenever something
+    about an agent changed."""
 
-    def __init__(self, *, clock: Clock, timers: Timers) -> None:
+    def __init__(self, agents: Mapping[str, Agent], *, clock: Clock, timers: Timers) -> None:
+        self._agents = agents
         self._clock = clock
         self._timers = timers
         self._news = asyncio.Event()
@@ -64,14 +66,14 @@ class StartOrder:
         news, self._news = self._news, asyncio.Event()
         news.set()
 
-    async def start(self, wanted: Iterable[Agent], config: Config, known: Callable[[], Iterable[Agent]]) -> None:
-        """Start `wanted`; what others of them need, of all that are `known`, is ready before they are started. Who was
-        made again meanwhile, for another configuration, is started as it is then; who was stopped is not."""
+    async def start(self, wanted: Iterable[Agent], config: Config) -> None:
+        """Start `wanted`; what others of them need is ready before they are started. Who was made again meanwhile, for
+        another configuration, is started as it is then; who was stopped is not."""
         for layer in in_layers(config, [agent.record.name for agent in wanted]):
             needed = {other for name in layer if name in config.agents for other in config.agents[name].depends_on}
-            await self._until_up([agent for agent in known() if agent.record.name in needed])
-            chosen = [agent for agent in known() if agent.record.name in layer and not agent.stopped]
-            await each(lambda agent: agent.start(), chosen if not self._over else ())
+            await self._until_up([agent for agent in self._agents.values() if agent.record.name in needed])
+            chosen = [agent for agent in self._agents.values() if agent.record.name in layer and not agent.stopped]
+            await each(Agent.start, chosen if not self._over else ())
 
     async def _until_up(self, agents: list[Agent]) -> None:
         deadline = self._clock.monotonic() + DEPENDENCY_S
@@ -80,7 +82,4 @@ class StartOrder:
             if left <= 0:
                 log.warning("what others depend on is not ready; they are started all the same", agents=late)
                 return
-            news = self._news
-            timer = self._timers.call_later(left, news.set)
-            await news.wait()
-            timer.cancel()
+            await pause(self._timers, left, woken=self._news)
