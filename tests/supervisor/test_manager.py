@@ -97,6 +97,7 @@ async def test_a_range_that_is_exhausted_is_followed_by_the_common_one(world: Wo
 async def test_an_agent_without_a_port(world: World) -> None:
     agent = await world.start(port=False)
     assert (agent.id, agent.port, agent.endpoint) == ("synapse-fake-fake", None, "http://127.0.0.1:8090/agents/fake")
+    await world.manager._registry.flush()
     assert world.registry(agent.id)["port"] is None  # type: ignore[index]  # it is there
     assert [(await world.start(port=False)).id for _ in range(2)] == ["synapse-fake-fake-2", "synapse-fake-fake-3"]
     with pytest.raises(InvalidRequest, match="no number"):
