@@ -82,4 +82,6 @@ class StartOrder:
             if left <= 0:
                 log.warning("what others depend on is not ready; they are started all the same", agents=late)
                 return
+            if self._news.is_set():  # by the end of an earlier wait: it tells of nothing new
+                self._news = asyncio.Event()
             await pause(self._timers, left, woken=self._news)
