@@ -14,7 +14,7 @@ from synapsectl.errors import CtlError
 from synapsectl.service.available import this_machines
 from synapsectl.service.manager import NoServiceManager, ServiceManager
 from synapsectl.service.port import is_served, refusal
-from synapsectl.service.settings import PACKAGES, Configured, Settings, env_file, gather
+from synapsectl.service.settings import PACKAGES, ConfiguredAgent, ServiceSettings, env_file, gather
 from synapsed import __version__
 from synapsed.releases import drift, find
 
@@ -64,7 +64,7 @@ def _port(ctx: CommandContext, listen: str) -> Finding:
     return Finding("main port", WRONG, f"{listen} cannot be listened on: {why}", mend)
 
 
-def _service(manager: ServiceManager, settings: Settings) -> Iterator[Finding]:
+def _service(manager: ServiceManager, settings: ServiceSettings) -> Iterator[Finding]:
     if not manager.is_ours():
         other = manager.installed()
         detail = "installed for another home of synapsed" if other else "not installed: daemons start when needed"
@@ -96,7 +96,7 @@ def _service(manager: ServiceManager, settings: Settings) -> Iterator[Finding]:
         yield Finding("lingering", OK, "the service starts with the machine")
 
 
-def _programs(settings: Settings, *, installed: bool) -> Iterator[Finding]:
+def _programs(settings: ServiceSettings, *, installed: bool) -> Iterator[Finding]:
     login = settings.login
     if login.problem:
         yield Finding("login shell", NOTE, login.problem, f"{login.shell} -lic true")
@@ -107,7 +107,7 @@ def _programs(settings: Settings, *, installed: bool) -> Iterator[Finding]:
         yield _program(agent, settings, path)
 
 
-def _service_path(settings: Settings) -> str:
+def _service_path(settings: ServiceSettings) -> str:
     """PATH as the installed service has it."""
     try:
         text = env_file(settings.paths).read_text(encoding="utf-8", errors="surrogateescape")
@@ -117,7 +117,7 @@ def _service_path(settings: Settings) -> str:
     return lines[0][len('PATH="') : -1].replace("\\", "") if lines else settings.login.path
 
 
-def _program(agent: Configured, settings: Settings, path: str) -> Finding:
+def _program(agent: ConfiguredAgent, settings: ServiceSettings, path: str) -> Finding:
     what = f"agent {agent.name}"
     found = next(program for program in settings.login.programs if program.name == agent.command)
     if found.path is None:

@@ -10,7 +10,7 @@ from synapsectl.service.available import this_machines
 from synapsectl.service.files import WantedFile
 from synapsectl.service.manager import NoServiceManager, ServiceManager
 from synapsectl.service.port import is_served, refusal
-from synapsectl.service.settings import Settings, gather
+from synapsectl.service.settings import ServiceSettings, gather
 from synapsectl.spawn import holds_lock
 
 POLL = 0.05
@@ -71,7 +71,7 @@ def _show(ctx: CommandContext, changed: list[WantedFile], gone: list[WantedFile]
         ctx.out.note("every file is as it is to be")
 
 
-def _remarks(ctx: CommandContext, settings: Settings) -> None:
+def _remarks(ctx: CommandContext, settings: ServiceSettings) -> None:
     if settings.listen and not is_served(ctx, settings.listen) and (why := refusal(settings.listen)):
         ctx.out.note(
             f"{settings.listen} cannot be listened on ({why}): the service comes up without it, reached by its control "
@@ -93,7 +93,11 @@ def _remarks(ctx: CommandContext, settings: Settings) -> None:
 
 
 def _put(
-    ctx: CommandContext, manager: ServiceManager, settings: Settings, changed: list[WantedFile], gone: list[WantedFile]
+    ctx: CommandContext,
+    manager: ServiceManager,
+    settings: ServiceSettings,
+    changed: list[WantedFile],
+    gone: list[WantedFile],
 ) -> None:
     before = manager.state()
     if not changed and not gone and before.enabled:

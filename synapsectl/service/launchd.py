@@ -10,7 +10,7 @@ from xml.sax.saxutils import escape
 from synapsectl.errors import CtlError
 from synapsectl.service.files import WantedFile
 from synapsectl.service.manager import Finished, State, run_tool
-from synapsectl.service.settings import PACKAGES, Settings, template
+from synapsectl.service.settings import PACKAGES, ServiceSettings, template
 from synapsed.paths import Paths
 
 LABEL = "synapsed"
@@ -35,7 +35,7 @@ class Launchd:
             return None
         return f"launchd has no session {self._domain} ({asked.err or asked.code}): log in at the screen as this user"
 
-    def files(self, settings: Settings) -> list[WantedFile]:
+    def files(self, settings: ServiceSettings) -> list[WantedFile]:
         variables = "\n".join(
             f"    <key>{escape(name)}</key>\n    <string>{escape(value)}</string>"
             for name, value in settings.variables.items()

@@ -6,7 +6,7 @@ from typing import NamedTuple, Protocol
 
 from synapsectl.errors import REFUSED, CtlError
 from synapsectl.service.files import WantedFile
-from synapsectl.service.settings import Settings
+from synapsectl.service.settings import ServiceSettings
 
 TOOL_TIMEOUT_S = 120.0
 """A stop waits for the agents."""
@@ -44,7 +44,7 @@ class ServiceManager(Protocol):
         """Why nothing can be asked of it, for people; None: it answers."""
         ...
 
-    def files(self, settings: Settings) -> list[WantedFile]:
+    def files(self, settings: ServiceSettings) -> list[WantedFile]:
         """Everything that is to be there."""
         ...
 

@@ -26,7 +26,7 @@ CARRIED = ("SYNAPSED_HOME", "SYNAPSED_A2A_HOME", "XDG_CONFIG_HOME", "XDG_STATE_H
 LOCALE = ("LANG", "LC_ALL", "LC_CTYPE")
 
 
-class Configured(NamedTuple):
+class ConfiguredAgent(NamedTuple):
     """An agent of the configuration, with its program as it stands there."""
 
     name: str
@@ -37,12 +37,12 @@ class Configured(NamedTuple):
     """How its program is asked for its version, and which ones are known: `args`, `pattern`, `since`, `verified`."""
 
 
-class Settings(NamedTuple):
+class ServiceSettings(NamedTuple):
     paths: Paths
     python: str
     listen: str | None
     """Address and port that can be bound ahead; None where any free port is asked for."""
-    agents: tuple[Configured, ...]
+    agents: tuple[ConfiguredAgent, ...]
     login: Login
     variables: Mapping[str, str]
     """The service's environment, beyond what the service manager gives."""
@@ -60,17 +60,17 @@ def user_env_file(paths: Paths) -> Path:
     return paths.config / "environment"
 
 
-def gather(paths: Paths, environ: Mapping[str, str]) -> Settings:
+def gather(paths: Paths, environ: Mapping[str, str]) -> ServiceSettings:
     """Raises CtlError where the configuration cannot be read."""
     listen, agents, missing = read_configuration(environ)
     login = ask_login_shell([agent.command for agent in agents], environ)
     variables = {"PATH": login.path}
     variables |= {key: login.environ[key] for key in LOCALE if login.environ.get(key)}
     variables |= {key: environ[key] for key in CARRIED if environ.get(key)}
-    return Settings(paths, sys.executable, listen, agents, login, variables, missing)
+    return ServiceSettings(paths, sys.executable, listen, agents, login, variables, missing)
 
 
-def read_configuration(environ: Mapping[str, str]) -> tuple[str | None, tuple[Configured, ...], tuple[str, ...]]:
+def read_configuration(environ: Mapping[str, str]) -> tuple[str | None, tuple[ConfiguredAgent, ...], tuple[str, ...]]:
     """The daemon's own judgement of its configuration; reading it takes what this tool does not import."""
     try:
         done = subprocess.run(
@@ -90,7 +90,7 @@ def read_configuration(environ: Mapping[str, str]) -> tuple[str | None, tuple[Co
     told = json.loads(done.stdout)
     address, port = told["listen"]["address"], told["listen"]["port"]
     listen = (f"[{address}]:{port}" if ":" in address else f"{address}:{port}") if port else None
-    return listen, tuple(Configured(**agent) for agent in told["agents"]), tuple(told["missing"])
+    return listen, tuple(ConfiguredAgent(**agent) for agent in told["agents"]), tuple(told["missing"])
 
 
 def template(name: str, values: Mapping[str, str]) -> str:

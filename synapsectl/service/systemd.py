@@ -8,7 +8,7 @@ from pathlib import Path
 from synapsectl.errors import CtlError
 from synapsectl.service.files import WantedFile
 from synapsectl.service.manager import Finished, State, run_tool
-from synapsectl.service.settings import PACKAGES, Settings, env_file, template, user_env_file
+from synapsectl.service.settings import PACKAGES, ServiceSettings, env_file, template, user_env_file
 from synapsed.paths import Paths
 
 SERVICE = "synapsed.service"
@@ -41,7 +41,7 @@ class Systemd:
 
     # --- files ---
 
-    def files(self, settings: Settings) -> list[WantedFile]:
+    def files(self, settings: ServiceSettings) -> list[WantedFile]:
         sockets = [CONTROL, *([HTTP] if settings.listen else [])]
         values = {
             "PYTHON": _argument(settings.python),
@@ -148,7 +148,7 @@ def _argument(value: str) -> str:
     return f'"{quoted}"'
 
 
-def _environment(settings: Settings) -> str:
+def _environment(settings: ServiceSettings) -> str:
     lines = [
         "# Written by 'synapsectl install', and written again by the next one: your own variables belong into",
         f"# {user_env_file(settings.paths)}",

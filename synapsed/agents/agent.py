@@ -15,7 +15,7 @@ from synapsed.agents.actor import Actor, Fact
 from synapsed.agents.agent_prompts import AgentPrompts
 from synapsed.agents.alerts import Alerts
 from synapsed.agents.approvals import Approvals
-from synapsed.agents.attention import Attention, Change
+from synapsed.agents.attention import Attention, AttentionChange
 from synapsed.agents.briefing import Briefing
 from synapsed.agents.parking import Parking
 from synapsed.agents.process import AgentProcess
@@ -516,7 +516,7 @@ class Agent:
         await self._saw(seen.activity)
         await self._pump()
 
-    async def _tell_of(self, change: Change) -> None:
+    async def _tell_of(self, change: AttentionChange) -> None:
         if change.events:
             await self._actor.persist(self._store.commit, events=change.events)
         self.attention.believe(change)

@@ -1,7 +1,8 @@
 """What a person is needed for at one agent: told when that begins, and once when it is answered or gone. Pure.
 
-Every change is a `Change`: the events that tell of it, for the commit that makes it true, and what is open afterwards.
-What is open is known to the next daemon from the log (`EventLog.open_attention`), so that nothing is opened twice.
+Every change is an `AttentionChange`: the events that tell of it, for the commit that makes it true, and what is open
+afterwards. What is open is known to the next daemon from the log (`EventLog.open_attention`), so that nothing is opened
+twice.
 """
 
 from collections.abc import Iterable, Sequence
@@ -22,7 +23,7 @@ TERMINAL = Origin("person", where="terminal")
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class AttentionChange:
     """`events` tell of it; `open` is what is open once they are durable. `settled` is the prompt that was answered
     last, until something else is seen: it may stay on the screen for a moment."""
 
@@ -56,24 +57,24 @@ class Attention:
             if isinstance(event.data, AttentionChanged)
         )
 
-    def believe(self, change: Change) -> None:
+    def believe(self, change: AttentionChange) -> None:
         """It is durable."""
         self._open, self._settled = change.open, change.settled
 
-    def observed(self, seen: LinkObserved, task: Task | None, *, answering: bool) -> Change:
+    def observed(self, seen: LinkObserved, task: Task | None, *, answering: bool) -> AttentionChange:
         """What the program asks now, in `task` or outside any. While an answer is being typed (`answering`) nothing is
         told: the prompt may go by that."""
         asked = self._asked
         if answering or (seen.prompt is not None and _is(self._settled, seen.prompt, seen.asking)):
-            return Change((), self._open, self._settled)
+            return AttentionChange((), self._open, self._settled)
         if asked is None and seen.prompt is None:
-            return Change((), self._open)
+            return AttentionChange((), self._open)
         if asked is not None and seen.prompt is not None and _is(asked, seen.prompt, seen.asking):
             known = _Open(asked.told, asked.task_id, asked.context_id, seen.asking)
-            return Change((), tuple(known if one is asked else one for one in self._open))
+            return AttentionChange((), tuple(known if one is asked else one for one in self._open))
         events, kept = self._ended(asked, by_hand=seen.by_hand, again=seen.prompt)
         if seen.prompt is None:
-            return Change(events, kept)
+            return AttentionChange(events, kept)
         begun = _Open(
             AttentionChanged(
                 id=new_id(),
@@ -86,38 +87,38 @@ class Attention:
             task.context_id if task is not None else None,
             seen.asking,
         )
-        return Change(
+        return AttentionChange(
             (*events, self._event(InputRequired(prompt=seen.prompt), begun), self._event(begun.told, begun)),
             (*kept, begun),
         )
 
-    def answered(self, given: Given, task: Task | None) -> Change:
+    def answered(self, given: Given, task: Task | None) -> AttentionChange:
         """The program took an answer."""
         origin, answer = given.origin, None if given.secret else given.answer.text
         told = InputAnswered(prompt_id=given.prompt_id, answer=answer, by=origin.by, who=origin.who, where=origin.where)
         asked = self._asked
         if asked is None or asked.told.prompt_id != given.prompt_id:
             whose = NewEvent.of(task, told) if task is not None else NewEvent(self._agent_id, told)
-            return Change((whose,), self._open, self._settled)
+            return AttentionChange((whose,), self._open, self._settled)
         over = self._event(_closed(asked, "answered", origin), asked)
-        return Change((self._event(told, asked), over), self._without([asked]), asked)
+        return AttentionChange((self._event(told, asked), over), self._without([asked]), asked)
 
-    def alerted(self, alert: LinkAlert) -> Change:
+    def alerted(self, alert: LinkAlert) -> AttentionChange:
         """Something has to be mended, or is."""
         known = [one for one in self._open if one.code == alert.code]
         if alert.state == "begins" and not known:
             told = AttentionChanged(id=new_id(), state="opened", kind=ALERT, question=alert.message, code=alert.code)
             begun = _Open(told, None, None, code=alert.code)
-            return Change((self._event(told, begun),), (*self._open, begun), self._settled)
+            return AttentionChange((self._event(told, begun),), (*self._open, begun), self._settled)
         if alert.state == "over":
             return self._gone(known)
-        return Change((), self._open, self._settled)
+        return AttentionChange((), self._open, self._settled)
 
-    def renewed(self) -> Change:
+    def renewed(self) -> AttentionChange:
         """Its program was adopted, and is watched from now on: alerts that stand are raised again."""
         return self._gone([one for one in self._open if one.code is not None])
 
-    def over(self) -> Change:
+    def over(self) -> AttentionChange:
         """Its program is gone, and all that it needed a person for."""
         return self._gone(self._open)
 
@@ -140,9 +141,9 @@ class Attention:
         told = InputAnswered(prompt_id=by_hand, answer=None, by=TERMINAL.by, where=TERMINAL.where)
         return (self._event(told, asked), self._event(_closed(asked, "answered", TERMINAL), asked)), kept
 
-    def _gone(self, which: Sequence[_Open]) -> Change:
+    def _gone(self, which: Sequence[_Open]) -> AttentionChange:
         events = tuple(self._event(_closed(one, "gone", None), one) for one in which)
-        return Change(events, self._without(which), self._settled)
+        return AttentionChange(events, self._without(which), self._settled)
 
     def _without(self, which: Sequence[_Open]) -> tuple[_Open, ...]:
         return tuple(one for one in self._open if one not in which)

@@ -19,7 +19,7 @@ LOST = "CONVERSATION_LOST"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class ConversationChange:
     """What changes of the record, and what a person must be told of it."""
 
     fields: dict[str, Any] = field(default_factory=dict)
@@ -44,50 +44,50 @@ def taken(records: Iterable[AgentRecord]) -> dict[tuple[str, str], str]:
     return {(record.profile, record.conversation): record.name for record in records if record.conversation}
 
 
-def began(record: AgentRecord, profile: Profile, *, resumed: bool) -> Change:
+def began(record: AgentRecord, profile: Profile, *, resumed: bool) -> ConversationChange:
     """A program was started, with the conversation on record or without."""
     if record.context_id is None:
-        return Change(fields={"context_id": new_id()})
+        return ConversationChange(fields={"context_id": new_id()})
     if resumed:
-        return Change(fields={"conversation_note": f"goes on with {record.conversation}"})
+        return ConversationChange(fields={"conversation_note": f"goes on with {record.conversation}"})
     if (why := obstacle(record, profile)) is not None:
         return _lost(record, f"the earlier conversation could not be resumed: {why}")
     if record.conversation_note is None:
-        return Change(fields={"conversation_note": "new: nothing had been said in the one before"})
-    return Change()
+        return ConversationChange(fields={"conversation_note": "new: nothing had been said in the one before"})
+    return ConversationChange()
 
 
-def refused(record: AgentRecord, how: str) -> Change:
+def refused(record: AgentRecord, how: str) -> ConversationChange:
     """The program ended before it was ready with the conversation that it was to go on with. The next launch begins a
     new one rather than failing for ever."""
     return _lost(record, f"the program ended ({how}) before it was ready with its earlier conversation")
 
 
-def replaced(record: AgentRecord, session: str) -> Change:
+def replaced(record: AgentRecord, session: str) -> ConversationChange:
     """The program says that it is in another conversation than the one it was to go on with."""
     return _lost(record, f"asked to go on with {record.conversation}, the program reports {session}")
 
 
-def told(record: AgentRecord, before: str | None, session: str, *, working: bool) -> Change:
+def told(record: AgentRecord, before: str | None, session: str, *, working: bool) -> ConversationChange:
     """The program told its conversation's id, which was `before`. Another one in the middle of a launch is a person's
     doing (`/clear`, `/new`, `/resume`); it has content from its first turn on, which may be what is `working`."""
     if before is None or before == session:
-        return Change()
+        return ConversationChange()
     note = "begun in the program itself"
     fields = {"said": working, "context_id": new_id(), "conversation_note": note}
-    return Change(fields={**fields, "conversation": session if working else None})
+    return ConversationChange(fields={**fields, "conversation": session if working else None})
 
 
-def chosen(record: AgentRecord, session: str) -> Change:
+def chosen(record: AgentRecord, session: str) -> ConversationChange:
     """The program told the conversation that a person's own arguments chose: the next one goes on with that, and does
     not ask again."""
     if record.conversation == session:
-        return Change()
+        return ConversationChange()
     note = "chosen by the agent's own arguments"
-    return Change(fields={"conversation": session, "said": True, "conversation_note": note})
+    return ConversationChange(fields={"conversation": session, "said": True, "conversation_note": note})
 
 
-def said(record: AgentRecord, session: str | None, context_id: str | None) -> Change:
+def said(record: AgentRecord, session: str | None, context_id: str | None) -> ConversationChange:
     """A turn began. The first of a conversation gives it its context; most programs refuse to resume a conversation in
     which nothing was said, so that its id counts from now on."""
     fields: dict[str, Any] = {}
@@ -97,19 +97,19 @@ def said(record: AgentRecord, session: str | None, context_id: str | None) -> Ch
             fields["context_id"] = context_id
     if session is not None and session != record.conversation:
         fields["conversation"] = session
-    return Change(fields=fields)
+    return ConversationChange(fields=fields)
 
 
-def asked_anew(context_id: str) -> Change:
+def asked_anew(context_id: str) -> ConversationChange:
     """A new conversation is begun because a message asks for it."""
     note = "new, as a message asked"
-    return Change(fields=_empty(note) | {"context_id": context_id})
+    return ConversationChange(fields=_empty(note) | {"context_id": context_id})
 
 
-def _lost(record: AgentRecord, why: str) -> Change:
+def _lost(record: AgentRecord, why: str) -> ConversationChange:
     details = {"conversation": record.conversation, "context_id": record.context_id}
     alert = AgentAlert(code=LOST, message=f"{why}; the conversation is new", details=details)
-    return Change(fields=_empty(f"new: {why}"), alert=alert)
+    return ConversationChange(fields=_empty(f"new: {why}"), alert=alert)
 
 
 def _empty(note: str) -> dict[str, Any]:

@@ -286,7 +286,7 @@ class AgentProcess:
         await self._actor.persist(self._store.commit, events=rows, agents=[record], tasks=tasks)
         self.record = record
 
-    async def _change(self, change: conversations.Change) -> None:
+    async def _change(self, change: conversations.ConversationChange) -> None:
         """Make what changed of the conversation durable, and tell it."""
         if not change.fields and change.alert is None:
             return
@@ -294,7 +294,7 @@ class AgentProcess:
         self._log_alerts(change)
         self._owner.changed()
 
-    def _log_alerts(self, change: conversations.Change) -> None:
+    def _log_alerts(self, change: conversations.ConversationChange) -> None:
         for alert in change.alerts:
             self._actor.log.warning("conversation lost", reason=alert.message, **alert.details)
 
@@ -381,7 +381,7 @@ class AgentProcess:
         adopted = event is ProcessEvent.ADOPTED
         self._ready_seen = adopted
         self._working = False
-        change = conversations.Change()
+        change = conversations.ConversationChange()
         if adopted:
             self._session = self._told = self.record.conversation
         else:

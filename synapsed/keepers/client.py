@@ -145,7 +145,7 @@ class Output:
 
 
 @dataclass(frozen=True, slots=True)
-class Gap:
+class OutputGap:
     """Output from `start` to `end` is gone: retention overwrote it before it was read."""
 
     start: int
@@ -176,7 +176,7 @@ class Lost:
     reason: str
 
 
-KeeperEvent = Output | Gap | Exited | Alert | Lost
+KeeperEvent = Output | OutputGap | Exited | Alert | Lost
 
 
 @dataclass(frozen=True, slots=True)
@@ -429,7 +429,7 @@ class KeeperClient:
         elif kind == frames.REFUSED:
             self._refused(header)
         elif kind == frames.GAP:
-            self._emit(Gap(header["from"], header["to"], header["channel"]))
+            self._emit(OutputGap(header["from"], header["to"], header["channel"]))
         elif kind == frames.EXITED:
             self._emit(Exited(ExitRecord.from_json(header["record"])))
         elif kind == frames.ALERT:

@@ -20,12 +20,12 @@ from synapsed.interfaces import Attachment, Delivery, SideChannel, Store
 from synapsed.keepers.client import (
     Alert,
     Exited,
-    Gap,
     KeeperClient,
     KeeperEvent,
     KeeperRefused,
     Lost,
     Output,
+    OutputGap,
     WriteResult,
 )
 from synapsed.keepers.heartbeat import SILENT, Pulse
@@ -279,7 +279,7 @@ class PtyLink:
         match event:
             case Output():
                 self._on_output(event)
-            case Gap():
+            case OutputGap():
                 self._observer.skip(event.end)
                 self._alert(gap_alert(event))
             case Exited():

@@ -1,12 +1,12 @@
 """What a link tells that a person should know, in its words."""
 
-from synapsed.keepers.client import Gap
+from synapsed.keepers.client import OutputGap
 from synapsed.keepers.heartbeat import SILENT
 from synapsed.model.link import LinkAlert
 from synapsed.terminal.observer import Harm
 
 
-def gap_alert(gap: Gap) -> LinkAlert:
+def gap_alert(gap: OutputGap) -> LinkAlert:
     message = f"{gap.end - gap.start} bytes of output were overwritten before they were read"
     return LinkAlert("OUTPUT_GAP", message, "happened", {"from": gap.start, "to": gap.end})
 

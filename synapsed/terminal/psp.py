@@ -101,7 +101,7 @@ class Record:
 
 
 @dataclass(frozen=True, slots=True)
-class Clear:
+class ClearRecord:
     """A report that removes the record of ``id`` and all below it; every record, if that is empty."""
 
     id: str
@@ -112,7 +112,7 @@ class _Broken(Exception):
     """A report that breaks a limit: nothing of it counts."""
 
 
-def parse_report(body: str) -> Record | Clear | None:
+def parse_report(body: str) -> Record | ClearRecord | None:
     """What ``body``, the text between ``7501;`` and the terminator, reports; None if it is no valid report."""
     try:
         pairs = _pairs(body)
@@ -122,7 +122,7 @@ def parse_report(body: str) -> Record | Clear | None:
     named = pairs.get("app", "")
     app = named if _SEGMENT.fullmatch(named) else None
     if state == _CLEAR:
-        return Clear(record_id, app)
+        return ClearRecord(record_id, app)
     if state is None or state not in ProgramState:
         return None
     progress = pairs.get("progress", "")
@@ -237,7 +237,7 @@ class StatusRecords:
         report = parse_report(body)
         if report is None or self._foreign(report):
             return False
-        if isinstance(report, Clear):
+        if isinstance(report, ClearRecord):
             return self._remove(report.id)
         if not report.id and report.state not in _ACTIVE:
             self.speaker = report.app
@@ -247,7 +247,7 @@ class StatusRecords:
             del self._records[next(iter(self._records))]
         return changed
 
-    def _foreign(self, report: Record | Clear) -> bool:
+    def _foreign(self, report: Record | ClearRecord) -> bool:
         """Whether it speaks for the program, and is not the program's."""
         if report.id:
             return False

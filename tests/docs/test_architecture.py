@@ -1,6 +1,8 @@
 """The map of modules, and the words that code and documents are written in."""
 
+import re
 import subprocess
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -18,6 +20,13 @@ def test_a_module_without_a_docstring_is_refused(tmp_path: Path, monkeypatch: py
     (tmp_path / "silent.py").write_text("x = 1\n")
     with pytest.raises(ValueError, match=r"silent\.py has no docstring"):
         first_sentence(tmp_path / "silent.py")
+
+
+def test_no_class_has_the_name_of_another() -> None:
+    folders = (Path(__file__).parents[2] / package for package in ("synapsed", "synapsectl"))
+    code = (path.read_text() for folder in folders for path in folder.rglob("*.py"))
+    named = Counter(name for text in code for name in re.findall(r"^class ([A-Z]\w*)", text, re.MULTILINE))
+    assert [name for name, times in named.items() if times > 1] == []
 
 
 def test_only_common_english() -> None:

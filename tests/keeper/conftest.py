@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from synapsed.keeper.processes import start_mark
-from synapsed.keepers.client import Exited, ExitRecord, Gap, KeeperClient, KeeperEvent, Lost, Output
+from synapsed.keepers.client import Exited, ExitRecord, KeeperClient, KeeperEvent, Lost, Output, OutputGap
 from synapsed.keepers.launchers import LaunchedKeeper, LaunchSpec, ProcessLauncher, sweep_launch
 
 DEADLINE_S = 60.0
@@ -57,8 +57,8 @@ class Watcher:
         return next(event.reason for event in self.events if isinstance(event, Lost))
 
     @property
-    def gaps(self) -> list[Gap]:
-        return [event for event in self.events if isinstance(event, Gap)]
+    def gaps(self) -> list[OutputGap]:
+        return [event for event in self.events if isinstance(event, OutputGap)]
 
 
 class Lab:

@@ -12,7 +12,7 @@ from synapsectl.service import available, launchd, systemd
 from synapsectl.service.files import WantedFile
 from synapsectl.service.login import Login, ProgramPath
 from synapsectl.service.manager import Finished
-from synapsectl.service.settings import PACKAGES, Configured, Settings, env_file
+from synapsectl.service.settings import PACKAGES, ConfiguredAgent, ServiceSettings, env_file
 from synapsed.paths import Paths
 from tests.synapsectl.conftest import Ctl
 
@@ -20,22 +20,22 @@ PATH = '/opt/odd "place"/$HOME/50%:/usr/bin'
 
 
 @pytest.fixture
-def settings(tmp_path: Path) -> Settings:
-    return Settings(
+def settings(tmp_path: Path) -> ServiceSettings:
+    return ServiceSettings(
         Paths.from_environ({"HOME": str(tmp_path), "XDG_RUNTIME_DIR": "/run/user/1"}),
         "/opt/py thon/50%/bin/python",
         "127.0.0.1:8090",
-        (Configured("claude", "claude", "claude", True),),
+        (ConfiguredAgent("claude", "claude", "claude", True),),
         Login("/bin/bash", PATH, {}, (ProgramPath("claude", "/usr/bin/claude"), ProgramPath("lost", None))),
         {"PATH": PATH, "LANG": "C.UTF-8"},
     )
 
 
-def units(settings: Settings, tmp_path: Path) -> dict[str, WantedFile]:
+def units(settings: ServiceSettings, tmp_path: Path) -> dict[str, WantedFile]:
     return {file.path.name: file for file in systemd.Systemd({"HOME": str(tmp_path)}).files(settings)}
 
 
-def test_what_is_written_for_systemd(settings: Settings, tmp_path: Path) -> None:
+def test_what_is_written_for_systemd(settings: ServiceSettings, tmp_path: Path) -> None:
     files = units(settings, tmp_path)
     assert set(files) == {
         "synapsed.service",
@@ -54,7 +54,7 @@ def test_what_is_written_for_systemd(settings: Settings, tmp_path: Path) -> None
     assert (files["service.env"].mode, files["synapsed.service"].mode) == (0o600, 0o644)
 
 
-def test_the_environment_file_is_read_back_as_it_was(settings: Settings, tmp_path: Path) -> None:
+def test_the_environment_file_is_read_back_as_it_was(settings: ServiceSettings, tmp_path: Path) -> None:
     file = units(settings, tmp_path)["service.env"]._replace(path=tmp_path / "service.env")
     file.write()
     lines = file.text.splitlines()
@@ -66,13 +66,13 @@ def test_the_environment_file_is_read_back_as_it_was(settings: Settings, tmp_pat
     assert read.stdout.splitlines() == [PATH, "C.UTF-8"]
 
 
-def test_no_socket_for_a_port_that_is_chosen_at_the_start(settings: Settings, tmp_path: Path) -> None:
+def test_no_socket_for_a_port_that_is_chosen_at_the_start(settings: ServiceSettings, tmp_path: Path) -> None:
     files = units(settings._replace(listen=None), tmp_path)
     assert "synapsed-http.socket" not in files
     assert "Wants=synapsed-control.socket\n" in files["synapsed.service"].text
 
 
-def test_a_line_break_cannot_be_smuggled_in(settings: Settings, tmp_path: Path) -> None:
+def test_a_line_break_cannot_be_smuggled_in(settings: ServiceSettings, tmp_path: Path) -> None:
     for odd in (settings._replace(python="/x\nExecStart=/evil"), settings._replace(variables={"PATH": "/a\nX=1"})):
         with pytest.raises(CtlError, match="line break"):
             units(odd, tmp_path)
@@ -96,7 +96,7 @@ ALLOWED = {
 """The keys of launchd.plist(5) that are used, with their types."""
 
 
-def test_the_plist_key_by_key(settings: Settings, tmp_path: Path) -> None:
+def test_the_plist_key_by_key(settings: ServiceSettings, tmp_path: Path) -> None:
     (file,) = launchd.Launchd({"HOME": str(tmp_path)}).files(settings)
     assert file.path == tmp_path / "Library/LaunchAgents/synapsed.plist"
     assert file.mode == 0o600, "launchd refuses what others can write to"
@@ -134,7 +134,7 @@ class Launchctl:
         return Finished(0, "", "")
 
 
-def test_what_launchd_is_asked(settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_launchd_is_asked(settings: ServiceSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tool = Launchctl()
     monkeypatch.setattr(launchd, "run_tool", tool)
     service = launchd.Launchd({"HOME": str(tmp_path), "XDG_RUNTIME_DIR": "/run/user/1"})

@@ -11,7 +11,7 @@ from synapsectl.checkup.finding import NOTE
 from synapsectl.context import CommandContext
 from synapsectl.output import CommandOutput
 from synapsectl.service.login import Login
-from synapsectl.service.settings import Settings
+from synapsectl.service.settings import ServiceSettings
 from synapsed.cli import main
 from synapsed.config import Config, TracesConfig, load_config
 from synapsed.errors import ConfigError
@@ -52,7 +52,7 @@ def test_check_config_says_so(
 
 def test_doctor_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     paths = Paths.from_environ({"SYNAPSED_HOME": str(tmp_path), "HOME": str(tmp_path)})
-    settings = Settings(paths, "python", None, (), Login("sh", "", {}, ()), {}, (MISSING,))
+    settings = ServiceSettings(paths, "python", None, (), Login("sh", "", {}, ()), {}, (MISSING,))
     monkeypatch.setattr(surroundings, "gather", lambda *_: settings)
     context = CommandContext(
         {"SYNAPSED_HOME": str(tmp_path), "HOME": str(tmp_path)},
