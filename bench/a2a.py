@@ -88,7 +88,7 @@ async def serve_synapsed(home: Path, durable: bool) -> None:
             await self._fake.store.commit(events=new, tasks=[task])
             return task
 
-        async def find(self, task_id: str, agent_id_: str | None = None) -> Task:
+        async def find(self, task_id: str, agent_id: str | None = None, visible_to: str | None = None) -> Task:
             task = await self._fake.store.task(task_id)
             if task is None:
                 raise TaskNotFound("no such task", task_id=task_id)
