@@ -25,6 +25,7 @@ def rpc(daemon: Daemon, text: str, number: str = "m", **more: Any) -> str:
     params = {"message": message, "configuration": {"returnImmediately": True}}
     body = {"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": params}
     answer = daemon.request("POST", "/agents/dummy/a2a", body, V1).json
+    assert "result" in answer, answer
     return str(answer["result"]["task"]["id"])
 
 
