@@ -27,6 +27,7 @@ from synapsed.interfaces import PAGE_SIZE, EventLog, SendRequest, TaskFilter, Ta
 from synapsed.model.events import Event, TaskArtifactAdded, TaskStatusChanged
 from synapsed.model.sender import Sender
 from synapsed.model.task import INTERRUPTED_STATES, TERMINAL_STATES, Task, TextPart
+from synapsed.tasks.transitions import has_answer
 
 _SETTLED: Final = TERMINAL_STATES | INTERRUPTED_STATES
 _OUR_STATES: Final = {pb.TaskState.Value(name): state for state, name in STATES.items()}
@@ -197,7 +198,10 @@ class Operations:
         task_id = request.message.task_id or None
         if task_id is not None:
             task = await self._task(agent_id, caller, task_id)
-            _check_continues(task, context_id)
+            _check_context(task, context_id)
+            again = self._repeats and has_answer(task, message)
+            if not again:  # the same answer again is the same task, whatever that does by now
+                _check_waits(task)
             context_id = task.context_id
         wanted = SendRequest(
             message=message,
@@ -346,9 +350,12 @@ def _history(request: _HasHistory) -> int | None:
     return request.history_length
 
 
-def _check_continues(task: Task, context_id: str | None) -> None:
+def _check_context(task: Task, context_id: str | None) -> None:
     if context_id is not None and context_id != task.context_id:
         raise invalid_params("message.contextId", f"task {task.id} belongs to another context")
+
+
+def _check_waits(task: Task) -> None:
     if task.terminal:
         raise A2aError(UNSUPPORTED_OPERATION, f"task {task.id} is {task.status} and takes no more messages")
     if task.status not in INTERRUPTED_STATES:

@@ -89,7 +89,7 @@ class Dispatcher:
         agent = self._agent(agent_id)
         if request.task_id is not None:
             task = await self._find(request.task_id, agent.id)  # it waits, and this is the answer to its prompt
-            if request.named and _has_answer(task, request.message):
+            if request.named and transitions.has_answer(task, request.message):
                 return task
             worker = self._worker(task)
             text = transitions.text_of(request.message)
@@ -346,8 +346,3 @@ def _name(named: Any) -> str | None:
     if not isinstance(named, str) or not named:
         raise InvalidRequest(f"metadata.{IN_REPLY_TO}: must be a task's id", field=f"metadata.{IN_REPLY_TO}")
     return named
-
-
-def _has_answer(task: Task, message: Message) -> bool:
-    """Whether it is an answer that was taken already."""
-    return any(said.message_id == message.message_id and said.parts == message.parts for said in task.exchange)

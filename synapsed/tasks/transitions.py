@@ -158,6 +158,11 @@ def answered(task: Task, *, prompt: Prompt, answer: Message) -> Task:
     return task.model_copy(update={"exchange": [*task.exchange, question, answer][-HISTORY_KEPT:]})
 
 
+def has_answer(task: Task, message: Message) -> bool:
+    """Whether `message` is an answer that was taken already."""
+    return any(said.message_id == message.message_id and said.parts == message.parts for said in task.exchange)
+
+
 def handed_over(task: Task, *, artifact: Artifact, append: bool, last_chunk: bool, now: float) -> Commit:
     """The program's own word on what it made: a new artifact, one in place of another, or further parts of one."""
     known = next((each for each in task.artifacts if each.artifact_id == artifact.artifact_id), None)

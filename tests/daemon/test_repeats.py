@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.daemon import ANY_PORTS, Daemon
+from tests.support.daemon import ANY_PORTS, Daemon, eventually
 
 V1 = {"A2A-Version": "1.0"}
 
@@ -21,12 +21,20 @@ def daemon(tmp_path: Path) -> Iterator[Daemon]:
 
 
 def rpc(daemon: Daemon, text: str, number: str = "m", **more: Any) -> str:
+    answer = asked(daemon, text, number, **more)
+    assert "result" in answer, answer
+    return str(answer["result"]["task"]["id"])
+
+
+def refused(daemon: Daemon, text: str, number: str, **more: Any) -> str:
+    return str(asked(daemon, text, number, **more)["error"]["message"])
+
+
+def asked(daemon: Daemon, text: str, number: str, **more: Any) -> Any:
     message = {"messageId": number, "role": "ROLE_USER", "parts": [{"text": text}], **more}
     params = {"message": message, "configuration": {"returnImmediately": True}}
     body = {"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": params}
-    answer = daemon.request("POST", "/agents/dummy/a2a", body, V1).json
-    assert "result" in answer, answer
-    return str(answer["result"]["task"]["id"])
+    return daemon.request("POST", "/agents/dummy/a2a", body, V1).json
 
 
 def rest(daemon: Daemon, text: str) -> str:
@@ -82,4 +90,19 @@ def test_an_answer_that_comes_again_is_not_typed_again(daemon: Daemon) -> None:
     first = daemon.task(task)["exchange"]
     assert rpc(daemon, "y", "answer", taskId=task) == task
     assert daemon.task(task)["exchange"][: len(first)] == first
+    assert [said["message_id"] for said in daemon.task(task)["exchange"]].count("answer") == 1
+
+
+def test_an_answer_that_comes_again_later_is_the_same_task(daemon: Daemon) -> None:
+    """The client has not heard that it was taken: by now the task works on, or is over."""
+    task = rpc(daemon, "ask y/n\nbusy 600")
+    daemon.task_in(task, "input_required")
+    assert rpc(daemon, "y", "answer", taskId=task) == task
+    eventually(lambda: "working" in daemon.agent()["screen"] or None, "it works on")
+    assert daemon.task(task)["status"] == "working"
+    assert rpc(daemon, "y", "answer", taskId=task) == task
+    assert "waits for nothing" in refused(daemon, "n", "another", taskId=task)
+    assert daemon.post(f"/agents/dummy/tasks/{task}/cancel", {}).status == 200
+    assert rpc(daemon, "y", "answer", taskId=task) == task
+    assert "takes no more messages" in refused(daemon, "n", "another", taskId=task)
     assert [said["message_id"] for said in daemon.task(task)["exchange"]].count("answer") == 1
