@@ -320,12 +320,12 @@ class PtyTurn:
             return [*self._accept("screen: the prompt came back", seen.now), *self._working(seen)]
         if seen.unread or seen.starting:
             self._at = seen.now  # it has its time from when it has the key, and has started
-        due = self._at + self._accepting(seen)
+        taken = seen.composer != "draft" and (seen.echoed or seen.replaced or self._profile.composer.line is None)
+        due = self._at + self._accepting(seen, taken)
         if seen.now < due:
             self.deadline = due
             return []
-        gone = seen.echoed or seen.replaced or self._profile.composer.line is None
-        if seen.composer != "draft" and gone:
+        if taken:
             return [*self._accept("screen: the message left the composer", seen.now), *self._working(seen)]
         if self.state.interrupting:
             return self._over(Clear(), Interrupted("interrupted", "not taken"))
@@ -337,12 +337,12 @@ class PtyTurn:
             return [Save(), Type("submit2", self._typed.submit)] if seen.composer == "draft" else [Save()]
         return self._unaccepted(seen)
 
-    def _accepting(self, seen: Seen) -> float:
-        """Seconds that the program has to show that it took the message. Where that has left its composer, nothing can
-        be done but wait, and a program that gets little of a busy machine's time works before it shows it: the next
-        message must not come upon it."""
+    def _accepting(self, seen: Seen, taken: bool) -> float:
+        """Seconds that the program has to show that it took the message. Where that has left its composer and stands
+        nowhere else, nothing can be done but wait, and a program that gets little of a busy machine's time works before
+        it shows it: the next message must not come upon it."""
         accept = self._profile.delivery.accept_ms / 1000
-        waits = self.state.resubmitted and seen.composer != "draft" and not self.state.interrupting
+        waits = self.state.resubmitted and not taken and seen.composer != "draft" and not self.state.interrupting
         return max(accept, UNSEEN_S) if waits else accept
 
     def _unaccepted(self, seen: Seen) -> list[Command]:

@@ -81,6 +81,16 @@ def test_an_unaccepted_message_gets_one_more_submit_key_and_then_fails() -> None
     assert command.left
 
 
+def test_a_message_that_is_taken_with_the_second_submit_key_is_not_waited_for_longer() -> None:
+    """It stands above the composer. Only one that is nowhere to be seen may have been taken by a program that is slow
+    to show it."""
+    machine, vanished = submitted(), submitted()
+    for one in (machine, vanished):
+        assert one.seen(seen(3.1, composer="draft")) == [Save(), Type("submit2", b"\r")]
+    assert Accepted("screen: the message left the composer") in machine.seen(seen(5.2, echoed=True))
+    assert vanished.seen(seen(5.2)) == []
+
+
 def test_a_program_that_may_still_come_to_the_submit_key_gets_no_second_one() -> None:
     """The second key is held back, again and again; at last the message is told as undelivered."""
     machine = submitted()
