@@ -12,7 +12,8 @@ from typing import Any
 
 from synapsed.profiles import Profile
 from synapsed.sandbox import give_up_rights
-from synapsed.terminal.observer import Look, TerminalObserver
+from synapsed.terminal.look import Look
+from synapsed.terminal.observer import TerminalObserver
 
 FRAME = struct.Struct("<IHd")
 """How many bytes follow, the agent, the time."""

@@ -15,7 +15,7 @@ from synapsed.pty.menu_keys import choose
 from synapsed.pty.session import Session
 from synapsed.pty.turn_driver import TurnRunner
 from synapsed.tasks.sender_mark import system_mark
-from synapsed.terminal.observer import GONE_S, Look
+from synapsed.terminal.look import GONE_S, Look
 from synapsed.terminal.prompts import Asked, keys_for, still_asks
 
 HANDS_S = 3.0

@@ -22,7 +22,8 @@ import structlog
 from synapsed.keeper.spool import SpoolReader
 from synapsed.model.records import Checkpoint, LaunchRecord
 from synapsed.profiles import Profile
-from synapsed.terminal.observer import Harm, TerminalObserver
+from synapsed.terminal.look import Harm
+from synapsed.terminal.observer import TerminalObserver
 
 MARK_FILE, ANSWER_MARK_FILE = "feed", "feed-answer"
 """In the agent's directory: of its screen, and of reading answers off its output."""

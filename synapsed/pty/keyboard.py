@@ -13,8 +13,8 @@ from typing import Any
 
 from synapsed.profiles import Profile
 from synapsed.terminal.composer import puts_off
+from synapsed.terminal.look import Look
 from synapsed.terminal.menus import Move
-from synapsed.terminal.observer import Look
 from synapsed.terminal.verdict import screen_sign
 
 CLEAR_TRIES = 20

@@ -55,7 +55,7 @@ from synapsed.pty.viewers import FOCUS, Viewers, are_reports
 from synapsed.pty.window_size import Window
 from synapsed.terminal.composer import shows_line
 from synapsed.terminal.keynames import encode
-from synapsed.terminal.observer import Look
+from synapsed.terminal.look import Look
 from synapsed.terminal.shown import shown
 
 LAST_WORDS_S = 5.0

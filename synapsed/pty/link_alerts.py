@@ -3,7 +3,7 @@
 from synapsed.keepers.client import OutputGap
 from synapsed.keepers.heartbeat import SILENT
 from synapsed.model.link import LinkAlert
-from synapsed.terminal.observer import Harm
+from synapsed.terminal.look import Harm
 
 
 def gap_alert(gap: OutputGap) -> LinkAlert:

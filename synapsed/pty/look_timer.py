@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from synapsed.clock import Clock
 from synapsed.pty.session import Session
-from synapsed.terminal.observer import Look
+from synapsed.terminal.look import Look
 
 EVALUATE_EVERY_S = 0.015
 """The screen is judged at most so often: a snapshot costs about a millisecond, a program draws in bursts."""

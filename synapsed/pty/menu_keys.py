@@ -2,8 +2,8 @@
 
 from synapsed.errors import NotTaken, PromptChanged
 from synapsed.pty.keyboard import Keyboard, Steps
+from synapsed.terminal.look import Look
 from synapsed.terminal.menus import Menu, route
-from synapsed.terminal.observer import Look
 from synapsed.terminal.prompts import Asked
 
 CURSOR_KEYS = 1

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from synapsed.model.agent import Activity
 from synapsed.model.link import LinkObserved
-from synapsed.terminal.observer import Look
+from synapsed.terminal.look import Look
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -40,7 +40,8 @@ from synapsed.pty.turn import PtyTurn
 from synapsed.tasks.sender_mark import system_mark
 from synapsed.terminal.composer import ends_at_cursor, holds_back
 from synapsed.terminal.delivery import type_message
-from synapsed.terminal.observer import Look, TerminalObserver
+from synapsed.terminal.look import Look
+from synapsed.terminal.observer import TerminalObserver
 from synapsed.terminal.verdict import turning_points
 
 CHECKPOINT_EVERY = 256 * 1024

@@ -15,7 +15,7 @@ from synapsed.pty.keyboard import Keyboard, Steps, UntilRecorded, leaving, look_
 from synapsed.pty.session import Session
 from synapsed.pty.turn import PtyTurn
 from synapsed.pty.turn_driver import TurnRunner
-from synapsed.terminal.observer import Look
+from synapsed.terminal.look import Look
 from synapsed.terminal.verdict import has_signs
 
 TYPING_S = 20.0

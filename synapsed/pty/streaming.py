@@ -18,7 +18,7 @@ from synapsed.model.facts import AssistantSaying, ChannelFact
 from synapsed.profiles import Profile
 from synapsed.pty.turn import PtyTurn
 from synapsed.pty.turn_types import Phase
-from synapsed.terminal.observer import Look
+from synapsed.terminal.look import Look
 from synapsed.terminal.saying import LineText, ScreenText
 
 TOLD_EVERY_S = 0.2

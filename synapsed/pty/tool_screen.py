@@ -12,8 +12,8 @@ from synapsed.pty.shown_calls import CHANNEL
 from synapsed.pty.turn import PtyTurn
 from synapsed.pty.turn_types import Phase
 from synapsed.terminal.answer import position_below
-from synapsed.terminal.observer import Look
-from synapsed.terminal.screen import ScreenSnapshot
+from synapsed.terminal.look import Look
+from synapsed.terminal.snapshot import ScreenSnapshot
 from synapsed.terminal.tool_lines import shown_calls
 
 READ_EVERY_S = 0.1

@@ -26,8 +26,9 @@ from synapsed.pty.keyboard import Keyboard
 from synapsed.pty.session import Emit, Session, SessionCommand
 from synapsed.pty.streaming import TOLD_MAX
 from synapsed.pty.turn import PtyTurn
-from synapsed.terminal.answer import SCROLLBACK_LINES, from_lines, from_screen, is_cut
-from synapsed.terminal.observer import Look
+from synapsed.terminal.answer import SCROLLBACK_LINES, from_screen, is_cut
+from synapsed.terminal.look import Look
+from synapsed.terminal.printed import from_lines
 
 STALLED_S = 3.0
 """A program that has read nothing of a half-written message for so long is not taking it."""

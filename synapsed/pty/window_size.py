@@ -15,7 +15,8 @@ import structlog
 from synapsed.errors import KeeperLost
 from synapsed.keepers.client import KeeperClient, KeeperRefused
 from synapsed.profiles import Profile
-from synapsed.terminal.observer import Look, TerminalObserver
+from synapsed.terminal.look import Look
+from synapsed.terminal.observer import TerminalObserver
 
 NUDGE_S = 0.2
 """How long a window keeps the other size: two at once would be one that changed nothing."""

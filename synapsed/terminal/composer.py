@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Literal
 
 from synapsed.profiles import Composer, DeliverySpec, PutOff
-from synapsed.terminal.screen import ScreenSnapshot
+from synapsed.terminal.snapshot import ScreenSnapshot
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 from synapsed.profiles import Composer
 from synapsed.terminal.composer import ComposerState, read_composer
-from synapsed.terminal.screen import Screen, ScreenSnapshot
+from synapsed.terminal.screen import Screen
+from synapsed.terminal.snapshot import ScreenSnapshot
 
 _SIGN = re.compile(r"^(?P<prefix>[\s│┃|▌▎]*(?:[>❯›»▸➜λ$#%✦▶]{1,3}|[│┃▌▎])(?:[ \u00a0]|$))")
 """What a row begins with into which something is typed: a sign, behind the side of a box at most; or that alone."""

@@ -14,13 +14,7 @@ from itertools import pairwise
 import evp
 
 from synapsed.terminal import redraw
-
-PLAIN, BOLD, OTHER = ".", "b", "x"
-"""How a character is drawn: as ordinary text (in the default colour, or one nearly white or black), in bold, or in
-another way."""
-
-type Color = int | tuple[int, int, int] | None
-"""None: the terminal's default; an index into the palette (0 to 255); or red, green, blue."""
+from synapsed.terminal.snapshot import BOLD, OTHER, PLAIN, Cell, Color
 
 MAX_STYLES = 4096
 """Styles remembered before the table is emptied: a program that paints gradients makes one for each colour."""
@@ -36,29 +30,6 @@ _HUE, _LIGHT, _DARK = 16, 192, 64
 
 MAX_REPLIES = 1024
 """Answers kept: more than a screen has rows. The rest, which programs asked for, is dropped."""
-
-
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """One character (or cluster) on the screen, ``width`` (1 or 2) columns wide. A blank cell holds a space.
-
-    ``underline`` is 0 for none, 1 single, 2 double, 3 curly, 4 dotted, 5 dashed.
-    """
-
-    text: str
-    width: int = 1
-    fg: Color = None
-    bg: Color = None
-    bold: bool = False
-    dim: bool = False
-    italic: bool = False
-    underline: int = 0
-    underline_color: Color = None
-    blink: bool = False
-    inverse: bool = False
-    invisible: bool = False
-    strikethrough: bool = False
-    overline: bool = False
 
 
 _PROBE_MODES = (6, 7, 45, 69, 1045)

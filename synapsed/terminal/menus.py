@@ -14,7 +14,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from synapsed.terminal.grid import Cell
 from synapsed.terminal.menu_rows import (
     ASKS,
     HINT,
@@ -28,7 +27,7 @@ from synapsed.terminal.menu_rows import (
     ticked_rows,
 )
 from synapsed.terminal.page import FRAMES, Page
-from synapsed.terminal.screen import ScreenSnapshot
+from synapsed.terminal.snapshot import Cell, ScreenSnapshot
 
 _CANDIDATE = re.compile(rf"[{MARKS}◻◼☐☑◯○]|\[ ?\w|<")
 _SIGNED = re.compile(r"\s*+[?◆✔]\s")

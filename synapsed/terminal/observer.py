@@ -19,6 +19,7 @@ from synapsed.terminal.answer import anchor_of, shows
 from synapsed.terminal.chrome import Marks, marks_in, read_chrome
 from synapsed.terminal.composer import ComposerState, emptied, puts_off, read_composer, unended
 from synapsed.terminal.explain import Since, Witness, explain
+from synapsed.terminal.look import GONE_S, Harm, Look, TerminalReply
 from synapsed.terminal.owntext import OwnText, stands_before
 from synapsed.terminal.prompts import Asked, find_prompt, find_unknown, is_question
 from synapsed.terminal.psp import StatusRecords
@@ -33,7 +34,8 @@ from synapsed.terminal.scanner import (
     StatusReported,
     TerminalReset,
 )
-from synapsed.terminal.screen import Guard, Screen, ScreenSnapshot
+from synapsed.terminal.screen import Guard, Screen
+from synapsed.terminal.snapshot import ScreenSnapshot
 from synapsed.terminal.unreadable import Unreadable
 from synapsed.terminal.verdict import (
     Observation,
@@ -53,10 +55,6 @@ STEADY_S = 0.15
 
 DOUBTFUL_S = 1.0
 """What has no more than a prompt's sign is told once it has read the same for so long: output may stop there."""
-
-GONE_S = 0.5
-"""A program clears its screen and draws a dialog again: that it is gone, with nothing in its place, is told after so
-long."""
 
 SILENT = ("composer", "quiet", "kernel")
 """Sources of a verdict that know of nothing that the program shows."""
@@ -82,31 +80,6 @@ ROUNDING_S = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
-class TerminalReply:
-    """An answer to a terminal query that ended at spool `offset`."""
-
-    offset: int
-    data: bytes
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
-    """The terminal at one moment. Times are those that were passed in, monotonic seconds. `steady_at` is when the
-    prompt on the screen counts as wholly drawn, or one that was there as gone; 0 for what counts at once."""
-
-    verdict: Verdict
-    composer: ComposerState
-    screen: ScreenSnapshot
-    offset: int
-    changed_at: float
-    steady_at: float = 0.0
-    still_since: float = 0.0
-    """When the screen or the title last changed, or the turn was asked to stop."""
-    unreadable_at: float = 0.0
-    """When a screen that is not understood is told of, if it stays so; 0 for never."""
-
-
-@dataclass(frozen=True, slots=True)
 class _LastLook:
     """The last look, what it was of beside time, from when until when it is good, and how many there were."""
 
@@ -115,25 +88,6 @@ class _LastLook:
     began: float = 0.0
     until: float = 0.0
     count: int = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Harm:
-    """What is known of output that ended the emulator: none of it before `skip_to` is drawn, and nothing at all where
-    the launch goes on without a screen (`blind`)."""
-
-    skip_to: int
-    blind: bool = False
-
-    @property
-    def until(self) -> float:
-        return math.inf if self.blind else self.skip_to
-
-    @property
-    def message(self) -> str:
-        if self.blind:
-            return "its output ended the terminal emulator over and over: it goes on without a screen"
-        return "its output ended the terminal emulator: its screen begins behind that, what was on it before is lost"
 
 
 class TerminalObserver:

@@ -14,8 +14,7 @@ Whatever does not show all of it is a draft, and messages wait (`held` is `typin
 from collections.abc import Sequence
 
 from synapsed.terminal.composer import ComposerState
-from synapsed.terminal.grid import Cell
-from synapsed.terminal.screen import ScreenSnapshot
+from synapsed.terminal.snapshot import Cell, ScreenSnapshot
 
 TYPED_S = 3.0
 """What a key brings about is on the screen by then; a program that has not read it is known to have not."""

@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from synapsed.terminal.grid import Cell, Color
-from synapsed.terminal.screen import ScreenSnapshot
+from synapsed.terminal.snapshot import Cell, Color, ScreenSnapshot
 
 FRAMES = "│┃║▌▐▏▎▕┆┊╎"
 """Sides of boxes, and the lines that programs draw along what they say."""

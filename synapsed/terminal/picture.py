@@ -4,8 +4,8 @@ import unicodedata
 from functools import lru_cache
 
 from synapsed.model.picture import Glyph, Ink, Picture, Rgb
-from synapsed.terminal.grid import Cell, Color
-from synapsed.terminal.screen import Screen, ScreenSnapshot
+from synapsed.terminal.screen import Screen
+from synapsed.terminal.snapshot import Cell, Color, ScreenSnapshot
 
 _DIM = 0.6
 """How much of its colour a dim character keeps, the rest being its background's."""

@@ -18,9 +18,8 @@ from synapsed.model.task import Prompt, PromptOption
 from synapsed.profiles import Dialog, ListedOption, Prompts
 from synapsed.terminal.composer import cursor_line
 from synapsed.terminal.delivery import PASTE_BEGIN, PASTE_END, clean
-from synapsed.terminal.grid import Cell
 from synapsed.terminal.menus import DONE, Menu, find_menu, find_pause
-from synapsed.terminal.screen import ScreenSnapshot
+from synapsed.terminal.snapshot import Cell, ScreenSnapshot
 
 _RULE = re.compile(r"(?=.*?[─━═▔▁▀▄_]{8})[\s╭╮╰╯┌┐└┘├┤─━═┏┓┗┛▔▁▀▄_-]*+$")
 """A horizontal rule or a box's edge: where a dialog begins."""

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from synapsed.terminal.grid import OTHER, PLAIN
+from synapsed.terminal.snapshot import OTHER, PLAIN
 
 type Line = tuple[str, str]
 """A line's text, and of each of its characters how it is drawn: PLAIN, BOLD or OTHER."""

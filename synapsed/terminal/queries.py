@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from synapsed import __version__
 from synapsed.terminal.scanner import QueryKind, QueryReceived
-from synapsed.terminal.screen import ScreenSnapshot
+from synapsed.terminal.snapshot import ScreenSnapshot
 
 CELL_PIXELS = (8, 16)
 """Width and height of a cell as it is reported: that of a common font, as no cell here has any."""

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 
 from synapsed.profiles import AnswerSpec, StreamSpec
 from synapsed.terminal.answer import edited, position_below, stripped
-from synapsed.terminal.grid import PLAIN
 from synapsed.terminal.prose import Line, Wrapping, certain
+from synapsed.terminal.snapshot import PLAIN
 
 HELD_MAX = 256 * 1024
 """Bytes of output that are kept while an earlier piece is missing, or while a line does not end."""

@@ -17,14 +17,13 @@ contract suite in ``tests/emulator`` (docs/adr/0001-terminal-emulator.md). What 
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Protocol
 
 import evp
 
 from synapsed.terminal import redraw
 from synapsed.terminal.clusters import ClusterBound
-from synapsed.terminal.grid import Cell, Grid, Replies, format_screen
+from synapsed.terminal.grid import Grid, Replies, format_screen
 from synapsed.terminal.modes import ALTERNATE, ANSI, DEC, Modes
 from synapsed.terminal.notice import draw_notice
 from synapsed.terminal.redraw import Extras
@@ -36,6 +35,7 @@ from synapsed.terminal.sequences import (
     incomplete_character,
     incomplete_sequence,
 )
+from synapsed.terminal.snapshot import Cell, ScreenSnapshot
 
 DEFAULT_SCROLLBACK_LINES = 1000
 
@@ -80,35 +80,6 @@ class _NoGuard:
 
     def ends(self) -> None:
         pass
-
-
-@dataclass(frozen=True, slots=True)
-class ScreenSnapshot:
-    """What the screen shows at one moment.
-
-    ``lines`` are the visible rows, wide characters as one character each (so a column is not an index: see
-    `Screen.row_cells`). ``wrapped[i]`` says that row i goes on in row i + 1; such a row keeps the spaces at its end,
-    all others are right-stripped, so joining is concatenation. ``cursor`` is (row, column), from 0; the column is where
-    the next character goes, or the last one while the row is full. ``palette`` holds 256 colours of three bytes.
-    """
-
-    cols: int
-    rows: int
-    lines: tuple[str, ...]
-    wrapped: tuple[bool, ...]
-    cursor: tuple[int, int]
-    cursor_visible: bool
-    alternate: bool
-    title: str
-    modes: Modes
-    foreground: tuple[int, int, int]
-    background: tuple[int, int, int]
-    palette: bytes = field(repr=False)
-
-    def text(self) -> str:
-        """The visible rows as lines, those that were wrapped joined, without the blank ones at the end."""
-        ends = ("" if joined else "\n" for joined in self.wrapped)
-        return "".join(line + end for line, end in zip(self.lines, ends, strict=True)).rstrip("\n")
 
 
 class Screen:

@@ -11,7 +11,7 @@ import hashlib
 from synapsed.model.agent import Activity
 from synapsed.model.task import Prompt
 from synapsed.terminal.prompts import Asked
-from synapsed.terminal.screen import ScreenSnapshot
+from synapsed.terminal.snapshot import ScreenSnapshot
 from synapsed.terminal.verdict import QUIET_UNKNOWN_S, STALE_S, Verdict
 
 UNREADABLE_S = 5.0

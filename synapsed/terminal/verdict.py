@@ -69,7 +69,7 @@ from synapsed.model.agent import Activity
 from synapsed.profiles import Profile, Signs
 from synapsed.terminal.composer import ComposerState, needs_composer
 from synapsed.terminal.prompts import Asked
-from synapsed.terminal.screen import ScreenSnapshot
+from synapsed.terminal.snapshot import ScreenSnapshot
 
 QUIET_UNKNOWN_S = 3.0
 """A program that shows no sign and has been quiet for so long is `unknown`."""

@@ -13,8 +13,8 @@ from typing import Any, Protocol
 
 import pytest
 
-from synapsed.terminal.grid import Cell
 from synapsed.terminal.screen import Screen
+from synapsed.terminal.snapshot import Cell
 
 type Color = int | tuple[int, int, int] | None
 

@@ -12,7 +12,8 @@ from typing import Any
 from synapsed.library import ProfileLibrary
 from synapsed.model.facts import ChannelFact, PromptAccepted, TurnEnded, TurnFailed, TurnInterrupted
 from synapsed.profiles import Profile
-from synapsed.terminal.observer import Look, TerminalObserver
+from synapsed.terminal.look import Look
+from synapsed.terminal.observer import TerminalObserver
 
 __all__ = ["CASES", "Case", "Cut", "Replay", "Seen", "at_random", "bytewise", "whole"]
 

@@ -12,7 +12,8 @@ from synapsed.library import ProfileLibrary
 from synapsed.profiles import Profile, Signs
 from synapsed.terminal.composer import ComposerState, read_composer
 from synapsed.terminal.prompts import Asked, find_prompt, keys_for
-from synapsed.terminal.screen import Screen, ScreenSnapshot
+from synapsed.terminal.screen import Screen
+from synapsed.terminal.snapshot import ScreenSnapshot
 from synapsed.terminal.verdict import screen_sign, title_sign
 
 RECORDINGS = Path(__file__).parent.parent / "recordings"

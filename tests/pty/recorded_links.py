@@ -22,7 +22,7 @@ from synapsed.model.records import LaunchRecord, TurnRecord
 from synapsed.pty.link import PtyLink
 from synapsed.pty.output_times import OutputTimes
 from synapsed.pty.turn_types import Phase, TurnState
-from synapsed.terminal.observer import Look
+from synapsed.terminal.look import Look
 from tests.fakes.clock import FakeClock
 from tests.fakes.store import MemoryStore
 from tests.golden.replay import PAUSES_S, Case

@@ -11,7 +11,8 @@ from synapsed.model.records import Checkpoint
 from synapsed.profiles import Profile
 from synapsed.pty import feed_mark
 from synapsed.pty.feed_mark import MARK_FILE, TRIES_MAX, FeedMark, FeedMarks, survives
-from synapsed.terminal.observer import Harm, TerminalObserver
+from synapsed.terminal.look import Harm
+from synapsed.terminal.observer import TerminalObserver
 
 LAUNCH = "0123456789abcdef0123456789abcdef"
 PROFILE = Profile(name="a", command="a")

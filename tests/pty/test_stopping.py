@@ -18,7 +18,8 @@ from synapsed.pty.stopping import LATE_S, Stopping
 from synapsed.pty.turn import PtyTurn
 from synapsed.pty.turn_types import Command, Phase, Save, TurnState
 from synapsed.terminal.delivery import Typed
-from synapsed.terminal.observer import Look, TerminalObserver
+from synapsed.terminal.look import Look
+from synapsed.terminal.observer import TerminalObserver
 from tests.fakes.clock import FakeClock, until
 
 PROFILE = Profile(

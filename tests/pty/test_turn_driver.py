@@ -38,7 +38,8 @@ from synapsed.pty.keyboard import Keyboard
 from synapsed.pty.session import Emit, Session, SessionCommand, Work
 from synapsed.pty.turn_driver import TurnRunner
 from synapsed.pty.turn_types import Phase, TurnState
-from synapsed.terminal.observer import Look, TerminalObserver
+from synapsed.terminal.look import Look
+from synapsed.terminal.observer import TerminalObserver
 from synapsed.terminal.verdict import STALE_S
 from tests.fakes.clock import FakeClock, until
 

@@ -1,7 +1,7 @@
 """Whether a message may be typed into what a screen shows, by the table that the links ask."""
 
 from synapsed.pty.readiness import Moment, obstacle
-from synapsed.terminal.observer import Look
+from synapsed.terminal.look import Look
 
 __all__ = ["held", "receives"]
 

@@ -3,7 +3,8 @@
 import pytest
 
 from synapsed.profiles import AnswerSpec, Composer
-from synapsed.terminal.answer import below_message, from_lines, from_screen
+from synapsed.terminal.answer import below_message, from_screen
+from synapsed.terminal.printed import from_lines
 
 BLOCKS = AnswerSpec(mode="blocks", start="^● ", end="^─{8,}")
 

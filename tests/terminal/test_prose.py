@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from synapsed.terminal.grid import PLAIN
 from synapsed.terminal.prose import Line, Wrapping, certain, columns
 from synapsed.terminal.screen import Screen
+from synapsed.terminal.snapshot import PLAIN
 
 WIDTH = 30
 WRAPPING = Wrapping(WIDTH)

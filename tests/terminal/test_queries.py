@@ -4,7 +4,8 @@ import pytest
 
 from synapsed.terminal.queries import answer
 from synapsed.terminal.scanner import QueryReceived, Scanner
-from synapsed.terminal.screen import Screen, ScreenSnapshot
+from synapsed.terminal.screen import Screen
+from synapsed.terminal.snapshot import ScreenSnapshot
 
 
 def told(data: bytes) -> list[bytes | None]:

@@ -2,9 +2,9 @@
 
 import pytest
 
-from synapsed.terminal.grid import Cell
 from synapsed.terminal.screen import MAX_COLUMNS, Screen
 from synapsed.terminal.sequences import MAX_SEQUENCE, fewer_repeats
+from synapsed.terminal.snapshot import Cell
 
 
 def fed(data: bytes, cols: int = 20, rows: int = 4) -> Screen:

@@ -1,0 +1,64 @@
+"""What a screen shows at one moment: rows, cells, cursor and modes. Values, without the emulator (`screen`)."""
+
+from dataclasses import dataclass, field
+
+from synapsed.terminal.modes import Modes
+
+PLAIN, BOLD, OTHER = ".", "b", "x"
+"""How a character is drawn: as ordinary text (in the default colour, or one nearly white or black), in bold, or in
+another way."""
+
+type Color = int | tuple[int, int, int] | None
+"""None: the terminal's default; an index into the palette (0 to 255); or red, green, blue."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One character (or cluster) on the screen, ``width`` (1 or 2) columns wide. A blank cell holds a space.
+
+    ``underline`` is 0 for none, 1 single, 2 double, 3 curly, 4 dotted, 5 dashed.
+    """
+
+    text: str
+    width: int = 1
+    fg: Color = None
+    bg: Color = None
+    bold: bool = False
+    dim: bool = False
+    italic: bool = False
+    underline: int = 0
+    underline_color: Color = None
+    blink: bool = False
+    inverse: bool = False
+    invisible: bool = False
+    strikethrough: bool = False
+    overline: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ScreenSnapshot:
+    """What the screen shows at one moment.
+
+    ``lines`` are the visible rows, wide characters as one character each (so a column is not an index: see
+    `Screen.row_cells`). ``wrapped[i]`` says that row i goes on in row i + 1; such a row keeps the spaces at its end,
+    all others are right-stripped, so joining is concatenation. ``cursor`` is (row, column), from 0; the column is where
+    the next character goes, or the last one while the row is full. ``palette`` holds 256 colours of three bytes.
+    """
+
+    cols: int
+    rows: int
+    lines: tuple[str, ...]
+    wrapped: tuple[bool, ...]
+    cursor: tuple[int, int]
+    cursor_visible: bool
+    alternate: bool
+    title: str
+    modes: Modes
+    foreground: tuple[int, int, int]
+    background: tuple[int, int, int]
+    palette: bytes = field(repr=False)
+
+    def text(self) -> str:
+        """The visible rows as lines, those that were wrapped joined, without the blank ones at the end."""
+        ends = ("" if joined else "\n" for joined in self.wrapped)
+        return "".join(line + end for line, end in zip(self.lines, ends, strict=True)).rstrip("\n")
