@@ -176,16 +176,16 @@ class Agent:
         """When the state or the activity last changed, seconds since the epoch."""
         return self._since
 
-    def screen_text(self, limit: int | None = None) -> str:
+    async def screen_text(self, limit: int | None = None) -> str:
         """What is on its screen, or was last."""
         if (link := self.process.link) is not None:
-            return link.screen_text(limit)
+            return await link.screen_text(limit)
         return self._last_screen[-limit:] if limit else self._last_screen
 
     async def screen(self, fmt: ScreenForm) -> Shown:
         """See `Control.screen`. Raises NotReady for anything but text of a program that ended."""
         if (link := self.process.link) is not None:
-            return link.screen_as(fmt)
+            return await link.screen_as(fmt)
         if self.state is ProcessState.PARKED and (was := await self._store.checkpoint(self.id)) is not None:
             return shown(kept(was), fmt)
         if fmt == "text" and self._last_screen:
@@ -389,11 +389,14 @@ class Agent:
 
     # --- ProgramOwner ---
 
-    def settle(self, exited: LinkExited, *, interrupted: bool) -> Commit | None:
+    async def settle(self, exited: LinkExited, *, interrupted: bool) -> Commit | None:
         if (link := self.process.last_link) is not None and not self.record.parking:
-            self._last_screen = link.screen_text(SCREEN_KEPT)
+            self._last_screen = await link.screen_text(SCREEN_KEPT)
         self._exit = exited
         return self.turn_queue.settle(exited, code="INTERRUPTED" if interrupted else "AGENT_EXITED")
+
+    async def leaves(self, link: AgentLink) -> None:
+        self._last_screen = await link.screen_text(SCREEN_KEPT)
 
     def settled(self, commit: Commit) -> None:
         self.turn_queue.believe(commit)
@@ -402,7 +405,7 @@ class Agent:
         return () if state is ProcessState.RUNNING else self.attention.over().events
 
     async def opened(self, link: AgentLink) -> None:
-        self._seen = link.observe()
+        self._seen = await link.observe()
         await self._tell_of(self.attention.renewed())
         self.usage.watch()
         await self.process.saw(self._seen.activity)
@@ -420,8 +423,6 @@ class Agent:
                 self._actor.post(self.tools.program_over, how)
             self.attention.believe(self.attention.over())
             self.turn_queue.program_gone()
-        if self.state is ProcessState.STOPPING and self.record.parking and self.process.last_link is not None:
-            self._last_screen = self.process.last_link.screen_text(SCREEN_KEPT)  # before it leaves the screen
         self.parking.sweep()
 
     async def _restart_later(self) -> None:
@@ -433,7 +434,9 @@ class Agent:
         link = self.process.link
         if not self.record.restart_pending:
             await self.turn_queue.pump()
-        elif link is not None and self.turn_queue.current is None and obstacle(Moment(link=link.observe())) is None:
+        elif (
+            link is not None and self.turn_queue.current is None and obstacle(Moment(link=await link.observe())) is None
+        ):
             await self.process.stop(again=True)
 
     async def _adopt(self) -> None:
@@ -492,7 +495,7 @@ class Agent:
 
     async def observe_again(self) -> None:
         if (link := self.process.link) is not None:
-            await self._observed(link.observe())
+            await self._observed(await link.observe())
 
     async def limit_over(self) -> None:
         await self._pump()
@@ -507,7 +510,9 @@ class Agent:
         change = self.attention.observed(seen, self.turn_queue.current, answering=self.turn_queue.answers.under_way)
         if moved or commit is not None or change.events:
             told = ActivityChanged(activity=seen.activity, evidence=seen.evidence, prompt=seen.prompt)
-            also: list[EventData] = [told, *self._resting.screen(seen.activity, self.screen_text())] if moved else []
+            also: list[EventData] = []
+            if moved:
+                also = [told, *self._resting.screen(seen.activity, await self.screen_text())]
             events = [*(NewEvent(self.id, data) for data in also), *(commit.events if commit else ()), *change.events]
             await self._actor.persist(self._store.commit, events=events, tasks=[commit.task] if commit else ())
             if commit is not None:
@@ -528,7 +533,7 @@ class Agent:
         await self.process.saw(activity, context_id=task.context_id if task is not None else None)
 
     async def _begin_interrupt(self) -> asyncio.Future[bool] | None:
-        return self.turn_queue.interrupt("interrupted") if self.turn_queue.runs_something() else None
+        return self.turn_queue.interrupt("interrupted") if await self.turn_queue.runs_something() else None
 
     async def _canceled(self, task_id: str, confirmed: bool) -> Task:
         if (

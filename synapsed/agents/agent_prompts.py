@@ -61,7 +61,7 @@ class AgentPrompts:
 
     async def answer(self, link: AgentLink | None, text: str, prompt_id: str | None, origin: Origin) -> None:
         """Answer what is on the screen. Raises as `provide`."""
-        prompt = link.observe().prompt if link is not None else None
+        prompt = (await link.observe()).prompt if link is not None else None
         if link is None or prompt is None:
             name = self._process.record.name
             raise NotWaiting(f"{name} does not ask anything", agent=name)

@@ -183,7 +183,7 @@ class Parking:
             return self._process.parked()
         link = self._process.link
         name = self._process.record.name
-        seen = link.observe() if link is not None else None
+        seen = await link.observe() if link is not None else None
         reason = self._occupied(seen)
         if link is None or reason is not None or (seen is not None and not seen.can_receive):
             raise NotReady(f"{name} is not parked: {reason or 'its screen has not come to rest'}", agent=name)
@@ -198,7 +198,7 @@ class Parking:
 
     async def _park_if_idle(self) -> None:
         link, idle = self._process.link, self.idle_s
-        if link is None or idle is None or not link.observe().can_receive:
+        if link is None or idle is None or not (await link.observe()).can_receive:
             return
         try:
             await self.park(f"idle for {idle:.0f} s")

@@ -437,7 +437,7 @@ class AgentProcess:
 
     async def _exit(self, exited: LinkExited, *, found_dead: ProgramEnd | None = None) -> None:
         launch, uptime = self.record.launch, self._clock.monotonic() - self._launched_at
-        screen = self._link.screen_text() if self._link is not None else ""
+        screen = await self._link.screen_text() if self._link is not None else ""
         end = parting(exited, screen, ready=self._ready_seen, uptime=uptime)
         if end.refused and launch is not None:
             end = end.because(self._every.drift(launch.version))
@@ -467,7 +467,7 @@ class AgentProcess:
             decision = self._restart.exited(exited.exit_code, now=now, uptime=uptime, refused=end.refused)
         then, reason = told_of(decision, end)
         interrupted = found_dead is not None and (found_dead.taken_down or exited.exit_code is None)
-        settled = self._owner.settle(exited, interrupted=interrupted)
+        settled = await self._owner.settle(exited, interrupted=interrupted)
         alerts: list[AgentAlert] = []
         changes: dict[str, Any] = {"failure": end.how}
         if unresumable:
@@ -499,6 +499,8 @@ class AgentProcess:
 
     async def _ending(self, link: AgentLink) -> None:
         try:
+            if self.record.parking:
+                await self._owner.leaves(link)
             exited = await link.stop(self.profile.exit.grace_ms / 1000)
         except SynapsedError as error:
             exited = LinkExited(None, error.message)
@@ -506,7 +508,7 @@ class AgentProcess:
         await self._actor.report(self._gone, exited)
 
     async def _gone(self, exited: LinkExited) -> None:
-        settled = self._owner.settle(exited, interrupted=self._suspending and self.record.desired == "running")
+        settled = await self._owner.settle(exited, interrupted=self._suspending and self.record.desired == "running")
         parked = self.record.parking and not self._start_again
         reason = f"parked: {self._parked_why}" if parked else f"stopped ({describe_exit(exited)})"
         await self._actor.persist(

@@ -91,9 +91,13 @@ class PromptOwner(Protocol):
 class ProgramOwner(Protocol):
     """What a program tells its agent. All are called in the actor."""
 
-    def settle(self, exited: LinkExited, *, interrupted: bool) -> Commit | None:
+    async def settle(self, exited: LinkExited, *, interrupted: bool) -> Commit | None:
         """What becomes of the turn in flight; committed together with the exit. `interrupted`: the program did not end
         by itself, it was taken down with its keeper, by a reboot, by the daemon's own end."""
+        ...
+
+    async def leaves(self, link: AgentLink) -> None:
+        """It is about to be parked: what it shows is shown until it comes back."""
         ...
 
     def settled(self, commit: Commit) -> None:

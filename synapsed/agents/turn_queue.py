@@ -186,11 +186,11 @@ class TurnQueue:
         commit = transitions.accepted(task, reply)
         if task.priority >= INTERRUPT_PRIORITY:
             await self._usage.forget("a person does not wait")
-        if not self._mailbox and not _wants_new_conversation(task) and (link := self._receiver()) is not None:
+        if not self._mailbox and not _wants_new_conversation(task) and (link := await self._receiver()) is not None:
             return await self._begin(link, task, *commit.events, reply=reply)
         await self._commit(commit)
         self._mailbox.push(task)
-        if task.priority >= INTERRUPT_PRIORITY and self.runs_something():
+        if task.priority >= INTERRUPT_PRIORITY and await self.runs_something():
             self.interrupt(INTERRUPTED)
         await self.pump()
         turn = self._turn
@@ -202,11 +202,11 @@ class TurnQueue:
             self._mailbox.restore([task])
             await self.pump()
 
-    def runs_something(self) -> bool:
+    async def runs_something(self) -> bool:
         """Whether a turn runs, a person's own included."""
         if self._turn is not None:
             return True
-        seen = link.observe() if (link := self._process.link) is not None else None
+        seen = await link.observe() if (link := self._process.link) is not None else None
         if seen is None or seen.activity is not Activity.WAITING:
             return seen is not None and seen.activity is Activity.BUSY
         return seen.prompt is not None and seen.prompt.type not in OF_NO_TURN
@@ -291,7 +291,7 @@ class TurnQueue:
 
     async def pump(self) -> None:
         """Take the next task if the agent can receive it now."""
-        if (task := self._mailbox.peek()) is None or (link := self._receiver()) is None:
+        if (task := self._mailbox.peek()) is None or (link := await self._receiver()) is None:
             return
         if _wants_new_conversation(task) and self._renewed_for != task.id:
             renewing = await self._process.renew(task.context_id)
@@ -300,14 +300,14 @@ class TurnQueue:
                 return
         await self._begin(link, task)
 
-    def _receiver(self) -> AgentLink | None:
+    async def _receiver(self) -> AgentLink | None:
         """The link, if a message can be given to it now."""
         limited, stops = self._usage.in_force is not None, self._interruption is not None
         restarts = self._process.record.restart_pending
         now = Moment(limited=limited, restarting=restarts, interrupting=stops, in_turn=self._turn is not None)
         if (link := self._process.link) is None or obstacle(now) is not None:
             return None
-        return link if obstacle(replace(now, link=link.observe())) is None else None
+        return link if obstacle(replace(now, link=await link.observe())) is None else None
 
     async def _begin(self, link: AgentLink, task: Task, *before: NewEvent, reply: ReplyRecord | None = None) -> Task:
         """Work on `task`; `before` is told first, `reply` durable with it."""

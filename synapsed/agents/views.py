@@ -31,9 +31,6 @@ from synapsed.pty.readiness import Moment, obstacle
 NOT_SEEN = "not looked at yet"
 """`evidence` between the start of a program and the first judgement of its screen."""
 
-DETAIL_SCREEN = 20_000
-"""Characters of a screen in `status`."""
-
 
 def activity_of(agent: Agent) -> tuple[Activity, str]:
     """The activity and its evidence; of a program that does not run, why not."""
@@ -57,13 +54,11 @@ def view_of(agent: Agent, endpoint: str) -> AgentView:
 
 
 def detail_of(agent: Agent, endpoint: str) -> AgentDetail:
-    screen = agent.screen_text()[-DETAIL_SCREEN:]
     return AgentDetail(
         **_fields(agent, endpoint),
         alerts=agent.alerts.standing,
         conversation=_conversation(agent),
         prompt=agent.prompt,
-        screen=screen,
         error=agent.record.failure,
     )
 
@@ -79,10 +74,10 @@ def _conversation(agent: Agent) -> Conversation:
     )
 
 
-def explanation_of(agent: Agent) -> list[Testimony]:
+async def explanation_of(agent: Agent) -> list[Testimony]:
     """The chain of evidence: the process first, for what has exited does nothing, then what its link tells."""
     link = agent.process.link
-    told = link.explain() if link is not None and agent.state is ProcessState.RUNNING else []
+    told = await link.explain() if link is not None and agent.state is ProcessState.RUNNING else []
     says = agent.state.value
     if agent.process.pid is not None:
         says += f", pid {agent.process.pid}"

@@ -108,9 +108,11 @@ class Directory(Protocol):
 
     def view(self, agent_id: str) -> AgentView: ...
 
-    def detail(self, agent_id: str) -> AgentDetail: ...
+    def detail(self, agent_id: str) -> AgentDetail:
+        """All but what its screen shows, which `Terminals.visible` tells."""
+        ...
 
-    def explain(self, agent_id: str) -> list[Testimony]:
+    async def explain(self, agent_id: str) -> list[Testimony]:
         """The chain of evidence for what is believed of the agent, strongest channel first: its process, then what
         its link tells."""
         ...
@@ -232,7 +234,11 @@ class Terminals(Protocol):
         """What the agent shows; of a parked one, what it showed last."""
         ...
 
-    def context(self, agent_id: str, limit: int = 2000) -> str:
+    async def visible(self, agent_id: str) -> str:
+        """What stands on the agent's screen, or did last."""
+        ...
+
+    async def context(self, agent_id: str, limit: int = 2000) -> str:
         """The last `limit` characters of what the agent shows."""
         ...
 

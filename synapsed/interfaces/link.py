@@ -56,7 +56,7 @@ class Delivery:
 class Attachment(Protocol):
     """A person's terminal on an agent."""
 
-    def redraw(self) -> bytes:
+    async def redraw(self) -> bytes:
         """What brings a terminal of this attachment's size to the agent's screen."""
         ...
 
@@ -73,7 +73,7 @@ class Attachment(Protocol):
         """The viewer's window changed; the agent's follows the viewer that typed last."""
         ...
 
-    def composes(self) -> bool:
+    async def composes(self) -> bool:
         """Whether something may stand in the program's composer: it is shown, or a key was pressed just now."""
         ...
 
@@ -117,9 +117,11 @@ class AgentLink(Protocol):
         """Do not wait any longer for what does not answer: `open` raises, if it has not returned yet."""
         ...
 
-    def observe(self) -> LinkObserved: ...
+    async def observe(self) -> LinkObserved:
+        """What it does at this moment."""
+        ...
 
-    def explain(self) -> list[Testimony]:
+    async def explain(self) -> list[Testimony]:
         """What every channel says now, strongest first."""
         ...
 
@@ -168,11 +170,11 @@ class AgentLink(Protocol):
 
     async def signal(self, signum: int) -> None: ...
 
-    def screen_text(self, limit: int | None = None) -> str:
+    async def screen_text(self, limit: int | None = None) -> str:
         """The visible screen (with scrollback when `limit` characters want it)."""
         ...
 
-    def screen_as(self, fmt: ScreenForm) -> Shown: ...
+    async def screen_as(self, fmt: ScreenForm) -> Shown: ...
 
     async def keep_screen(self) -> None:
         """Make what is on the screen durable: it can then be shown while no program runs (`Store.checkpoint`)."""

@@ -57,6 +57,7 @@ from synapsed.terminal.composer import shows_line
 from synapsed.terminal.keynames import encode
 from synapsed.terminal.look import Look
 from synapsed.terminal.shown import shown
+from synapsed.terminal.stage import Redraw
 
 LAST_WORDS_S = 5.0
 """How long the work that a program's end finds under way may take."""
@@ -171,7 +172,7 @@ class PtyLink:
             told=bool(channels),
         )
         self._viewers = Viewers(
-            draw=lambda notice: (self._observer.redraw(notice), self._observer.screen.pending),
+            draw=self._draw,
             write=self._type_person,
             resize=self._window.resize,
             composes=self._composes,
@@ -305,7 +306,7 @@ class PtyLink:
         if self._marks is not None:
             self._marks.screen.at(output.offset, output.end)
         self._do(self._session.output(output.offset, output.data, now, continues=output.continues))
-        self._viewers.push(output.data)
+        self._viewers.push(output.offset, output.data)
         if not self._caught_up.is_set() and self._observer.offset >= self._catch_up_to:
             self._caught_up.set()
 
@@ -425,7 +426,7 @@ class PtyLink:
 
     # --- what is asked ---
 
-    def observe(self) -> LinkObserved:
+    async def observe(self) -> LinkObserved:
         self._watch.look()
         assert self._session.observed is not None
         return self._session.observed
@@ -467,18 +468,18 @@ class PtyLink:
         for channel in self._channels:
             await channel.poll()
 
-    def explain(self) -> list[Testimony]:
+    async def explain(self) -> list[Testimony]:
         self._watch.look()
         now = self._clock.monotonic()
         return [row.testify(self._clock.wall() - now) for row in self._observer.explain(now)]
 
     # --- the screen ---
 
-    def screen_text(self, limit: int | None = None) -> str:
+    async def screen_text(self, limit: int | None = None) -> str:
         text = self._observer.screen.text(scrollback=limit is not None)
         return text if limit is None else text[-limit:]
 
-    def screen_as(self, fmt: ScreenForm) -> Shown:
+    async def screen_as(self, fmt: ScreenForm) -> Shown:
         return shown(self._observer.screen, fmt)
 
     async def keep_screen(self) -> None:
@@ -490,7 +491,10 @@ class PtyLink:
             await self._window.join(cols, rows)
         return viewer
 
-    def _composes(self) -> bool:
+    async def _draw(self, notice: Sequence[str]) -> Redraw:
+        return Redraw(self._observer.redraw(notice), self._observer.screen.pending, self._observer.offset)
+
+    async def _composes(self) -> bool:
         return self._session.hands_on(self._clock.monotonic()) or self._watch.look().composer.state != "empty"
 
     async def _take_line(self, line: str) -> bool:

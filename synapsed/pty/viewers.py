@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from synapsed.errors import Forbidden
 from synapsed.terminal.notice import notice_rows
 from synapsed.terminal.scanner import ViewerFilter
+from synapsed.terminal.stage import Redraw
 
 BUFFER_MAX = 1 << 20
 """Bytes that wait for one viewer at the most."""
@@ -43,6 +44,8 @@ class Viewer:
         self._filter = ViewerFilter()
         self._waiting: list[bytes] = []
         self._size = 0
+        self._drawing: list[tuple[int, bytes]] | None = None
+        """What the program wrote while the screen is being drawn again, by offset."""
         self._behind = False
         self._ended = False
         self._wake = asyncio.Event()
@@ -51,22 +54,29 @@ class Viewer:
         self.cols = cols
         self.rows = rows
 
-    def redraw(self) -> bytes:
+    async def redraw(self) -> bytes:
         """The screen now; the stream goes on from exactly there."""
-        self._waiting.clear()
-        self._size = 0
-        self._behind = False
+        self._drop(behind=False)
         rows = notice_rows(self._notice, self.cols, self.rows // 2) if self._notice else ()
-        drawn, pending = self._group.draw(rows)
+        missed: list[tuple[int, bytes]] = []
+        self._drawing = missed
+        try:
+            screen = await self._group.draw(rows)
+        finally:
+            self._drawing = None
         self._filter = ViewerFilter()
-        return drawn + self._filter.feed(pending)
+        drawn = screen.drawn + self._filter.feed(screen.pending)
+        self._size = 0
+        for offset, data in missed:
+            self._take(screen.rest(offset, data))
+        return drawn
 
     async def output(self) -> AsyncIterator[bytes]:
         while True:
             await self._wake.wait()
             self._wake.clear()
             if self._behind:
-                yield self.redraw()
+                yield await self.redraw()
                 if self._notice:
                     await asyncio.sleep(NOTICE_EVERY_S)
             elif self._waiting:
@@ -88,8 +98,8 @@ class Viewer:
         self.cols, self.rows = cols, rows
         await self._group.resized(self)
 
-    def composes(self) -> bool:
-        return self._group.composes()
+    async def composes(self) -> bool:
+        return await self._group.composes()
 
     async def take_line(self, line: str) -> bool:
         return await self._group.take_line(line)
@@ -113,19 +123,33 @@ class Viewer:
             self._notice_over.cancel()
         self._group.leave(self)
 
-    def push(self, data: bytes) -> None:
-        """Output of the program."""
+    def push(self, offset: int, data: bytes) -> None:
+        """Output of the program, at `offset`."""
         if self._notice:
             self._behind = True
-        if not self._behind:
-            data = self._filter.feed(data)
-            self._waiting.append(data)
-            self._size += len(data)
-            if self._size > BUFFER_MAX:
-                self._waiting.clear()
-                self._size = 0
-                self._behind = True
+        if self._drawing is not None and not self._behind:
+            self._drawing.append((offset, data))
+            self._note(data)
+        elif not self._behind:
+            self._take(data)
         self._wake.set()
+
+    def _take(self, data: bytes) -> None:
+        self._waiting.append(data := self._filter.feed(data))
+        self._note(data)
+
+    def _note(self, data: bytes) -> None:
+        self._size += len(data)
+        if self._size > BUFFER_MAX:
+            self._drop(behind=True)
+
+    def _drop(self, *, behind: bool) -> None:
+        """Drop what waits; `behind`: the screen is drawn again instead."""
+        self._waiting.clear()
+        if self._drawing is not None:
+            self._drawing.clear()
+        self._size = 0
+        self._behind = behind
 
     def end(self) -> None:
         """No more output will come."""
@@ -139,17 +163,18 @@ class Viewers:
     def __init__(
         self,
         *,
-        draw: Callable[[Sequence[str]], tuple[bytes, bytes]],
+        draw: Callable[[Sequence[str]], Awaitable[Redraw]],
         write: Callable[[bytes], Awaitable[None]],
         resize: Callable[[int, int], Awaitable[None]],
-        composes: Callable[[], bool],
+        composes: Callable[[], Awaitable[bool]],
         take_line: Callable[[str], Awaitable[bool]],
         empty: Callable[[], None],
     ) -> None:
-        """`empty` is called when the last one has left."""
+        """`draw` draws the screen, with rows of a notice over its last ones; `empty` is called when the last viewer has
+        left."""
         self.composes = composes
         self.take_line = take_line
-        self._draw = draw
+        self.draw = draw
         self._write = write
         self._resize = resize
         self._empty = empty
@@ -158,11 +183,6 @@ class Viewers:
 
     def __len__(self) -> int:
         return len(self._viewers)
-
-    def draw(self, notice: Sequence[str] = ()) -> tuple[bytes, bytes]:
-        """The redraw, `notice` over its last rows, and what of the stream is not on the screen yet (an unfinished
-        sequence)."""
-        return self._draw(notice)
 
     async def join(self, *, cols: int, rows: int, read_only: bool) -> Viewer:
         """A new viewer; unless it only looks, the window takes its size."""
@@ -185,9 +205,9 @@ class Viewers:
             self._last = viewer
             await self._resize(viewer.cols, viewer.rows)
 
-    def push(self, data: bytes) -> None:
+    def push(self, offset: int, data: bytes) -> None:
         for viewer in self._viewers:
-            viewer.push(data)
+            viewer.push(offset, data)
 
     def leave(self, viewer: Viewer) -> None:
         viewer.end()

@@ -24,9 +24,10 @@ class UnclippedAttachment:
         self.write = inner.write
         self.close = inner.close
 
-    def redraw(self) -> bytes:
+    async def redraw(self) -> bytes:
+        drawn = await self._inner.redraw()
         self._filter = ClipboardFilter()
-        return self._filter.feed(self._inner.redraw())
+        return self._filter.feed(drawn)
 
     async def output(self) -> AsyncIterator[bytes]:
         async for data in self._inner.output():

@@ -102,8 +102,8 @@ class AgentDirectory:
         agent = agent_of(self._agents, agent_id)
         return views.detail_of(agent, self._planner.endpoint(agent.record))
 
-    def explain(self, agent_id: str) -> list[Testimony]:
-        return views.explanation_of(agent_of(self._agents, agent_id))
+    async def explain(self, agent_id: str) -> list[Testimony]:
+        return await views.explanation_of(agent_of(self._agents, agent_id))
 
     def profiles(self) -> list[dict[str, Any]]:
         return views.profile_rows(self._library)

@@ -94,8 +94,8 @@ class MentioningAttachment:
         self._line = KeyLine()
         self._answers = TaskSet()
 
-    def redraw(self) -> bytes:
-        return self._inner.redraw()
+    async def redraw(self) -> bytes:
+        return await self._inner.redraw()
 
     def output(self) -> AsyncIterator[bytes]:
         return self._inner.output()
@@ -103,8 +103,8 @@ class MentioningAttachment:
     async def resize(self, cols: int, rows: int) -> None:
         await self._inner.resize(cols, rows)
 
-    def composes(self) -> bool:
-        return self._inner.composes()
+    async def composes(self) -> bool:
+        return await self._inner.composes()
 
     async def take_line(self, line: str) -> bool:
         return await self._inner.take_line(line)
@@ -113,7 +113,7 @@ class MentioningAttachment:
         self._inner.notice(text, stays=stays)
 
     async def write(self, data: bytes) -> None:
-        if not self._line.sure and not self._inner.composes():
+        if not self._line.sure and not await self._inner.composes():
             self._line.clear()
         for part in self._line.feed(data):
             if isinstance(part, Enter) and part.line is not None and await self._routed(part.line):

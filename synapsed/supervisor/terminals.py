@@ -24,8 +24,11 @@ class AgentTerminals:
     async def screen(self, agent_id: str, fmt: ScreenForm) -> Shown:
         return await self._agent(agent_id).screen(fmt)
 
-    def context(self, agent_id: str, limit: int = 2000) -> str:
-        return self._agent(agent_id).screen_text(limit)
+    async def visible(self, agent_id: str) -> str:
+        return await self._agent(agent_id).screen_text()
+
+    async def context(self, agent_id: str, limit: int = 2000) -> str:
+        return await self._agent(agent_id).screen_text(limit)
 
     async def output(self, agent_id: str, start: int | None, limit: int) -> OutputPiece:
         return await self._agent(agent_id).output(start, limit)

@@ -223,7 +223,7 @@ async def test_a_crash_fails_the_running_task_and_keeps_the_waiting(world: World
     assert failed.error.details == {"exit_code": -11, "signal": "SIGSEGV"}
     assert "SIGSEGV" in failed.error.message
     await world.agent_is(AGENT, ProcessState.BACKOFF)
-    assert world.manager.terminals.context(AGENT) == "Segmentation fault"
+    assert await world.manager.terminals.context(AGENT) == "Segmentation fault"
     assert await world.store.turns() == []
     world.clock.advance(1)
     await world.agent_is(AGENT, ProcessState.RUNNING)
@@ -488,7 +488,7 @@ async def test_what_is_asked_of_a_program_before_the_adoption_is_done_after_it(w
     await world.start()
     await restarted(world, adopt=False)
     attachment = await world.manager.terminals.attach(AGENT, cols=80, rows=24, read_only=True)
-    assert attachment.redraw() == b""
+    assert await attachment.redraw() == b""
     await restarted(world, adopt=False)
     await world.manager.kill(AGENT)
     await until(lambda: world.link.signals == [9])

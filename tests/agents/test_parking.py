@@ -255,7 +255,7 @@ async def test_what_else_may_be_done_to_a_parked_one(quiet_world: World) -> None
         await world.manager.kill(A)
     await world.manager.restart(A, when_idle=True)
     assert world.manager.directory.view(A).state is ProcessState.PARKED
-    assert world.manager.terminals.context(A) == "fake screen"
+    assert await world.manager.terminals.context(A) == "fake screen"
     await world.store.save_checkpoint(A, Checkpoint(offset=9, cols=20, rows=3, redraw=b"\x1b[1mkept"))
     assert "kept" in str(await world.manager.terminals.screen(A, "text"))
     assert b"kept" in bytes(await world.manager.terminals.screen(A, "ansi"))  # type: ignore[arg-type]  # that is bytes
@@ -371,7 +371,7 @@ async def test_a_parked_agent_stays_parked(quiet_world: World) -> None:
         world.clock.advance(100)
         assert world.manager.directory.view(A).state is ProcessState.PARKED
         assert len(world.factory.launched) == launches
-    assert "kept" in world.manager.terminals.context(A)
+    assert "kept" in await world.manager.terminals.context(A)
     task = await world.send(A)
     await world.agent_is(A, ProcessState.RUNNING)
     assert world.factory.launched[-1][1].resumed

@@ -75,7 +75,7 @@ class FakeAttachment:
         self.changed = asyncio.Event()
         self._queue: asyncio.Queue[bytes | None] = asyncio.Queue()
 
-    def redraw(self) -> bytes:
+    async def redraw(self) -> bytes:
         return b"\x1b[H\x1b[2Jscreen"
 
     async def output(self) -> AsyncGenerator[bytes]:
@@ -98,7 +98,7 @@ class FakeAttachment:
         self.size = (cols, rows)
         self.changed.set()
 
-    def composes(self) -> bool:
+    async def composes(self) -> bool:
         return False
 
     async def take_line(self, line: str) -> bool:
@@ -247,9 +247,9 @@ class FakeDirectory:
 
     def detail(self, agent_id_: str) -> AgentDetail:
         view = self.view(agent_id_)
-        return AgentDetail(**view.model_dump(), prompt=self._fake.prompts.get(agent_id_), screen="the screen")
+        return AgentDetail(**view.model_dump(), prompt=self._fake.prompts.get(agent_id_))
 
-    def explain(self, agent_id_: str) -> list[Testimony]:
+    async def explain(self, agent_id_: str) -> list[Testimony]:
         view = self.view(agent_id_)
         return [
             Testimony(channel="process", says="running, pid 1", since=view.since, decides=False),
@@ -463,7 +463,10 @@ class FakeTerminals:
         }  # fmt: skip
         return shown[fmt]
 
-    def context(self, agent_id_: str, limit: int = 2000) -> str:
+    async def visible(self, agent_id_: str) -> str:
+        return await self.context(agent_id_)
+
+    async def context(self, agent_id_: str, limit: int = 2000) -> str:
         self._fake.directory.view(agent_id_)
         return "the screen"[-limit:]
 

@@ -106,7 +106,7 @@ class FakeLink:
         if self.exit is not None:
             emit(self.exit)
 
-    def observe(self) -> LinkObserved:
+    async def observe(self) -> LinkObserved:
         return self.seen
 
     def prepare(self, record: TurnRecord) -> TurnRecord:
@@ -157,13 +157,13 @@ class FakeLink:
         if signum == 9:
             self.die(-9)
 
-    def explain(self) -> list[Testimony]:
+    async def explain(self) -> list[Testimony]:
         return [Testimony(channel="composer", says="empty", since=None, decides=True)]
 
-    def screen_text(self, limit: int | None = None) -> str:
+    async def screen_text(self, limit: int | None = None) -> str:
         return self.screen if limit is None else self.screen[-limit:]
 
-    def screen_as(self, fmt: ScreenForm) -> Shown:
+    async def screen_as(self, fmt: ScreenForm) -> Shown:
         return self.screen
 
     async def keep_screen(self) -> None:
@@ -181,7 +181,7 @@ class FakeLink:
 
 
 class _Attachment:
-    def redraw(self) -> bytes:
+    async def redraw(self) -> bytes:
         return b""
 
     async def output(self) -> AsyncIterator[bytes]:
@@ -193,7 +193,7 @@ class _Attachment:
     async def resize(self, cols: int, rows: int) -> None:
         return None
 
-    def composes(self) -> bool:
+    async def composes(self) -> bool:
         return False
 
     async def take_line(self, line: str) -> bool:

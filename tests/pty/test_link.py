@@ -92,7 +92,7 @@ async def test_a_checkpoint_of_an_earlier_launch_is_not_this_launch_s_screen(
     offset: int, shown: str, opens: Opens
 ) -> None:
     link, _ = opens(b"hello", offset=offset)
-    assert link.screen_text() == shown
+    assert await link.screen_text() == shown
 
 
 async def test_a_link_whose_screen_cannot_be_kept_lets_go_all_the_same(opens: Opens) -> None:
@@ -107,14 +107,14 @@ async def test_a_link_whose_screen_cannot_be_kept_lets_go_all_the_same(opens: Op
 async def test_a_dialog_that_is_drawn_anew_can_be_answered_meanwhile(opens: Opens) -> None:
     drawn = b"Allow it?\r\n1. Yes\r\n2. No"
     link, typed = opens(drawn)
-    prompt = link.observe().prompt
+    prompt = (await link.observe()).prompt
     assert prompt is not None
     observer = link._observer
     observer.feed(observer.offset, b"\x1b[H\x1b[2J", 1.0)
     answering = asyncio.ensure_future(link.answer("1", prompt.prompt_id))
     await until(lambda: link._watch._waiting)
     observer.feed(observer.offset, drawn, 1.0)
-    link.observe()
+    await link.observe()
     await until(lambda: typed or answering.done())
     assert typed == [b"1"]
     answering.cancel()
@@ -123,7 +123,7 @@ async def test_a_dialog_that_is_drawn_anew_can_be_answered_meanwhile(opens: Open
 async def test_of_two_answers_at_the_same_moment_one_is_typed(opens: Opens) -> None:
     """The program may be slow to react, or ask the same thing again: the second was not for that."""
     link, typed = opens(b"Allow it?\r\n1. Yes\r\n2. No")
-    prompt = link.observe().prompt
+    prompt = (await link.observe()).prompt
     assert prompt is not None
     first = asyncio.ensure_future(link.answer("1", prompt.prompt_id))
     await until(lambda: typed)
@@ -144,13 +144,13 @@ async def test_an_answer_is_over_when_the_program_took_it(
     """It is typed once; who answers hears whether that was for something."""
     monkeypatch.setattr(answering, "TAKEN_S", 30.0 if reacts else 0.05)
     link, keys = opens(b"Allow it?\r\n1. Yes\r\n2. No")
-    prompt = link.observe().prompt
+    prompt = (await link.observe()).prompt
     assert prompt is not None
     told = asyncio.ensure_future(link.answer("2", prompt.prompt_id))
     await until(lambda: keys)
     if reacts:
         link._observer.feed(link._observer.offset, b"\x1b[H\x1b[2JWorking", 1.0)
-        link.observe()
+        await link.observe()
         assert await told is False
     else:
         with pytest.raises(NotTaken, match="asks the same") as refused:
@@ -163,18 +163,18 @@ async def test_a_dialog_that_comes_back_after_its_answer_is_asked_again(opens: O
     """Two calls that look the same, one after the other: the second must not pass for the first."""
     drawn = b"Allow it?\r\n1. Yes\r\n2. No"
     link, keys = opens(drawn)
-    first = link.observe()
+    first = await link.observe()
     assert first.prompt is not None
     told = asyncio.ensure_future(link.answer("1", first.prompt.prompt_id))
     await until(lambda: keys)
     observer = link._observer
     observer.feed(observer.offset, b"\x1b[H\x1b[2J", 1.0)
-    link.observe()
+    await link.observe()
     await told
     observer.feed(observer.offset, drawn, 1.0)
-    link.observe()
+    await link.observe()
     link._clock.advance(5.0)  # type: ignore[attr-defined]  # it is a fake
-    again = link.observe()
+    again = await link.observe()
     assert again.prompt == first.prompt
     assert again.asking != first.asking
 
@@ -194,13 +194,13 @@ async def test_an_answer_of_several_steps_is_typed_while_that_question_stands(
 ) -> None:
     """The row that words go into may look like a composer."""
     link, keys = opens(b"Which colour?\r\nred, or")
-    prompt = link.observe().prompt
+    prompt = (await link.observe()).prompt
     assert prompt is not None
     answering = asyncio.ensure_future(link.answer("next", prompt.prompt_id))
     await until(lambda: keys)
     observer = link._observer
     observer.feed(observer.offset, b"\x1b[H\x1b[2J" + shown, 1.0)
-    link.observe()
+    await link.observe()
     await until(lambda: answering.done() or len(keys) > 1)
     assert keys == typed
     answering.cancel()
@@ -211,7 +211,7 @@ async def test_an_answer_of_several_steps_is_typed_while_that_question_stands(
 async def test_nothing_is_answered_while_a_turn_is_being_stopped(opens: Opens) -> None:
     """The key would be text in the composer that follows, where it would keep the messages waiting."""
     link, keys = opens(b"Allow it?\r\n1. Yes\r\n2. No")
-    prompt = link.observe().prompt
+    prompt = (await link.observe()).prompt
     assert prompt is not None
     stopping = asyncio.ensure_future(link.interrupt())
     await until(lambda: keys)
@@ -234,14 +234,14 @@ async def test_what_a_person_may_have_selected_is_not_chosen_for_them(
     data: bytes, answer: str, typed: bool, opens: Opens
 ) -> None:
     link, keys = opens(b"Allow it?\r\n1. Yes\r\n2. No")
-    prompt = link.observe().prompt
+    prompt = (await link.observe()).prompt
     assert prompt is not None
     await link._type_person(data)
     answering = asyncio.ensure_future(link.answer(answer, prompt.prompt_id))
     if data == b"\x1b[C":
         await until(lambda: link._watch._waiting)  # what the key did may not be shown yet
         link._clock.advance(HANDS_OFF_S)  # type: ignore[attr-defined]  # it is a fake
-        link.observe()
+        await link.observe()
     await until(lambda: answering.done() or len(keys) > 1)
     assert keys == [data, *([answer.encode()] if typed else [])]
     answering.cancel()
@@ -262,10 +262,10 @@ async def test_what_a_person_may_have_selected_is_not_chosen_for_them(
 async def test_keys_beside_reports_of_a_terminal_are_a_person_s(data: bytes, receives: bool, opens: Opens) -> None:
     """What they write may not be on the screen yet: no message is typed into it."""
     link, typed = opens(b"> ")
-    assert link.observe().can_receive
+    assert (await link.observe()).can_receive
     await link._type_person(data)
     assert typed == [data]
-    assert link.observe().can_receive is receives
+    assert (await link.observe()).can_receive is receives
 
 
 async def test_a_person_s_key_waits_for_no_look_at_the_screen(opens: Opens, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,10 +1,15 @@
 """Attached terminals: notices over one viewer's screen."""
 
+import asyncio
 from collections.abc import Sequence
 
+import pytest
+
+from synapsed.pty import viewers as viewers_module
 from synapsed.pty.viewers import Viewers
 from synapsed.supervisor.clipboard import UnclippedAttachment
 from synapsed.terminal.screen import Screen
+from synapsed.terminal.stage import Redraw
 
 COLS, ROWS = 20, 6
 
@@ -14,11 +19,14 @@ class Program:
 
     def __init__(self) -> None:
         self.screen = Screen(COLS, ROWS)
+        self.written = 0
+        self.drawing = asyncio.Event()
+        self.drawing.set()
         self.viewers = Viewers(
-            draw=lambda notice: (self.screen.redraw(notice=notice), self.screen.pending),
+            draw=self.draw,
             write=self.ignore,
             resize=self.ignore,
-            composes=lambda: False,
+            composes=self.composes,
             take_line=self.take,
             empty=lambda: None,
         )
@@ -26,12 +34,22 @@ class Program:
     async def ignore(self, *_: object) -> None:
         return None
 
+    async def draw(self, notice: Sequence[str]) -> Redraw:
+        """The screen of this moment, told when `drawing` is set."""
+        screen = Redraw(self.screen.redraw(notice=notice), self.screen.pending, self.written)
+        await self.drawing.wait()
+        return screen
+
+    async def composes(self) -> bool:
+        return False
+
     async def take(self, _line: str) -> bool:
         return False
 
     def prints(self, data: bytes) -> None:
         self.screen.feed(data)
-        self.viewers.push(data)
+        offset, self.written = self.written, self.written + len(data)
+        self.viewers.push(offset, data)
 
 
 def rows(screen: Screen) -> Sequence[str]:
@@ -43,7 +61,7 @@ async def test_a_notice_stands_over_the_last_rows_and_leaves_nothing_behind() ->
     program.prints(b"\x1b[31mone\x1b[m\r\ntwo\x1b[6;1Hlast\x1b[2;4H")
     viewer = await program.viewers.join(cols=COLS, rows=ROWS, read_only=False)
     seen = Screen(COLS, ROWS)
-    seen.feed(viewer.redraw())
+    seen.feed(await viewer.redraw())
     stream = viewer.output()
     viewer.notice("[→ codex (local)]", stays=True)
     seen.feed(await anext(stream))
@@ -69,7 +87,7 @@ async def test_a_mouse_does_not_dismiss_it() -> None:
     viewer.notice("read me", stays=True)
     await viewer.write(b"\x1b[<35;1;1M")
     seen = Screen(COLS, ROWS)
-    seen.feed(viewer.redraw())
+    seen.feed(await viewer.redraw())
     assert rows(seen)[-1] == "read me"
 
 
@@ -80,15 +98,15 @@ async def test_other_viewers_do_not_see_it() -> None:
     first.notice("for one", stays=True)
     program.prints(b"x")
     assert await anext(second.output()) == b"x"
-    assert b"for one" in first.redraw()
-    assert b"for one" not in second.redraw()
+    assert b"for one" in await first.redraw()
+    assert b"for one" not in await second.redraw()
 
 
 async def test_a_program_does_not_set_the_clipboard_of_who_looks_on() -> None:
     program = Program()
     viewer = UnclippedAttachment(await program.viewers.join(cols=60, rows=ROWS, read_only=False), "ann")
     stream = viewer.output()
-    viewer.redraw()
+    await viewer.redraw()
     program.prints(b"a\x1b]52;c;cm0gLXJm\x07b")
     assert await anext(stream) == b"ab"
     seen = Screen(60, ROWS)
@@ -98,3 +116,39 @@ async def test_a_program_does_not_set_the_clipboard_of_who_looks_on() -> None:
     await anext(stream)
     program.prints(b"\x1b]52;c;cm0gLXJm\x07c")
     assert await anext(stream) == b"c", "it is told once"
+
+
+async def test_what_is_written_while_the_screen_is_drawn_again_comes_once_and_after_it() -> None:
+    """The screen is drawn by somebody else, who may have taken in some of it, or a part of a piece."""
+    program = Program()
+    viewer = await program.viewers.join(cols=COLS, rows=ROWS, read_only=False)
+    program.prints(b"one \x1b[3")
+    program.drawing.clear()
+    drawing = asyncio.ensure_future(viewer.redraw())
+    await asyncio.sleep(0)
+    program.viewers.push(0, b"one \x1b[3")  # it is in the drawing
+    program.viewers.push(4, b"\x1b[31mtwo")  # its beginning is
+    program.drawing.set()
+    seen = Screen(COLS, ROWS)
+    seen.feed(await drawing)
+    seen.feed(await anext(viewer.output()))
+    assert rows(seen)[0] == "one two"
+    assert seen.row_cells(0)[4].fg == 1
+
+
+async def test_a_viewer_that_misses_too_much_while_the_screen_is_drawn_has_it_drawn_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(viewers_module, "BUFFER_MAX", 10)
+    program = Program()
+    viewer = await program.viewers.join(cols=COLS, rows=ROWS, read_only=False)
+    program.drawing.clear()
+    drawing = asyncio.ensure_future(viewer.redraw())
+    await asyncio.sleep(0)
+    program.prints(b"x" * 11)
+    program.prints(b"y")
+    program.drawing.set()
+    await drawing
+    seen = Screen(COLS, ROWS)
+    seen.feed(await anext(viewer.output()))
+    assert rows(seen)[0] == "x" * 11 + "y"

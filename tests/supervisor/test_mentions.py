@@ -22,7 +22,7 @@ class Terminal:
         self.agrees = True
         self.draft = True
 
-    def redraw(self) -> bytes:
+    async def redraw(self) -> bytes:
         return b""
 
     async def output(self) -> AsyncIterator[bytes]:
@@ -34,7 +34,7 @@ class Terminal:
     async def resize(self, cols: int, rows: int) -> None:
         return None
 
-    def composes(self) -> bool:
+    async def composes(self) -> bool:
         return self.draft
 
     async def take_line(self, line: str) -> bool:

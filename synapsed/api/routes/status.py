@@ -11,6 +11,7 @@ from synapsed.api.query import Flag
 from synapsed.model.agent import AgentDetail, Testimony, seed_status
 
 CONTEXT_CHARACTERS = 2000
+DETAIL_CHARACTERS = 20_000
 DETAIL = Flag("detail", "as `synapsectl status --json`, instead of the short form")
 EXPLAIN = Flag("explain", "add `explain`, the chain of evidence")
 _DETAIL = TypeAdapter(AgentDetail)
@@ -32,11 +33,12 @@ async def status(request: web.Request) -> web.Response:
         hidden = detail.prompt.model_copy(update={"prompt": ""})  # it is the screen
         detail = detail.model_copy(update={"prompt": hidden})
     if DETAIL.of(request):
-        answer = _DETAIL.dump_python(detail if sees else detail.model_copy(update={"screen": ""}), mode="json")
+        screen = (await control.terminals.visible(agent_id))[-DETAIL_CHARACTERS:] if sees else ""
+        answer = _DETAIL.dump_python(detail.model_copy(update={"screen": screen}), mode="json")
     else:
         answer = {
             "status": seed_status(detail.state, detail.activity, asks=detail.prompt is not None),
-            "context": control.terminals.context(agent_id, CONTEXT_CHARACTERS) if sees else "",
+            "context": await control.terminals.context(agent_id, CONTEXT_CHARACTERS) if sees else "",
             "activity": detail.activity.value,
             "since": detail.since,
             "evidence": detail.evidence,
@@ -47,5 +49,5 @@ async def status(request: web.Request) -> web.Response:
         }
     if EXPLAIN.of(request):
         # It quotes titles, prompts and rows of the screen.
-        answer["explain"] = _CHAIN.dump_python(control.directory.explain(agent_id), mode="json") if sees else []
+        answer["explain"] = _CHAIN.dump_python(await control.directory.explain(agent_id), mode="json") if sees else []
     return json_response(answer)

@@ -97,7 +97,7 @@ class _Session:
     async def _output(self) -> None:
         """Screen to viewer. A viewer that stops reading stops this loop alone; the attachment's buffer is bounded."""
         with suppress(ConnectionError):
-            await self._socket.send_bytes(self._attachment.redraw())
+            await self._socket.send_bytes(await self._attachment.redraw())
             async for data in self._attachment.output():
                 if data:
                     await self._socket.send_bytes(data)
