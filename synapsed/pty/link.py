@@ -345,7 +345,9 @@ class PtyLink:
                 and self._caught_up.is_set()
             ):
                 now = self._clock.monotonic()
-                await self._window.redraw_if_defaced(self._watch.look, now, hurry=self._session.half_typed)
+                await self._window.redraw_if_defaced(
+                    self._watch.last, self._watch.look, now, hurry=self._session.half_typed
+                )
             if self._runner.turn is not None:
                 await self.poke()
             elif self._unsettled and self._clock.monotonic() - self._unsettled / 1e9 > SETTLE_AFTER_S:

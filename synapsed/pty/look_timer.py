@@ -36,6 +36,7 @@ class Watch:
         self._timer: asyncio.TimerHandle | None = None
         self._open = self._closed = False
         self._waiting: list[tuple[Callable[[Look], bool], asyncio.Future[None]]] = []
+        self.last: Look | None = None
         self.looked_at = 0.0
         """When the last look was, monotonic seconds."""
 
@@ -73,7 +74,7 @@ class Watch:
         now = self._clock.monotonic()
         self.looked_at = now
         self._session.silent, self._session.unread = self._silent(), self._unread()
-        look = self._session.look(now)
+        self.last = look = self._session.look(now)
         self._looked(look, now)
         for wanted, future in list(self._waiting):
             if not future.done() and wanted(look):

@@ -38,6 +38,8 @@ from synapsed.pty.streaming import Piece, Speech
 from synapsed.pty.tool_screen import ToolScreen
 from synapsed.pty.turn import PtyTurn
 from synapsed.tasks.sender_mark import system_mark
+from synapsed.terminal.answer import anchor_of, shows
+from synapsed.terminal.chrome import marks_in, said_of_turn
 from synapsed.terminal.composer import ends_at_cursor, holds_back
 from synapsed.terminal.delivery import type_message
 from synapsed.terminal.look import Look
@@ -377,7 +379,7 @@ class Session:
     def _seen(self, turn: PtyTurn, look: Look, now: float) -> turns.Seen:
         # Before, what the chrome says of the turn is not asked.
         ends = look.verdict.activity is Activity.READY or turn.state.interrupting
-        error, interrupted = self.observer.chrome(turn.message, turn.old_marks) if ends else (None, False)
+        error, interrupted = said_of_turn(self._profile, look, turn.message, turn.old_marks) if ends else (None, False)
         return turns.Seen(
             verdict=look.verdict,
             may_type=turn.phase is turns.Phase.PREPARED and self.obstacle(look, now) is None,
@@ -391,11 +393,13 @@ class Session:
             replaced=turn.phase is turns.Phase.SUBMITTED and self._replaced(look),
             text=look.composer.text,
             prompt=look.composer.prompt,
-            stopped=self.observer.stopped,
+            stopped=look.record is not None and look.record == self._profile.interrupt.status,
             unread=self.unread,
             starting=holds_back(self._profile.delivery, look.screen, look.composer),
-            worked_until=self.observer.worked_until,
-            marks=self.observer.marks if turn.phase is turns.Phase.SETTLING else turn.state.marks,
+            worked_until=look.worked_until,
+            marks=marks_in(self._profile, look.screen.lines)
+            if turn.phase is turns.Phase.SETTLING
+            else turn.state.marks,
         )
 
     def _note_turn(self, turn: PtyTurn) -> None:
@@ -412,9 +416,9 @@ class Session:
             case turns.Phase.SETTLING:
                 return look.composer.state == "absent" and ends_at_cursor(look.screen, turn.message)
             case turns.Phase.SUBMITTED:
-                return self.observer.echoed(turn.message, look.composer)
+                return _echoes(look, turn.message)
             case turns.Phase.WORKING:
-                return turn.state.located or self.observer.echoed(turn.message, look.composer)
+                return turn.state.located or _echoes(look, turn.message)
             case _:
                 return False
 
@@ -468,6 +472,12 @@ class Session:
 
     def _said(self, piece: Piece) -> None:
         self._out.append(Emit(LinkTurnSaid(self.task_id, piece.text, piece.append)))
+
+
+def _echoes(look: Look, message: str) -> bool:
+    """Whether the beginning of `message` stands on the screen elsewhere than in the composer."""
+    anchor = anchor_of(message)
+    return any(shows(line, anchor) for row, line in enumerate(look.screen.lines) if row != look.composer.row)
 
 
 def _above(look: Look) -> list[str]:

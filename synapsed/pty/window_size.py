@@ -15,6 +15,7 @@ import structlog
 from synapsed.errors import KeeperLost
 from synapsed.keepers.client import KeeperClient, KeeperRefused
 from synapsed.profiles import Profile
+from synapsed.terminal.defaced import is_as_drawn, is_defaced
 from synapsed.terminal.look import Look
 from synapsed.terminal.observer import TerminalObserver
 
@@ -47,6 +48,7 @@ class Window:
         told: bool,
     ) -> None:
         self._agent_id = agent_id
+        self._profile = profile
         self._observer = observer
         self._keeper = keeper
         self._attached = attached
@@ -78,12 +80,13 @@ class Window:
             with contextlib.suppress(KeeperLost, KeeperRefused):
                 await self._resize(screen.cols, self._rows)
 
-    async def redraw_if_defaced(self, look: Callable[[], Look], now: float, *, hurry: bool) -> None:
+    async def redraw_if_defaced(self, last: Look | None, look: Callable[[], Look], now: float, *, hurry: bool) -> None:
         """Let the program redraw its screen: the window gets another size, then its own again."""
-        if now - self._nudged_at < NUDGE_EVERY_S or (self._observer.at_rest and not hurry):
+        drawn = last is not None and is_as_drawn(last)
+        if now - self._nudged_at < NUDGE_EVERY_S or (drawn and not hurry):
             return
         seen = look()
-        if seen.changed_at > self._nudged_at + SETTLED_S and self._observer.defaced(seen, now, hurry=hurry):
+        if seen.changed_at > self._nudged_at + SETTLED_S and is_defaced(self._profile, seen, now, hurry=hurry):
             await self.redraw(now)
 
     async def redraw(self, now: float) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from synapsed.profiles import Profile
 from synapsed.terminal.answer import position_below
+from synapsed.terminal.look import Look
 
 CHROME_ROWS = 40
 """How far up from the bottom the program's own words for an error or an interruption are looked for."""
@@ -39,6 +40,17 @@ def read_chrome(profile: Profile, rows: Sequence[str], message: str, old: Marks 
     starts = _errors(profile, text)[errors:]
     error = _error(profile, text[starts[0] :]) if starts else None
     return error, len(list(_interruptions(profile, text))) > interruptions
+
+
+def said_of_turn(profile: Profile, look: Look, message: str, old: Marks = NONE) -> Said:
+    """What is said of the turn of `message`. Of one that ended well, as the program's status record has it, nothing:
+    what reads like that is the answer."""
+    if look.record == "done":
+        return None, False
+    error, interrupted = read_chrome(profile, look.screen.lines, message, old)
+    if error is None and look.record == "error":
+        error = ("MODEL_ERROR", "the program reports an error")
+    return error, interrupted
 
 
 def _errors(profile: Profile, text: str) -> list[int]:

@@ -35,6 +35,18 @@ class Look:
     """When the screen or the title last changed, or the turn was asked to stop."""
     unreadable_at: float = 0.0
     """When a screen that is not understood is told of, if it stays so; 0 for never."""
+    record: str | None = None
+    """The root of the program's status records."""
+    worked_until: int = 0
+    """Spool offset at which that last went from work to rest."""
+    turn_open: bool = False
+    """A side channel has told that a turn began, and not that it is over."""
+    stopping: bool = False
+    """The turn was asked to stop."""
+    lost: bool = False
+    """The screen is not understood, or not yet."""
+    kinds: str | None = None
+    """How each character of the screen's text is drawn (`Screen.kinds`), where that was asked for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

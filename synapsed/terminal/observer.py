@@ -15,8 +15,6 @@ from synapsed.model.agent import Activity
 from synapsed.model.facts import ChannelFact, PromptAccepted, TurnEnded, TurnFailed, TurnInterrupted
 from synapsed.model.records import Checkpoint
 from synapsed.profiles import Profile
-from synapsed.terminal.answer import anchor_of, shows
-from synapsed.terminal.chrome import Marks, marks_in, read_chrome
 from synapsed.terminal.composer import ComposerState, emptied, puts_off, read_composer, unended
 from synapsed.terminal.explain import Since, Witness, explain
 from synapsed.terminal.look import GONE_S, Harm, Look, TerminalReply
@@ -36,14 +34,13 @@ from synapsed.terminal.scanner import (
 )
 from synapsed.terminal.screen import Guard, Screen
 from synapsed.terminal.snapshot import ScreenSnapshot
+from synapsed.terminal.stage import Ask, KeysTyped, Note, Skipped, StopAsked, StopOver, TurnClosed, TurnOpened
 from synapsed.terminal.unreadable import Unreadable
 from synapsed.terminal.verdict import (
     Observation,
     Verdict,
     judge,
     lost_end,
-    screen_sign,
-    title_sign,
     turning_points,
 )
 
@@ -56,16 +53,6 @@ STEADY_S = 0.15
 DOUBTFUL_S = 1.0
 """What has no more than a prompt's sign is told once it has read the same for so long: output may stop there."""
 
-SILENT = ("composer", "quiet", "kernel")
-"""Sources of a verdict that know of nothing that the program shows."""
-
-DEFACED_S = 3.0
-"""A program that rests without its composer for so long has probably been written over. Less than
-`UNREADABLE_S`: a person is asked only about what another drawing does not mend."""
-
-DEFACED_HURRY_S = 1.0
-"""The same where a message waits in the composer that is not to be seen: it would be told as undelivered."""
-
 REPORTED_LATE_S = 5.0
 """A prompt that is reported as accepted so soon after its turn was asked to stop may be of that turn: a hook takes its
 time to start on a busy machine."""
@@ -73,7 +60,6 @@ time to start on a busy machine."""
 QUERIES_MAX = 512
 """Queries in one piece of output that are answered: most cost a look at the screen. A program asks for the 256 colours
 of the palette at the most; more come of a file that is shown."""
-
 
 ROUNDING_S = 1e-6
 """So much earlier than time changes what is judged it is judged again: sums of times are rounded."""
@@ -289,14 +275,22 @@ class TerminalObserver:
     def told(self, fact: ChannelFact) -> None:
         """A side channel reported: remember whether a turn is open."""
         if isinstance(fact, PromptAccepted):
-            if self._lost_ns is not None and fact.at_ns < self._lost_ns:
-                return  # told late: of the turn that is over
-            self._turn_open = fact.channel
-            self._lost_ns = None
-            if self._stop_asked_at is not None and fact.at_ns > (self._stop_asked_at + REPORTED_LATE_S) * 1e9:
-                self.stop_over()
+            self.turn_opened(fact.channel, fact.at_ns)
         elif isinstance(fact, TurnEnded | TurnFailed | TurnInterrupted):
-            self._turn_open = None
+            self.turn_closed()
+
+    def turn_opened(self, channel: str, at_ns: int) -> None:
+        """`channel` reported at `at_ns` that the program had taken a prompt."""
+        if self._lost_ns is not None and at_ns < self._lost_ns:
+            return  # told late: of the turn that is over
+        self._turn_open = channel
+        self._lost_ns = None
+        if self._stop_asked_at is not None and at_ns > (self._stop_asked_at + REPORTED_LATE_S) * 1e9:
+            self.stop_over()
+
+    def turn_closed(self) -> None:
+        """A channel reported that the program's turn is over."""
+        self._turn_open = None
 
     def asked_to_stop(self, now: float) -> None:
         """What stops the running turn was typed."""
@@ -305,6 +299,35 @@ class TerminalObserver:
     def stop_over(self) -> None:
         """The turn that was asked to stop has ended, or goes on."""
         self._stop_asked_at = None
+
+    def note(self, note: Note) -> None:
+        """Take in what is told."""
+        match note:
+            case KeysTyped(now):
+                self.typed(now)
+            case StopAsked(now):
+                self.asked_to_stop(now)
+            case StopOver():
+                self.stop_over()
+            case TurnOpened(channel, at_ns):
+                self.turn_opened(channel, at_ns)
+            case TurnClosed():
+                self.turn_closed()
+            case Skipped(offset):
+                self.skip(offset)
+
+    def believe(self, ask: Ask) -> None:
+        """What whoever asks knows: it counts until something else is asked."""
+        self.in_turn, self.own_prompt, self.unbegun = ask.in_turn, ask.own_prompt, ask.unbegun
+        self.given_back, self.kernel = ask.given_back, ask.kernel
+
+    def asked(self, ask: Ask) -> Look | None:
+        """The look that is asked for; None in the middle of a frame where a whole one is wanted."""
+        self.believe(ask)
+        if ask.whole and self.mid_frame(ask.now):
+            return None
+        look = self.look(ask.now)
+        return replace(look, kinds=self.screen.kinds()) if ask.kinds else look
 
     def look(self, now: float) -> Look:
         """Judge what is on the screen; while nothing has changed, and time alone changes nothing, what was judged."""
@@ -376,6 +399,11 @@ class TerminalObserver:
             steady_at=self._steady_at(verdict),
             still_since=self._still_since,
             unreadable_at=self._unreadable.due or 0.0,
+            record=self._records.root,
+            worked_until=self.worked_until,
+            turn_open=self._turn_open is not None,
+            stopping=self._stop_asked_at is not None,
+            lost=self._unreadable.lost,
         )
 
     def _steady_at(self, verdict: Verdict) -> float:
@@ -464,75 +492,11 @@ class TerminalObserver:
         """The program is drawing: what is on the screen is half of it."""
         return self.screen.synchronized and now - self._fed_at < FRAME_MAX_S
 
-    def defaced(self, look: Look, now: float, *, hurry: bool = False) -> bool:
-        """A program that draws its composer itself says nothing and shows none: a warning that it printed, or another
-        program's output, stands where it was or will be. A redraw would bring it back. `hurry`: a
-        message is half typed, and not to be seen where it belongs."""
-        composer, verdict = self._profile.composer, look.verdict
-        silent = verdict.activity in (Activity.STARTING, Activity.BUSY, Activity.UNKNOWN) and verdict.source in SILENT
-        unseen = hurry and verdict.asked is None and look.composer.state != "draft"
-        return (
-            composer.line is not None
-            and composer.needed
-            and (look.screen.alternate or not composer.at_cursor)
-            and (silent or self._unreadable.lost or unseen)
-            and self._turn_open is None
-            and now - look.changed_at >= (DEFACED_HURRY_S if hurry else DEFACED_S)
-        ) or self._garbled(look, now)
-
-    @property
-    def at_rest(self) -> bool:
-        """Whether it shows its composer, or a dialog that is understood: its screen is as it drew it."""
-        return self._activity in (Activity.READY, Activity.WAITING) and not self._unreadable.lost
-
-    def _garbled(self, look: Look, now: float) -> bool:
-        """It was asked to stop, shows no work and no composer, and nothing moves: some programs draw over themselves
-        when they give a message back, on the main screen too."""
-        profile = self._profile
-        return (
-            self._stop_asked_at is not None
-            and profile.composer.line is not None
-            and profile.composer.needed
-            and (look.screen.alternate or not profile.composer.at_cursor)
-            and look.composer.state == "absent"
-            and look.verdict.activity in (Activity.BUSY, Activity.UNKNOWN)
-            and title_sign(profile.busy, look.screen) is None
-            and screen_sign(profile.busy, look.screen) is None
-            and now - look.still_since >= profile.interrupt.still_ms / 1000
-        )
-
-    def echoed(self, message: str, composer: ComposerState) -> bool:
-        """Whether the beginning of `message`, as it was typed, stands on the screen elsewhere than in the composer."""
-        anchor = anchor_of(message)
-        return any(shows(line, anchor) for row, line in enumerate(self.screen.snapshot().lines) if row != composer.row)
-
-    @property
-    def marks(self) -> Marks:
-        """The marks of errors and interruptions that stand on the screen."""
-        return marks_in(self._profile, self.screen.snapshot().lines)
-
-    def chrome(self, message: str, old: Marks = (0, 0)) -> tuple[tuple[str, str] | None, bool]:
-        """What the program's own chrome says below `message`: an error as (code, words), and whether it says that the
-        turn was interrupted; `old`: see `read_chrome`. Of a turn that ended well, as the program's status record has
-        it, nothing: what reads like that is the answer."""
-        if self._records.root == "done":
-            return None, False
-        error, interrupted = read_chrome(self._profile, self.screen.snapshot().lines, message, old)
-        if error is None and self._records.root == "error":
-            error = ("MODEL_ERROR", "the program reports an error")
-        return error, interrupted
-
     def redraw(self, notice: Sequence[str] = ()) -> bytes:
         """The screen for a terminal that has just come, or missed something, with what the program says of itself."""
         record = self._records.get()
         status = f"\x1b]7501;{record.body()}\x1b\\".encode() if record is not None else b""
         return self.screen.redraw(notice=notice) + status
-
-    @property
-    def stopped(self) -> bool:
-        """Whether the program's status record is that of a turn that was stopped."""
-        status = self._profile.interrupt.status
-        return status is not None and self._records.root == status
 
     @property
     def _bright(self) -> Callable[[int], str]:

@@ -3,8 +3,14 @@
 Everything is done in the order in which it was asked for, so that an answer shows all the output that was fed before.
 """
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol
+
+from synapsed.model.picture import ScreenForm, Shown
+from synapsed.model.records import Checkpoint
+from synapsed.terminal.explain import Witness
+from synapsed.terminal.look import Harm, Look, TerminalReply
 
 # --- what is told ----------------------------------------------------------------------------------------------------
 
@@ -99,3 +105,80 @@ class Redraw:
     def rest(self, offset: int, data: bytes) -> bytes:
         """What of the output `data` at `offset` comes after it."""
         return data[max(0, self.offset - offset) :]
+
+
+# --- what comes back -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """Output is drawn up to `offset`; `replies` answer what the program asked in it."""
+
+    offset: int
+    replies: Sequence[TerminalReply] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Harmed:
+    """Output ended the emulator: some of it is passed over from now on."""
+
+    harm: Harm
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """What is known of a screen before anything is drawn."""
+
+    offset: int
+    """Where the output begins that it is to be fed."""
+    started: bool = False
+    """It was kept after the program had started."""
+    harm: Harm | None = None
+    """Output of this launch that is passed over."""
+
+
+class Stage(Protocol):
+    """The screen of one launch of a program. Nothing of it blocks: what is told is drawn when its turn comes, what is
+    asked is answered then. Once it is closed nothing is answered any more."""
+
+    start: Start
+
+    def open(self, told: Callable[[Drawn | Harmed], None]) -> None:
+        """`told` is called in the event loop, in order."""
+        ...
+
+    def feed(self, offset: int, data: bytes, now: float, *, continues: bool = False) -> None:
+        """The program wrote `data` at `offset`; `continues`: with what was fed last it is one piece."""
+        ...
+
+    def note(self, note: Note) -> None: ...
+
+    def resize(self, cols: int, rows: int) -> None: ...
+
+    async def look(self, ask: Ask) -> Look | None:
+        """None in the middle of a frame, where a whole one is wanted."""
+        ...
+
+    async def explain(self, ask: Ask) -> list[Witness]:
+        """The evidence behind the last look's verdict, strongest channel first."""
+        ...
+
+    async def checkpoint(self) -> Checkpoint:
+        """The screen as redraw bytes, at the offset of its last whole sequence."""
+        ...
+
+    async def redraw(self, notice: Sequence[str] = ()) -> Redraw:
+        """The screen for a terminal of its size, `notice` over its last rows."""
+        ...
+
+    async def text(self, *, scrollback: bool) -> str:
+        """As of `Screen.text`."""
+        ...
+
+    async def shown(self, fmt: ScreenForm) -> Shown: ...
+
+    async def read_lines(self, wanted: LinesWanted) -> str:
+        """The answer that an emulator of its own reads, as wide and as tall as the screen."""
+        ...
+
+    async def close(self) -> None: ...

@@ -4,6 +4,7 @@ import pytest
 
 from synapsed.model.agent import Activity
 from synapsed.model.facts import PromptAccepted, TurnEnded
+from synapsed.terminal.chrome import said_of_turn
 from synapsed.terminal.observer import TerminalObserver
 from synapsed.terminal.verdict import STALE_S
 from tests.golden.replay import CASES, Case
@@ -143,5 +144,5 @@ def test_an_answer_that_reads_like_the_chrome_of_a_failure_has_not_failed(state:
     feed(watched, CHROME, 1.0)
     if state is not None:
         feed(watched, forged(case, state), 1.0)
-    error, interrupted = watched.chrome("a message")
+    error, interrupted = said_of_turn(case.profile(), watched.look(1.0), "a message")
     assert (error is None, interrupted) == ((True, False) if state == "done" else (False, True))

@@ -11,6 +11,7 @@ import pytest
 
 from synapsed.model.agent import Activity
 from synapsed.model.records import Checkpoint
+from synapsed.terminal.chrome import said_of_turn
 from synapsed.terminal.observer import TerminalObserver
 from tests.golden.replay import CASES, Case, Cut, Replay, Seen, at_random, bytewise
 from tests.support import readiness
@@ -24,7 +25,7 @@ SMALL = [case for case in CASES if len(case.raw) < 20_000]
 def found(seen: Seen, replay: Replay, *, receives: bool = True) -> dict[str, Any]:
     """What is believed, in the words of an expectation."""
     look, verdict = seen.look, seen.look.verdict
-    error, interrupted = replay.observer.chrome("")
+    error, interrupted = said_of_turn(replay.case.profile(), look, "")
     facts: dict[str, Any] = {"activity": verdict.activity.value, "composer": look.composer.state}
     if receives and readiness.receives(look):
         facts["receives"] = True
@@ -72,7 +73,7 @@ def test_errors_and_interrupts_are_not_seen_where_there_were_none(case: Case) ->
     replay = Replay(case)
     for seen in replay.play():
         if seen.mark is not None:
-            assert replay.observer.chrome("") == (None, False)
+            assert said_of_turn(case.profile(), seen.look, "") == (None, False)
 
 
 def course(case: Case, cut: Cut) -> list[Any]:

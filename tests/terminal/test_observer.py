@@ -8,6 +8,7 @@ import pytest
 from synapsed.model.agent import Activity
 from synapsed.model.facts import PromptAccepted, TurnEnded
 from synapsed.profiles import Composer, Dialog, Profile, Prompts, Ready, Signs
+from synapsed.terminal.defaced import is_defaced
 from synapsed.terminal.observer import QUERIES_MAX, TerminalObserver
 from synapsed.terminal.verdict import STALE_S
 from tests.support.readiness import held, receives
@@ -122,13 +123,13 @@ FULL_AT_CURSOR = FULL.model_copy(update={"composer": Composer(line=r"^> ?(?P<tex
 def test_a_screen_that_the_program_wrote_over_is_seen_after_a_while() -> None:
     watched = TerminalObserver(FULL, cols=40, rows=5, offset=0)
     watched.feed(0, b"\x1b[?1049h> ", 0.0)
-    assert not watched.defaced(watched.look(0.0), 99.0), "it has its composer"
+    assert not is_defaced(FULL, watched.look(0.0), 99.0), "it has its composer"
     over = b"\x1b[H\x1b[2K(node) Warning: something"
     watched.feed(watched.offset, over, 1.0)
-    assert not watched.defaced(watched.look(1.0), 2.0), "it may be drawing"
-    assert watched.defaced(watched.look(12.0), 12.0)
+    assert not is_defaced(FULL, watched.look(1.0), 2.0), "it may be drawing"
+    assert is_defaced(FULL, watched.look(12.0), 12.0)
     watched.told(PromptAccepted(channel="hooks", at_ns=1))
-    assert not watched.defaced(watched.look(13.0), 13.0), "a turn is open"
+    assert not is_defaced(FULL, watched.look(13.0), 13.0), "a turn is open"
 
 
 @pytest.mark.parametrize("kernel", [None, "rests", "reads"])
@@ -144,7 +145,7 @@ def test_whatever_the_kernel_says_of_it_it_is_seen_before_a_person_is_asked(
     watched.feed(watched.offset, b"\x1b[H\x1b[2K(node) Warning: something", 1.0)
     assert not watched.look(1.0).verdict.asked
     assert not watched.look(4.5).verdict.asked, "no person is asked yet"
-    assert watched.defaced(watched.look(4.5), 4.5)
+    assert is_defaced(FULL_AT_CURSOR, watched.look(4.5), 4.5)
 
 
 @pytest.mark.parametrize(("typed", "defaced"), [(b"> a message", False), (b"> ", True)], ids=["seen", "not seen"])
@@ -153,14 +154,14 @@ def test_a_half_typed_message_that_is_not_seen_where_it_belongs_is_drawn_anew(ty
     watched = TerminalObserver(FULL, cols=40, rows=5, offset=0)
     watched.feed(0, b"\x1b[?1049h" + typed, 0.0)
     watched.look(0.0)
-    assert watched.defaced(watched.look(2.0), 2.0, hurry=True) is defaced
-    assert not watched.defaced(watched.look(2.0), 2.0), "nothing is typed"
+    assert is_defaced(FULL, watched.look(2.0), 2.0, hurry=True) is defaced
+    assert not is_defaced(FULL, watched.look(2.0), 2.0), "nothing is typed"
 
 
 def test_a_line_program_is_never_taken_for_defaced() -> None:
     watched = observer()
     watched.feed(watched.offset, b"\r\nworking in silence", 1.0)
-    assert not watched.defaced(watched.look(60.0), 60.0)
+    assert not is_defaced(PROFILE, watched.look(60.0), 60.0)
 
 
 def test_who_comes_later_is_told_what_the_program_says_of_itself() -> None:

@@ -6,6 +6,7 @@ from synapsed.channelspec import Channel
 from synapsed.model.agent import Activity
 from synapsed.model.facts import PromptAccepted, TurnEnded
 from synapsed.profiles import Composer, Interrupt, Profile, PutOff, Ready, Signs
+from synapsed.terminal.defaced import is_defaced
 from synapsed.terminal.observer import REPORTED_LATE_S, TerminalObserver
 from synapsed.terminal.verdict import LOST_S, STALE_S
 from tests.support.readiness import receives
@@ -190,7 +191,7 @@ def test_a_message_that_is_put_off_need_not_move() -> None:
 )
 def test_a_program_that_drew_over_itself_when_it_was_stopped_is_to_draw_anew(screen: bytes, garbled: bool) -> None:
     watched = at_work(SIGNED, screen)
-    assert not watched.defaced(watched.look(30.0), 30.0), "it may work in silence"
+    assert not is_defaced(SIGNED, watched.look(30.0), 30.0), "it may work in silence"
     watched.asked_to_stop(30.0)
-    assert not watched.defaced(watched.look(30.5), 30.5), "it may be drawing"
-    assert watched.defaced(watched.look(31.0), 31.0) is garbled
+    assert not is_defaced(SIGNED, watched.look(30.5), 30.5), "it may be drawing"
+    assert is_defaced(SIGNED, watched.look(31.0), 31.0) is garbled
