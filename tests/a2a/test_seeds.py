@@ -6,7 +6,7 @@ import socket
 import pytest
 from aiohttp import web
 
-from synapsed.a2a import seeds
+from synapsed.a2a import courier, seeds
 from synapsed.a2a.courier import CONNECT_TRIES
 from synapsed.errors import CardChanged, CardInvalid, NotReady, RemoteRefused, Unreachable
 from synapsed.model.events import TaskArtifactAdded
@@ -144,8 +144,9 @@ async def test_a_task_that_is_gone_there_fails(far: Seedlike, here: Here):
 # --- never twice -----------------------------------------------------------------------------------------------------
 
 
-async def test_while_it_is_busy_the_message_waits(far: Seedlike, here: Here):
+async def test_while_it_is_busy_the_message_waits(far: Seedlike, here: Here, monkeypatch: pytest.MonkeyPatch):
     """synapse-a2a takes one message at a time: another is refused with 409 and `Retry-After`."""
+    monkeypatch.setattr(courier, "FIRST_PAUSE_S", 0.01)
     busy = {"status": 409, "headers": {"Retry-After": "0"}, "text": "Agent already has a working task"}
     far.refuse = [web.Response(**busy) for _ in range(2 * CONNECT_TRIES)]
     assert (await here.over(await here.send("hi"))).answer == "echo: hi"

@@ -62,13 +62,16 @@ UNREADABLE = {
 """What is sent, the status and code of the answer, and a part of its message."""
 
 
-async def answers(port: int, pieces: Iterable[bytes]) -> tuple[int, dict[str, str], bytes]:
-    """Status, headers and body of what the server says until it ends the connection: one answer, and no more."""
+async def answers(port: int, pieces: Iterable[bytes], *, all_sent: bool = False) -> tuple[int, dict[str, str], bytes]:
+    """Status, headers and body of what the server says until it ends the connection: one answer, and no more.
+    `all_sent`: the client says that it sends nothing more; the server waits for the rest of a body else."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     for piece in pieces:
         writer.write(piece)
         await writer.drain()
         await asyncio.sleep(0)
+    if all_sent:
+        writer.write_eof()
     async with asyncio.timeout(30):
         head, _, body = (await reader.read()).decode().partition("\r\n\r\n")
     writer.close()
@@ -82,7 +85,7 @@ async def answers(port: int, pieces: Iterable[bytes]) -> tuple[int, dict[str, st
 async def test_what_cannot_be_read_is_answered_in_the_form_of_every_error(api: Api, case: str) -> None:
     sent, (status, code), part = UNREADABLE[case]
     for port, raw in ((api.port, sent), (api.agent_port, sent.replace(b"/agents/claude", b""))):
-        got, headers, body = await answers(port, [raw])
+        got, headers, body = await answers(port, [raw], all_sent=case == "large length")
         assert headers["content-type"].partition(";")[0] == "application/json"
         assert headers["x-content-type-options"] == "nosniff"
         error = json.loads(body)["error"]
