@@ -4,12 +4,12 @@ import os
 import sys
 from collections.abc import Sequence
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Protocol, TextIO, cast
+from typing import TYPE_CHECKING, TextIO, cast
 
 from synapsectl.context import CommandContext
 from synapsectl.errors import CtlError
-from synapsectl.output import PROGRAM, CommandOutput
-from synapsectl.verbs import ALIASES, VERBS, Verb
+from synapsectl.output import CommandOutput
+from synapsectl.verbs import ALIASES, QUICK_VERBS, VERBS
 
 USAGE = 2
 INTERRUPTED = 130
@@ -21,17 +21,7 @@ PIPE_CLOSED = 141
 if TYPE_CHECKING:
     import argparse
 
-
-class Command(Protocol):
-    """A module under `commands`, or an object in one (`Verb.load`). With `TAKES_REST = True` it has a use for what
-    stands after `--`. `QUICK` has for some command lines, what the parser would make of them: argparse is a tenth of a
-    quick verb's time. `SUBVERBS` has those first words that have options of their own."""
-
-    @staticmethod
-    def configure(parser: "argparse.ArgumentParser") -> None: ...
-
-    @staticmethod
-    def run(args: "argparse.Namespace", ctx: CommandContext) -> int: ...
+    from synapsectl.parsing import Run
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -61,20 +51,18 @@ def _drop_unsaid(stream: TextIO) -> None:
 
 
 def _dispatch(arguments: list[str], out: CommandOutput) -> int:
-    name = arguments[0] if arguments else ""
-    if name in ("-h", "--help", "help"):
-        _overview(out.stdout)
-        return 0
-    if name == "--version":
-        name = "version"
-    verb = VERBS.get(ALIASES.get(name, name))
-    if verb is None:
-        return _unknown(name, out)
-    command = cast("Command", verb.load())
-    args = _arguments(name, verb, command, arguments[1:])
+    if not arguments:
+        from synapsectl.overview import overview
+
+        out.stderr.write(overview())
+        return USAGE
+    if arguments[0] == "--version":
+        arguments[0] = "version"
+    name = ALIASES.get(arguments[0], arguments[0])
+    args, run = _quick(name, arguments[1:]) or _parsed([name, *arguments[1:]])
     as_json = bool(getattr(args, "json", False))
     try:
-        code = command.run(args, CommandContext(os.environ, out))
+        code = run(args, CommandContext(os.environ, out))
     except CtlError as error:
         if as_json:
             out.document(error.document())
@@ -84,40 +72,22 @@ def _dispatch(arguments: list[str], out: CommandOutput) -> int:
     return code
 
 
-def _arguments(name: str, verb: Verb, command: Command, arguments: list[str]) -> "argparse.Namespace":
-    quick = getattr(command, "QUICK", {}).get(tuple(arguments))
-    if quick is not None:
-        return cast("argparse.Namespace", SimpleNamespace(**quick, rest=None))
+def _quick(name: str, arguments: list[str]) -> "tuple[argparse.Namespace, Run] | None":
+    """What the parser would make of a quick verb's plainest command lines; None for all others. argparse is a tenth of
+    such a verb's time."""
+    if name not in QUICK_VERBS:
+        return None
+    command = VERBS[name].load()
+    quick = command.QUICK.get(tuple(arguments))
+    if quick is None:
+        return None
+    return cast("argparse.Namespace", SimpleNamespace(**quick, rest=None)), command.run
+
+
+def _parsed(arguments: list[str]) -> "tuple[argparse.Namespace, Run]":
     from synapsectl.parsing import parse
 
-    takes_rest = bool(getattr(command, "TAKES_REST", False))
-    subverbs = getattr(command, "SUBVERBS", None)
-    return parse(
-        name, verb.help, command.configure, arguments, columns=_columns(), takes_rest=takes_rest, subverbs=subverbs
-    )
-
-
-def _unknown(name: str, out: CommandOutput) -> int:
-    if not name:
-        _overview(out.stderr)
-        return USAGE
-    from difflib import get_close_matches
-
-    near = get_close_matches(name, [*VERBS, *ALIASES], n=3, cutoff=0.6)
-    hint = f"did you mean {' or '.join(near)}?" if near else f"see '{PROGRAM} -h'"
-    out.note(f"no verb {name!r}: {hint}")
-    return USAGE
-
-
-def _overview(stream: object) -> None:
-    lines = [f"usage: {PROGRAM} VERB …", "", "verbs:"]
-    lines += [f"  {name:<12}{verb.help}" for name, verb in VERBS.items()]
-    lines += [
-        "",
-        f"'{PROGRAM} VERB -h' tells more of one.",
-        "Where no daemon runs, start, run, adopt, send and host add start one.",
-    ]
-    print("\n".join(lines), file=stream)  # type: ignore[call-overload]  # a text stream either way
+    return parse(arguments, columns=_columns())
 
 
 def _columns() -> int | None:

@@ -2,7 +2,6 @@
 
 import base64
 import os
-from pathlib import Path
 from typing import Any, BinaryIO
 
 from synapsectl.errors import CtlError, UsageError
@@ -67,7 +66,8 @@ def _file(path: str, content: bytes) -> dict[str, str]:
     from mimetypes import guess_type
 
     kind = guess_type(path)[0] or "application/octet-stream"
-    return {"name": Path(path).name, "mimeType": kind, "bytes": base64.b64encode(content).decode("ascii")}
+    name = os.path.basename(path)  # noqa: PTH119 - pathlib takes 4 ms to import
+    return {"name": name, "mimeType": kind, "bytes": base64.b64encode(content).decode("ascii")}
 
 
 def _too_large(what: str) -> MessageTooLarge:

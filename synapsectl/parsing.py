@@ -1,67 +1,77 @@
-"""What stands behind the verb: argparse, with errors as this tool tells them."""
+"""The command line: argparse, with a sub-parser for each verb that loads the verb's module when it is used, and errors
+that say what was meant.
+
+A verb is a module of `synapsectl.commands` (or an object in one) with `configure` and `run`, or with `SUBVERBS`;
+`EXAMPLES` beside them are shown by `--help`, in the manual, and are parsed by a test.
+"""
 
 import argparse
-from collections.abc import Callable, Mapping
-from functools import partial
-from typing import NamedTuple, NoReturn
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property, partial
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from synapsectl.output import PROGRAM
+from synapsectl.overview import SYNONYMS, overview
+from synapsectl.verbs import VERBS, Verb
+
+if TYPE_CHECKING:
+    from synapsectl.context import CommandContext
 
 USAGE = 2
+WIDTH = 80
+"""Columns of a help that no terminal shows."""
+HELP = ("-h", "--help")
+
+type Example = tuple[str, str]
+"""A command line as a person types it, and what it is for."""
+type Configure = Callable[[argparse.ArgumentParser], None]
+type Run = Callable[[argparse.Namespace, "CommandContext"], int]
 
 
 class SubVerb(NamedTuple):
-    """One of what a verb can do, with a command line of its own."""
+    """One of what a verb can do, with a command line of its own; or a verb itself.
+
+    `takes_rest`: it has a use for what stands after `--`. With `subverbs` it has neither `configure` nor `run`, and
+    `default` names the one that is meant where none is given."""
 
     help: str
-    configure: Callable[[argparse.ArgumentParser], None]
+    configure: Configure | None = None
+    run: Run | None = None
+    examples: Sequence[Example] = ()
     takes_rest: bool = False
+    subverbs: "Mapping[str, SubVerb | Verb]" = MappingProxyType({})
+    default: str | None = None
 
 
-def parse(
-    name: str,
-    about: str,
-    configure: Callable[[argparse.ArgumentParser], None],
-    arguments: list[str],
-    *,
-    columns: int | None,
-    takes_rest: bool,
-    subverbs: Mapping[str, SubVerb] | None = None,
-) -> argparse.Namespace:
-    """`rest` is what stands after the first `--`: None without one. Nothing in there is taken for an option. A command
-    line that begins with one of `subverbs` is parsed by that one's own options; `what` is its name."""
-    if arguments and subverbs and (sub := subverbs.get(arguments[0])) is not None:
-        given = arguments[1:]
-        args = parse(
-            f"{name} {arguments[0]}", sub.help, sub.configure, given, columns=columns, takes_rest=sub.takes_rest
-        )
-        args.what = arguments[0]
-        return args
-    parser = _Parser(
-        prog=f"{PROGRAM} {name}",
-        description=f"{about[0].upper()}{about[1:]}.",
-        epilog=_list_of(name, subverbs),
-        allow_abbrev=False,
-        # Left to itself it asks shutil for the width with every option: 5 ms of imports.
-        formatter_class=partial(argparse.HelpFormatter, width=(columns or 80) - 2),
-    )
-    parser.takes_rest = takes_rest
-    configure(parser)
-    rest = None
-    if "--" in arguments:
-        at = arguments.index("--")
-        arguments, rest = arguments[:at], arguments[at + 1 :]
-    args = parser.parse_intermixed_args(arguments)
+def parse(arguments: Sequence[str], *, columns: int | None = None) -> tuple[argparse.Namespace, Run]:
+    """What the command line says, and what does it. `rest` is what stands after the first `--`, None without one:
+    nothing in there is taken for an option. Ends the process where the command line is wrong or asks for help."""
+    given, rest = list(arguments), None
+    if "--" in given:
+        at = given.index("--")
+        given, rest = given[:at], given[at + 1 :]
+    args = command_line(columns).parse_args(given)
+    parser: VerbParser = args.parser
+    del args.parser
     args.rest = rest
-    if rest is not None and not takes_rest:
-        parser.error(f"{name} takes nothing after --")
-    return args
+    verb = parser.verb
+    if rest is not None and not verb.takes_rest:
+        parser.error(f"{parser.prog.removeprefix(f'{PROGRAM} ')} takes nothing after --")
+    assert verb.run is not None, "a verb with sub-verbs is never the last word"
+    return args, verb.run
 
 
-def _list_of(name: str, subverbs: Mapping[str, SubVerb] | None) -> str | None:
-    if not subverbs:
-        return None
-    return f"'{PROGRAM} {name} WHAT -h' tells more of one: {', '.join(subverbs)}."
+def command_line(columns: int | None = None) -> "VerbParser":
+    """The parser of the whole tool. No verb's module is imported yet."""
+    return _Tool(prog=PROGRAM, load=lambda: SubVerb("", subverbs=VERBS), columns=columns)
+
+
+def parsers(parser: "VerbParser") -> "Iterator[VerbParser]":
+    """The parsers of everything below this one, each before those of its sub-verbs."""
+    for part in parser.parts.values():
+        yield part
+        yield from parsers(part)
 
 
 def seconds(text: str) -> float:
@@ -75,12 +85,128 @@ def seconds(text: str) -> float:
     return value
 
 
-class _Parser(argparse.ArgumentParser):
-    takes_rest = False
-    """Whether the verb has a use for what stands after `--`."""
+def nearest(word: str, words: Iterable[str]) -> list[str]:
+    """What `word` may have been meant to be."""
+    from difflib import get_close_matches
+
+    return get_close_matches(word, list(words), n=2, cutoff=0.7)
+
+
+class VerbParser(argparse.ArgumentParser):
+    """A parser that asks for its verb when it is used: none of the others is imported."""
+
+    def __init__(self, *, prog: str, load: Callable[[], SubVerb], columns: int | None) -> None:
+        # Left to itself the formatter asks shutil for the width with every option: 5 ms of imports.
+        formatter = partial(argparse.HelpFormatter, width=(columns or WIDTH) - 2)
+        super().__init__(prog=prog, add_help=False, allow_abbrev=False, formatter_class=formatter)
+        self._load = load
+        self._columns = columns
+        self._mixing = False
+
+    @cached_property
+    def verb(self) -> SubVerb:
+        """The verb; its options are this parser's from here on."""
+        verb = self._load()
+        self.add_argument(*HELP, action="help", help="show this help")
+        self.description = verb.help and f"{verb.help[0].upper()}{verb.help[1:]}."
+        if verb.configure is not None:
+            verb.configure(self)
+        return verb
+
+    @cached_property
+    def parts(self) -> "Mapping[str, VerbParser]":
+        """The parsers of its sub-verbs."""
+        if not self.verb.subverbs:
+            return {}
+        adding = self.add_subparsers(prog=self.prog, title="what", metavar="WHAT", parser_class=VerbParser)
+        self.epilog = f"'{self.prog} WHAT -h' tells more of one."
+        return {
+            name: adding.add_parser(name, help=part.help, load=partial(_loaded, part), columns=self._columns)
+            for name, part in self.verb.subverbs.items()
+        }
+
+    @property
+    def own_actions(self) -> Sequence[argparse.Action]:
+        """Its options and arguments, in their order."""
+        return self._actions if not self.parts else []
+
+    def parse_known_args(  # type: ignore[override]  # argparse has overloads for namespaces of other types
+        self, args: Sequence[str] | None = None, namespace: Any = None
+    ) -> tuple[Any, list[str]]:
+        """Arguments and options in any order; what nobody knows is an error of this verb, not of the whole tool."""
+        if self._mixing:  # Python 3.13.0 comes back here from within
+            return super().parse_known_args(args, namespace)
+        given = list(args or [])
+        if self.parts:
+            return super().parse_known_args(self._with_part(given), namespace)
+        self._mixing = True
+        try:
+            found, unknown = self.parse_known_intermixed_args(given, namespace)
+        finally:
+            self._mixing = False
+        if unknown:
+            self._unknown(unknown)
+        found.parser = self
+        return found, []
+
+    def format_help(self) -> str:
+        assert self.parts is not None
+        shown = "".join(f"\n  {line}\n      {about}" for line, about in self.verb.examples)
+        return super().format_help() + (f"\nexamples:{shown}\n" if shown else "")
 
     def error(self, message: str) -> NoReturn:
-        hint = ""
-        if self.takes_rest and message.startswith("unrecognized arguments: -"):
-            hint = f"what is not for {PROGRAM} stands behind --: {self.prog} … -- {message.partition(': ')[2]}\n"
-        self.exit(USAGE, f"{self.prog}: {message}\n{hint}{self.format_usage()}see '{self.prog} -h'\n")
+        self.exit(USAGE, f"{self.prog}: {message}\n{self.format_usage()}see '{self.prog} -h'\n")
+
+    def _with_part(self, given: list[str]) -> list[str]:
+        word = given[0] if given else ""
+        if self.verb.default is not None and (not word or word.startswith("-")) and word not in HELP:
+            return [self.verb.default, *given]
+        if word not in self.parts and word not in HELP:
+            self.no_such_part(word)
+        return given
+
+    def no_such_part(self, word: str) -> NoReturn:
+        if word and not word.startswith("-"):
+            near = nearest(word, self.parts)
+            hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(self.parts)}"
+            self.error(f"no {word!r}: {hint}")
+        self.error(f"say what first: {', '.join(self.parts)}" + (f"; {word} stands behind it" if word else ""))
+
+    def _unknown(self, unknown: list[str]) -> NoReturn:
+        told, option = " ".join(unknown), unknown[0].partition("=")[0]
+        near = nearest(option, self._option_string_actions) if option.startswith("-") else []
+        if near:
+            told += f"; did you mean {' or '.join(near)}?"
+        elif option.startswith("-") and self.verb.takes_rest:
+            told += f"\nwhat is not for {PROGRAM} stands behind --: {self.prog} … -- {told}"
+        self.error(f"unrecognized arguments: {told}")
+
+
+class _Tool(VerbParser):
+    """The parser before the verb."""
+
+    def format_help(self) -> str:
+        return overview()
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(USAGE, f"{PROGRAM}: {message}\n")
+
+    def no_such_part(self, word: str) -> NoReturn:
+        near = [SYNONYMS[word]] if word in SYNONYMS else nearest(word, self.parts)
+        hint = f"did you mean {' or '.join(near)}?" if near else f"see '{PROGRAM} -h'"
+        self.error(f"no verb {word!r}: {hint}")
+
+
+def _loaded(part: Verb | SubVerb) -> SubVerb:
+    if isinstance(part, SubVerb):
+        return part
+    command = part.load()
+    return SubVerb(
+        part.help,
+        getattr(command, "configure", None),
+        getattr(command, "run", None),
+        part.examples(),
+        bool(getattr(command, "TAKES_REST", False)),
+        getattr(command, "SUBVERBS", {}),
+        getattr(command, "DEFAULT", None),
+    )

@@ -8,21 +8,12 @@ from synapsectl.context import CommandContext
 from synapsectl.errors import DONE
 
 
-def configure_add(
-    parser: argparse.ArgumentParser, options: Callable[[argparse.ArgumentParser], None], *, metavar: str, about: str
-) -> None:
-    parser.add_argument("words", nargs="*", metavar=metavar, help=about)
-    options(parser)
-    parser.add_argument("--json", action="store_true", help="print a JSON document of it")
-
-
 def configure_list(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("words", nargs="*", help=argparse.SUPPRESS)
     parser.add_argument("--json", action="store_true", help="print a JSON array of them")
 
 
 def configure_remove(parser: argparse.ArgumentParser, *, metavar: str) -> None:
-    parser.add_argument("words", nargs="*", metavar=metavar, help="its name here")
+    parser.add_argument("name", metavar=metavar, help="its name here")
     parser.add_argument("--json", action="store_true", help="print a JSON document of what it was")
 
 

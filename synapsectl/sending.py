@@ -2,8 +2,7 @@
 
 import os
 import time
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from synapsectl.client import Client, agent_path, task_path
 from synapsectl.context import CommandContext
@@ -16,8 +15,7 @@ from synapsectl.waiting import RECONNECT, RETRY, Waiter, answer_of
 HEADINGS = ("AGENT", "TASK", "STATUS", "ANSWER")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class Wanted(NamedTuple):
     """What is wanted of the agents. `sender` is the agent that asks, as an address; `timeout` is in seconds, `deadline`
     on the monotonic clock."""
 
@@ -31,8 +29,7 @@ class Wanted:
     key: str | None = None
 
 
-@dataclass(slots=True)
-class Sent:
+class Sent(NamedTuple):
     """`task` is what the agent was given, `awaited` the task to wait for: it, or the sender's own."""
 
     agent: str

@@ -1,5 +1,6 @@
-"""The verbs: which module has each, and what it is for."""
+"""The verbs: which module has each, what it is for, and with which others it stands in the overview."""
 
+from collections.abc import Sequence
 from importlib import import_module
 from typing import Any, NamedTuple
 
@@ -9,51 +10,68 @@ class Verb(NamedTuple):
 
     module: str
     help: str
+    group: str
 
     def load(self) -> Any:
-        """What has the verb's `configure` and `run`."""
+        """What has the verb's `configure` and `run`, or its `SUBVERBS`."""
         module, _, name = self.module.partition(":")
         found = import_module(f"synapsectl.commands.{module}")
         return getattr(found, name) if name else found
 
+    def examples(self) -> "Sequence[tuple[str, str]]":
+        """Command lines, and what each is for: `EXAMPLES` of the module, by name where several verbs share it."""
+        module, _, name = self.module.partition(":")
+        found: Any = import_module(f"synapsectl.commands.{module}").EXAMPLES
+        told: Sequence[tuple[str, str]] = found[name] if name else found
+        return told
+
+
+AGENTS = "agents"
+LOOKING = "what they do"
+MESSAGES = "messages and answers"
+ELSEWHERE = "agents elsewhere, and programs"
+DAEMON = "the daemon and this tool"
 
 VERBS = {
-    "start": Verb("start", "start an agent"),
-    "run": Verb("run", "start an agent and attach to it"),
-    "adopt": Verb("adopt", "start an agent on an earlier conversation of its program"),
-    "stop": Verb("each:stop", "stop agents and everything they started"),
-    "restart": Verb("each:restart", "stop agents and start them again in their conversation"),
-    "park": Verb("each:park", "end idle agents' programs until the next message"),
-    "kill": Verb("each:kill", "kill agents' programs; their restart policy applies"),
-    "list": Verb("list_", "the agents and what they are doing"),
-    "status": Verb("status", "one agent closely, or the daemon"),
-    "attach": Verb("attach", "put this terminal on an agent"),
-    "send": Verb("send", "send a message to agents, and wait for the answers"),
-    "reply": Verb("reply", "reply to what this agent was asked"),
-    "tasks": Verb("tasks", "the messages and what became of them"),
-    "task": Verb("task", "one task, with its answer"),
-    "input": Verb("input_", "answer what an agent asks"),
-    "approve": Verb("decide:approve", "answer yes to what an agent asks"),
-    "deny": Verb("decide:deny", "answer no to what an agent asks"),
-    "keys": Verb("keys", "press keys at an agent's terminal"),
-    "cancel": Verb("cancel", "cancel a task, or interrupt an agent"),
-    "logs": Verb("logs", "what an agent printed"),
-    "events": Verb("events", "what happens, as it happens"),
-    "event": Verb("event", "report what an agent does, as an event"),
-    "history": Verb("history", "what was said and done, searched and exported"),
-    "usage": Verb("usage", "tokens and cost, by agent, day or task"),
-    "screen": Verb("screen", "an agent's screen now"),
-    "external": Verb("external", "A2A agents elsewhere, under a name of yours"),
-    "host": Verb("host", "other hosts of yours, whose agents are NAME@HOST here"),
-    "schedule": Verb("schedule", "messages that are sent at their times"),
-    "mcp": Verb("mcp", "an MCP server, for an agent's program"),
-    "profiles": Verb("profiles", "the kinds of agents that can be started"),
-    "reload": Verb("reload", "read the configuration again and do what changed"),
-    "shutdown": Verb("shutdown", "stop the daemon"),
-    "install": Verb("install", "make the daemon a service of your session"),
-    "uninstall": Verb("uninstall", "remove that service"),
-    "doctor": Verb("doctor", "is everything as it should be, and what mends it"),
-    "completion": Verb("completion", "a completion script for a shell"),
-    "version": Verb("version", "versions of the tool and of the daemon"),
+    "start": Verb("start", "start an agent", AGENTS),
+    "run": Verb("run", "start an agent and attach to it", AGENTS),
+    "adopt": Verb("adopt", "start an agent on an earlier conversation of its program", AGENTS),
+    "stop": Verb("each:stop", "stop agents and everything they started", AGENTS),
+    "restart": Verb("each:restart", "stop agents and start them again in their conversation", AGENTS),
+    "park": Verb("each:park", "end idle agents' programs until the next message", AGENTS),
+    "kill": Verb("each:kill", "kill agents' programs; their restart policy applies", AGENTS),
+    "list": Verb("list_", "the agents and what they are doing", LOOKING),
+    "status": Verb("status", "one agent closely, or the daemon", LOOKING),
+    "attach": Verb("attach", "put this terminal on an agent", LOOKING),
+    "screen": Verb("screen", "an agent's screen now", LOOKING),
+    "logs": Verb("logs", "what an agent printed", LOOKING),
+    "events": Verb("events", "what happens, as it happens", LOOKING),
+    "history": Verb("history", "what was said and done, searched and exported", LOOKING),
+    "usage": Verb("usage", "tokens and cost, by agent, day or task", LOOKING),
+    "send": Verb("send", "send a message to agents, and wait for the answers", MESSAGES),
+    "reply": Verb("reply", "reply to what this agent was asked", MESSAGES),
+    "tasks": Verb("tasks", "the messages and what became of them", MESSAGES),
+    "task": Verb("task", "one task, with its answer", MESSAGES),
+    "input": Verb("input_", "answer what an agent asks", MESSAGES),
+    "approve": Verb("decide:approve", "answer yes to what an agent asks", MESSAGES),
+    "deny": Verb("decide:deny", "answer no to what an agent asks", MESSAGES),
+    "keys": Verb("keys", "press keys at an agent's terminal", MESSAGES),
+    "cancel": Verb("cancel", "cancel a task, or interrupt an agent", MESSAGES),
+    "event": Verb("event", "report what an agent does, as an event", MESSAGES),
+    "schedule": Verb("schedule", "messages that are sent at their times", MESSAGES),
+    "external": Verb("external", "A2A agents elsewhere, under a name of yours", ELSEWHERE),
+    "host": Verb("host", "other hosts of yours, whose agents are NAME@HOST here", ELSEWHERE),
+    "mcp": Verb("mcp", "an MCP server, for an agent's program", ELSEWHERE),
+    "profiles": Verb("profiles", "the kinds of agents that can be started", DAEMON),
+    "reload": Verb("reload", "read the configuration again and do what changed", DAEMON),
+    "shutdown": Verb("shutdown", "stop the daemon", DAEMON),
+    "install": Verb("install", "make the daemon a service of your session", DAEMON),
+    "uninstall": Verb("uninstall", "remove that service", DAEMON),
+    "doctor": Verb("doctor", "is everything as it should be, and what mends it", DAEMON),
+    "completion": Verb("completion", "a completion script for a shell", DAEMON),
+    "version": Verb("version", "versions of the tool and of the daemon", DAEMON),
+    "help": Verb("help_", "this overview, or more of one verb", DAEMON),
 }
 ALIASES = {"ls": "list"}
+QUICK_VERBS = frozenset({"list"})
+"""Verbs that have in `QUICK`, for some command lines, what the parser would make of them."""

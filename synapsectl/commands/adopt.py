@@ -9,6 +9,11 @@ from synapsectl.daemon import ensure_daemon
 from synapsectl.errors import DONE, NOT_FOUND, CtlError, UsageError
 from synapsectl.launching import add_start_options, show_started, start_agent
 
+EXAMPLES = (
+    ("synapsectl adopt", "the conversations that the programs keep here"),
+    ("synapsectl adopt claude 3f2a", "go on with one of them, in its folder"),
+)
+
 TAKES_REST = True
 HEADINGS = ("PROFILE", "ID", "AGE", "AGENT", "CWD", "FIRST PROMPT")
 ID_SHOWN = 8

@@ -11,6 +11,11 @@ from synapsectl.errors import DONE, ApiError, NoDaemon, UsageError
 from synapsectl.keys import DEFAULT_DETACH, Key, parse_keys
 from synapsectl.reach import reach
 
+EXAMPLES = (
+    ("synapsectl attach claude", "look at it and type; ctrl-] leaves it running"),
+    ("synapsectl attach claude --read-only", "only look"),
+)
+
 SIGNALED = 128
 """Added to a signal's number, as a shell has it."""
 

@@ -9,6 +9,11 @@ from synapsectl.interrupts import interrupt
 from synapsectl.output import short_id
 from synapsectl.prompts import looks_like_task
 
+EXAMPLES = (
+    ("synapsectl cancel 1f0c9a2b", "this task"),
+    ("synapsectl cancel claude", "whatever it does now, as Esc would"),
+)
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("target", metavar="TASK|AGENT", help="a task's id, or an agent whose turn is interrupted")

@@ -7,6 +7,12 @@ from synapsectl.errors import DONE
 from synapsectl.output import PROGRAM
 from synapsectl.verbs import VERBS
 
+EXAMPLES = (
+    ('eval "$(synapsectl completion bash)"', "in ~/.bashrc"),
+    ("synapsectl completion zsh > ~/.zfunc/_synapsectl", "in a folder of zsh's fpath"),
+    ("synapsectl completion fish > ~/.config/fish/completions/synapsectl.fish", "for fish"),
+)
+
 AGENT_VERBS = "stop|restart|park|kill|status|attach|send|tasks|input|approve|deny|keys|cancel|logs|events|screen"
 PROFILE_VERBS = "start|run|adopt"
 WORDS = {

@@ -22,3 +22,11 @@ class Decide(NamedTuple):
 
 approve = Decide(accept=True)
 deny = Decide(accept=False)
+
+EXAMPLES = {
+    "approve": (
+        ("synapsectl approve claude", "yes to what it asks now, and to no more"),
+        ("synapsectl approve claude codex", "several at once"),
+    ),
+    "deny": (("synapsectl deny claude", "no to what it asks now"),),
+}

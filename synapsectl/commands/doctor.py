@@ -9,6 +9,11 @@ from synapsectl.checkup.finding import OK, WRONG, Finding
 from synapsectl.context import CommandContext
 from synapsectl.errors import DONE, CtlError
 
+EXAMPLES = (
+    ("synapsectl doctor", "what is not as it should be, and what mends it"),
+    ("synapsectl doctor --repair", "save what a damaged database still has"),
+)
+
 SOMETHING_WRONG = 1
 
 

@@ -100,3 +100,17 @@ restart = EachAgent(
 )
 park = EachAgent("park", "parked", lambda agent: bool(agent["state"] == "running"))
 kill = EachAgent("kill", "killed", lambda agent: agent["pid"] is not None)
+
+EXAMPLES = {
+    "stop": (
+        ("synapsectl stop claude", "its program ends; name, port and conversation stay"),
+        ("synapsectl stop --all", "every agent"),
+        ("synapsectl stop claude --remove", "forget it too"),
+    ),
+    "restart": (
+        ("synapsectl restart claude", "in its conversation"),
+        ("synapsectl restart --all --when-idle", "each when no turn runs"),
+    ),
+    "park": (("synapsectl park claude", "no memory is used until the next message"),),
+    "kill": (("synapsectl kill claude", "its restart policy starts it again"),),
+}

@@ -9,6 +9,11 @@ from synapsectl.client import agent_path
 from synapsectl.context import CommandContext
 from synapsectl.errors import DONE, UsageError
 
+EXAMPLES = (
+    ("synapsectl event deployed 'version 3 is out'", "in an agent's shell: what it did"),
+    ("synapsectl event deployed 'version 3 is out' --agent claude", "the same of an agent, from another shell"),
+)
+
 KINDS = ("toolExecution", "agentTransition", "emotionUpdate", "agentReported")
 
 

@@ -11,6 +11,11 @@ from synapsectl.errors import DONE, NoDaemon
 from synapsectl.eventlines import Lines
 from synapsectl.output import as_json
 
+EXAMPLES = (
+    ("synapsectl events -f", "everything, as it happens"),
+    ("synapsectl events claude --types toolExecution --json", "one agent's tool calls, for a script"),
+)
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("agent", nargs="?", help="only this agent's")

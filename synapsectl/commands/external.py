@@ -13,25 +13,21 @@ from synapsectl.context import CommandContext
 from synapsectl.errors import UsageError
 from synapsectl.parsing import SubVerb
 
-TAKES_REST = True
 PATH = "/external/agents"
 HEADINGS = ("ALIAS", "NAME", "A2A", "ENDPOINT", "LAST SEEN")
 LOOK_TIMEOUT = 60.0
 """Seconds for the daemon to look at a card."""
 SECRET_MAX = 8192
 
-
-def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("what", choices=["add", "list", "send", "remove"], help="what to do")
-    send.configure(parser)
-    parser.usage = (
-        f"{parser.prog} add URL [--as ALIAS] [--token-stdin | --token-env NAME] [--header-env NAME=VARIABLE]… | "
-        "list [--json] | send ALIAS [options of send] [--] MESSAGE | remove ALIAS"
-    )
-    _add_options(parser.add_argument_group("for add"))
+EXAMPLES = (
+    ("synapsectl external add https://agents.example/a2a --as far", "its card is read, and it is far from here on"),
+    ("synapsectl external send far 'what can you do?' --wait", "a message, and its answer"),
+    ("synapsectl external list", "whom there is, and when they were seen"),
+)
 
 
-def _add_options(adding: argparse._ActionsContainer) -> None:
+def _configure_add(adding: argparse.ArgumentParser) -> None:
+    adding.add_argument("url", metavar="URL", help="its URL, or that of its card")
     adding.add_argument("--as", "--alias", dest="alias", metavar="ALIAS", help="its name here; else that of its card")
     adding.add_argument("--token-stdin", action="store_true", help="read a bearer token from stdin")
     adding.add_argument("--token-env", metavar="NAME", help="take a bearer token from this variable")
@@ -45,10 +41,7 @@ def _add_options(adding: argparse._ActionsContainer) -> None:
     adding.add_argument("--no-credentials", action="store_true", help="forget those that were given before")
     adding.add_argument("--in-the-clear", action="store_true", help="its credentials may go there by http")
     adding.add_argument("--other-host", action="store_true", help="its card may name another host than its own")
-
-
-def _configure_add(parser: argparse.ArgumentParser) -> None:
-    remembered.configure_add(parser, _add_options, metavar="URL", about="its URL, or that of its card")
+    adding.add_argument("--json", action="store_true", help="print a JSON document of it")
 
 
 def _configure_send(parser: argparse.ArgumentParser) -> None:
@@ -56,37 +49,24 @@ def _configure_send(parser: argparse.ArgumentParser) -> None:
     parser.usage = f"{parser.prog} ALIAS[,ALIAS…] [options] [--] [MESSAGE | -]"
 
 
-SUBVERBS = {
-    "add": SubVerb("remember an A2A agent elsewhere", _configure_add, takes_rest=True),
-    "list": SubVerb("the agents elsewhere that are remembered", remembered.configure_list),
-    "send": SubVerb("send a message to agents elsewhere", _configure_send, takes_rest=True),
-    "remove": SubVerb(
-        "forget an agent elsewhere", partial(remembered.configure_remove, metavar="ALIAS"), takes_rest=True
-    ),
-}
+def _list(args: argparse.Namespace, ctx: CommandContext) -> int:
+    none = "'synapsectl external add URL --as ALIAS' adds one"
+    return remembered.show_list(args, ctx, PATH, _row, headings=HEADINGS, grows="ENDPOINT", none=none)
 
 
-def run(args: argparse.Namespace, ctx: CommandContext) -> int:
-    if args.what == "send":
-        if not args.words:
-            raise UsageError("external send: name the agent and the message")
-        args.words[0] = ",".join(f"external:{alias.removeprefix('@')}" for alias in args.words[0].split(","))
-        return send.run(args, ctx)
-    words = [*args.words, *(args.rest or [])]
-    if args.what == "list":
-        if words:
-            raise UsageError("external list takes nothing more")
-        none = "'synapsectl external add URL --as ALIAS' adds one"
-        return remembered.show_list(args, ctx, PATH, _row, headings=HEADINGS, grows="ENDPOINT", none=none)
-    if len(words) != 1:
-        raise UsageError(f"external {args.what}: name one {'URL' if args.what == 'add' else 'alias'}")
-    if args.what == "remove":
-        return remembered.forget(args, ctx, f"{PATH}/{quote(words[0].removeprefix('@'), safe='')}", "alias")
-    return _add(args, ctx, words[0])
+def _send(args: argparse.Namespace, ctx: CommandContext) -> int:
+    if not args.words:
+        raise UsageError("external send: name the agent and the message")
+    args.words[0] = ",".join(f"external:{alias.removeprefix('@')}" for alias in args.words[0].split(","))
+    return send.run(args, ctx)
 
 
-def _add(args: argparse.Namespace, ctx: CommandContext, url: str) -> int:
-    body: dict[str, Any] = {"url": url, "other_host": args.other_host, "in_the_clear": args.in_the_clear}
+def _remove(args: argparse.Namespace, ctx: CommandContext) -> int:
+    return remembered.forget(args, ctx, f"{PATH}/{quote(args.name.removeprefix('@'), safe='')}", "alias")
+
+
+def _add(args: argparse.Namespace, ctx: CommandContext) -> int:
+    body: dict[str, Any] = {"url": args.url, "other_host": args.other_host, "in_the_clear": args.in_the_clear}
     if args.alias is not None:
         body["alias"] = args.alias.removeprefix("@")
     body |= _credentials(args, ctx)
@@ -126,3 +106,38 @@ def _row(agent: Any) -> tuple[Any, ...]:
 def _spoken(agent: Any) -> str:
     version = agent["protocol_version"]
     return f"A2A {version}" if version else "no A2A: as synapse-a2a speaks"
+
+
+SUBVERBS = {
+    "add": SubVerb(
+        "remember an A2A agent elsewhere",
+        _configure_add,
+        _add,
+        (
+            ("synapsectl external add https://agents.example/a2a --as far", "its card is looked for at that address"),
+            (
+                "synapsectl external add https://agents.example/a2a --as far --token-env FAR_TOKEN",
+                "with a bearer token, which is never on the command line",
+            ),
+        ),
+    ),
+    "list": SubVerb(
+        "the agents elsewhere that are remembered",
+        remembered.configure_list,
+        _list,
+        (("synapsectl external list --json", "with all that their cards said"),),
+    ),
+    "send": SubVerb(
+        "send a message to agents elsewhere",
+        _configure_send,
+        _send,
+        (("synapsectl external send far 'what can you do?' --wait", "wait for the answer, and print it"),),
+        takes_rest=True,
+    ),
+    "remove": SubVerb(
+        "forget an agent elsewhere",
+        partial(remembered.configure_remove, metavar="ALIAS"),
+        _remove,
+        (("synapsectl external remove far", "its credentials are forgotten with it"),),
+    ),
+}

@@ -9,6 +9,12 @@ from synapsectl.exports import as_csv, as_markdown, as_transcript
 from synapsectl.output import one_line, short_id
 from synapsectl.times import moment, shown
 
+EXAMPLES = (
+    ("synapsectl history 'race condition' --since 7d", "who said something of it"),
+    ("synapsectl history --context 5b1e --format markdown", "a whole conversation"),
+    ("synapsectl history --stats", "how much there is"),
+)
+
 HEADINGS = ("TIME", "BY", "TO", "KIND", "TASK", "TEXT")
 LIMIT = 50
 THREAD_LIMIT = 10_000

@@ -7,6 +7,11 @@ from synapsectl.context import CommandContext
 from synapsectl.errors import DONE, ApiError, UsageError
 from synapsectl.prompts import NOT_TAKEN, WhoAsks, answer, asked, tell_hands
 
+EXAMPLES = (
+    ("synapsectl input claude 2", "the option with this key"),
+    ("synapsectl input 1f0c9a2b 'use the other branch'", "words, where the question takes them"),
+)
+
 TAKES_REST = True
 
 

@@ -13,6 +13,11 @@ from synapsectl.service.port import is_served, refusal
 from synapsectl.service.settings import ServiceSettings, gather
 from synapsectl.spawn import holds_lock
 
+EXAMPLES = (
+    ("synapsectl install --dry-run", "what would be written, and where"),
+    ("synapsectl install --start", "a service of your session, from now on"),
+)
+
 POLL = 0.05
 """Seconds between two looks whether the daemon that ran has ended."""
 

@@ -6,6 +6,11 @@ from synapsectl.client import agent_path
 from synapsectl.context import CommandContext
 from synapsectl.errors import DONE, UsageError
 
+EXAMPLES = (
+    ("synapsectl keys claude Esc Esc", "two keys"),
+    ("synapsectl keys claude Down Enter", "choose what stands below"),
+)
+
 TAKES_REST = True
 
 NAMES = (

@@ -11,6 +11,12 @@ from synapsectl.output import short_id
 if TYPE_CHECKING:
     import argparse
 
+EXAMPLES = (
+    ("synapsectl list", "who there is, and what they do"),
+    ("synapsectl list --watch", "the same as it changes"),
+    ("synapsectl list | cut -f1", "the names, for a script"),
+)
+
 QUICK = {(): {"json": False, "watch": False}, ("--json",): {"json": True, "watch": False}}
 """What argparse makes of these."""
 

@@ -11,6 +11,11 @@ from synapsectl.errors import DONE, NoDaemon, TimedOut, UsageError
 from synapsectl.output import as_json
 from synapsectl.plain import PlainText
 
+EXAMPLES = (
+    ("synapsectl logs claude -f", "go on with what it prints"),
+    ("synapsectl logs claude --cast claude.cast", "a recording for asciinema"),
+)
+
 DEFAULT_LINES = 100
 BYTES_A_LINE = 2048
 """Bytes of raw output asked for per line: screens are painted several times over."""

@@ -5,6 +5,8 @@ import argparse
 from synapsectl.context import CommandContext
 from synapsectl.errors import DONE
 
+EXAMPLES = (("synapsectl mcp", "started by an agent's program, not by a person"),)
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = "Speaks MCP on stdin and stdout; an agent's program starts it, not a person."

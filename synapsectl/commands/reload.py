@@ -6,6 +6,11 @@ from synapsectl.client import SLOW_TIMEOUT
 from synapsectl.context import CommandContext
 from synapsectl.errors import DONE
 
+EXAMPLES = (
+    ("synapsectl reload --dry-run", "what has changed in the configuration"),
+    ("synapsectl reload", "and do it"),
+)
+
 WORDS = {
     "add": "is listed",
     "start": "is started",

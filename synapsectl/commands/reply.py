@@ -9,6 +9,11 @@ from synapsectl.context import CommandContext
 from synapsectl.errors import DONE, UsageError
 from synapsectl.messages import build_parts, read_text
 
+EXAMPLES = (
+    ("synapsectl reply 'the tests pass'", "in an agent's shell: to whoever asked it"),
+    ("synapsectl reply --from codex --to 1f0c9a2b 'done'", "for an agent, from another shell"),
+)
+
 TAKES_REST = True
 
 

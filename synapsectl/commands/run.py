@@ -8,6 +8,11 @@ from synapsectl.errors import DONE
 from synapsectl.keys import parse_keys
 from synapsectl.launching import add_profile, add_start_options, start_agent
 
+EXAMPLES = (
+    ("synapsectl run claude", "start it and look at it; ctrl-] leaves it running"),
+    ("synapsectl run generic -- python3 -i", "any program with a prompt"),
+)
+
 TAKES_REST = True
 
 

@@ -11,81 +11,51 @@ from synapsectl.errors import DONE, UsageError
 from synapsectl.output import one_line, short_id
 from synapsectl.parsing import SubVerb
 
-TAKES_REST = True
 HEADINGS = ("NAME", "AT", "AGENT", "NEXT", "LAST", "FROM", "MESSAGE")
 MESSAGE_READ = 1 << 20
-USAGE = "AGENT AT [options] [--] MESSAGE"
+
+EXAMPLES = (
+    ("synapsectl schedule add claude 'Mon..Fri 08:00' 'summarise what was merged'", "on every working day at eight"),
+    ("synapsectl schedule list", "what there is, and when it is next"),
+)
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    parser.usage = f"{parser.prog} add {USAGE} | list [--json] | remove NAME | run NAME [--json]"
-    parser.add_argument("what", choices=list(SUBVERBS), help="what to do")
-    parser.add_argument("words", nargs="*", metavar="AGENT AT MESSAGE", help="to whom, when, and what")
-    _add_options(parser.add_argument_group("for add"))
-    parser.add_argument("--json", action="store_true", help="print a JSON document")
-
-
-def _add_options(adding: argparse._ActionsContainer) -> None:
-    adding.add_argument("--name", help="what it is called; without one, the agent's name and a number")
-    adding.add_argument(
+def _configure_add(parser: argparse.ArgumentParser) -> None:
+    parser.usage = f"{parser.prog} AGENT AT [options] [--] MESSAGE"
+    parser.add_argument(
+        "words", nargs="*", metavar="AGENT AT MESSAGE", help="to whom, when, and what ('-': from stdin)"
+    )
+    parser.add_argument("--name", help="what it is called; without one, the agent's name and a number")
+    parser.add_argument(
         "--zone", metavar="ZONE", help="the time zone of AT, as Europe/Berlin; without one, the machine's"
     )
-    adding.add_argument(
+    parser.add_argument(
         "--missed",
         choices=["skip", "once"],
         default="skip",
         help="what becomes of times at which no daemon ran or the machine slept: nothing, or one message for all",
     )
-    adding.add_argument("--priority", type=int, choices=range(1, 6), default=1, help="5 interrupts what runs then")
-    adding.add_argument("--new-conversation", action="store_true", help="each message begins a new conversation")
-
-
-def _configure_add(parser: argparse.ArgumentParser) -> None:
-    parser.usage = f"{parser.prog} {USAGE}"
-    parser.add_argument(
-        "words", nargs="*", metavar="AGENT AT MESSAGE", help="to whom, when, and what ('-': from stdin)"
-    )
-    _add_options(parser)
+    parser.add_argument("--priority", type=int, choices=range(1, 6), default=1, help="5 interrupts what runs then")
+    parser.add_argument("--new-conversation", action="store_true", help="each message begins a new conversation")
     parser.add_argument("--json", action="store_true", help="print a JSON document of it")
 
 
 def _configure_list(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("words", nargs="*", help=argparse.SUPPRESS)
     parser.add_argument("--json", action="store_true", help="print a JSON array of them")
 
 
 def _configure_remove(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("words", nargs="*", metavar="NAME", help="what it is called")
+    parser.add_argument("name", metavar="NAME", help="what it is called")
     parser.add_argument("--json", action="store_true", help="print a JSON document of what it was")
 
 
 def _configure_run(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("words", nargs="*", metavar="NAME", help="what it is called")
+    parser.add_argument("name", metavar="NAME", help="what it is called")
     parser.add_argument("--json", action="store_true", help="print a JSON document of its task")
 
 
-SUBVERBS = {
-    "add": SubVerb("send a message to an agent at the times that AT means", _configure_add, takes_rest=True),
-    "list": SubVerb("the schedules and their next times", _configure_list),
-    "remove": SubVerb("forget a schedule", _configure_remove),
-    "run": SubVerb("send a schedule's message now", _configure_run),
-}
-
-
-def run(args: argparse.Namespace, ctx: CommandContext) -> int:
+def _add(args: argparse.Namespace, ctx: CommandContext) -> int:
     words = [*args.words, *(args.rest or [])]
-    if args.what == "add":
-        return _add(args, ctx, words)
-    if args.what == "list":
-        if words:
-            raise UsageError("schedule list takes nothing more")
-        return _list(args, ctx)
-    if len(words) != 1:
-        raise UsageError(f"schedule {args.what}: name one schedule")
-    return _remove(args, ctx, words[0]) if args.what == "remove" else _run(args, ctx, words[0])
-
-
-def _add(args: argparse.Namespace, ctx: CommandContext, words: list[str]) -> int:
     if len(words) < 3:
         raise UsageError("schedule add: name the agent, the time (in quotes) and the message")
     agent, at, *message = words
@@ -141,8 +111,8 @@ def _day(at: str) -> str:
         return at
 
 
-def _remove(args: argparse.Namespace, ctx: CommandContext, name: str) -> int:
-    removed = ctx.client.delete(f"/schedules/{quote(name, safe='')}")
+def _remove(args: argparse.Namespace, ctx: CommandContext) -> int:
+    removed = ctx.client.delete(f"/schedules/{quote(args.name, safe='')}")
     if args.json:
         ctx.out.document(removed)
     else:
@@ -150,10 +120,39 @@ def _remove(args: argparse.Namespace, ctx: CommandContext, name: str) -> int:
     return DONE
 
 
-def _run(args: argparse.Namespace, ctx: CommandContext, name: str) -> int:
-    answer = ctx.client.post(f"/schedules/{quote(name, safe='')}/run")
+def _run(args: argparse.Namespace, ctx: CommandContext) -> int:
+    answer = ctx.client.post(f"/schedules/{quote(args.name, safe='')}/run")
     if args.json:
         ctx.out.document(answer)
     else:
         ctx.out.line(short_id(answer["task"]["id"]) if ctx.out.on_terminal else answer["task"]["id"])
     return DONE
+
+
+SUBVERBS = {
+    "add": SubVerb(
+        "send a message to an agent at the times that AT means",
+        _configure_add,
+        _add,
+        (
+            ("synapsectl schedule add claude 'Mon..Fri 08:00' 'summarise what was merged'", "on every working day"),
+            ("synapsectl schedule add codex '0 8 * * 1' --zone Europe/Berlin 'update the lock file'", "as cron has it"),
+        ),
+        takes_rest=True,
+    ),
+    "list": SubVerb(
+        "the schedules and their next times",
+        _configure_list,
+        _list,
+        (("synapsectl schedule list", "what there is, and when it is next"),),
+    ),
+    "remove": SubVerb(
+        "forget a schedule", _configure_remove, _remove, (("synapsectl schedule remove claude-1", "by its name"),)
+    ),
+    "run": SubVerb(
+        "send a schedule's message now",
+        _configure_run,
+        _run,
+        (("synapsectl schedule run claude-1", "besides its times, which stay"),),
+    ),
+}

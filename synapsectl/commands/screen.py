@@ -9,6 +9,11 @@ from synapsectl.context import CommandContext
 from synapsectl.errors import DONE, UsageError
 from synapsectl.reach import reach
 
+EXAMPLES = (
+    ("synapsectl screen claude", "what it shows"),
+    ("synapsectl screen claude --png claude.png", "as a picture"),
+)
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("agent", help="a name, id, type-port or type; NAME@HOST on another host")

@@ -14,6 +14,14 @@ from synapsectl.parsing import seconds
 from synapsectl.sending import Sending, Wanted
 from synapsectl.teams import with_members
 
+EXAMPLES = (
+    ("synapsectl send claude 'explain this repository' --wait", "wait for the answer, and print it"),
+    ("git diff | synapsectl send claude --wait -", "the message from stdin"),
+    ("synapsectl send claude,codex 'review the last commit' --wait", "a table of both answers"),
+    ("synapsectl send claude --priority 5", "interrupt what it does"),
+    ("synapsectl send claude --file shot.png 'what is wrong here?'", "a file goes with it"),
+)
+
 TAKES_REST = True
 KEY_MAX = 128
 INTERRUPT_PRIORITY = 5

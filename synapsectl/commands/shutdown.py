@@ -9,6 +9,11 @@ from synapsectl.context import CommandContext
 from synapsectl.errors import DONE, NoDaemon, TimedOut
 from synapsectl.spawn import guarded, holds_lock, note_shutdown
 
+EXAMPLES = (
+    ("synapsectl shutdown --keep-agents", "the next daemon finds them running"),
+    ("synapsectl shutdown", "the next daemon starts them again in their conversations"),
+)
+
 POLL = 0.05
 """Seconds between two looks whether it is still there."""
 

@@ -8,6 +8,13 @@ from synapsectl.errors import DONE, ApiError, UsageError
 from synapsectl.launching import add_profile, add_start_options, show_started, start_agent
 from synapsectl.teams import members_of
 
+EXAMPLES = (
+    ("synapsectl start claude", "an agent named claude, in this folder"),
+    ("synapsectl start claude --name api --cwd ~/src/api", "another one, elsewhere"),
+    ("synapsectl start codex -- --model o4", "what stands behind -- is the program's"),
+    ("synapsectl start claude --save", "and again with every daemon, until 'stop --remove'"),
+)
+
 TAKES_REST = True
 
 

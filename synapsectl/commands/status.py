@@ -12,6 +12,12 @@ from synapsectl.output import clip
 from synapsectl.prompts import behind
 from synapsectl.reach import reach
 
+EXAMPLES = (
+    ("synapsectl status claude", "what it does, asks and shows"),
+    ("synapsectl status claude --explain", "why it is taken to do that"),
+    ("synapsectl status", "the daemon itself"),
+)
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("agent", nargs="?", help="an agent's name, id, type-port or type; the daemon otherwise")

@@ -14,6 +14,11 @@ from synapsectl.parsing import seconds
 from synapsectl.prompts import behind, show_prompt
 from synapsectl.waiting import Waiter, answer_of
 
+EXAMPLES = (
+    ("synapsectl task 1f0c9a2b", "one message and its answer"),
+    ("synapsectl task 1f0c9a2b --wait", "wait for the answer, and print it"),
+)
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("task", metavar="TASK", help="a task's id, or its first eight characters or more")

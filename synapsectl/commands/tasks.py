@@ -8,6 +8,11 @@ from synapsectl.errors import DONE
 from synapsectl.messages import part_text
 from synapsectl.output import one_line, short_id
 
+EXAMPLES = (
+    ("synapsectl tasks", "all messages, newest first"),
+    ("synapsectl tasks claude --json", "one agent's, for a script"),
+)
+
 HEADINGS = ("TASK", "AGENT", "STATUS", "UPDATED", "PRIORITY", "MESSAGE")
 TEXT_SHOWN = 200
 """Characters of a message that are worth a table's cell."""

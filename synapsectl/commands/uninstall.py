@@ -9,6 +9,8 @@ from synapsectl.service.available import this_machines
 from synapsectl.service.files import WantedFile
 from synapsectl.service.manager import NoServiceManager, ServiceManager
 
+EXAMPLES = (("synapsectl uninstall", "the service goes, agents and their files stay"),)
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dry-run", action="store_true", help="show what would be removed, and change nothing")

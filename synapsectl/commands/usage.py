@@ -8,6 +8,11 @@ from synapsectl.errors import DONE
 from synapsectl.output import short_id
 from synapsectl.times import moment
 
+EXAMPLES = (
+    ("synapsectl usage", "tokens and cost, by agent"),
+    ("synapsectl usage --by day --since 7d", "of this week, by day"),
+)
+
 FIGURES = ("TURNS", "INPUT", "OUTPUT", "CACHE READ", "CACHE WRITE", "COST")
 COUNTS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
 

@@ -10,6 +10,8 @@ from synapsectl.context import CommandContext
 from synapsectl.errors import DONE, NoDaemon
 from synapsed import __version__
 
+EXAMPLES = (("synapsectl version", "of the tool, and of the daemon that runs"),)
+
 TIMEOUT_S = 20.0
 
 

@@ -4,8 +4,8 @@ import os
 import plistlib
 import re
 from collections.abc import Mapping
+from html import escape
 from pathlib import Path
-from xml.sax.saxutils import escape
 
 from synapsectl.errors import CtlError
 from synapsectl.service.files import WantedFile
@@ -37,13 +37,13 @@ class Launchd:
 
     def files(self, settings: ServiceSettings) -> list[WantedFile]:
         variables = "\n".join(
-            f"    <key>{escape(name)}</key>\n    <string>{escape(value)}</string>"
+            f"    <key>{escape(name, quote=False)}</key>\n    <string>{escape(value, quote=False)}</string>"
             for name, value in settings.variables.items()
         )
         values = {
-            "PYTHON": escape(settings.python),
-            "PACKAGES": escape(str(PACKAGES)),
-            "LOG": escape(str(settings.paths.logs / LOG)),
+            "PYTHON": escape(settings.python, quote=False),
+            "PACKAGES": escape(str(PACKAGES), quote=False),
+            "LOG": escape(str(settings.paths.logs / LOG), quote=False),
             "VARIABLES": variables,
         }
         return [WantedFile(self._plist, template("launchd/synapsed.plist", values), 0o600)]

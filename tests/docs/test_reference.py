@@ -1,13 +1,12 @@
 """What the program takes, its pages have: options of verbs, keys of configuration and profiles."""
 
-import argparse
 import re
 from pathlib import Path
 
 import pytest
 from pydantic import BaseModel
 
-from synapsectl.verbs import VERBS
+from synapsectl.parsing import VerbParser, command_line, parsers
 from synapsed.config import AgentConfig, Config
 from synapsed.profiles import Profile
 
@@ -21,14 +20,12 @@ def said(page: str) -> set[str]:
     return {word for code in CODE.findall((DOCS / page).read_text()) for word in WORD.findall(code)}
 
 
-@pytest.mark.parametrize("verb", VERBS)
-def test_every_option_of_a_verb(verb: str) -> None:
-    parser = argparse.ArgumentParser(add_help=False)
-    VERBS[verb].load().configure(parser)
-    names = [set(action.option_strings) for action in parser._actions if action.option_strings]
+@pytest.mark.parametrize("parser", list(parsers(command_line())), ids=lambda parser: parser.prog)
+def test_every_option_of_a_verb(parser: VerbParser) -> None:
+    names = [set(action.option_strings) for action in parser.own_actions if action.dest != "help"]
     known = said("synapsectl.md")
-    assert verb in known
-    assert [options for options in names if not options & known] == []
+    assert set(parser.prog.split()) <= known
+    assert [options for options in names if options and not options & known] == []
 
 
 @pytest.mark.parametrize(("page", "model"), [("configuration.md", Config), ("profiles.md", Profile)])

@@ -15,7 +15,8 @@ from synapsed.sockets import control_socket
 def test_quick_arguments_are_what_the_parser_makes_of_them(verb):
     command = VERBS[verb].load()
     for arguments, values in getattr(command, "QUICK", {}).items():
-        args = parse(verb, "x", command.configure, list(arguments), columns=80, takes_rest=False)
+        args, run = parse([verb, *arguments])
+        assert run is command.run
         assert vars(args) == {**values, "rest": None}
 
 

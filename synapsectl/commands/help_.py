@@ -1,0 +1,26 @@
+"""`synapsectl help [VERB [WHAT]]`: the overview, or what `VERB -h` shows."""
+
+import argparse
+
+from synapsectl.context import CommandContext
+from synapsectl.errors import DONE
+from synapsectl.parsing import command_line
+
+EXAMPLES = (
+    ("synapsectl help send", "the options of send, with examples"),
+    ("synapsectl help host add", "the same of a part of a verb"),
+)
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("words", nargs="*", metavar="VERB", help="of which verb, or part of one")
+
+
+def run(args: argparse.Namespace, ctx: CommandContext) -> int:
+    parser = command_line(ctx.out.columns)
+    for word in args.words:
+        if word not in parser.parts:
+            parser.no_such_part(word)
+        parser = parser.parts[word]
+    ctx.out.piece(parser.format_help())
+    return DONE

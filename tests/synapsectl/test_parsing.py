@@ -1,0 +1,126 @@
+"""The command line: every verb's parser, its examples, and what is said of one that is wrong."""
+
+import shlex
+import subprocess
+import sys
+
+import pytest
+
+from synapsectl.output import PROGRAM
+from synapsectl.overview import SYNONYMS
+from synapsectl.parsing import VerbParser, command_line, parse, parsers
+from synapsectl.verbs import ALIASES, QUICK_VERBS, VERBS
+from tests.synapsectl.conftest import Ctl
+
+ALL = list(parsers(command_line()))
+LEAVES = [parser for parser in ALL if not parser.parts]
+
+
+def named(parser: VerbParser) -> str:
+    return parser.prog.removeprefix(f"{PROGRAM} ")
+
+
+@pytest.mark.parametrize("parser", ALL, ids=named)
+def test_help_has_examples_that_the_parser_takes(ctl: Ctl, parser: VerbParser) -> None:
+    done = ctl(*named(parser).split(), "--help")
+    assert (done.code, done.err) == (0, "")
+    assert parser.verb.examples
+    for line, about in parser.verb.examples:
+        assert f"  {line}\n      {about}\n" in done.out
+        words = shlex.split(
+            line.removeprefix('eval "$(').removesuffix(')"').partition(" > ")[0].partition(" | cut ")[0]
+        )
+        at = words.index(PROGRAM)
+        assert callable(parse(words[at + 1 :])[1])
+    assert any(parser.prog in line for line, _ in parser.verb.examples)
+
+
+def test_help_of_a_verb_is_what_its_option_shows(ctl: Ctl) -> None:
+    assert ctl("help").out == ctl("-h").out == ctl("--help").out
+    assert ctl("help", "send").out == ctl("send", "-h").out
+    assert ctl("help", "host", "add").out == ctl("host", "add", "--help").out
+    assert (ctl("help", "hots").code, ctl("help", "host", "ad").code) == (2, 2)
+
+
+@pytest.mark.parametrize("name", VERBS)
+def test_the_overview_has_every_verb(ctl: Ctl, name: str) -> None:
+    assert f"\n  {name:<12}{VERBS[name].help}\n" in ctl("-h").out
+
+
+@pytest.mark.parametrize(
+    ("line", "meant"),
+    [
+        ("lst", "did you mean list?"),
+        ("statsu", "did you mean status"),
+        ("ps", "did you mean list?"),
+        ("rm claude", "did you mean stop --remove?"),
+        ("frobnicate", "see 'synapsectl -h'"),
+        ("--frobnicate", "see 'synapsectl -h'"),
+        ("host ad", "did you mean add?"),
+        ("host frobnicate", "there are add, list, remove"),
+        ("host", "say what first: add, list, remove"),
+        ("host --json", "--json stands behind it"),
+        ("list --jsn", "did you mean --json?"),
+        ("send a b --wiat", "did you mean --wait?"),
+        ("host add --sokcet=/x a b", "did you mean --socket?"),
+        ("start dummy --model x", "synapsectl start … -- --model x"),
+        ("stop a -- b", "stop takes nothing after --"),
+        ("external list -- b", "external list takes nothing after --"),
+        ("profiles --version", "unrecognized arguments: --version"),
+        ("host list more", "unrecognized arguments: more"),
+        ("host remove", "required: NAME"),
+    ],
+)
+def test_a_wrong_command_line_says_what_was_meant(ctl: Ctl, line: str, meant: str) -> None:
+    done = ctl(*line.split())
+    assert (done.code, done.out) == (2, "")
+    assert meant in done.err
+    assert done.err.startswith("synapsectl")
+
+
+def test_names_that_others_use_lead_to_verbs_that_are() -> None:
+    assert not SYNONYMS.keys() & (VERBS.keys() | ALIASES.keys())
+    for meant in SYNONYMS.values():
+        assert meant.split()[0] in VERBS
+
+
+def test_arguments_and_options_stand_in_any_order() -> None:
+    args, _ = parse(["send", "--json", "claude", "--wait", "a", "word", "--", "--more"])
+    assert (args.words, args.rest, args.wait, args.json) == (["claude", "a", "word"], ["--more"], True, True)
+    args, _ = parse(["external", "remove", "--json", "far"])
+    assert (args.name, args.json, args.rest) == ("far", True, None)
+
+
+def test_quick_verbs_are_those_that_have_something_quick() -> None:
+    assert {name for name, verb in VERBS.items() if hasattr(verb.load(), "QUICK")} == QUICK_VERBS
+
+
+@pytest.mark.parametrize("arguments", [["status", "-h"], ["host", "list", "-h"], ["-h"]])
+def test_no_other_verb_is_imported(arguments: list[str]) -> None:
+    code = f"""
+import sys
+from synapsectl.__main__ import main
+try:
+    main({arguments!r})
+except SystemExit:
+    pass
+print(*(name for name in sys.modules if name.startswith("synapsectl.commands.")))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.splitlines()[-1].split())
+    wanted = {f"synapsectl.commands.{VERBS[arguments[0]].module}"} if arguments[0] in VERBS else set()
+    assert loaded - wanted <= {"synapsectl.commands.list_"}, "which status shares with list"
+
+
+@pytest.mark.parametrize("name", [name for name in VERBS if name != "mcp"])
+def test_a_verbs_import_leaves_out_what_is_slow(name: str) -> None:
+    """Each of these takes more than a fifth of what a verb may take to its first byte."""
+    slow = {"asyncio", "dataclasses", "inspect", "aiohttp", "pydantic", "mcp", "httpx", "anyio", "http.client", "ssl"}
+    code = f"import sys; from synapsectl.verbs import VERBS; VERBS[{name!r}].load(); print(*sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", f"import sys; sys.path.insert(0, '.'); {code}"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert sorted(set(done.stdout.split()) & slow) == []
