@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, TextIO, cast
 
+from synapsectl.colours import wanted
 from synapsectl.context import CommandContext
 from synapsectl.errors import CtlError
 from synapsectl.output import CommandOutput
@@ -26,7 +27,9 @@ if TYPE_CHECKING:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one verb; returns the exit code (docs/synapsectl.md)."""
-    out = CommandOutput(sys.stdout, sys.stderr, columns=_columns())
+    columns = _columns()
+    coloured = wanted(os.environ, on_terminal=columns is not None)
+    out = CommandOutput(sys.stdout, sys.stderr, columns=columns, coloured=coloured)
     arguments = list(sys.argv[1:] if argv is None else argv)
     try:
         code = _dispatch(arguments, out)

@@ -5,23 +5,22 @@ from collections.abc import Mapping
 from datetime import date, datetime
 from typing import Any
 
+from synapsectl.colours import BLUE, BOLD, DIM, GREEN, RED, YELLOW, painted, wanted
 from synapsectl.output import harmless, one_line, short_id
 
 VALUE_SHOWN = 100
 """Characters of one fact; `--json` has all of them."""
 
-_DIM, _BOLD, _RED, _GREEN, _YELLOW, _BLUE = "2", "1", "31", "32", "33", "34"
-_OFF = "\x1b[0m"
 
 _COLOURS = {
-    "attention": _YELLOW,
-    "inputRequired": _YELLOW,
-    "inputAnswered": _GREEN,
-    "agentAlert": _RED,
-    "gap": _RED,
-    "toolExecution": _BLUE,
+    "attention": YELLOW,
+    "inputRequired": YELLOW,
+    "inputAnswered": GREEN,
+    "agentAlert": RED,
+    "gap": RED,
+    "toolExecution": BLUE,
 }
-_STATES = {"failed": _RED, "completed": _GREEN, "opened": _YELLOW, "input_required": _YELLOW, "auth_required": _YELLOW}
+_STATES = {"failed": RED, "completed": GREEN, "opened": YELLOW, "input_required": YELLOW, "auth_required": YELLOW}
 """What an event's state or status says, where its type has no colour of its own."""
 
 
@@ -30,7 +29,7 @@ class Lines:
     terminal, and not where NO_COLOR is set; what others wrote never brings any."""
 
     def __init__(self, *, on_terminal: bool, environ: Mapping[str, str], today: date | None = None) -> None:
-        self._coloured = on_terminal and not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"
+        self._coloured = wanted(environ, on_terminal=on_terminal)
         self._day = today or datetime.now().astimezone().date()
 
     def of(self, event: dict[str, Any]) -> str:
@@ -41,9 +40,9 @@ class Lines:
             f"{one_line(key)}={_short(value)}" for key, value in data.items() if value not in (None, "", False)
         )
         words = [
-            self._painted(number, _DIM),
-            self._painted(self._time(event["time"]), _DIM),
-            *(self._painted(one_line(word), _BOLD) for word in about if word),
+            self._painted(number, DIM),
+            self._painted(self._time(event["time"]), DIM),
+            *(self._painted(one_line(word), BOLD) for word in about if word),
             self._painted(one_line(event["event"]), _colour(event["event"], data)),
             facts,
         ]
@@ -55,7 +54,7 @@ class Lines:
         return when.strftime("%H:%M:%S" if before == self._day else "%Y-%m-%d %H:%M:%S")
 
     def _painted(self, text: str, colour: str) -> str:
-        return f"\x1b[{colour}m{text}{_OFF}" if self._coloured and colour else text
+        return painted(text, colour) if self._coloured else text
 
 
 def _colour(kind: str, data: dict[str, Any]) -> str:

@@ -8,7 +8,9 @@ import json
 import re
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any, TextIO
+from typing import Any, NamedTuple, TextIO
+
+from synapsectl.colours import DIM, painted
 
 PROGRAM = "synapsectl"
 GAP = "  "
@@ -80,13 +82,23 @@ def short_id(task_id: str) -> str:
     return task_id[:8]
 
 
-class CommandOutput:
-    """Where results and remarks go. `columns` is the width of the terminal on stdout, None if stdout is no terminal."""
+class TableCell(NamedTuple):
+    """A cell of a table: `style` is its colours (`synapsectl.colours`), `most` the columns that its column may have."""
 
-    def __init__(self, stdout: TextIO, stderr: TextIO, *, columns: int | None) -> None:
+    text: object
+    style: str = ""
+    most: int | None = None
+
+
+class CommandOutput:
+    """Where results and remarks go. `columns` is the width of the terminal on stdout, None if stdout is no terminal;
+    `coloured`: colours are wanted there."""
+
+    def __init__(self, stdout: TextIO, stderr: TextIO, *, columns: int | None, coloured: bool = False) -> None:
         self.stdout = stdout
         self.stderr = stderr
         self.columns = columns
+        self.coloured = coloured
 
     @property
     def on_terminal(self) -> bool:
@@ -131,20 +143,64 @@ class CommandOutput:
         with suppress(OSError):
             print(harmless(text), file=self.stderr, flush=True)
 
+    def styled(self, text: str, style: str) -> str:
+        """`text`, harmless and on one line, in a style where colours are wanted."""
+        return painted(one_line(text), style) if self.coloured else one_line(text)
+
+    def fitted(self, text: str, columns: int, style: str = "") -> str:
+        """`text` as a line of a screen that has so many columns."""
+        shown = clip(one_line(text), columns)
+        return painted(shown, style) if self.coloured else shown
+
+    def styled_line(self, text: str) -> None:
+        """A line of the result that `styled` made."""
+        print(text, file=self.stdout)
+
     def table(self, headings: Sequence[str], rows: Sequence[Sequence[object]], *, grows: str = "") -> None:
         """`rows` under `headings`, fitted into the terminal by clipping the column headed `grows` first; in a pipe, or
-        without headings, tab-separated and whole."""
-        cells = [[one_line("" if cell is None else str(cell)) for cell in row] for row in rows]
-        if self.columns is None or not headings:
-            for row in cells:
-                print("\t".join(row), file=self.stdout)
-            return
-        table = [list(headings), *cells]
-        widths = [max(display_width(row[i]) for row in table) for i in range(len(headings))]
-        widths = fit(widths, self.columns, headings.index(grows) if grows else len(headings) - 1)
-        for row in table:
-            line = GAP.join(pad(clip(cell, width), width) for cell, width in zip(row, widths, strict=True))
-            print(clip(line.rstrip(), self.columns), file=self.stdout)
+        without headings, tab-separated and whole. A value may be a `TableCell`."""
+        for line in self.table_lines(headings, rows, grows=grows):
+            print(line, file=self.stdout)
+
+    def table_lines(
+        self, headings: Sequence[str], rows: Sequence[Sequence[object]], *, grows: str = "", columns: int | None = None
+    ) -> list[str]:
+        """The lines of that table, in `columns` columns where that is given."""
+        columns = self.columns if columns is None else columns
+        table = [[_cell(value) for value in values] for values in rows]
+        if columns is None or not headings:
+            return ["\t".join(self._painted(text, cell) for text, cell in line) for line in table]
+        table.insert(0, [(heading, TableCell(heading, DIM)) for heading in headings])
+        widths = [
+            max(min(display_width(line[i][0]), line[i][1].most or columns) for line in table)
+            for i in range(len(headings))
+        ]
+        widths = fit(widths, columns, headings.index(grows) if grows else len(headings) - 1)
+        return [self._fitted(line, widths, columns) for line in table]
+
+    def _fitted(self, line: Sequence[tuple[str, TableCell]], widths: Sequence[int], columns: int) -> str:
+        """The cells in their columns; nothing stands behind the last text, and nothing beyond the terminal."""
+        last = max((i for i, (text, _) in enumerate(line) if text), default=-1)
+        pieces, left = [], columns
+        for i, ((text, cell), width) in enumerate(zip(line[: last + 1], widths, strict=False)):
+            gap = GAP if i else ""
+            shown = clip(text, min(width, left - len(gap)))
+            pieces.append(
+                gap + self._painted(shown, cell) + ("" if i == last else pad("", width - display_width(shown)))
+            )
+            left -= len(gap) + width
+            if left <= 0:
+                break
+        return "".join(pieces).rstrip()
+
+    def _painted(self, text: str, cell: TableCell) -> str:
+        return painted(text, cell.style) if self.coloured else text
+
+
+def _cell(value: object) -> tuple[str, TableCell]:
+    """Its text, harmless and on one line; and how it is shown."""
+    cell = value if isinstance(value, TableCell) else TableCell(value)
+    return one_line("" if cell.text is None else str(cell.text)), cell
 
 
 def fit(widths: Sequence[int], columns: int, first: int) -> list[int]:

@@ -3,6 +3,7 @@
 import time
 from typing import TYPE_CHECKING, Any
 
+from synapsectl.agentrows import HEADINGS, by_need, row, state_of
 from synapsectl.ages import age
 from synapsectl.context import CommandContext
 from synapsectl.errors import DONE, NoDaemon, UsageError
@@ -20,21 +21,23 @@ EXAMPLES = (
 QUICK = {(): {"json": False, "watch": False}, ("--json",): {"json": True, "watch": False}}
 """What argparse makes of these."""
 
-HEADINGS = ("NAME", "STATE", "FOR", "HELD", "QUEUE", "TASK", "RESTARTS", "PORT", "PID", "CWD")
 REFRESH = 1.0
-"""Seconds after which `--watch` looks again even where nothing happened: ages grow."""
-CLEAR = "\x1b[H\x1b[2J"
+"""Seconds after which `--watch` draws again even where nothing happened: ages grow."""
+SIGNALED = 128
+"""Added to a signal's number, as a shell has it."""
 
 
 def configure(parser: "argparse.ArgumentParser") -> None:
     parser.add_argument("--json", action="store_true", help="print a JSON array of the agents")
-    parser.add_argument("--watch", action="store_true", help="go on showing them as they change, until interrupted")
+    parser.add_argument("--watch", action="store_true", help="go on showing them as they change, until q or Ctrl-C")
 
 
 def run(args: "argparse.Namespace", ctx: CommandContext) -> int:
     if args.watch:
-        return _watch(args, ctx)
-    agents = ctx.client.get("/agents", {"hosts": 1})
+        if args.json or not ctx.out.on_terminal:
+            raise UsageError("--watch is for a terminal: a script reads 'synapsectl events --json'")
+        return _watch_dumb(ctx) if ctx.dumb else _watch(ctx)
+    agents = _agents(ctx)
     if args.json:
         ctx.out.document(agents)
     else:
@@ -42,35 +45,51 @@ def run(args: "argparse.Namespace", ctx: CommandContext) -> int:
     return DONE
 
 
-def state_of(agent: dict[str, Any]) -> str:
-    """One word: what a running agent does, else what its process is."""
-    return str(agent["activity"] if agent["state"] == "running" else agent["state"])
+def _agents(ctx: CommandContext) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = ctx.client.get("/agents", {"hosts": 1})
+    return found
 
 
 def _show(agents: list[dict[str, Any]], ctx: CommandContext) -> None:
     if not agents:
         ctx.out.note("there are no agents; start one with 'synapsectl start'")
         return
-    home = ctx.environ.get("HOME", "")
-    rows = [
-        (
-            agent["name"],
-            state_of(agent),
-            age(agent["since"]),
-            agent["held"] or "-",
-            agent["queue"],
-            short_id(agent["task"]) if agent["task"] else "-",
-            agent["restarts"],
-            agent["port"] or "-",
-            agent["pid"] or "-",
-            _shorter(agent["cwd"], home) if ctx.out.on_terminal else agent["cwd"],
-        )
-        for agent in agents
-    ]
-    ctx.out.table(HEADINGS, rows, grows="CWD")
+    if ctx.out.columns is None:
+        ctx.out.table((), [_plain_row(agent) for agent in by_need(agents)])
+    else:
+        for line in _lines(agents, ctx, ctx.out.columns):
+            ctx.out.styled_line(line)
     for agent in agents:
         for note in notes_on(agent):
             ctx.out.note(f"{agent['name']}: {note}")
+
+
+def _plain_row(agent: dict[str, Any]) -> tuple[object, ...]:
+    """For a pipe: the columns that it always had; what is asked comes after them."""
+    return (
+        agent["name"],
+        state_of(agent),
+        age(agent["since"]),
+        agent["held"] or "-",
+        agent["queue"],
+        short_id(agent["task"]) if agent["task"] else "-",
+        agent["restarts"],
+        agent["port"] or "-",
+        agent["pid"] or "-",
+        agent["cwd"],
+    )
+
+
+def _lines(agents: list[dict[str, Any]], ctx: CommandContext, columns: int) -> list[str]:
+    """The table of a terminal that is so wide."""
+    from datetime import UTC, datetime
+
+    now, home = datetime.now(UTC), ctx.environ.get("HOME", "")
+    rows = [
+        row(agent, now, age=age(agent["since"], now), folder=_shorter(agent["cwd"], home), columns=columns)
+        for agent in by_need(agents)
+    ]
+    return ctx.out.table_lines(HEADINGS, rows, grows="WHAT", columns=columns)
 
 
 def notes_on(agent: dict[str, Any]) -> list[str]:
@@ -85,32 +104,57 @@ def _shorter(path: str, home: str) -> str:
     return "~" + path[len(home) :] if home and (path + "/").startswith(home + "/") else path
 
 
-def _watch(args: "argparse.Namespace", ctx: CommandContext) -> int:
-    if args.json or not ctx.out.on_terminal:
-        raise UsageError("--watch is for a terminal: a script reads 'synapsectl events --json'")
+# --- watching ---
+
+
+def _watch(ctx: CommandContext) -> int:
+    import signal
+    import sys
+
+    from synapsectl.fullscreen import FullScreen
+    from synapsectl.live import Live
+    from synapsectl.tty import TerminalGone
+
+    try:
+        with FullScreen(sys.stdout.fileno()) as screen:
+            live = Live(ctx.client, lambda: _agents(ctx), changed=screen.wake)
+            live.start()
+            while screen.ended is None:
+                columns, rows = screen.size()
+                screen.draw(_watched(live.seen, ctx, columns, rows))
+                if screen.wait(REFRESH) in (b"q", b"\x1b"):
+                    return DONE
+            return SIGNALED + screen.ended
+    except TerminalGone:
+        return SIGNALED + signal.SIGHUP
+
+
+def _watched(seen: Any, ctx: CommandContext, columns: int, rows: int) -> list[str]:
+    """The lines of one look: what is said of it stands in the last one, which is there in any case."""
+    said = f"{seen.away}" if seen.away is not None else ""
+    if seen.told is None:
+        return [ctx.out.fitted(said or "…", columns)]
+    lines = _lines(seen.told, ctx, columns) if seen.told else ["there are no agents"]
+    room = rows - 1
+    if len(lines) > room:
+        said = said or f"and {len(lines) - room} more"
+        lines = lines[:room]
+    return [*lines, ctx.out.fitted(said, columns)]
+
+
+def _watch_dumb(ctx: CommandContext) -> int:
+    """A terminal that obeys no escape sequences: below what it printed before, and only when something happens."""
     while True:
         try:
-            _show_again(ctx)
+            _show(_agents(ctx), ctx)
+            ctx.out.stdout.flush()
             with ctx.client.stream("/events") as stream:
-                for event in stream.events(lambda: REFRESH):
-                    if event is not None or not ctx.dumb:  # what cannot be cleared is not repeated for an age
-                        _show_again(ctx)
+                for event in stream.events():
+                    if event is not None:
+                        ctx.out.line()
+                        _show(_agents(ctx), ctx)
+                        ctx.out.stdout.flush()
         except NoDaemon as error:
-            _clear(ctx)
+            ctx.out.line()
             ctx.out.note(str(error))
         time.sleep(REFRESH)
-
-
-def _clear(ctx: CommandContext) -> None:
-    """Room for the next look: where the screen cannot be cleared, below the last one."""
-    if ctx.dumb:
-        ctx.out.line()
-    else:
-        ctx.out.control(CLEAR)
-
-
-def _show_again(ctx: CommandContext) -> None:
-    agents = ctx.client.get("/agents", {"hosts": 1})
-    _clear(ctx)
-    _show(agents, ctx)
-    ctx.out.stdout.flush()

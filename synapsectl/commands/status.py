@@ -1,15 +1,17 @@
 """`synapsectl status [AGENT]`."""
 
 import argparse
+from datetime import UTC, datetime
 from typing import Any
 
-from synapsectl.ages import age
+from synapsectl.agentrows import STYLES, state_of
+from synapsectl.ages import age, clock_time
 from synapsectl.client import agent_path
-from synapsectl.commands.list_ import state_of
+from synapsectl.colours import BOLD, DIM, YELLOW
 from synapsectl.context import CommandContext
 from synapsectl.errors import DONE
 from synapsectl.output import clip
-from synapsectl.prompts import behind
+from synapsectl.prompts import SCREEN, behind, example, hands
 from synapsectl.reach import reach
 
 EXAMPLES = (
@@ -66,7 +68,7 @@ def _duration(seconds: float) -> str:
 def _show_chain(agent: dict[str, Any], ctx: CommandContext) -> None:
     """The channel that decided is marked."""
     out = ctx.out
-    out.line(f"{agent['name']} ({agent['id']})  {state_of(agent)} for {age(agent['since'])}: {agent['evidence']}")
+    out.styled_line(f"{_title(agent, ctx)}: {out.styled(agent['evidence'], '')}")
     rows = [
         (
             "=>" if row["decides"] else "",
@@ -96,19 +98,48 @@ def _queue(agent: dict[str, Any]) -> str | None:
     return f"{agent['queue']}: {behind(agent['name'], agent['task'], agent.get('prompt'))}"
 
 
+def _title(agent: dict[str, Any], ctx: CommandContext) -> str:
+    state = state_of(agent)
+    name, shown = ctx.out.styled(agent["name"], BOLD), ctx.out.styled(state, STYLES.get(state, DIM))
+    return f"{name} ({agent['id']})  {shown} for {age(agent['since'])}"
+
+
+def _task(agent: dict[str, Any]) -> str | None:
+    """Its id, and the beginning of its message."""
+    doing = agent.get("doing")
+    return f"{agent['task']} ({doing})" if agent["task"] and doing else agent["task"]
+
+
+def _show_question(agent: dict[str, Any], prompt: dict[str, Any], ctx: CommandContext) -> None:
+    """What it asks, line by line, and how that is answered."""
+    out, name = ctx.out, agent["name"]
+    heading = "  asks          "
+    for line in str(prompt["prompt"]).splitlines():
+        out.styled_line(f"{heading}{out.styled(line, YELLOW)}")
+        heading = " " * len(heading)
+    for option in prompt.get("options") or []:
+        out.line(f"{heading}{option['key']}  {option['label']}")
+    if prompt.get("own_words"):
+        out.line(f"{heading}or words of your own")
+    out.remark(
+        hands(name) if prompt.get("type") == SCREEN else f"answer with: synapsectl input {name} {example(prompt)}"
+    )
+
+
 def _show_agent(agent: dict[str, Any], ctx: CommandContext) -> None:
     out = ctx.out
-    out.line(f"{agent['name']} ({agent['id']})  {state_of(agent)} for {age(agent['since'])}")
+    out.styled_line(_title(agent, ctx))
+    prompt = agent.get("prompt")
     facts = {
         "evidence": agent["evidence"],
         "version": agent.get("version"),
         "drift": agent.get("drift"),
         "error": agent.get("error"),
         "alert": "; ".join(agent.get("alerts") or []) or None,
-        "held": agent["held"],
-        "until": agent.get("until"),
+        "held": None if prompt else agent["held"],
+        "until": clock_time(agent["until"], datetime.now(UTC)) if agent.get("until") else None,
         "conversation": _conversation(agent.get("conversation")),
-        "task": agent["task"],
+        "task": _task(agent),
         "queue": _queue(agent),
         "restarts": agent["restarts"] or None,
         "pid": agent["pid"],
@@ -118,12 +149,8 @@ def _show_agent(agent: dict[str, Any], ctx: CommandContext) -> None:
     for name, value in facts.items():
         if value is not None:
             out.line(f"  {name:<14}{value}")
-    if prompt := agent.get("prompt"):
-        out.line(f"  asks          {prompt['prompt']}")
-        for option in prompt.get("options") or []:
-            out.line(f"                {option['key']}  {option['label']}")
-        if prompt.get("own_words"):
-            out.line("                or words of your own")
+    if prompt:
+        _show_question(agent, prompt, ctx)
     screen = [line.rstrip() for line in (agent.get("screen") or "").splitlines()]
     while screen and not screen[-1]:
         screen.pop()

@@ -6,6 +6,8 @@ from typing import Any
 
 from synapsectl.ages import age
 from synapsectl.client import task_path
+from synapsectl.colours import DIM
+from synapsectl.commands.tasks import STYLES
 from synapsectl.context import CommandContext
 from synapsectl.errors import DONE
 from synapsectl.messages import part_text
@@ -35,8 +37,9 @@ def run(args: argparse.Namespace, ctx: CommandContext) -> int:
     if args.wait:
         deadline = None if args.timeout is None else time.monotonic() + args.timeout
         task = Waiter(ctx.client, deadline=deadline, note=ctx.out.note).wait(task)
-        code = outcome(ctx, task["agent_id"], task)
-        tell_inexact(ctx, {task["agent_id"]: task})
+        name = _name(task, ctx)
+        code = outcome(ctx, name, task)
+        tell_inexact(ctx, {name: task})
         if code == DONE and not args.json:
             ctx.out.text(answer_of(task) or "")
     elif not args.json:
@@ -46,16 +49,23 @@ def run(args: argparse.Namespace, ctx: CommandContext) -> int:
     return code
 
 
+def _name(task: dict[str, Any], ctx: CommandContext) -> str:
+    """Its agent's; the id of one that is gone, or not ours to see."""
+    known = ctx.client.get("/agents")
+    return next((str(agent["name"]) for agent in known if agent["id"] == task["agent_id"]), str(task["agent_id"]))
+
+
 def _show(task: dict[str, Any], ctx: CommandContext) -> None:
-    out = ctx.out
-    out.line(f"{task['id']}  {task['status']}  {age(task['updated_at'])} ago")
-    out.line(f"  agent     {task['agent_id']}")
+    out, name = ctx.out, _name(task, ctx)
+    status = out.styled(task["status"], STYLES.get(task["status"], DIM))
+    out.styled_line(f"{task['id']}  {status}  {age(task['updated_at'])} ago")
+    out.line(f"  agent     {name}")
     out.line(f"  priority  {task['priority']}")
     if error := task.get("error"):
         out.line(f"  error     {error['code']}: {error['message']}")
     if waits := task.get("waits_behind"):
         ahead = f", after {waits['ahead']} more" if waits["ahead"] else ""
-        told = behind(task["agent_id"], waits.get("task"), waits.get("prompt"))
+        told = behind(name, waits.get("task"), waits.get("prompt"))
         out.line(f"  queue     {told}{ahead}")
     for part in task["message"]["parts"]:
         for line in part_text(part).splitlines():

@@ -31,6 +31,9 @@ from synapsed.pty.readiness import Moment, obstacle
 NOT_SEEN = "not looked at yet"
 """`evidence` between the start of a program and the first judgement of its screen."""
 
+GIST = 200
+"""Characters of a question, or of a message, in a row about its agent."""
+
 
 def activity_of(agent: Agent) -> tuple[Activity, str]:
     """The activity and its evidence; of a program that does not run, why not."""
@@ -224,4 +227,12 @@ def _fields(agent: Agent, endpoint: str) -> dict[str, Any]:
         "verified": agent.profile.verified,
         "drift": agent.profile.drift(version),
         "until": iso(limit.resume_at) if limited and limit is not None else None,
+        "asks": _gist(agent.prompt.prompt) if agent.prompt is not None else None,
+        "doing": _gist(task.message.text) if task is not None else None,
     }
+
+
+def _gist(text: str) -> str:
+    """Its beginning, in one line, with a dot where a line ends."""
+    lines = (" ".join(line.split()) for line in text[: 4 * GIST].splitlines())
+    return " · ".join(line for line in lines if line)[:GIST]

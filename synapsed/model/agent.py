@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
 from enum import StrEnum
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
@@ -176,6 +176,14 @@ class AgentView(BaseModel):
     host: str | None = None
     """The other host on which it is: then `name` and `id` are addresses (`name@host`), `endpoint`, `pid` and `cwd` what
     they are there."""
+    asks: str | None = None
+    """What it asks a person, in one line; only for those who may see what its screen shows."""
+    doing: str | None = None
+    """The beginning of the message that it works on, in one line; for the same."""
+
+    def unseen(self) -> Self:
+        """The same for those who may not see what its screen shows."""
+        return self.model_copy(update={"asks": None, "doing": None})
 
 
 class Testimony(BaseModel):

@@ -248,6 +248,13 @@ async def test_what_an_agent_may(control: FakeControl, tmp_path):
             assert (status, body["context"]) == (200, context)
         _, detail = await api.json(api.http, "GET", "/agents/codex/status?detail=1")
         assert detail["screen"] == ""
+        for name in ("claude", "codex"):
+            found = control.views[f"synapse-{name}-{8100 if name == 'claude' else 8120}"]
+            control.views[found.id] = found.model_copy(update={"asks": "Run rm?", "doing": "a secret plan"})
+        _, listed = await api.json(api.http, "GET", "/agents")
+        assert [(one["asks"], one["doing"]) for one in listed] == [("Run rm?", "a secret plan"), (None, None)]
+        _, detail = await api.json(api.http, "GET", "/agents/codex/status?detail=1")
+        assert (detail["asks"], detail["doing"]) == (None, None)
         rows = Prompt(prompt_id="s", type="screen", prompt="what stands there")
         api.control.prompts["synapse-codex-8120"] = rows
         for path in ("/agents/codex/status?detail=1", "/agents/codex/status"):

@@ -28,6 +28,7 @@ async def test_agents(api: Api):
     assert list(agents[0]) == [
         "name", "id", "type", "port", "pid", "state", "activity", "since", "evidence", "held", "queue", "task",
         "restarts", "cwd", "endpoint", "until", "version", "verified", "drift", "host",
+        "asks", "doing",
     ]  # fmt: skip
 
 

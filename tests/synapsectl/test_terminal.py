@@ -1,6 +1,7 @@
 """What a person sees: every line in the terminal's width."""
 
 import os
+import re
 
 import pytest
 
@@ -10,6 +11,8 @@ from tests.synapsectl.fake_daemon import FakeDaemon, agent
 from tests.synapsectl.pty_tool import PtyTool
 
 WIDE = "─" * 120
+_STYLE = re.compile(r"\x1b\[[0-9;]*m")
+"""Colours, which take no columns."""
 
 
 @pytest.fixture
@@ -33,7 +36,7 @@ def seen(*arguments: str) -> list[str]:
         assert tool.end() == 0
     finally:
         tool.close()
-    lines = tool.shown.decode().splitlines()
+    lines = [_STYLE.sub("", line) for line in tool.shown.decode().splitlines()]
     assert [line for line in lines if display_width(line) > 80] == []
     return lines
 

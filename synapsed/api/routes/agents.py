@@ -5,7 +5,7 @@ from pydantic import TypeAdapter
 
 from synapsed.api.answers import Team
 from synapsed.api.body import json_response, model_response
-from synapsed.api.context import CONTEXT
+from synapsed.api.context import CONTEXT, rights_of
 from synapsed.api.describe import Response, describe
 from synapsed.api.query import Flag
 from synapsed.model.agent import AgentView
@@ -24,7 +24,8 @@ async def list_agents(request: web.Request) -> web.Response:
     agents = context.control.directory.agents()
     if HOSTS.of(request):
         agents = [*agents, *await context.hosts.agents()]
-    return model_response(_AGENTS, agents)
+    rights = rights_of(request)
+    return model_response(_AGENTS, [one if rights.may_see_agent(one.id) else one.unseen() for one in agents])
 
 
 @describe("The teams", Response("each with its members", list[Team]))

@@ -127,7 +127,8 @@ async def stop(request: web.Request) -> web.Response:
     rights_of(request).require("stop_agents", "stop agents", of=agent_id_of(request))
     body = await read_model(request, StopBody)
     control = request.app[CONTEXT].control
-    return model_response(_VIEW, await to_the_end(control.processes.stop(agent_id_of(request), remove=body.remove)))
+    view = await to_the_end(control.processes.stop(agent_id_of(request), remove=body.remove))
+    return model_response(_VIEW, view.unseen())
 
 
 @describe("Restart an agent", AGENT, body=RestartBody, errors=LAUNCHING)
@@ -135,9 +136,8 @@ async def restart(request: web.Request) -> web.Response:
     rights_of(request).require("stop_agents", "restart agents", of=agent_id_of(request))
     body = await read_model(request, RestartBody)
     control = request.app[CONTEXT].control
-    return model_response(
-        _VIEW, await to_the_end(control.processes.restart(agent_id_of(request), when_idle=body.when_idle))
-    )
+    view = await to_the_end(control.processes.restart(agent_id_of(request), when_idle=body.when_idle))
+    return model_response(_VIEW, view.unseen())
 
 
 @describe(
@@ -159,7 +159,8 @@ async def park(request: web.Request) -> web.Response:
 @describe("Kill the agent's program; its restart policy applies", AGENT, errors=(NotReady,))
 async def kill(request: web.Request) -> web.Response:
     rights_of(request).require("stop_agents", "kill agents", of=agent_id_of(request))
-    return model_response(_VIEW, await to_the_end(request.app[CONTEXT].control.processes.kill(agent_id_of(request))))
+    view = await to_the_end(request.app[CONTEXT].control.processes.kill(agent_id_of(request)))
+    return model_response(_VIEW, view.unseen())
 
 
 @describe("Interrupt the turn that runs", Response("whether there was one", InterruptedAnswer), errors=(NotReady,))

@@ -29,6 +29,7 @@ async def status(request: web.Request) -> web.Response:
     agent_id = agent_id_of(request)
     sees = rights_of(request).may_see_agent(agent_id)
     detail = control.directory.detail(agent_id)
+    detail = detail if sees else detail.unseen()
     if not sees and detail.prompt is not None and detail.prompt.type == "screen":
         hidden = detail.prompt.model_copy(update={"prompt": ""})  # it is the screen
         detail = detail.model_copy(update={"prompt": hidden})

@@ -1,0 +1,103 @@
+"""What a person reads of an agent in a row of `list`. Pure: the daemon's row and the time go in, words come out.
+
+Whoever needs a person stands first, then who cannot go on, then who works, then who rests.
+"""
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any
+
+from synapsectl.ages import clock_time
+from synapsectl.colours import BLUE, BOLD, CYAN, DIM, GREEN, MAGENTA, RED, YELLOW
+from synapsectl.output import TableCell, display_width
+
+HEADINGS = ("NAME", "STATE", "FOR", "WHAT", "FOLDER")
+
+ORDER = ("waiting", "unknown", "failed", "backoff", "limited", "starting", "busy", "ready", "parked")
+"""Who stands first; other words come last."""
+
+STYLES = {
+    "waiting": f"{BOLD};{YELLOW}",
+    "unknown": f"{BOLD};{YELLOW}",
+    "failed": f"{BOLD};{RED}",
+    "backoff": RED,
+    "limited": MAGENTA,
+    "starting": CYAN,
+    "busy": BLUE,
+    "ready": GREEN,
+}
+"""Of a state; another one is dim."""
+
+HELD = {
+    "typing": "somebody types there",
+    "keeper": "its keeper does not answer",
+    "unread": "it has not read what was typed",
+    "restart": "is restarted before its next message",
+}
+"""Why messages are held, in more than the word for it."""
+
+NAME_SHARE, FOLDER_SHARE = 4, 5
+"""A name has at most this part of the terminal's columns, a folder that one; but each at least `LEAST`."""
+LEAST = 12
+
+
+def state_of(agent: Mapping[str, Any]) -> str:
+    """One word: what a running agent does, else what its process is."""
+    return str(agent["activity"] if agent["state"] == "running" else agent["state"])
+
+
+def by_need(agents: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The agents, who needs a person first, and of those who has waited longest; at rest, as they came."""
+
+    def place(agent: dict[str, Any]) -> tuple[int, str]:
+        state = state_of(agent)
+        rank = ORDER.index(state) if state in ORDER else len(ORDER)
+        return rank, str(agent["since"]) if rank < ORDER.index("starting") else ""
+
+    return sorted(agents, key=place)
+
+
+def what(agent: Mapping[str, Any], now: datetime) -> str:
+    """How many messages wait; and what it asks, what it waits for, why it does not run, or what it works on."""
+    queue = f"{agent['queue']} wait{'s' if agent['queue'] == 1 else ''}" if agent["queue"] else ""
+    return " · ".join(part for part in (queue, _matter(agent, now)) if part)
+
+
+def _matter(agent: Mapping[str, Any], now: datetime) -> str:
+    state = state_of(agent)
+    if state in ("backoff", "failed"):
+        return str(agent["evidence"])
+    if asks := agent.get("asks"):
+        return f"not understood: {asks}" if agent["held"] == "unknown screen" else str(asks)
+    if state == "limited":
+        return f"until {clock_time(agent['until'], now)}" if agent.get("until") else str(agent["evidence"])
+    if agent["task"]:
+        return str(agent.get("doing") or f"task {agent['task'][:8]}")
+    held = agent["held"]
+    return "" if held is None or held == state else HELD.get(held, held)
+
+
+def row(agent: Mapping[str, Any], now: datetime, *, age: str, folder: str, columns: int) -> list[TableCell]:
+    """The row of `HEADINGS`. `columns`: of the terminal."""
+    state = state_of(agent)
+    needs = ORDER.index(state) <= ORDER.index("backoff") if state in ORDER else False
+    return [
+        TableCell(agent["name"], BOLD if needs else "", most=max(LEAST, columns // NAME_SHARE)),
+        TableCell(state, STYLES.get(state, DIM)),
+        TableCell(age, DIM),
+        TableCell(what(agent, now)),
+        TableCell(end_of(folder, max(LEAST, columns // FOLDER_SHARE)), DIM),
+    ]
+
+
+def end_of(path: str, columns: int) -> str:
+    """The end of `path`, which tells folders apart, in at most `columns` columns."""
+    if display_width(path) <= columns:
+        return path
+    kept, used = "", 1
+    for character in reversed(path):
+        used += display_width(character)
+        if used > columns:
+            break
+        kept = character + kept
+    return "…" + kept

@@ -1,0 +1,205 @@
+"""A screen of our own: lines that are drawn in place, keys one by one, the terminal as it was on every way out.
+
+The alternate screen is used, so that what stood there before is back afterwards. Only lines that changed are written,
+in one synchronized piece: nothing flickers, and little goes over a slow line. Ctrl-C ends it, Ctrl-Z suspends it and
+`fg` draws it again; a terminal that takes nothing any more (a frozen window) keeps nobody from ending.
+"""
+
+import os
+import select
+import signal
+import termios
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from types import FrameType
+from typing import Any, Self
+
+from synapsectl.tty import TerminalGone
+
+KEYS_MAX = 4096
+"""Bytes of keys that are read at once."""
+
+TAKE_DEADLINE = 1.0
+"""Seconds for the terminal to take what is drawn; what it has not taken by then is drawn again later."""
+
+ENTER = b"\x1b[22;0t\x1b[?1049h\x1b[?25l\x1b[?7l\x1b[H\x1b[2J"
+LEAVE = b"\x1b[?2026l\x1b[0m\x1b[?7h\x1b[?25h\x1b[?1049l\x1b[23;0t"
+"""The title is pushed and popped, the cursor hidden, long lines do not wrap."""
+
+ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+
+_LOCAL = 3
+_INPUT = 0
+_CHARACTERS = 6
+_OWN_KEYS = termios.ICANON | termios.ECHO | termios.IEXTEN
+
+
+class FullScreen:
+    """The terminal on `fd`. A context manager; `ended` is the signal that ends it, None until then."""
+
+    def __init__(self, fd: int) -> None:
+        self._given = fd
+        self._fd = fd
+        self._saved: list[Any] | None = None
+        self._handlers: dict[int, Any] = {}
+        self._woken, self._wake = -1, -1
+        self._drawn: list[str] | None = None
+        self._drawn_size = (0, 0)
+        self.ended: int | None = None
+
+    def __enter__(self) -> Self:
+        """Raises TerminalGone."""
+        with suppress(OSError):
+            # A description of our own: one that the shell shares must not become non-blocking.
+            self._fd = os.open(os.ttyname(self._given), os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC)
+        self._woken, self._wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            self._take()
+        except termios.error:
+            self._close()
+            raise TerminalGone from None
+        for signum in ENDING_SIGNALS:
+            self._handlers[signum] = signal.signal(signum, self._on_end)
+        self._handlers[signal.SIGWINCH] = signal.signal(signal.SIGWINCH, self._on_resize)
+        self._handlers[signal.SIGTSTP] = signal.signal(signal.SIGTSTP, self._on_suspend)
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self._give_back()
+        for signum, handler in self._handlers.items():
+            signal.signal(signum, handler)
+        self._close()
+
+    def wake(self) -> None:
+        """Have `wait` return; from any thread."""
+        with suppress(OSError):
+            os.write(self._wake, b"\0")
+
+    def size(self) -> tuple[int, int]:
+        """Columns and rows."""
+        try:
+            size = os.get_terminal_size(self._fd)
+        except OSError:
+            return 80, 24
+        return size.columns or 80, size.lines or 24
+
+    def wait(self, seconds: float | None) -> bytes:
+        """Keys that were pressed; none where something else happened, or nothing did for so many seconds."""
+        readable, _, _ = select.select([self._fd, self._woken], [], [], seconds)
+        if self._woken in readable:
+            with suppress(BlockingIOError):
+                os.read(self._woken, 4096)
+        if self._fd not in readable:
+            return b""
+        try:
+            keys = os.read(self._fd, KEYS_MAX)
+        except BlockingIOError:
+            return b""
+        except OSError:
+            keys = b""
+        if not keys:
+            self.ended = self.ended or signal.SIGHUP
+        return keys
+
+    def draw(self, lines: Sequence[str]) -> None:
+        """Show `lines`, each at most as wide as the screen, from the top; as many as there is room for."""
+        size = self.size()
+        before = self._drawn if size == self._drawn_size else None
+        shown = list(lines[: size[1]])
+        piece = changed_lines(before, shown)
+        if piece and self._write(f"\x1b[?2026h{piece}\x1b[?2026l".encode()):
+            self._drawn, self._drawn_size = shown, size
+        elif piece:
+            self._drawn = None
+
+    def bell(self) -> None:
+        self._write(b"\x07")
+
+    def apart(self, what: Callable[[], None]) -> None:
+        """Do `what` with the terminal as it was, then take it again."""
+        self._give_back()
+        handlers = {signum: signal.signal(signum, before) for signum, before in self._handlers.items()}
+        try:
+            what()
+        finally:
+            for signum, handler in handlers.items():
+                signal.signal(signum, handler)
+            with suppress(termios.error):
+                self._take()
+
+    # --- inside -----------------------------------------------------------------------------------------------------
+
+    def _take(self) -> None:
+        self._saved = termios.tcgetattr(self._fd)
+        mode = [*self._saved[:_CHARACTERS], list(self._saved[_CHARACTERS])]
+        mode[_LOCAL] &= ~_OWN_KEYS
+        mode[_INPUT] &= ~(termios.IXON | termios.ICRNL)
+        mode[_CHARACTERS][termios.VMIN], mode[_CHARACTERS][termios.VTIME] = 1, 0
+        termios.tcsetattr(self._fd, termios.TCSADRAIN, mode)
+        self._drawn = None
+        self._write(ENTER)
+
+    def _give_back(self) -> None:
+        saved, self._saved = self._saved, None
+        if saved is None:
+            return
+        # A process in the background would be stopped for touching the terminal, and leave it as it is.
+        before = signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+        try:
+            if not self._write(LEAVE):
+                with suppress(termios.error):
+                    termios.tcflush(self._fd, termios.TCOFLUSH)
+                self._write(LEAVE)
+            with suppress(termios.error):
+                termios.tcsetattr(self._fd, termios.TCSADRAIN, saved)
+        finally:
+            signal.signal(signal.SIGTTOU, before)
+
+    def _close(self) -> None:
+        for fd in (self._woken, self._wake, *([self._fd] if self._fd != self._given else [])):
+            os.close(fd)
+        self._woken = self._wake = -1
+        self._fd = self._given
+
+    def _write(self, data: bytes) -> bool:
+        """Whether the terminal took all of it in time."""
+        deadline = time.monotonic() + TAKE_DEADLINE
+        view = memoryview(data)
+        try:
+            while view and (left := deadline - time.monotonic()) > 0:
+                _, writable, _ = select.select([], [self._fd], [], left)
+                if writable:
+                    with suppress(BlockingIOError):
+                        view = view[os.write(self._fd, view) :]
+        except OSError:
+            self.ended = self.ended or signal.SIGHUP
+            return False
+        return not view
+
+    def _on_end(self, signum: int, frame: FrameType | None) -> None:
+        self.ended = self.ended or signum
+        self.wake()
+
+    def _on_resize(self, signum: int, frame: FrameType | None) -> None:
+        self._drawn = None
+        self.wake()
+
+    def _on_suspend(self, signum: int, frame: FrameType | None) -> None:
+        self._give_back()
+        os.kill(os.getpid(), signal.SIGSTOP)
+        with suppress(termios.error):
+            self._take()
+        self.wake()
+
+
+def changed_lines(before: Sequence[str] | None, lines: Sequence[str]) -> str:
+    """What makes a screen that shows `before` show `lines`; all of it where nobody knows what it shows."""
+    pieces = [] if before is not None else ["\x1b[0m\x1b[H\x1b[2J"]
+    for number, line in enumerate(lines):
+        if before is None or number >= len(before) or before[number] != line:
+            # Erased before: behind a line as wide as the screen the cursor stands on its last character.
+            pieces.append(f"\x1b[{number + 1};1H\x1b[0m\x1b[2K{line}")
+    if before is not None and len(before) > len(lines):
+        pieces.append(f"\x1b[{len(lines) + 1};1H\x1b[0m\x1b[J")
+    return "".join(pieces)

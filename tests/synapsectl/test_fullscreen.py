@@ -1,0 +1,122 @@
+"""A screen of our own: what is written makes it show what it should, and the terminal is given back."""
+
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from synapsectl.fullscreen import changed_lines
+from synapsed.terminal.screen import Screen
+from tests.support.pane import Pane
+from tests.synapsectl.fake_daemon import FakeDaemon, agent
+from tests.synapsectl.pty_tool import PtyTool
+
+COLS, ROWS = 12, 5
+LINES = st.lists(st.text("ab 日", max_size=COLS // 2), max_size=ROWS)
+
+
+@given(st.lists(LINES, min_size=1, max_size=5))
+def test_what_is_written_leads_from_one_picture_to_the_next(pictures: list[list[str]]) -> None:
+    screen = Screen(COLS, ROWS)
+    screen.feed(b"what was here before " * 20 + b"\x1b[?7l")
+    before = None
+    for picture in pictures:
+        screen.feed(changed_lines(before, picture).encode())
+        shown = [line.rstrip() for line in screen.snapshot().lines]
+        assert shown == [line.rstrip() for line in picture] + [""] * (ROWS - len(picture))
+        before = picture
+
+
+def test_a_line_as_wide_as_the_screen_is_whole() -> None:
+    screen = Screen(COLS, ROWS)
+    screen.feed(b"\x1b[?7l" + changed_lines(None, ["x" * COLS, "y"]).encode())
+    assert screen.snapshot().lines[:2] == ("x" * COLS, "y")
+
+
+def test_what_stays_is_not_written_again() -> None:
+    assert changed_lines(["a", "b"], ["a", "b"]) == ""
+    assert "a" not in changed_lines(["a", "b"], ["a", "c"])
+
+
+@pytest.fixture
+def watching(daemon: FakeDaemon) -> Iterator[PtyTool]:
+    tool = PtyTool("list", "--watch", env={**os.environ, "TERM": "xterm"})
+    tool.until(b"codex")
+    yield tool
+    tool.close()
+
+
+@pytest.mark.parametrize("keys", [b"q", b"\x1b", b"\x03"])
+def test_list_watch_ends_by_a_key(watching: PtyTool, keys: bytes) -> None:
+    watching.type(keys)
+    assert watching.end() == (130 if keys == b"\x03" else 0)
+    assert b"\x1b[?1049l" in watching.shown
+    assert watching.shown.rindex(b"\x1b[?25h") > watching.shown.rindex(b"\x1b[?25l")
+
+
+@pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT])
+def test_list_watch_gives_the_terminal_back_when_it_is_told_to_end(watching: PtyTool, signum: int) -> None:
+    watching.process.send_signal(signum)
+    assert watching.end() == 128 + signum
+    assert b"\x1b[?1049l" in watching.shown
+
+
+def test_list_watch_ends_with_its_window(daemon: FakeDaemon) -> None:
+    tool = PtyTool("list", "--watch", env={**os.environ, "TERM": "xterm"}, read=False)
+    try:
+        daemon.until(lambda: any(path.startswith("/agents") for _, path, _ in daemon.requests))
+        tool.hang_up()
+        assert tool.process.wait(60) in (128 + signal.SIGHUP, -signal.SIGHUP)
+    finally:
+        tool.close()
+
+
+def test_a_frozen_window_keeps_nobody_from_ending(daemon: FakeDaemon) -> None:
+    daemon.agents = {f"a{n}": agent(f"a{n}", port=8100 + n) for n in range(60)}
+    tool = PtyTool("list", "--watch", env={**os.environ, "TERM": "xterm"}, rows=60, cols=200, read=False)
+    try:
+        daemon.until(lambda: any(path.startswith("/agents") for _, path, _ in daemon.requests))
+        tool.process.send_signal(signal.SIGTERM)
+        assert tool.process.wait(60) == 128 + signal.SIGTERM
+    finally:
+        tool.close()
+
+
+@pytest.fixture
+def pane(home: Path) -> Iterator[Pane]:
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    with Pane(home, {"SYNAPSED_HOME": str(home), "PATH": path, "HOME": "/work"}) as pane:
+        yield pane
+
+
+def test_list_watch_as_a_person_sees_it(daemon: FakeDaemon, pane: Pane) -> None:
+    pane.run("synapsectl", "list", "--watch")
+    shown = pane.until("claude", "codex")
+    assert shown.splitlines()[0].split() == ["NAME", "STATE", "FOR", "WHAT", "FOLDER"]
+    assert pane.says("#{alternate_on} #{cursor_flag}") == "1 0"
+    daemon.agents["codex"] = agent("codex", port=8120, activity="waiting", asks="Run rm -rf build?", held="dialog")
+    shown = pane.until("Run rm -rf build?")
+    assert shown.splitlines()[1].startswith("codex"), "who asks comes first"
+    pane.resize(50, 3)
+    pane.until("and 1 more", gone=["claude"])
+    pane.resize(120, 10)
+    pane.until("claude", "~/space", gone=["and 1 more"])
+    pane.press("C-z")
+    pane.until("Stopped", "shell$")
+    assert pane.says("#{alternate_on} #{cursor_flag} #{wrap_flag}") == "0 1 1"
+    pane.run("fg")
+    pane.until("Run rm -rf build?", "FOLDER", gone=["Stopped"])
+    daemon.die()
+    pane.until("no daemon is running", "claude")
+    daemon.start()
+    pane.until("claude", gone=["no daemon"])
+    pane.press("C-c")
+    pane.when(lambda shown: shown.rstrip().endswith("shell$"), "the shell is back")
+    pane.type("echo code=$?\n")
+    pane.until("code=130")
+    assert pane.says("#{alternate_on} #{cursor_flag} #{wrap_flag}") == "0 1 1"
