@@ -48,7 +48,7 @@ async def serve_synapsed(home: Path, durable: bool) -> None:
     from synapsed.model.task import Artifact, Task, TaskState
     from synapsed.paths import Paths
     from synapsed.store import SqliteStore
-    from tests.api.serving import idle_scheduler, unreachable_hosts
+    from tests.api.serving import idle_scheduler, inbox_of, unreachable_hosts
     from tests.fakes.control import FakeControl, FakeTasks
     from tests.fakes.store import MemoryStore
 
@@ -108,11 +108,16 @@ async def serve_synapsed(home: Path, durable: bool) -> None:
         paths = Paths.from_environ({"SYNAPSED_HOME": str(home), "HOME": str(home)})
         hosts = unreachable_hosts(paths)
         stack.push_async_callback(hosts.close)
+        attention = inbox_of(control)
+        await attention.restore()
+        attention.start()
+        stack.push_async_callback(attention.close)
         context = build_context(
             control=control,
             externals=Externals(store=store, book=AddressBook(paths.external), clock=SystemClock(), hosts=hosts),
             hosts=hosts,
             scheduler=idle_scheduler(control),
+            attention=attention,
             security=Security(directory=control.directory, token="bench"),
             clock=SystemClock(),
             paths=paths,

@@ -95,13 +95,15 @@ export interface Artifact {
 export interface AttentionChanged {
   id: string;
   state: "opened" | "answered" | "gone";
-  /** The prompt's type, or `alert` */
+  /** permission, question, plan, sign_in, limit, failure, crash_loop, unreadable, finished or alert */
   kind: string;
-  /** Its beginning */
+  /** Its beginning, or what is the matter */
   question: string;
   prompt_id: string | null;
   /** The alert's */
   code: string | null;
+  /** When a limit ends, or is tried out (RFC 3339, UTC) */
+  until: string | null;
   by: By | null;
   who: string | null;
   where: Where | null;

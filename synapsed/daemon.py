@@ -303,6 +303,7 @@ class Daemon:
             externals=externals,
             hosts=hosts,
             scheduler=automation.scheduler,
+            attention=automation.inbox,
             health=automation.health,
             security=security,
             clock=self._clock,

@@ -10,6 +10,7 @@
     │   ├── TaskNotFound             TASK_NOT_FOUND
     │   ├── EventNotFound            EVENT_NOT_FOUND
     │   ├── UnknownSchedule          UNKNOWN_SCHEDULE
+    │   ├── NotInInbox               NOT_IN_INBOX
     │   ├── AmbiguousAddress         AMBIGUOUS
     │   ├── NameTaken                NAME_TAKEN
     │   ├── ConversationTaken        CONVERSATION_TAKEN
@@ -86,6 +87,10 @@ class EventNotFound(RequestError):
 
 class UnknownSchedule(RequestError):
     code = "UNKNOWN_SCHEDULE"
+
+
+class NotInInbox(RequestError):
+    code = "NOT_IN_INBOX"
 
 
 class AmbiguousAddress(RequestError):
@@ -237,6 +242,7 @@ HTTP_STATUS: dict[str, int] = {
     "TASK_NOT_FOUND": 404,
     "EVENT_NOT_FOUND": 404,
     "UNKNOWN_SCHEDULE": 404,
+    "NOT_IN_INBOX": 404,
     "AMBIGUOUS": 409,
     "NAME_TAKEN": 409,
     "CONVERSATION_TAKEN": 409,
@@ -281,6 +287,7 @@ EXIT_CODES: dict[str, int] = {
     "TASK_NOT_FOUND": 4,
     "EVENT_NOT_FOUND": 4,
     "UNKNOWN_SCHEDULE": 4,
+    "NOT_IN_INBOX": 4,
     "AMBIGUOUS": 2,
 }
 """Exit code of `synapsectl` for each code (docs/synapsectl.md); every other refusal is 6."""

@@ -263,6 +263,8 @@ class Prompts(_Section):
     """The same where a decision of the approval policy refused one of several calls, and the program the others."""
     limit_note: str = "The usage limit is over: go on with what was asked."
     """Typed in place of the message when a task goes on that met a usage limit."""
+    plan: list[Pattern] = []
+    """What stands in a permission that is about a plan, so that an inbox calls it one."""
     menus: bool = True
     """Also read what no dialog of the profile knows, where no composer stands: menus of which one row is marked, and
     what asks for Enter or for a letter in parentheses."""

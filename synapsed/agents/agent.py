@@ -94,7 +94,7 @@ class Agent:
             clock=clock,
             actor=self._actor,
         )
-        self.attention = Attention(record.id)
+        self.attention = Attention(record.id, plan=profile.prompts.plan)
         self._resting = Resting()
         self.usage = Usage(self.process, self, clock=clock, actor=self._actor)
         self.turn_queue = TurnQueue(

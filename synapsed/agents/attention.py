@@ -5,11 +5,13 @@ afterwards. What is open is known to the next daemon from the log (`EventLog.ope
 twice.
 """
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from synapsed.agents.pending_answers import Given
 from synapsed.interfaces import NewEvent
+from synapsed.model.attention import OF_PROMPT, Kind
 from synapsed.model.events import AttentionChanged, Event, EventData, InputAnswered, InputRequired, Origin
 from synapsed.model.link import LinkAlert, LinkObserved
 from synapsed.model.task import Prompt, Task, new_id
@@ -44,17 +46,21 @@ class _Open:
 
 
 class Attention:
-    def __init__(self, agent_id: str) -> None:
+    """`plan`: what stands in a prompt that asks about a plan (`profiles.Prompts`)."""
+
+    def __init__(self, agent_id: str, *, plan: Sequence[str] = ()) -> None:
         self._agent_id = agent_id
+        self._plan = plan
         self._open: tuple[_Open, ...] = ()
         self._settled: _Open | None = None
 
     def restore(self, opened: Iterable[Event]) -> None:
-        """What was open when the last daemon ended. Alerts are told again by whoever raises them."""
+        """What was open when the last daemon ended; what is neither asked nor an alert is told by others. Alerts are
+        told again by whoever raises them."""
         self._open = tuple(
             _Open(event.data, event.task_id, event.context_id, code=event.data.code)
             for event in opened
-            if isinstance(event.data, AttentionChanged)
+            if isinstance(event.data, AttentionChanged) and (event.data.prompt_id or event.data.code)
         )
 
     def believe(self, change: AttentionChange) -> None:
@@ -79,7 +85,7 @@ class Attention:
             AttentionChanged(
                 id=new_id(),
                 state="opened",
-                kind=seen.prompt.type,
+                kind=self._kind(seen.prompt),
                 question=seen.prompt.prompt[:QUESTION_SHOWN],
                 prompt_id=seen.prompt.prompt_id,
             ),
@@ -121,6 +127,10 @@ class Attention:
     def over(self) -> AttentionChange:
         """Its program is gone, and all that it needed a person for."""
         return self._gone(self._open)
+
+    def _kind(self, prompt: Prompt) -> Kind:
+        is_plan = any(re.search(pattern, prompt.prompt, re.MULTILINE) for pattern in self._plan)
+        return "plan" if is_plan else OF_PROMPT[prompt.type]
 
     @property
     def _asked(self) -> _Open | None:

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 
 from synapsed.clock import backoff
 from synapsed.config import RestartPolicy
+from synapsed.model.events.agents import FINE
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +68,7 @@ class RestartState:
         if policy.policy == "never":
             return Rest("the restart policy is 'never'")
         if policy.policy == "on-failure" and code in self._fine:
-            return Rest(f"exit code {code} is fine")
+            return Rest(f"exit code {code} {FINE}")
         self._exits.append(now)
         while self._exits and self._exits[0] <= now - policy.window:
             self._exits.popleft()

@@ -6,17 +6,18 @@ priority message, interrupt or restart lifts it at once. Times are Unix seconds.
 """
 
 from datetime import tzinfo
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from synapsed.agents.actor import Actor
 from synapsed.agents.seams import LimitOwner
 from synapsed.aio import Timer
-from synapsed.clock import Clock, backoff
+from synapsed.clock import Clock, backoff, iso
 from synapsed.config import UsageLimitPolicy
 from synapsed.model.agent import Activity
-from synapsed.model.events import ActivityChanged, EventData
+from synapsed.model.events import ActivityChanged, AttentionChanged, EventData
 from synapsed.model.records import AgentRecord, LimitRecord
+from synapsed.model.task import new_id
 from synapsed.terminal.limits import Limit, find_limit
 
 EVIDENCE_MAX = 300
@@ -32,7 +33,9 @@ def begun(before: LimitRecord | None, limit: Limit, policy: UsageLimitPolicy, no
     attempt = before.attempt + 1 if before is not None else 1
     pause = backoff(attempt - 1, initial=policy.probe, factor=2.0, maximum=policy.maximum)
     at = limit.until + SLACK_S if limit.until is not None else now + pause
-    return LimitRecord(since=now, until=limit.until, resume_at=at, attempt=attempt, words=limit.words)
+    return LimitRecord(
+        since=now, until=limit.until, resume_at=at, attempt=attempt, words=limit.words, attention=new_id()
+    )
 
 
 def lifted(limit: LimitRecord) -> LimitRecord:
@@ -57,6 +60,17 @@ def zone_of(record: AgentRecord) -> tzinfo | None:
 def resumes_at(limit: LimitRecord | None) -> float | None:
     """When a limit in force ends; None if no limit is in force."""
     return limit.resume_at if limit is not None and not limit.lifted else None
+
+
+def _attention(limit: LimitRecord, state: Literal["opened", "gone"]) -> AttentionChanged:
+    """What a person is told of it. One that an older program has recorded was never told of."""
+    return AttentionChanged(
+        id=limit.attention or new_id(),
+        state=state,
+        kind="limit",
+        question=limit.words[:EVIDENCE_MAX],
+        until=iso(limit.resume_at),
+    )
 
 
 class LimitKeeper(Protocol):
@@ -94,7 +108,7 @@ class Usage:
         now = self._clock.wall()
         record = begun(self._keeper.record.limit, limit, self._owner.config.usage_limit, now)
         told = ActivityChanged(activity=Activity.LIMITED, evidence=f"limit: {record.words}"[:EVIDENCE_MAX])
-        await self._keeper.amend(told, limit=record)
+        await self._keeper.amend(told, _attention(record, "opened"), limit=record)
         self._actor.log.warning("usage limit", words=record.words, until=record.until, resume_at=record.resume_at)
         self.watch()
         return record
@@ -115,7 +129,7 @@ class Usage:
         """There is no limit, or a person does not want to wait for its end."""
         self._stop_timer()
         if (limit := self._keeper.record.limit) is not None:
-            told = () if limit.lifted else (self._told(why),)
+            told = () if limit.lifted else (self._told(why), _attention(limit, "gone"))
             await self._keeper.amend(*told, limit=None)
 
     async def _due(self) -> None:
@@ -123,7 +137,8 @@ class Usage:
         if limit is None or limit.resume_at > self._clock.wall():
             self.watch()
             return
-        await self._keeper.amend(self._told("the limit is tried out"), limit=lifted(limit))
+        over = _attention(limit, "gone")
+        await self._keeper.amend(self._told("the limit is tried out"), over, limit=lifted(limit))
         self._actor.log.info("the usage limit is tried out", attempt=limit.attempt)
         await self._owner.limit_over()
 

@@ -28,6 +28,11 @@ class ScheduleRemoved(_Answer):
     name: str
 
 
+class PutAway(_Answer):
+    status: Literal["seen"]
+    id: str
+
+
 class ErrorTold(_Answer):
     """`code` is for programs, `message` for people; `details` name what it is about."""
 

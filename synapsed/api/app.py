@@ -25,6 +25,7 @@ from synapsed.api.routes import (
     history,
     host,
     hosts,
+    inbox,
     messages,
     openapi,
     schedules,
@@ -36,6 +37,7 @@ from synapsed.api.routes import (
 from synapsed.api.sdk import A2aSdk
 from synapsed.api.security import Security
 from synapsed.automation.health import Health
+from synapsed.automation.inbox import PersonInbox
 from synapsed.automation.scheduler import Scheduler
 from synapsed.clock import Clock
 from synapsed.documents.writing import Texts
@@ -61,6 +63,7 @@ def build_context(
     externals: Externals,
     hosts: Hosts,
     scheduler: Scheduler,
+    attention: PersonInbox,
     security: Security,
     clock: Clock,
     paths: Paths,
@@ -83,6 +86,7 @@ def build_context(
         externals=externals,
         hosts=hosts,
         scheduler=scheduler,
+        attention=attention,
         health=health or Health(control.directory, scheduler),
         security=security,
         clock=clock,
@@ -107,7 +111,7 @@ def build_main_app(context: ApiContext) -> web.Application:
     app = _application(context)
     for resource in _AGENT_ROUTES:
         app.add_routes(resource.routes("/agents/{agent}"))
-    for resource in (health, host, openapi, agents, external, hosts, schedules, history, control):
+    for resource in (health, host, openapi, agents, inbox, external, hosts, schedules, history, control):
         app.add_routes(resource.routes())
     app.add_routes(events.global_routes())
     return app

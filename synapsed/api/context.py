@@ -17,6 +17,7 @@ from synapsed.api.reserving import reserve_task
 from synapsed.api.rights import Rights
 from synapsed.api.security import Security
 from synapsed.automation.health import Health
+from synapsed.automation.inbox import PersonInbox
 from synapsed.automation.scheduler import Scheduler
 from synapsed.clock import Clock
 from synapsed.documents.writing import Texts
@@ -139,6 +140,7 @@ class ApiContext:
     hosts: Hosts
     scheduler: Scheduler
     health: Health
+    attention: PersonInbox
     security: Security
     clock: Clock
     streams: Streams

@@ -10,6 +10,7 @@ from synapsed.a2a.push.poster import HttpPoster
 from synapsed.a2a.push.screening import AddressScreen
 from synapsed.automation.desktop import Desktop
 from synapsed.automation.health import Health
+from synapsed.automation.inbox import PersonInbox
 from synapsed.automation.moods import Moods
 from synapsed.automation.ruler import Ruler
 from synapsed.automation.scheduler import Scheduler
@@ -25,8 +26,11 @@ from synapsed.store import SqliteStore
 class Automation:
     """Life: `restore`, `start` once the agents are there, …, `close` before they go."""
 
-    def __init__(self, health: Health, scheduler: Scheduler, ruler: Ruler, webhooks: Webhooks, moods: Moods) -> None:
+    def __init__(
+        self, health: Health, scheduler: Scheduler, ruler: Ruler, webhooks: Webhooks, moods: Moods, inbox: PersonInbox
+    ) -> None:
         self.health = health
+        self.inbox = inbox
         self.scheduler = scheduler
         self._ruler = ruler
         self._webhooks = webhooks
@@ -74,18 +78,28 @@ class Automation:
             Ruler(control=control, store=store, book=store, clock=clock, notify=Desktop(environ)),
             webhooks,
             Moods(directory=control.directory, store=store, book=store, timers=timers, config=config),
+            PersonInbox(
+                directory=control.directory,
+                terminals=control.terminals,
+                store=store,
+                book=store,
+                clock=clock,
+                timers=timers,
+            ),
         )
 
     async def restore(self, config: Config) -> None:
         await self.scheduler.restore(config.schedule)
         await self._ruler.restore(config.rule)
         await self._moods.restore()
+        await self.inbox.restore()
         self._webhooks.reconfigure(config.webhooks)
 
     def start(self) -> None:
         self.scheduler.start()
         self._ruler.start()
         self._moods.start()
+        self.inbox.start()
 
     def reconfigure(self, config: Config) -> None:
         """The configuration was read again."""
@@ -100,3 +114,4 @@ class Automation:
         await self._ruler.close()
         await self._webhooks.close()
         await self._moods.close()
+        await self.inbox.close()

@@ -253,6 +253,10 @@ class Terminals(Protocol):
 
     async def attach(self, agent_id: str, *, cols: int, rows: int, read_only: bool) -> Attachment: ...
 
+    def looked_at(self, agent_id: str) -> bool:
+        """Whether a terminal is attached to the agent that could answer what it asks."""
+        ...
+
     async def press(self, agent_id: str, keys: Sequence[str]) -> None:
         """Press keys at the agent's terminal, for a person. Raises InvalidRequest, NotReady."""
         ...

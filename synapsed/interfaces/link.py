@@ -104,6 +104,11 @@ class AgentLink(Protocol):
         ...
 
     @property
+    def writers(self) -> int:
+        """How many of them may type."""
+        ...
+
+    @property
     def output(self) -> int:
         """How many bytes of output were read, over all launches."""
         ...

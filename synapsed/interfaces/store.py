@@ -6,6 +6,7 @@ from typing import Protocol
 
 from synapsed.documents.budget import Budget, Large
 from synapsed.model.events import Event, NewEvent
+from synapsed.model.heard import HeardEnds
 from synapsed.model.records import AgentRecord, Checkpoint, ReplyRecord, TurnRecord
 from synapsed.model.task import Task, TaskState
 
@@ -67,6 +68,11 @@ class EventLog(Protocol):
     @property
     def room(self) -> Budget:
         """For what is large, and is read to be written to a client."""
+        ...
+
+    @property
+    def heard(self) -> HeardEnds:
+        """Tasks whose end somebody was given who follows or reads that very task."""
         ...
 
     @property

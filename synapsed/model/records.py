@@ -32,7 +32,8 @@ class LaunchRecord(_Record):
 
 class LimitRecord(_Record):
     """A usage limit that the program told of. Times are Unix seconds; `until` is None where it did not say; `attempt`
-    counts how often it was met without a turn that ended between; `lifted`: it is being tried out."""
+    counts how often it was met without a turn that ended between; `lifted`: it is being tried out. `attention` is the
+    id under which a person is told of it."""
 
     since: float
     until: float | None = None
@@ -40,6 +41,7 @@ class LimitRecord(_Record):
     attempt: int = 1
     words: str = ""
     lifted: bool = False
+    attention: str | None = None
 
 
 class AgentRecord(_Record):

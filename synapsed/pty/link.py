@@ -208,6 +208,10 @@ class PtyLink:
         return len(self._viewers)
 
     @property
+    def writers(self) -> int:
+        return self._viewers.writers
+
+    @property
     def output(self) -> int:
         return self._observer.offset
 

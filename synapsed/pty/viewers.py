@@ -40,7 +40,7 @@ class Viewer:
 
     def __init__(self, group: "Viewers", *, cols: int, rows: int, read_only: bool) -> None:
         self._group = group
-        self._read_only = read_only
+        self.read_only = read_only
         self._filter = ViewerFilter()
         self._waiting: list[bytes] = []
         self._size = 0
@@ -88,7 +88,7 @@ class Viewer:
                 return
 
     async def write(self, data: bytes) -> None:
-        if self._read_only:
+        if self.read_only:
             raise Forbidden("this terminal is attached read-only")
         if self._notice and not are_reports(data):
             self._dismiss()
@@ -183,6 +183,11 @@ class Viewers:
 
     def __len__(self) -> int:
         return len(self._viewers)
+
+    @property
+    def writers(self) -> int:
+        """How many may type."""
+        return sum(not viewer.read_only for viewer in self._viewers)
 
     async def join(self, *, cols: int, rows: int, read_only: bool) -> Viewer:
         """A new viewer; unless it only looks, the window takes its size."""

@@ -17,6 +17,7 @@ from weakref import WeakValueDictionary
 from synapsed.documents.budget import Budget
 from synapsed.interfaces import EventFilter, EventPage
 from synapsed.model.events import OLD_TYPES, Event, parse_event
+from synapsed.model.heard import HeardEnds, is_end
 from synapsed.store.database import Database
 from synapsed.store.encoding import LARGE_ROW, EncodedModel, Kept, read_large, texts_size, weigh_large
 from synapsed.store.sealing import Sealer
@@ -162,6 +163,7 @@ class SqliteEventLog:
         self._database = database
         self._ring = _Ring(last_id, recent, recent_size)
         self.room = Budget()
+        self.heard = HeardEnds()
         self._waiting: dict[str | None, set[asyncio.Future[int]]] = {}
         self._removed = dict(removed or {})
         self._large: WeakValueDictionary[int, Event] = WeakValueDictionary()
@@ -229,6 +231,8 @@ class SqliteEventLog:
             cursor = page.upto
             page.events.reverse()
             while page.events:
+                if task_id is not None and is_end(page.events[-1]):
+                    self.heard.add(task_id)
                 yield page.events.pop()  # held by nobody but its reader from here on
             if batch.large is not None:
                 cursor, size = batch.large
@@ -236,6 +240,8 @@ class SqliteEventLog:
                 try:
                     page = await self._read(cursor - 1, cursor, which, _Batch(1, READ_SIZE))
                     while page.events:
+                        if task_id is not None and is_end(page.events[-1]):
+                            self.heard.add(task_id)
                         yield page.events.pop()
                 finally:
                     lease.release()

@@ -250,7 +250,10 @@ class Dispatcher:
 
     async def find(self, task_id: str, agent_id: str | None = None, visible_to: str | None = None) -> Task:
         """See `Tasks.find`."""
-        return views.queued(await find_task(self._store, task_id, agent_id, visible_to), self._agents)
+        task = await find_task(self._store, task_id, agent_id, visible_to)
+        if task.terminal and visible_to is None:
+            self._store.events.heard.add(task.id)
+        return views.queued(task, self._agents)
 
     async def find_id(self, named: str, agent_id: str | None = None, visible_to: str | None = None) -> str:
         """See `Tasks.find_id`."""

@@ -44,6 +44,11 @@ class AgentTerminals:
             return attachment
         return MentioningAttachment(attachment, agent_id, self._mentioned)
 
+    def looked_at(self, agent_id: str) -> bool:
+        agent = self._agents.get(agent_id)
+        link = agent.process.link if agent is not None else None
+        return link is not None and link.writers > 0
+
     async def press(self, agent_id: str, keys: Sequence[str]) -> None:
         await self._agent(agent_id).press(keys)
 

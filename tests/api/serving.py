@@ -21,6 +21,7 @@ from synapsed.api.context import RequestLimits
 from synapsed.api.guard import Door, DoorLimits
 from synapsed.api.security import Security
 from synapsed.api.servers import ApiServers
+from synapsed.automation.inbox import PersonInbox
 from synapsed.automation.scheduler import Scheduler
 from synapsed.clock import SystemClock
 from synapsed.model.figures import FAST_S, Histogram
@@ -32,7 +33,7 @@ from tests.fakes.control import FakeControl
 TOKEN = "control-token-of-the-tests"
 METRICS_TOKEN = "metrics-token-of-the-tests"
 
-__all__ = ["METRICS_TOKEN", "TOKEN", "Api", "idle_scheduler", "serving", "sse_events", "unreachable_hosts"]
+__all__ = ["METRICS_TOKEN", "TOKEN", "Api", "idle_scheduler", "inbox_of", "serving", "sse_events", "unreachable_hosts"]
 
 
 def unreachable_hosts(paths: Paths) -> Hosts:
@@ -68,6 +69,17 @@ def idle_scheduler(control: Any) -> Scheduler:
         clock=clock,
         timers=clock,
         zone=lambda: ZoneInfo("Europe/Berlin"),
+    )
+
+
+def inbox_of(control: Any) -> PersonInbox:
+    return PersonInbox(
+        directory=control.directory,
+        terminals=control.terminals,
+        store=control.store,
+        book=control.store,
+        clock=SystemClock(),
+        timers=FakeClock(),
     )
 
 
@@ -107,11 +119,15 @@ async def serving(control: FakeControl, home: Path, **limits: Any) -> AsyncGener
     externals = Externals(store=control.store, book=AddressBook(paths.external), clock=SystemClock(), hosts=hosts)
     control.elsewhere = externals
     scheduler = idle_scheduler(control)
+    inbox = inbox_of(control)
+    await inbox.restore()
+    inbox.start()
     context = build_context(
         control=control,
         externals=externals,
         hosts=hosts,
         scheduler=scheduler,
+        attention=inbox,
         security=security,
         clock=SystemClock(),
         paths=paths,
@@ -125,6 +141,7 @@ async def serving(control: FakeControl, home: Path, **limits: Any) -> AsyncGener
         stack.push_async_callback(externals.close)
         stack.push_async_callback(servers.close)
         stack.push_async_callback(scheduler.close)
+        stack.push_async_callback(inbox.close)
         port = int((await servers.start_main("127.0.0.1", 0)).rpartition(":")[2])
         path = home / "run" / "control.sock"
         await servers.start_unix(path)

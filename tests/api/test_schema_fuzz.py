@@ -25,7 +25,7 @@ from synapsed.api.openapi import document
 from synapsed.api.security import Security
 from synapsed.clock import SystemClock
 from synapsed.paths import Paths
-from tests.api.serving import idle_scheduler, unreachable_hosts
+from tests.api.serving import idle_scheduler, inbox_of, unreachable_hosts
 from tests.fakes.control import FakeControl
 from tests.support.daemon import ANY_PORTS, PATIENCE_S, Daemon
 
@@ -63,6 +63,7 @@ def _document() -> dict:
         externals=Externals(store=control.store, book=AddressBook(Path(tempfile.gettempdir())), clock=SystemClock()),
         hosts=unreachable_hosts(Paths.from_environ(home)),
         scheduler=idle_scheduler(control),
+        attention=inbox_of(control),
         security=Security(directory=control.directory, token="x"),
         clock=SystemClock(),
         paths=Paths.from_environ(home),

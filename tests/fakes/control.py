@@ -453,6 +453,9 @@ class FakeTerminals:
     def __init__(self, fake: "FakeControl") -> None:
         self._fake = fake
 
+    def looked_at(self, agent_id_: str) -> bool:
+        return any(not known.read_only and not known.closed for known in self._fake.attachments)
+
     async def screen(self, agent_id_: str, fmt: ScreenForm) -> Shown:
         self._fake.directory.view(agent_id_)
         ink = Ink((255, 255, 255))

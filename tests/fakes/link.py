@@ -55,6 +55,7 @@ class FakeLink:
         self.exit: LinkExited | None = None
         self.screen = "fake screen"
         self.attached = 0
+        self.writers = 0
         self.output = 0
         self.screens_kept = 0
 

@@ -15,6 +15,7 @@ from synapsed.errors import InvalidRequest, StoreError
 from synapsed.interfaces import EventFilter, EventPage, NewEvent, TaskFilter, task_cursor
 from synapsed.model.events import AttentionChanged, Event, parse_event
 from synapsed.model.follower import FollowerState
+from synapsed.model.heard import HeardEnds, is_end
 from synapsed.model.records import AgentRecord, Checkpoint, ReplyRecord, TurnRecord
 from synapsed.model.said import Said
 from synapsed.model.schedule import SCHEDULED, Occurrence, Schedule, ScheduleState
@@ -30,6 +31,7 @@ class MemoryEventLog:
     def __init__(self) -> None:
         self.all: list[Event] = []
         self.room = Budget()
+        self.heard = HeardEnds()
         self.removed = 0
         """Id up to which events are said not to be kept any more."""
         self._changed = asyncio.Event()
@@ -108,6 +110,8 @@ class MemoryEventLog:
                     return
                 size = len(event.model_dump_json()) if reserved else 0
                 lease = await self.room.take(("event", event.id), size) if size >= LARGE else None
+                if task_id is not None and is_end(event):
+                    self.heard.add(task_id)
                 try:
                     yield event
                 finally:

@@ -12,6 +12,10 @@ REMOVED: Literal["removed"] = "removed"
 """`state` of the last event of an agent that is no more."""
 
 
+FINE = "is fine"
+"""How the words about an exit end that the restart policy takes for no failure."""
+
+
 class StateChanged(Data):
     """An agent's process went into `state`. `exit_code` is negative for a signal, as in subprocess."""
 
@@ -21,6 +25,11 @@ class StateChanged(Data):
     pid: int | None = None
     exit_code: int | None = None
     restarts: int = 0
+
+    @property
+    def fine(self) -> bool:
+        """Its program ended as programs do that have nothing more to do."""
+        return self.exit_code == 0 or self.reason.endswith(FINE)
 
 
 class ActivityChanged(Data):
@@ -57,10 +66,13 @@ class AttentionChanged(Data):
     type: Literal["attention"] = "attention"
     id: str
     state: Literal["opened", "answered", "gone"]
-    kind: str = Field(description="The prompt's type, or `alert`")
-    question: str = Field(default="", description="Its beginning")
+    kind: str = Field(
+        description="permission, question, plan, sign_in, limit, failure, crash_loop, unreadable, finished or alert"
+    )
+    question: str = Field(default="", description="Its beginning, or what is the matter")
     prompt_id: str | None = None
     code: str | None = Field(default=None, description="The alert's")
+    until: str | None = Field(default=None, description="When a limit ends, or is tried out (RFC 3339, UTC)")
     by: By | None = None
     who: str | None = None
     where: Where | None = None

@@ -1,0 +1,63 @@
+"""What waits for a person, as an inbox shows it."""
+
+from typing import Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from synapsed.model.task import PromptOption
+
+type Kind = Literal[
+    "permission",
+    "question",
+    "plan",
+    "sign_in",
+    "limit",
+    "failure",
+    "crash_loop",
+    "unreadable",
+    "finished",
+    "alert",
+]
+
+OF_PROMPT: Final[dict[str, Kind]] = {
+    "permission": "permission",
+    "question": "question",
+    "confirmation": "question",
+    "selection": "question",
+    "text": "question",
+    "password": "question",
+    "trust": "question",
+    "login": "sign_in",
+    "screen": "unreadable",
+}
+"""The kind by a prompt's type; older programs have written the type itself into the log."""
+
+
+def kind_of(told: str) -> Kind:
+    """The kind by what the log says."""
+    return OF_PROMPT.get(told) or told  # type: ignore[return-value]  # it is a kind, where it is no prompt's type
+
+
+class AttentionItem(BaseModel):
+    """One thing that waits for a person."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    id: str
+    agent: str = Field(description="Its name; of another host `name@host`")
+    agent_id: str
+    host: str | None = Field(default=None, description="The other host on which the agent is")
+    cwd: str = Field(description="The agent's folder")
+    kind: Kind
+    question: str = Field(description="What is asked, or what is the matter")
+    command: str | None = Field(
+        default=None, description="What the program is about to do, as it tells it: a command, a path, an address"
+    )
+    options: list[PromptOption] = []
+    since: str = Field(description="RFC 3339, UTC")
+    task: str | None = None
+    prompt_id: str | None = Field(default=None, description="An answer names it")
+    prompt_type: str | None = Field(default=None, description="Of a `password` nothing is shown while it is typed")
+    own_words: bool = Field(default=False, description="Besides the options, an answer in one's own words is taken")
+    until: str | None = Field(default=None, description="When a limit ends, or is tried out (RFC 3339, UTC)")
+    looked_at: bool = Field(default=False, description="A terminal is attached to the agent that could answer")
