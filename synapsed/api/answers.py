@@ -1,16 +1,25 @@
-"""Bodies of responses, as the OpenAPI document describes them."""
+"""What handlers return, besides the models of the supervisor itself."""
 
-from typing import Any, Literal
+from typing import Any, Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field
+from pydantic.json_schema import SkipJsonSchema
 
 from synapsed.interfaces import ConfigChange
-from synapsed.model.agent import AgentDetail, Testimony
-from synapsed.model.task import Artifact, Prompt, Task, TaskState
+from synapsed.model.agent import AgentDetail, SeedState, Testimony
+from synapsed.model.task import ANSWER_ID, Artifact, Prompt, Task, TaskState
+
+RESPONSE_MODE: Final = "response_mode"
+"""Of a message's metadata: whoever sends it is a client of synapse-a2a's."""
 
 
 class _Answer(BaseModel):
     model_config = ConfigDict(extra="forbid")
+
+
+def _if_any(without: Any, **told: Any) -> Any:
+    """A member that is left out where it is None, which means `without`."""
+    return Field(default=None, exclude_if=lambda it: it is None, json_schema_extra={"default": without}, **told)
 
 
 class ExternalRemoved(_Answer):
@@ -68,15 +77,32 @@ class ShownArtifact(Artifact):
     """`text` has only the answer to who has sent `metadata.response_mode`, as synapse-a2a's client does: it reads no
     `parts`."""
 
-    whole: str = Field(default="", serialization_alias="text")
+    whole: str | SkipJsonSchema[None] = _if_any("", serialization_alias="text")
 
 
 class ShownTask(Task):
     artifacts: list[ShownArtifact] = Field(default=[])  # type: ignore[assignment]
 
+    @classmethod
+    def of(cls, task: Task, *, dialect: bool = True) -> Self:
+        """The task as the seeds' dialect has it; with `dialect` in the words of synapse-a2a besides, if its client has
+        sent it."""
+        words = dialect and RESPONSE_MODE in task.metadata
+        artifacts = [
+            ShownArtifact.model_construct(
+                **one.__dict__, whole=one.text if words and one.artifact_id == ANSWER_ID else None
+            )
+            for one in task.artifacts
+        ]
+        return cls.model_construct(**{**task.__dict__, "artifacts": artifacts})
+
 
 class TaskAnswer(_Answer):
     task: ShownTask
+
+    @classmethod
+    def of(cls, task: Task) -> "TaskAnswer":
+        return TaskAnswer.model_construct(task=ShownTask.of(task))
 
 
 class ExternalTaskAnswer(TaskAnswer):
@@ -85,6 +111,12 @@ class ExternalTaskAnswer(TaskAnswer):
     id: str
     status: TaskState
     artifacts: list[Artifact]
+
+    @classmethod
+    def of(cls, task: Task) -> "ExternalTaskAnswer":
+        return cls.model_construct(
+            task=ShownTask.of(task, dialect=False), id=task.id, status=task.status, artifacts=task.artifacts
+        )
 
 
 class Team(_Answer):
@@ -104,11 +136,11 @@ class InputProvided(_Answer):
     """`task_id` is missing where the prompt belonged to no task."""
 
     status: Literal["input_provided"]
-    task_id: str = ""
+    task_id: str | SkipJsonSchema[None] = _if_any("")
 
 
 class SeedStatus(_Answer):
-    status: Literal["STARTING", "IDLE", "BUSY", "INPUT_REQUIRED", "STOPPED", "EXITED", "FAILED"]
+    status: SeedState
     context: str
     activity: str
     since: str
@@ -117,11 +149,11 @@ class SeedStatus(_Answer):
     queue: int
     task: str | None
     prompt: Prompt | None
-    explain: list[Testimony] = []
+    explain: list[Testimony] | SkipJsonSchema[None] = _if_any([])
 
 
 class StatusDetail(AgentDetail):
-    explain: list[Testimony] = Field(default=[])
+    explain: list[Testimony] | SkipJsonSchema[None] = _if_any([])
 
 
 class Pressed(_Answer):

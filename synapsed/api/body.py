@@ -3,12 +3,11 @@
 from typing import Any
 
 from aiohttp import web
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from synapsed.documents.counting import KEYS_MAX, VALUES_MAX, TooMuch
 from synapsed.documents.reading import read
-from synapsed.documents.writing import encode_json
 from synapsed.errors import InvalidRequest
 
 ERRORS_TOLD = 10
@@ -67,16 +66,6 @@ def _expected(fault: ErrorDetails, schema: type[BaseModel]) -> str:
         return fault["msg"]
     known = f"; there are {', '.join(schema.model_fields)}" if len(fault["loc"]) == 1 else ""
     return f"no such key is known{known}"
-
-
-def json_response(value: Any, *, status: int = 200) -> web.Response:
-    return web.Response(body=encode_json(value), status=status, content_type="application/json", charset="utf-8")
-
-
-def model_response[T](adapter: TypeAdapter[T], value: T) -> web.Response:
-    """A model, or what `adapter` is for, as JSON with the names of the wire."""
-    body = adapter.dump_json(value, by_alias=True)
-    return web.Response(body=body, content_type="application/json", charset="utf-8")
 
 
 def _kind(value: Any) -> str:

@@ -1,25 +1,24 @@
-"""What the OpenAPI document says of a route stands at its handler: `@describe(…)`.
+"""What the OpenAPI document says of a route, and the gate asks of it; `synapsed.api.operation` puts it at the handler.
 
 Paths, methods and what follows from them (an agent in the path that there may not be) need no words of their own:
 `synapsed.api.openapi` takes them from the route table.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 from pydantic import BaseModel
 
-from synapsed.api.problems import Handler
-from synapsed.api.query import Parameter
+from synapsed.api.query import Query
 from synapsed.errors import SynapsedError
 
-_KEY = "__synapsed_description__"
+KEY = "__synapsed_description__"
 
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """A response of `media` types; `model` is any type that pydantic knows, None for what is no JSON."""
+    """A response of `media` types; `model` is any type that pydantic knows, for a handler that writes it itself: of
+    the others it is what they return."""
 
     about: str
     model: Any = None
@@ -41,31 +40,15 @@ class Streamed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Description:
+    """`errors` are those that do not follow from the path, the query and the body."""
+
     summary: str
     answer: Response | Streamed
-    body: type[BaseModel] | None = None
-    query: tuple[Parameter, ...] = ()
-    errors: tuple[type[SynapsedError], ...] = ()
-
-
-def describe(
-    summary: str,
-    answer: Response | Streamed,
-    *,
-    body: type[BaseModel] | None = None,
-    query: tuple[Parameter, ...] = (),
-    errors: tuple[type[SynapsedError], ...] = (),
-) -> Callable[[Handler], Handler]:
-    """`errors` are those that do not follow from the path, the query and the body."""
-    described = Description(summary=summary, answer=answer, body=body, query=query, errors=errors)
-
-    def mark(handler: Handler) -> Handler:
-        setattr(handler, _KEY, described)
-        return handler
-
-    return mark
+    body: type[BaseModel] | None
+    query: type[Query] | None
+    errors: tuple[type[SynapsedError], ...]
 
 
 def description_of(handler: Any) -> Description | None:
-    found = getattr(handler, _KEY, None)
+    found = getattr(handler, KEY, None)
     return found if isinstance(found, Description) else None

@@ -124,7 +124,7 @@ def _operation(operation: Operation, schemas: _Schemas) -> dict[str, Any]:
     }
     parameters = [_path_parameter(name) for name in _PARAMETER.findall(operation.path)]
     if described is not None:
-        parameters += [one for parameter in described.query for one in parameter.described()]
+        parameters += described.query.parameters() if described.query is not None else []
         if described.body is not None:
             told["requestBody"] = _body(described.body, schemas)
     if parameters:

@@ -9,10 +9,6 @@ from aiohttp import hdrs, web
 from synapsed.api.context import CONTEXT
 from synapsed.api.pace import Pace
 from synapsed.documents.writing import PIECE, Parts, sliced
-from synapsed.model.task import ANSWER_ID, Task
-
-RESPONSE_MODE: Final = "response_mode"
-"""Of a message's metadata: whoever sends it is a client of synapse-a2a's."""
 
 READ_RATE: Final = 128 * 1024
 """Bytes a second that a client has to read of a large event or answer."""
@@ -92,18 +88,3 @@ async def respond(
     except ConnectionError:
         pass  # the client has left
     return response
-
-
-async def respond_task(request: web.Request, task: Task) -> web.StreamResponse:
-    """`{"task": …}`, as the seeds answer."""
-    return await respond(request, {"task": shown(task)})
-
-
-def shown(task: Task) -> dict[str, Any]:
-    """The task as the seeds' dialect has it; in the words of synapse-a2a besides, if its client has sent it."""
-    told = task.model_dump(mode="json", by_alias=True)
-    if RESPONSE_MODE in task.metadata:
-        for artifact, one in zip(told["artifacts"], task.artifacts, strict=True):
-            if one.artifact_id == ANSWER_ID:
-                artifact["text"] = one.text
-    return told

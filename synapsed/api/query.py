@@ -1,17 +1,21 @@
-"""Parameters of queries: each reads itself out of a request, and describes itself for the OpenAPI document.
+"""Parameters of queries: a model for each kind of query, which reads itself out of a request and describes itself for
+the OpenAPI document.
 
 What is not among the values that a parameter takes is InvalidRequest, with its name and what is expected.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Annotated, Any, Self, get_args
 
 from aiohttp import web
+from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler
+from pydantic_core import CoreSchema, core_schema
 
 from synapsed.errors import InvalidRequest
+from synapsed.interfaces import EventLog
 
 INPUT_SHOWN = 100
 """Characters of a wrong value that are shown."""
@@ -22,18 +26,50 @@ NAMES_MAX = 100
 NAME_MAX = 200
 
 
-class Parameter(Protocol):
-    def described(self) -> list[dict[str, Any]]:
+@dataclass(frozen=True, slots=True)
+class ReadAs:
+    """How the text of a parameter becomes its value, and what JSON Schema says of it. `read` is given the parameter's
+    name and its text, and raises InvalidRequest."""
+
+    read: Callable[[str, str], Any]
+    schema: dict[str, Any]
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.with_info_plain_validator_function(lambda text, info: self.read(info.field_name or "", text))
+
+
+class Query(BaseModel):
+    """The parameters of one route, by name; the value of each where it is not given is its default."""
+
+    model_config = ConfigDict(frozen=True)
+
+    @classmethod
+    def of(cls, request: web.Request) -> Self:
+        """Raises InvalidRequest. That no name is unknown, or came twice, `check_names` has seen to before."""
+        return cls.model_validate(dict(request.query))
+
+    @classmethod
+    def parameters(cls) -> list[dict[str, Any]]:
         """Parameter objects of OpenAPI 3.1."""
-        ...
+        told = []
+        for name, field in cls.model_fields.items():
+            schema = dict(next(each for each in field.metadata if isinstance(each, ReadAs)).schema)
+            if field.default is not None:
+                schema.setdefault("default", field.default)
+            one = {"name": field.alias or name, "in": "query", "required": False}
+            one |= {"description": field.description, "schema": schema}
+            if schema["type"] == "array":
+                one |= {"style": "form", "explode": False}
+            told.append(one)
+        return told
 
 
-def check_names(request: web.Request, known: Sequence[Parameter]) -> None:
+def check_names(request: web.Request, query: type[Query] | None) -> None:
     """Raises InvalidRequest for a parameter that the route does not take, since a misspelt one must not be ignored
     silently, and for one that came twice."""
     if not request.query_string:
         return
-    names = [one["name"] for parameter in known for one in parameter.described() if one["in"] == "query"]
+    names = [one["name"] for one in query.parameters() if one["in"] == "query"] if query is not None else []
     for name in request.query:
         if name not in names:
             takes = f"it takes {', '.join(names)}" if names else "it takes none"
@@ -42,73 +78,70 @@ def check_names(request: web.Request, known: Sequence[Parameter]) -> None:
             raise InvalidRequest(f"{name}: came more than once", field=name)
 
 
-@dataclass(frozen=True, slots=True)
-class Integer[D: int | None]:
-    """From `low` to `high`, `default` where it is not given."""
+def between(low: int, high: int) -> ReadAs:
+    """An integer."""
 
-    name: str
-    about: str
-    default: D
-    low: int
-    high: int
-
-    def of(self, request: web.Request) -> int | D:
-        text = request.query.get(self.name)
-        if text is None:
-            return self.default
+    def read(name: str, text: str) -> int:
         digits = text.removeprefix("-")
-        if not (digits.isascii() and digits.isdigit() and len(digits) < 20 and self.low <= int(text) <= self.high):
-            raise _wrong(self.name, text, f"an integer from {self.low} to {self.high}")
+        if not (digits.isascii() and digits.isdigit() and len(digits) < 20 and low <= int(text) <= high):
+            raise _wrong(name, text, f"an integer from {low} to {high}")
         return int(text)
 
-    def described(self) -> list[dict[str, Any]]:
-        schema: dict[str, Any] = {"type": "integer", "minimum": self.low, "maximum": self.high}
-        if self.default is not None:
-            schema["default"] = self.default
-        return [_described(self.name, self.about, schema)]
+    return ReadAs(read, {"type": "integer", "minimum": low, "maximum": high})
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """One of the `options`; the first of them where it is not given."""
+def one_of(choice: Any) -> ReadAs:
+    """One of the words of a Literal."""
+    options = get_args(getattr(choice, "__value__", choice))
 
-    name: str
-    about: str
-    options: Sequence[str]
-
-    def of(self, request: web.Request) -> str:
-        text = request.query.get(self.name, self.options[0])
-        if text not in self.options:
-            raise InvalidRequest(
-                f"{self.name}: {text[:INPUT_SHOWN]!r} is not offered; there are {', '.join(self.options)}",
-                field=self.name,
-                offered=list(self.options),
-            )
+    def read(name: str, text: str) -> str:
+        if text not in options:
+            message = f"{name}: {text[:INPUT_SHOWN]!r} is not offered; there are {', '.join(options)}"
+            raise InvalidRequest(message, field=name, offered=list(options))
         return text
 
-    def described(self) -> list[dict[str, Any]]:
-        schema = {"type": "string", "enum": list(self.options), "default": self.options[0]}
-        return [_described(self.name, self.about, schema)]
+    return ReadAs(read, {"type": "string", "enum": list(options)})
 
 
-@dataclass(frozen=True, slots=True)
-class Flag:
-    """Off where it is not given. Its words are taken in any case, since programs write their own truth (`True`); a name
-    without a value is neither on nor off, and refused."""
+def some_of(options: Sequence[str]) -> ReadAs:
+    """Several of the `options`, with commas between them."""
 
-    name: str
-    about: str
+    def read(name: str, text: str) -> list[str]:
+        words = text.split(",")
+        if not set(words) <= set(options):
+            raise InvalidRequest(f"{name}: must be of {', '.join(options)}", field=name, expected=list(options))
+        return words
 
-    def of(self, request: web.Request) -> bool:
-        text = request.query.get(self.name, "0")
-        for words, on in ((_ON, True), (_OFF, False)):
-            if text.isascii() and text.lower() in words:
-                return on
-        raise _wrong(self.name, text, "1 or 0")
+    return ReadAs(read, {"type": "array", "items": {"type": "string", "enum": list(options)}, "minItems": 1})
 
-    def described(self) -> list[dict[str, Any]]:
-        schema = {"type": "string", "pattern": _FLAG, "default": "0"}
-        return [_described(self.name, f"{self.about}: 1 or 0, true or false, yes or no", schema)]
+
+def text_like(pattern: str, expected: str) -> ReadAs:
+    """`pattern` is what it must look like, as JSON Schema and `re` both understand it; `expected` says it in words."""
+
+    def read(name: str, text: str) -> str:
+        if len(text) > TEXT_MAX or "\0" in text or not re.search(pattern, text):
+            raise _wrong(name, text, expected)
+        return text
+
+    return ReadAs(read, {"type": "string", "maxLength": TEXT_MAX, "pattern": pattern})
+
+
+def time_span(high: float) -> ReadAs:
+    """A time such as `50ms` or `2s`, at most `high` seconds."""
+    form = r"^([0-9]{1,5})(ms|s)$"
+
+    def read(name: str, text: str) -> float:
+        found = re.fullmatch(form, text)
+        seconds = int(found[1]) / (1000 if found[2] == "ms" else 1) if found else high + 1
+        if seconds > high:
+            raise _wrong(name, text, f"a time such as 50ms or 2s, at most {high:g}s")
+        return seconds
+
+    return ReadAs(read, {"type": "string", "pattern": form, "example": "50ms"})
+
+
+def _wrong(name: str, text: str, expected: str) -> InvalidRequest:
+    return InvalidRequest(f"{name}: must be {expected}, not {text[:INPUT_SHOWN]!r}", field=name, expected=expected)
 
 
 _ON = ("1", "true", "yes")
@@ -119,140 +152,86 @@ _FLAG = "^({})$".format(
 """JSON Schema has no expression for letters of any case."""
 
 
-@dataclass(frozen=True, slots=True)
-class Text:
-    """None where it is not given. No NUL: no name and no path has one."""
-
-    name: str
-    about: str
-    pattern: str = r"^[^\u0000]*$"
-    """What it must look like, as JSON Schema and `re` both understand it; `expected` says it in words."""
-    expected: str = f"at most {TEXT_MAX} characters, none of them NUL"
-
-    def of(self, request: web.Request) -> str | None:
-        text = request.query.get(self.name)
-        if text is not None and (len(text) > TEXT_MAX or "\0" in text or not re.search(self.pattern, text)):
-            raise _wrong(self.name, text, self.expected)
-        return text
-
-    def described(self) -> list[dict[str, Any]]:
-        schema = {"type": "string", "maxLength": TEXT_MAX, "pattern": self.pattern}
-        return [_described(self.name, self.about, schema)]
+def _flag(name: str, text: str) -> bool:
+    if not text.isascii() or text.lower() not in (*_ON, *_OFF):
+        raise _wrong(name, text, "1 or 0")
+    return text.lower() in _ON
 
 
-@dataclass(frozen=True, slots=True)
-class Words:
-    """Several of the `options`, with commas between them; None where it is not given."""
-
-    name: str
-    about: str
-    options: Sequence[str]
-
-    def of(self, request: web.Request) -> list[str] | None:
-        text = request.query.get(self.name)
-        if text is None:
-            return None
-        words = text.split(",")
-        if not set(words) <= set(self.options):
-            expected = list(self.options)
-            raise InvalidRequest(f"{self.name}: must be of {', '.join(expected)}", field=self.name, expected=expected)
-        return words
-
-    def described(self) -> list[dict[str, Any]]:
-        schema = {"type": "array", "items": {"type": "string", "enum": list(self.options)}, "minItems": 1}
-        return [{**_described(self.name, self.about, schema), "style": "form", "explode": False}]
+def flag(about: str) -> Any:
+    """The field of a `Flag`, which is off where it is not given."""
+    return Field(default=False, description=f"{about}: 1 or 0, true or false, yes or no")
 
 
-@dataclass(frozen=True, slots=True)
-class Names:
-    """One or several names or ids, with commas between them; None where it is not given. What they name is for the
-    route to find."""
-
-    name: str
-    about: str
-
-    def of(self, request: web.Request) -> list[str] | None:
-        text = request.query.get(self.name)
-        if text is None:
-            return None
-        names = text.split(",")
-        if len(names) > NAMES_MAX or not all(0 < len(name) <= NAME_MAX and name.isprintable() for name in names):
-            raise _wrong(self.name, text, f"1 to {NAMES_MAX} names of at most {NAME_MAX} characters, commas between")
-        return names
-
-    def described(self) -> list[dict[str, Any]]:
-        item = {"type": "string", "minLength": 1, "maxLength": NAME_MAX, "pattern": r"^[^,\u0000-\u001f\u007f]+$"}
-        schema = {"type": "array", "items": item, "minItems": 1, "maxItems": NAMES_MAX}
-        return [{**_described(self.name, self.about, schema), "style": "form", "explode": False}]
+def _names(name: str, text: str) -> list[str]:
+    names = text.split(",")
+    if len(names) > NAMES_MAX or not all(0 < len(one) <= NAME_MAX and one.isprintable() for one in names):
+        raise _wrong(name, text, f"1 to {NAMES_MAX} names of at most {NAME_MAX} characters, commas between")
+    return names
 
 
-@dataclass(frozen=True, slots=True)
-class Time:
-    """A time of RFC 3339, in seconds since the epoch; None where it is not given."""
-
-    name: str
-    about: str
-
-    def of(self, request: web.Request) -> float | None:
-        text = request.query.get(self.name)
-        if text is None:
-            return None
-        try:
-            when = datetime.fromisoformat(text.upper())
-            if when.tzinfo is not None:
-                return when.timestamp()
-        except (ValueError, OverflowError):
-            pass
-        raise _wrong(self.name, text, "a time such as 2026-01-31T14:00:00Z")
-
-    def described(self) -> list[dict[str, Any]]:
-        return [_described(self.name, self.about, {"type": "string", "format": "date-time"})]
+_NAME = {"type": "string", "minLength": 1, "maxLength": NAME_MAX, "pattern": r"^[^,\u0000-\u001f\u007f]+$"}
 
 
-@dataclass(frozen=True, slots=True)
-class TimeSpan:
-    """A time such as `50ms` or `2s`, in seconds; 0 where it is not given."""
-
-    name: str
-    about: str
-    high: float
-
-    def of(self, request: web.Request) -> float:
-        text = request.query.get(self.name)
-        if text is None:
-            return 0.0
-        found = re.fullmatch(_SPAN, text)
-        seconds = int(found[1]) / (1000 if found[2] == "ms" else 1) if found else self.high + 1
-        if seconds > self.high:
-            raise _wrong(self.name, text, f"a time such as 50ms or 2s, at most {self.high:g}s")
-        return seconds
-
-    def described(self) -> list[dict[str, Any]]:
-        return [_described(self.name, self.about, {"type": "string", "pattern": _SPAN, "example": "50ms"})]
+def _time(name: str, text: str) -> float:
+    try:
+        when = datetime.fromisoformat(text.upper())
+        if when.tzinfo is not None:
+            return when.timestamp()
+    except (ValueError, OverflowError):
+        pass
+    raise _wrong(name, text, "a time such as 2026-01-31T14:00:00Z")
 
 
-_SPAN = r"^([0-9]{1,5})(ms|s)$"
+Flag = Annotated[bool, ReadAs(_flag, {"type": "string", "pattern": _FLAG, "default": "0"})]
+"""Its words are taken in any case, since programs write their own truth (`True`); a name without a value is neither on
+nor off, and refused."""
+Text = Annotated[str | None, text_like(r"^[^\u0000]*$", f"at most {TEXT_MAX} characters, none of them NUL")]
+"""No NUL: no name and no path has one."""
+Names = Annotated[
+    list[str] | None, ReadAs(_names, {"type": "array", "items": _NAME, "minItems": 1, "maxItems": NAMES_MAX})
+]
+"""One or several names or ids, with commas between them. What they name is for the route to find."""
+Time = Annotated[float | None, ReadAs(_time, {"type": "string", "format": "date-time"})]
+"""A time of RFC 3339, in seconds since the epoch."""
+
+_EventId = Annotated[
+    str | None, ReadAs(lambda _, text: text, {"type": "integer", "minimum": 0, "maximum": EVENT_ID_MAX})
+]
+"""Checked by `Resumed.cursor`, which knows the log."""
+_HEADER = "Last-Event-ID"
+_GO_ON = "go on after the event with this id"
 
 
-class _Cursor:
-    """Where a stream goes on; `synapsed.api.sse.cursor_of` reads it."""
+class Resumed(Query):
+    """Where a stream goes on; the header is a parameter too."""
 
-    def described(self) -> list[dict[str, Any]]:
-        schema = {"type": "integer", "minimum": 0, "maximum": EVENT_ID_MAX}
-        about = "go on after the event with this id"
-        return [
-            _described("Last-Event-ID", about, schema, place="header"),
-            _described("lastEventId", f"{about}: for clients that cannot set headers", schema),
-            _described("after", f"{about}: the same, shorter", schema),
-        ]
+    header: _EventId = Field(None, alias="Last-Event-ID", description=_GO_ON)
+    query: _EventId = Field(None, alias="lastEventId", description=f"{_GO_ON}: for clients that cannot set headers")
+    after: _EventId = Field(None, description=f"{_GO_ON}: the same, shorter")
+
+    @classmethod
+    def of(cls, request: web.Request) -> Self:
+        header = {_HEADER: request.headers[_HEADER]} if _HEADER in request.headers else {}
+        return cls.model_validate({**request.query, **header})
+
+    @classmethod
+    def parameters(cls) -> list[dict[str, Any]]:
+        return [{**one, "in": "header"} if one["name"] == _HEADER else one for one in super().parameters()]
+
+    def cursor(self, log: EventLog, default: int) -> int:
+        """The first of the three that is there. Raises InvalidRequest for any that is no id of this log: a client that
+        went on silently would miss events."""
+        cursors = [_event_id(text, log.last_id) for text in (self.header, self.query, self.after) if text]
+        return cursors[0] if cursors else default
 
 
-CURSOR = _Cursor()
-
-
-def _described(name: str, about: str, schema: dict[str, Any], *, place: str = "query") -> dict[str, Any]:
-    return {"name": name, "in": place, "required": False, "description": about, "schema": schema}
-
-
-def _wrong(name: str, text: str, expected: str) -> InvalidRequest:
-    return InvalidRequest(f"{name}: must be {expected}, not {text[:INPUT_SHOWN]!r}", field=name, expected=expected)
+def _event_id(text: str, newest: int) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) < 20):
+        message = (
+            f"the cursor (Last-Event-ID, lastEventId or after) must be an id of an event, not {text[:INPUT_SHOWN]!r}"
+        )
+        raise InvalidRequest(message, field="lastEventId")
+    if int(text) > newest:
+        raise InvalidRequest(f"there is no event {text} yet; the newest is {newest}", last_id=newest)
+    return int(text)

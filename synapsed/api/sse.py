@@ -14,11 +14,8 @@ from aiohttp import web
 
 from synapsed.api.context import CONTEXT
 from synapsed.api.outgoing import begin, cut_off, ended, hold_little, patience, write
-from synapsed.api.query import INPUT_SHOWN
 from synapsed.api.reserving import release
 from synapsed.documents.writing import Parts, Texts
-from synapsed.errors import InvalidRequest
-from synapsed.interfaces import EventLog
 
 SSE_HEADERS = {
     "Content-Type": "text/event-stream; charset=utf-8",
@@ -45,25 +42,6 @@ class SseFrame:
             head += b"event: " + self.event.encode() + b"\n"
         data: Parts = [self.data] if isinstance(self.data, bytes) else texts.encode(self.data)
         return [head + b"data: ", *data, b"\n\n"]
-
-
-def cursor_of(request: web.Request, log: EventLog, default: int) -> int:
-    """Where to go on: `Last-Event-ID`, `?lastEventId=` or `?after=`, the first of them that is there. Raises
-    InvalidRequest for any that is no id of this log: a client that went on silently would miss events."""
-    given = (request.headers.get("Last-Event-ID"), request.query.get("lastEventId"), request.query.get("after"))
-    cursors = [_event_id(text, log.last_id) for text in given if text]
-    return cursors[0] if cursors else default
-
-
-def _event_id(text: str, newest: int) -> int:
-    if not (text.isascii() and text.isdigit() and len(text) < 20):
-        raise InvalidRequest(
-            f"the cursor (Last-Event-ID, lastEventId or after) must be an id of an event, not {text[:INPUT_SHOWN]!r}",
-            field="lastEventId",
-        )
-    if int(text) > newest:
-        raise InvalidRequest(f"there is no event {text} yet; the newest is {newest}", last_id=newest)
-    return int(text)
 
 
 async def serve(

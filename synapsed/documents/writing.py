@@ -106,6 +106,8 @@ class Texts:
             return {key: self._lift(child, texts) for key, child in value.items()}
         if isinstance(value, list):
             return [self._lift(child, texts) for child in value]
+        if isinstance(value, BaseModel):
+            return self._lift(value.model_dump(mode="json", by_alias=True), texts)
         if isinstance(value, str) and len(value) >= LARGE:
             texts.append(self._shared(value))
             return _MARK

@@ -53,7 +53,9 @@ class Activity(StrEnum):
     UNKNOWN = "unknown"
 
 
-SEED_STATUS = {
+SeedState = Literal["STARTING", "IDLE", "BUSY", "INPUT_REQUIRED", "STOPPED", "EXITED", "FAILED"]
+
+SEED_STATUS: dict[ProcessState, SeedState] = {
     ProcessState.STOPPED: "STOPPED",
     ProcessState.STARTING: "STARTING",
     ProcessState.STOPPING: "STOPPED",
@@ -62,7 +64,7 @@ SEED_STATUS = {
     ProcessState.BACKOFF: "EXITED",
     ProcessState.FAILED: "FAILED",
 }
-_SEED_ACTIVITY = {
+_SEED_ACTIVITY: dict[Activity, SeedState] = {
     Activity.STARTING: "STARTING",
     Activity.READY: "IDLE",
     Activity.BUSY: "BUSY",
@@ -72,7 +74,7 @@ _SEED_ACTIVITY = {
 }
 
 
-def seed_status(state: ProcessState, activity: Activity, *, asks: bool = False) -> str:
+def seed_status(state: ProcessState, activity: Activity, *, asks: bool = False) -> SeedState:
     """The seeds' word for an agent's state, as `/status` and the registry show it; `asks`: a person is needed, also
     where nobody understands what for."""
     if asks and state is ProcessState.RUNNING and activity is Activity.UNKNOWN:

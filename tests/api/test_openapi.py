@@ -38,7 +38,7 @@ async def test_it_lists_exactly_the_routes_that_are_served(app):
 async def test_every_route_is_described(app):
     application, _ = app
     undescribed = [f"{one.method} {one.path}" for one in operations(application) if one.described is None]
-    assert not undescribed, f"@describe(…) is missing at {undescribed}"
+    assert not undescribed, f"@operation(…) is missing at {undescribed}"
 
 
 async def test_its_references_lead_somewhere(app):

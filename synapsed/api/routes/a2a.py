@@ -23,7 +23,8 @@ from synapsed.api.asking import (
 from synapsed.api.body import parse_json
 from synapsed.api.caching import document
 from synapsed.api.context import CONTEXT, agent_id_of, agent_of
-from synapsed.api.describe import Response, describe
+from synapsed.api.describe import Response
+from synapsed.api.operation import operation
 from synapsed.api.problems import refusing_as
 from synapsed.api.security import public
 from synapsed.documents.writing import encode_json
@@ -45,7 +46,7 @@ def routes(prefix: str) -> list[web.RouteDef]:
 
 
 @public
-@describe("The agent's A2A card", CARD)
+@operation("The agent's A2A card", CARD)
 async def card(request: web.Request) -> web.Response:
     """With ETag; `If-None-Match` is answered 304. URLs follow the address that the client used.
 

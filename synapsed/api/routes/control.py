@@ -1,31 +1,32 @@
 """`/control/…`: the person's verbs, on the Unix socket or with the control token."""
 
 import asyncio
-from dataclasses import asdict
+from typing import Annotated
 
 from aiohttp import web
-from pydantic import TypeAdapter
+from pydantic import Field
 
 from synapsed.api.answers import (
     ChangesAnswer,
     ConversationAnswer,
+    DaemonPaths,
     DaemonStatus,
     InputProvided,
     InterruptedAnswer,
     Pressed,
     ProfileAnswer,
     ShuttingDown,
+    TaskAnswer,
 )
-from synapsed.api.body import json_response, model_response, read_model
 from synapsed.api.context import CONTEXT, agent_id_of, rights_of, task_of, to_the_end
-from synapsed.api.describe import Response, Streamed, describe
+from synapsed.api.describe import Response, Streamed
+from synapsed.api.operation import WithHeaders, granted, operation, person
 from synapsed.api.origin import origin_of
-from synapsed.api.outgoing import respond_task
-from synapsed.api.query import CURSOR, Integer, Text
+from synapsed.api.query import Query, Resumed, Text, between
 from synapsed.api.reserving import release
-from synapsed.api.routes.tasks import FILTERS, TASK, cancel, list_tasks, provide_input
+from synapsed.api.routes.tasks import TasksQuery, cancel, list_tasks, provide_input
 from synapsed.api.schemas import InputBody, KeysBody, ReloadBody, RestartBody, ShutdownBody, StartBody, StopBody
-from synapsed.api.sse import cursor_of, serve
+from synapsed.api.sse import serve
 from synapsed.api.taskstream import frames_until_settled
 from synapsed.errors import (
     AmbiguousAddress,
@@ -60,15 +61,6 @@ WAIT_MAX = 30
 """Seconds that a request waits for output at the most."""
 FOLLOW_S = 0.1
 """Between two looks at a spool that somebody follows."""
-AGENT = Response("the agent", AgentView)
-HISTORY_BYTES = Integer("bytes", "how many at the most", HISTORY_DEFAULT, 0, HISTORY_MAX)
-AFTER = Integer("after", "from this offset on, instead of the last", None, 0, OFFSET_MAX)
-WAIT = Integer("wait", "seconds to wait for output", 0, 0, WAIT_MAX)
-RECORDING_BYTES = Integer("bytes", "how many at the most", HISTORY_MAX, 0, HISTORY_MAX)
-OF_AGENT = Text("agent", "only this agent's: any address")
-HOME = Text("home", "where to look, instead of the daemon's home")
-PROFILE = Text("profile", "only those of this profile")
-CWD = Text("cwd", "only those of this directory")
 OUTPUT = Response(
     "raw output",
     media=("application/octet-stream",),
@@ -78,8 +70,32 @@ OUTPUT = Response(
     },
 )
 LAUNCHING: tuple[type[SynapsedError], ...] = (ProgramNotFound, LaunchError, NotReady)
-_VIEW = TypeAdapter(AgentView)
-_AUTOMATED = TypeAdapter(list[Automated])
+
+
+class OutputQuery(Query):
+    bytes: Annotated[int, between(0, HISTORY_MAX)] = Field(HISTORY_DEFAULT, description="how many at the most")
+    after: Annotated[int | None, between(0, OFFSET_MAX)] = Field(
+        None, description="from this offset on, instead of the last"
+    )
+    wait: Annotated[int, between(0, WAIT_MAX)] = Field(0, description="seconds to wait for output")
+
+
+class RecordingQuery(Query):
+    bytes: Annotated[int, between(0, HISTORY_MAX)] = Field(HISTORY_MAX, description="how many at the most")
+
+
+class ConversationsQuery(Query):
+    home: Text = Field(None, description="where to look, instead of the daemon's home")
+    profile: Text = Field(None, description="only those of this profile")
+    cwd: Text = Field(None, description="only those of this directory")
+
+
+class _OfAgent(Query):
+    agent: Text = Field(None, description="only this agent's: any address")
+
+
+class AllTasksQuery(TasksQuery, _OfAgent):
+    """As of one agent."""
 
 
 def routes() -> list[web.RouteDef]:
@@ -110,103 +126,100 @@ def routes() -> list[web.RouteDef]:
     ]
 
 
-@describe(
+@operation(
     "Start an agent",
-    AGENT,
-    body=StartBody,
+    "the agent",
+    allowed=person("start agents"),
     errors=(*LAUNCHING, ConfigError, UnknownProfile, NameTaken, ConversationTaken, PortsExhausted),
 )
-async def start(request: web.Request) -> web.Response:
-    rights_of(request).require_person("start agents")
-    body = await read_model(request, StartBody)
-    return model_response(_VIEW, await to_the_end(request.app[CONTEXT].control.processes.start(body.request())))
+async def start(request: web.Request, body: StartBody) -> AgentView:
+    return await to_the_end(request.app[CONTEXT].control.processes.start(body.request()))
 
 
-@describe("Stop an agent", AGENT, body=StopBody, errors=(NotReady,))
-async def stop(request: web.Request) -> web.Response:
-    rights_of(request).require("stop_agents", "stop agents", of=agent_id_of(request))
-    body = await read_model(request, StopBody)
-    control = request.app[CONTEXT].control
-    view = await to_the_end(control.processes.stop(agent_id_of(request), remove=body.remove))
-    return model_response(_VIEW, view.unseen())
+@operation("Stop an agent", "the agent", allowed=granted("stop_agents", "stop agents"), errors=(NotReady,))
+async def stop(request: web.Request, body: StopBody) -> AgentView:
+    processes = request.app[CONTEXT].control.processes
+    return (await to_the_end(processes.stop(agent_id_of(request), remove=body.remove))).unseen()
 
 
-@describe("Restart an agent", AGENT, body=RestartBody, errors=LAUNCHING)
-async def restart(request: web.Request) -> web.Response:
-    rights_of(request).require("stop_agents", "restart agents", of=agent_id_of(request))
-    body = await read_model(request, RestartBody)
-    control = request.app[CONTEXT].control
-    view = await to_the_end(control.processes.restart(agent_id_of(request), when_idle=body.when_idle))
-    return model_response(_VIEW, view.unseen())
+@operation("Restart an agent", "the agent", allowed=granted("stop_agents", "restart agents"), errors=LAUNCHING)
+async def restart(request: web.Request, body: RestartBody) -> AgentView:
+    processes = request.app[CONTEXT].control.processes
+    return (await to_the_end(processes.restart(agent_id_of(request), when_idle=body.when_idle))).unseen()
 
 
-@describe(
-    "Read the configuration again", Response("what changed", ChangesAnswer), body=ReloadBody, errors=(ConfigError,)
+@operation(
+    "Read the configuration again", "what changed", allowed=person("reload the configuration"), errors=(ConfigError,)
 )
-async def reload(request: web.Request) -> web.Response:
-    rights_of(request).require_person("reload the configuration")
-    body = await read_model(request, ReloadBody)
+async def reload(request: web.Request, body: ReloadBody) -> ChangesAnswer:
     changes = await to_the_end(request.app[CONTEXT].control.processes.reload(dry_run=body.dry_run))
-    return json_response({"dry_run": body.dry_run, "changes": [asdict(change) for change in changes]})
+    return ChangesAnswer(dry_run=body.dry_run, changes=changes)
 
 
-@describe("End the idle agent's program until the next message", AGENT, errors=(NotReady, InvalidRequest))
-async def park(request: web.Request) -> web.Response:
-    rights_of(request).require_person("park agents")
-    return model_response(_VIEW, await to_the_end(request.app[CONTEXT].control.processes.park(agent_id_of(request))))
+@operation(
+    "End the idle agent's program until the next message",
+    "the agent",
+    allowed=person("park agents"),
+    errors=(NotReady, InvalidRequest),
+)
+async def park(request: web.Request) -> AgentView:
+    return await to_the_end(request.app[CONTEXT].control.processes.park(agent_id_of(request)))
 
 
-@describe("Kill the agent's program; its restart policy applies", AGENT, errors=(NotReady,))
-async def kill(request: web.Request) -> web.Response:
-    rights_of(request).require("stop_agents", "kill agents", of=agent_id_of(request))
-    view = await to_the_end(request.app[CONTEXT].control.processes.kill(agent_id_of(request)))
-    return model_response(_VIEW, view.unseen())
+@operation(
+    "Kill the agent's program; its restart policy applies",
+    "the agent",
+    allowed=granted("stop_agents", "kill agents"),
+    errors=(NotReady,),
+)
+async def kill(request: web.Request) -> AgentView:
+    processes = request.app[CONTEXT].control.processes
+    return (await to_the_end(processes.kill(agent_id_of(request)))).unseen()
 
 
-@describe("Interrupt the turn that runs", Response("whether there was one", InterruptedAnswer), errors=(NotReady,))
-async def interrupt(request: web.Request) -> web.Response:
-    rights_of(request).require("stop_agents", "interrupt agents", of=agent_id_of(request))
+@operation(
+    "Interrupt the turn that runs",
+    "whether there was one",
+    allowed=granted("stop_agents", "interrupt agents"),
+    errors=(NotReady,),
+)
+async def interrupt(request: web.Request) -> InterruptedAnswer:
     done = await to_the_end(request.app[CONTEXT].control.terminals.interrupt(agent_id_of(request)))
-    return json_response({"interrupted": done})
+    return InterruptedAnswer(interrupted=done)
 
 
-@describe(
+@operation(
     "Answer a prompt outside any task",
-    Response("the program took it", InputProvided),
-    body=InputBody,
+    "the program took it",
+    allowed=granted("answer_prompts", "answer prompts"),
     errors=(NotWaiting, InvalidChoice, PromptChanged, NotTaken, NotReady),
 )
-async def answer_agent(request: web.Request) -> web.Response:
+async def answer_agent(request: web.Request, body: InputBody) -> InputProvided:
     """A prompt outside any task."""
-    rights_of(request).require("answer_prompts", "answer prompts", of=agent_id_of(request))
-    body = await read_model(request, InputBody)
-    control = request.app[CONTEXT].control
-    await to_the_end(
-        control.terminals.answer(agent_id_of(request), body.input, body.prompt_id, origin=origin_of(request))
-    )
-    return json_response({"status": "input_provided"})
+    terminals = request.app[CONTEXT].control.terminals
+    await to_the_end(terminals.answer(agent_id_of(request), body.input, body.prompt_id, origin=origin_of(request)))
+    return InputProvided(status="input_provided")
 
 
-@describe("Press keys at the agent's terminal", Response("they are typed", Pressed), body=KeysBody, errors=(NotReady,))
-async def press(request: web.Request) -> web.Response:
+@operation(
+    "Press keys at the agent's terminal",
+    "they are typed",
+    allowed=person("press keys at an agent's terminal"),
+    errors=(NotReady,),
+)
+async def press(request: web.Request, body: KeysBody) -> Pressed:
     """A person's hands, as with an attached terminal: refused while a message is being typed there."""
-    rights_of(request).require_person("press keys at an agent's terminal")
-    body = await read_model(request, KeysBody)
     await to_the_end(request.app[CONTEXT].control.terminals.press(agent_id_of(request), body.keys))
-    return json_response({"status": "pressed"})
+    return Pressed(status="pressed")
 
 
-@describe("Raw output", OUTPUT, query=(HISTORY_BYTES, AFTER, WAIT))
-async def history(request: web.Request) -> web.Response:
-    rights_of(request).require_person("read an agent's raw output")
-    limit = HISTORY_BYTES.of(request)
-    after = AFTER.of(request)
-    patience = WAIT.of(request)
+@operation("Raw output", OUTPUT, allowed=person("read an agent's raw output"))
+async def history(request: web.Request, query: OutputQuery) -> web.Response:
     control, agent = request.app[CONTEXT].control, agent_id_of(request)
     loop = asyncio.get_running_loop()
-    deadline = loop.time() + patience
+    deadline = loop.time() + query.wait
     while True:
-        piece = await control.terminals.output(agent, after, limit)
+        piece = await control.terminals.output(agent, query.after, query.bytes)
         if piece.data or piece.ended or loop.time() >= deadline:
             break
         await asyncio.sleep(FOLLOW_S)
@@ -214,113 +227,94 @@ async def history(request: web.Request) -> web.Response:
     return web.Response(body=piece.data, content_type="application/octet-stream", headers=place)
 
 
-@describe(
+@operation(
     "Output as an asciicast, version 3",
     Response("a recording", media=("application/x-asciicast",)),
-    query=(RECORDING_BYTES,),
+    allowed=person("read an agent's raw output"),
 )
-async def recording(request: web.Request) -> web.Response:
-    rights_of(request).require_person("read an agent's raw output")
-    limit = RECORDING_BYTES.of(request)
-    text = await request.app[CONTEXT].control.terminals.recording(agent_id_of(request), limit)
+async def recording(request: web.Request, query: RecordingQuery) -> web.Response:
+    text = await request.app[CONTEXT].control.terminals.recording(agent_id_of(request), query.bytes)
     return web.Response(text=text, content_type="application/x-asciicast")
 
 
-@describe("The profiles", Response("profiles", list[ProfileAnswer]))
-async def profiles(request: web.Request) -> web.Response:
-    return json_response(request.app[CONTEXT].control.directory.profiles())
+@operation("The profiles", "profiles")
+async def profiles(request: web.Request) -> list[ProfileAnswer]:
+    return [ProfileAnswer(**row) for row in request.app[CONTEXT].control.directory.profiles()]
 
 
-@describe(
+@operation(
     "What programs keep of earlier conversations",
-    Response("newest first", list[ConversationAnswer]),
-    query=(HOME, PROFILE, CWD),
+    "newest first",
+    allowed=person("look for conversations"),
     errors=(UnknownProfile,),
 )
-async def conversations(request: web.Request) -> web.Response:
+async def conversations(request: web.Request, query: ConversationsQuery) -> list[ConversationAnswer]:
     """What programs keep of earlier conversations, in a person's home."""
-    rights_of(request).require_person("look for conversations")
-    control = request.app[CONTEXT].control
-    found = await control.directory.conversations(HOME.of(request), profile=PROFILE.of(request), cwd=CWD.of(request))
-    return json_response(found)
+    directory = request.app[CONTEXT].control.directory
+    found = await directory.conversations(query.home, profile=query.profile, cwd=query.cwd)
+    return [ConversationAnswer(**row) for row in found]
 
 
-@describe(
-    "Tasks of all agents, newest first",
-    Response("tasks", list[Task]),
-    query=(OF_AGENT, *FILTERS),
-    errors=(UnknownAgent, AmbiguousAddress, Busy),
-)
-async def get_tasks(request: web.Request) -> web.StreamResponse:
-    control = request.app[CONTEXT].control
-    address = OF_AGENT.of(request)
-    return await list_tasks(request, control, control.directory.resolve(address) if address else None)
+@operation("Tasks of all agents, newest first", "tasks", errors=(UnknownAgent, AmbiguousAddress, Busy))
+async def get_tasks(request: web.Request, query: AllTasksQuery) -> WithHeaders[list[Task]]:
+    directory = request.app[CONTEXT].control.directory
+    return await list_tasks(request, query, directory.resolve(query.agent) if query.agent else None)
 
 
-@describe("A task of any agent", TASK)
-async def get_task(request: web.Request) -> web.StreamResponse:
-    return await respond_task(request, await task_of(request))
+@operation("A task of any agent", "the task")
+async def get_task(request: web.Request) -> TaskAnswer:
+    return TaskAnswer.of(await task_of(request))
 
 
-@describe(
+@operation(
     "Follow a task until it is over or waits for a person",
     Streamed("the task's events"),
-    query=(CURSOR,),
     errors=(QueueFull, WouldDeadlock),
 )
-async def wait(request: web.Request) -> web.StreamResponse:
+async def wait(request: web.Request, query: Resumed) -> web.StreamResponse:
     """An agent that asks for this does nothing else meanwhile."""
     control = request.app[CONTEXT].control
     task = await task_of(request)
-    frames = frames_until_settled(control.tasks, control.events, task, cursor_of(request, control.events, 0))
+    frames = frames_until_settled(control.tasks, control.events, task, query.cursor(control.events, 0))
     with control.tasks.waiting(rights_of(request).agent_id, task):
         del task  # it may be large, and the stream long
         release(request)
         return await serve(request, frames)
 
 
-@describe("The caller that waited has the reply", TASK)
-async def collected(request: web.Request) -> web.StreamResponse:
+@operation("The caller that waited has the reply", "the task")
+async def collected(request: web.Request) -> TaskAnswer:
     """So that the agent that asked need not be told of it."""
     task = await task_of(request)
     await to_the_end(request.app[CONTEXT].control.tasks.collected(task.id))
-    return await respond_task(request, task)
+    return TaskAnswer.of(task)
 
 
-@describe("The daemon itself", Response("its status", DaemonStatus))
-async def status(request: web.Request) -> web.Response:
+@operation("The daemon itself", "its status")
+async def status(request: web.Request) -> DaemonStatus:
     context = request.app[CONTEXT]
-    paths = context.paths
-    return json_response(
-        {
-            "version": context.version,
-            "pid": context.pid,
-            "uptime": round(context.clock.monotonic() - context.started, 3),
-            "listen": context.listening,
-            "agents": len(context.control.directory.agents()),
-            "alerts": context.alerts,
-            "paths": {
-                "config": str(paths.config),
-                "state": str(paths.state),
-                "run": str(paths.run),
-                "a2a": str(paths.a2a),
-                "control_socket": str(paths.control_socket),
-                "database": str(paths.database),
-            },
-        }
+    return DaemonStatus(
+        version=context.version,
+        pid=context.pid,
+        uptime=round(context.clock.monotonic() - context.started, 3),
+        listen=context.listening,
+        agents=len(context.control.directory.agents()),
+        alerts=context.alerts,
+        paths=DaemonPaths(**{name: str(getattr(context.paths, name)) for name in DaemonPaths.model_fields}),
     )
 
 
-@describe("What keeps schedules, rules and webhooks from their work", Response("each of them", list[Automated]))
-async def automation(request: web.Request) -> web.Response:
-    rights_of(request).require_person("see what is done by itself")
-    return model_response(_AUTOMATED, await request.app[CONTEXT].health.look())
+@operation(
+    "What keeps schedules, rules and webhooks from their work",
+    "each of them",
+    allowed=person("see what is done by itself"),
+)
+async def automation(request: web.Request) -> list[Automated]:
+    return await request.app[CONTEXT].health.look()
 
 
-@describe("End the daemon", Response("it will", ShuttingDown), body=ShutdownBody)
-async def shutdown(request: web.Request) -> web.Response:
+@operation("End the daemon", "it will", allowed=person("shut the daemon down"))
+async def shutdown(request: web.Request, body: ShutdownBody) -> ShuttingDown:
     """Answers first: `Control.shutdown` says that the daemon shall end, and does not wait for it."""
-    rights_of(request).require_person("shut the daemon down")
-    body = await read_model(request, ShutdownBody)
     await to_the_end(request.app[CONTEXT].control.processes.shutdown(keep_agents=body.keep_agents))
-    return json_response({"status": "shutting_down", "keep_agents": body.keep_agents})
+    return ShuttingDown(status="shutting_down", keep_agents=body.keep_agents)

@@ -7,35 +7,49 @@ What is sent is the same on both: `{id, event, data, time, agent, task, context}
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from typing import Any
+from typing import Annotated, Any, Literal
 
 from aiohttp import hdrs, web
+from pydantic import Field
 
 from synapsed.api.answers import Reported
-from synapsed.api.body import json_response, read_model
 from synapsed.api.context import CONTEXT, agent_id_of, rights_of, to_the_end
-from synapsed.api.describe import Response, Streamed, describe
+from synapsed.api.describe import Response, Streamed
 from synapsed.api.eventstream import EventCache, SentEvent, Subscription
+from synapsed.api.operation import operation, person
 from synapsed.api.origin import origin_of
 from synapsed.api.outgoing import respond
-from synapsed.api.query import CURSOR, INPUT_SHOWN, Choice, Names, TimeSpan, Words
+from synapsed.api.query import INPUT_SHOWN, Names, Resumed, one_of, some_of, time_span
 from synapsed.api.schemas import ReportBody
-from synapsed.api.sse import SseFrame, cursor_of, serve
+from synapsed.api.sse import SseFrame, serve
 from synapsed.api.websocket import is_upgrade, push
 from synapsed.errors import EventNotFound, InvalidRequest, QueueFull, TaskNotFound
 from synapsed.interfaces import EventFilter
 from synapsed.model.events.schema import event_schema
 from synapsed.model.events.wire import TYPES, masked
 
-STREAM = Choice("stream", "`sse` has the same effect as `Accept: text/event-stream`", ("", "sse"))
-UNTIL = Choice("until", "`newest`: the stream ends with the newest event that there is", ("", "newest"))
-ONLY_TYPES = Words("types", "only these types", TYPES)
-ONLY_AGENTS = Names("agents", "only these agents, by name or id")
-ONLY_TASKS = Names("tasks", "only these tasks, by id or its first 8 characters")
-BATCH = TimeSpan("batch", "events are collected for so long and sent as one `batchEvents`", 10.0)
 EVENTS = Streamed("typed events, from now on or after the cursor", websocket=True)
-OF_ONE = (CURSOR, STREAM, UNTIL, ONLY_TYPES, ONLY_TASKS, BATCH)
 ENCODED = web.AppKey("ENCODED", EventCache)
+_Sse = Literal["", "sse"]
+_Newest = Literal["", "newest"]
+
+
+class EventsQuery(Resumed):
+    stream: Annotated[_Sse, one_of(_Sse)] = Field(
+        "", description="`sse` has the same effect as `Accept: text/event-stream`"
+    )
+    until: Annotated[_Newest, one_of(_Newest)] = Field(
+        "", description="`newest`: the stream ends with the newest event that there is"
+    )
+    types: Annotated[list[str] | None, some_of(TYPES)] = Field(None, description="only these types")
+    tasks: Names = Field(None, description="only these tasks, by id or its first 8 characters")
+    batch: Annotated[float | None, time_span(10.0)] = Field(
+        None, description="events are collected for so long and sent as one `batchEvents`"
+    )
+
+
+class AllEventsQuery(EventsQuery):
+    agents: Names = Field(None, description="only these agents, by name or id")
 
 
 def routes(prefix: str) -> list[web.RouteDef]:
@@ -50,30 +64,33 @@ def global_routes() -> list[web.RouteDef]:
     ]
 
 
-@describe("The events of all agents", EVENTS, query=(*OF_ONE, ONLY_AGENTS), errors=(QueueFull, TaskNotFound))
-async def all_events(request: web.Request) -> web.StreamResponse:
-    rights_of(request).require_person("read the events of all agents")
-    control = request.app[CONTEXT].control
-    agents = ONLY_AGENTS.of(request)
-    found = None if agents is None else frozenset(control.directory.resolve(name) for name in agents)
-    return await _events(request, found, None)
+@operation(
+    "The events of all agents",
+    EVENTS,
+    allowed=person("read the events of all agents"),
+    errors=(QueueFull, TaskNotFound),
+)
+async def all_events(request: web.Request, query: AllEventsQuery) -> web.StreamResponse:
+    directory = request.app[CONTEXT].control.directory
+    found = None if query.agents is None else frozenset(map(directory.resolve, query.agents))
+    return await _events(request, query, found, None)
 
 
-@describe("The agent's events", EVENTS, query=OF_ONE, errors=(QueueFull, TaskNotFound))
-async def agent_events(request: web.Request) -> web.StreamResponse:
+@operation("The agent's events", EVENTS, errors=(QueueFull, TaskNotFound))
+async def agent_events(request: web.Request, query: EventsQuery) -> web.StreamResponse:
     agent_id = agent_id_of(request)
     rights = rights_of(request)
     rights.require_sight_of(agent_id, "other agents' events")
-    return await _events(request, frozenset({agent_id}), None if rights.person else agent_id)
+    return await _events(request, query, frozenset({agent_id}), None if rights.person else agent_id)
 
 
-@describe("What a stream of events sends, as JSON Schema", Response("the schema"))
-async def schema(request: web.Request) -> web.Response:
+@operation("What a stream of events sends, as JSON Schema", Response("the schema"))
+async def schema(request: web.Request) -> web.StreamResponse:
     """JSON Schema 2020-12 of one message; TypeScript's types are `packaging/events.d.ts`."""
-    return json_response(event_schema())
+    return await respond(request, event_schema())
 
 
-@describe("An event, whole", Response("the event"), errors=(EventNotFound,))
+@operation("An event, whole", Response("the event"), errors=(EventNotFound,))
 async def one_event(request: web.Request) -> web.StreamResponse:
     """What of an event is too large for a stream is here. A large one is read when there is room for it."""
     rights, log = rights_of(request), request.app[CONTEXT].control.events
@@ -97,34 +114,32 @@ async def one_event(request: web.Request) -> web.StreamResponse:
         return await respond(request, body)
 
 
-@describe(
-    "Report an event of the agent's own",
-    Response("it is in the log", Reported),
-    body=ReportBody,
-    errors=(TaskNotFound,),
-)
-async def report(request: web.Request) -> web.Response:
-    agent_id = agent_id_of(request)
+def _may_report(request: web.Request) -> None:
     rights = rights_of(request)
-    if rights.agent_id != agent_id:
+    if rights.agent_id != agent_id_of(request):
         rights.require_person("report events of another agent")
-    body = await read_model(request, ReportBody)
-    control = request.app[CONTEXT].control
-    told = body.told(rights.agent_id or "person")
-    task = None if body.task is None else await control.tasks.find(body.task, agent_id)
-    await to_the_end(control.tasks.report(agent_id, told, task))
-    return json_response({"status": "reported"})
 
 
-async def _events(request: web.Request, agents: frozenset[str] | None, visible_to: str | None) -> web.StreamResponse:
+@operation("Report an event of the agent's own", "it is in the log", allowed=_may_report, errors=(TaskNotFound,))
+async def report(request: web.Request, body: ReportBody) -> Reported:
+    agent_id = agent_id_of(request)
+    tasks = request.app[CONTEXT].control.tasks
+    told = body.told(rights_of(request).agent_id or "person")
+    task = None if body.task is None else await tasks.find(body.task, agent_id)
+    await to_the_end(tasks.report(agent_id, told, task))
+    return Reported(status="reported")
+
+
+async def _events(
+    request: web.Request, query: EventsQuery, agents: frozenset[str] | None, visible_to: str | None
+) -> web.StreamResponse:
     """`visible_to`: whose tasks alone may be named by the beginning of an id."""
     context = request.app[CONTEXT]
-    log = context.control.events
-    after = cursor_of(request, log, log.last_id)
-    types, tasks = ONLY_TYPES.of(request), ONLY_TASKS.of(request)
+    log, tasks = context.control.events, query.tasks
+    after = query.cursor(log, log.last_id)
     found = None if tasks is None else [await context.control.tasks.find(task, None, visible_to) for task in tasks]
     which = EventFilter(
-        types=None if types is None else frozenset(types),
+        types=None if query.types is None else frozenset(query.types),
         agents=agents,
         tasks=None if found is None else frozenset(task.id for task in found),
     )
@@ -135,11 +150,11 @@ async def _events(request: web.Request, agents: frozenset[str] | None, visible_t
         context.pace,
         after=after,
         which=which,
-        window=BATCH.of(request),
+        window=query.batch or 0.0,
         who=_who(request),
     )
-    sent = subscription.follow(upto=log.last_id if UNTIL.of(request) else None)
-    if STREAM.of(request) == "sse" or "text/event-stream" in request.headers.get(hdrs.ACCEPT, ""):
+    sent = subscription.follow(upto=log.last_id if query.until else None)
+    if query.stream == "sse" or "text/event-stream" in request.headers.get(hdrs.ACCEPT, ""):
         return await serve(request, _frames(sent))
     if not is_upgrade(request):
         raise InvalidRequest("ask for text/event-stream (Accept, or ?stream=sse) or upgrade to a WebSocket")

@@ -6,22 +6,21 @@ What is sent to one is a task like any other: `/control/tasks/{task}` has it, an
 import asyncio
 from collections.abc import Awaitable
 from functools import wraps
-from typing import Any
+from typing import Annotated, Any
 
 from aiohttp import web
-from pydantic import TypeAdapter
+from pydantic import Field
 
 from synapsed.api.answers import ExternalRemoved, ExternalTaskAnswer, TaskAnswer
-from synapsed.api.body import json_response, model_response, read_model
 from synapsed.api.context import CONTEXT, ApiContext, agent_id_of, read_task, rights_of, to_the_end
-from synapsed.api.describe import Response, Streamed, describe
-from synapsed.api.outgoing import respond, respond_task
+from synapsed.api.describe import Streamed
+from synapsed.api.operation import operation, person
 from synapsed.api.problems import Handler
-from synapsed.api.query import CURSOR, Integer
+from synapsed.api.query import Query, Resumed, between
 from synapsed.api.reserving import release, with_room
 from synapsed.api.schemas import WAIT_MAX, DiscoverBody, ExternalSendBody
 from synapsed.api.sending import SEND_ERRORS, send
-from synapsed.api.sse import cursor_of, serve
+from synapsed.api.sse import serve
 from synapsed.api.taskstream import frames_until_end, frames_until_settled
 from synapsed.errors import (
     CardChanged,
@@ -38,11 +37,11 @@ from synapsed.errors import (
 from synapsed.model.external import ExternalAgent, external_id
 from synapsed.model.task import Task
 
-WAIT = Integer("wait", "seconds to wait for the task's end, or its question to a person", 0, 0, WAIT_MAX)
-AGENT = Response("the agent", ExternalAgent)
-TASK = Response("the task", TaskAnswer)
-_AGENT = TypeAdapter(ExternalAgent)
-_AGENTS = TypeAdapter(list[ExternalAgent])
+
+class WaitQuery(Query):
+    wait: Annotated[int, between(0, WAIT_MAX)] = Field(
+        0, description="seconds to wait for the task's end, or its question to a person"
+    )
 
 
 def agent_routes() -> list[web.RouteDef]:
@@ -74,12 +73,15 @@ def routes() -> list[web.RouteDef]:
     ]
 
 
-@describe("Add an agent elsewhere", AGENT, body=DiscoverBody, errors=(CardInvalid, Unreachable, NameTaken, QueueFull))
-async def discover(request: web.Request) -> web.Response:
+@operation(
+    "Add an agent elsewhere",
+    "the agent",
+    allowed=person("add agents of elsewhere"),
+    errors=(CardInvalid, Unreachable, NameTaken, QueueFull),
+)
+async def discover(request: web.Request, body: DiscoverBody) -> ExternalAgent:
     """Looks at its card, and where that names no A2A interface, whether it speaks as synapse-a2a does. Again for a
     known alias, or without one for a known URL: it is looked at again."""
-    rights_of(request).require_person("add agents of elsewhere")
-    body = await read_model(request, DiscoverBody)
     context = request.app[CONTEXT]
     act = context.externals.discover(
         body.url,
@@ -89,45 +91,44 @@ async def discover(request: web.Request) -> web.Response:
         in_the_clear=body.in_the_clear,
         taken={view.name for view in context.control.directory.agents()},
     )
-    return model_response(_AGENT, await to_the_end(act))
+    return await to_the_end(act)
 
 
-@describe("The agents elsewhere", Response("agents", list[ExternalAgent]))
-async def list_agents(request: web.Request) -> web.Response:
-    return model_response(_AGENTS, request.app[CONTEXT].externals.agents())
+@operation("The agents elsewhere", "agents")
+async def list_agents(request: web.Request) -> list[ExternalAgent]:
+    return request.app[CONTEXT].externals.agents()
 
 
-@describe("An agent elsewhere", AGENT, errors=(UnknownAgent,))
-async def get_agent(request: web.Request) -> web.Response:
-    return model_response(_AGENT, request.app[CONTEXT].externals.view(request.match_info["alias"]))
+@operation("An agent elsewhere", "the agent", errors=(UnknownAgent,))
+async def get_agent(request: web.Request) -> ExternalAgent:
+    return request.app[CONTEXT].externals.view(request.match_info["alias"])
 
 
-@describe("Forget an agent elsewhere", Response("it is forgotten", ExternalRemoved), errors=(UnknownAgent,))
-async def remove(request: web.Request) -> web.Response:
-    rights_of(request).require_person("remove agents of elsewhere")
+@operation(
+    "Forget an agent elsewhere",
+    "it is forgotten",
+    allowed=person("remove agents of elsewhere"),
+    errors=(UnknownAgent,),
+)
+async def remove(request: web.Request) -> ExternalRemoved:
     agent = await to_the_end(request.app[CONTEXT].externals.remove(request.match_info["alias"]))
-    return json_response({"status": "removed", "alias": agent.alias})
+    return ExternalRemoved(status="removed", alias=agent.alias)
 
 
-@describe(
+@operation(
     "Send a message to an agent elsewhere",
-    Response("the task", ExternalTaskAnswer),
-    body=ExternalSendBody,
-    query=(WAIT,),
+    "the task",
     errors=(UnknownAgent, *SEND_ERRORS, Unreachable, CardChanged, CardInvalid),
 )
-async def send_task(request: web.Request) -> web.StreamResponse:
+async def send_task(request: web.Request, body: ExternalSendBody, query: WaitQuery) -> ExternalTaskAnswer:
     context = request.app[CONTEXT]
-    body = await read_model(request, ExternalSendBody)
-    patience = WAIT.of(request) or body.patience
+    patience = query.wait or body.patience
     agent = context.externals.view(request.match_info["alias"])
     before = context.control.events.last_id
     act = send(request, context.control, external_id(agent.alias), body.request())
     if patience:
         act = _settled(context, act, before, patience)
-    task = await with_room(request, context.control, act)
-    told = task.model_dump(mode="json", by_alias=True)
-    return await respond(request, {"task": told, **{key: told[key] for key in ("id", "status", "artifacts")}})
+    return ExternalTaskAnswer.of(await with_room(request, context.control, act))
 
 
 async def _settled(context: ApiContext, sending: Awaitable[Task], after: int, patience: int) -> Task:
@@ -144,31 +145,31 @@ async def _settled(context: ApiContext, sending: Awaitable[Task], after: int, pa
     return await context.control.tasks.find(task_id)
 
 
-@describe("A task of an agent elsewhere", TASK, errors=(UnknownAgent,))
-async def get_task(request: web.Request) -> web.StreamResponse:
-    return await respond_task(request, await _task(request))
+@operation("A task of an agent elsewhere", "the task", errors=(UnknownAgent,))
+async def get_task(request: web.Request) -> TaskAnswer:
+    return TaskAnswer.of(await _task(request))
 
 
-@describe("Follow a task of an agent elsewhere", Streamed("the task's events"), query=(CURSOR,), errors=(QueueFull,))
-async def subscribe(request: web.Request) -> web.StreamResponse:
+@operation("Follow a task of an agent elsewhere", Streamed("the task's events"), errors=(QueueFull,))
+async def subscribe(request: web.Request, query: Resumed) -> web.StreamResponse:
     control = request.app[CONTEXT].control
     task = await _task(request)
-    frames = frames_until_end(control.events, task, cursor_of(request, control.events, 0))
+    frames = frames_until_end(control.events, task, query.cursor(control.events, 0))
     del task  # it may be large, and the stream long
     release(request)
     return await serve(request, frames)
 
 
-@describe(
+@operation(
     "Cancel a task of an agent elsewhere",
-    TASK,
+    "the task",
     errors=(UnknownAgent, TaskNotCancelable, NotReady, Unreachable, RemoteRefused),
 )
-async def cancel(request: web.Request) -> web.StreamResponse:
+async def cancel(request: web.Request) -> TaskAnswer:
     task = await _task(request)
     rights_of(request).require_cancel(task)
     control = request.app[CONTEXT].control
-    return await respond_task(request, await with_room(request, control, to_the_end(control.tasks.cancel(task.id))))
+    return TaskAnswer.of(await with_room(request, control, to_the_end(control.tasks.cancel(task.id))))
 
 
 async def _task(request: web.Request) -> Task:

@@ -1,11 +1,13 @@
 """`/healthz`, `/metrics`, and `/whoami`."""
 
+from typing import Literal
+
 from aiohttp import hdrs, web
 
 from synapsed.api.answers import HealthAnswer, WhoAnswer
-from synapsed.api.body import json_response
 from synapsed.api.context import CONTEXT, rights_of
-from synapsed.api.describe import Response, describe
+from synapsed.api.describe import Response
+from synapsed.api.operation import operation
 from synapsed.api.security import public, scraped
 
 METRICS_TYPES = ("text/plain", "application/openmetrics-text")
@@ -16,13 +18,13 @@ def routes() -> list[web.RouteDef]:
 
 
 @public
-@describe("Whether the daemon lives", Response("it does", HealthAnswer))
-async def healthz(request: web.Request) -> web.Response:
-    return json_response({"status": "ok", "version": request.app[CONTEXT].version})
+@operation("Whether the daemon lives", "it does")
+async def healthz(request: web.Request) -> HealthAnswer:
+    return HealthAnswer(status="ok", version=request.app[CONTEXT].version)
 
 
 @scraped
-@describe(
+@operation(
     "Metrics, for Prometheus", Response("Prometheus' text format, or OpenMetrics by `Accept`", media=METRICS_TYPES)
 )
 async def metrics(request: web.Request) -> web.Response:
@@ -35,8 +37,8 @@ async def metrics(request: web.Request) -> web.Response:
     return web.Response(body=document, headers={hdrs.CONTENT_TYPE: content_type})
 
 
-@describe("Whom the daemon takes the caller for", Response("a person, or which agent", WhoAnswer))
-async def whoami(request: web.Request) -> web.Response:
+@operation("Whom the daemon takes the caller for", "a person, or which agent")
+async def whoami(request: web.Request) -> WhoAnswer:
     rights = rights_of(request)
-    standing = "person" if rights.person else "agent"
-    return json_response({"standing": standing, "agent": rights.agent_id, "rights": sorted(rights.granted)})
+    standing: Literal["person", "agent"] = "person" if rights.person else "agent"
+    return WhoAnswer(standing=standing, agent=rights.agent_id, rights=sorted(rights.granted))

@@ -3,38 +3,59 @@
 A person asks of everything; an agent of what it said or did itself and what was said to it, and of its own usage.
 """
 
-from typing import cast
+from dataclasses import replace
+from typing import Annotated
 
 from aiohttp import web
+from pydantic import Field
 
-from synapsed.api.body import json_response
 from synapsed.api.context import CONTEXT, rights_of
-from synapsed.api.describe import Response, describe
-from synapsed.api.query import Choice, Flag, Integer, Text, Time, Words
+from synapsed.api.operation import operation
+from synapsed.api.query import Flag, Query, Text, Time, between, flag, one_of, some_of, text_like
 from synapsed.errors import AmbiguousAddress, Busy, NotReady, UnknownAgent
 from synapsed.interfaces.history import By, History, HistoryFilter
-from synapsed.model.history import KINDS, HistoryPage, HistoryStats, UsageReport
+from synapsed.model.history import KINDS, HistoryPage, HistoryStats, Kind, UsageReport
 
 QUERY_MAX = 1000
 ID_MAX = 2**62
-QUERY = Text(
-    "q",
-    "words that all stand in it, in any case and also within others; a phrase in double quotes",
-    pattern=rf"^[^\u0000]{{0,{QUERY_MAX}}}$",
-    expected=f"at most {QUERY_MAX} characters, none of them NUL",
-)
-OF_AGENT = Text("agent", "only what was said to this agent, and what it said or did: any address, or an id")
-CONTEXT_ID = Text("context", "only what belongs to this context, with what its agents asked others meanwhile")
-KIND = Words("kind", "only these kinds", KINDS)
-SINCE = Time("since", "from this time on (RFC 3339)")
-UNTIL = Time("until", "before this time (RFC 3339)")
-LIMIT = Integer("limit", "how many at the most", 50, 1, 200)
-ROWS = Integer("limit", "rows at the most", 1000, 1, 10_000)
-BEFORE = Integer("before", "go on where a page ended: its `next`", None, 0, ID_MAX)
-WHOLE = Flag("text", "with the texts, as far as they are kept")
-BY = Choice("by", "what the rows are", ("agent", "day", "task"))
-FILTERS = (QUERY, OF_AGENT, CONTEXT_ID, KIND, SINCE, UNTIL)
+Words = Annotated[
+    str | None, text_like(rf"^[^\u0000]{{0,{QUERY_MAX}}}$", f"at most {QUERY_MAX} characters, none of them NUL")
+]
+OfAgent = Annotated[
+    Text, Field(description="only what was said to this agent, and what it said or did: any address, or an id")
+]
+OfContext = Annotated[
+    Text, Field(description="only what belongs to this context, with what its agents asked others meanwhile")
+]
+Since = Annotated[Time, Field(description="from this time on (RFC 3339)")]
+Until = Annotated[Time, Field(description="before this time (RFC 3339)")]
 ERRORS = (UnknownAgent, AmbiguousAddress, Busy, NotReady)
+
+
+class HistoryQuery(Query):
+    q: Words = Field(
+        None, description="words that all stand in it, in any case and also within others; a phrase in double quotes"
+    )
+    agent: OfAgent = None
+    context: OfContext = None
+    kind: Annotated[list[Kind] | None, some_of(KINDS)] = Field(None, description="only these kinds")
+    since: Since = None
+    until: Until = None
+
+
+class SearchQuery(HistoryQuery):
+    limit: Annotated[int, between(1, 200)] = Field(50, description="how many at the most")
+    before: Annotated[int | None, between(0, ID_MAX)] = Field(None, description="go on where a page ended: its `next`")
+    text: Flag = flag("with the texts, as far as they are kept")
+
+
+class UsageQuery(Query):
+    by: Annotated[By, one_of(By)] = Field("agent", description="what the rows are")
+    agent: OfAgent = None
+    context: OfContext = None
+    since: Since = None
+    until: Until = None
+    limit: Annotated[int, between(1, 10_000)] = Field(1000, description="rows at the most")
 
 
 def routes() -> list[web.RouteDef]:
@@ -45,43 +66,29 @@ def routes() -> list[web.RouteDef]:
     ]
 
 
-@describe(
-    "Search messages, answers and tool calls, newest first",
-    Response("a page; secrets in it are masked", HistoryPage),
-    query=(*FILTERS, LIMIT, BEFORE, WHOLE),
-    errors=ERRORS,
-)
-async def search(request: web.Request) -> web.Response:
+@operation("Search messages, answers and tool calls, newest first", "a page; secrets in it are masked", errors=ERRORS)
+async def search(request: web.Request, query: SearchQuery) -> HistoryPage:
     """Without `q` all of them. A page may be empty and have a `next`: of words of one or two characters it looks
     through the next 20,000 texts."""
     history = _history(request)
-    which = await _filter(request, history, limit=LIMIT.of(request), before=BEFORE.of(request), whole=WHOLE.of(request))
-    return json_response((await history.search(which)).model_dump(mode="json"))
+    which = await _filter(request, history, query)
+    return await history.search(replace(which, limit=query.limit, before=query.before, whole=query.text))
 
 
-@describe(
-    "How much there is of messages, answers and tool calls",
-    Response("counts", HistoryStats),
-    query=FILTERS,
-    errors=ERRORS,
-)
-async def stats(request: web.Request) -> web.Response:
+@operation("How much there is of messages, answers and tool calls", "counts", errors=ERRORS)
+async def stats(request: web.Request, query: HistoryQuery) -> HistoryStats:
     history = _history(request)
-    return json_response((await history.stats(await _filter(request, history))).model_dump(mode="json"))
+    return await history.stats(await _filter(request, history, query))
 
 
-@describe(
-    "Tokens and cost, where programs tell them",
-    Response("by agent, day of the daemon's local zone, or task", UsageReport),
-    query=(BY, OF_AGENT, CONTEXT_ID, SINCE, UNTIL, ROWS),
-    errors=ERRORS,
+@operation(
+    "Tokens and cost, where programs tell them", "by agent, day of the daemon's local zone, or task", errors=ERRORS
 )
-async def usage(request: web.Request) -> web.Response:
+async def usage(request: web.Request, query: UsageQuery) -> UsageReport:
     """Of the turns that the log still has."""
     history = _history(request)
-    which = await _filter(request, history, limit=ROWS.of(request))
-    report = await history.usage(which, cast("By", BY.of(request)))
-    return json_response(report.model_dump(mode="json"))
+    which = await _filter(request, history, query)
+    return await history.usage(replace(which, limit=query.limit), query.by)
 
 
 def _history(request: web.Request) -> History:
@@ -95,28 +102,22 @@ def _history(request: web.Request) -> History:
     return history
 
 
-async def _filter(
-    request: web.Request, history: History, *, limit: int = 0, before: int | None = None, whole: bool = False
-) -> HistoryFilter:
-    rights = rights_of(request)
-    kinds = KIND.of(request)
+async def _filter(request: web.Request, history: History, query: HistoryQuery | UsageQuery) -> HistoryFilter:
+    kinds = query.kind if isinstance(query, HistoryQuery) else None
     return HistoryFilter(
-        query=QUERY.of(request) or "",
-        agent_id=await _agent(request, history),
-        context=CONTEXT_ID.of(request),
-        kinds=None if kinds is None else frozenset(kind for kind in KINDS if kind in kinds),
-        since=SINCE.of(request),
-        until=UNTIL.of(request),
-        limit=limit,
-        before=before,
-        whole=whole,
-        visible_to=rights.scope,
+        query=(query.q if isinstance(query, HistoryQuery) else None) or "",
+        agent_id=await _agent(request, history, query.agent),
+        context=query.context,
+        kinds=None if kinds is None else frozenset(kinds),
+        since=query.since,
+        until=query.until,
+        limit=0,
+        visible_to=rights_of(request).scope,
     )
 
 
-async def _agent(request: web.Request, history: History) -> str | None:
+async def _agent(request: web.Request, history: History, address: str | None) -> str | None:
     """The agent's id; of one that is gone, the id itself."""
-    address = OF_AGENT.of(request)
     if not address:
         return None
     try:

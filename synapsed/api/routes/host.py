@@ -10,8 +10,9 @@ from synapsed.a2a.host import AI_CATALOG_TYPE, LINKSET_TYPE, ai_catalog, api_cat
 from synapsed.api.asking import rest_problem, rpc_problem
 from synapsed.api.caching import document
 from synapsed.api.context import CONTEXT, rights_of
-from synapsed.api.describe import Response, describe
+from synapsed.api.describe import Response
 from synapsed.api.gate import base_url
+from synapsed.api.operation import operation
 from synapsed.api.problems import refusing_as
 from synapsed.api.rights import Standing
 from synapsed.api.routes.a2a import CARD, answer, answer_rest
@@ -38,7 +39,7 @@ def routes() -> list[web.RouteDef]:
 
 
 @public
-@describe("The host's A2A card", CARD)
+@operation("The host's A2A card", CARD)
 async def card(request: web.Request) -> web.Response:
     """Who has no token, and needs one, is not told which agents there are."""
     agents = [] if rights_of(request).standing is Standing.NONE else _agents(request)
@@ -47,13 +48,15 @@ async def card(request: web.Request) -> web.Response:
     return document(request, request.app[CONTEXT].changes, encode_json(told), vary=VARY)
 
 
-@describe("The agents as an AI Catalog", Response("a catalog", dict[str, Any], media=(AI_CATALOG_TYPE,), headers=_ETAG))
+@operation(
+    "The agents as an AI Catalog", Response("a catalog", dict[str, Any], media=(AI_CATALOG_TYPE,), headers=_ETAG)
+)
 async def agents_catalog(request: web.Request) -> web.Response:
     body = encode_json(ai_catalog(_agents(request), base=base_url(request)))
     return document(request, request.app[CONTEXT].changes, body, AI_CATALOG_TYPE, vary=VARY)
 
 
-@describe(
+@operation(
     "The APIs of this host (RFC 9727)", Response("a linkset", dict[str, Any], media=(LINKSET_TYPE,), headers=_ETAG)
 )
 async def apis_catalog(request: web.Request) -> web.Response:

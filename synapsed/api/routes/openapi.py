@@ -6,9 +6,10 @@ from aiohttp import web
 
 from synapsed.api.caching import document as cached
 from synapsed.api.context import CONTEXT
-from synapsed.api.describe import Response, describe
+from synapsed.api.describe import Response
 from synapsed.api.gate import base_url
 from synapsed.api.openapi import document
+from synapsed.api.operation import operation
 from synapsed.api.security import public
 from synapsed.documents.writing import encode_json
 
@@ -18,7 +19,7 @@ def routes() -> list[web.RouteDef]:
 
 
 @public
-@describe("This document", Response("OpenAPI 3.1", dict[str, Any], headers={"ETag": "of the document"}))
+@operation("This document", Response("OpenAPI 3.1", dict[str, Any], headers={"ETag": "of the document"}))
 async def openapi(request: web.Request) -> web.Response:
     context = request.app[CONTEXT]
     told = document(request.app, version=context.version, server=base_url(request))

@@ -1,23 +1,17 @@
 """`/schedules`: messages that are sent at their times. A person's, or an agent's whose profile grants it."""
 
+from collections.abc import Callable
+
 from aiohttp import web
-from pydantic import TypeAdapter
 
 from synapsed.api.answers import ScheduleRemoved, TaskAnswer
-from synapsed.api.body import json_response, model_response, read_model
 from synapsed.api.context import CONTEXT, rights_of, to_the_end
-from synapsed.api.describe import Response, describe
-from synapsed.api.outgoing import respond_task
+from synapsed.api.operation import operation, person
 from synapsed.api.reserving import with_room
 from synapsed.api.schemas import ScheduleBody
 from synapsed.api.sending import SEND_ERRORS, key_of
 from synapsed.errors import AmbiguousAddress, Forbidden, NameTaken, QueueFull, UnknownAgent, UnknownSchedule
 from synapsed.model.schedule import ScheduleView
-
-SCHEDULE = Response("the schedule", ScheduleView)
-RIGHT = "make_schedules"
-_VIEW = TypeAdapter(ScheduleView)
-_VIEWS = TypeAdapter(list[ScheduleView])
 
 
 def routes() -> list[web.RouteDef]:
@@ -30,48 +24,48 @@ def routes() -> list[web.RouteDef]:
     ]
 
 
-@describe("The schedules", Response("by name", list[ScheduleView]))
-async def list_schedules(request: web.Request) -> web.Response:
-    _require(request, "see what is scheduled")
-    return model_response(_VIEWS, await request.app[CONTEXT].scheduler.views())
+def _granted(act: str) -> Callable[[web.Request], None]:
+    return lambda request: rights_of(request).require("make_schedules", act, of="")
 
 
-@describe(
-    "Schedule a message", SCHEDULE, body=ScheduleBody, errors=(NameTaken, QueueFull, UnknownAgent, AmbiguousAddress)
+@operation("The schedules", "by name", allowed=_granted("see what is scheduled"))
+async def list_schedules(request: web.Request) -> list[ScheduleView]:
+    return await request.app[CONTEXT].scheduler.views()
+
+
+@operation(
+    "Schedule a message",
+    "the schedule",
+    allowed=_granted("make schedules"),
+    errors=(NameTaken, QueueFull, UnknownAgent, AmbiguousAddress),
 )
-async def add(request: web.Request) -> web.Response:
+async def add(request: web.Request, body: ScheduleBody) -> ScheduleView:
     """At every time that `at` means from now on. One that an agent has made is sent in its name."""
-    _require(request, "make schedules")
-    body = await read_model(request, ScheduleBody)
     scheduler, by = request.app[CONTEXT].scheduler, rights_of(request).agent_id
-    return model_response(_VIEW, await to_the_end(scheduler.add(body.schedule(), by=by)))
+    return await to_the_end(scheduler.add(body.schedule(), by=by))
 
 
-@describe(
+@operation(
     "Forget a schedule",
-    Response("it is forgotten", ScheduleRemoved),
+    "it is forgotten",
+    allowed=_granted("remove schedules"),
     errors=(UnknownSchedule, AmbiguousAddress, Forbidden),
 )
-async def remove(request: web.Request) -> web.Response:
+async def remove(request: web.Request) -> ScheduleRemoved:
     """Its tasks stay. One of the configuration is removed there."""
-    _require(request, "remove schedules")
     scheduler, by = request.app[CONTEXT].scheduler, rights_of(request).agent_id
     removed = await to_the_end(scheduler.remove(request.match_info["schedule"], by=by))
-    return json_response({"status": "removed", "name": removed.name})
+    return ScheduleRemoved(status="removed", name=removed.name)
 
 
-@describe(
+@operation(
     "Send a schedule's message now",
-    Response("the task", TaskAnswer),
+    "the task",
+    allowed=person("run schedules"),
     errors=(UnknownSchedule, UnknownAgent, AmbiguousAddress, *SEND_ERRORS),
 )
-async def run(request: web.Request) -> web.StreamResponse:
+async def run(request: web.Request) -> TaskAnswer:
     """Its times are not changed by it."""
-    rights_of(request).require_person("run schedules")
-    scheduler = request.app[CONTEXT].scheduler
-    act = to_the_end(scheduler.run(request.match_info["schedule"], key=key_of(request)))
-    return await respond_task(request, await with_room(request, request.app[CONTEXT].control, act))
-
-
-def _require(request: web.Request, act: str) -> None:
-    rights_of(request).require(RIGHT, act, of="")
+    context = request.app[CONTEXT]
+    act = to_the_end(context.scheduler.run(request.match_info["schedule"], key=key_of(request)))
+    return TaskAnswer.of(await with_room(request, context.control, act))

@@ -3,20 +3,26 @@
 import asyncio
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any, cast
+from typing import Annotated, Any, Literal, cast
 
 from aiohttp import web
+from pydantic import Field
 
-from synapsed.api.body import json_response
 from synapsed.api.context import CONTEXT, agent_id_of, rights_of
-from synapsed.api.describe import Response, describe
-from synapsed.api.query import Choice
+from synapsed.api.describe import Response
+from synapsed.api.operation import operation
+from synapsed.api.query import Query, one_of
 from synapsed.errors import NotReady, TooLarge
 from synapsed.model.picture import Picture, ScreenForm
 from synapsed.terminal.html import html
 from synapsed.terminal.svg import svg
 
-FORMAT = Choice("format", "how it is drawn", ("text", "ansi", "json", "html", "svg", "png"))
+_Format = Literal["text", "ansi", "json", "html", "svg", "png"]
+
+
+class ScreenQuery(Query):
+    format: Annotated[_Format, one_of(_Format)] = Field("text", description="how it is drawn")
+
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 """Of what is drawn as a document: its colours, and nothing else."""
@@ -45,26 +51,28 @@ def routes(prefix: str) -> list[web.RouteDef]:
     return [web.get(f"{prefix}/screen", screen)]
 
 
-@describe(
+def _sees(request: web.Request) -> None:
+    rights_of(request).require_sight_of(agent_id_of(request), "other agents' screens")
+
+
+@operation(
     "What the agent shows now",
     Response(
         "the screen; JSON for `format=json`",
         dict[str, Any],
         media=("text/plain", "application/json", "text/html", "image/svg+xml", "image/png"),
     ),
-    query=(FORMAT,),
+    allowed=_sees,
     errors=(NotReady, TooLarge),
 )
-async def screen(request: web.Request) -> web.Response:
+async def screen(request: web.Request, query: ScreenQuery) -> web.Response | dict[str, Any]:
     agent_id = agent_id_of(request)
-    rights_of(request).require_sight_of(agent_id, "other agents' screens")
-    form = FORMAT.of(request)
-    drawn = _DRAWN.get(form)
+    drawn = _DRAWN.get(query.format)
     shown = await request.app[CONTEXT].control.terminals.screen(
-        agent_id, "picture" if drawn else cast("ScreenForm", form)
+        agent_id, "picture" if drawn else cast("ScreenForm", query.format)
     )
     if isinstance(shown, dict):
-        return json_response(shown)
+        return shown
     headers = {"Content-Type": "text/plain; charset=utf-8", "Cache-Control": "no-store"}
     if isinstance(shown, Picture):
         assert drawn is not None

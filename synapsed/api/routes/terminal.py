@@ -6,15 +6,17 @@ Binary frames are bytes both ways, the first from the server is the redraw. Text
 
 import asyncio
 from contextlib import suppress
-from typing import Any
+from typing import Annotated, Any
 
 from aiohttp import WSCloseCode, WSMsgType, web
+from pydantic import Field
 
 from synapsed.api.body import parse_json
-from synapsed.api.context import CONTEXT, ApiContext, agent_id_of, rights_of
-from synapsed.api.describe import Streamed, describe
+from synapsed.api.context import CONTEXT, ApiContext, agent_id_of
+from synapsed.api.describe import Streamed
+from synapsed.api.operation import operation, person
 from synapsed.api.problems import body_of
-from synapsed.api.query import Flag, Integer
+from synapsed.api.query import Flag, Query, between, flag
 from synapsed.api.schemas import COLS_MAX, ROWS_MAX
 from synapsed.api.websocket import CLOSE_SECONDS, is_upgrade, open_websocket
 from synapsed.documents.writing import encode_json
@@ -27,31 +29,33 @@ _TERMINAL_SIGNALS = {"SIGINT": b"\x03", "SIGQUIT": b"\x1c", "SIGTSTP": b"\x1a"}
 """Signals that a terminal makes of keys; they go the way of keys, so that the program may take them as keys."""
 _LIVE = frozenset({ProcessState.STARTING, ProcessState.RUNNING, ProcessState.STOPPING})
 
-COLS = Integer("cols", "columns of the viewer's window", 80, 1, COLS_MAX)
-ROWS = Integer("rows", "rows of the viewer's window", 24, 1, ROWS_MAX)
-READ_ONLY = Flag("read_only", "keys are refused, and the window keeps its size")
+
+class TerminalQuery(Query):
+    cols: Annotated[int, between(1, COLS_MAX)] = Field(80, description="columns of the viewer's window")
+    rows: Annotated[int, between(1, ROWS_MAX)] = Field(24, description="rows of the viewer's window")
+    read_only: Flag = flag("keys are refused, and the window keeps its size")
 
 
 def routes(prefix: str) -> list[web.RouteDef]:
     return [web.get(f"{prefix}/terminal", terminal)]
 
 
-@describe(
+@operation(
     "A person's terminal on the agent",
     Streamed("binary frames are bytes both ways, text frames JSON", websocket=True, sse=False),
-    query=(COLS, ROWS, READ_ONLY),
+    allowed=person("use a terminal"),
     errors=(NotReady, QueueFull),
 )
-async def terminal(request: web.Request) -> web.StreamResponse:
-    rights_of(request).require_person("use a terminal")
+async def terminal(request: web.Request, query: TerminalQuery) -> web.StreamResponse:
     context = request.app[CONTEXT]
     if not is_upgrade(request):
         raise InvalidRequest("this path is a WebSocket: send an upgrade")
     agent_id = agent_id_of(request)
-    cols, rows, read_only = COLS.of(request), ROWS.of(request), READ_ONLY.of(request)
     with context.streams.opened():
         cursor = context.control.events.last_id
-        attachment = await context.control.terminals.attach(agent_id, cols=cols, rows=rows, read_only=read_only)
+        attachment = await context.control.terminals.attach(
+            agent_id, cols=query.cols, rows=query.rows, read_only=query.read_only
+        )
         try:
             socket = await open_websocket(request)
             await _Session(context, agent_id, cursor, attachment, socket).run()

@@ -1,0 +1,83 @@
+"""`@operation(…)`: a handler that is given what it asks for, and returns what is answered.
+
+Its signature says both: `body` and `query` are read as the models of their annotations, and what it returns is written
+as JSON here, as the model of that annotation. The OpenAPI document describes the route by the same.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field, replace
+from functools import wraps
+from typing import Any, get_args, get_origin, get_type_hints
+
+from aiohttp import web
+
+from synapsed.api.body import read_model
+from synapsed.api.context import agent_id_of, rights_of
+from synapsed.api.describe import KEY, Description, Response, Streamed
+from synapsed.api.outgoing import respond
+from synapsed.api.problems import Handler
+from synapsed.errors import SynapsedError
+
+
+@dataclass(frozen=True, slots=True)
+class WithHeaders[T]:
+    """An answer with headers of its own."""
+
+    answer: T
+    headers: dict[str, str] = field(default_factory=dict)
+
+
+def person(act: str) -> Callable[[web.Request], None]:
+    """Only persons may; `act` completes "an agent may not …"."""
+    return lambda request: rights_of(request).require_person(act)
+
+
+def granted(right: str, act: str) -> Callable[[web.Request], None]:
+    """Persons may, and other agents that were granted `right`, with the agent of the path."""
+    return lambda request: rights_of(request).require(right, act, of=agent_id_of(request))
+
+
+def operation(
+    summary: str,
+    answer: str | Response | Streamed,
+    *,
+    allowed: Callable[[web.Request], object] | None = None,
+    errors: tuple[type[SynapsedError], ...] = (),
+) -> Callable[[Callable[..., Awaitable[Any]]], Handler]:
+    """`allowed` is asked before anything is read, and raises what the caller is told; `errors` are those that do not
+    follow from the path, the query and the body."""
+
+    def mark(handler: Callable[..., Awaitable[Any]]) -> Handler:
+        hints = get_type_hints(handler)
+        body, query, model = hints.get("body"), hints.get("query"), hints["return"]
+
+        @wraps(handler)
+        async def handle(request: web.Request) -> web.StreamResponse:
+            if allowed is not None:
+                allowed(request)
+            given: dict[str, Any] = {}
+            if body is not None:
+                given["body"] = await read_model(request, body)
+            if query is not None:
+                given["query"] = query.of(request)
+            answering = handler(request, **given)
+            given.clear()  # a body may be large, and whoever reads the answer slow
+            return await _written(request, await answering)
+
+        told = Response(answer) if isinstance(answer, str) else answer
+        writes_itself = isinstance(model, type) and issubclass(model, web.StreamResponse)
+        if isinstance(told, Response) and told.model is None and not writes_itself:
+            told = replace(told, model=get_args(model)[0] if get_origin(model) is WithHeaders else model)
+        setattr(handle, KEY, Description(summary=summary, answer=told, body=body, query=query, errors=errors))
+        return handle
+
+    return mark
+
+
+async def _written(request: web.Request, answer: Any) -> web.StreamResponse:
+    """The one place where an answer of ours becomes JSON."""
+    if isinstance(answer, web.StreamResponse):
+        return answer
+    if isinstance(answer, WithHeaders):
+        return await respond(request, answer.answer, headers=answer.headers)
+    return await respond(request, answer)
