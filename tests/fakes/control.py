@@ -264,7 +264,9 @@ class FakeDirectory:
 
     async def conversations(self, home: str | None, *, profile: str | None, cwd: str | None) -> list[dict[str, Any]]:
         self._fake.calls.append(("conversations", home, profile, cwd))
-        return [{"profile": profile or "claude", "id": "c1", "cwd": cwd, "updated_at": "", "prompt": "hi", "agent": None}]
+        return [
+            {"profile": profile or "claude", "id": "c1", "cwd": cwd, "updated_at": "", "prompt": "hi", "agent": None}
+        ]
 
     async def process_of(self, pid: int) -> str | None:
         return self._fake.pids.get(pid)
