@@ -4,16 +4,12 @@ An answer is taken when what was asked has left the screen; or, where the termin
 has read it. Only then does `answer` return. Nothing is typed twice: of an answer that was not taken the caller hears.
 """
 
-from collections.abc import Callable
-
-from synapsed.clock import Clock
 from synapsed.errors import NotReady, NotTaken, NotWaiting, PromptChanged
-from synapsed.model.task import Prompt
+from synapsed.model.link import LinkRefused
 from synapsed.profiles import Profile
-from synapsed.pty.keyboard import Keyboard, Steps, UntilRead, look_now, wait_for
+from synapsed.pty.keyboard import Emit, Steps, UntilRead, Work, look_now, wait_for
 from synapsed.pty.menu_keys import choose
 from synapsed.pty.session import Session
-from synapsed.pty.turn_driver import TurnRunner
 from synapsed.tasks.sender_mark import system_mark
 from synapsed.terminal.look import GONE_S, Look
 from synapsed.terminal.prompts import Asked, keys_for, still_asks
@@ -37,20 +33,12 @@ class Answering:
         self,
         agent_id: str,
         profile: Profile,
-        *,
-        clock: Clock,
         session: Session,
-        keyboard: Keyboard,
-        runner: TurnRunner,
-        refused: Callable[[Prompt], None] = lambda _: None,
     ) -> None:
         self._agent_id = agent_id
         self._profile = profile
-        self._clock = clock
         self._session = session
-        self._keyboard = keyboard
-        self._runner = runner
-        self._refused = refused
+        self._keyboard = session.keyboard
         self.asking = session.asking
 
     def answer(self, text: str, prompt_id: str | None) -> Steps[bool]:
@@ -58,7 +46,7 @@ class Answering:
         # What was typed before may have answered it already: another answer would go into what comes next.
         if not (yield UntilRead(HANDS_S)):
             raise NotReady("the program does not read what is typed now: try again when it goes on")
-        if not (yield from wait_for(lambda _: not self._session.hands_on(self._clock.monotonic()), HANDS_S)):
+        if not (yield from wait_for(lambda _: not self._session.hands_on(self._session.now), HANDS_S)):
             raise PromptChanged("a person is typing at its terminal: it is answered there, or when they have done")
         # Else nobody was told of one that may be drawn again.
         if self._session.observed is not None and self._session.observed.prompt is not None:
@@ -71,14 +59,14 @@ class Answering:
                 "a person at its terminal may have moved the selection: it is answered there, or refused"
             )
         refuses = dialog is not None and chosen in dialog.refusal
-        self._refuse(refuses=refuses)
+        yield from self._refuse(refuses=refuses)
         try:
             hidden = yield from self._typed(asked, steps, chosen)
         except (NotTaken, PromptChanged):
-            self._refuse(refuses=False)
+            yield from self._refuse(refuses=False)
             raise
         if refuses and asked.prompt.type == "permission":
-            self._refused(asked.prompt)
+            yield Emit(LinkRefused(asked.prompt.prompt))
         return hidden
 
     def _asked(self, look: Look, prompt_id: str | None) -> Asked:
@@ -97,18 +85,18 @@ class Answering:
             raise PromptChanged("somebody else is answering this prompt just now; see what becomes of it")
         return asked
 
-    def _refuse(self, *, refuses: bool) -> None:
+    def _refuse(self, *, refuses: bool) -> Steps[None]:
         """Tell the turn that the person refuses, or that a refusal of before counts no more: each answer overrules the
         one before it."""
-        if (turn := self._runner.turn) is not None:
+        if (turn := self._session.turn) is not None:
             note = self._profile.prompts.refusal_note
-            whole = system_mark(self._runner.task_id) + note if note else None
-            self._runner.add(turn.refuse(whole) if refuses else turn.overrule())
+            whole = system_mark(self._session.task_id) + note if note else None
+            yield Work(turn.refuse(whole) if refuses else turn.overrule())
 
     def _typed(self, asked: Asked, steps: list[bytes], chosen: str | None) -> Steps[bool]:
         """Type it; whether the terminal hid it. Raises PromptChanged, NotTaken."""
         answered, number = asked.prompt.prompt_id, self.asking.number
-        self.asking.begin(answered, None if asked.drawn else self._session.observer.offset)
+        self.asking.begin(answered, None if asked.drawn else self._session.offset)
         try:
             hidden, shown = yield from self._pressed(asked, steps, chosen)
             if not (yield from self._is_taken(shown, number, hidden=hidden)):

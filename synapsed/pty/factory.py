@@ -35,6 +35,7 @@ from synapsed.pty.feed_mark import FeedMarks, examine
 from synapsed.pty.link import PtyLink
 from synapsed.pty.output_times import TIMES_FILE, OutputTimes
 from synapsed.pty.program_version import VersionReader
+from synapsed.pty.stage import LocalStage
 
 LAUNCH_FILE = "launch.json"
 """In the agent's directory, from before the launch on: what a daemon needs that was killed before it recorded it, or
@@ -184,11 +185,9 @@ class PtyLinkFactory:
             agent_id=record.id,
             profile=profile,
             launch=launched,
-            size=(record.cols, record.rows),
-            checkpoint=checkpoint,
+            stage=LocalStage(profile, launched, (record.cols, record.rows), checkpoint, self.clock.monotonic(), marks),
             channels=side_channels(profile, context) if context is not None else [],
             times=OutputTimes(self.paths.agent(record.id) / TIMES_FILE),
-            marks=marks,
             store=self.store,
             clock=self.clock,
         )

@@ -20,10 +20,8 @@ from typing import NamedTuple
 import structlog
 
 from synapsed.keeper.spool import SpoolReader
-from synapsed.model.records import Checkpoint, LaunchRecord
-from synapsed.profiles import Profile
+from synapsed.model.records import Checkpoint
 from synapsed.terminal.look import Harm
-from synapsed.terminal.observer import TerminalObserver
 
 MARK_FILE, ANSWER_MARK_FILE = "feed", "feed-answer"
 """In the agent's directory: of its screen, and of reading answers off its output."""
@@ -150,26 +148,6 @@ def _mapped(path: Path) -> mmap.mmap:
         return mmap.mmap(fd, _FORMAT.size)
     finally:
         os.close(fd)
-
-
-def observe_launch(
-    profile: Profile,
-    launch: LaunchRecord,
-    size: tuple[int, int],
-    checkpoint: Checkpoint | None,
-    now: float,
-    marks: FeedMarks | None,
-) -> TerminalObserver:
-    """The observer of a launch, as of its last checkpoint."""
-    mark = marks.screen if marks is not None else None
-    harm = mark.harm if mark is not None else None
-    start = launch.spool_start
-    # At the very offset where this launch began it is the last launch's screen.
-    if checkpoint is not None and checkpoint.offset > start:
-        if mark is not None:
-            mark.at(checkpoint.offset, checkpoint.offset)
-        return TerminalObserver.restore(profile, checkpoint, now, guard=mark, harm=harm)
-    return TerminalObserver(profile, cols=size[0], rows=size[1], offset=start, guard=mark, harm=harm)
 
 
 async def examine(marks: FeedMarks, spool: Path, checkpoint: Checkpoint | None, launch_start: int, agent: str) -> None:

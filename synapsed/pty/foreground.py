@@ -19,7 +19,7 @@ from synapsed.model.agent import Activity
 from synapsed.model.link import LinkObserved
 from synapsed.profiles import Profile
 from synapsed.pty.input_backlog import Unread
-from synapsed.terminal.observer import TerminalObserver
+from synapsed.pty.session import Session
 
 type Word = Literal["reads", "rests", "works"]
 
@@ -135,25 +135,29 @@ class KernelWitness:
         self,
         profile: Profile,
         clock: Clock,
-        observer: TerminalObserver,
+        session: Session,
         unread: Unread,
         look_soon: Callable[[], None],
     ) -> None:
         self._wanted = profile.composer.at_cursor
         self._clock = clock
-        self._observer = observer
+        self._session = session
         self._unread = unread
         self._look_soon = look_soon
         self._foreground = Foreground()
         self._asked_at = 0.0
+
+    @property
+    def _changed_at(self) -> float:
+        return self._session.last.changed_at if self._session.last is not None else 0.0
 
     async def ask(self, told: LinkObserved | None) -> None:
         """Called twice a second. Raises KeeperLost."""
         now = self._clock.monotonic()
         if not self._wanted or told is None:
             return
-        if told.activity is Activity.READY or now - self._observer.changed_at < ASK_AFTER_S:
-            self._observer.kernel = None
+        if told.activity is Activity.READY or now - self._changed_at < ASK_AFTER_S:
+            self._session.kernel = None
             return
         if now - self._asked_at < ASK_EVERY_S:
             return
@@ -161,6 +165,6 @@ class KernelWitness:
         await self._unread.ask()
         group, line_mode = self._unread.foreground, self._unread.line_mode
         word = await asyncio.to_thread(self._foreground.look, group, line_mode=line_mode, now=now)
-        if word is not None and word != self._observer.kernel:
-            self._observer.kernel = word
+        if word is not None and word != self._session.kernel:
+            self._session.kernel = word
             self._look_soon()

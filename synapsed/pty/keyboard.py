@@ -1,7 +1,7 @@
 """Keys pressed on a program's behalf: stopping a turn, leaving, emptying a composer of what synapsed typed into it.
 
 Each procedure is a generator. It yields what is to be done (press, wait until the screen shows something) and is sent
-what came of it, so that it knows no I/O, no clock and no event loop: `driver.Hands` performs it on a terminal, a
+what came of it, so that it knows no I/O, no clock and no event loop: the `Driver` performs it on a terminal, a
 playbook of a test plays it with the screens that it likes. One procedure uses another with `yield from`.
 """
 
@@ -11,10 +11,13 @@ from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from synapsed.model.link import LinkEvent
 from synapsed.profiles import Profile
+from synapsed.pty import turn_types as turns
 from synapsed.terminal.composer import puts_off
 from synapsed.terminal.look import Look
 from synapsed.terminal.menus import Move
+from synapsed.terminal.stage import Note
 from synapsed.terminal.verdict import screen_sign
 
 CLEAR_TRIES = 20
@@ -85,7 +88,7 @@ class SendSignal:
 
 
 @dataclass(frozen=True, slots=True)
-class StopAsked:
+class StopPressed:
     """The keys that stop a turn were pressed: from now on a screen that stands still is proof."""
 
 
@@ -110,7 +113,30 @@ class UntilRecorded:
     within: float
 
 
-Step = Press | WaitFor | LookNow | SendSignal | StopAsked | WaitForExit | UntilRead | UntilRecorded
+@dataclass(frozen=True, slots=True)
+class Emit:
+    """Tell the agent."""
+
+    event: LinkEvent
+
+
+@dataclass(frozen=True, slots=True)
+class Tell:
+    """Tell the stage."""
+
+    note: Note
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """Have done what the machine of the present turn wants, in order with what it wanted before."""
+
+    commands: Sequence[turns.Command]
+
+
+type Step = (
+    Press | WaitFor | LookNow | SendSignal | StopPressed | WaitForExit | UntilRead | UntilRecorded | Emit | Tell | Work
+)
 type Steps[T] = Generator[Step, Any, T]
 
 
@@ -187,7 +213,7 @@ class Keyboard:
                 if number and (yield from wait_for(stopped, spec.gap_ms / 1000)):
                     break
                 yield from press(spec.keys)
-        yield StopAsked()
+        yield StopPressed()
 
     def _press_while_wanted(self, stopped: Callable[[Look], bool], again: re.Pattern[str]) -> Steps[None]:
         """Press the keys when the program shows that it works, and once more whenever it says that it wants them
@@ -210,7 +236,7 @@ class Keyboard:
             yield from wait_for(lambda look, comes=comes: has_stopped(look) or comes(look), AGAIN_S)  # type: ignore[misc]  # mypy cannot infer a lambda with a default
             if not over:
                 yield from press(spec.keys or "")
-                yield StopAsked()
+                yield StopPressed()
                 yield from wait_for(lambda look: has_stopped(look) or not wants(look), AGAIN_S)
             if over:
                 return

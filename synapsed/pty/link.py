@@ -1,8 +1,7 @@
 """The link to a program in a terminal: the shell around its session, which decides.
 
-Output, facts and keys come in through callbacks and are told to the `Session`, and so is every look of the `Watch`;
-what the session then wants is done here, or (typing, recording, looking an answer up) by the one worker of the
-`TurnRunner`, in order. So nothing is typed while something else is being typed, and nothing is decided half way.
+Output, facts and keys come in through callbacks and are told to the `Session`; what it then wants is done by the
+`Driver`. Output also goes to the stage, which draws the screen.
 """
 
 import asyncio
@@ -32,32 +31,27 @@ from synapsed.keepers.heartbeat import SILENT, Pulse
 from synapsed.keepers.launchers import sweep_launch
 from synapsed.model.agent import Activity, Testimony
 from synapsed.model.facts import ChannelFact, PermissionAsked
-from synapsed.model.link import LinkAlert, LinkEvent, LinkExited, LinkObserved, LinkRefused
+from synapsed.model.link import LinkAlert, LinkEvent, LinkExited, LinkObserved
 from synapsed.model.picture import ScreenForm, Shown
-from synapsed.model.records import Checkpoint, LaunchRecord, TurnRecord
+from synapsed.model.records import LaunchRecord, TurnRecord
 from synapsed.profiles import Profile
 from synapsed.pty import turn_types as turns
 from synapsed.pty.answering import Answering
-from synapsed.pty.driver import Hands
-from synapsed.pty.feed_mark import FeedMarks, observe_launch
+from synapsed.pty.driver import Driver
 from synapsed.pty.foreground import KernelWitness
-from synapsed.pty.input_backlog import Unread
 from synapsed.pty.job_control import Suspension
-from synapsed.pty.keyboard import TAKE_BACK_S, Keyboard
+from synapsed.pty.keyboard import TAKE_BACK_S
 from synapsed.pty.link_alerts import disk_alert, gap_alert, screen_alert, silence_alert
-from synapsed.pty.look_timer import Watch
 from synapsed.pty.output_times import OutputTimes
 from synapsed.pty.readiness import SILENT_KEEPER
-from synapsed.pty.session import AnswerQuery, Emit, LookSoon, Poll, SaveScreen, Session, SessionCommand, Work
+from synapsed.pty.session import Session
 from synapsed.pty.stopping import Stopping
-from synapsed.pty.turn_driver import TurnRunner
 from synapsed.pty.viewers import FOCUS, Viewers, are_reports
 from synapsed.pty.window_size import Window
 from synapsed.terminal.composer import shows_line
 from synapsed.terminal.keynames import encode
 from synapsed.terminal.look import Look
-from synapsed.terminal.shown import shown
-from synapsed.terminal.stage import Redraw
+from synapsed.terminal.stage import Drawn, Harmed, KeysTyped, Stage, StopAsked
 
 LAST_WORDS_S = 5.0
 """How long the work that a program's end finds under way may take."""
@@ -86,6 +80,9 @@ LEAVE_S = 30.0
 CATCH_UP_S = 20.0
 """How long the output that was missed may take to read; then the program is judged as it stands."""
 
+UNDRAWN_MAX = 512 * 1024
+"""Bytes of output that are not drawn at which the keeper is asked to pause; a quarter of it resumes."""
+
 log = structlog.get_logger(__name__)
 
 
@@ -98,11 +95,9 @@ class PtyLink:
         agent_id: str,
         profile: Profile,
         launch: LaunchRecord,
-        size: tuple[int, int],
-        checkpoint: Checkpoint | None,
+        stage: Stage,
         channels: Sequence[SideChannel],
         times: OutputTimes,
-        marks: FeedMarks | None = None,
         store: Store,
         clock: Clock,
     ) -> None:
@@ -111,91 +106,58 @@ class PtyLink:
         self._launch = launch
         self._channels = channels
         self._times = times
-        self._marks = marks
         self._store = store
         self._clock = clock
-        self._observer = observe_launch(profile, launch, size, checkpoint, clock.monotonic(), marks)
-        self._session = Session(profile, self._observer, channels_tell=bool(channels))
-        self._emit: Callable[[LinkEvent], None] = lambda _event: None
+        self._stage = stage
+        self._session = Session(profile, stage.start, channels_tell=bool(channels))
+        self._keyboard = self._session.keyboard
         self._client: KeeperClient | None = None
-        self._watch = Watch(
-            clock=clock,
-            session=self._session,
-            looked=self._looked,
-            judged=self._judged,
-            unread=lambda: self._unread.now,
-            silent=lambda: self._pulse.silent,
-        )
         self._pulse = Pulse(self._keeper, self._silence)
         self._given_up = asyncio.Event()
-        self._unread = Unread(self._keeper, self._read)
-        self._exited: asyncio.Future[LinkExited] = asyncio.get_running_loop().create_future()
-        self._keyboard = Keyboard(profile)
-        self._hands = Hands(
-            clock=clock,
-            observer=self._observer,
-            watch=self._watch,
-            keeper=self._keeper,
-            unread=self._unread,
-            exited=self._exited,
-        )
-        self._runner = TurnRunner(
-            profile=profile,
+        self._driver = driver = Driver(
+            agent_id,
+            profile,
             clock=clock,
             session=self._session,
-            keyboard=self._keyboard,
-            hands=self._hands,
-            channels=channels,
+            stage=stage,
             keeper=self._keeper,
-            unread=self._unread,
-            do=self._do,
-            look=self._watch.look,
-            look_soon=self._watch.soon,
-            mark=marks.answers if marks is not None else None,
+            channels=channels,
+            store=store,
+            looked=self._looked,
+            silent=lambda: self._pulse.silent,
         )
         self._stopping = Stopping(
-            profile=profile,
-            clock=clock,
-            session=self._session,
-            keyboard=self._keyboard,
-            runner=self._runner,
-            exited=self._exited.done,
-            perform=lambda steps: self._spawn(self._hands.perform(steps)),
+            profile,
+            self._session,
+            exited=driver.exited.done,
+            perform=lambda steps: driver.spawn(driver.perform(steps)),
         )
         self._window = Window(
             agent_id,
             profile,
-            observer=self._observer,
             keeper=self._keeper,
             attached=lambda: len(self._viewers),
-            changed=self._watch.soon,
+            resized=self._resized,
             told=bool(channels),
         )
         self._viewers = Viewers(
-            draw=self._draw,
+            draw=stage.redraw,
             write=self._type_person,
             resize=self._window.resize,
             composes=self._composes,
             take_line=self._take_line,
-            empty=self._watch.soon,
+            empty=driver.soon,
         )
-        self._answering = Answering(
-            agent_id,
-            profile,
-            clock=clock,
-            session=self._session,
-            keyboard=self._keyboard,
-            runner=self._runner,
-            refused=lambda prompt: self._emit(LinkRefused(prompt.prompt)),
-        )
-        self._kernel = KernelWitness(profile, clock, self._observer, self._unread, self._watch.soon)
+        self._answering = Answering(agent_id, profile, self._session)
+        self._kernel = KernelWitness(profile, clock, self._session, driver.unread, driver.soon)
         self._unsettled: int | None = None
         """`at_ns` of the last fact that was taken, and is not settled."""
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._suspension = Suspension(self._unread.until_read, self.signal, self._spawn)
+        self._suspension = Suspension(driver.unread.until_read, self.signal, driver.spawn)
         self._caught_up = asyncio.Event()
         self._catch_up_to = 0
-        self._finishing = self._closing = False
+        self._drawn = stage.start.offset
+        """Where the output ends that is on the screen."""
+        self._closing = False
 
     # --- life ---
 
@@ -213,36 +175,36 @@ class PtyLink:
 
     @property
     def output(self) -> int:
-        return self._observer.offset
+        return self._session.offset
 
     async def open(self, emit: Callable[[LinkEvent], None]) -> None:
-        self._emit = emit
+        self._driver.emit = emit
+        self._stage.open(self._on_stage)
         connect = functools.partial(KeeperClient.connect, self._launch.socket, on_event=self._on_event)
         self._client = client = await self._pulse.reach(connect, self._launch, self._given_up, lambda: self._closing)
         self._catch_up_to = client.hello.spool_end
         if client.hello.alert is not None:
             self._alert(disk_alert(client.hello.alert, full=True))
-        if self._marks is not None and (harm := self._marks.screen.harm) is not None:
-            self._alert(screen_alert(harm))
-        size = (client.hello.cols, client.hello.rows)
-        screen = self._observer.screen.snapshot()
+        start, driver = self._stage.start, self._driver
+        if start.harm is not None:
+            self._alert(screen_alert(start.harm))
         # The keeper's size is the truth: a resize may have come between the checkpoint and the daemon's end.
-        if size != (screen.cols, screen.rows):
-            self._observer.resize(*size)
-        self._spawn(self._runner.run())
-        self._spawn(self._sweep())
-        self._spawn(self._pulse.run())
+        self._window.size = (client.hello.cols, client.hello.rows)
+        self._stage.resize(*self._window.size)
+        driver.spawn(driver.run())
+        driver.spawn(self._sweep())
+        driver.spawn(self._pulse.run())
         for channel in self._channels:
             await channel.open(self._on_fact)
-        await client.subscribe(self._observer.offset)
-        if self._observer.offset >= self._catch_up_to:
+        await client.subscribe(start.offset)
+        if start.offset >= self._catch_up_to:
             self._caught_up.set()
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._caught_up.wait(), CATCH_UP_S)
         self._caught_up.set()
-        self._watch.begin()
-        if self._observer.lost_screen:  # once, and while a turn runs too: it may wait for what is lost
-            self._spawn(self._window.redraw(self._clock.monotonic()))
+        await driver.begin()
+        if start.harm is not None and start.offset <= start.harm.until:
+            driver.spawn(self._window.redraw(self._clock.monotonic()))  # while a turn runs too: it may wait for that
 
     def give_up(self) -> None:
         self._given_up.set()
@@ -250,33 +212,20 @@ class PtyLink:
     async def close(self) -> None:
         """Let go. An exit that was told is acknowledged, so that its keeper can end."""
         self._closing = True
-        self._watch.end()
+        self._driver.end()
         self._viewers.end()
         for channel in self._channels:
             await channel.close()
         if self._client is not None:
-            if self._exited.done():
+            if self._driver.exited.done():
                 with contextlib.suppress(SynapsedError):
                     await self._client.acknowledge_exit()
             elif not self._session.is_saved:
                 with contextlib.suppress(StoreError):  # then more of the output is read again
-                    await self._save_checkpoint()
+                    await self._driver.save_screen()
             self._client.close()
-        for task in list(self._tasks):
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        if self._marks is not None:
-            self._marks.close()
-
-    def _spawn(self, work: Any) -> None:
-        task: asyncio.Task[None] = asyncio.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._done)
-
-    def _done(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            log.error("link task failed", agent_id=self._agent_id, exc_info=error)
+        await self._driver.tasks.cancel()
+        await self._stage.close()
 
     # --- what comes in ---
 
@@ -285,7 +234,8 @@ class PtyLink:
             case Output():
                 self._on_output(event)
             case OutputGap():
-                self._observer.skip(event.end)
+                self._driver.do(self._session.missed(event.end))
+                self._drawn = max(self._drawn, event.end)
                 self._alert(gap_alert(event))
             case Exited():
                 self._finish(event.record.exit_code, "the program ended")
@@ -296,70 +246,56 @@ class PtyLink:
 
     def _alert(self, alert: LinkAlert) -> None:
         log.warning("link alert", agent_id=self._agent_id, code=alert.code, state=alert.state, message=alert.message)
-        self._emit(alert)
+        self._driver.emit(alert)
 
     def _silence(self, silent: bool) -> None:
         self._alert(silence_alert(silent=silent))
         if self._client is None:
-            self._emit(LinkObserved(Activity.UNKNOWN, SILENT, None, can_receive=False, held=SILENT_KEEPER.held))
-        self._watch.soon()
+            self._driver.emit(LinkObserved(Activity.UNKNOWN, SILENT, None, can_receive=False, held=SILENT_KEEPER.held))
+        self._driver.soon()
 
     def _on_output(self, output: Output) -> None:
-        now = self._clock.monotonic()
         self._times.note(output.offset, self._clock.wall())
-        if self._marks is not None:
-            self._marks.screen.at(output.offset, output.end)
-        self._do(self._session.output(output.offset, output.data, now, continues=output.continues))
+        self._driver.do(self._session.output(output.offset, output.data))
+        self._stage.feed(output.offset, output.data, self._clock.monotonic(), continues=output.continues)
         self._viewers.push(output.offset, output.data)
-        if not self._caught_up.is_set() and self._observer.offset >= self._catch_up_to:
-            self._caught_up.set()
+        if output.end - self._drawn >= UNDRAWN_MAX:
+            self._keeper().pause_output()
 
-    async def _answer_query(self, input_id: str, data: bytes) -> None:
-        with contextlib.suppress(KeeperRefused, KeeperLost):
-            await self._keeper().write(data, input_id)
+    def _on_stage(self, event: Drawn | Harmed) -> None:
+        match event:
+            case Drawn():
+                self._drawn = max(self._drawn, event.offset)
+                if self._session.offset - self._drawn <= UNDRAWN_MAX // 4:
+                    self._keeper().resume_output()
+                self._driver.do(self._session.drawn(event))
+                if not self._caught_up.is_set() and event.offset >= self._catch_up_to:
+                    self._caught_up.set()
+            case Harmed(harm):
+                self._alert(screen_alert(harm))
+                self._driver.spawn(self._window.redraw(self._clock.monotonic()))
 
     def _on_fact(self, fact: ChannelFact) -> None:
-        self._do(self._session.told(fact, self._clock.monotonic()))
-
-    def _do(self, commands: Sequence[SessionCommand]) -> None:
-        for command in commands:
-            match command:
-                case Emit(event):
-                    self._emit(event)
-                case Work(wanted):
-                    self._runner.add(wanted)
-                case LookSoon():
-                    self._watch.soon()
-                case AnswerQuery(offset, data):
-                    self._spawn(self._answer_query(f"query.{offset}", data))
-                case SaveScreen():
-                    self._spawn(self._save_checkpoint())
-                case Poll():
-                    self._spawn(self.poke())
+        self._driver.do(self._session.told(fact, self._clock.monotonic()))
 
     async def _sweep(self) -> None:
+        session, driver = self._session, self._driver
         while True:
             await asyncio.sleep(POLL_EVERY_S)
             with contextlib.suppress(KeeperLost):
-                await self._runner.ask_again()
-                await self._kernel.ask(self._session.observed)
+                await driver.ask_again()
+                await self._kernel.ask(session.observed)
             if (
-                (self._runner.turn is None or self._session.half_typed or self._runner.turn.state.interrupting)
-                and not self._finishing
+                (session.turn is None or session.half_typed or session.turn.state.interrupting)
+                and not session.finishing
                 and self._caught_up.is_set()
             ):
                 now = self._clock.monotonic()
-                await self._window.redraw_if_defaced(
-                    self._watch.last, self._watch.look, now, hurry=self._session.half_typed
-                )
-            if self._runner.turn is not None:
+                await self._window.redraw_if_defaced(session.last, driver.look, now, hurry=session.half_typed)
+            if session.turn is not None:
                 await self.poke()
             elif self._unsettled and self._clock.monotonic() - self._unsettled / 1e9 > SETTLE_AFTER_S:
                 self.settled()
-
-    def _read(self) -> None:
-        """What the program had not read is read, and about to be shown."""
-        self._do(self._session.read(self._clock.monotonic()))
 
     def taken(self, fact: ChannelFact) -> None:
         self._unsettled = fact.at_ns
@@ -368,29 +304,29 @@ class PtyLink:
         at_ns, self._unsettled = self._unsettled, None
         if at_ns is not None:
             for channel in self._channels:
-                self._spawn(channel.settled(at_ns))
+                self._driver.spawn(channel.settled(at_ns))
 
     def _finish(self, exit_code: int | None, reason: str) -> None:
-        if not self._finishing:
-            self._finishing = True
-            self._spawn(self._tell_exit(exit_code, reason))
+        if not self._session.finishing:
+            self._session.finishing = True
+            self._driver.spawn(self._tell_exit(exit_code, reason))
 
     async def _tell_exit(self, exit_code: int | None, reason: str) -> None:
         """A turn that ended just before the program did has ended: its channel is asked once more."""
-        if self._runner.turn is not None:
+        if self._session.turn is not None:
             await self.poke()
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._runner.idle.wait(), LAST_WORDS_S)
+                await asyncio.wait_for(self._driver.idle.wait(), LAST_WORDS_S)
         event = LinkExited(exit_code, reason)
         self._viewers.end()
-        if not self._exited.done():
-            self._exited.set_result(event)
-        self._emit(event)
+        if not self._driver.exited.done():
+            self._driver.exited.set_result(event)
+        self._driver.emit(event)
 
     def _lose(self, reason: str) -> None:
-        if not self._closing and not self._finishing:
-            self._finishing = True
-            self._spawn(self._keeper_lost(reason))
+        if not self._closing and not self._session.finishing:
+            self._session.finishing = True
+            self._driver.spawn(self._keeper_lost(reason))
 
     async def _keeper_lost(self, reason: str) -> None:
         log.warning("keeper lost", agent_id=self._agent_id, reason=reason)
@@ -402,94 +338,95 @@ class PtyLink:
 
     # --- judging ---
 
-    def _looked(self, look: Look, now: float) -> None:
+    def _looked(self, look: Look) -> None:
         self._stopping.looked(look)
-        if self._window.wants_rows(look) and not (self._finishing or self._session.half_typed):
-            self._spawn(self._window.stretch())
-        self._do(self._session.looked(look, now, answering=self._keyboard.answering))
+        if self._window.wants_rows(look) and not (self._session.finishing or self._session.half_typed):
+            self._driver.spawn(self._window.stretch())
 
-    def _judged(self, look: Look, now: float) -> None:
-        if not self._finishing:
-            self._do(self._session.judge(look, now))
+    def _resized(self, cols: int, rows: int) -> None:
+        self._stage.resize(cols, rows)
+        self._driver.soon()
 
     # --- the turn ---
 
     def prepare(self, record: TurnRecord) -> TurnRecord:
-        self._runner.prepare()
+        if not self._profile.composer.at_cursor:
+            self._driver.unread.ahead()
         return record.model_copy(update={"link": turns.TurnState(phase=turns.Phase.PASTING).model_dump(mode="json")})
 
     async def deliver(self, delivery: Delivery) -> None:
+        if self._session.last is None:
+            await self._driver.look()
         commands = self._session.begin(delivery, self._clock.monotonic())
-        if delivery.fresh:
-            self._runner.begun()
-        self._do(commands)
+        if delivery.fresh and self._profile.composer.at_cursor:
+            self._driver.unread.ahead()  # no sooner: a line editor may have come up while the record was written
+        self._driver.do(commands)
         if self._session.turn is not None and self._session.turn.state.submitted:
-            self._spawn(self._runner.catch_up())
-        self._watch.judge()
+            self._driver.spawn(self._driver.catch_up())
+        await self._driver.judge()
 
     def recorded(self, record: TurnRecord) -> None:
-        self._runner.recorded()
+        self._driver.recorded()
 
     # --- what is asked ---
 
     async def observe(self) -> LinkObserved:
-        self._watch.look()
+        await self._driver.look()
         assert self._session.observed is not None
         return self._session.observed
 
     async def interrupt(self) -> bool:
-        return await self._hands.perform(self._stopping.stop())
+        return await self._driver.perform(self._stopping.stop())
 
     async def answer(self, text: str, prompt_id: str | None) -> bool:
-        return await self._hands.perform(self._answering.answer(text, prompt_id))
+        return await self._driver.perform(self._answering.answer(text, prompt_id))
 
     async def reply(self, asked: PermissionAsked, answer: dict[str, Any]) -> bool:
         channel = next((channel for channel in self._channels if channel.name == asked.channel), None)
         return channel is not None and asked.request is not None and await channel.reply(asked.request, answer)
 
     async def stop(self, grace: float) -> LinkExited:
-        if not self._exited.done() and not await self._pulse.answers():
+        if not self._driver.exited.done() and not await self._pulse.answers():
             self._lose(SILENT)
-        elif not self._exited.done():
-            look = self._watch.look()
+        elif not self._driver.exited.done():
+            look = await self._driver.look()
             if look.composer.state == "empty" and look.verdict.asked is None:
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self._hands.perform(self._keyboard.leave()), LEAVE_S)
+                    await asyncio.wait_for(self._driver.perform(self._keyboard.leave()), LEAVE_S)
             try:
                 await self._keeper().stop(grace)
             except KeeperRefused:
                 pass  # it has ended
             except KeeperLost as error:  # one that stands still would never tell of the end
                 self._lose(error.message)
-        return await asyncio.shield(self._exited)
+        return await asyncio.shield(self._driver.exited)
 
     async def signal(self, signum: int) -> None:
         if signum == signal.SIGKILL and not await self._pulse.answers():
             self._lose(SILENT)
-            await asyncio.shield(self._exited)
+            await asyncio.shield(self._driver.exited)
         else:
             await self._keeper().signal(signum)
 
     async def poke(self) -> None:
-        for channel in self._channels:
-            await channel.poll()
+        await self._driver.poll()
 
     async def explain(self) -> list[Testimony]:
-        self._watch.look()
+        await self._driver.look()
         now = self._clock.monotonic()
-        return [row.testify(self._clock.wall() - now) for row in self._observer.explain(now)]
+        return [row.testify(self._clock.wall() - now) for row in await self._stage.explain(self._session.ask(now))]
 
     # --- the screen ---
 
     async def screen_text(self, limit: int | None = None) -> str:
-        text = self._observer.screen.text(scrollback=limit is not None)
+        text = await self._stage.text(scrollback=limit is not None)
         return text if limit is None else text[-limit:]
 
     async def screen_as(self, fmt: ScreenForm) -> Shown:
-        return shown(self._observer.screen, fmt)
+        return await self._stage.shown(fmt)
 
     async def keep_screen(self) -> None:
-        await self._save_checkpoint()
+        await self._driver.save_screen()
 
     async def attach(self, *, cols: int, rows: int, read_only: bool) -> Attachment:
         viewer = await self._viewers.join(cols=cols, rows=rows, read_only=read_only)
@@ -497,18 +434,15 @@ class PtyLink:
             await self._window.join(cols, rows)
         return viewer
 
-    async def _draw(self, notice: Sequence[str]) -> Redraw:
-        return Redraw(self._observer.redraw(notice), self._observer.screen.pending, self._observer.offset)
-
     async def _composes(self) -> bool:
-        return self._session.hands_on(self._clock.monotonic()) or self._watch.look().composer.state != "empty"
+        return self._session.hands_on(self._clock.monotonic()) or (await self._driver.look()).composer.state != "empty"
 
     async def _take_line(self, line: str) -> bool:
         """What was typed may not be on the screen yet; a line that never comes to stand there is another one."""
-        if not await self._watch.until(lambda look: shows_line(look.composer, look.screen, line), ECHO_S):
+        if not await self._driver.until(lambda look: shows_line(look.composer, look.screen, line), ECHO_S):
             return False
         self._session.pressed(self._clock.monotonic())
-        return await self._hands.perform(self._keyboard.erase())
+        return await self._driver.perform(self._keyboard.erase())
 
     async def _type_person(self, data: bytes) -> None:
         """A person's keys. They wait while a message is being typed, which is a moment: nothing is ever mixed."""
@@ -516,39 +450,35 @@ class PtyLink:
         patience = (spec.settle_max_ms + 2 * spec.accept_ms) / 1000 + TAKE_BACK_S
         # Else there is nothing to look for: a look for each key would be most of its way.
         if self._session.half_typed or self._keyboard.answering:
-            await self._watch.until(lambda look: not (self._session.typing(look) or self._keyboard.answering), patience)
+            await self._driver.until(
+                lambda look: not (self._session.typing(look) or self._keyboard.answering), patience
+            )
         if not are_reports(data):
             self._session.pressed(self._clock.monotonic())
         if data not in FOCUS:
             self._session.touch()
         await self._type(data)
         self._suspension.typed(data)
-        self._stopping.typed(data)
+        if self._stopping.asks_to_stop(data):
+            self._stage.note(StopAsked(self._clock.monotonic()))
+
+    def _free(self, look: Look) -> bool:
+        """Nothing is being typed just now."""
+        return not (self._session.typing(look) or self._keyboard.answering)
 
     async def press(self, keys: Sequence[str]) -> None:
-        modes = self._observer.screen.snapshot().modes
+        modes = (await self._driver.look()).screen.modes
         for number, data in enumerate(presses := encode(keys, application_cursor=DECCKM in modes.dec)):
             if number:
                 await asyncio.sleep(PRESS_GAP_S)
-            free = await self._watch.until(
-                lambda look: not (self._session.typing(look) or self._keyboard.answering), PRESS_WAIT_S
-            )
-            if not free:
+            if not await self._driver.until(self._free, PRESS_WAIT_S):
                 left = f" ({number} of {len(presses)} keys were pressed)" if number else ""
                 raise NotReady(f"a message or an answer is being typed there just now{left}: try again in a moment")
             await self._type_person(data)
 
     async def _type(self, data: bytes) -> WriteResult:
-        self._observer.typed(self._clock.monotonic())
+        self._stage.note(KeysTyped(self._clock.monotonic()))
         return await self._keeper().write(data)
-
-    async def _save_checkpoint(self) -> None:
-        try:
-            checkpoint = self._observer.checkpoint()
-            self._session.saving(checkpoint.offset)
-            await self._store.save_checkpoint(self._agent_id, checkpoint)
-        finally:
-            self._session.saved()
 
     def _keeper(self) -> KeeperClient:
         if self._client is None:

@@ -1,20 +1,22 @@
 """One program in a terminal, decided purely: what is told of it, and what is done.
 
 The session takes events (output came, a channel reported, a person typed, the screen was looked at, …) and returns
-commands; `PtyLink` performs them. It knows no I/O and no clock: times are passed in, monotonic seconds. Within it the
-observer knows the screen, `PtyTurn` the message that is being worked on, `readiness` whether one may be typed.
+commands; the `Driver` performs them. It knows no I/O and no clock: times are passed in, monotonic seconds. Looks come
+to it from the stage that draws the screen; within it `PtyTurn` knows the message that is being worked on, `readiness`
+whether one may be typed.
 """
 
 import functools
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from synapsed.errors import NotReady
 from synapsed.interfaces import Delivery
 from synapsed.keepers.heartbeat import SILENT
 from synapsed.model.agent import Activity
-from synapsed.model.facts import AssistantSaying, ChannelFact
+from synapsed.model.facts import AssistantSaying, ChannelFact, PromptAccepted, TurnEnded, TurnFailed, TurnInterrupted
 from synapsed.model.link import (
     LinkAlert,
     LinkEvent,
@@ -33,6 +35,7 @@ from synapsed.model.records import TurnRecord
 from synapsed.profiles import Profile
 from synapsed.pty import turn_types as turns
 from synapsed.pty.asking import Asking
+from synapsed.pty.keyboard import Emit, Keyboard, Tell, Work
 from synapsed.pty.readiness import UNKNOWN_SCREEN, Moment, Obstacle, obstacle
 from synapsed.pty.streaming import Piece, Speech
 from synapsed.pty.tool_screen import ToolScreen
@@ -43,7 +46,7 @@ from synapsed.terminal.chrome import marks_in, said_of_turn
 from synapsed.terminal.composer import ends_at_cursor, holds_back
 from synapsed.terminal.delivery import type_message
 from synapsed.terminal.look import Look
-from synapsed.terminal.observer import TerminalObserver
+from synapsed.terminal.stage import Ask, Drawn, KeysTyped, Skipped, Start, StopAsked, StopOver, TurnClosed, TurnOpened
 from synapsed.terminal.verdict import turning_points
 
 CHECKPOINT_EVERY = 256 * 1024
@@ -72,13 +75,6 @@ MOMENT_S = 0.001
 
 
 @dataclass(frozen=True, slots=True)
-class Emit:
-    """Tell the agent."""
-
-    event: LinkEvent
-
-
-@dataclass(frozen=True, slots=True)
 class AnswerQuery:
     """Answer a query of the program's to its terminal, which ended at the spool `offset`; once, also where its output
     is read again after a restart."""
@@ -102,31 +98,41 @@ class LookSoon:
     """Something changed: look at the terminal as soon as may be."""
 
 
-@dataclass(frozen=True, slots=True)
-class Work:
-    """Perform what the machine of the present turn wants, in order."""
-
-    commands: tuple[turns.Command, ...]
-
-
-type SessionCommand = Emit | AnswerQuery | SaveScreen | Poll | LookSoon | Work
+type SessionCommand = Emit | Tell | AnswerQuery | SaveScreen | Poll | LookSoon | Work
 
 
 class Session:
     """`channels_tell`: a side channel of the program's is open."""
 
-    def __init__(self, profile: Profile, observer: TerminalObserver, *, channels_tell: bool) -> None:
+    finishing = False
+    """Its program has ended, or its keeper is gone."""
+    silent = False
+    """Its keeper does not answer."""
+    unread = False
+    """The program had not read all that was typed when that was asked last."""
+    writing = False
+    """Keys of the turn are on their way."""
+
+    def __init__(self, profile: Profile, start: Start, *, channels_tell: bool) -> None:
         self._profile = profile
         self._channels_tell = channels_tell
-        self.observer = observer
+        self.offset = start.offset
+        """Where the output ends that has come; what is drawn may end before."""
+        self.now = 0.0
+        """When the terminal was looked at last."""
+        self.last: Look | None = None
+        """What it looked like then."""
+        self.keyboard = Keyboard(profile)
+        self.given_back: Literal["program", "command"] | None = None
+        """As of `Ask`; so are the next two."""
+        self.own_prompt: str | None = None
+        self.kernel: Literal["reads", "rests", "works"] | None = None
         self._out: list[SessionCommand] = []
         self.turn: PtyTurn | None = None
         """The one turn of the program; None between turns."""
         self.delivery: Delivery | None = None
         self.speech = Speech(profile, self._said)
         self._tools = ToolScreen(profile, lambda fact: self._out.append(Emit(LinkTold(fact))))
-        self.writing = False
-        """Whether keys of the turn are on their way."""
         self._stood: list[str] = []
         """What stood above the composer when the submit key was pressed."""
         self.asking = Asking()
@@ -136,15 +142,11 @@ class Session:
         """The prompt on the screen, if a person has been at it: what is selected there is theirs."""
         self.hands_at = -HANDS_OFF_S
         """When a person last pressed a key."""
-        self.silent = False
-        """Whether the keeper does not answer."""
-        self.unread = False
-        """Whether the program had not read all that was typed when that was asked last."""
         self._facts: deque[ChannelFact] = deque(maxlen=RECENT_FACTS)
         self._conversation: str | None = None
-        self._started = observer.activity is not Activity.STARTING
+        self._started = start.started
         """Whether a checkpoint says that the program has started: it is not taken for starting after a restart."""
-        self._saved_at = observer.offset
+        self._saved_at = start.offset
         """Where the output ends of which the screen is durable."""
         self._saving = False
 
@@ -154,15 +156,22 @@ class Session:
 
     # --- what comes in ---
 
-    def output(self, offset: int, data: bytes, now: float, *, continues: bool = False) -> list[SessionCommand]:
-        """The program wrote `data` at `offset`; `continues`: see `TerminalObserver.feed`."""
-        for reply in self.observer.feed(offset, data, now, continues=continues):
-            self._out.append(AnswerQuery(reply.offset, reply.data))
+    def output(self, offset: int, data: bytes) -> list[SessionCommand]:
+        """The program wrote `data` at `offset`."""
+        self.offset = offset + len(data)
         self.speech.printed(offset, data)
-        if self.observer.offset - self._saved_at >= CHECKPOINT_EVERY and not self._saving:
+        if self.offset - self._saved_at >= CHECKPOINT_EVERY and not self._saving:
             self._save_screen()
-        self._out.append(LookSoon())
         return self._drain()
+
+    def drawn(self, drawn: Drawn) -> list[SessionCommand]:
+        """More of the output is on the screen."""
+        return [*(AnswerQuery(reply.offset, reply.data) for reply in drawn.replies), LookSoon()]
+
+    def missed(self, offset: int) -> list[SessionCommand]:
+        """The output before `offset` is gone."""
+        self.offset = offset
+        return [Tell(Skipped(offset))]
 
     def told(self, fact: ChannelFact, now: float) -> list[SessionCommand]:
         """A side channel reported."""
@@ -170,7 +179,10 @@ class Session:
             self.speech.told(fact)
         else:
             self._facts.append(fact)
-            self.observer.told(fact)
+            if isinstance(fact, PromptAccepted):
+                self._out.append(Tell(TurnOpened(fact.channel, fact.at_ns)))
+            elif isinstance(fact, TurnEnded | TurnFailed | TurnInterrupted):
+                self._out.append(Tell(TurnClosed()))
             if fact.session is not None and fact.session != self._conversation:
                 self._conversation = fact.session
                 self._out.append(Emit(LinkSession(fact.session)))
@@ -191,9 +203,8 @@ class Session:
 
     def read(self, now: float) -> list[SessionCommand]:
         """What the program had not read is read, and about to be shown."""
-        self.observer.typed(now)
         self.pressed(now)
-        return [LookSoon()]
+        return [Tell(KeysTyped(now)), LookSoon()]
 
     def _save_screen(self) -> None:
         self._saving = True
@@ -210,33 +221,51 @@ class Session:
     @property
     def is_saved(self) -> bool:
         """Whether all that was drawn is durable, or about to be."""
-        return self.observer.offset <= self._saved_at
+        return self.offset <= self._saved_at
 
     # --- looks ---
 
-    def look(self, now: float) -> Look:
-        """The terminal as it is at this moment."""
-        look = self.observer.look(now)
+    def ask(self, now: float, *, whole: bool = False) -> Ask:
+        """What a look at this moment is to know."""
+        turn = self.turn if self._runs else None
+        return Ask(
+            now=now,
+            in_turn=turn is not None,
+            own_prompt=self.own_prompt if turn is not None else None,
+            given_back=self.given_back,
+            kernel=self.kernel,
+            unbegun=turn.message if turn is not None and turn.state.turn is None else None,
+            kinds=self.speech.wants_screen(now),
+            whole=whole,
+        )
+
+    @property
+    def _runs(self) -> bool:
+        """A message was submitted, and its turn is neither over nor being stopped."""
+        return self.turn is not None and self.turn.phase in RUNS and not self.turn.state.interrupting
+
+    def believed(self, look: Look) -> Look:
+        """What of a look is believed."""
         if self.silent:  # the screen may be an old one
             return replace(look, verdict=replace(look.verdict, activity=Activity.UNKNOWN, evidence=SILENT))
         return look
 
-    def looked(self, look: Look, now: float, *, answering: bool) -> list[SessionCommand]:
-        """That was a look; `answering`: an answer is being typed in several steps, so that it is half of one."""
+    def looked(self, look: Look, now: float) -> list[SessionCommand]:
+        """That was a look."""
+        self.last, self.now = look, now
         if not self._started and look.verdict.activity is not Activity.STARTING and not self._saving:
             self._started = True
             self._save_screen()
-        if self.observed is None or not (look.steady_at > now or answering):
+        if self.observed is None or not (look.steady_at > now or self.keyboard.answering):
             self._tell(look, now)
         return self._drain()
 
     def judge(self, look: Look, now: float) -> list[SessionCommand]:
         """That look followed a change, or time that passed: how does it go with the turn?"""
         turn = self.turn
-        if turn is not None:
-            self._note_turn(turn)
+        if turn is not None and not self.finishing:
             self._work(turn.seen(self._seen(turn, look, now)))
-            self.speech.seen(look, self.observer.screen.kinds, now)
+            self.speech.seen(look, now)
             self._tools.seen(look, now)
         return self._drain()
 
@@ -318,16 +347,18 @@ class Session:
         return f"{self.delivery.task_id}.{self.delivery.record.attempt}.{part}{leg}"
 
     def begin(self, delivery: Delivery, now: float) -> list[SessionCommand]:
-        """Begin the turn, or go on with it. Raises NotReady while one runs."""
+        """Begin the turn, or go on with it, at the screen that was looked at last. Raises NotReady while one runs."""
         if self.turn is not None:
             raise NotReady("a turn runs already", task=self.task_id)
+        look = self.last
+        assert look is not None
         state = turns.TurnState.model_validate(delivery.record.link)
         compose = functools.partial(
             type_message,
             self._profile.delivery,
-            bracketed=self.observer.screen.snapshot().modes.bracketed_paste,
+            bracketed=look.screen.modes.bracketed_paste,
             command=delivery.command,
-            prompt=state.prompt or self.observer.prompt,
+            prompt=state.prompt or look.composer.prompt,
         )
         note = self._profile.prompts.denial_note
         denial = system_mark(delivery.task_id) + note if note else None
@@ -343,14 +374,17 @@ class Session:
         self.turn, self.delivery = turn, delivery
         self.speech.begin(turn)
         self._tools.begin(turn, delivery.task_id)
-        if state.interrupting:  # by the last daemon, which pressed the keys or was about to
-            self.observer.asked_to_stop(now)
-        else:
-            self.observer.stop_over()
+        # By the last daemon, which pressed the keys or was about to.
+        self._out.append(Tell(StopAsked(now) if state.interrupting else StopOver()))
         self._work(turn.begin(now, fresh=delivery.fresh))
         for fact in self._facts:
             self._work(turn.told(fact, now))
         return self._drain()
+
+    @property
+    def phase(self) -> turns.Phase | None:
+        """Of the turn; None between turns."""
+        return self.turn.phase if self.turn is not None else None
 
     def typing(self, look: Look) -> bool:
         """Whether a message is half typed: pasted, or about to be, and not taken yet. A dialog in between is a
@@ -402,14 +436,18 @@ class Session:
             else turn.state.marks,
         )
 
-    def _note_turn(self, turn: PtyTurn) -> None:
-        runs = turn.phase in RUNS and not turn.state.interrupting
-        self.observer.unbegun = turn.message if runs and turn.state.turn is None else None
-        if runs != self.observer.in_turn:
-            self.observer.in_turn = runs
-            if not runs:
-                self.observer.own_prompt = None
-            self._out.append(LookSoon())
+    def asked_kernel(self, *, line_mode: bool | None, reader: int | None) -> None:
+        """Whether the terminal gives whole lines, and the process group that reads it, while a turn runs."""
+        if self.turn is None:
+            return
+        state = self.turn.state
+        if line_mode and reader != state.reader:
+            self.given_back = "command"
+        else:
+            self.given_back = "program" if line_mode and state.edited else None
+        # What another program has an editor for is its own prompt.
+        asks = self._profile.composer.usual and (line_mode or reader == state.reader) and self._runs
+        self.own_prompt = (state.prompt or None) if asks else None
 
     def _echoed(self, turn: PtyTurn, look: Look) -> bool:
         match turn.phase:
@@ -427,25 +465,31 @@ class Session:
         left = sum(row in now for row in self._stood)
         return bool(self._stood) and 3 * left <= len(self._stood) and 2 * len(now) >= look.screen.rows
 
-    def conclude(self, command: turns.Command, now: float) -> list[SessionCommand]:
-        """The machine says how its turn goes: tell the agent; one that is over is gone."""
-        event = self._event(command)
+    def tells_screen(self, command: turns.Command) -> bool:
+        """Whether what the machine says of its turn is told with the text of the screen."""
+        ends = not isinstance(command, turns.Accepted | turns.Progressed)
+        return ends and (self._tools.reads or isinstance(command, turns.Undelivered))
+
+    def conclude(self, command: turns.Command, screen: str, now: float) -> list[SessionCommand]:
+        """The machine says how its turn goes, while the `screen` shows that: tell the agent; one that is over is
+        gone."""
+        event = self._event(command, screen)
         if not isinstance(event, LinkTurnAccepted | LinkTurnProgress):
-            self._tools.last(self.observer.screen.snapshot(), now)
+            self._tools.last(screen, now)
             self._drop()
         self._out.append(Emit(event))
         return self._drain()
 
-    def give_up(self, command: turns.Command) -> list[SessionCommand]:
+    def give_up(self, command: turns.Command, screen: str) -> list[SessionCommand]:
         """The turn is over and told so, but something of it is still to be cleared away."""
-        return [Emit(self._event(command))]
+        return [Emit(self._event(command, screen))]
 
     def drop(self) -> list[SessionCommand]:
         """The turn is gone."""
         self._drop()
         return self._drain()
 
-    def _event(self, command: turns.Command) -> LinkEvent:
+    def _event(self, command: turns.Command, screen: str) -> LinkEvent:
         match command:
             case turns.Accepted():
                 return LinkTurnAccepted(self.task_id, command.evidence)
@@ -458,14 +502,13 @@ class Session:
             case turns.Interrupted():
                 return LinkTurnInterrupted(self.task_id, command.reason, command.evidence)
             case turns.Undelivered():
-                return LinkUndelivered(self.task_id, command.reason, self.observer.screen.text(scrollback=False))
+                return LinkUndelivered(self.task_id, command.reason, screen)
         raise AssertionError(command)
 
     def _drop(self) -> None:
         self.turn = self.delivery = None
-        self.observer.given_back = self.observer.own_prompt = self.observer.unbegun = None
+        self.given_back = self.own_prompt = None
         self._stood = []
-        self.observer.in_turn = False  # nothing is asked in it any more
         self.speech.end()
         self._tools.end()
         self._out.append(LookSoon())

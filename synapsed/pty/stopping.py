@@ -7,15 +7,14 @@ else; so they are pressed while it works. From then on a screen that stands stil
 
 from collections.abc import Callable
 
-from synapsed.clock import Clock
 from synapsed.model.agent import Activity
 from synapsed.profiles import Profile
 from synapsed.pty import turn_types as turns
-from synapsed.pty.keyboard import Keyboard, Steps, UntilRecorded, leaving, look_now, wait_for
+from synapsed.pty.keyboard import Steps, Tell, UntilRecorded, Work, leaving, look_now, wait_for
 from synapsed.pty.session import Session
 from synapsed.pty.turn import PtyTurn
-from synapsed.pty.turn_driver import TurnRunner
 from synapsed.terminal.look import Look
+from synapsed.terminal.stage import StopOver
 from synapsed.terminal.verdict import has_signs
 
 TYPING_S = 20.0
@@ -37,21 +36,15 @@ class Stopping:
 
     def __init__(
         self,
-        *,
         profile: Profile,
-        clock: Clock,
         session: Session,
-        keyboard: Keyboard,
-        runner: TurnRunner,
+        *,
         exited: Callable[[], bool],
         perform: Callable[[Steps[object]], None],
     ) -> None:
         self._profile = profile
-        self._clock = clock
         self._session = session
-        self._observer = session.observer
-        self._keyboard = keyboard
-        self._runner = runner
+        self._keyboard = session.keyboard
         self._exited = exited
         self._perform = perform
         self._stopped: tuple[PtyTurn, float] | None = None
@@ -61,7 +54,7 @@ class Stopping:
 
     def stop(self) -> Steps[bool]:
         """Stop what runs, a person's own turn too; False where nothing ran or the program did not confirm it."""
-        turn = self._runner.turn
+        turn = self._session.turn
         if turn is not None:
             return (yield from self._stop_turn(turn))
         if _is_ready((yield from look_now())):
@@ -70,26 +63,26 @@ class Stopping:
 
     def _stop_turn(self, turn: PtyTurn) -> Steps[bool]:
         pressed = turn.state.interrupting
-        self._runner.add(turn.interrupt())
+        yield Work(turn.interrupt())
         # Durable before a key is pressed: the next daemon must not take what is given back for a message not taken.
         yield UntilRecorded(RECORDED_S)
         working = turns.Phase.WORKING
         yield from wait_for(lambda _: turn.over or turn.phase is working or self._exited(), TYPING_S)
         if turn.phase is not working or self._exited():
-            self._runner.add(turn.go_on())
+            yield Work(turn.go_on())
             if turn.over and turn.state.submitted:
-                self._untaken = (turn, self._clock.monotonic())
+                self._untaken = (turn, self._session.now)
             return turn.over
         if pressed:  # by the last daemon: a program that has stopped takes the keys for something else
             yield from wait_for(lambda _: turn.over, self._profile.interrupt.still_ms / 1000 + JUDGED_S)
             yield from self._keyboard.leave_opened()
         if not (turn.over or (yield from self._press(lambda _: turn.over, turn.message))):
-            self._observer.stop_over()
-            self._runner.add(turn.go_on())
+            yield Tell(StopOver())
+            yield Work(turn.go_on())
             return False
         # Some programs give an interrupted message back for editing; only that is removed.
         yield from self._keyboard.clear_if(turn.holds)
-        self._stopped = (turn, self._clock.monotonic())
+        self._stopped = (turn, self._session.now)
         return True
 
     def _press(self, stopped: Callable[[Look], bool], message: str | None) -> Steps[bool]:
@@ -97,10 +90,10 @@ class Stopping:
         over = yield from self._keyboard.interrupt(lambda look: self._exited() or stopped(look), message)
         return over and stopped((yield from look_now()))
 
-    def typed(self, data: bytes) -> None:
-        """A person has typed that; of a program that shows no signs of work the screen could not prove anything."""
-        if data == (self._profile.interrupt.keys or "").encode() and has_signs(self._profile):
-            self._observer.asked_to_stop(self._clock.monotonic())
+    def asks_to_stop(self, data: bytes) -> bool:
+        """Whether a person who typed that stops the turn, and the screen proves it: without signs of work it could
+        not."""
+        return data == (self._profile.interrupt.keys or "").encode() and has_signs(self._profile)
 
     def looked(self, look: Look) -> None:
         """Remove what is given back late, stop what was taken late, close what our keys have opened late; unless a
@@ -110,7 +103,7 @@ class Stopping:
             self._stopped = None
             self._perform(self._keyboard.leave_opened())
             return
-        settled = look.verdict.settled or self._clock.monotonic() - look.still_since >= JUDGED_S
+        settled = look.verdict.settled or self._session.now - look.still_since >= JUDGED_S
         if self._stopped is not None and look.composer.state == "draft" and settled:
             turn, _ = self._stopped
             if turn.holds(look.composer.text):
@@ -123,9 +116,9 @@ class Stopping:
 
     def _still(self, left: tuple[PtyTurn, float] | None) -> tuple[PtyTurn, float] | None:
         """What is `left` of a turn, while it can be nothing else."""
-        if left is None or self._session.hands_at > left[1] or self._clock.monotonic() - left[1] > LATE_S:
+        if left is None or self._session.hands_at > left[1] or self._session.now - left[1] > LATE_S:
             return None
-        other = self._runner.turn
+        other = self._session.turn
         waits = other is None or other.over or other.phase is turns.Phase.PREPARED
         return left if waits or other is left[0] else None
 

@@ -36,6 +36,10 @@ EARLY_SIZE = 64 * 1024
 before it stands that of the message."""
 
 
+_MAY_WORK = frozenset({Phase.SUBMITTED, Phase.WORKING, Phase.READING})
+"""The very look that is asked for may show that the program works."""
+
+
 @dataclass(frozen=True, slots=True)
 class Piece:
     """`append` false: `text` replaces what was told before, as it is another message; or nobody knows what was."""
@@ -285,15 +289,20 @@ class Speech:
         if self._stream is not None and self._turn is not None and self._turn.is_younger(fact):
             self._stream.told(fact)
 
-    def seen(self, look: Look, kinds: Callable[[], str], now: float) -> None:
-        """The screen was judged: tell what there is to tell. `kinds` says how its characters are drawn."""
+    def wants_screen(self, now: float) -> bool:
+        """Whether `seen` wants to know how the screen's characters are drawn."""
+        turn, stream = self._turn, self._stream
+        return turn is not None and stream is not None and turn.phase in _MAY_WORK and stream.wants_screen(now)
+
+    def seen(self, look: Look, now: float) -> None:
+        """The screen was judged: tell what there is to tell."""
         turn, stream = self._turn, self._stream
         if turn is None or stream is None or turn.phase is not Phase.WORKING:
             return
         if turn.state.submit_offset is not None:
             stream.submitted(turn.state.submit_offset)
-        if look.verdict.activity is Activity.BUSY and stream.wants_screen(now):
-            stream.seen(look.screen.text(), kinds(), cols=look.screen.cols)
+        if look.verdict.activity is Activity.BUSY and look.kinds is not None and stream.wants_screen(now):
+            stream.seen(look.screen.text(), look.kinds, cols=look.screen.cols)
         if (piece := stream.take(now)) is not None:
             self._tell(piece)
 

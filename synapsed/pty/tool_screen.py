@@ -13,7 +13,6 @@ from synapsed.pty.turn import PtyTurn
 from synapsed.pty.turn_types import Phase
 from synapsed.terminal.answer import position_below
 from synapsed.terminal.look import Look
-from synapsed.terminal.snapshot import ScreenSnapshot
 from synapsed.terminal.tool_lines import shown_calls
 
 READ_EVERY_S = 0.1
@@ -32,7 +31,7 @@ class ToolScreen:
     def __init__(self, profile: Profile, tell: Callable[[ToolsShown], None]) -> None:
         self._spec = profile.tools
         self._answer = profile.answer
-        self._reads = profile.tools.known and not any(channel.tools for channel in profile.channels.values())
+        self.reads = profile.tools.known and not any(channel.tools for channel in profile.channels.values())
         self._tell = tell
         self._turn: PtyTurn | None = None
         self._task = ""
@@ -46,7 +45,7 @@ class ToolScreen:
 
     def begin(self, turn: PtyTurn, task_id: str) -> None:
         """A turn is delivered, or taken up again after a restart."""
-        if self._reads:
+        if self.reads:
             self._turn, self._task, self._begun = turn, task_id, turn.state.submitted
 
     def end(self) -> None:
@@ -67,14 +66,14 @@ class ToolScreen:
             return
         before = self._read
         if look.changed_at != self._changed_at or before is None:
-            self._read = self._of(look.screen)
+            self._read = self._of(look.screen.text())
             self._changed_at = look.changed_at
         self._due = now + READ_EVERY_S
         self._open = self._read not in (None, self._told)
         if self._open and self._read == before:
             self._say(now)
 
-    def last(self, screen: ScreenSnapshot, now: float) -> None:
+    def last(self, screen: str, now: float) -> None:
         """The turn is about to end."""
         if self._turn is not None and self._turn.state.submitted:
             self._read = self._of(screen)
@@ -89,10 +88,10 @@ class ToolScreen:
                 ToolsShown(channel=CHANNEL, at_ns=int(now * 1e9), turn=self._task, leg=leg, whole=whole, calls=calls)
             )
 
-    def _of(self, screen: ScreenSnapshot) -> _Read | None:
+    def _of(self, screen: str) -> _Read | None:
         """What `screen` shows; None before it has shown the message."""
         assert self._turn is not None
-        state, lines = self._turn.state, screen.text().split("\n")
+        state, lines = self._turn.state, screen.split("\n")
         below = position_below(lines, self._turn.message, self._answer.start, quoted_too=False)
         if below is None and not (state.located or self._begun):
             return None

@@ -8,7 +8,7 @@ of the own size, and it becomes tall again when the last one has left.
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 import structlog
 
@@ -17,7 +17,6 @@ from synapsed.keepers.client import KeeperClient, KeeperRefused
 from synapsed.profiles import Profile
 from synapsed.terminal.defaced import is_as_drawn, is_defaced
 from synapsed.terminal.look import Look
-from synapsed.terminal.observer import TerminalObserver
 
 NUDGE_S = 0.2
 """How long a window keeps the other size: two at once would be one that changed nothing."""
@@ -33,7 +32,7 @@ log = structlog.get_logger(__name__)
 
 
 class Window:
-    """`attached` is how many terminals are; `changed` is called when the window has another size; `told`: a channel of
+    """`attached` is how many terminals are; `resized` is called when the window has another size; `told`: a channel of
     the program's tells its answers."""
 
     def __init__(
@@ -41,18 +40,18 @@ class Window:
         agent_id: str,
         profile: Profile,
         *,
-        observer: TerminalObserver,
+        resized: Callable[[int, int], None],
         keeper: Callable[[], KeeperClient],
         attached: Callable[[], int],
-        changed: Callable[[], None],
         told: bool,
     ) -> None:
         self._agent_id = agent_id
         self._profile = profile
-        self._observer = observer
+        self._resized = resized
+        self.size = (0, 0)
+        """Columns and rows."""
         self._keeper = keeper
         self._attached = attached
-        self._changed = changed
         self._rows = profile.answer.rows if profile.answer.mode == "blocks" and not told else 0
         self._resizing = asyncio.Lock()
         self._nudged_at = 0.0
@@ -63,7 +62,7 @@ class Window:
 
     async def join(self, cols: int, rows: int) -> None:
         """Somebody who only looks comes: a tall window becomes theirs, where nobody else has one."""
-        if 0 < self._rows <= self._observer.screen.snapshot().rows:
+        if 0 < self._rows <= self.size[1]:
             await self.resize(cols, rows)
 
     def wants_rows(self, look: Look) -> bool:
@@ -74,18 +73,20 @@ class Window:
     async def stretch(self) -> None:
         """Make it tall, unless somebody has come."""
         async with self._resizing:
-            screen = self._observer.screen.snapshot()
-            if self._attached() or screen.rows >= self._rows:
+            cols, rows = self.size
+            if self._attached() or rows >= self._rows:
                 return
             with contextlib.suppress(KeeperLost, KeeperRefused):
-                await self._resize(screen.cols, self._rows)
+                await self._resize(cols, self._rows)
 
-    async def redraw_if_defaced(self, last: Look | None, look: Callable[[], Look], now: float, *, hurry: bool) -> None:
+    async def redraw_if_defaced(
+        self, last: Look | None, look: Callable[[], Awaitable[Look]], now: float, *, hurry: bool
+    ) -> None:
         """Let the program redraw its screen: the window gets another size, then its own again."""
         drawn = last is not None and is_as_drawn(last)
         if now - self._nudged_at < NUDGE_EVERY_S or (drawn and not hurry):
             return
-        seen = look()
+        seen = await look()
         if seen.changed_at > self._nudged_at + SETTLED_S and is_defaced(self._profile, seen, now, hurry=hurry):
             await self.redraw(now)
 
@@ -93,14 +94,14 @@ class Window:
         """Let the program redraw its screen, whatever it is at."""
         self._nudged_at = now
         async with self._resizing:
-            screen = self._observer.screen.snapshot()
+            cols, rows = self.size
             log.info("the program is asked to redraw its screen", agent_id=self._agent_id)
             with contextlib.suppress(KeeperLost, KeeperRefused):
-                for cols in (screen.cols - 1, screen.cols):
-                    await self._resize(cols, screen.rows)
+                for wide in (cols - 1, cols):
+                    await self._resize(wide, rows)
                     await asyncio.sleep(NUDGE_S)
 
     async def _resize(self, cols: int, rows: int) -> None:
         await self._keeper().resize(cols, rows)
-        self._observer.resize(cols, rows)
-        self._changed()
+        self.size = (cols, rows)
+        self._resized(cols, rows)

@@ -143,6 +143,12 @@ class Stage(Protocol):
 
     start: Start
 
+    @property
+    def drawn_from(self) -> float:
+        """The offset from which on output may be given to an emulator, for the screen and for answers; 0 if nothing is
+        passed over."""
+        ...
+
     def open(self, told: Callable[[Drawn | Harmed], None]) -> None:
         """`told` is called in the event loop, in order."""
         ...

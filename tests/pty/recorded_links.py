@@ -21,6 +21,7 @@ from synapsed.model.link import (
 from synapsed.model.records import LaunchRecord, TurnRecord
 from synapsed.pty.link import PtyLink
 from synapsed.pty.output_times import OutputTimes
+from synapsed.pty.stage import LocalStage
 from synapsed.pty.turn_types import Phase, TurnState
 from synapsed.terminal.look import Look
 from tests.fakes.clock import FakeClock
@@ -50,6 +51,9 @@ class _Keeper:
     async def ping(self, *, timeout: float = 10) -> Any:
         return SimpleNamespace(unread=0, line_mode=None, foreground=None)
 
+    def resume_output(self) -> None:
+        """It was never paused."""
+
     async def resize(self, cols: int, rows: int) -> None:
         """The recording was made in one size."""
 
@@ -67,12 +71,12 @@ async def played(case: Case, folder: Path) -> list[str]:
     cols, rows = case.record["size"]
     fields = dict.fromkeys(("keeper_pid", "keeper_start", "pid", "pid_start"), 1)
     launch = LaunchRecord(launch_id="l", socket="/none", spool_start=0, started_at=0, **fields)
+    stage = LocalStage(case.profile(), launch, (cols, rows), None, clock.monotonic())
     link = PtyLink(
         agent_id="a",
         profile=case.profile(),
         launch=launch,
-        size=(cols, rows),
-        checkpoint=None,
+        stage=stage,
         channels=[],
         times=OutputTimes(folder / "times"),
         store=MemoryStore(clock),
@@ -85,16 +89,19 @@ async def played(case: Case, folder: Path) -> list[str]:
         if isinstance(event, LinkTurnRecord):
             link.recorded(event.record)
 
-    link._emit = emit
+    driver = link._driver
+    driver.emit = emit
     link._client = _Keeper(link)  # type: ignore[assignment]
-    worker = asyncio.create_task(link._runner.run())
-    link._watch._open = True
+    link._window.size = (cols, rows)
+    stage.open(link._on_stage)
+    worker = asyncio.create_task(driver.run())
+    driver._open = True
 
     async def until(wanted: Callable[[Look], bool], _within: float) -> bool:
-        return wanted(link._watch.look())  # no time passes but that of the recording
+        return wanted(await driver.look())  # no time passes but that of the recording
 
-    link._watch.until = until  # type: ignore[method-assign]
-    link._watch._wake_at = lambda _when: None  # type: ignore[method-assign]  # the recording says when it is looked
+    driver.until = until  # type: ignore[method-assign]
+    driver._wake_at = lambda _when: None  # type: ignore[method-assign]  # the recording says when it is looked
     raw = case.raw
     steps: list[tuple[float, int, Any]] = [(at, 1, offset) for at, offset in case.record["chunks"]]
     steps += [(at, 2, (n, label)) for n, (at, _, label) in enumerate(case.record["marks"])]
@@ -121,12 +128,11 @@ async def played(case: Case, folder: Path) -> list[str]:
         for when in (at, *(at + pause for pause in PAUSES_S if at + pause < end)):
             clock.advance(when - clock.monotonic())
             for _ in range(SETTLES):
-                link._watch.judge()
+                await driver.judge()
                 await asyncio.sleep(0)
     worker.cancel()
-    for task in list(link._tasks):
-        task.cancel()
-    await asyncio.gather(worker, *link._tasks, return_exceptions=True)
+    await driver.tasks.cancel()
+    await asyncio.gather(worker, return_exceptions=True)
     return told
 
 

@@ -7,20 +7,25 @@ from typing import Any
 import pytest
 
 from synapsed.errors import KeeperLost, NotReady
+from synapsed.model.link import LinkExited
 from synapsed.profiles import Profile
-from synapsed.pty.driver import Hands
+from synapsed.pty.driver import Driver
 from synapsed.pty.keyboard import (
+    Emit,
     Keyboard,
     LookNow,
     Press,
     SendSignal,
     Steps,
-    StopAsked,
+    StopPressed,
+    Tell,
     UntilRead,
     UntilRecorded,
     WaitFor,
     WaitForExit,
 )
+from synapsed.pty.session import Session
+from synapsed.terminal.stage import KeysTyped, Note, Start, StopAsked, StopOver
 from tests.fakes.clock import FakeClock, until
 
 PROFILE = Profile(name="p", command="p")
@@ -36,23 +41,25 @@ class Terminal:
         self.is_read = True
         self.never = asyncio.Event()
         surroundings: Any = self
-        self.exited: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self.hands = Hands(
+        self.driver = Driver(
+            "a",
+            PROFILE,
             clock=FakeClock(),
-            observer=surroundings,
-            watch=surroundings,
+            session=Session(PROFILE, Start(0), channels_tell=False),
+            stage=surroundings,
             keeper=lambda: surroundings,
-            unread=surroundings,
-            exited=self.exited,
+            channels=[],
+            store=surroundings,
         )
+        self.driver.look = surroundings.look  # type: ignore[method-assign]
+        self.driver.until = surroundings.until  # type: ignore[method-assign]
+        self.driver.unread = surroundings
+        self.driver.emit = self.done.append
 
-    def typed(self, _now: float) -> None:
-        self.done.append("typed")
+    def note(self, note: Note) -> None:
+        self.done.append(note)
 
-    def asked_to_stop(self, _now: float) -> None:
-        self.done.append("asked to stop")
-
-    def look(self) -> Any:
+    async def look(self) -> Any:
         return NOW
 
     async def until(self, wanted: Any, _within: float) -> bool:
@@ -76,8 +83,8 @@ class Terminal:
 
 async def test_every_step_is_done_and_answered() -> None:
     terminal = Terminal()
-    terminal.exited.set_result(None)
-    terminal.hands.idle.set()
+    exited = LinkExited(0, "")
+    terminal.driver.exited.set_result(exited)
     answers: list[Any] = []
 
     def everything() -> Steps[str]:
@@ -89,14 +96,18 @@ async def test_every_step_is_done_and_answered() -> None:
         answers.append((yield UntilRead(1.0)))
         yield UntilRecorded(1.0)
         yield SendSignal(2)
-        yield StopAsked()
+        yield StopPressed()
+        yield Tell(StopOver())
+        yield Emit(exited)
         return "done"
 
-    assert await terminal.hands.perform(everything()) == "done"
+    now = FakeClock().monotonic()
+    typed = KeysTyped(now)
+    assert await terminal.driver.perform(everything()) == "done"
     assert answers == [True, False, True, NOW, True, True]
-    assert terminal.done == ["typed", b"secret", "typed", b"a", 2, "asked to stop"]
+    assert terminal.done == [typed, b"secret", typed, b"a", 2, StopAsked(now), StopOver(), exited]
     terminal.is_read = False
-    assert await terminal.hands.perform(one(UntilRead(0.0))) is False
+    assert await terminal.driver.perform(one(UntilRead(0.0))) is False
 
 
 def one(step: Any) -> Steps[Any]:
@@ -108,13 +119,13 @@ async def test_a_procedure_that_loses_its_keeper_ends_in_order() -> None:
     terminal, keyboard = Terminal(), Keyboard(PROFILE)
     terminal.lost = True
     with pytest.raises(KeeperLost):
-        await terminal.hands.perform(keyboard.answer([b"1"], lambda _: True))
+        await terminal.driver.perform(keyboard.answer([b"1"], lambda _: True))
     assert not keyboard.answering
 
 
 async def test_one_that_is_given_up_ends_in_order() -> None:
     terminal, keyboard = Terminal(), Keyboard(PROFILE)
-    answering = asyncio.ensure_future(terminal.hands.perform(keyboard.answer([b"1", b"2"], lambda _: False)))
+    answering = asyncio.ensure_future(terminal.driver.perform(keyboard.answer([b"1", b"2"], lambda _: False)))
     await until(lambda: b"1" in terminal.done)
     assert keyboard.answering
     answering.cancel()

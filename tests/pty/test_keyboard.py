@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from synapsed.profiles import Composer, DeliverySpec, Dialog, Interrupt, Profile, Prompts, PutOff, Signs
-from synapsed.pty.keyboard import VAIN_TRIES, Keyboard, LookNow, Press, Step, Steps, StopAsked, WaitFor
+from synapsed.pty.keyboard import VAIN_TRIES, Keyboard, LookNow, Press, Step, Steps, StopPressed, WaitFor
 from synapsed.terminal.composer import ComposerState
 from synapsed.terminal.menus import Move
 
@@ -58,7 +58,7 @@ class Program:
                 return self.until(wanted, within)
             case LookNow():
                 return self.look()
-            case StopAsked():
+            case StopPressed():
                 return self.asked_at.append(len(self.keys))
         raise AssertionError(step)
 

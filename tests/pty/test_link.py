@@ -9,14 +9,16 @@ from typing import Any
 import pytest
 
 from synapsed.errors import KeeperLost, LaunchError, NotTaken, PromptChanged, StoreError
+from synapsed.keepers.client import Output
 from synapsed.model.records import Checkpoint, LaunchRecord
 from synapsed.profiles import Composer, Dialog, Interrupt, ListedOption, Profile, Prompts, Ready
 from synapsed.pty import answering
 from synapsed.pty import link as link_module
+from synapsed.pty.driver import Driver
 from synapsed.pty.link import PtyLink
-from synapsed.pty.look_timer import Watch
 from synapsed.pty.output_times import OutputTimes
 from synapsed.pty.session import HANDS_OFF_S
+from synapsed.pty.stage import LocalStage
 from tests.fakes.clock import FakeClock, until
 from tests.fakes.store import MemoryStore
 
@@ -57,12 +59,12 @@ def opens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Opens:
             spool_start=100,
             started_at=0,
         )
+        checkpoint = Checkpoint(offset=offset, cols=80, rows=24, redraw=screen, state={"activity": "ready"})
         link = PtyLink(
             agent_id="a",
             profile=PROFILE,
             launch=launch,
-            size=(80, 24),
-            checkpoint=Checkpoint(offset=offset, cols=80, rows=24, redraw=screen, state={"activity": "ready"}),
+            stage=LocalStage(PROFILE, launch, (80, 24), checkpoint, clock.monotonic()),
             channels=[],
             times=OutputTimes(tmp_path / "times"),
             store=MemoryStore(clock),
@@ -87,6 +89,10 @@ def opens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Opens:
     return opens
 
 
+def prints(link: PtyLink, data: bytes) -> None:
+    link._on_event(Output(link.output, data))
+
+
 @pytest.mark.parametrize(("offset", "shown"), [(99, ""), (100, ""), (105, "hello")])
 async def test_a_checkpoint_of_an_earlier_launch_is_not_this_launch_s_screen(
     offset: int, shown: str, opens: Opens
@@ -98,8 +104,8 @@ async def test_a_checkpoint_of_an_earlier_launch_is_not_this_launch_s_screen(
 async def test_a_link_whose_screen_cannot_be_kept_lets_go_all_the_same(opens: Opens) -> None:
     link, _ = opens()
     client = link._client = SimpleNamespace(closed=False, close=lambda: setattr(client, "closed", True))
-    link._observer.feed(101, b"more", 1.0)
-    link._store.refuse = StoreError("the disk is full", reason="full")
+    prints(link, b"more")
+    link._driver._store.refuse = StoreError("the disk is full", reason="full")
     await link.close()
     assert client.closed
 
@@ -109,11 +115,10 @@ async def test_a_dialog_that_is_drawn_anew_can_be_answered_meanwhile(opens: Open
     link, typed = opens(drawn)
     prompt = (await link.observe()).prompt
     assert prompt is not None
-    observer = link._observer
-    observer.feed(observer.offset, b"\x1b[H\x1b[2J", 1.0)
+    prints(link, b"\x1b[H\x1b[2J")
     answering = asyncio.ensure_future(link.answer("1", prompt.prompt_id))
-    await until(lambda: link._watch._waiting)
-    observer.feed(observer.offset, drawn, 1.0)
+    await until(lambda: link._driver._waiting)
+    prints(link, drawn)
     await link.observe()
     await until(lambda: typed or answering.done())
     assert typed == [b"1"]
@@ -149,7 +154,7 @@ async def test_an_answer_is_over_when_the_program_took_it(
     told = asyncio.ensure_future(link.answer("2", prompt.prompt_id))
     await until(lambda: keys)
     if reacts:
-        link._observer.feed(link._observer.offset, b"\x1b[H\x1b[2JWorking", 1.0)
+        prints(link, b"\x1b[H\x1b[2JWorking")
         await link.observe()
         assert await told is False
     else:
@@ -167,11 +172,10 @@ async def test_a_dialog_that_comes_back_after_its_answer_is_asked_again(opens: O
     assert first.prompt is not None
     told = asyncio.ensure_future(link.answer("1", first.prompt.prompt_id))
     await until(lambda: keys)
-    observer = link._observer
-    observer.feed(observer.offset, b"\x1b[H\x1b[2J", 1.0)
+    prints(link, b"\x1b[H\x1b[2J")
     await link.observe()
     await told
-    observer.feed(observer.offset, drawn, 1.0)
+    prints(link, drawn)
     await link.observe()
     link._clock.advance(5.0)  # type: ignore[attr-defined]  # it is a fake
     again = await link.observe()
@@ -198,8 +202,7 @@ async def test_an_answer_of_several_steps_is_typed_while_that_question_stands(
     assert prompt is not None
     answering = asyncio.ensure_future(link.answer("next", prompt.prompt_id))
     await until(lambda: keys)
-    observer = link._observer
-    observer.feed(observer.offset, b"\x1b[H\x1b[2J" + shown, 1.0)
+    prints(link, b"\x1b[H\x1b[2J" + shown)
     await link.observe()
     await until(lambda: answering.done() or len(keys) > 1)
     assert keys == typed
@@ -239,7 +242,7 @@ async def test_what_a_person_may_have_selected_is_not_chosen_for_them(
     await link._type_person(data)
     answering = asyncio.ensure_future(link.answer(answer, prompt.prompt_id))
     if data == b"\x1b[C":
-        await until(lambda: link._watch._waiting)  # what the key did may not be shown yet
+        await until(lambda: link._driver._waiting)  # what the key did may not be shown yet
         link._clock.advance(HANDS_OFF_S)  # type: ignore[attr-defined]  # it is a fake
         await link.observe()
     await until(lambda: answering.done() or len(keys) > 1)
@@ -272,10 +275,10 @@ async def test_a_person_s_key_waits_for_no_look_at_the_screen(opens: Opens, monk
     """A look is most of what a key's way costs; it is needed only while a message is being typed."""
     link, typed = opens()
 
-    def look(_: Watch) -> None:
+    def look(_: Driver) -> None:
         raise AssertionError("a key had to wait for a look")
 
-    monkeypatch.setattr(Watch, "look", look)
+    monkeypatch.setattr(Driver, "look", look)
     await link._type_person(b"x")
     assert typed == [b"x"]
 
@@ -301,7 +304,7 @@ async def test_a_program_that_reads_none_of_many_ctrl_z_is_waited_for_once(
         await link._type_person(b"\x1a")
         await asyncio.sleep(0)
     unread = 0
-    await until(lambda: not link._tasks)
+    await until(lambda: not link._driver.tasks)
     assert len(signals) == 2
 
 

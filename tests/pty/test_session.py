@@ -12,20 +12,21 @@ from synapsed.model.facts import PromptAccepted, TurnEnded
 from synapsed.model.link import LinkAlert, LinkEvent, LinkObserved, LinkSession, LinkTold, LinkTurnEnded
 from synapsed.model.records import TurnRecord
 from synapsed.profiles import Composer, Dialog, Profile, Prompts, Ready
+from synapsed.pty.keyboard import Emit, Tell, Work
 from synapsed.pty.session import (
     CHECKPOINT_EVERY,
     HANDS_OFF_S,
     AnswerQuery,
-    Emit,
     LookSoon,
     Poll,
     SaveScreen,
     Session,
     SessionCommand,
-    Work,
 )
 from synapsed.pty.turn_types import Ended, Phase, TurnState, Type
+from synapsed.terminal.look import Look
 from synapsed.terminal.observer import TerminalObserver
+from synapsed.terminal.stage import Drawn, Start, StopOver
 from synapsed.terminal.unreadable import UNREADABLE_S
 
 PROFILE = Profile(
@@ -42,20 +43,32 @@ class Playbook:
 
     def __init__(self, screen: bytes = b"> ") -> None:
         self.now = 10.0
-        self.session = Session(PROFILE, TerminalObserver(PROFILE, cols=80, rows=24, offset=0), channels_tell=True)
+        self.observer = TerminalObserver(PROFILE, cols=80, rows=24, offset=0)
+        self.session = Session(PROFILE, Start(0), channels_tell=True)
         if screen:
             self.draws(screen)
             self.looks()
 
     def draws(self, screen: bytes) -> list[SessionCommand]:
-        return self.session.output(self.session.observer.offset, b"\x1b[H\x1b[J" + screen, self.now)
+        return self.prints(b"\x1b[H\x1b[J" + screen)
+
+    def prints(self, data: bytes) -> list[SessionCommand]:
+        offset = self.session.offset
+        commands = self.session.output(offset, data)
+        replies = self.observer.feed(offset, data, self.now)
+        return commands + self.session.drawn(Drawn(self.observer.offset, replies))
+
+    def look(self) -> Look:
+        look = self.observer.asked(self.session.ask(self.now))
+        assert look is not None
+        return self.session.believed(look)
 
     def looks(self, after: float = 0.0) -> list[SessionCommand]:
         """What the link does when it looks."""
         self.now += after
-        look = self.session.look(self.now)
+        look = self.look()
         return [
-            *self.session.looked(look, self.now, answering=False),
+            *self.session.looked(look, self.now),
             *self.session.judge(look, self.now),
         ]
 
@@ -85,21 +98,21 @@ def test_a_program_that_has_started_is_told_of_once_and_its_screen_kept() -> Non
 
 def test_a_query_is_answered_by_where_it_ended() -> None:
     book = Playbook()
-    offset = book.session.observer.offset
-    answer, soon = book.session.output(offset, b"\x1b[c", book.now)
+    offset = book.session.offset
+    answer, soon = book.prints(b"\x1b[c")
     assert isinstance(answer, AnswerQuery)
     assert (answer.offset, soon) == (offset + 3, LookSoon())
 
 
 def test_the_screen_is_kept_every_so_many_bytes_and_not_while_it_is_being_kept() -> None:
     book = Playbook()
-    book.session.saving(book.session.observer.offset)
+    book.session.saving(book.session.offset)
     flood = b"x" * CHECKPOINT_EVERY
     assert SaveScreen() not in book.draws(flood)
     book.session.saved()
     assert SaveScreen() in book.draws(b"> ")
     assert SaveScreen() not in book.draws(b"> ")
-    book.session.saving(book.session.observer.offset)
+    book.session.saving(book.session.offset)
     book.session.saved()
     assert book.session.is_saved
     assert SaveScreen() not in book.draws(b"> ")
@@ -119,7 +132,7 @@ def test_a_person_who_types_is_waited_for_and_then_it_is_looked_again() -> None:
     book = Playbook()
     book.session.pressed(book.now)
     assert [event.held for event in told(book.looks()) if isinstance(event, LinkObserved)] == ["typing"]
-    when = book.session.wake_at(book.session.look(book.now), book.now)
+    when = book.session.wake_at(book.look(), book.now)
     assert when is not None
     assert when >= book.now + HANDS_OFF_S
     book.looks(when - book.now)
@@ -161,7 +174,8 @@ def test_a_screen_that_is_not_understood_is_an_alert_until_it_is() -> None:
 
 def test_a_turn_begins_by_its_paste_and_there_is_only_one() -> None:
     book = Playbook()
-    (work,) = book.begins()
+    over, work = book.begins()
+    assert over == Tell(StopOver())
     assert isinstance(work, Work)
     assert [type(command) for command in work.commands] == [Type]
     assert not book.seen.can_receive or told(book.looks()), "no other message meanwhile"
@@ -183,10 +197,10 @@ def test_a_turn_that_is_over_is_told_and_gone() -> None:
     book = Playbook()
     book.begins(phase=Phase.WORKING, fresh=False)
     book.looks()
-    commands = book.session.conclude(Ended("hi", exact=True, evidence="hooks"), book.now)
+    commands = book.session.conclude(Ended("hi", exact=True, evidence="hooks"), "", book.now)
     assert told(commands) == [LinkTurnEnded("t", "hi", True, "hooks", False)]
     assert book.session.turn is None
-    assert not book.session.observer.in_turn
+    assert not book.session.ask(book.now).in_turn
 
 
 def test_channels_are_asked_when_the_program_goes_on_in_a_turn() -> None:

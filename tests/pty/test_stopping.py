@@ -9,18 +9,19 @@ import pytest
 
 from synapsed.model.agent import Activity
 from synapsed.model.facts import PromptAccepted, TurnEnded
+from synapsed.model.link import LinkExited
 from synapsed.profiles import Composer, Dialog, Interrupt, Profile, Prompts, Ready, Signs
-from synapsed.pty.driver import Hands
-from synapsed.pty.input_backlog import Unread
-from synapsed.pty.keyboard import Keyboard, Steps
+from synapsed.pty.driver import Driver
+from synapsed.pty.keyboard import Steps
 from synapsed.pty.session import Session
+from synapsed.pty.stage import LocalStage
 from synapsed.pty.stopping import LATE_S, Stopping
 from synapsed.pty.turn import PtyTurn
 from synapsed.pty.turn_types import Command, Phase, Save, TurnState
 from synapsed.terminal.delivery import Typed
 from synapsed.terminal.look import Look
-from synapsed.terminal.observer import TerminalObserver
 from tests.fakes.clock import FakeClock, until
+from tests.fakes.store import MemoryStore
 
 PROFILE = Profile(
     name="p",
@@ -39,46 +40,49 @@ class Program:
 
     def __init__(self, profile: Profile = PROFILE) -> None:
         self.clock = FakeClock()
-        self.observer = TerminalObserver(profile, cols=40, rows=5, offset=0)
-        self.session = Session(profile, self.observer, channels_tell=True)
+        launch: Any = SimpleNamespace(spool_start=0)
+        self.stage = LocalStage(profile, launch, (40, 5), None, 0.0)
+        self.observer = self.stage._observer
+        self.session = Session(profile, self.stage.start, channels_tell=True)
         self.session.hands_at = 0.0
         self.typed: list[bytes] = []
         self.commands: list[Command] = []
         self.works: list[Steps[object]] = []
-        self.turn: PtyTurn | None = None
-        self.exited: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self.keyboard = Keyboard(profile)
         self.waits: list[float] = []
         self.draw("> ")
-        surroundings: Any = self
         keeper: Any = SimpleNamespace(write=self.write)
-        self.hands = Hands(
-            clock=self.clock,
-            observer=self.observer,
-            watch=surroundings,
-            keeper=lambda: keeper,
-            unread=Unread(lambda: keeper, lambda: None),
-            exited=self.exited,
-        )
-        self.hands.idle.set()
-        self.stopping = Stopping(
-            profile=profile,
+        self.driver = driver = Driver(
+            "a",
+            profile,
             clock=self.clock,
             session=self.session,
-            keyboard=self.keyboard,
-            runner=surroundings,
-            exited=self.exited.done,
-            perform=self.works.append,
+            stage=self.stage,
+            keeper=lambda: keeper,
+            channels=[],
+            store=MemoryStore(self.clock),
         )
+        driver.look = self.looks  # type: ignore[method-assign]
+        driver.until = self.until  # type: ignore[method-assign]
+        driver._add = self.commands.extend  # type: ignore[method-assign]
+        self.stopping = Stopping(profile, self.session, exited=driver.exited.done, perform=self.works.append)
+
+    @property
+    def turn(self) -> PtyTurn | None:
+        return self.session.turn
+
+    @turn.setter
+    def turn(self, turn: PtyTurn | None) -> None:
+        self.session.turn = turn
 
     async def stop(self) -> bool:
-        return await self.hands.perform(self.stopping.stop())
+        return await self.driver.perform(self.stopping.stop())
 
     def begin(self, phase: Phase = Phase.WORKING, *, interrupting: bool = False) -> PtyTurn:
         state = TurnState(phase=phase, submitted=True, shown="hello", busy_seen=True, interrupting=interrupting)
-        self.turn = PtyTurn(PROFILE, "hello", lambda text: Typed(text, text.encode(), b"\r"), state, channels_tell=True)
+        turn = PtyTurn(PROFILE, "hello", lambda text: Typed(text, text.encode(), b"\r"), state, channels_tell=True)
+        self.turn = turn
         self.observer.told(PromptAccepted(channel="hooks", at_ns=int(self.clock.monotonic() * 1e9)))
-        return self.turn
+        return turn
 
     def later(self, change: str) -> None:
         """The turn is over, and a second passes, in which there may be a `change`."""
@@ -111,7 +115,11 @@ class Program:
         look = self.observer.look(self.clock.monotonic())
         if self.turn is not None and self.turn.state.interrupting and look.verdict.activity is Activity.READY:
             self.turn.state.phase = Phase.OVER
+        self.session.last, self.session.now = look, self.clock.monotonic()
         return look
+
+    async def looks(self) -> Look:
+        return self.look()
 
     async def until(self, wanted: Callable[[Look], bool], timeout: float) -> bool:
         """Time passes while it is waited for."""
@@ -122,11 +130,6 @@ class Program:
             self.clock.advance(timeout / 20)
             await asyncio.sleep(0)
         return wanted(self.look())
-
-    # --- the runner ---
-
-    def add(self, commands: Any) -> None:
-        self.commands += commands
 
 
 async def test_a_turn_that_only_its_channel_holds_open_is_stopped_and_what_was_given_back_removed() -> None:
@@ -142,13 +145,13 @@ async def test_no_key_is_pressed_before_the_record_says_that_the_turn_is_to_stop
     """Else the next daemon would submit once more what the program has given back."""
     program = Program()
     program.begin()
-    program.hands.idle.clear()
+    program.driver.idle.clear()
     stopping = asyncio.ensure_future(program.stop())
     await until(lambda: program.commands == [Save()])
     for _ in range(10):
         await asyncio.sleep(0)
     assert program.typed == []
-    program.hands.idle.set()
+    program.driver.idle.set()
     assert await stopping
     assert program.typed[0] == b"\x1b"
 
@@ -187,7 +190,7 @@ async def test_a_program_that_ended_did_not_confirm() -> None:
     program = Program()
     turn = program.begin()
     program.draw("3 s, esc to stop", "> ")
-    program.exited.set_result(None)
+    program.driver.exited.set_result(LinkExited(0, ""))
     assert not await program.stop()
     assert not turn.over
     assert program.typed == []
@@ -199,7 +202,8 @@ async def test_a_program_that_ended_did_not_confirm() -> None:
 async def test_the_key_of_a_person_stops_their_own_turn(profile: Profile, key: bytes, over: bool) -> None:
     program = Program(profile)
     program.observer.told(PromptAccepted(channel="hooks", at_ns=1))
-    program.stopping.typed(key)
+    if program.stopping.asks_to_stop(key):
+        program.asked()
     program.clock.advance(1.0)
     assert (program.look().verdict.activity is Activity.READY) is over
 
@@ -214,7 +218,7 @@ async def test_a_message_that_is_given_back_late_is_removed(change: str) -> None
     program.stopping.looked(program.look())
     assert len(program.works) == (change == "none")
     for work in program.works:
-        await program.hands.perform(work)
+        await program.driver.perform(work)
         assert program.look().composer.state == "empty"
 
 
@@ -229,7 +233,7 @@ async def test_a_menu_that_the_keys_of_two_daemons_opened_is_closed(late: bool) 
     program.draw("A menu")
     program.stopping.looked(program.look())
     assert len(program.works) == late
-    closing: Any = program.hands.perform(program.works[0]) if late else program.stop()
+    closing: Any = program.driver.perform(program.works[0]) if late else program.stop()
     closing = asyncio.ensure_future(closing)
     await until(lambda: program.typed == [b"q"])
     program.draw("> ")
@@ -250,7 +254,7 @@ async def test_a_message_that_is_taken_after_it_was_given_up_is_stopped(change: 
     program.stopping.looked(program.look())
     assert len(program.works) == (change == "none")
     for work in program.works:
-        stopping = asyncio.ensure_future(program.hands.perform(work))
+        stopping = asyncio.ensure_future(program.driver.perform(work))
         await until(lambda: program.typed == [b"\x1b"])
         program.draw("> ")
         await stopping

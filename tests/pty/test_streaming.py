@@ -102,7 +102,7 @@ def test_pieces_told_before_the_turn_is_known_count() -> None:
     assert speech.missed_from is None, "nothing of it is read off the output"
     speech.told(saying("m1", "lo", at_ns=30))
     look = TerminalObserver(SERVER, cols=80, rows=24, offset=0).look(1.0)
-    speech.seen(look, lambda: "", 1.0)
+    speech.seen(look, 1.0)
     assert told == [Piece("Hello", append=False)]
 
 

@@ -69,14 +69,14 @@ def told(recording: Path, profile: Profile) -> list[str]:
         current = min(sum(offset > begin for begin in begins), len(turns)) - 1
         if current != number:
             number = current
-            screen.last(observer.screen.snapshot(), now)
+            screen.last(observer.screen.snapshot().text(), now)
             screen.end()
             compose = partial(type_message, profile.delivery, bracketed=True)
             state = TurnState(phase=Phase.WORKING, submitted=True)
             screen.begin(PtyTurn(profile, turns[number], compose, state, channels_tell=False), str(number))
         if not observer.mid_frame(now):
             screen.seen(observer.look(now), now)
-    screen.last(observer.screen.snapshot(), now)
+    screen.last(observer.screen.snapshot().text(), now)
     calls = ShownCalls()
     news = [one for fact in shown for one in calls.seen(fact)]
     return [

@@ -1,7 +1,7 @@
 """The worker that performs the turn's commands: what it types, and what it looks at before it does."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -13,6 +13,7 @@ from synapsed.keepers.client import KeeperRefused
 from synapsed.model.agent import Activity
 from synapsed.model.link import (
     LinkEvent,
+    LinkObserved,
     LinkTurnEnded,
     LinkTurnFailed,
     LinkTurnInterrupted,
@@ -32,16 +33,15 @@ from synapsed.profiles import (
     Ready,
     Signs,
 )
-from synapsed.pty.driver import Hands
+from synapsed.pty.driver import Driver
 from synapsed.pty.input_backlog import Unread
-from synapsed.pty.keyboard import Keyboard
-from synapsed.pty.session import Emit, Session, SessionCommand, Work
-from synapsed.pty.turn_driver import TurnRunner
+from synapsed.pty.session import Session
+from synapsed.pty.stage import LocalStage
 from synapsed.pty.turn_types import Phase, TurnState
 from synapsed.terminal.look import Look
-from synapsed.terminal.observer import TerminalObserver
 from synapsed.terminal.verdict import STALE_S
 from tests.fakes.clock import FakeClock, until
+from tests.fakes.store import MemoryStore
 
 PROFILE = Profile(
     name="p",
@@ -67,7 +67,7 @@ class Terminal:
 
     def __init__(self, profile: Profile = PROFILE) -> None:
         self.clock = FakeClock()
-        self.observer = TerminalObserver(profile, cols=80, rows=10, offset=0)
+        self.stage = LocalStage(profile, cast("Any", SimpleNamespace(spool_start=0)), (80, 10), None, 0.0)
         self.typed: list[bytes] = []
         self.known: set[str] = set()
         """Ids of what was typed."""
@@ -83,29 +83,24 @@ class Terminal:
         """What is written is with the program."""
         self.writing.set()
         keeper: Any = SimpleNamespace(write=self.write, recall=self.recall, ping=self.ping, read=self.read, lost=None)
-        self.backlog, watch = Unread(lambda: keeper, lambda: None), cast("Any", self)
-        exited: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self.session = Session(profile, self.observer, channels_tell=False)
-        self.runner = TurnRunner(
-            profile=profile,
+        self.session = Session(profile, self.stage.start, channels_tell=False)
+        self.driver = Driver(
+            "a",
+            profile,
             clock=self.clock,
             session=self.session,
-            keyboard=Keyboard(profile),
-            hands=Hands(
-                clock=self.clock,
-                observer=self.observer,
-                watch=watch,
-                keeper=lambda: keeper,
-                unread=self.backlog,
-                exited=exited,
-            ),
-            channels=[],
+            stage=self.stage,
             keeper=lambda: keeper,
-            unread=self.backlog,
-            do=self.do,
-            look=self.look,
-            look_soon=lambda: None,
+            channels=[],
+            store=MemoryStore(self.clock),
         )
+        self.driver.emit = self.emit
+        self.driver.unread = Unread(lambda: keeper, lambda: None)
+        self.driver.until = self.until  # type: ignore[method-assign]
+
+    def emit(self, event: LinkEvent) -> None:
+        if not isinstance(event, LinkObserved):
+            self.events.append(event)
 
     async def write(self, data: bytes, input_id: str | None = None) -> Any:
         if input_id not in self.known:
@@ -113,7 +108,7 @@ class Terminal:
         if input_id is not None:
             self.known.add(input_id)
         await self.writing.wait()
-        return SimpleNamespace(at=self.observer.offset, hidden=False)
+        return SimpleNamespace(at=self.session.offset, hidden=False)
 
     async def recall(self, input_id: str) -> Any:
         return await self.write(b"", input_id) if input_id in self.known else None
@@ -127,46 +122,41 @@ class Terminal:
             raise KeeperLost("the keeper did not answer within 10 s")
         return SimpleNamespace(unread=self.unread, line_mode=self.reader[0], foreground=self.reader[1])
 
-    def begin(self, text: str = "hello") -> asyncio.Task[None]:
+    async def begin(self, text: str = "hello") -> asyncio.Task[None]:
         """The message is to be pasted; the worker that does it."""
         self.draw("> ")
-        self.judge()
+        await self.judge()
         record = TurnRecord(task_id="t", launch_id="l", link=TurnState(phase=Phase.PASTING).model_dump(mode="json"))
-        worker = asyncio.create_task(self.runner.run())
+        worker = asyncio.create_task(self.driver.run())
         delivery = Delivery(task_id="t", text=text, command=False, record=record, fresh=True)
-        self.do(self.session.begin(delivery, self.clock.monotonic()))
+        self.driver.do(self.session.begin(delivery, self.clock.monotonic()))
         return worker
 
-    def look(self) -> Look:
-        return self.observer.look(self.clock.monotonic())
+    async def look(self) -> Look:
+        return await self.driver.look()
 
     async def until(self, wanted: Any, timeout: float) -> bool:
-        return bool(wanted(self.look()))
+        return bool(wanted(await self.look()))
 
     def draw(self, *rows: str) -> None:
         data = ("\x1b[H\x1b[J" + "\r\n".join(rows)).encode()
-        self.observer.feed(self.observer.offset, data, self.clock.monotonic())
+        offset = self.session.offset
+        self.driver.do(self.session.output(offset, data))
+        self.stage.feed(offset, data, self.clock.monotonic())
 
-    def judge(self, after: float = 0.0) -> None:
+    async def judge(self, after: float = 0.0) -> None:
         self.clock.advance(after)
+        look = await self.look()
         self.session.unread = self.unread > 0  # it is asked twice a second
-        self.do(self.session.judge(self.look(), self.clock.monotonic()))
-
-    def do(self, commands: Sequence[SessionCommand]) -> None:
-        for command in commands:
-            match command:
-                case Emit(event):
-                    self.events.append(event)
-                case Work(wanted):
-                    self.runner.add(wanted)
+        self.driver.do(self.session.judge(look, self.clock.monotonic()))
 
     async def record(self) -> None:
         """The records that the turn wants, one after the other, are durable."""
-        while not self.runner.idle.is_set():
-            await until(lambda: self.wanted > self.records or self.runner.idle.is_set())
+        while not self.driver.idle.is_set():
+            await until(lambda: self.wanted > self.records or self.driver.idle.is_set())
             if self.wanted > self.records:
                 self.records += 1
-                self.runner.recorded()
+                self.driver.recorded()
             await asyncio.sleep(0)
 
     @property
@@ -175,16 +165,16 @@ class Terminal:
 
     @property
     def phase(self) -> Phase:
-        assert self.runner.turn is not None
-        return self.runner.turn.phase
+        assert self.session.turn is not None
+        return self.session.turn.phase
 
 
 @pytest.fixture
 async def terminal() -> AsyncIterator[Terminal]:
     """The message is pasted and shown."""
     terminal = Terminal()
-    worker = terminal.begin()
-    await until(terminal.runner.idle.is_set)
+    worker = await terminal.begin()
+    await until(terminal.driver.idle.is_set)
     assert terminal.typed == [b"hello"]
     terminal.draw("> hello")
     yield terminal
@@ -193,13 +183,13 @@ async def terminal() -> AsyncIterator[Terminal]:
 
 
 async def test_a_dialog_that_comes_up_while_the_record_is_written_gets_no_submit_key(terminal: Terminal) -> None:
-    terminal.judge(1.0)
+    await terminal.judge(1.0)
     assert terminal.phase is Phase.SUBMITTING
     terminal.draw("Allow it?")
     await terminal.record()
     assert (terminal.typed, terminal.phase) == ([b"hello"], Phase.SETTLING)
     terminal.draw("> hello")
-    terminal.judge(1.0)
+    await terminal.judge(1.0)
     await terminal.record()
     assert (terminal.typed, terminal.phase) == ([b"hello", b"\r"], Phase.SUBMITTED)
 
@@ -208,9 +198,9 @@ async def test_a_dialog_that_comes_up_while_the_record_is_written_gets_no_submit
 async def test_a_second_submit_key_is_for_a_composer_that_still_has_the_message(
     terminal: Terminal, meanwhile: str
 ) -> None:
-    terminal.judge(1.0)
+    await terminal.judge(1.0)
     await terminal.record()
-    terminal.judge(2.0)  # nothing has happened: the second key is decided on
+    await terminal.judge(2.0)  # nothing has happened: the second key is decided on
     terminal.draw(meanwhile)
     await terminal.record()
     assert terminal.typed == [b"hello", b"\r", *([b"\r"] if meanwhile == "> hello" else [])]
@@ -220,11 +210,11 @@ async def test_nothing_is_pasted_while_something_is_unread() -> None:
     """A stopped program would show both at once, when it goes on."""
     terminal = Terminal()
     terminal.unread = 3
-    worker = terminal.begin()
-    await until(terminal.runner.idle.is_set)
+    worker = await terminal.begin()
+    await until(terminal.driver.idle.is_set)
     assert (terminal.typed, terminal.phase) == ([], Phase.PREPARED)
     terminal.unread = 0
-    terminal.judge()
+    await terminal.judge()
     await terminal.record()
     assert (terminal.typed, terminal.phase) == ([b"hello"], Phase.SETTLING)
     worker.cancel()
@@ -235,10 +225,10 @@ async def test_a_keeper_that_is_silent_for_a_while_is_asked_again() -> None:
     """It stood still, or waited for its disk: the message is not held for ever."""
     terminal = Terminal()
     terminal.silent = 1
-    worker = terminal.begin()
-    await until(terminal.runner.idle.is_set)
+    worker = await terminal.begin()
+    await until(terminal.driver.idle.is_set)
     assert (terminal.typed, terminal.phase) == ([], Phase.PREPARED)
-    terminal.judge()
+    await terminal.judge()
     await terminal.record()
     assert (terminal.typed, terminal.phase) == ([b"hello"], Phase.SETTLING)
     worker.cancel()
@@ -247,15 +237,15 @@ async def test_a_keeper_that_is_silent_for_a_while_is_asked_again() -> None:
 
 async def test_a_half_written_paste_is_finished_after_a_silence_of_the_keeper(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is not what was typed before, for which the message would have to wait."""
-    monkeypatch.setattr("synapsed.pty.turn_driver.STALLED_S", 0.01)
+    monkeypatch.setattr("synapsed.pty.driver.STALLED_S", 0.01)
     terminal = Terminal()
     terminal.writing.clear()
-    worker = terminal.begin()
+    worker = await terminal.begin()
     await until(lambda: terminal.typed)
     terminal.unread, terminal.silent = 30_000, 1
     await until(lambda: not terminal.silent)
     terminal.writing.set()
-    await until(terminal.runner.idle.is_set)
+    await until(terminal.driver.idle.is_set)
     assert (terminal.typed, terminal.phase) == ([b"hello"], Phase.SETTLING)
     worker.cancel()
     await asyncio.gather(worker, return_exceptions=True)
@@ -265,13 +255,13 @@ async def test_a_paste_that_is_shown_before_it_is_known_to_be_written_is_nobodys
     """On a busy machine the program may be faster than the keeper's answer."""
     terminal = Terminal()
     terminal.writing.clear()
-    worker = terminal.begin()
+    worker = await terminal.begin()
     assert not terminal.session.pasted
     await until(lambda: terminal.typed)
     terminal.draw("> hello")
     assert (terminal.phase, terminal.session.pasted) == (Phase.PASTING, True)
     terminal.writing.set()
-    await until(terminal.runner.idle.is_set)
+    await until(terminal.driver.idle.is_set)
     assert (terminal.phase, terminal.session.pasted) == (Phase.SETTLING, True)
     worker.cancel()
     await asyncio.gather(worker, return_exceptions=True)
@@ -283,7 +273,7 @@ async def test_the_second_submit_key_is_held_back_while_the_program_computes(
 ) -> None:
     monkeypatch.setattr("synapsed.pty.foreground.Foreground.computes", lambda self, group: computes)
     for _ in range(2):
-        terminal.judge(2.0)
+        await terminal.judge(2.0)
         await terminal.record()
     assert terminal.typed == [b"hello", b"\r", *([] if computes else [b"\r"])]
     assert terminal.phase is Phase.SUBMITTED
@@ -292,29 +282,29 @@ async def test_the_second_submit_key_is_held_back_while_the_program_computes(
 async def test_what_is_left_is_taken_back_after_a_silence_of_the_keeper(terminal: Terminal) -> None:
     terminal.silent = 2
     terminal.draw("> ")
-    terminal.judge(100.0)
+    await terminal.judge(100.0)
     await until(lambda: not terminal.silent)
     terminal.draw("> hello")
-    await until(lambda: terminal.runner.turn is None)
+    await until(lambda: terminal.session.turn is None)
     assert [type(event) for event in terminal.events] == [LinkUndelivered], "told once"
 
 
 async def test_a_paste_that_the_program_stops_reading_is_told_and_taken_back_when_it_goes_on(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("synapsed.pty.turn_driver.STALLED_S", 0.01)
+    monkeypatch.setattr("synapsed.pty.driver.STALLED_S", 0.01)
     monkeypatch.setattr("synapsed.pty.input_backlog.ASK_AGAIN_S", 0.001)
     terminal = Terminal()
     terminal.writing.clear()
-    worker = terminal.begin()
+    worker = await terminal.begin()
     await until(lambda: terminal.typed)
     terminal.unread = 30_000
     await until(lambda: any(isinstance(event, LinkUndelivered) for event in terminal.events))
-    assert terminal.runner.turn is not None
+    assert terminal.session.turn is not None
     terminal.writing.set()
     terminal.draw("> hello")
     terminal.unread = 0
-    await until(lambda: terminal.runner.turn is None)
+    await until(lambda: terminal.session.turn is None)
     assert set(terminal.typed[1:]) == {DeliverySpec().clear.encode()}, "the composer is emptied"
     worker.cancel()
     await asyncio.gather(worker, return_exceptions=True)
@@ -330,8 +320,8 @@ async def test_a_program_that_ends_before_the_submit_key_did_not_refuse_the_mess
         tried.append(data)
         raise KeeperRefused("the program has ended", reason="exited")
 
-    monkeypatch.setattr(terminal.runner._keeper(), "write", write)
-    terminal.judge(1.0)
+    monkeypatch.setattr(terminal.driver._keeper(), "write", write)
+    await terminal.judge(1.0)
     await terminal.record()
     assert tried == [b"\r"]
     assert not any(isinstance(event, LinkUndelivered) for event in terminal.events)
@@ -344,22 +334,22 @@ async def test_a_prompt_that_is_printed_ends_no_turn(typed_at: tuple[bool, int],
     """The kernel knows that the line editor is gone, or that another program has the terminal."""
     terminal = Terminal(LINES)
     terminal.reader = typed_at
-    worker = terminal.begin()
-    await until(terminal.runner.idle.is_set)
+    worker = await terminal.begin()
+    await until(terminal.driver.idle.is_set)
     terminal.draw("> hello")
-    terminal.judge(1.0)
+    await terminal.judge(1.0)
     await terminal.record()
     terminal.reader = works
     terminal.draw("> hello", "> ")
-    terminal.judge()
+    await terminal.judge()
     await terminal.record()
-    assert (terminal.phase, terminal.look().verdict.activity) == (Phase.WORKING, Activity.BUSY)
+    assert (terminal.phase, (await terminal.look()).verdict.activity) == (Phase.WORKING, Activity.BUSY)
     terminal.reader = typed_at
-    assert not await terminal.runner.works()
-    terminal.judge()
+    assert not await terminal.driver.works()
+    await terminal.judge()
     await terminal.record()
     assert [event.answer for event in terminal.events if isinstance(event, LinkTurnEnded)] == ["hi"]
-    assert terminal.observer.given_back is None
+    assert terminal.session.given_back is None
     worker.cancel()
     await asyncio.gather(worker, return_exceptions=True)
 
@@ -369,17 +359,17 @@ async def test_a_command_may_have_a_prompt_without_a_line_editor(reader: int, be
     """It is believed when it has stood for a while; the program itself is known to have an editor."""
     terminal = Terminal(LINES)
     terminal.reader = (False, 7)
-    worker = terminal.begin()
-    await until(terminal.runner.idle.is_set)
+    worker = await terminal.begin()
+    await until(terminal.driver.idle.is_set)
     terminal.draw("> hello")
-    terminal.judge(1.0)
+    await terminal.judge(1.0)
     await terminal.record()
     terminal.reader = (True, reader)
     terminal.draw("> hello", "> ")
-    terminal.judge()
+    await terminal.judge()
     await terminal.record()
     assert terminal.phase is Phase.WORKING
-    terminal.judge(STALE_S + 1)
+    await terminal.judge(STALE_S + 1)
     await terminal.record()
     assert any(isinstance(event, LinkTurnEnded) for event in terminal.events) is believed
     worker.cancel()
@@ -390,18 +380,18 @@ async def test_a_prompt_between_lines_of_the_message_ends_no_turn() -> None:
     """The program has not read the last ones."""
     terminal = Terminal(LINES)
     terminal.reader = (True, 7)
-    worker = terminal.begin()
-    await until(terminal.runner.idle.is_set)
+    worker = await terminal.begin()
+    await until(terminal.driver.idle.is_set)
     terminal.draw("> hello")
-    terminal.judge(1.0)
+    await terminal.judge(1.0)
     await terminal.record()
     terminal.unread = 3
     terminal.draw("> hello", "> ")
-    terminal.judge()
+    await terminal.judge()
     await terminal.record()
     assert terminal.phase is Phase.WORKING
     terminal.unread = 0
-    terminal.judge()
+    await terminal.judge()
     await terminal.record()
     assert any(isinstance(event, LinkTurnEnded) for event in terminal.events)
     worker.cancel()
@@ -435,19 +425,19 @@ async def test_marks_of_earlier_turns_are_no_word_on_a_message_that_is_shown_in_
     text: str, shown: str
 ) -> None:
     terminal = Terminal(MARKED)
-    worker = terminal.begin(text)
-    await until(terminal.runner.idle.is_set)
+    worker = await terminal.begin(text)
+    await until(terminal.driver.idle.is_set)
     terminal.draw(*OLD, f"> {shown}")
-    terminal.judge(1.0)
+    await terminal.judge(1.0)
     await terminal.record()
     assert terminal.phase is Phase.SUBMITTED
     terminal.draw(*OLD, f"  {shown}", "working")
-    terminal.judge(5.0)
+    await terminal.judge(5.0)
     await terminal.record()
     terminal.draw(*OLD, f"  {shown}", "* the answer", "> ")
-    terminal.judge(10.0)
+    await terminal.judge(10.0)
     await terminal.record()
-    terminal.judge(10.0)
+    await terminal.judge(10.0)
     await terminal.record()
     assert [type(event) for event in terminal.events][-1] is LinkTurnEnded, terminal.events
     worker.cancel()
@@ -458,18 +448,18 @@ async def test_marks_of_earlier_turns_are_no_word_on_a_message_that_is_shown_in_
 @pytest.mark.parametrize(("mark", "event"), [("! cancelled", LinkTurnInterrupted), ("x it failed", LinkTurnFailed)])
 async def test_a_new_mark_below_old_ones_is_a_word_on_the_turn(shown: str, mark: str, event: type) -> None:
     terminal = Terminal(MARKED)
-    worker = terminal.begin("one")
-    await until(terminal.runner.idle.is_set)
+    worker = await terminal.begin("one")
+    await until(terminal.driver.idle.is_set)
     terminal.draw(*OLD, f"> {shown}")
-    terminal.judge(1.0)
+    await terminal.judge(1.0)
     await terminal.record()
     terminal.draw(*OLD, f"  {shown}", "working")
-    terminal.judge(5.0)
+    await terminal.judge(5.0)
     await terminal.record()
     terminal.draw(*OLD, f"  {shown}", mark, "> ")
-    terminal.judge(10.0)
+    await terminal.judge(10.0)
     await terminal.record()
-    terminal.judge(10.0)
+    await terminal.judge(10.0)
     await terminal.record()
     assert [type(told) for told in terminal.events][-1] is event, terminal.events
     worker.cancel()
@@ -479,23 +469,23 @@ async def test_a_new_mark_below_old_ones_is_a_word_on_the_turn(shown: str, mark:
 async def test_the_mark_of_an_earlier_turn_is_no_word_on_a_message_that_was_taken_off_the_screen() -> None:
     """It was seen, and is given back into the composer when its turn is stopped."""
     terminal = Terminal(MARKED)
-    worker = terminal.begin("one")
-    await until(terminal.runner.idle.is_set)
+    worker = await terminal.begin("one")
+    await until(terminal.driver.idle.is_set)
     terminal.draw(*OLD, "> one")
-    terminal.judge(1.0)
+    await terminal.judge(1.0)
     await terminal.record()
     terminal.draw(*OLD, "  one", "working")
-    terminal.judge(5.0)
+    await terminal.judge(5.0)
     await terminal.record()
-    assert terminal.runner.turn is not None
-    terminal.runner.add(terminal.runner.turn.interrupt())
+    assert terminal.session.turn is not None
+    terminal.driver._add(terminal.session.turn.interrupt())
     await terminal.record()
     terminal.draw(*OLD, "working")
-    terminal.judge(0.1)
+    await terminal.judge(0.1)
     await terminal.record()
     assert terminal.phase is Phase.WORKING
     terminal.draw(*OLD, "! cancelled", "working")
-    terminal.judge(0.1)
+    await terminal.judge(0.1)
     await terminal.record()
     assert type(terminal.events[-1]) is LinkTurnInterrupted
     worker.cancel()

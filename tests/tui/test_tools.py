@@ -132,5 +132,5 @@ def test_a_program_whose_channel_tells_its_calls_is_not_read() -> None:
         screen.begin(turn, "t")
         observer = TerminalObserver(profile, cols=40, rows=5, offset=0)
         observer.feed(0, "✓ ls".encode(), 0.0)
-        screen.last(observer.screen.snapshot(), 1.0)
+        screen.last(observer.screen.snapshot().text(), 1.0)
         assert [[call.tool for call in one.calls] for one in told] == ([["ls"]] if reads else []), channels
