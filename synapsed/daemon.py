@@ -30,8 +30,7 @@ from synapsed.a2a.externals import Externals
 from synapsed.a2a.hosts.book import HostBook
 from synapsed.a2a.hosts.hosts import Hosts
 from synapsed.a2a.hosts.tunnel import TunnelDeps
-from synapsed.a2a.push.making import push_sender
-from synapsed.a2a.push.sender import PushSender
+from synapsed.a2a.push.sender import PushSender, push_sender
 from synapsed.agents.figures import figures_of
 from synapsed.agents.views import summary_of
 from synapsed.aio import TaskSet
@@ -46,8 +45,7 @@ from synapsed.clock import Clock, SystemClock
 from synapsed.config import Config, check_parking, load_config
 from synapsed.errors import AlreadyRunning, ConfigError, InvalidRequest, StoreError, SynapsedError
 from synapsed.interfaces import NewEvent
-from synapsed.keepers.launch_queue import LaunchQueue
-from synapsed.keepers.launchers import Launcher, ProcessLauncher, private_directory
+from synapsed.keepers.launchers import Launcher, LaunchQueue, ProcessLauncher, private_directory
 from synapsed.keepers.systemd_launcher import SystemdLauncher
 from synapsed.library import ProfileLibrary
 from synapsed.model.events import DaemonChanged

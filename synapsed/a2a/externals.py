@@ -36,7 +36,7 @@ from synapsed.model.host import Host
 from synapsed.model.records import ReplyRecord
 from synapsed.model.schedule import SCHEDULED
 from synapsed.model.task import Message, Task, new_id
-from synapsed.rules.guard import FIRED
+from synapsed.rules.rule import FIRED
 from synapsed.store.idempotency import Idempotency
 from synapsed.tasks import transitions
 

@@ -10,7 +10,7 @@ from a2a.types import a2a_pb2 as pb
 from a2a.utils.errors import A2AError, TaskNotFoundError
 from google.protobuf.json_format import ParseError
 
-import synapsed.a2a.quick  # noqa: F401 - for what it does to protobuf
+import synapsed.a2a.free  # noqa: F401 - for what it does to protobuf
 from synapsed.a2a.convert import STATES, outgoing, parts_from, struct_dict
 from synapsed.a2a.errors import A2aError
 from synapsed.a2a.hosts.tunnel import Tunnel

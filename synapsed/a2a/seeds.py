@@ -16,9 +16,8 @@ from urllib.parse import quote
 
 import httpx
 
-from synapsed.a2a.lookup import look_again
+from synapsed.a2a.lookup import MISSING, look_again
 from synapsed.a2a.seedsform import body_of, event_of, made_of, snapshot_of
-from synapsed.a2a.seedsprobe import MISSING
 from synapsed.a2a.wire import (
     CALL_S,
     CONNECT_S,

@@ -1,4 +1,7 @@
-"""What the routes share: the supervisor, the limits, who asks, which agent is meant."""
+"""What the routes share: the supervisor, the limits, who asks, which agent is meant.
+
+Who asks, and from where, for what becomes an event.
+"""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Iterator
@@ -15,7 +18,7 @@ from synapsed.api.caching import Changes
 from synapsed.api.pace import Pace
 from synapsed.api.reserving import reserve_task
 from synapsed.api.rights import Rights
-from synapsed.api.security import Security
+from synapsed.api.security import Security, on_unix
 from synapsed.automation.health import Health
 from synapsed.automation.inbox import PersonInbox
 from synapsed.automation.scheduler import Scheduler
@@ -25,6 +28,7 @@ from synapsed.errors import QueueFull, UnknownAgent
 from synapsed.interfaces import Control
 from synapsed.interfaces.history import History
 from synapsed.model.agent import AgentView, ProcessState
+from synapsed.model.events import Origin, Where
 from synapsed.model.task import Task
 from synapsed.paths import Paths
 
@@ -217,3 +221,9 @@ async def read_task(request: web.Request, control: Control, agent_id: str | None
     task = await control.tasks.find(task_id, agent_id, rights.scope)
     rights.require_read(task)
     return task
+
+
+def origin_of(request: web.Request) -> Origin:
+    rights = rights_of(request)
+    where: Where = "control" if on_unix(request) else "http"
+    return Origin("person" if rights.person else "agent", who=rights.agent_id, where=where)

@@ -15,9 +15,8 @@ from typing import Any
 import structlog
 from aiohttp import web
 
-from synapsed.api.peers import unix_credentials
+from synapsed.api.peers import client_uid, unix_credentials
 from synapsed.api.problems import Handler
-from synapsed.api.sockdiag import client_uid
 
 RESERVED_FILES = 256
 """Descriptors that no connection gets: the database's, keepers', spools', the listeners themselves."""

@@ -1,13 +1,18 @@
-"""Every way into an agent's mailbox goes through here: who sends is settled, and what cannot be typed is refused."""
+"""Every way into an agent's mailbox goes through here: who sends is settled, and what cannot be typed is refused.
+
+Which trace a message belongs to, as its sender says or as the evidence has it (`model.trace`).
+
+What the message itself says (`metadata.traceparent`, where A2A's clients put it) counts first, then the headers of the
+request, which a client that is traced sends along; else an agent's message is part of the task that the agent works on.
+What is not well-formed is passed over, as the recommendation wants it.
+"""
 
 from dataclasses import replace
 
 from aiohttp import web
 
-from synapsed.api.context import rights_of, to_the_end
-from synapsed.api.origin import origin_of
+from synapsed.api.context import CONTEXT, origin_of, rights_of, to_the_end
 from synapsed.api.rights import Rights
-from synapsed.api.tracing import traced
 from synapsed.errors import (
     AmbiguousAddress,
     Forbidden,
@@ -20,10 +25,11 @@ from synapsed.errors import (
     TaskNotFound,
     WouldDeadlock,
 )
-from synapsed.interfaces import Control, Directory, SendRequest
+from synapsed.interfaces import Control, Directory, SendRequest, Tasks
 from synapsed.model.agent import AgentView
-from synapsed.model.sender import KEY, Tier
+from synapsed.model.sender import KEY, Sender, Tier
 from synapsed.model.task import Task
+from synapsed.model.trace import TRACEPARENT, TRACESTATE, TraceContext, context_of, parent_of
 from synapsed.tasks.sender import Caller, settle_sender
 
 SEND_ERRORS: tuple[type[SynapsedError], ...] = (
@@ -129,3 +135,27 @@ async def reply(request: web.Request, control: Control, agent_id: str, wanted: S
 def _as(agent_id: str, wanted: SendRequest, rights: Rights, directory: Directory) -> SendRequest:
     """The request as one of the agent's, by evidence or by claim."""
     return signed(replace(wanted, metadata={**wanted.metadata, KEY: agent_id}), rights, directory)
+
+
+async def traced(request: web.Request, directory: Directory, tasks: Tasks, wanted: SendRequest) -> SendRequest:
+    """The request with the place in a trace to which its task belongs, where there is one."""
+    if parent_of(wanted.metadata) is not None:
+        return wanted
+    place = TraceContext.parse(request.headers.get(TRACEPARENT), ",".join(request.headers.getall(TRACESTATE, ())))
+    if place is None and (share := request.app[CONTEXT].traced) is not None:
+        place = await _place_of(directory, tasks, Sender.of(wanted.metadata), share)
+    if place is None:
+        return wanted
+    return replace(wanted, metadata={**wanted.metadata, **place.metadata()})
+
+
+async def _place_of(directory: Directory, tasks: Tasks, sender: Sender | None, share: float) -> TraceContext | None:
+    """The task that the agent works on now."""
+    if sender is None:
+        return None
+    try:
+        task_id = directory.view(sender.id).task
+        task = await tasks.find(task_id) if task_id is not None else None
+    except SynapsedError:  # it is no agent of ours, or was until just now
+        return None
+    return None if task is None else context_of(task.id, task.metadata, share=share)

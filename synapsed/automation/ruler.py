@@ -8,11 +8,16 @@ A follower of the log with a durable cursor. How a kill in between is met depend
 - `notify`, `restart`: written first and done then: once at most.
 
 Events are taken one after the other, and a rule that cannot act says why; nothing is tried again. What rules tell of
-themselves is for no rule, and `rules.guard` ends loops that go over agents.
+themselves is for no rule, and `rules.rule` ends loops that go over agents.
+
+Tells the person something on the desktop, where there is one: by `notify-send`, or on macOS by `osascript`.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+import shutil
+import sys
+from asyncio.subprocess import DEVNULL
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any, Literal, Protocol
 
@@ -26,8 +31,7 @@ from synapsed.model.events import Event, Origin, RuleFired, envelope
 from synapsed.model.follower import FollowerState
 from synapsed.model.sender import KEY, Sender, Tier
 from synapsed.model.task import Message
-from synapsed.rules.guard import DEPTH_MAX, RATE_MAX, RATE_S, Rate, depth_of
-from synapsed.rules.rule import RuleConfig, fill, is_for
+from synapsed.rules.rule import DEPTH_MAX, RATE_MAX, RATE_S, Rate, RuleConfig, depth_of, fill, is_for
 
 CURSOR = "rules"
 """Name of the follower."""
@@ -230,3 +234,37 @@ class Ruler:
             return [self._control.directory.view(agent_id).name, agent_id]
         except SynapsedError:
             return [agent_id]
+
+
+PATIENCE_S = 10.0
+
+
+class Desktop:
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self._environ = dict(environ)
+
+    async def __call__(self, text: str) -> None:
+        """Nothing happens where there is no such program: the log and the event have the text."""
+        command = self._command(text)
+        if command is None:
+            return
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *command, stdin=DEVNULL, stdout=DEVNULL, stderr=DEVNULL, env=self._environ
+            )
+            async with asyncio.timeout(PATIENCE_S):
+                await process.wait()
+        except TimeoutError:
+            process.kill()
+            await process.wait()
+        except OSError as error:
+            log.info("the desktop was not told", error=str(error))
+
+    def _command(self, text: str) -> list[str] | None:
+        path = self._environ.get("PATH")
+        if sys.platform == "darwin" and (program := shutil.which("osascript", path=path)) is not None:
+            script = 'on run argv\ndisplay notification (item 1 of argv) with title "synapsed"\nend run'
+            return [program, "-e", script, text]
+        if (program := shutil.which("notify-send", path=path)) is not None:
+            return [program, "--app-name=synapsed", "--", "synapsed", text]
+        return None

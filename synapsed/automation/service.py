@@ -8,11 +8,10 @@ from typing import Self
 from synapsed import __version__
 from synapsed.a2a.push.poster import HttpPoster
 from synapsed.a2a.push.screening import AddressScreen
-from synapsed.automation.desktop import Desktop
 from synapsed.automation.health import Health
 from synapsed.automation.inbox import PersonInbox
 from synapsed.automation.moods import Moods
-from synapsed.automation.ruler import Ruler
+from synapsed.automation.ruler import Desktop, Ruler
 from synapsed.automation.scheduler import Scheduler
 from synapsed.automation.webhooks import WebhookMeans, Webhooks
 from synapsed.automation.zones import LocalZone

@@ -22,8 +22,7 @@ from synapsed.channels.injection import LaunchContext
 from synapsed.channels.maildir import TAKEN_MAX, Maildir, Report
 from synapsed.channels.pieces import MessagePieces
 from synapsed.channels.tools import tool_fact, tool_line
-from synapsed.channels.transcripts import TurnKey, TurnRead, at_path, clean
-from synapsed.channels.used import used
+from synapsed.channels.transcripts import TurnKey, TurnRead, at_path, clean, used
 from synapsed.channels.wording import error_code
 from synapsed.channelspec import Channel, FactKind
 from synapsed.model.facts import (

@@ -19,8 +19,7 @@ import structlog
 
 from synapsed.channels.injection import LaunchContext
 from synapsed.channels.tools import tool_fact, tool_line
-from synapsed.channels.transcripts import at_path, clean
-from synapsed.channels.used import used
+from synapsed.channels.transcripts import at_path, clean, used
 from synapsed.channels.wording import error_code
 from synapsed.channelspec import Channel
 from synapsed.files import write_whole

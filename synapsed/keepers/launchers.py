@@ -2,6 +2,11 @@
 
 A launcher starts the keeper so that it belongs to nobody: it outlives the daemon. `ProcessLauncher` does it with a
 detached process, which works everywhere; `systemd_launcher` with a unit per agent.
+
+Launches of many agents at once: a few at a time, the others in turn.
+
+The keepers' interpreters compete for the same processors until the first launches are late. What waits here is not
+late: its time has not begun.
 """
 
 import asyncio
@@ -13,7 +18,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Final, Literal, Protocol
 
 import psutil
 import ptyprocess
@@ -56,7 +61,7 @@ class LaunchSpec:
     """The whole environment; nothing is added but SYNAPSE_LAUNCH_ID."""
     cwd: str
     state_dir: Path
-    """The agent's: `spool/`, `journal`, `exit.json`, `keeper.log`."""
+    """The agent's: `spool/`, `log`, `exit.json`, `keeper.log`."""
     socket_path: Path
     cols: int = 80
     rows: int = 24
@@ -305,3 +310,20 @@ def private_directory(path: Path) -> Path:
     if status.st_mode & 0o077:
         path.chmod(0o700)
     return path
+
+
+AT_ONCE: Final = min(8, max(2, os.process_cpu_count() or 2))
+"""One for each processor: more start no sooner, and keep the daemon from being heard. One that hangs is given up after
+`LAUNCH_TIMEOUT_S`."""
+
+
+class LaunchQueue:
+    """A launcher: `launcher`, `AT_ONCE` at a time."""
+
+    def __init__(self, launcher: Launcher) -> None:
+        self._launcher = launcher
+        self._room = asyncio.Semaphore(AT_ONCE)
+
+    async def launch(self, spec: LaunchSpec) -> LaunchedKeeper:
+        async with self._room:
+            return await self._launcher.launch(spec)

@@ -20,7 +20,7 @@ from synapsed.model.external import unknown
 from synapsed.model.records import AgentRecord
 from synapsed.supervisor import environment
 from synapsed.supervisor.launch_planner import ManagerSettings, Planner
-from synapsed.supervisor.registry_follower import RegistryFollower
+from synapsed.supervisor.registry import RegistryFollower
 from synapsed.supervisor.roster import Roster
 
 LINUX = sys.platform == "linux"

@@ -32,11 +32,11 @@ from synapsed.model.records import ReplyRecord
 from synapsed.model.schedule import SCHEDULED
 from synapsed.model.sender import Sender, Tier
 from synapsed.model.task import Artifact, Message, Task, new_id
-from synapsed.rules.guard import FIRED
+from synapsed.rules.rule import FIRED
 from synapsed.store.idempotency import Idempotency
 from synapsed.store.lookup import find_id, find_task
 from synapsed.supervisor.directory import agent_of
-from synapsed.supervisor.registry_follower import RegistryFollower
+from synapsed.supervisor.registry import RegistryFollower
 from synapsed.supervisor.reply_broker import ReplyBroker
 from synapsed.tasks import transitions
 from synapsed.tasks.replies import DIRECTION, HOPS, IN_REPLY_TO, REPLY, awaits

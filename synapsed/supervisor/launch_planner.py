@@ -14,7 +14,7 @@ from synapsed.model.records import AgentRecord
 from synapsed.paths import Paths
 from synapsed.profiles import Profile
 from synapsed.supervisor import environment
-from synapsed.supervisor.envfile import with_env_file
+from synapsed.supervisor.environment import with_env_file
 from synapsed.supervisor.roster import Roster
 
 

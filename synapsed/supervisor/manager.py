@@ -39,8 +39,7 @@ from synapsed.supervisor.launch_planner import ManagerSettings, Planner
 from synapsed.supervisor.memory_pressure import MemoryWatch
 from synapsed.supervisor.mentions import MentionedAgents
 from synapsed.supervisor.ports import announceable
-from synapsed.supervisor.registry import Registry
-from synapsed.supervisor.registry_follower import RegistryFollower
+from synapsed.supervisor.registry import Registry, RegistryFollower
 from synapsed.supervisor.reload import differences
 from synapsed.supervisor.reply_broker import ReplyBroker
 from synapsed.supervisor.roster import Roster, saved_as

@@ -1,16 +1,54 @@
-"""What the agents show, and what is typed to them outside of any task: `interfaces.Terminals`."""
+"""What the agents show, and what is typed to them outside of any task: `interfaces.Terminals`.
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+A terminal attached to an agent whose program may not set the clipboard there (`[attach] clipboard`).
+"""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Any, Literal
 
 from synapsed.agents.agent import Agent
 from synapsed.interfaces import PERSON, Attachment, OutputPiece
 from synapsed.model.events import Origin
 from synapsed.model.picture import ScreenForm, Shown
-from synapsed.supervisor.clipboard import with_clipboard
 from synapsed.supervisor.directory import agent_of
 from synapsed.supervisor.mentions import Addressees, MentioningAttachment
 from synapsed.supervisor.roster import Roster
+from synapsed.terminal.clipboard import ClipboardFilter
+
+_TOLD = "[{name} would set the clipboard here: not passed on, see 'clipboard' under [attach] of config.toml]"
+
+
+class UnclippedAttachment:
+    """An attachment (`interfaces.Attachment`) to agent `name` without what sets clipboards; its person is told once."""
+
+    def __init__(self, inner: Attachment, name: str) -> None:
+        self._inner = inner
+        self._name = name
+        self._filter = ClipboardFilter()
+        self._told = False
+        self.resize = inner.resize
+        self.composes = inner.composes
+        self.take_line = inner.take_line
+        self.notice = inner.notice
+        self.write = inner.write
+        self.close = inner.close
+
+    async def redraw(self) -> bytes:
+        drawn = await self._inner.redraw()
+        self._filter = ClipboardFilter()
+        return self._filter.feed(drawn)
+
+    async def output(self) -> AsyncIterator[bytes]:
+        async for data in self._inner.output():
+            yield self._filter.feed(data)
+            if self._filter.dropped and not self._told:
+                self._told = True
+                self._inner.notice(_TOLD.format(name=self._name), stays=False)
+
+
+def with_clipboard(attachment: Attachment, name: str, setting: Literal["deny", "allow"]) -> Attachment:
+    """`attachment` to agent `name` as `[attach] clipboard` wants it."""
+    return attachment if setting == "allow" else UnclippedAttachment(attachment, name)
 
 
 class AgentTerminals:

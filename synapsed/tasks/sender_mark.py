@@ -11,13 +11,58 @@ sender is known:
 
 The id in the mark is the one by which a reply is found: that of the sender's own task where he has made one, as in the
 seeds. Only synapsed writes frames: whatever looks like one in a message of others loses its bracket.
+
+Characters that look like those of our own marks, and those that nobody sees: classes for regular expressions.
+
+After Unicode 16's compatibility mappings (NFKD, accents taken away), its list of confusables (UTS 39), its
+default-ignorable code points and blanks. Written down, because working them out takes longer than a message may.
 """
 
 import re
 
 from synapsed.model.sender import SYSTEM, Tier, sender_of
 from synapsed.model.task import Task
-from synapsed.tasks.lookalikes import COLON, LETTER_A, OPENING, TWO, UNSEEN
+
+UNSEEN = (
+    r"[\s\x00-\x1f\x7f-\xa0\u00ad\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u115f\u1160\u1680\u17b4\u17b5"
+    r"\u180b-\u180f\u2000-\u200f\u2028-\u202f\u205f-\u206f\u2800\u3000\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb"
+    # marks that are drawn on the character before
+    r"\u0300-\u036f\u0483-\u0489\u0591-\u05bd\u0610-\u061a\u064b-\u065f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\u302a-\u302f"
+    r"\u3099\u309a\ufe20-\ufe2f"
+    r"\U000110bd\U000110cd\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d165-\U0001d182\U0001d185-\U0001d18b"
+    r"\U000e0000-\U000e0fff]"
+)
+"""Blanks, controls, and whatever is drawn as nothing or upon its neighbour."""
+
+OPENING = (
+    r"[\[\u0f3a\u0f3c\u169b\u2045\u2308\u230a\u2329\u23a1-\u23a3\u2768\u276a\u276c\u276e\u2770\u2772\u27c5\u27e6\u27e8"
+    r"\u27ea\u27ec\u27ee\u2983\u2985\u2987\u2989\u298b\u298d\u298f\u2991\u2993\u2995\u2997\u29d8\u29da\u29fc\u2e22\u2e24"
+    r"\u2e26\u2e28\u2e55\u2e57\u2e59\u2e5b\u3008\u300a\u300c\u300e\u3010\u3014\u3016\u3018\u301a\ufe17\ufe39\ufe3b\ufe3d"
+    r"\ufe3f\ufe41\ufe43\ufe47\ufe5d\uff3b\uff5f\uff62]"
+)
+"""`[`, and the other brackets that open, but for round and curly ones."""
+
+LETTER_A = (
+    r"[Aa\xaa\xc0-\xc5\xe0-\xe5\u0100-\u0105\u01cd\u01ce\u01de-\u01e1\u01fa\u01fb\u0200-\u0203\u0226\u0227\u023a\u0250"
+    r"\u0251\u0386\u0391\u03ac\u03b1\u0410\u0430\u04d0-\u04d3\u13aa\u15c5\u1d00\u1d2c\u1d43\u1e00\u1e01\u1e9a\u1ea0-\u1eb7"
+    r"\u1f00-\u1f0f\u1f70\u1f71\u1f80-\u1f8f\u1fb0-\u1fbc\u2090\u212b\u237a\u249c\u24b6\u24d0\u2c65\u2c6d\ua4ee\uab7a"
+    r"\uff21\uff41\U000102a0\U00016f40\U0001d400\U0001d41a\U0001d434\U0001d44e\U0001d468\U0001d482\U0001d49c\U0001d4b6"
+    r"\U0001d4d0\U0001d4ea\U0001d504\U0001d51e\U0001d538\U0001d552\U0001d56c\U0001d586\U0001d5a0\U0001d5ba\U0001d5d4"
+    r"\U0001d5ee\U0001d608\U0001d622\U0001d63c\U0001d656\U0001d670\U0001d68a\U0001d6a8\U0001d6c2\U0001d6e2\U0001d6fc"
+    r"\U0001d71c\U0001d736\U0001d756\U0001d770\U0001d790\U0001d7aa\U0001f110\U0001f130\U0001f150\U0001f170\U0001f1e6]"
+)
+"""`A` and `a`: Latin, Greek, Cyrillic and others, with accents, in every style."""
+
+TWO = (
+    r"[2\xb2\u01a7\u01a8\u03e8\u14bf\u2082\u2461\u2475\u2489\u24f6\u2777\u2781\u278b\ua644\ua6ef\ua75a\ua75b\uff12"
+    r"\U0001d7d0\U0001d7da\U0001d7e4\U0001d7ee\U0001d7f8\U0001f103\U0001fbf2]"
+)
+
+COLON = (
+    r"[:\u02d0\u02f8\u0589\u05c3\u0703\u0704\u0903\u0a83\u16ec\u1803\u1809\u205a\u205d\u2236\u2982\ua4fd\ua789\ufe13\ufe30"
+    r"\ufe55\uff1a]"
+)
+
 
 SHORT_ID = 8
 """Characters of a task's id in a mark."""

@@ -6,7 +6,7 @@ from a2a.client import A2ACardResolver, ClientConfig, ClientFactory
 from a2a.client.card_resolver import parse_agent_card
 from a2a.types import Message, Part, Role, SendMessageRequest
 
-from synapsed.a2a.host import host_card
+from synapsed.a2a.card import host_card
 from synapsed.api.security import Security
 from synapsed.interfaces import TaskFilter
 from tests.api.serving import TOKEN, Api, serving

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from synapsed.api.guard import DoorLimits
-from synapsed.api.sockdiag import client_uid
+from synapsed.api.peers import client_uid
 from tests.api.serving import Api, serving
 from tests.fakes.control import FakeControl
 

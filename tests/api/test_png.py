@@ -5,7 +5,7 @@ from io import BytesIO
 import pytest
 from PIL import Image
 
-from synapsed.api import fonts
+from synapsed.api import png as fonts
 from synapsed.api.png import PADDING, png
 from synapsed.errors import TooLarge
 from synapsed.model.picture import Picture

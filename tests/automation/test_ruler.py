@@ -17,8 +17,7 @@ from synapsed.errors import InvalidRequest
 from synapsed.interfaces import NewEvent
 from synapsed.model.agent import Activity
 from synapsed.model.events import AgentAlert, AgentReported, InputAnswered, RuleFired
-from synapsed.rules.guard import DEPTH_MAX, RATE_MAX
-from synapsed.rules.rule import RuleConfig
+from synapsed.rules.rule import DEPTH_MAX, RATE_MAX, RuleConfig
 from tests.fakes.clock import until
 from tests.support.world import PERMISSION, World
 

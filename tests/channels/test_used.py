@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from synapsed.channels.hooks import HookChannel
-from synapsed.channels.used import used
+from synapsed.channels.transcripts import used
 from synapsed.channelspec import UsageLine
 from synapsed.library import ProfileLibrary
 from synapsed.model.facts import ChannelFact, TurnEnded, TurnUsed

@@ -12,7 +12,7 @@ import pytest
 import structlog
 
 from synapsed import log
-from synapsed.journal import VALUE_MAX, JournalHandler, is_journal
+from synapsed.log import VALUE_MAX, JournalHandler, is_journal
 
 
 @pytest.fixture

@@ -6,8 +6,7 @@ from typing import Any, cast
 import pytest
 
 from synapsed.errors import LaunchError
-from synapsed.keepers.launch_queue import AT_ONCE, LaunchQueue
-from synapsed.keepers.launchers import Launcher, LaunchSpec
+from synapsed.keepers.launchers import AT_ONCE, Launcher, LaunchQueue, LaunchSpec
 from tests.fakes.clock import until
 
 MANY = 300

@@ -7,7 +7,7 @@ import pytest
 
 from synapsed.pty import viewers as viewers_module
 from synapsed.pty.viewers import Viewers
-from synapsed.supervisor.clipboard import UnclippedAttachment
+from synapsed.supervisor.terminals import UnclippedAttachment
 from synapsed.terminal.screen import Screen
 from synapsed.terminal.stage import Redraw
 

@@ -10,7 +10,7 @@ from synapsed.interfaces import ConfigChange
 from synapsed.model.records import AgentRecord
 from synapsed.paths import Paths
 from synapsed.profiles import Profile, Ready
-from synapsed.supervisor.envfile import read_env_file
+from synapsed.supervisor.environment import read_env_file
 from synapsed.supervisor.reload import differences, in_layers
 
 PROFILE = Profile(name="sh", command="sh")

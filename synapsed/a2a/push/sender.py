@@ -1,13 +1,24 @@
-"""Who is being told of which task: starts and ends the loops of `telling`, one for each active config."""
+"""Who is being told of which task: starts and ends the loops of `telling`, one for each active config.
+
+The sender of a daemon, with everything that it tells its receivers with.
+"""
 
 import asyncio
+import random
 from collections.abc import Iterable
 
 import structlog
 
+from synapsed import __version__
+from synapsed.a2a.push.lanes import Lanes
+from synapsed.a2a.push.poster import HttpPoster
+from synapsed.a2a.push.screening import AddressScreen
 from synapsed.a2a.push.telling import SubscriptionDeps, Telling
+from synapsed.clock import Clock
+from synapsed.config import PushPolicy
 from synapsed.errors import QueueFull
 from synapsed.model.push import PushRecord
+from synapsed.store import SqliteStore
 
 ACTIVE_MAX = 4096
 """Configs that are being told at once, over all tasks."""
@@ -101,3 +112,21 @@ async def _ended(tasks: Iterable[asyncio.Task[None]]) -> None:
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def push_sender(policy: PushPolicy, store: SqliteStore, clock: Clock) -> PushSender:
+    """Call it in the running event loop."""
+    return PushSender(
+        SubscriptionDeps(
+            book=store.pushes,
+            store=store,
+            poster=HttpPoster(AddressScreen(policy.allow), timeout=policy.timeout),
+            policy=policy,
+            lanes=Lanes(),
+            clock=clock,
+            timers=asyncio.get_running_loop(),
+            rng=random.random,
+            user_agent=f"synapsed/{__version__}",
+            texts=store.texts,
+        )
+    )

@@ -18,10 +18,9 @@ from synapsed.api.answers import (
     ShuttingDown,
     TaskAnswer,
 )
-from synapsed.api.context import CONTEXT, agent_id_of, rights_of, task_of, to_the_end
+from synapsed.api.context import CONTEXT, agent_id_of, origin_of, rights_of, task_of, to_the_end
 from synapsed.api.describe import Response, Streamed
 from synapsed.api.operation import WithHeaders, granted, operation, person
-from synapsed.api.origin import origin_of
 from synapsed.api.query import Query, Resumed, Text, between
 from synapsed.api.reserving import release
 from synapsed.api.routes.tasks import TasksQuery, cancel, list_tasks, provide_input

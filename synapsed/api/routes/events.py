@@ -13,11 +13,10 @@ from aiohttp import hdrs, web
 from pydantic import Field
 
 from synapsed.api.answers import Reported
-from synapsed.api.context import CONTEXT, agent_id_of, rights_of, to_the_end
+from synapsed.api.context import CONTEXT, agent_id_of, origin_of, rights_of, to_the_end
 from synapsed.api.describe import Response, Streamed
 from synapsed.api.eventstream import EventCache, SentEvent, Subscription
 from synapsed.api.operation import operation, person
-from synapsed.api.origin import origin_of
 from synapsed.api.outgoing import respond
 from synapsed.api.query import INPUT_SHOWN, Names, Resumed, one_of, some_of, time_span
 from synapsed.api.schemas import ReportBody

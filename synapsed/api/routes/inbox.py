@@ -3,9 +3,8 @@
 from aiohttp import web
 
 from synapsed.api.answers import PutAway
-from synapsed.api.context import CONTEXT, to_the_end
+from synapsed.api.context import CONTEXT, origin_of, to_the_end
 from synapsed.api.operation import operation, person
-from synapsed.api.origin import origin_of
 from synapsed.errors import NotInInbox, NotWaiting
 from synapsed.model.attention import AttentionItem
 

@@ -8,10 +8,9 @@ from aiohttp import web
 from pydantic import Field
 
 from synapsed.api.answers import InputProvided, ShownTask, TaskAnswer
-from synapsed.api.context import CONTEXT, agent_id_of, rights_of, task_of
+from synapsed.api.context import CONTEXT, agent_id_of, origin_of, rights_of, task_of
 from synapsed.api.describe import Streamed
 from synapsed.api.operation import WithHeaders, operation
-from synapsed.api.origin import origin_of
 from synapsed.api.query import Query, Resumed, Text, between, some_of, text_like
 from synapsed.api.reserving import release, reserve_page, with_room
 from synapsed.api.routes.a2a import RPC_PATH

@@ -21,9 +21,8 @@ from synapsed.model.events.agents import (
 )
 from synapsed.model.events.automation import RuleFired, ScheduleCame
 from synapsed.model.events.base import By, Data, Origin, Where
-from synapsed.model.events.new import NewEvent
 from synapsed.model.events.seeds import AgentTransition, EmotionUpdate, ToolExecution
-from synapsed.model.events.stored import OLD_TYPES, Event, EventData, parse_event
+from synapsed.model.events.stored import OLD_TYPES, Event, EventData, NewEvent, parse_event
 from synapsed.model.events.stream import DaemonChanged, Gap
 from synapsed.model.events.tasks import TaskArtifactAdded, TaskDelivered, TaskStatusChanged
 from synapsed.model.events.wire import envelope, enveloped

@@ -2,10 +2,13 @@
 
 A row keeps its event's `type` beside the other fields. Some had other names before; they are read under their new ones,
 and nothing is rewritten: the database of an older program is opened as it is, and that program can still read it.
+
+An event before it is in the log.
 """
 
 import json
-from typing import Annotated, Any
+from dataclasses import dataclass
+from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
@@ -27,6 +30,7 @@ from synapsed.model.events.automation import RuleFired, ScheduleCame
 from synapsed.model.events.seeds import AgentTransition, EmotionUpdate, ToolExecution
 from synapsed.model.events.stream import DaemonChanged
 from synapsed.model.events.tasks import TaskArtifactAdded, TaskDelivered, TaskStatusChanged
+from synapsed.model.task import Task
 
 EventData = Annotated[
     TaskStatusChanged
@@ -89,3 +93,20 @@ def parse_event(kept: str | dict[str, Any]) -> EventData:
     except ValidationError:
         message = f"a newer version of synapsed told of {was!r}"
         return AgentAlert(code="NEWER_EVENT", message=message, details=told)
+
+
+@dataclass(frozen=True, slots=True)
+class NewEvent:
+    """An event to be appended; its id is given by the log."""
+
+    agent_id: str
+    """Empty for what concerns none."""
+    data: EventData
+    task_id: str | None = None
+    context_id: str | None = None
+    """The conversation that it belongs to."""
+
+    @classmethod
+    def of(cls, task: Task, data: EventData) -> Self:
+        """An event of the task."""
+        return cls(task.agent_id, data, task.id, task.context_id)

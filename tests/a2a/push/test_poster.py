@@ -8,8 +8,7 @@ import pytest
 from aiohttp import web
 from aiohttp.abc import AbstractResolver, ResolveResult
 
-from synapsed.a2a.push.poster import HttpPoster, Receipt
-from synapsed.a2a.push.resolver import ThreadedResolver
+from synapsed.a2a.push.poster import HttpPoster, Receipt, ThreadedResolver
 from synapsed.a2a.push.screening import AddressScreen
 from synapsed.errors import InvalidRequest
 from tests.a2a.push.receiver import Receiver, receiving
