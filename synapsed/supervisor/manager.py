@@ -21,8 +21,8 @@ from synapsed.agents.parking import Memory, machine_memory
 from synapsed.agents.restart_policy import RestartState
 from synapsed.aio import TaskSet, Timer, Timers
 from synapsed.clock import Clock
-from synapsed.config import check_parking, load_config, save_agent
-from synapsed.errors import ConversationTaken, InvalidRequest, NotReady, StoreError, SynapsedError
+from synapsed.config import check_parking, load_config
+from synapsed.errors import ConversationTaken, InvalidRequest, NotReady, SynapsedError
 from synapsed.interfaces import ConfigChange, Elsewhere, EventLog, NewEvent, Processes, StartRequest, Store
 from synapsed.launch_plan import LinkFactory
 from synapsed.library import ProfileLibrary
@@ -42,7 +42,7 @@ from synapsed.supervisor.ports import announceable
 from synapsed.supervisor.registry import Registry, RegistryFollower
 from synapsed.supervisor.reload import differences
 from synapsed.supervisor.reply_broker import ReplyBroker
-from synapsed.supervisor.roster import Roster, saved_as
+from synapsed.supervisor.roster import Roster, save_started
 from synapsed.supervisor.startup_order import StartOrder, each
 from synapsed.supervisor.terminals import AgentTerminals
 from synapsed.tasks import transitions
@@ -295,18 +295,9 @@ class Manager:
             await asyncio.shield(self._forget(record))
             raise
         if request.save:
-            await self._save(record, request)
+            await save_started(self._settings.paths, record, request)
         log.info("agent started", agent=record.name, profile=profile.name, port=record.port)
         return self.directory.view(record.id)
-
-    async def _save(self, record: AgentRecord, request: StartRequest) -> None:
-        try:
-            path = await asyncio.to_thread(save_agent, self._settings.paths, record.name, saved_as(record, request))
-        except StoreError as error:
-            raise StoreError(
-                f"agent {record.name!r} runs but is not saved: {error.message}", **error.details
-            ) from error
-        log.info("agent saved", agent=record.name, file=str(path))
 
     def _check_free(self, conversation: str, profile: Profile) -> None:
         """Two programs in one conversation would write over each other."""

@@ -1,5 +1,6 @@
 """Who is who: the names and ports that are taken, and the records of agents made from requests and configuration."""
 
+import asyncio
 import socket
 from collections.abc import Callable
 from itertools import chain, count
@@ -9,13 +10,14 @@ from typing import Any, Literal
 import structlog
 
 from synapsed.clock import Clock
-from synapsed.config import AgentConfig, Config
-from synapsed.errors import InvalidRequest, NameTaken, SynapsedError
+from synapsed.config import AgentConfig, Config, save_agent
+from synapsed.errors import InvalidRequest, NameTaken, StoreError, SynapsedError
 from synapsed.interfaces import StartRequest
 from synapsed.library import ProfileLibrary
 from synapsed.model.agent import agent_id, validate_name
 from synapsed.model.records import AgentRecord
 from synapsed.model.task import new_id
+from synapsed.paths import Paths
 from synapsed.profiles import Profile
 from synapsed.supervisor.ports import COMMON, Ports
 
@@ -179,10 +181,10 @@ class Roster:
         )
 
 
-def saved_as(record: AgentRecord, request: StartRequest) -> AgentConfig:
-    """A started agent for `agents.d`; the environment of the caller's shell stays out of it, `--env` is what was asked
-    for."""
-    return AgentConfig(
+async def save_started(paths: Paths, record: AgentRecord, request: StartRequest) -> None:
+    """Write a started agent to `agents.d`; the environment of the caller's shell stays out of it, `--env` is what was
+    asked for. Raises StoreError."""
+    config = AgentConfig(
         profile=record.profile,
         cwd=record.cwd,
         args=list(request.args),
@@ -191,6 +193,11 @@ def saved_as(record: AgentRecord, request: StartRequest) -> AgentConfig:
         autostart=True,
         accept_agents=record.accept_agents,
     )
+    try:
+        path = await asyncio.to_thread(save_agent, paths, record.name, config)
+    except StoreError as error:
+        raise StoreError(f"agent {record.name!r} runs but is not saved: {error.message}", **error.details) from error
+    log.info("agent saved", agent=record.name, file=str(path))
 
 
 def _adopted(request: StartRequest) -> dict[str, Any]:
