@@ -24,7 +24,7 @@ from synapsed.agents.restart_policy import RestartState
 from synapsed.agents.screen_rests import Resting
 from synapsed.agents.seams import Settings, TaskEnds
 from synapsed.agents.tools import Tools
-from synapsed.agents.turn_queue import TurnQueue
+from synapsed.agents.turns import AgentTurns
 from synapsed.agents.usage_limit import Usage
 from synapsed.aio import Timers
 from synapsed.clock import Clock
@@ -97,7 +97,7 @@ class Agent:
         self.attention = Attention(record.id, plan=profile.prompts.plan)
         self._resting = Resting()
         self.usage = Usage(self.process, self, clock=clock, actor=self._actor)
-        self.turn_queue = TurnQueue(
+        self.turns = AgentTurns(
             self.process,
             profile,
             store=store,
@@ -108,14 +108,14 @@ class Agent:
             attention=self.attention,
             ends=ends,
         )
-        self.parking = Parking(self.process, self.turn_queue, self.usage, self, clock=clock, actor=self._actor)
-        self._unanswered = Unanswered(self.turn_queue, self, clock=clock, actor=self._actor)
-        self._briefing = Briefing(self.process, self.turn_queue, folder=spool.parent, planner=planner, clock=clock)
-        self.tools = Tools(record.id, store=store, clock=clock, actor=self._actor, turn_queue=self.turn_queue)
+        self.parking = Parking(self.process, self.turns, self.usage, self, clock=clock, actor=self._actor)
+        self._unanswered = Unanswered(self.turns, self, clock=clock, actor=self._actor)
+        self._briefing = Briefing(self.process, self.turns, folder=spool.parent, planner=planner, clock=clock)
+        self.tools = Tools(record.id, store=store, clock=clock, actor=self._actor, turns=self.turns)
         self.approvals = Approvals(self, store=store)
         self.prompts = AgentPrompts(
             self.process,
-            self.turn_queue,
+            self.turns,
             self,
             approvals=self.approvals,
             usage=self.usage,
@@ -206,8 +206,8 @@ class Agent:
     # --- the actor ---
 
     def restore(self, tasks: Iterable[Task], turns: Iterable[TurnRecord]) -> list[Task]:
-        """See `TurnQueue.restore`."""
-        return self.turn_queue.restore(tasks, turns)
+        """See `AgentTurns.restore`."""
+        return self.turns.restore(tasks, turns)
 
     def start_shell(self) -> None:
         self._spool.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # what is logged of it goes there
@@ -226,18 +226,18 @@ class Agent:
         self.parking.sweep()
         if (link := self.process.link) is None:
             return
-        if self.turn_queue.current is not None:
+        if self.turns.current is not None:
             self._unanswered.sweep()
             if self._polling is None or self._polling.done():
                 self._polling = self._actor.spawn(link.poke())
-        elif self.turn_queue.queue or self.record.restart_pending:
+        elif self.turns.queue or self.record.restart_pending:
             self._actor.post(self._pump)
 
     async def tidy(self) -> None:
         """Remove old files of finished tasks from the inbox."""
         try:
             removed = await asyncio.to_thread(
-                message_files.tidy, self._inbox, self.turn_queue.open_tasks, now=self._clock.wall()
+                message_files.tidy, self._inbox, self.turns.open_tasks, now=self._clock.wall()
             )
         except OSError as error:
             self._actor.log.warning("the inbox cannot be tidied", error=str(error))
@@ -294,13 +294,13 @@ class Agent:
         await asyncio.wait([await self._actor.call(self.process.signal, signum)])
 
     async def cancel_waiting(self, reason: str) -> None:
-        await self._actor.call(self.turn_queue.cancel_waiting, reason)
+        await self._actor.call(self.turns.cancel_waiting, reason)
 
     # --- tasks ---
 
     async def send(self, task: Task, reply: ReplyRecord | None = None) -> Task:
         """`reply` becomes durable with it."""
-        task = await self._actor.call(self.turn_queue.accept, task, reply)
+        task = await self._actor.call(self.turns.accept, task, reply)
         self.parking.sweep()
         return task
 
@@ -309,7 +309,7 @@ class Agent:
         self._actor.post(self._enter, task)
 
     async def _enter(self, task: Task) -> None:
-        await self.turn_queue.enter(task)
+        await self.turns.enter(task)
         self.parking.sweep()
 
     async def interrupt(self) -> bool:
@@ -334,7 +334,7 @@ class Agent:
 
     async def cancel(self, task_id: str) -> Task:
         """Raises TaskNotCancelable when it has ended, or the program went on."""
-        outcome = await self._actor.call(self.turn_queue.cancel, task_id)
+        outcome = await self._actor.call(self.turns.cancel, task_id)
         if isinstance(outcome, Task):
             return outcome
         confirmed = await asyncio.shield(outcome)
@@ -342,9 +342,7 @@ class Agent:
 
     async def hand_over(self, task_id: str, artifact: Artifact, *, append: bool, last_chunk: bool) -> Task:
         """Raises NotWaiting where the program does not work on the task."""
-        return await self._actor.call(
-            self.turn_queue.hand_over, task_id, artifact, append=append, last_chunk=last_chunk
-        )
+        return await self._actor.call(self.turns.hand_over, task_id, artifact, append=append, last_chunk=last_chunk)
 
     async def provide_input(
         self, task_id: str, answer: Message, text: str, prompt_id: str | None, origin: Origin = PERSON
@@ -367,7 +365,7 @@ class Agent:
 
     async def decide(self, event: str, told: dict[str, Any]) -> dict[str, Any] | None:
         """What the approval policy answers to the program's question; None leaves it to a person."""
-        task = self.turn_queue.current
+        task = self.turns.current
         return await self.approvals.decide(event, told, task.id if task is not None else None)
 
     def denied(self, call: ToolCall, reason: str) -> None:
@@ -393,13 +391,13 @@ class Agent:
         if (link := self.process.last_link) is not None and not self.record.parking:
             self._last_screen = await link.screen_text(SCREEN_KEPT)
         self._exit = exited
-        return self.turn_queue.settle(exited, code="INTERRUPTED" if interrupted else "AGENT_EXITED")
+        return self.turns.settle(exited, code="INTERRUPTED" if interrupted else "AGENT_EXITED")
 
     async def leaves(self, link: AgentLink) -> None:
         self._last_screen = await link.screen_text(SCREEN_KEPT)
 
     def settled(self, commit: Commit) -> None:
-        self.turn_queue.believe(commit)
+        self.turns.believe(commit)
 
     def over(self, state: ProcessState) -> tuple[NewEvent, ...]:
         return () if state is ProcessState.RUNNING else self.attention.over().events
@@ -409,7 +407,7 @@ class Agent:
         await self._tell_of(self.attention.renewed())
         self.usage.watch()
         await self.process.saw(self._seen.activity)
-        await self.turn_queue.resume(link)
+        await self.turns.resume(link)
         await self._briefing.give()
         await self._pump()
 
@@ -422,7 +420,7 @@ class Agent:
                 how = describe_exit(self._exit) if self._exit is not None else self.state.value
                 self._actor.post(self.tools.program_over, how)
             self.attention.believe(self.attention.over())
-            self.turn_queue.program_gone()
+            self.turns.program_gone()
         self.parking.sweep()
 
     async def _restart_later(self) -> None:
@@ -433,10 +431,8 @@ class Agent:
         """The agent may be idle: restart it if that was asked for, else take the next task."""
         link = self.process.link
         if not self.record.restart_pending:
-            await self.turn_queue.pump()
-        elif (
-            link is not None and self.turn_queue.current is None and obstacle(Moment(link=await link.observe())) is None
-        ):
+            await self.turns.pump()
+        elif link is not None and self.turns.current is None and obstacle(Moment(link=await link.observe())) is None:
             await self.process.stop(again=True)
 
     async def _adopt(self) -> None:
@@ -476,7 +472,7 @@ class Agent:
                 if isinstance(event, LinkTurnAccepted):
                     await self._saw(Activity.BUSY)
                 await self.tools.turn(event)
-                await self.turn_queue.handle(event, fact.link)
+                await self.turns.handle(event, fact.link)
 
     async def _alert(self, alert: LinkAlert) -> None:
         """It may be the database's disk that is full: what cannot be written now is shown all the same."""
@@ -506,8 +502,8 @@ class Agent:
         before, self._seen = self._seen, seen
         if moved := before is None or before.activity is not seen.activity or before.prompt != seen.prompt:
             self._since = self._clock.wall()
-        commit = self.turn_queue.observed(seen, again=before is not None and before.asking != seen.asking)
-        change = self.attention.observed(seen, self.turn_queue.current, answering=self.turn_queue.answers.under_way)
+        commit = self.turns.observed(seen, again=before is not None and before.asking != seen.asking)
+        change = self.attention.observed(seen, self.turns.current, answering=self.turns.answers.under_way)
         if moved or commit is not None or change.events:
             told = ActivityChanged(activity=seen.activity, evidence=seen.evidence, prompt=seen.prompt)
             also: list[EventData] = []
@@ -516,7 +512,7 @@ class Agent:
             events = [*(NewEvent(self.id, data) for data in also), *(commit.events if commit else ()), *change.events]
             await self._actor.persist(self._store.commit, events=events, tasks=[commit.task] if commit else ())
             if commit is not None:
-                self.turn_queue.believe(commit)
+                self.turns.believe(commit)
         self.attention.believe(change)
         await self._saw(seen.activity)
         await self._pump()
@@ -529,17 +525,15 @@ class Agent:
     async def _saw(self, activity: Activity) -> None:
         if activity is Activity.BUSY:
             self.tools.works()
-        task = self.turn_queue.current
+        task = self.turns.current
         await self.process.saw(activity, context_id=task.context_id if task is not None else None)
 
     async def _begin_interrupt(self) -> asyncio.Future[bool] | None:
-        return self.turn_queue.interrupt("interrupted") if await self.turn_queue.runs_something() else None
+        return self.turns.interrupt("interrupted") if await self.turns.runs_something() else None
 
     async def _canceled(self, task_id: str, confirmed: bool) -> Task:
-        if (
-            self.turn_queue.ahead(task_id) is not None
-        ):  # its program ended before the message was submitted: it waits again
-            outcome = await self.turn_queue.cancel(task_id)
+        if self.turns.ahead(task_id) is not None:  # its program ended before the message was submitted: it waits again
+            outcome = await self.turns.cancel(task_id)
             if isinstance(outcome, Task):
                 return outcome
         task = await self._stored(task_id)

@@ -9,7 +9,7 @@ from synapsed.agents.approvals import Answer, Approvals, Wait
 from synapsed.agents.pending_answers import Given
 from synapsed.agents.process import AgentProcess
 from synapsed.agents.seams import PromptOwner
-from synapsed.agents.turn_queue import TurnQueue
+from synapsed.agents.turns import AgentTurns
 from synapsed.agents.usage_limit import Usage
 from synapsed.clock import Clock
 from synapsed.errors import NotWaiting, SynapsedError
@@ -27,7 +27,7 @@ class AgentPrompts:
     def __init__(
         self,
         process: AgentProcess,
-        turn_queue: TurnQueue,
+        turns: AgentTurns,
         owner: PromptOwner,
         *,
         approvals: Approvals,
@@ -36,7 +36,7 @@ class AgentPrompts:
         actor: Actor,
     ) -> None:
         self._process = process
-        self._turn_queue = turn_queue
+        self._turns = turns
         self._approvals = approvals
         self._usage = usage
         self._owner = owner
@@ -53,11 +53,11 @@ class AgentPrompts:
     ) -> Task | None:
         """The task that the program goes on with. Raises NotWaiting, PromptChanged, NotTaken, InvalidChoice."""
         async with self._answering():
-            prompt = await self._actor.call(self._turn_queue.asked, task_id)
+            prompt = await self._actor.call(self._turns.asked, task_id)
             wanted = prompt_id or prompt.prompt_id
             hidden = await link.answer(text, wanted)
             given = Given(prompt_id=wanted, prompt=prompt, answer=answer, hidden=hidden, origin=origin)
-            return await self._actor.call(self._turn_queue.answered, task_id, given)
+            return await self._actor.call(self._turns.answered, task_id, given)
 
     async def answer(self, link: AgentLink | None, text: str, prompt_id: str | None, origin: Origin) -> None:
         """Answer what is on the screen. Raises as `provide`."""
@@ -68,18 +68,18 @@ class AgentPrompts:
         wanted = prompt_id or prompt.prompt_id
         async with self._answering():
             hidden = await link.answer(text, wanted)
-            task = self._turn_queue.current
+            task = self._turns.current
             task_id = task.id if task is not None else None
             given = Given(prompt_id=wanted, prompt=prompt, answer=Message.of(text), hidden=hidden, origin=origin)
-            await self._actor.call(self._turn_queue.answered, task_id, given)
+            await self._actor.call(self._turns.answered, task_id, given)
 
     @contextlib.asynccontextmanager
     async def _answering(self) -> AsyncIterator[None]:
-        self._turn_queue.begin_answer()
+        self._turns.begin_answer()
         try:
             yield
         finally:
-            self._actor.post(self._turn_queue.end_answer)
+            self._actor.post(self._turns.end_answer)
             self._actor.post(self._owner.observe_again)
 
     # --- answers that no person gives ---
@@ -108,11 +108,11 @@ class AgentPrompts:
     def _limit_in(self, prompt: Prompt) -> bool:
         """Whether a task's dialog tells of a usage limit, and is answered for that. Others may have such words from the
         model: those that ask for a permission, and questions not with their first."""
-        told = self._turn_queue.current is not None and prompt.type not in ("permission", "screen")
+        told = self._turns.current is not None and prompt.type not in ("permission", "screen")
         limit = self._usage.find(prompt.prompt) if told else None
         if limit is None or limit.answer is None or not " ".join(prompt.prompt.split()).startswith(limit.words):
             return False
-        self._turn_queue.limit_shown(limit)
+        self._turns.limit_shown(limit)
         if self._approving is None:
             self._approving = self._actor.spawn(self._approve(prompt, limit.answer, Origin("daemon")))
         return True

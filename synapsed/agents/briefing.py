@@ -5,7 +5,7 @@ from pathlib import Path
 
 from synapsed.agents.instructions import fingerprint, on_record, task_of
 from synapsed.agents.process import AgentProcess
-from synapsed.agents.turn_queue import TurnQueue
+from synapsed.agents.turns import AgentTurns
 from synapsed.channels.injection import INSTRUCTIONS_FILE
 from synapsed.clock import Clock
 from synapsed.launch_plan import LaunchPlanner
@@ -19,14 +19,14 @@ class Briefing:
     def __init__(
         self,
         process: AgentProcess,
-        turn_queue: TurnQueue,
+        turns: AgentTurns,
         *,
         folder: Path,
         planner: LaunchPlanner,
         clock: Clock,
     ) -> None:
         self._process = process
-        self._turn_queue = turn_queue
+        self._turns = turns
         self._planner = planner
         self._file = folder / "launch" / INSTRUCTIONS_FILE
         self._clock = clock
@@ -45,7 +45,7 @@ class Briefing:
         task, events = (task, submitted(task).events) if typed else on_record(task)
         await self._process.amend(tasks=[task], of_tasks=events, told=told)
         if typed:
-            await self._turn_queue.enter(task)
+            await self._turns.enter(task)
 
 
 def _read(path: Path) -> str | None:

@@ -11,7 +11,7 @@ from synapsed.model.figures import AgentFigures
 def figures_of(agents: Iterable[Agent]) -> Iterator[AgentFigures]:
     """One after the other, so that whoever asks can pause in between."""
     for agent in agents:
-        link, current, oldest = agent.process.link, agent.turn_queue.current, agent.turn_queue.oldest
+        link, current, oldest = agent.process.link, agent.turns.current, agent.turns.oldest
         yield AgentFigures(
             id=agent.id,
             name=agent.record.name,
@@ -19,7 +19,7 @@ def figures_of(agents: Iterable[Agent]) -> Iterator[AgentFigures]:
             state=agent.state,
             activity=activity_of(agent)[0],
             restarts=agent.record.restarts,
-            queue=agent.turn_queue.queue,
+            queue=agent.turns.queue,
             oldest=None if oldest is None else datetime.fromisoformat(oldest).timestamp(),
             current=None if current is None else current.status,
             output=None if link is None else link.output,

@@ -27,7 +27,7 @@ from synapsed.agents import conversations
 from synapsed.agents.actor import Actor
 from synapsed.agents.process import AgentProcess
 from synapsed.agents.seams import ParkOwner
-from synapsed.agents.turn_queue import TurnQueue
+from synapsed.agents.turns import AgentTurns
 from synapsed.agents.usage_limit import Usage
 from synapsed.clock import Clock
 from synapsed.config import ParkPolicy
@@ -111,7 +111,7 @@ class Parking:
     def __init__(
         self,
         process: AgentProcess,
-        turn_queue: TurnQueue,
+        turns: AgentTurns,
         usage: Usage,
         owner: ParkOwner,
         *,
@@ -119,7 +119,7 @@ class Parking:
         actor: Actor,
     ) -> None:
         self._process = process
-        self._turn_queue = turn_queue
+        self._turns = turns
         self._usage = usage
         self._owner = owner
         self._clock = clock
@@ -166,7 +166,7 @@ class Parking:
     def sweep(self) -> None:
         """Park it if it is due, wake it if a message waits."""
         if self._process.state is ProcessState.PARKED:
-            if self._turn_queue.queue:
+            if self._turns.queue:
                 self._actor.post(self._process.wake)
             return
         if not self.policy.on:
@@ -210,7 +210,7 @@ class Parking:
         return occupied(
             Situation(
                 seen=seen if link is not None else None,
-                busy=not self._turn_queue.at_rest,
+                busy=not self._turns.at_rest,
                 attached=self._attaching + (link.attached if link is not None else 0),
                 restart_pending=self._process.record.restart_pending,
                 limited=self._usage.in_force is not None,

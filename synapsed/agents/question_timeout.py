@@ -9,7 +9,7 @@ from datetime import datetime
 
 from synapsed.agents.actor import Actor
 from synapsed.agents.seams import Configured
-from synapsed.agents.turn_queue import OF_NO_TURN, TurnQueue
+from synapsed.agents.turns import OF_NO_TURN, AgentTurns
 from synapsed.clock import Clock
 from synapsed.config import seconds_of
 from synapsed.model.task import INTERRUPTED_STATES, Task
@@ -23,8 +23,8 @@ TIMED_OUT = "nobody answered"
 class Unanswered:
     """Of one agent."""
 
-    def __init__(self, turn_queue: TurnQueue, owner: Configured, *, clock: Clock, actor: Actor) -> None:
-        self._turn_queue = turn_queue
+    def __init__(self, turns: AgentTurns, owner: Configured, *, clock: Clock, actor: Actor) -> None:
+        self._turns = turns
         self._owner = owner
         self._clock = clock
         self._actor = actor
@@ -40,7 +40,7 @@ class Unanswered:
             self._actor.post(self._give_up, late.updated_at, limit)
 
     def _late(self) -> Task | None:
-        limit, task = self._owner.config.question_timeout, self._turn_queue.current
+        limit, task = self._owner.config.question_timeout, self._turns.current
         if limit is None or task is None or task.status not in INTERRUPTED_STATES or task.prompt is None:
             return None
         waited = self._clock.wall() - datetime.fromisoformat(task.updated_at).timestamp()
@@ -50,4 +50,4 @@ class Unanswered:
         late = self._late()
         if late is not None and late.prompt is not None and late.updated_at == asked_at:
             self._actor.log.info("a question timed out", task=late.id, after=limit)
-            self._turn_queue.interrupt(TIMED_OUT, f"nobody answered within {limit}: {late.prompt.prompt}")
+            self._turns.interrupt(TIMED_OUT, f"nobody answered within {limit}: {late.prompt.prompt}")

@@ -11,7 +11,7 @@ from typing import Any, Final
 from synapsed.agents.actor import Actor
 from synapsed.agents.token_usage import UsedTurns
 from synapsed.agents.tool_calls import ToolCalls
-from synapsed.agents.turn_queue import TurnQueue
+from synapsed.agents.turns import AgentTurns
 from synapsed.agents.typed_turns import OwnTurns, is_of
 from synapsed.clock import Clock, iso
 from synapsed.errors import StoreError
@@ -58,17 +58,17 @@ _TYPES = frozenset({"toolExecution", "turnSeen", "usage"})
 class Tools:
     """Of one agent."""
 
-    def __init__(self, agent_id: str, *, store: Store, clock: Clock, actor: Actor, turn_queue: TurnQueue) -> None:
+    def __init__(self, agent_id: str, *, store: Store, clock: Clock, actor: Actor, turns: AgentTurns) -> None:
         self._calls = ToolCalls(agent_id)
         self._shown = ShownCalls()
-        self._turns = OwnTurns()
+        self._typed = OwnTurns()
         self._used = UsedTurns()
         self._agent_id = agent_id
         self._store = store
         self._clock = clock
         self._since = clock.monotonic()
         self._actor = actor
-        self._turn_queue = turn_queue
+        self._turns = turns
 
     async def restore(self) -> None:
         """Take up what an earlier daemon told. Raises StoreError."""
@@ -76,7 +76,7 @@ class Tools:
         while batch := await self._store.events.read(after, agent_id=self._agent_id, types=_TYPES):
             self._calls.restore(batch)
             self._shown.restore(batch)
-            self._turns.restore(batch)
+            self._typed.restore(batch)
             self._used.restore(batch)
             after = batch[-1].id
 
@@ -86,9 +86,9 @@ class Tools:
             case PromptAccepted():
                 await self._accepted(fact)
             case ToolBegan():
-                await self._tell(self._calls.began(fact, self._turn_queue.current))
+                await self._tell(self._calls.began(fact, self._turns.current))
             case ToolOver():
-                await self._tell(self._calls.over(fact, self._turn_queue.current))
+                await self._tell(self._calls.over(fact, self._turns.current))
             case ToolsShown():
                 await self._tell_shown(fact)
             case TurnUsed():
@@ -107,7 +107,7 @@ class Tools:
             await self._tell(self._calls.screen_over(reason))
 
     async def _tell_shown(self, fact: ToolsShown) -> None:
-        task = self._turn_queue.current
+        task = self._turns.current
         if task is None or task.id != fact.turn:
             return
         events: list[NewEvent] = []
@@ -118,11 +118,11 @@ class Tools:
     async def _turn_over(self, fact: TurnEnded | TurnFailed | TurnInterrupted) -> None:
         stopped = isinstance(fact, TurnInterrupted)
         await self._tell(self._calls.turn_over(fact.turn, OVER[type(fact)], stopped=stopped))
-        if (seen := self._turns.over(fact)) is not None:
+        if (seen := self._typed.over(fact)) is not None:
             await self._tell([NewEvent(self._agent_id, seen)])
 
     async def _accepted(self, fact: PromptAccepted) -> None:
-        task = self._turn_queue.current
+        task = self._turns.current
         if task is not None and fact.at_ns >= self._since * 1e9:
             self._used.belongs(fact, task)
             return
@@ -137,7 +137,7 @@ class Tools:
         if task is not None:
             self._used.belongs(fact, task)
         elif not any(is_of(fact.prompt or "", task) for task in over):
-            self._turns.accepted(fact)
+            self._typed.accepted(fact)
 
     def _worked_on(self, fact: PromptAccepted, over: Sequence[Task]) -> Task | None:
         """The task, of those that are over (the last first), in whose turn a prompt was accepted that is reported again

@@ -121,10 +121,10 @@ def entry_of(agent: Agent, endpoint: str) -> RegistryEntry:
 def queued(task: Task, agents: Mapping[str, Agent]) -> Task:
     """The task as it is shown: one that waits with what it waits behind."""
     agent = agents.get(task.agent_id) if task.status is TaskState.SUBMITTED else None
-    ahead = agent.turn_queue.ahead(task.id) if agent is not None else None
+    ahead = agent.turns.ahead(task.id) if agent is not None else None
     if agent is None or ahead is None:
         return task
-    current = agent.turn_queue.current
+    current = agent.turns.current
     behind = WaitsBehind(task=current.id if current else None, ahead=ahead, prompt=agent.prompt)
     return task.model_copy(update={"waits_behind": behind})
 
@@ -166,7 +166,7 @@ def summary_of(agents: Iterable[Agent]) -> str:
     counts = Counter(
         activity_of(agent)[0].value if agent.state is ProcessState.RUNNING else agent.state.value for agent in every
     )
-    waiting = sum(agent.turn_queue.queue for agent in every)
+    waiting = sum(agent.turns.queue for agent in every)
     told = f"{len(every)} agent{'' if len(every) == 1 else 's'}"
     if counts:
         told += ": " + ", ".join(f"{count} {what}" for what, count in counts.most_common())
@@ -177,14 +177,14 @@ def summary_of(agents: Iterable[Agent]) -> str:
 
 def _held(agent: Agent) -> str | None:
     """Why a message would not be delivered although the program is at rest; while messages wait, why they do."""
-    return _kept_from(agent) or (_waited_for(agent) if agent.turn_queue.queue else None)
+    return _kept_from(agent) or (_waited_for(agent) if agent.turns.queue else None)
 
 
 def _waited_for(agent: Agent) -> str | None:
     if agent.state is not ProcessState.RUNNING:
         return agent.state.value
     activity = activity_of(agent)[0]
-    return None if activity is Activity.READY and agent.turn_queue.current is None else activity.value
+    return None if activity is Activity.READY and agent.turns.current is None else activity.value
 
 
 def _kept_from(agent: Agent) -> str | None:
@@ -205,7 +205,7 @@ def _fields(agent: Agent, endpoint: str) -> dict[str, Any]:
     record = agent.record
     activity, evidence = activity_of(agent)
     limit, limited = agent.usage.in_force, activity is Activity.LIMITED
-    task = agent.turn_queue.current
+    task = agent.turns.current
     version = record.launch.version if record.launch is not None else None
     return {
         "name": record.name,
@@ -218,7 +218,7 @@ def _fields(agent: Agent, endpoint: str) -> dict[str, Any]:
         "since": iso(agent.since),
         "evidence": evidence,
         "held": _held(agent),
-        "queue": agent.turn_queue.queue,
+        "queue": agent.turns.queue,
         "task": task.id if task is not None else None,
         "restarts": record.restarts,
         "cwd": record.cwd,

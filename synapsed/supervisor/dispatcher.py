@@ -124,7 +124,7 @@ class Dispatcher:
         if not 1 <= request.priority <= 5:
             raise InvalidRequest(f"priority must be 1 to 5, not {request.priority}", priority=request.priority)
         task = self._task_of(agent, request, task_id)
-        agent.turn_queue.compose(task)  # what cannot be delivered is refused now
+        agent.turns.compose(task)  # what cannot be delivered is refused now
         with self.asking(task, wait=request.wait) as record:
             return await agent.send(task, record)
 
@@ -175,7 +175,7 @@ class Dispatcher:
             raise InvalidRequest(f"metadata.{HOPS}: must be a whole number from 0", field=f"metadata.{HOPS}")
         sender = Sender.of(metadata)
         agent = self._agents.get(sender.id) if sender is not None else None
-        worked_on = agent.turn_queue.current if agent is not None else None
+        worked_on = agent.turns.current if agent is not None else None
         before = worked_on.metadata.get(HOPS, 0) if worked_on is not None else 0
         hops = max(given, before + 1 if agent is not None else 0)
         if hops > HOPS_MAX:

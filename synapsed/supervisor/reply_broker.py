@@ -382,7 +382,7 @@ class ReplyBroker:
 
     def _current(self, agent_id: str) -> Task | None:
         """The task that the agent works on."""
-        return agent.turn_queue.current if (agent := self._agents.get(agent_id)) is not None else None
+        return agent.turns.current if (agent := self._agents.get(agent_id)) is not None else None
 
 
 def _not_settled(error: BaseException) -> None:

@@ -149,9 +149,9 @@ async def test_an_interruption_of_which_the_link_told_late_does_not_end_the_next
     agent = world.manager._agents[AGENT]
 
     async def interrupt_next() -> None:
-        assert agent.turn_queue.current is not None
-        assert agent.turn_queue.current.id == following.id
-        agent.turn_queue.interrupt("interrupted")
+        assert agent.turns.current is not None
+        assert agent.turns.current.id == following.id
+        agent.turns.interrupt("interrupted")
 
     world.link.end("finished")  # all three wait for the actor at once, in this order
     agent._actor.post(interrupt_next)
@@ -160,7 +160,7 @@ async def test_an_interruption_of_which_the_link_told_late_does_not_end_the_next
         await canceling
     await until(lambda: world.link.interrupts == 2)
     unconfirmed.set_result(False)
-    await until(lambda: agent.turn_queue._interruption is None)
+    await until(lambda: agent.turns._interruption is None)
     assert (await world.manager.tasks.find(following.id)).status is TaskState.WORKING
 
 
@@ -206,11 +206,11 @@ async def test_cancel_while_the_message_s_files_are_being_written(
         assert written.wait(60)
         put(*arguments)
 
-    monkeypatch.setattr("synapsed.agents.turn_queue.message_files.put", slow)
+    monkeypatch.setattr("synapsed.agents.turns.message_files.put", slow)
     parts = [FilePart(file=FileContent(name="a.txt", bytes="aGVsbG8="))]
     task = await world.manager.tasks.send(AGENT, SendRequest(message=Message(parts=parts)))
     canceling = asyncio.ensure_future(world.manager.tasks.cancel(task.id))
-    await until(lambda: world.manager._agents[AGENT].turn_queue._interruption)
+    await until(lambda: world.manager._agents[AGENT].turns._interruption)
     written.set()
     assert (await canceling).status is TaskState.CANCELED
     assert (len(world.link.deliveries), world.link.interrupts) == (1, 1)

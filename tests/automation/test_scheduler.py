@@ -511,7 +511,7 @@ async def one_death(home: Home, path: Path, at: int, *, after: bool) -> bool:
         scheduler._book = dying
         home.manager.tasks._store = home.manager.tasks._idempotency._store = dying
         agent = next(iter(home.manager._agents.values()))
-        agent.turn_queue._store = dying
+        agent.turns._store = dying
         home.clock.advance(HOUR / 2)
         await until(lambda: dying.dead or settled(scheduler))
         died = dying.dead

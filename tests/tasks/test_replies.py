@@ -497,7 +497,7 @@ async def test_a_kill_at_any_commit_loses_and_doubles_nothing(quiet_world: World
     store: Any = world.store
     manager: Any = world.manager
     mortal = Mortal(store, commits)
-    for one in (manager._reply_broker, manager.tasks, *(agent.turn_queue for agent in manager._agents.values())):
+    for one in (manager._reply_broker, manager.tasks, *(agent.turns for agent in manager._agents.values())):
         one._store = mortal
     finished = False
     try:

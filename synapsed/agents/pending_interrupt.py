@@ -1,4 +1,4 @@
-"""An interruption that is under way: of it, whoever asked hears one word, and no task is taken meanwhile."""
+"""An interrupt that was asked for: whoever asked hears one word of it, and no task is taken until it is over."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -12,9 +12,9 @@ def _future() -> asyncio.Future[bool]:
 
 
 @dataclass(slots=True)
-class Interruption:
-    """`reason` is that of a task that ran; with a `failure`, it fails with these words. `outcome` tells whether the
-    program confirmed it."""
+class PendingInterrupt:
+    """What stops the program is the link's to know. `reason` is that of a task that ran; with a `failure`, it fails
+    with these words. `outcome` tells whether the program confirmed it."""
 
     reason: str
     failure: str = ""

@@ -1,4 +1,4 @@
-"""The turn queue of one agent: the tasks that wait and the one that is being worked on.
+"""The turns of one agent: each task is taken from its mailbox, given to the link, and brought to its end.
 
 Everything here runs in the agent's actor. The order that keeps a prompt from being typed twice, and a task from being
 lost, over a kill -9 at any point:
@@ -23,9 +23,9 @@ from synapsed.agents import message_files
 from synapsed.agents.actor import Actor
 from synapsed.agents.answer_blocks import AnswerBlocks
 from synapsed.agents.attention import Attention
-from synapsed.agents.interruption import Interruption
 from synapsed.agents.mailbox import Mailbox
 from synapsed.agents.pending_answers import Given, GivenAnswers
+from synapsed.agents.pending_interrupt import PendingInterrupt
 from synapsed.agents.process import AgentProcess
 from synapsed.agents.seams import TaskEnds
 from synapsed.agents.usage_limit import Usage
@@ -84,7 +84,7 @@ class _Turn:
     """None where the log has to be asked: somebody else may have told of it."""
 
 
-class TurnQueue:
+class AgentTurns:
     """While the record wants a restart no task is taken. `ends` is told of each task that is at its end."""
 
     def __init__(
@@ -116,7 +116,7 @@ class TurnQueue:
         self._attempts: dict[str, TurnRecord] = {}
         """Turns of waiting tasks that were given back."""
         self._turn: _Turn | None = None
-        self._interruption: Interruption | None = None
+        self._interruption: PendingInterrupt | None = None
         self._giving: asyncio.Task[None] | None = None
         """Gives the turn to the link."""
         self._limit: Limit | None = None
@@ -215,7 +215,7 @@ class TurnQueue:
         """Stop what runs; the future tells whether the program confirmed it. A task that ran ends `canceled` with
         `reason`, or as a `failure` (TIMEOUT) with these words. No task is taken meanwhile."""
         if self._interruption is None:
-            self._interruption = Interruption(reason, failure)
+            self._interruption = PendingInterrupt(reason, failure)
             self._actor.spawn(self._interrupt(self._interruption))
         return self._interruption.outcome
 
@@ -534,7 +534,7 @@ class TurnQueue:
         await self._persist(transitions.failed(turn.task, code=code, message=message, now=self._clock.wall()))
         await self.pump()
 
-    async def _interrupt(self, interruption: Interruption) -> None:
+    async def _interrupt(self, interruption: PendingInterrupt) -> None:
         confirmed = False
         if self._giving is not None:
             await asyncio.wait([self._giving])  # a message whose files are being written is not the link's yet
@@ -548,7 +548,7 @@ class TurnQueue:
             # What the link told meanwhile is before this in the inbox, so it is handled first.
             self._actor.post(self._interrupted, interruption, confirmed)
 
-    async def _interrupted(self, interruption: Interruption, confirmed: bool) -> None:
+    async def _interrupted(self, interruption: PendingInterrupt, confirmed: bool) -> None:
         interruption.confirmed = confirmed
         if confirmed and self._turn is not None:
             interruption.timer = self._actor.post_later(INTERRUPT_TOLD_S, self._interruption_untold, interruption)
@@ -556,7 +556,7 @@ class TurnQueue:
         self._end_interruption(over=True)
         await self.pump()
 
-    async def _interruption_untold(self, interruption: Interruption) -> None:
+    async def _interruption_untold(self, interruption: PendingInterrupt) -> None:
         if self._interruption is not interruption:
             return  # it was told just now, and what runs is another turn
         if self._turn is not None:
