@@ -22,7 +22,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Concatenate, Self
+
+from pydantic import BaseModel
 
 from synapsed.errors import StoreError
 from synapsed.model.figures import FAST_S, Histogram
@@ -126,11 +128,21 @@ class Database:
         with self._measured(self.commits, begin):
             return await future
 
-    async def read[T](self, query: Callable[[sqlite3.Connection], T]) -> T:
+    async def read[**P, T](
+        self, query: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
         """The value of `query`, run in the reader's thread on one snapshot of what is committed. Raises StoreError."""
         self._check(closed=self._closed)
         with self._measured(self.reads, self._loop.time()):
-            return await self._run(self._reader, self._query, query)
+            return await self._run(self._reader, self._query, lambda connection: query(connection, *args, **kwargs))
+
+    async def models[M: BaseModel](self, kind: type[M], query: str, *values: str) -> list[M]:
+        """The rows of `query`, which has one column: the JSON of a model."""
+
+        def select(connection: sqlite3.Connection) -> list[M]:
+            return [kind.model_validate_json(data) for (data,) in connection.execute(query, values)]
+
+        return await self.read(select)
 
     async def rescue(self) -> None:
         """Write all of it again to its path, from which somebody has removed it. What is written later is not there:

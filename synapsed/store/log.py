@@ -203,7 +203,7 @@ class SqliteEventLog:
         return None if self._closed else max(after, await self._next(_topic(which)))
 
     async def open_attention(self, agent_id: str) -> list[Event]:
-        return await self._database.read(lambda connection: _open_attention(connection, agent_id))
+        return await self._database.read(_open_attention, agent_id)
 
     def gap(self, after: int, *, agent_id: str | None = None) -> int | None:
         if self._ring.covers(after):
@@ -275,7 +275,7 @@ class SqliteEventLog:
             return EventPage([], after)
         if not self._ring.covers(after):
             upto = min(upto, after + SCAN) if _scans(which) else upto
-            await self._database.read(lambda connection: _select(connection, after, upto, which, batch, self._large))
+            await self._database.read(_select, after, upto, which, batch, self._large)
         else:
             for recent in self._ring.between(after, upto):
                 if _matches(which, recent):

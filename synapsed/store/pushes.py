@@ -48,16 +48,10 @@ class PushTable:
 
     async def of_task(self, task_id: str) -> list[PushRecord]:
         """In the order in which they were first put."""
-        return await self._select("WHERE task_id = ? ORDER BY seq", task_id)
+        return await self._database.models(
+            PushRecord, "SELECT data FROM pushes WHERE task_id = ? ORDER BY seq", task_id
+        )
 
     async def active(self) -> list[PushRecord]:
         """Those whose receivers are not told everything yet."""
-        return await self._select("WHERE active = 1 ORDER BY seq")
-
-    async def _select(self, where: str, *values: str) -> list[PushRecord]:
-        return await self._database.read(
-            lambda connection: [
-                PushRecord.model_validate_json(data)
-                for (data,) in connection.execute(f"SELECT data FROM pushes {where}", values)  # noqa: S608 - constants
-            ]
-        )
+        return await self._database.models(PushRecord, "SELECT data FROM pushes WHERE active = 1 ORDER BY seq")

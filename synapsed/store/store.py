@@ -51,6 +51,9 @@ from synapsed.store.tasks import (
     weigh_page,
 )
 
+_KEYS = {"agents": "id", "followers": "name", "replies": "task_id", "schedules": "id", "turns": "task_id"}
+"""Tables of records, and the column that tells one from the others."""
+
 RECENT_TASKS_SIZE = 8 * 1024 * 1024
 """Characters of JSON of recently written tasks that are kept in memory."""
 
@@ -61,18 +64,13 @@ class _Change:
 
     events: Sequence[EventRow] = ()
     tasks: Sequence[TaskRow] = ()
-    turn: tuple[str, str] | None = None
-    turn_ended: str | None = None
-    agents: Sequence[tuple[str, str]] = ()
-    agent_gone: str | None = None
-    reply: tuple[str, str] | None = None
-    reply_over: str | None = None
+    gone: Sequence[tuple[str, str]] = ()
+    """Tables, and the keys of the rows that are removed there."""
+    kept: Sequence[tuple[str, str, str]] = ()
+    """Tables, keys and data of rows that are put there, or replaced."""
     schedule: tuple[str, str | None, str] | None = None
     """Id, data (None: it stays) and state."""
-    schedule_gone: str | None = None
     occurrence_told: OccurrenceRow | None = None
-    followers: Sequence[tuple[str, str]] = ()
-    follower_gone: str | None = None
 
     def encoded(self) -> list[EncodedModel]:
         return [*(row.data for row in self.tasks), *(row.data for row in self.events)]
@@ -85,54 +83,25 @@ class _Change:
     def apply(self, connection: sqlite3.Connection, sealer: Sealer) -> list[int]:
         """Do it in the open transaction; the ids of the events."""
         put_tasks(connection, self.tasks, sealer)
-        for agent_id, data in self.agents:
+        for table, key in self.gone:
+            connection.execute(f"DELETE FROM {table} WHERE {_KEYS[table]} = ?", (key,))  # noqa: S608 - constants
+        for table, key, data in self.kept:
+            column = _KEYS[table]
             connection.execute(
-                "INSERT INTO agents (id, data) VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET data = excluded.data",
-                (agent_id, sealer.seal(data)),
+                f"INSERT INTO {table} ({column}, data) VALUES (?, ?) "  # noqa: S608 - constants
+                f"ON CONFLICT ({column}) DO UPDATE SET data = excluded.data",
+                (key, sealer.seal(data)),
             )
-        if self.agent_gone is not None:
-            connection.execute("DELETE FROM agents WHERE id = ?", (self.agent_gone,))
-        if self.turn_ended is not None:
-            connection.execute("DELETE FROM turns WHERE task_id = ?", (self.turn_ended,))
-        if self.turn is not None:
-            connection.execute(
-                "INSERT INTO turns (task_id, data) VALUES (?, ?) "
-                "ON CONFLICT (task_id) DO UPDATE SET data = excluded.data",
-                (self.turn[0], sealer.seal(self.turn[1])),
-            )
-        if self.reply_over is not None:
-            connection.execute("DELETE FROM replies WHERE task_id = ?", (self.reply_over,))
-        if self.reply is not None:
-            connection.execute(
-                "INSERT INTO replies (task_id, data) VALUES (?, ?) "
-                "ON CONFLICT (task_id) DO UPDATE SET data = excluded.data",
-                (self.reply[0], sealer.seal(self.reply[1])),
-            )
-        self._automation(connection, sealer)
-        return append_events(connection, self.events, sealer)
-
-    def _automation(self, connection: sqlite3.Connection, sealer: Sealer) -> None:
-        """What is kept of schedules, rules and webhooks."""
-        if self.schedule_gone is not None:
-            connection.execute("DELETE FROM schedules WHERE id = ?", (self.schedule_gone,))
         if self.schedule is not None:
-            schedule_id, data, state = self.schedule
-            sealed = None if data is None else sealer.seal(data)
+            schedule_id, schedule, state = self.schedule
             connection.execute(
                 "INSERT INTO schedules (id, data, state) VALUES (?, ?, ?) ON CONFLICT (id) DO UPDATE SET "
                 "data = coalesce(excluded.data, data), state = excluded.state",
-                (schedule_id, sealed, sealer.seal(state)),
-            )
-        if self.follower_gone is not None:
-            connection.execute("DELETE FROM followers WHERE name = ?", (self.follower_gone,))
-        for name, data in self.followers:
-            connection.execute(
-                "INSERT INTO followers (name, data) VALUES (?, ?) "
-                "ON CONFLICT (name) DO UPDATE SET data = excluded.data",
-                (name, sealer.seal(data)),
+                (schedule_id, None if schedule is None else sealer.seal(schedule), sealer.seal(state)),
             )
         if self.occurrence_told is not None:
             mark_told(connection, self.occurrence_told)
+        return append_events(connection, self.events, sealer)
 
 
 class SqliteStore:
@@ -200,85 +169,73 @@ class SqliteStore:
         reply: ReplyRecord | None = None,
         reply_over: str | None = None,
     ) -> list[Event]:
+        over = {"turns": turn_ended, "replies": reply_over}
         with _encoding():
             change = _Change(
                 events=self._event_rows(events),
                 tasks=[TaskRow.of(task, self.texts) for task in tasks],
-                turn=None if turn is None else (turn.task_id, turn.model_dump_json()),
-                turn_ended=turn_ended,
-                agents=[(agent.id, agent.model_dump_json()) for agent in agents],
-                reply=None if reply is None else (reply.task_id, reply.model_dump_json()),
-                reply_over=reply_over,
+                gone=[(table, key) for table, key in over.items() if key is not None],
+                kept=[
+                    *(("agents", agent.id, agent.model_dump_json()) for agent in agents),
+                    *([("turns", turn.task_id, turn.model_dump_json())] if turn is not None else ()),
+                    *([("replies", reply.task_id, reply.model_dump_json())] if reply is not None else ()),
+                ],
             )
         return await self._write(change, events)
 
     async def agents(self) -> list[AgentRecord]:
         """In the order in which they were first put."""
-        return await self._database.read(
-            lambda connection: [
-                AgentRecord.model_validate_json(data)
-                for (data,) in connection.execute("SELECT data FROM agents ORDER BY seq")
-            ]
-        )
+        return await self._database.models(AgentRecord, "SELECT data FROM agents ORDER BY seq")
 
     async def delete_agent(self, agent_id: str, events: Sequence[NewEvent] = ()) -> None:
         with _encoding():
-            change = _Change(agent_gone=agent_id, events=self._event_rows(events))
+            change = _Change(gone=[("agents", agent_id)], events=self._event_rows(events))
         await self._write(change, events)
 
     async def task(self, task_id: str) -> Task | None:
         recent = self._recent.get(task_id)
         if recent is not None:
             return recent
-        return await self._database.read(lambda connection: select_task(connection, task_id, self._log.room))
+        return await self._database.read(select_task, task_id, self._log.room)
 
     async def task_metadata(self, task_id: str) -> dict[str, Any]:
         """The task's metadata, without what else there is of it, which may be large; empty where it is gone."""
-        return await self._database.read(lambda connection: select_metadata(connection, task_id))
+        return await self._database.read(select_metadata, task_id)
 
     async def said(self, task_id: str) -> Said | None:
         """The task's message, as much of it as is looked at for moods."""
         recent = self._recent.document(task_id)
         if recent is not None:
             return Said.of(recent)
-        return await self._database.read(lambda connection: select_said(connection, task_id))
+        return await self._database.read(select_said, task_id)
 
     async def tasks(self, which: TaskFilter) -> tuple[list[Task], int]:
-        return await self._database.read(lambda connection: select_page(connection, which, self._log.room))
+        return await self._database.read(select_page, which, self._log.room)
 
     async def weigh(self, which: str | TaskFilter) -> list[Large]:
         if isinstance(which, TaskFilter):
-            return await self._database.read(lambda connection: weigh_page(connection, which))
+            return await self._database.read(weigh_page, which)
         if (large := self._recent.weigh(which)) is not None:
             return large
-        return await self._database.read(lambda connection: weigh(connection, which))
+        return await self._database.read(weigh, which)
 
     async def has_tasks(self, which: TaskFilter) -> bool:
-        return await self._database.read(lambda connection: has_tasks(connection, which))
+        return await self._database.read(has_tasks, which)
 
     async def find_tasks(
         self, prefix: str, limit: int, *, agent_id: str | None = None, visible_to: str | None = None
     ) -> list[str]:
-        return await self._database.read(
-            lambda connection: find_ids(connection, prefix, limit, agent_id=agent_id, visible_to=visible_to)
-        )
+        return await self._database.read(find_ids, prefix, limit, agent_id=agent_id, visible_to=visible_to)
 
     async def open_tasks(self) -> list[Task]:
-        return await self._database.read(lambda connection: select_open(connection, self._log.room))
+        return await self._database.read(select_open, self._log.room)
 
     async def turns(self) -> list[TurnRecord]:
-        return await self._database.read(
-            lambda connection: [
-                TurnRecord.model_validate_json(data)
-                for (data,) in connection.execute("SELECT data FROM turns ORDER BY rowid")
-            ]
-        )
+        return await self._database.models(TurnRecord, "SELECT data FROM turns ORDER BY rowid")
 
     async def find_cut(self, *, keep: int, oldest: str | None, newest: str) -> Cut | None:
         """Which tasks are too many or too old; `store.retention` says how it is meant."""
-        return await self._database.read(
-            lambda connection: find_cut(connection, keep=keep, oldest=oldest, newest=newest)
-        )
+        return await self._database.read(find_cut, keep=keep, oldest=oldest, newest=newest)
 
     async def prune(self, cut: Cut) -> Pruned:
         """One small step of removing what is to go."""
@@ -296,12 +253,7 @@ class SqliteStore:
 
     async def replies(self) -> list[ReplyRecord]:
         """In the order in which they were first put."""
-        return await self._database.read(
-            lambda connection: [
-                ReplyRecord.model_validate_json(data)
-                for (data,) in connection.execute("SELECT data FROM replies ORDER BY rowid")
-            ]
-        )
+        return await self._database.models(ReplyRecord, "SELECT data FROM replies ORDER BY rowid")
 
     # --- rules, webhooks and moods ---
 
@@ -315,20 +267,19 @@ class SqliteStore:
     ) -> None:
         """How far it, and `others` with it, have come in the log, with the events that tell of what it did."""
         with _encoding():
-            rows = [(each, kept.model_dump_json()) for each, kept in ({name: state} | dict(others or {})).items()]
-            change = _Change(followers=rows, events=self._event_rows(events))
+            states = {name: state, **(others or {})}
+            kept = [("followers", each, one.model_dump_json()) for each, one in states.items()]
+            change = _Change(kept=kept, events=self._event_rows(events))
         await self._write(change, events)
 
     async def forget_follower(self, name: str) -> None:
         """Removes what the follower `name` kept; does nothing if it kept nothing."""
-        await self._write(_Change(follower_gone=name), ())
+        await self._write(_Change(gone=[("followers", name)]), ())
 
     async def follower(self, name: str) -> FollowerState | None:
         """None for one that is new."""
-        row = await self._database.read(
-            lambda connection: connection.execute("SELECT data FROM followers WHERE name = ?", (name,)).fetchone()
-        )
-        return None if row is None else FollowerState.model_validate_json(row[0])
+        found = await self._database.models(FollowerState, "SELECT data FROM followers WHERE name = ?", name)
+        return found[0] if found else None
 
     # --- schedules ---
 
@@ -354,7 +305,7 @@ class SqliteStore:
 
     async def remove_schedule(self, schedule_id: str) -> None:
         """Nothing happens if there is no such schedule. Which of its times had their message stays known."""
-        await self._write(_Change(schedule_gone=schedule_id), ())
+        await self._write(_Change(gone=[("schedules", schedule_id)]), ())
 
     async def schedules(self) -> dict[str, tuple[Schedule | None, ScheduleState]]:
         """By id; of those of the configuration there is only how far they have come."""
@@ -373,7 +324,7 @@ class SqliteStore:
         """The id of the task that it has had, and whether that was told; None for none."""
         row = occurrence_row(occurrence.metadata())
         assert row is not None
-        return await self._database.read(lambda connection: select_occurrence(connection, row))
+        return await self._database.read(select_occurrence, row)
 
     async def save_checkpoint(self, agent_id: str, checkpoint: Checkpoint) -> None:
         with _encoding():
