@@ -23,9 +23,9 @@ KEYS_MAX = 4096
 TAKE_DEADLINE = 1.0
 """Seconds for the terminal to take what is drawn; what it has not taken by then is drawn again later."""
 
-ENTER = b"\x1b[22;0t\x1b[?1049h\x1b[?25l\x1b[?7l\x1b[H\x1b[2J"
-LEAVE = b"\x1b[?2026l\x1b[0m\x1b[?7h\x1b[?25h\x1b[?1049l\x1b[23;0t"
-"""The title is pushed and popped, the cursor hidden, long lines do not wrap."""
+ENTER = b"\x1b[22;0t\x1b[?1049h\x1b[?25l\x1b[?7l\x1b[?2004h\x1b[H\x1b[2J"
+LEAVE = b"\x1b[?2026l\x1b[?2004l\x1b[0m\x1b[?7h\x1b[?25h\x1b[?1049l\x1b[23;0t"
+"""The title is pushed and popped, the cursor hidden, long lines do not wrap, a paste is marked as one."""
 
 ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
@@ -46,6 +46,7 @@ class FullScreen:
         self._woken, self._wake = -1, -1
         self._drawn: list[str] | None = None
         self._drawn_size = (0, 0)
+        self._title = ""
         self.ended: int | None = None
 
     def __enter__(self) -> Self:
@@ -113,6 +114,15 @@ class FullScreen:
         elif piece:
             self._drawn = None
 
+    def forget(self) -> None:
+        """Draw everything the next time."""
+        self._drawn = None
+
+    def title(self, text: str) -> None:
+        """Of the window; what stood there comes back with the terminal."""
+        if text != self._title and self._write(b"\x1b]2;" + text.encode() + b"\x1b\\"):
+            self._title = text
+
     def bell(self) -> None:
         self._write(b"\x07")
 
@@ -137,7 +147,7 @@ class FullScreen:
         mode[_INPUT] &= ~(termios.IXON | termios.ICRNL)
         mode[_CHARACTERS][termios.VMIN], mode[_CHARACTERS][termios.VTIME] = 1, 0
         termios.tcsetattr(self._fd, termios.TCSADRAIN, mode)
-        self._drawn = None
+        self._drawn, self._title = None, ""
         self._write(ENTER)
 
     def _give_back(self) -> None:

@@ -42,6 +42,8 @@ VERBS = {
     "kill": Verb("each:kill", "kill agents' programs; their restart policy applies", AGENTS),
     "list": Verb("list_", "the agents and what they are doing", LOOKING),
     "status": Verb("status", "one agent closely, or the daemon", LOOKING),
+    "inbox": Verb("inbox:inbox", "who needs you, answered with one key", LOOKING),
+    "next": Verb("inbox:next_", "attach to the agent that has waited longest for you", LOOKING),
     "attach": Verb("attach", "put this terminal on an agent", LOOKING),
     "screen": Verb("screen", "an agent's screen now", LOOKING),
     "logs": Verb("logs", "what an agent printed", LOOKING),

@@ -1,0 +1,99 @@
+"""`synapsectl inbox`, and `synapsectl next`."""
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+from synapsectl.context import CommandContext
+from synapsectl.errors import DONE, UsageError
+
+if TYPE_CHECKING:
+    import argparse
+
+SIGNALED = 128
+"""Added to a signal's number, as a shell has it."""
+NOBODY = "nobody needs you"
+
+
+class InboxVerb:
+    """What waits for a person, on the whole screen; in a pipe a line each."""
+
+    @staticmethod
+    def configure(parser: "argparse.ArgumentParser") -> None:
+        parser.add_argument("--json", action="store_true", help="print a JSON array of what waits for a person")
+
+    @staticmethod
+    def run(args: "argparse.Namespace", ctx: CommandContext) -> int:
+        from synapsectl.inbox.items import table
+        from synapsectl.inbox.program import look
+
+        if ctx.out.on_terminal and sys.stdin.isatty() and not args.json and not ctx.dumb:
+            return open_inbox(ctx)
+        items = look(ctx)
+        if args.json:
+            ctx.out.document(items)
+        elif items:
+            ctx.out.table(("AGENT", "KIND", "SINCE", "ASKS", "COMMAND", "FOLDER", "PROMPT"), table(items), grows="ASKS")
+        else:
+            ctx.out.note(NOBODY)
+        return DONE
+
+
+class NextVerb:
+    """The terminal on whoever has waited longest."""
+
+    @staticmethod
+    def configure(parser: "argparse.ArgumentParser") -> None:
+        """It has no options."""
+
+    @staticmethod
+    def run(args: "argparse.Namespace", ctx: CommandContext) -> int:
+        from synapsectl.inbox.program import look
+
+        if not (sys.stdin.isatty() and sys.stdout.isatty()):
+            raise UsageError("next needs a terminal on stdin and stdout; 'synapsectl inbox --json' does not")
+        items = look(ctx)
+        if not items:
+            ctx.out.note(NOBODY)
+            return DONE
+        item = items[0]
+        ctx.out.note(f"{item['agent']} ({item['kind'].replace('_', ' ')}); {len(items) - 1} more")
+        return attach_to(ctx, item["agent"])
+
+
+def open_inbox(ctx: CommandContext) -> int:
+    """Put the inbox on this terminal. Raises NoDaemon where there is none to begin with."""
+    import signal
+
+    from synapsectl.inbox.program import InboxProgram, look
+    from synapsectl.tty import TerminalGone
+
+    look(ctx)
+    try:
+        signum = InboxProgram(ctx, sys.stdin.fileno(), attach=lambda agent: _come_back(ctx, agent)).run()
+    except TerminalGone:
+        signum = signal.SIGHUP
+    return DONE if signum is None else SIGNALED + signum
+
+
+def attach_to(ctx: CommandContext, agent: str) -> int:
+    """What `synapsectl attach AGENT` does; its exit code. Raises ApiError, NoDaemon, UsageError."""
+    from synapsectl.parsing import parse
+
+    args, run = parse(["attach", agent])
+    return run(args, ctx)
+
+
+def _come_back(ctx: CommandContext, agent: str) -> None:
+    attach_to(ctx, agent)
+
+
+inbox = InboxVerb()
+next_ = NextVerb()
+
+EXAMPLES: dict[str, Any] = {
+    "inbox": (
+        ("synapsectl inbox", "who needs you; y, n and digits answer, ? tells the keys"),
+        ("synapsectl inbox --json", "the same, for a script"),
+    ),
+    "next_": (("synapsectl next", "attach to the agent that has waited longest"),),
+}

@@ -1,0 +1,1 @@
+"""`synapsectl inbox`: everything that waits for a person, answered with one key."""

@@ -1,0 +1,134 @@
+"""What an item of the inbox can be answered with. Pure; the items are those of `GET /inbox`."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from synapsed.choices import choice
+
+Item = Mapping[str, Any]
+
+KINDS = {
+    "permission": "permission",
+    "question": "question",
+    "plan": "plan",
+    "sign_in": "sign-in",
+    "limit": "limit",
+    "failure": "failure",
+    "crash_loop": "crash loop",
+    "unreadable": "not readable",
+    "finished": "finished",
+    "alert": "alert",
+}
+"""What a kind is called."""
+
+PASSWORD = "password"
+WHERE = {
+    "terminal": "at its terminal",
+    "control": "by the tool",
+    "http": "over HTTP",
+    "a2a": "over A2A",
+    "inbox": "in another inbox",
+}
+"""Where an answer came from."""
+
+
+class Chosen(NamedTuple):
+    """An answer: what is given to the program, and how a person reads it."""
+
+    text: str
+    label: str
+
+
+class NoAnswer(Exception):
+    """There is no such answer to this; the message says what else a person can do."""
+
+
+def digits(item: Item) -> dict[str, Mapping[str, Any]]:
+    """The options by the digit that chooses each: its own key where that is a digit, else the first that is free."""
+    options = item.get("options") or []
+    own = {str(option["key"]): option for option in options if _is_digit(str(option["key"]))}
+    free = [digit for digit in "123456789" if digit not in own]
+    found: dict[str, Mapping[str, Any]] = {}
+    for option in options:
+        key = str(option["key"])
+        if _is_digit(key):
+            found[key] = option
+        elif free:
+            found[free.pop(0)] = option
+    return found
+
+
+def by_digit(item: Item, digit: str) -> Chosen:
+    """Raises NoAnswer."""
+    option = digits(item).get(digit)
+    if option is None:
+        raise NoAnswer(f"there is no option {digit}" if is_asked(item) else _no_question(item))
+    return Chosen(str(option["key"]), str(option["label"]))
+
+
+def yes_or_no(item: Item, *, accept: bool) -> Chosen:
+    """The option that says so to what is asked now, and to no more. Raises NoAnswer."""
+    if not is_asked(item):
+        raise NoAnswer(_no_question(item))
+    try:
+        key = choice({"type": item.get("prompt_type"), "options": item.get("options") or []}, accept=accept)
+    except ValueError:
+        what = "yes" if accept else "no"
+        raise NoAnswer(f"no option says {what} for sure: press the digit of one, or Enter to attach") from None
+    labels = {str(option["key"]): str(option["label"]) for option in item.get("options") or []}
+    return Chosen(key, labels.get(key, "yes" if accept else "no"))
+
+
+def in_words(item: Item, text: str) -> Chosen:
+    """An answer that was typed."""
+    return Chosen(text, "(hidden)" if is_hidden(item) else text)
+
+
+def is_asked(item: Item) -> bool:
+    """Whether there is a question that can be answered from here."""
+    return bool(item.get("prompt_id")) and item["kind"] != "unreadable"
+
+
+def takes_words(item: Item) -> bool:
+    """Whether it can be answered in words of one's own."""
+    return is_asked(item) and (bool(item.get("own_words")) or not item.get("options"))
+
+
+def is_hidden(item: Item) -> bool:
+    """Whether what is typed must not be shown."""
+    return item.get("prompt_type") == PASSWORD
+
+
+def who_answered(closed: Mapping[str, Any]) -> str:
+    """Who saw to it, by the event that says so."""
+    if closed.get("state") == "gone" or not closed.get("by"):
+        return "no longer asked"
+    who = closed.get("who") or closed["by"]
+    where = WHERE.get(str(closed.get("where")), "")
+    return " ".join(part for part in ("answered by", "a person" if who == "person" else str(who), where) if part)
+
+
+def _no_question(item: Item) -> str:
+    if item["kind"] == "unreadable":
+        return "what stands on its screen is not understood: Enter attaches"
+    return "nothing is asked there: Enter attaches, x puts it away"
+
+
+def _is_digit(key: str) -> bool:
+    return len(key) == 1 and key in "123456789"
+
+
+def table(items: Iterable[Item]) -> list[tuple[object, ...]]:
+    """The rows of a pipe: agent, kind, since, what is asked, by which command, in which folder, by which prompt."""
+    return [
+        (
+            one["agent"],
+            one["kind"],
+            one["since"],
+            one["question"],
+            one.get("command") or "-",
+            one["cwd"],
+            one.get("prompt_id") or "-",
+        )
+        for one in items
+    ]

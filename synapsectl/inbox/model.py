@@ -1,0 +1,404 @@
+"""What an inbox is and what a key does to it. Pure: keys, news and the time go in, what is to be done comes out.
+
+An answer is held for `HOLD_S` before it is typed, so that `u` can take it back. It is for one prompt, by its id: where
+that is answered elsewhere or changes meanwhile, the answer is dropped. A row that goes away by itself stays, dim and
+with who saw to it, as long as it is the chosen one and `SHOWN_S` in any case: another one never slides under a key
+that is being pressed.
+"""
+
+from collections.abc import Mapping, Sequence
+from enum import Enum
+from typing import Any, NamedTuple
+
+from synapsectl.inbox.items import (
+    Chosen,
+    Item,
+    NoAnswer,
+    by_digit,
+    in_words,
+    is_asked,
+    takes_words,
+    who_answered,
+    yes_or_no,
+)
+from synapsectl.inbox.keys import KeyPress
+
+HOLD_S = 3.0
+"""For taking back an answer."""
+SHOWN_S = 5.0
+"""For reading what became of a row."""
+NOTE_S = 8.0
+CLOSED_MAX = 500
+"""Events about rows that are kept, in case they come before the row is gone."""
+WORDS_MAX = 10_000
+"""Characters of an answer."""
+
+
+class Give(NamedTuple):
+    """Give this answer to the program."""
+
+    item: Item
+    answer: Chosen
+
+
+class PutAway(NamedTuple):
+    """Say that a person has seen it."""
+
+    item: Item
+
+
+class Attach(NamedTuple):
+    """Put the terminal on the agent."""
+
+    item: Item
+
+
+class InboxAct(Enum):
+    QUIT = "quit"
+    REDRAW = "redraw"
+    BELL = "bell"
+
+
+Command = Give | PutAway | Attach | InboxAct
+
+
+class Held(NamedTuple):
+    """An answer that can be taken back until `due`; `number` orders them."""
+
+    answer: Chosen
+    due: float
+    number: int
+
+
+class Gone(NamedTuple):
+    """A row that is over, and is shown until `until`."""
+
+    item: Item
+    told: str
+    until: float
+
+
+class Row(NamedTuple):
+    """As it is shown. `held`: seconds until its answer is typed; `told`: what became of it."""
+
+    item: Item
+    chosen: bool
+    answer: str = ""
+    held: float | None = None
+    told: str = ""
+
+
+class Typing(NamedTuple):
+    """An answer that is being typed."""
+
+    item: Item
+    text: str = ""
+
+
+class InboxModel:
+    def __init__(self) -> None:
+        self.items: list[Item] = []
+        self.typing: Typing | None = None
+        self.help = False
+        self.away: str | None = None
+        self._known = False
+        """Whether the daemon has told what there is."""
+        self._at: str | None = None
+        self._held: dict[str, Held] = {}
+        self._given: dict[str, Chosen] = {}
+        """Answers that are being typed, or were."""
+        self._gone: dict[str, Gone] = {}
+        self._closed: dict[str, Mapping[str, Any]] = {}
+        self._note = ""
+        self._note_until = 0.0
+        self._count = 0
+
+    # --- news ---
+
+    def told(self, items: Sequence[Item], now: float) -> list[Command]:
+        """What waits for a person now, the oldest first."""
+        before = {one["id"]: one for one in self.items}
+        after = {one["id"]: one for one in items}
+        for item_id, item in before.items():
+            if item_id not in after:
+                self._end(item, now)
+            elif after[item_id].get("prompt_id") != item.get("prompt_id"):
+                self._changed(after[item_id], now)
+        for item_id in after:
+            self._gone.pop(item_id, None)
+        new = self._known and any(item_id not in before for item_id in after)
+        self.items, self._known = list(items), True
+        self._choose_one()
+        return [InboxAct.BELL] if new else []
+
+    def closed(self, event: Mapping[str, Any]) -> None:
+        """An event says who saw to a row."""
+        if event.get("state") == "opened":
+            return
+        self._closed[str(event.get("id"))] = event
+        while len(self._closed) > CLOSED_MAX:
+            self._closed.pop(next(iter(self._closed)))
+
+    def answered(self, item_id: str, error: str | None, now: float) -> None:
+        """What became of an answer that was given: `error` where it was not taken."""
+        if error is not None:
+            self._given.pop(item_id, None)
+            self._say(error, now)
+
+    # --- time ---
+
+    def due(self, now: float) -> list[Command]:
+        """The answers whose time has come."""
+        commands = [self._give(item_id) for item_id, held in list(self._held.items()) if held.due <= now]
+        for item_id, gone in list(self._gone.items()):
+            if gone.until <= now and item_id != self._at:
+                del self._gone[item_id]
+        if self._note_until <= now:
+            self._note = ""
+        return [one for one in commands if one is not None]
+
+    def next_due(self, now: float) -> float | None:
+        """Seconds until something happens by itself."""
+        times = [held.due for held in self._held.values()]
+        times += [gone.until for item_id, gone in self._gone.items() if item_id != self._at]
+        times += [self._note_until] if self._note else []
+        return max(0.0, min(times) - now) if times else None
+
+    def give_all(self) -> list[Command]:
+        """Every answer that is held, at once: a person leaves."""
+        return [one for one in (self._give(item_id) for item_id in list(self._held)) if one is not None]
+
+    @property
+    def held(self) -> list[tuple[Item, Chosen]]:
+        """Answers that nobody has typed yet."""
+        known = {one["id"]: one for one in self.items}
+        return [(known[item_id], held.answer) for item_id, held in self._held.items() if item_id in known]
+
+    # --- keys ---
+
+    def key(self, key: KeyPress, now: float) -> list[Command]:
+        """What a key does."""
+        if self.typing is not None:
+            return self._typed(self.typing, key, now)
+        if self.help and key.name not in ("q", "redraw"):
+            self.help = False
+            return []
+        if key.name in _DOES:
+            return _DOES[key.name](self, now)
+        if len(key.name) == 1 and key.name in "123456789":
+            digit = key.name
+            return self._hold(now, lambda item: by_digit(item, digit))
+        return []
+
+    def _quit(self, now: float) -> list[Command]:
+        return [*self.give_all(), InboxAct.QUIT]
+
+    def _help(self, now: float) -> list[Command]:
+        self.help = True
+        return []
+
+    def _move(self, by: int) -> list[Command]:
+        rows = self._ids()
+        if rows:
+            at = rows.index(self._at) if self._at in rows else 0
+            self._at = rows[max(0, min(len(rows) - 1, at + by))]
+        return []
+
+    def _decide(self, now: float, *, accept: bool) -> list[Command]:
+        return self._hold(now, lambda item: yes_or_no(item, accept=accept))
+
+    def _hold(self, now: float, answer: Any) -> list[Command]:
+        item = self._answerable(now)
+        if item is None:
+            return []
+        try:
+            chosen = answer(item)
+        except NoAnswer as refused:
+            self._say(str(refused), now)
+            return []
+        self._keep(item, chosen, now)
+        return []
+
+    def _keep(self, item: Item, chosen: Chosen, now: float) -> None:
+        self._count += 1
+        self._held[item["id"]] = Held(chosen, now + HOLD_S, self._count)
+        self._say("", now)
+        # On to the next one that waits for an answer; where there is no other, it stays.
+        rows = [one["id"] for one in self.items]
+        at = rows.index(item["id"])
+        waiting = [one for one in rows[at + 1 :] + rows[:at] if one not in self._held and one not in self._given]
+        self._at = waiting[0] if waiting else item["id"]
+
+    def _undo(self, now: float) -> list[Command]:
+        """The chosen row's answer, else the one that was given last."""
+        if not self._held:
+            self._say("nothing can be taken back: what is typed is typed", now)
+            return []
+        item_id = self._at if self._at in self._held else max(self._held, key=lambda one: self._held[one].number)
+        del self._held[item_id]
+        self._at = item_id
+        return []
+
+    def _words(self, now: float) -> list[Command]:
+        item = self._answerable(now)
+        if item is not None and takes_words(item):
+            self.typing = Typing(item)
+        elif item is not None:
+            self._say("it takes no words: press the digit of an option, or Enter to attach", now)
+        return []
+
+    def _typed(self, typing: Typing, key: KeyPress, now: float) -> list[Command]:
+        match key.name:
+            case "esc":
+                self.typing = None
+            case "enter":
+                self.typing = None
+                if any(one["id"] == typing.item["id"] for one in self.items):
+                    self._keep(typing.item, in_words(typing.item, typing.text), now)
+            case "backspace":
+                self.typing = typing._replace(text=typing.text[:-1])
+            case "clear":
+                self.typing = typing._replace(text="")
+            case "paste":
+                self.typing = typing._replace(text=(typing.text + key.text)[:WORDS_MAX])
+            case "redraw":
+                return [InboxAct.REDRAW]
+            case name if len(name) == 1:
+                self.typing = typing._replace(text=(typing.text + name)[:WORDS_MAX])
+        return []
+
+    def _attach(self, now: float) -> list[Command]:
+        """To answer by hand: an answer of its own that is held is dropped, the others are given."""
+        item = self._chosen(now)
+        if item is None:
+            return []
+        self._held.pop(item["id"], None)
+        return [*self.give_all(), Attach(item)]
+
+    def _put_away(self, now: float) -> list[Command]:
+        item = self._chosen(now)
+        if item is None:
+            return []
+        if item.get("prompt_id"):
+            self._say("it asks something: answer it, or press Enter to attach", now)
+            return []
+        return [PutAway(item)]
+
+    # --- what is shown ---
+
+    @property
+    def known(self) -> bool:
+        return self._known
+
+    @property
+    def note(self) -> str:
+        return self._note
+
+    @property
+    def waiting(self) -> int:
+        """How many wait for a person."""
+        return sum(1 for one in self.items if one["id"] not in self._held and one["id"] not in self._given)
+
+    def rows(self, now: float) -> list[Row]:
+        """In the order in which they came, those that are over among them."""
+        shown = []
+        for item in self._in_order():
+            item_id = item["id"]
+            held, given, gone = self._held.get(item_id), self._given.get(item_id), self._gone.get(item_id)
+            chosen = item_id == self._at
+            if gone is not None:
+                shown.append(Row(item, chosen, told=gone.told))
+            elif held is not None:
+                shown.append(Row(item, chosen, answer=held.answer.label, held=max(0.0, held.due - now)))
+            else:
+                shown.append(Row(item, chosen, answer=given.label if given else ""))
+        return shown
+
+    # --- inside ---
+
+    def _in_order(self) -> list[Item]:
+        every = [*self.items, *(gone.item for gone in self._gone.values())]
+        return sorted(every, key=lambda one: (one["since"], one["id"]))
+
+    def _ids(self) -> list[str]:
+        return [one["id"] for one in self._in_order()]
+
+    def _choose_one(self) -> None:
+        ids = self._ids()
+        if self._at not in ids:
+            self._at = ids[0] if ids else None
+
+    def _chosen(self, now: float) -> Item | None:
+        """The chosen row, where it is not over."""
+        if self._at in self._gone:
+            self._say("that is over", now)
+            return None
+        return next((one for one in self.items if one["id"] == self._at), None)
+
+    def _answerable(self, now: float) -> Item | None:
+        item = self._chosen(now)
+        if item is not None and item["id"] in self._given:
+            self._say("its answer is being typed", now)
+            return None
+        return item
+
+    def _give(self, item_id: str) -> Command | None:
+        answer = self._held.pop(item_id).answer
+        item = next((one for one in self.items if one["id"] == item_id), None)
+        if item is None:
+            return None
+        self._given[item_id] = answer
+        return Give(item, answer)
+
+    def _end(self, item: Item, now: float) -> None:
+        """It is no longer in the inbox."""
+        item_id = item["id"]
+        held, given = self._held.pop(item_id, None), self._given.pop(item_id, None)
+        closed = self._closed.get(item_id)
+        if given is not None:
+            told = f"answered: {given.label}"
+        else:
+            told = who_answered(closed) if closed is not None else "no longer asked"
+            if not is_asked(item):
+                told = "over"
+        if held is not None:
+            self._say(f"{item['agent']}: {told}; your answer was not typed", now)
+        if self.typing is not None and self.typing.item["id"] == item_id:
+            self.typing = None
+            self._say(f"{item['agent']}: {told}; what you typed was not sent", now)
+        self._gone[item_id] = Gone(item, told, now + SHOWN_S)
+
+    def _changed(self, item: Item, now: float) -> None:
+        """The same row asks something else."""
+        self._given.pop(item["id"], None)
+        if self._held.pop(item["id"], None) is not None:
+            self._say(f"{item['agent']} asks something else now; your answer was not typed", now)
+        if self.typing is not None and self.typing.item["id"] == item["id"]:
+            self.typing = None
+            self._say(f"{item['agent']} asks something else now; what you typed was not sent", now)
+
+    def _say(self, text: str, now: float) -> None:
+        self._note, self._note_until = text, now + NOTE_S
+
+
+_DOES: Mapping[str, Any] = {
+    "q": InboxModel._quit,
+    "esc": InboxModel._quit,
+    "?": InboxModel._help,
+    "j": lambda inbox, now: inbox._move(1),
+    "down": lambda inbox, now: inbox._move(1),
+    "k": lambda inbox, now: inbox._move(-1),
+    "up": lambda inbox, now: inbox._move(-1),
+    "g": lambda inbox, now: inbox._move(-len(inbox._ids())),
+    "home": lambda inbox, now: inbox._move(-len(inbox._ids())),
+    "G": lambda inbox, now: inbox._move(len(inbox._ids())),
+    "end": lambda inbox, now: inbox._move(len(inbox._ids())),
+    "y": lambda inbox, now: inbox._decide(now, accept=True),
+    "n": lambda inbox, now: inbox._decide(now, accept=False),
+    "a": InboxModel._words,
+    "u": InboxModel._undo,
+    "x": InboxModel._put_away,
+    "enter": InboxModel._attach,
+    "redraw": lambda inbox, now: [InboxAct.REDRAW],
+}
+"""The key table."""

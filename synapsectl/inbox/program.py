@@ -1,0 +1,181 @@
+"""The inbox on a terminal: what the pure parts decide is done here.
+
+Answers are given in threads of their own, since a program may take seconds to take one; the keys stay quick. Whoever
+leaves by `q` has what is held typed at once; whoever is killed has not typed it, and is told what.
+"""
+
+import queue
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import Any
+
+from synapsectl.context import CommandContext
+from synapsectl.errors import CtlError
+from synapsectl.fullscreen import FullScreen
+from synapsectl.inbox.items import Item
+from synapsectl.inbox.keys import HOLD, KeyReader
+from synapsectl.inbox.model import Attach, Give, InboxAct, InboxModel, PutAway
+from synapsectl.inbox.view import InboxView
+from synapsectl.live import Live
+from synapsectl.prompts import WhoAsks, answer
+from synapsectl.reach import reach
+
+TICK = 1.0
+"""Seconds after which it is drawn again at the latest: ages and seconds pass."""
+GIVE_DEADLINE = 15.0
+"""Seconds to wait for answers that are under way when a person leaves."""
+EVENTS = "attention"
+
+
+def look(ctx: CommandContext) -> list[dict[str, Any]]:
+    """What waits for a person, the oldest first; on other hosts too. Raises NoDaemon, ApiError."""
+    found: list[dict[str, Any]] = ctx.client.get("/inbox", {"hosts": 1})
+    return found
+
+
+def give(ctx: CommandContext, item: Item, text: str) -> None:
+    """Answer what `item` asks, and nothing else. Raises ApiError, NoDaemon, TimedOut."""
+    there, agent = reach(ctx, item["agent"])
+    answer(there.client, WhoAsks(agent, agent, item.get("task"), None), text, item["prompt_id"])
+
+
+def put_away(ctx: CommandContext, item: Item) -> None:
+    """Say that a person has seen it. Raises ApiError, NoDaemon."""
+    there, _ = reach(ctx, item["agent"])
+    item_id = str(item["id"]).partition("@")[0] if item.get("host") else item["id"]
+    there.client.post(f"/inbox/{item_id}/seen")
+
+
+class InboxProgram:
+    """`attach` puts the terminal on an agent and returns when the person comes back."""
+
+    def __init__(self, ctx: CommandContext, fd: int, *, attach: Callable[[str], None]) -> None:
+        self._ctx = ctx
+        self._attach = attach
+        self._screen = FullScreen(fd)
+        self._model = InboxModel()
+        self._view = InboxView(coloured=ctx.out.coloured, home=ctx.environ.get("HOME", ""))
+        self._keys = KeyReader()
+        self._news: queue.SimpleQueue[Callable[[float], None]] = queue.SimpleQueue()
+        self._threads: list[threading.Thread] = []
+        self._live = Live(
+            ctx.client, lambda: look(ctx), changed=self._screen.wake, events=EVENTS, on_event=self._on_event
+        )
+        self._shown: Any = None
+        self._leaving = False
+
+    def run(self) -> int | None:
+        """The signal that ended it, None where the person left. Raises TerminalGone."""
+        with self._screen as screen:
+            self._live.start()
+            while not self._leaving and screen.ended is None:
+                self._take_news()
+                now = time.monotonic()
+                for command in self._model.due(now):
+                    self._do(command)
+                self._draw(now)
+                pressed = screen.wait(self._patience(now))
+                for key in self._keys.feed(pressed) if pressed or not self._keys.waits else self._keys.flush():
+                    for command in self._model.key(key, time.monotonic()):
+                        self._do(command)
+                    if self._leaving:
+                        break
+        if self._leaving:
+            self._finish()
+        else:
+            self._tell_dropped()
+        return screen.ended
+
+    # --- inside -----------------------------------------------------------------------------------------------------
+
+    def _patience(self, now: float) -> float:
+        if self._keys.waits:
+            return HOLD
+        due = self._model.next_due(now)
+        return TICK if due is None else min(TICK, due)
+
+    def _draw(self, now: float) -> None:
+        columns, rows = self._screen.size()
+        self._screen.draw(self._view.lines(self._model, now, datetime.now(UTC), columns, rows))
+        self._screen.title(f"({self._model.waiting}) synapsed" if self._model.waiting else "synapsed")
+
+    def _take_news(self) -> None:
+        """What the threads have to tell."""
+        now = time.monotonic()
+        with suppress(queue.Empty):
+            while True:
+                self._news.get_nowait()(now)
+        seen = self._live.seen
+        if seen is self._shown:
+            return
+        self._shown = seen
+        self._model.away = str(seen.away) if seen.away is not None else None
+        if seen.told is not None and seen.away is None:
+            for command in self._model.told(seen.told, now):
+                self._do(command)
+
+    def _on_event(self, event: Any) -> None:
+        """In the thread of `Live`."""
+        import json
+
+        document = json.loads(event.data)
+        for one in document["data"] if document.get("event") == "batchEvents" else [document]:
+            data = one.get("data")
+            if one.get("event") == EVENTS and isinstance(data, dict):
+                self._news.put(lambda now, data=data: self._model.closed(data))
+
+    def _do(self, command: Any) -> None:
+        match command:
+            case Give(item, answer):
+                self._start(item, lambda: give(self._ctx, item, answer.text))
+            case PutAway(item):
+                self._start(item, lambda: put_away(self._ctx, item))
+            case Attach(item):
+                self._screen.apart(lambda: self._attach_to(item))
+            case InboxAct.QUIT:
+                self._leaving = True
+            case InboxAct.REDRAW:
+                self._screen.forget()
+            case InboxAct.BELL:
+                self._screen.bell()
+
+    def _start(self, item: Item, what: Callable[[], None]) -> None:
+        """Do `what` beside the keys."""
+
+        def run() -> None:
+            error = None
+            try:
+                what()
+            except CtlError as refused:
+                error = f"{item['agent']}: {refused}"
+            self._news.put(lambda now: self._model.answered(item["id"], error, now))
+            self._screen.wake()
+
+        self._threads = [thread for thread in self._threads if thread.is_alive()]
+        thread = threading.Thread(target=run, daemon=True)
+        self._threads.append(thread)
+        thread.start()
+
+    def _attach_to(self, item: Item) -> None:
+        try:
+            self._attach(item["agent"])
+        except CtlError as error:
+            self._news.put(lambda now, told=str(error): self._model.answered(item["id"], told, now))
+
+    def _finish(self) -> None:
+        """Wait for what is under way; say what was not taken."""
+        until = time.monotonic() + GIVE_DEADLINE
+        for thread in self._threads:
+            thread.join(max(0.0, until - time.monotonic()))
+        self._take_news()
+        if any(thread.is_alive() for thread in self._threads):
+            self._ctx.out.note("an answer is still being typed: 'synapsectl inbox' shows what became of it")
+        elif self._model.note:
+            self._ctx.out.note(self._model.note)
+
+    def _tell_dropped(self) -> None:
+        for item, chosen in self._model.held:
+            self._ctx.out.note(f"{item['agent']} was not answered: {chosen.label}")

@@ -1,0 +1,234 @@
+"""The inbox as lines of a terminal: the rows, then the chosen one closely, then what the keys do. Pure.
+
+Whatever an agent wrote is made harmless before it is laid out; no line is wider than the screen.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+
+from synapsectl.ages import age, clock_time
+from synapsectl.colours import BOLD, CYAN, DIM, GREEN, MAGENTA, RED, REVERSE, YELLOW, painted
+from synapsectl.inbox.items import KINDS, Item, digits, is_asked, is_hidden, takes_words
+from synapsectl.inbox.model import InboxModel, Row, Typing
+from synapsectl.output import GAP, clip, display_width, harmless, one_line, pad
+
+STYLES = {
+    "permission": YELLOW,
+    "question": YELLOW,
+    "plan": YELLOW,
+    "sign_in": MAGENTA,
+    "limit": MAGENTA,
+    "failure": RED,
+    "crash_loop": RED,
+    "unreadable": RED,
+    "finished": GREEN,
+    "alert": RED,
+}
+LEAST_ROWS = 3
+"""Rows of the list that are there even where the chosen one has much to say."""
+NAME_SHARE = 4
+"""A name has at most this part of the columns."""
+HELP = (
+    ("j k ↓ ↑", "the next row, the one before; g G the first, the last"),
+    ("y n", "yes or no to what is asked now, and to no more"),
+    ("1 … 9", "the option with that digit"),
+    ("a", "an answer in words of your own, where it takes one; Esc leaves it"),
+    ("u", "take an answer back, within 3 seconds"),
+    ("Enter", "attach to the agent; ctrl-] comes back"),
+    ("x", "put away what asks nothing: a failure, a limit, what is finished"),
+    ("q Esc", "leave; answers that are held are given at once. Ctrl-C drops them"),
+)
+
+
+class InboxView:
+    """`home` is the person's, for shorter paths; `coloured`: colours are wanted."""
+
+    def __init__(self, *, coloured: bool, home: str) -> None:
+        self._coloured = coloured
+        self._home = home
+        self._wall = datetime.now(UTC)
+
+    def lines(self, inbox: InboxModel, now: float, wall: datetime, columns: int, rows: int) -> list[str]:
+        """As many lines as the screen has rows, none wider than it. `now` is the model's time, `wall` the clock's."""
+        self._wall = wall
+        if inbox.help:
+            shown = [self._head(inbox, columns), "", *self._help(columns)]
+            return shown[:rows]
+        listed = inbox.rows(now)
+        room = max(0, rows - 2)
+        detail = self._detail(listed, inbox.typing, columns)
+        for_list = min(len(listed), max(LEAST_ROWS, room - len(detail) - 1))
+        table = self._table(listed, columns, max(1, min(for_list, room)))
+        left = room - len(table) - 1
+        body = [*table, *(["", *detail[:left]] if left > 0 else [])]
+        body += [""] * (room - len(body))
+        return [self._head(inbox, columns), *body[:room], self._foot(inbox, listed, columns)][:rows]
+
+    # --- parts ---
+
+    def _head(self, inbox: InboxModel, columns: int) -> str:
+        if inbox.away is not None:
+            return self._painted(clip(one_line(f"synapsed: {inbox.away}"), columns), f"{REVERSE};{RED}")
+        if not inbox.known:
+            told = "…"
+        elif not inbox.items:
+            told = "nobody needs you"
+        else:
+            told = f"{inbox.waiting} of {len(inbox.items)} need you" if inbox.waiting < len(inbox.items) else _need(inbox)
+        right = "? help  q leave"
+        left = f"synapsed · {told}"
+        gap = columns - display_width(left) - display_width(right)
+        return self._painted(clip(f"{left}{' ' * gap}{right}" if gap > 1 else left, columns), REVERSE)
+
+    def _table(self, listed: Sequence[Row], columns: int, room: int) -> list[str]:
+        """Of many rows those around the chosen one; how many are not shown is said."""
+        at = next((number for number, row in enumerate(listed) if row.chosen), 0)
+        first = max(0, min(at - room // 2, len(listed) - room))
+        shown = listed[first : first + room]
+        names = [one_line(row.item["agent"]) for row in shown]
+        wide = min(max((display_width(name) for name in names), default=0), max(8, columns // NAME_SHARE))
+        kinds = max((len(_kind(row.item)) for row in shown), default=0)
+        return [self._row(row, name, columns, wide, kinds) for row, name in zip(shown, names, strict=True)]
+
+    def _row(self, row: Row, name: str, columns: int, wide: int, kinds: int) -> str:
+        item, kind = row.item, _kind(row.item)
+        mark = "> " if row.chosen else "  "
+        since = f"{age(item['since'], self._wall):>4}"
+        before = f"{mark}{pad(clip(name, wide), wide)}{GAP}{pad(kind, kinds)}{GAP}{since}{GAP}"
+        room = columns - display_width(before)
+        said, style = self._said(row)
+        if room < 1:
+            return clip(before.rstrip(), columns)
+        plain = clip(said, room)
+        if row.told:
+            return self._painted(f"{before}{plain}", DIM)
+        if not self._coloured:
+            return f"{before}{plain}"
+        name_part = painted(f"{mark}{pad(clip(name, wide), wide)}", f"{BOLD};{REVERSE}" if row.chosen else BOLD)
+        kind_part = painted(pad(kind, kinds), STYLES.get(item["kind"], ""))
+        return f"{name_part}{GAP}{kind_part}{GAP}{painted(since, DIM)}{GAP}{painted(plain, style)}"
+
+    def _said(self, row: Row) -> tuple[str, str]:
+        """What a row says, and its style."""
+        if row.told:
+            return one_line(row.told), DIM
+        if row.held is not None:
+            return f"→ {one_line(row.answer)}  ({int(row.held) + 1} s, u takes it back)", GREEN
+        if row.answer:
+            return f"→ {one_line(row.answer)}  (is being typed)", GREEN
+        return gist(row.item, self._wall), ""
+
+    def _detail(self, listed: Sequence[Row], typing: Typing | None, columns: int) -> list[str]:
+        """The chosen row closely: where and since when, the very command, the question, what it can be answered with."""
+        row = next((one for one in listed if one.chosen), None)
+        if row is None:
+            return []
+        item = row.item
+        place = self._shorter(item["cwd"]) + (f" on {item['host']}" if item.get("host") else "")
+        facts = [item["agent"], _kind(item), place, f"since {clock_time(item['since'], self._wall)}"]
+        if item.get("until"):
+            facts.append(f"until {clock_time(item['until'], self._wall)}")
+        if item.get("looked_at"):
+            facts.append("somebody is attached to it")
+        lines = [self._painted(clip(one_line(" · ".join(facts)), columns), BOLD)]
+        if item.get("command"):
+            lines += [self._painted(line, CYAN) for line in wrapped(f"$ {item['command']}", columns)]
+        lines += wrapped(item["question"], columns)
+        for digit, option in digits(item).items():
+            lines.append(clip(f"  {digit}  {one_line(str(option['label']))}", columns))
+        if takes_words(item) and not typing:
+            lines.append(clip("  a  an answer in words", columns))
+        if typing is not None:
+            lines += self._entry(typing, columns)
+        return lines
+
+    def _entry(self, typing: Typing, columns: int) -> list[str]:
+        """What is being typed; its end stays in sight."""
+        text = "•" * len(typing.text) if is_hidden(typing.item) else harmless(typing.text.replace("\n", "⏎"))
+        room = columns - 4
+        while display_width(text) > room:
+            text = text[1:]
+        return [clip(f"> {text}▏", columns), self._painted(clip("Enter gives it, Esc leaves it", columns), DIM)]
+
+    def _foot(self, inbox: InboxModel, listed: Sequence[Row], columns: int) -> str:
+        if inbox.note:
+            return self._painted(clip(one_line(inbox.note), columns), YELLOW)
+        row = next((one for one in listed if one.chosen), None)
+        if row is None or inbox.typing is not None:
+            return ""
+        return self._painted(clip(keys_of(row), columns), DIM)
+
+    def _help(self, columns: int) -> list[str]:
+        width = max(len(keys) for keys, _ in HELP)
+        return [clip(f"{pad(keys, width)}{GAP}{text}", columns) for keys, text in HELP]
+
+    def _shorter(self, path: str) -> str:
+        home = self._home
+        return "~" + path[len(home) :] if home and (path + "/").startswith(home + "/") else path
+
+    def _painted(self, text: str, style: str) -> str:
+        return painted(text, style) if self._coloured else text
+
+
+def keys_of(row: Row) -> str:
+    """What the keys do to a row now."""
+    item = row.item
+    if row.told:
+        return "j k move"
+    if row.held is not None:
+        return "u takes the answer back  Enter attaches"
+    if not is_asked(item):
+        return "Enter attaches" + ("" if item.get("prompt_id") else "  x puts it away")
+    told = [] if takes_words(item) and not item.get("options") else ["y yes  n no"]
+    told += [f"{' '.join(digits(item))} choose"] if item.get("options") else []
+    told += ["a words"] if takes_words(item) else []
+    return "  ".join([*told, "Enter attaches"])
+
+
+def gist(item: Item, wall: datetime) -> str:
+    """What is asked, in one line: the very command where it is known."""
+    command = item.get("command")
+    if item["kind"] == "limit" and item.get("until"):
+        return f"until {clock_time(item['until'], wall)}"
+    lines = [one_line(line) for line in str(item["question"]).splitlines() if line.strip()]
+    return one_line(str(command)) if command else " · ".join(lines)
+
+
+def wrapped(text: str, columns: int) -> list[str]:
+    """`text`, harmless, in lines that are no wider; words are kept whole where they fit."""
+    lines: list[str] = []
+    for line in harmless(text.expandtabs(4)).splitlines():
+        current = ""
+        for word in line.split(" "):
+            if display_width(current) + 1 + display_width(word) <= columns and current:
+                current += f" {word}"
+                continue
+            if current:
+                lines.append(current)
+            current = word
+            while display_width(current) > columns:
+                part = _first(current, columns)
+                lines.append(part)
+                current = current[len(part) :]
+        lines.append(current)
+    return lines
+
+
+def _first(text: str, columns: int) -> str:
+    """As many of its first characters as fit, one at the least."""
+    used = 0
+    for at, character in enumerate(text):
+        used += display_width(character)
+        if used > columns:
+            return text[: max(1, at)]
+    return text
+
+
+def _need(inbox: InboxModel) -> str:
+    count = len(inbox.items)
+    return f"{count} {'needs' if count == 1 else 'need'} you"
+
+
+def _kind(item: Mapping[str, object]) -> str:
+    kind = str(item["kind"])
+    return KINDS.get(kind, one_line(kind))
