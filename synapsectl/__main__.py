@@ -54,11 +54,12 @@ def _drop_unsaid(stream: TextIO) -> None:
 
 
 def _dispatch(arguments: list[str], out: CommandOutput) -> int:
-    if not arguments:
+    if not arguments and not _has_inbox(out):
         from synapsectl.overview import overview
 
         out.stderr.write(overview())
         return USAGE
+    arguments = arguments or ["inbox"]
     if arguments[0] == "--version":
         arguments[0] = "version"
     name = ALIASES.get(arguments[0], arguments[0])
@@ -73,6 +74,18 @@ def _dispatch(arguments: list[str], out: CommandOutput) -> int:
         code = error.exit_code
     sys.stdout.flush()
     return code
+
+
+def _has_inbox(out: CommandOutput) -> bool:
+    """Whether there is a terminal for the inbox, and a daemon that has one."""
+    context = CommandContext(os.environ, out)
+    if not out.on_terminal or context.dumb or not sys.stdin.isatty():
+        return False
+    try:
+        context.client.connect().close()
+    except CtlError:
+        return False
+    return True
 
 
 def _quick(name: str, arguments: list[str]) -> "tuple[argparse.Namespace, Run] | None":

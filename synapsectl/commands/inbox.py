@@ -61,7 +61,7 @@ class NextVerb:
 
 
 def open_inbox(ctx: CommandContext) -> int:
-    """Put the inbox on this terminal. Raises NoDaemon where there is none to begin with."""
+    """Put the inbox on this terminal. Raises NoDaemon where no daemon runs to begin with."""
     import signal
 
     from synapsectl.inbox.program import InboxProgram, look

@@ -21,7 +21,9 @@ KINDS = {
 }
 """What a kind is called."""
 
-PASSWORD = "password"
+HIDDEN = "password"
+"""Type of a prompt whose answer nobody may see."""
+
 WHERE = {
     "terminal": "at its terminal",
     "control": "by the tool",
@@ -96,7 +98,7 @@ def takes_words(item: Item) -> bool:
 
 def is_hidden(item: Item) -> bool:
     """Whether what is typed must not be shown."""
-    return item.get("prompt_type") == PASSWORD
+    return item.get("prompt_type") == HIDDEN
 
 
 def who_answered(closed: Mapping[str, Any]) -> str:

@@ -6,7 +6,7 @@ with who saw to it, as long as it is the chosen one and `SHOWN_S` in any case: a
 that is being pressed.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from typing import Any, NamedTuple
 
@@ -41,7 +41,7 @@ class Give(NamedTuple):
     answer: Chosen
 
 
-class PutAway(NamedTuple):
+class MarkSeen(NamedTuple):
     """Say that a person has seen it."""
 
     item: Item
@@ -59,7 +59,7 @@ class InboxAct(Enum):
     BELL = "bell"
 
 
-Command = Give | PutAway | Attach | InboxAct
+Command = Give | MarkSeen | Attach | InboxAct
 
 
 class Held(NamedTuple):
@@ -107,11 +107,30 @@ class InboxModel:
         self._held: dict[str, Held] = {}
         self._given: dict[str, Chosen] = {}
         """Answers that are being typed, or were."""
+        self._taken: dict[str, float] = {}
+        """Until when a row is to be gone whose answer was taken; one that stays asks again."""
         self._gone: dict[str, Gone] = {}
         self._closed: dict[str, Mapping[str, Any]] = {}
         self._note = ""
         self._note_until = 0.0
         self._count = 0
+        self._does: dict[str, Callable[[float], list[Command]]] = {
+            "q": self._quit,
+            "esc": self._quit,
+            "?": self._help,
+            **dict.fromkeys(("j", "down", "tab"), lambda now: self._move(1)),
+            **dict.fromkeys(("k", "up"), lambda now: self._move(-1)),
+            **dict.fromkeys(("g", "home"), lambda now: self._move(-len(self._ids()))),
+            **dict.fromkeys(("G", "end"), lambda now: self._move(len(self._ids()))),
+            "y": lambda now: self._decide(now, accept=True),
+            "n": lambda now: self._decide(now, accept=False),
+            "a": self._words,
+            "u": self._undo,
+            "x": self._put_away,
+            "enter": self._attach,
+            "redraw": lambda now: [InboxAct.REDRAW],
+        }
+        """The key table; digits beside it."""
 
     # --- news ---
 
@@ -140,10 +159,12 @@ class InboxModel:
             self._closed.pop(next(iter(self._closed)))
 
     def answered(self, item_id: str, error: str | None, now: float) -> None:
-        """What became of an answer that was given: `error` where it was not taken."""
+        """What became of an answer that was given, or of what else was done: `error` where it was not taken."""
         if error is not None:
             self._given.pop(item_id, None)
             self._say(error, now)
+        else:
+            self._taken[item_id] = now + SHOWN_S
 
     # --- time ---
 
@@ -153,6 +174,10 @@ class InboxModel:
         for item_id, gone in list(self._gone.items()):
             if gone.until <= now and item_id != self._at:
                 del self._gone[item_id]
+        for item_id, until in list(self._taken.items()):
+            if until <= now:
+                del self._taken[item_id]
+                self._given.pop(item_id, None)
         if self._note_until <= now:
             self._note = ""
         return [one for one in commands if one is not None]
@@ -183,8 +208,8 @@ class InboxModel:
         if self.help and key.name not in ("q", "redraw"):
             self.help = False
             return []
-        if key.name in _DOES:
-            return _DOES[key.name](self, now)
+        if (does := self._does.get(key.name)) is not None:
+            return does(now)
         if len(key.name) == 1 and key.name in "123456789":
             digit = key.name
             return self._hold(now, lambda item: by_digit(item, digit))
@@ -207,7 +232,7 @@ class InboxModel:
     def _decide(self, now: float, *, accept: bool) -> list[Command]:
         return self._hold(now, lambda item: yes_or_no(item, accept=accept))
 
-    def _hold(self, now: float, answer: Any) -> list[Command]:
+    def _hold(self, now: float, answer: Callable[[Item], Chosen]) -> list[Command]:
         item = self._answerable(now)
         if item is None:
             return []
@@ -282,7 +307,7 @@ class InboxModel:
         if item.get("prompt_id"):
             self._say("it asks something: answer it, or press Enter to attach", now)
             return []
-        return [PutAway(item)]
+        return [MarkSeen(item)]
 
     # --- what is shown ---
 
@@ -379,26 +404,3 @@ class InboxModel:
 
     def _say(self, text: str, now: float) -> None:
         self._note, self._note_until = text, now + NOTE_S
-
-
-_DOES: Mapping[str, Any] = {
-    "q": InboxModel._quit,
-    "esc": InboxModel._quit,
-    "?": InboxModel._help,
-    "j": lambda inbox, now: inbox._move(1),
-    "down": lambda inbox, now: inbox._move(1),
-    "k": lambda inbox, now: inbox._move(-1),
-    "up": lambda inbox, now: inbox._move(-1),
-    "g": lambda inbox, now: inbox._move(-len(inbox._ids())),
-    "home": lambda inbox, now: inbox._move(-len(inbox._ids())),
-    "G": lambda inbox, now: inbox._move(len(inbox._ids())),
-    "end": lambda inbox, now: inbox._move(len(inbox._ids())),
-    "y": lambda inbox, now: inbox._decide(now, accept=True),
-    "n": lambda inbox, now: inbox._decide(now, accept=False),
-    "a": InboxModel._words,
-    "u": InboxModel._undo,
-    "x": InboxModel._put_away,
-    "enter": InboxModel._attach,
-    "redraw": lambda inbox, now: [InboxAct.REDRAW],
-}
-"""The key table."""

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from synapsectl.context import CommandContext
@@ -17,7 +18,7 @@ from synapsectl.errors import CtlError
 from synapsectl.fullscreen import FullScreen
 from synapsectl.inbox.items import Item
 from synapsectl.inbox.keys import HOLD, KeyReader
-from synapsectl.inbox.model import Attach, Give, InboxAct, InboxModel, PutAway
+from synapsectl.inbox.model import Attach, Command, Give, InboxAct, InboxModel, MarkSeen
 from synapsectl.inbox.view import InboxView
 from synapsectl.live import Live
 from synapsectl.prompts import WhoAsks, answer
@@ -31,8 +32,8 @@ EVENTS = "attention"
 
 
 def look(ctx: CommandContext) -> list[dict[str, Any]]:
-    """What waits for a person, the oldest first; on other hosts too. Raises NoDaemon, ApiError."""
-    found: list[dict[str, Any]] = ctx.client.get("/inbox", {"hosts": 1})
+    """What waits for a person, the oldest first. Raises NoDaemon, ApiError."""
+    found: list[dict[str, Any]] = ctx.client.get("/inbox")
     return found
 
 
@@ -71,7 +72,7 @@ class InboxProgram:
         """The signal that ended it, None where the person left. Raises TerminalGone."""
         with self._screen as screen:
             self._live.start()
-            while not self._leaving and screen.ended is None:
+            while not self._over():
                 self._take_news()
                 now = time.monotonic()
                 for command in self._model.due(now):
@@ -79,15 +80,16 @@ class InboxProgram:
                 self._draw(now)
                 pressed = screen.wait(self._patience(now))
                 for key in self._keys.feed(pressed) if pressed or not self._keys.waits else self._keys.flush():
-                    for command in self._model.key(key, time.monotonic()):
+                    for command in self._model.key(key, time.monotonic()) if not self._over() else ():
                         self._do(command)
-                    if self._leaving:
-                        break
         if self._leaving:
             self._finish()
         else:
             self._tell_dropped()
         return screen.ended
+
+    def _over(self) -> bool:
+        return self._leaving or self._screen.ended is not None
 
     # --- inside -----------------------------------------------------------------------------------------------------
 
@@ -121,17 +123,20 @@ class InboxProgram:
         """In the thread of `Live`."""
         import json
 
-        document = json.loads(event.data)
+        document = json.loads(event.data)  # of the daemon's own: it is an event, or several
         for one in document["data"] if document.get("event") == "batchEvents" else [document]:
             data = one.get("data")
             if one.get("event") == EVENTS and isinstance(data, dict):
-                self._news.put(lambda now, data=data: self._model.closed(data))
+                self._news.put(partial(self._closed, data))
 
-    def _do(self, command: Any) -> None:
+    def _closed(self, data: dict[str, Any], now: float) -> None:
+        self._model.closed(data)
+
+    def _do(self, command: Command) -> None:
         match command:
             case Give(item, answer):
                 self._start(item, lambda: give(self._ctx, item, answer.text))
-            case PutAway(item):
+            case MarkSeen(item):
                 self._start(item, lambda: put_away(self._ctx, item))
             case Attach(item):
                 self._screen.apart(lambda: self._attach_to(item))
@@ -151,7 +156,7 @@ class InboxProgram:
                 what()
             except CtlError as refused:
                 error = f"{item['agent']}: {refused}"
-            self._news.put(lambda now: self._model.answered(item["id"], error, now))
+            self._news.put(partial(self._model.answered, item["id"], error))
             self._screen.wake()
 
         self._threads = [thread for thread in self._threads if thread.is_alive()]
@@ -163,7 +168,7 @@ class InboxProgram:
         try:
             self._attach(item["agent"])
         except CtlError as error:
-            self._news.put(lambda now, told=str(error): self._model.answered(item["id"], told, now))
+            self._news.put(partial(self._model.answered, item["id"], str(error)))
 
     def _finish(self) -> None:
         """Wait for what is under way; say what was not taken."""

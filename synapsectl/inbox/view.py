@@ -5,10 +5,11 @@ Whatever an agent wrote is made harmless before it is laid out; no line is wider
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from math import ceil
 
 from synapsectl.ages import age, clock_time
 from synapsectl.colours import BOLD, CYAN, DIM, GREEN, MAGENTA, RED, REVERSE, YELLOW, painted
-from synapsectl.inbox.items import KINDS, Item, digits, is_asked, is_hidden, takes_words
+from synapsectl.inbox.items import KINDS, Item, NoAnswer, digits, is_asked, is_hidden, takes_words, yes_or_no
 from synapsectl.inbox.model import InboxModel, Row, Typing
 from synapsectl.output import GAP, clip, display_width, harmless, one_line, pad
 
@@ -74,7 +75,9 @@ class InboxView:
         elif not inbox.items:
             told = "nobody needs you"
         else:
-            told = f"{inbox.waiting} of {len(inbox.items)} need you" if inbox.waiting < len(inbox.items) else _need(inbox)
+            told = (
+                f"{inbox.waiting} of {len(inbox.items)} need you" if inbox.waiting < len(inbox.items) else _need(inbox)
+            )
         right = "? help  q leave"
         left = f"synapsed · {told}"
         gap = columns - display_width(left) - display_width(right)
@@ -113,13 +116,13 @@ class InboxView:
         if row.told:
             return one_line(row.told), DIM
         if row.held is not None:
-            return f"→ {one_line(row.answer)}  ({int(row.held) + 1} s, u takes it back)", GREEN
+            return f"→ {one_line(row.answer)}  ({ceil(row.held) or 1} s, u takes it back)", GREEN
         if row.answer:
             return f"→ {one_line(row.answer)}  (is being typed)", GREEN
         return gist(row.item, self._wall), ""
 
     def _detail(self, listed: Sequence[Row], typing: Typing | None, columns: int) -> list[str]:
-        """The chosen row closely: where and since when, the very command, the question, what it can be answered with."""
+        """The chosen row closely: where, since when, the very command, the question, what answers it."""
         row = next((one for one in listed if one.chosen), None)
         if row is None:
             return []
@@ -146,7 +149,7 @@ class InboxView:
         """What is being typed; its end stays in sight."""
         text = "•" * len(typing.text) if is_hidden(typing.item) else harmless(typing.text.replace("\n", "⏎"))
         room = columns - 4
-        while display_width(text) > room:
+        while text and display_width(text) > room:
             text = text[1:]
         return [clip(f"> {text}▏", columns), self._painted(clip("Enter gives it, Esc leaves it", columns), DIM)]
 
@@ -179,10 +182,19 @@ def keys_of(row: Row) -> str:
         return "u takes the answer back  Enter attaches"
     if not is_asked(item):
         return "Enter attaches" + ("" if item.get("prompt_id") else "  x puts it away")
-    told = [] if takes_words(item) and not item.get("options") else ["y yes  n no"]
-    told += [f"{' '.join(digits(item))} choose"] if item.get("options") else []
+    chosen = list(digits(item))
+    told = [word for word, accept in (("y yes", True), ("n no", False)) if _says(item, accept=accept)]
+    told += [f"{chosen[0]}-{chosen[-1]} choose" if len(chosen) > 1 else f"{chosen[0]} chooses"] if chosen else []
     told += ["a words"] if takes_words(item) else []
     return "  ".join([*told, "Enter attaches"])
+
+
+def _says(item: Item, *, accept: bool) -> bool:
+    try:
+        yes_or_no(item, accept=accept)
+    except NoAnswer:
+        return False
+    return True
 
 
 def gist(item: Item, wall: datetime) -> str:
@@ -225,8 +237,10 @@ def _first(text: str, columns: int) -> str:
 
 
 def _need(inbox: InboxModel) -> str:
-    count = len(inbox.items)
-    return f"{count} {'needs' if count == 1 else 'need'} you"
+    count, waiting = len(inbox.items), inbox.waiting
+    if waiting < count:
+        return f"{waiting} of {count} need you"
+    return "1 needs you" if count == 1 else f"{count} need you"
 
 
 def _kind(item: Mapping[str, object]) -> str:

@@ -1,0 +1,358 @@
+"""The inbox without a terminal: what keys, news and the time do to it, by a clock that the test moves."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from synapsectl.inbox.items import NoAnswer, digits, takes_words, who_answered, yes_or_no
+from synapsectl.inbox.keys import KeyPress, KeyReader
+from synapsectl.inbox.model import HOLD_S, SHOWN_S, Attach, Give, InboxAct, InboxModel, MarkSeen
+from synapsectl.inbox.view import InboxView, wrapped
+from synapsectl.output import display_width
+
+YES_NO = [{"key": "1", "label": "Yes"}, {"key": "2", "label": "Yes, and don't ask again"}, {"key": "3", "label": "No"}]
+NOON = datetime(2026, 1, 2, 12, 0, tzinfo=UTC)
+
+
+def item(name: str, number: int = 0, **changes: Any) -> dict[str, Any]:
+    return {
+        "id": f"id-{name}", "agent": name, "agent_id": f"synapse-x-{number}", "host": None, "cwd": f"/home/me/{name}",
+        "kind": "permission", "question": f"Run it, {name}?", "command": None, "options": YES_NO,
+        "since": f"2026-01-02T11:{number:02d}:00.000Z", "task": f"task-{name}", "prompt_id": f"p-{name}",
+        "prompt_type": "permission", "own_words": False, "until": None, "looked_at": False, **changes,
+    }  # fmt: skip
+
+
+A, B, C = item("a", 1), item("b", 2), item("c", 3)
+LIMIT = item("limited", 4, kind="limit", prompt_id=None, prompt_type=None, options=[], until="2026-01-02T18:00:00Z")
+ASKS_WORDS = item("words", 5, kind="question", options=[], prompt_type="text")
+SECRET = item("secret", 6, kind="question", options=[], prompt_type="password")
+
+
+class Desk:
+    """An inbox and its clock."""
+
+    def __init__(self, *items: dict[str, Any]) -> None:
+        self.model = InboxModel()
+        self.now = 100.0
+        self.model.told(items, self.now)
+
+    def press(self, *names: str) -> list[Any]:
+        return [one for name in names for one in self.model.key(KeyPress(name), self.now)]
+
+    def wait(self, seconds: float) -> list[Any]:
+        self.now += seconds
+        return self.model.due(self.now)
+
+    def tell(self, *items: dict[str, Any]) -> list[Any]:
+        return self.model.told(items, self.now)
+
+    @property
+    def chosen(self) -> str:
+        return next(row.item["agent"] for row in self.model.rows(self.now) if row.chosen)
+
+    def shown(self, columns: int = 80, rows: int = 24) -> list[str]:
+        return InboxView(coloured=False, home="/home/me").lines(self.model, self.now, NOON, columns, rows)
+
+
+def given_to(commands: list[Any]) -> list[tuple[str, str]]:
+    return [(one.item["agent"], one.answer.text) for one in commands if isinstance(one, Give)]
+
+
+def test_one_key_each_and_each_is_typed_when_its_time_has_come() -> None:
+    desk = Desk(A, B, C)
+    assert desk.press("y") == []
+    assert desk.chosen == "b", "the next one that waits"
+    assert desk.wait(1) == []
+    desk.press("n", "1")
+    assert given_to(desk.wait(HOLD_S - 1)) == [("a", "1")]
+    assert given_to(desk.wait(0.5)) == []
+    assert given_to(desk.wait(0.5)) == [("b", "3"), ("c", "1")]
+    assert desk.wait(100) == []
+
+
+def test_an_answer_can_be_taken_back_until_it_is_typed() -> None:
+    desk = Desk(A, B)
+    desk.press("y", "y")
+    desk.press("k")
+    desk.press("u")
+    assert desk.chosen == "a", "of the chosen row"
+    assert given_to(desk.wait(HOLD_S)) == [("b", "1")]
+    desk.press("u")
+    assert "typed is typed" in desk.model.note
+
+
+def test_without_one_of_the_chosen_row_the_last_answer_is_taken_back() -> None:
+    desk = Desk(A, B, C)
+    desk.press("y", "n")
+    assert desk.chosen == "c"
+    desk.press("u")
+    assert desk.chosen == "b"
+    desk.press("u", "u")
+    assert desk.wait(HOLD_S) == []
+
+
+def test_yes_is_never_more_than_yes_to_what_is_asked() -> None:
+    options = [{"key": "1", "label": "Allow always"}, {"key": "2", "label": "Maybe"}]
+    desk = Desk(item("a", options=options))
+    desk.press("y")
+    assert "no option says yes for sure" in desk.model.note
+    assert desk.wait(HOLD_S) == []
+    desk.press("2")
+    assert given_to(desk.wait(HOLD_S)) == [("a", "2")]
+    desk.press("7")
+    assert "being typed" in desk.model.note
+
+
+def test_what_is_answered_elsewhere_drops_the_answer_that_is_held_and_says_who_did_it() -> None:
+    desk = Desk(A, B)
+    desk.press("y")
+    desk.model.closed({"id": "id-a", "state": "answered", "by": "person", "who": None, "where": "terminal"})
+    desk.tell(B)
+    assert desk.wait(HOLD_S) == []
+    assert desk.model.note == "a: answered by a person at its terminal; your answer was not typed"
+    assert "answered by a person at its terminal" in "\n".join(desk.shown())
+
+
+def test_another_row_never_slides_under_a_key() -> None:
+    desk = Desk(A, B)
+    desk.tell(B)
+    assert desk.chosen == "a"
+    desk.press("y")
+    assert "over" in desk.model.note
+    desk.wait(10 * SHOWN_S)
+    desk.press("y")
+    assert desk.chosen == "a", "as long as it is the chosen one"
+    assert desk.wait(HOLD_S) == []
+    desk.press("j")
+    desk.wait(0)
+    assert [row.item["agent"] for row in desk.model.rows(desk.now)] == ["b"]
+
+
+def test_the_same_row_that_asks_something_else_is_not_answered() -> None:
+    desk = Desk(A)
+    desk.press("y")
+    desk.tell({**A, "prompt_id": "p-other"})
+    assert desk.wait(HOLD_S) == []
+    assert "asks something else now" in desk.model.note
+
+
+def test_a_new_row_rings_and_the_first_look_does_not() -> None:
+    model = InboxModel()
+    assert model.told([A], 1.0) == []
+    assert model.told([A, B], 2.0) == [InboxAct.BELL]
+    assert model.told([A, B], 3.0) == []
+
+
+def test_an_answer_that_was_not_taken_is_said_and_can_be_given_again() -> None:
+    desk = Desk(A)
+    desk.press("y")
+    desk.wait(HOLD_S)
+    desk.model.answered("id-a", "a: it still asks the same", desk.now)
+    assert desk.model.note == "a: it still asks the same"
+    desk.press("n")
+    assert given_to(desk.wait(HOLD_S)) == [("a", "3")]
+
+
+def test_one_that_stays_after_its_answer_was_taken_asks_again() -> None:
+    desk = Desk(A)
+    desk.press("y")
+    desk.wait(HOLD_S)
+    desk.model.answered("id-a", None, desk.now)
+    desk.wait(SHOWN_S)
+    desk.press("y")
+    assert given_to(desk.wait(HOLD_S)) == [("a", "1")]
+
+
+def test_leaving_gives_what_is_held_and_attaching_too_but_for_the_chosen_one() -> None:
+    desk = Desk(A, B)
+    desk.press("y")
+    commands = desk.press("q")
+    assert (given_to(commands), commands[-1]) == ([("a", "1")], InboxAct.QUIT)
+    desk = Desk(A, B)
+    desk.press("y", "y", "enter")
+    desk = Desk(A, B)
+    desk.press("y", "n", "k", "j")
+    commands = desk.press("enter")
+    assert given_to(commands) == [("a", "1")]
+    assert isinstance(commands[-1], Attach)
+    assert commands[-1].item["agent"] == "b"
+
+
+def test_what_asks_nothing_is_put_away_and_not_answered() -> None:
+    desk = Desk(LIMIT)
+    assert desk.press("y") == []
+    assert "Enter attaches, x puts it away" in desk.model.note
+    (away,) = desk.press("x")
+    assert isinstance(away, MarkSeen)
+    desk = Desk(A)
+    assert desk.press("x") == []
+    assert "answer it" in desk.model.note
+
+
+def test_words_are_typed_and_held_too() -> None:
+    desk = Desk(ASKS_WORDS)
+    desk.press("a", "h", "i", "q", "backspace", "!")
+    assert given_to(desk.press("enter")) == []
+    assert given_to(desk.wait(HOLD_S)) == [("words", "hi!")]
+    desk = Desk(A)
+    desk.press("a")
+    assert "takes no words" in desk.model.note
+    desk = Desk(ASKS_WORDS)
+    desk.press("a", "y", "esc")
+    assert desk.wait(HOLD_S) == []
+    assert desk.chosen == "words"
+
+
+def test_a_paste_is_words_and_never_keys() -> None:
+    desk = Desk(A, ASKS_WORDS)
+    desk.model.key(KeyPress("paste", "yyyy"), desk.now)
+    assert desk.wait(HOLD_S) == []
+    desk.press("j", "a")
+    desk.model.key(KeyPress("paste", "two\nlines"), desk.now)
+    desk.press("enter")
+    assert given_to(desk.wait(HOLD_S)) == [("words", "two\nlines")]
+
+
+def test_nothing_of_a_password_is_shown() -> None:
+    desk = Desk(SECRET)
+    desk.press("a", *"hunter")
+    assert "hunter" not in "\n".join(desk.shown())
+    assert "••••••" in "\n".join(desk.shown())
+    desk.press("enter")
+    assert "hunter" not in "\n".join(desk.shown())
+    assert given_to(desk.wait(HOLD_S)) == [("secret", "hunter")]
+
+
+def test_what_is_typed_for_a_question_that_is_over_is_not_sent() -> None:
+    desk = Desk(ASKS_WORDS)
+    desk.press("a", "x")
+    desk.tell()
+    assert desk.model.typing is None
+    assert "was not sent" in desk.model.note
+
+
+def test_digits_are_keys_of_options_or_stand_for_them() -> None:
+    own = [{"key": "1", "label": "Red"}, {"key": "4", "label": "Chat"}, {"key": "none", "label": "Decline"}]
+    assert {digit: option["key"] for digit, option in digits({"options": own}).items()} == {
+        "1": "1", "4": "4", "2": "none",
+    }  # fmt: skip
+    once = [{"key": "always", "label": "Allow always"}, {"key": "once", "label": "Allow once"}]
+    assert [digits({"options": once})[digit]["key"] for digit in "12"] == ["always", "once"]
+    many = [{"key": f"k{n}", "label": "x"} for n in range(12)]
+    assert len(digits({"options": many})) == 9
+
+
+def test_what_is_not_understood_is_answered_by_hand() -> None:
+    unreadable = item("a", kind="unreadable", prompt_type="screen", options=[])
+    with pytest.raises(NoAnswer, match="Enter attaches"):
+        yes_or_no(unreadable, accept=True)
+    assert not takes_words(unreadable)
+
+
+@pytest.mark.parametrize(
+    ("event", "told"),
+    [
+        ({"state": "answered", "by": "person", "where": "control"}, "answered by a person by the tool"),
+        ({"state": "answered", "by": "rule", "who": "nightly"}, "answered by nightly"),
+        ({"state": "answered", "by": "agent", "who": "codex", "where": "a2a"}, "answered by codex over A2A"),
+        ({"state": "gone"}, "no longer asked"),
+    ],
+)
+def test_who_answered(event: dict[str, Any], told: str) -> None:
+    assert who_answered(event) == told
+
+
+def test_how_it_looks_in_eighty_columns() -> None:
+    desk = Desk(item("a", 1, command="rm -rf build"), B, LIMIT)
+    desk.press("y")
+    shown = desk.shown()
+    assert shown[0].split("  ")[0] == "synapsed · 2 of 3 need you"
+    assert shown[1:4] == [
+        "  a        permission   59m  → Yes  (3 s, u takes it back)",
+        "> b        permission   58m  Run it, b?",
+        f"  limited  limit        56m  until {datetime(2026, 1, 2, 18, tzinfo=UTC).astimezone():%H:%M}",
+    ]
+    assert shown[5].startswith("b · permission · ~/b · since ")
+    assert shown[6:10] == ["Run it, b?", "  1  Yes", "  2  Yes, and don't ask again", "  3  No"]
+    assert shown[-1] == "y yes  n no  1-3 choose  Enter attaches"
+    assert len(shown) == 24
+
+
+WORDS = st.text(st.characters(exclude_categories=["Cs"]), max_size=120)
+NAMES = st.sampled_from([*"jkgGyn123auxq?", "enter", "esc", "up", "down", "backspace", "clear", "redraw", "tab"])
+
+
+@settings(max_examples=150)
+@given(
+    questions=st.lists(WORDS, max_size=12),
+    command=st.none() | WORDS,
+    keys=st.lists(NAMES, max_size=12),
+    columns=st.integers(1, 200),
+    rows=st.integers(1, 60),
+    coloured=st.booleans(),
+)
+def test_whatever_is_asked_every_line_fits_and_nothing_is_obeyed(
+    questions: list[str], command: str | None, keys: list[str], columns: int, rows: int, *, coloured: bool
+) -> None:
+    desk = Desk(*(item(f"n{n}", n, question=text, command=command) for n, text in enumerate(questions)), SECRET)
+    for key in keys:
+        desk.press(key)
+        desk.wait(0.7)
+    lines = InboxView(coloured=coloured, home="").lines(desk.model, desk.now, NOON, columns, rows)
+    assert len(lines) <= rows
+    for line in lines:
+        plain = line if not coloured else _without_styles(line)
+        assert display_width(plain) <= columns
+        assert not any(ord(character) < 32 or 127 <= ord(character) < 160 for character in plain)
+
+
+def _without_styles(line: str) -> str:
+    import re
+
+    return re.sub(r"\x1b\[[0-9;]+m", "", line)
+
+
+@given(WORDS, st.integers(2, 60))
+def test_wrapping_loses_nothing_but_blanks(text: str, columns: int) -> None:
+    from synapsectl.output import harmless
+
+    lines = wrapped(text, columns)
+    assert all(display_width(line) <= columns for line in lines)
+    assert "".join("".join(lines).split()) == "".join(harmless(text.expandtabs(4)).split())
+
+
+# --- keys ---
+
+STREAM = b"y\x1b[A\x1bOB\x1b[200~two\rlines y\x1b[201~\xc3\xa9\x1b[5~\r\x7f"
+PRESSED = [
+    KeyPress("y"), KeyPress("up"), KeyPress("down"), KeyPress("paste", "two\rlines y"), KeyPress("é"),
+    KeyPress("pageup"), KeyPress("enter"), KeyPress("backspace"),
+]  # fmt: skip
+
+
+@given(st.lists(st.integers(0, len(STREAM)), max_size=8))
+def test_keys_in_any_pieces(cuts: list[int]) -> None:
+    reader, pressed, start = KeyReader(), [], 0
+    for cut in [*sorted(cuts), len(STREAM)]:
+        pressed += reader.feed(STREAM[start:cut])
+        start = cut
+    assert pressed == PRESSED
+
+
+def test_esc_is_a_key_once_nothing_follows() -> None:
+    reader = KeyReader()
+    assert reader.feed(b"\x1b") == []
+    assert reader.waits
+    assert reader.flush() == [KeyPress("esc")]
+    assert reader.feed(b"\x1b[1;5A") == [KeyPress("up")]
+    assert reader.feed(b"\x1b[?1;2c\x1b[I") == [], "answers of the terminal are no keys"
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_are_taken(data: bytes) -> None:
+    reader = KeyReader()
+    assert all(key.name for key in reader.feed(data) + reader.flush())
