@@ -3,6 +3,8 @@
 from synapsectl.output import PROGRAM
 from synapsectl.verbs import VERBS
 
+PURPOSE = "keeps agents on the command line running, and talks to them"
+
 SYNONYMS = {
     "ask": "send",
     "connect": "attach",

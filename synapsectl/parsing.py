@@ -95,10 +95,11 @@ def nearest(word: str, words: Iterable[str]) -> list[str]:
 class VerbParser(argparse.ArgumentParser):
     """A parser that asks for its verb when it is used: none of the others is imported."""
 
-    def __init__(self, *, prog: str, load: Callable[[], SubVerb], columns: int | None) -> None:
+    def __init__(self, *, prog: str, load: Callable[[], SubVerb], columns: int | None, about: str = "") -> None:
         # Left to itself the formatter asks shutil for the width with every option: 5 ms of imports.
         formatter = partial(argparse.HelpFormatter, width=(columns or WIDTH) - 2)
         super().__init__(prog=prog, add_help=False, allow_abbrev=False, formatter_class=formatter)
+        self.about = about
         self._load = load
         self._columns = columns
         self._mixing = False
@@ -121,14 +122,16 @@ class VerbParser(argparse.ArgumentParser):
         adding = self.add_subparsers(prog=self.prog, title="what", metavar="WHAT", parser_class=VerbParser)
         self.epilog = f"'{self.prog} WHAT -h' tells more of one."
         return {
-            name: adding.add_parser(name, help=part.help, load=partial(_loaded, part), columns=self._columns)
+            name: adding.add_parser(
+                name, help=part.help, about=part.help, load=partial(_loaded, part), columns=self._columns
+            )
             for name, part in self.verb.subverbs.items()
         }
 
     @property
     def own_actions(self) -> Sequence[argparse.Action]:
-        """Its options and arguments, in their order."""
-        return self._actions if not self.parts else []
+        """Its options and arguments that people are told of, in their order."""
+        return [] if self.parts else [action for action in self._actions if action.help != argparse.SUPPRESS]
 
     def parse_known_args(  # type: ignore[override]  # argparse has overloads for namespaces of other types
         self, args: Sequence[str] | None = None, namespace: Any = None
@@ -149,8 +152,12 @@ class VerbParser(argparse.ArgumentParser):
         found.parser = self
         return found, []
 
+    def format_usage(self) -> str:
+        assert self.parts is not None, "the verb is loaded by now, which may have a usage of its own"
+        return super().format_usage()
+
     def format_help(self) -> str:
-        assert self.parts is not None
+        assert self.parts is not None, "as above"
         shown = "".join(f"\n  {line}\n      {about}" for line, about in self.verb.examples)
         return super().format_help() + (f"\nexamples:{shown}\n" if shown else "")
 

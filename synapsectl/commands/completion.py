@@ -1,93 +1,102 @@
-"""`synapsectl completion SHELL`: verbs, then agents and profiles, asked of the daemon that runs."""
+"""`synapsectl completion SHELL`: a script that has the shell ask what may stand next (`synapsectl.completing`)."""
 
 import argparse
 
 from synapsectl.context import CommandContext
-from synapsectl.errors import DONE
-from synapsectl.output import PROGRAM
-from synapsectl.verbs import VERBS
+from synapsectl.errors import DONE, UsageError
+from synapsectl.output import PROGRAM, harmless
 
+TAKES_REST = True
 EXAMPLES = (
     ('eval "$(synapsectl completion bash)"', "in ~/.bashrc"),
-    ("synapsectl completion zsh > ~/.zfunc/_synapsectl", "in a folder of zsh's fpath"),
+    ('eval "$(synapsectl completion zsh)"', "in ~/.zshrc, after compinit"),
     ("synapsectl completion fish > ~/.config/fish/completions/synapsectl.fish", "for fish"),
 )
 
-AGENT_VERBS = "stop|restart|park|kill|status|attach|send|tasks|input|approve|deny|keys|cancel|logs|events|screen"
-PROFILE_VERBS = "start|run|adopt"
-WORDS = {
-    "external": "add list send remove",
-    "host": "add list remove",
-    "profiles": "list show check",
-    "completion": "bash zsh fish",
-}
-"""What stands behind a verb in any case."""
-AGENTS = f"{PROGRAM} list 2>/dev/null | cut -f1"
-PROFILES = f"{PROGRAM} profiles list 2>/dev/null | cut -f1"
-
-BASH_WORDS = "\n".join(f'            {verb}) words="{words}" ;;' for verb, words in WORDS.items())
 BASH = f"""\
 _{PROGRAM}() {{
-    local word="${{COMP_WORDS[COMP_CWORD]}}" words=""
-    if [ "$COMP_CWORD" -eq 1 ]; then
-        words="{" ".join(VERBS)}"
-    else
-        case "${{COMP_WORDS[1]}}" in
-            {AGENT_VERBS}) words="$({AGENTS})" ;;
-            {PROFILE_VERBS}) words="$({PROFILES})" ;;
-{BASH_WORDS}
+    local line="${{COMP_LINE:0:COMP_POINT}}" part="${{COMP_WORDS[COMP_CWORD]}}" word also="" cut
+    local -a words
+    read -ra words <<< "$line"
+    [[ $line == *[[:space:]] ]] && words+=("")
+    [[ $part == [=:@] ]] && part=""
+    # Readline has broken the word at = : and @: what stands before is no part of the answer.
+    cut="${{words[-1]%"$part"}}"
+    COMPREPLY=()
+    while IFS= read -r line; do
+        word="${{line%%$'\t'*}}"
+        case "$word" in
+            '') also="${{line#*$'\t'}}" ;;
+            *) COMPREPLY+=("${{word#"$cut"}}") ;;
         esac
-    fi
-    COMPREPLY=($(compgen -W "$words" -- "$word"))
+    done < <("${{words[0]}}" completion --words -- "${{words[@]:1}}" 2> /dev/null)
+    case "$also" in
+        file) compopt -o default 2> /dev/null ;;
+        folder) compopt -o dirnames 2> /dev/null ;;
+    esac
 }}
-complete -o default -F _{PROGRAM} {PROGRAM}
+complete -F _{PROGRAM} {PROGRAM}
 """
 
-ZSH_VERBS = "\n".join(f'        "{name}:{verb.help}"' for name, verb in VERBS.items())
-ZSH_WORDS = "\n".join(f"        {verb}) compadd {words} ;;" for verb, words in WORDS.items())
 ZSH = f"""\
 #compdef {PROGRAM}
 _{PROGRAM}() {{
-    local -a verbs agents
-    verbs=(
-{ZSH_VERBS}
-    )
-    if (( CURRENT == 2 )); then
-        _describe verb verbs
-        return
-    fi
-    case "$words[2]" in
-        {AGENT_VERBS}) agents=(${{(f)"$({AGENTS})"}}) && compadd -a agents ;;
-        {PROFILE_VERBS}) agents=(${{(f)"$({PROFILES})"}}) && compadd -a agents ;;
-{ZSH_WORDS}
-    esac
+    local line word about
+    local -a found
+    while IFS= read -r line; do
+        word="${{line%%$'\t'*}}" about="${{line#*$'\t'}}"
+        case "$word" in
+            '') [[ $about == folder ]] && _files -/ || _files ;;
+            *) found+=("${{word//:/\\:}}${{about:+:$about}}") ;;
+        esac
+    done < <("${{words[1]}}" completion --words -- "${{(@Q)words[2,CURRENT]}}" 2> /dev/null)
+    (( $#found )) && _describe -V {PROGRAM} found
 }}
 compdef _{PROGRAM} {PROGRAM}
 """
 
-FISH = "\n".join(
-    [
-        f"complete -c {PROGRAM} -f",
-        *(
-            f"complete -c {PROGRAM} -n __fish_use_subcommand -a {name} -d '{verb.help.replace("'", chr(92) + "'")}'"
-            for name, verb in VERBS.items()
-        ),
-        f"complete -c {PROGRAM} -n '__fish_seen_subcommand_from {AGENT_VERBS.replace('|', ' ')}' -a '({AGENTS})'",
-        f"complete -c {PROGRAM} -n '__fish_seen_subcommand_from {PROFILE_VERBS.replace('|', ' ')}' -a '({PROFILES})'",
-        *(
-            f"complete -c {PROGRAM} -n '__fish_seen_subcommand_from {verb}' -a '{words}'"
-            for verb, words in WORDS.items()
-        ),
-        "",
-    ]
-)
+FISH = f"""\
+function __{PROGRAM}
+    set -l words (commandline -opc) (commandline -ct)
+    for found in ($words[1] completion --words -- $words[2..] 2> /dev/null)
+        switch $found
+            case (printf '\tfile')
+                __fish_complete_path (commandline -ct)
+            case (printf '\tfolder')
+                __fish_complete_directories (commandline -ct)
+            case '*'
+                echo $found
+        end
+    end
+end
+complete -c {PROGRAM} -f -k -a '(__{PROGRAM})'
+"""
 SCRIPTS = {"bash": BASH, "zsh": ZSH, "fish": FISH}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("shell", choices=list(SCRIPTS), help=f'bash: eval "$({PROGRAM} completion bash)"')
+    parser.usage = f"{parser.prog} {{{','.join(SCRIPTS)}}}"
+    parser.add_argument("shell", nargs="?", choices=list(SCRIPTS), help="for which shell")
+    parser.add_argument("--words", action="store_true", help=argparse.SUPPRESS)
 
 
 def run(args: argparse.Namespace, ctx: CommandContext) -> int:
+    if args.words:
+        return _tell(args.rest or [], ctx)
+    if args.shell is None:
+        raise UsageError(f"name the shell: {', '.join(SCRIPTS)}")
     ctx.out.piece(SCRIPTS[args.shell])
+    return DONE
+
+
+def _tell(words: list[str], ctx: CommandContext) -> int:
+    """A line for each word that may stand there, and what it is, behind a tab; without a word, what the shell is to
+    complete itself."""
+    from synapsectl.completing import candidates
+
+    found = candidates(words, ctx)
+    for word, about in found.words:
+        ctx.out.line(f"{harmless(word)}\t{' '.join(harmless(about).split())}")
+    if found.also is not None:
+        ctx.out.line(f"\t{found.also}")
     return DONE

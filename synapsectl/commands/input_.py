@@ -17,7 +17,9 @@ TAKES_REST = True
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.usage = f"{parser.prog} (TASK | AGENT) [options] [--] [TEXT | -]"
-    parser.add_argument("words", nargs="+", metavar="TARGET TEXT", help="who asks, and the answer or an option's key")
+    parser.add_argument(
+        "words", nargs="+", metavar="TASK|AGENT TEXT", help="who asks, and the answer or an option's key"
+    )
     parser.add_argument("--prompt-id", metavar="ID", help="answer only if this very prompt is still asked")
     parser.add_argument("--json", action="store_true", help="print the daemon's answer as a JSON document")
 

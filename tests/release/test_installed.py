@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from scripts import sbom
+from synapsectl.manual import page
 from tests.support.daemon import NO_PORTS, PATIENCE_S
 
 ROOT = Path(__file__).parents[2]
@@ -71,6 +72,7 @@ def test_every_file_that_should_be_in_it_and_no_other(wheel: Path) -> None:
     wanted = tracked("synapsed", "synapsectl")
     wanted |= {f"synapsed/_{path}" for path in tracked("profiles", "packaging")} | {"synapsed/_examples/dummy_agent.py"}
     about = f"synapsed-{sbom.version()}.dist-info"
+    wanted.add(f"synapsed-{sbom.version()}.data/data/share/man/man1/synapsectl.1")
     wanted |= {f"{about}/{name}" for name in ("METADATA", "WHEEL", "RECORD", "entry_points.txt", "licenses/LICENSE")}
     assert set(zipfile.ZipFile(wheel).namelist()) == wanted
 
@@ -92,6 +94,7 @@ def test_a_daemon_and_the_demo_from_the_wheel(installed: Path, tmp_path: Path) -
         return done.stdout
 
     ctl = str(installed.with_name("synapsectl"))
+    assert (installed.parents[1] / "share/man/man1/synapsectl.1").read_text() == page()
     try:
         run([ctl, "start", "dummy"], env)
         assert run([ctl, "send", "dummy", "reverse abc", "--wait"], env) == "cba\n"

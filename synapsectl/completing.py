@@ -1,0 +1,206 @@
+"""What may stand next on a command line: verbs, options and their choices, and what the daemon knows (agents, tasks,
+the keys of an answer). The shells' scripts (`synapsectl completion SHELL`) only show what is found here.
+
+What an argument is, its metavar says: `AGENT`, `TASK`, `PROFILE`, …; of `AGENT KEY` the first word and all others."""
+
+from argparse import Action
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from synapsectl.context import CommandContext
+from synapsectl.errors import CtlError
+from synapsectl.messages import part_text
+from synapsectl.output import PROGRAM, one_line, short_id
+from synapsectl.parsing import VerbParser, command_line
+from synapsectl.prompts import asked
+from synapsectl.verbs import ALIASES
+
+ASKING_S = 2.0
+"""Seconds for the daemon to answer: somebody has pressed a key and waits."""
+TEXT_SHOWN = 60
+
+FILES = "file"
+FOLDERS = "folder"
+"""What the shell completes itself."""
+
+
+class Candidate(NamedTuple):
+    """A word that may stand there, and what it is."""
+
+    word: str
+    about: str = ""
+
+
+class Candidates(NamedTuple):
+    """Words, or what the shell is to complete itself: `FILES` or `FOLDERS`."""
+
+    words: Sequence[Candidate] = ()
+    also: str | None = None
+
+
+type Source = "Callable[[Asked], Iterable[Candidate]]"
+"""Asks the daemon."""
+
+
+def candidates(words: Sequence[str], ctx: CommandContext) -> Candidates:
+    """What the last of `words` may become; the others stand before it. Never raises what a daemon or its absence
+    causes: then there is nothing to offer."""
+    *before, current = words or [""]
+    parser = command_line()
+    while before and (part := parser.parts.get(ALIASES.get(before[0], before[0]))) is not None:
+        parser, before = part, before[1:]
+    if parser.verb.default is not None and current.startswith("-"):
+        parser = parser.parts[parser.verb.default]
+    if parser.parts and not before:
+        return _beginning([Candidate(name, part.about) for name, part in parser.parts.items()], current)
+    if parser.parts:
+        return Candidates()
+    try:
+        return _of_verb(parser, before, current, ctx)
+    except CtlError:
+        return Candidates()
+
+
+def _of_verb(parser: VerbParser, before: list[str], current: str, ctx: CommandContext) -> Candidates:
+    options = {name: action for action in parser.own_actions for name in action.option_strings}
+    given: list[str] = []
+    used: set[str] = set()
+    waiting: Action | None = None
+    behind = False
+    for word in before:
+        if waiting is not None:
+            waiting = None
+        elif word == "--":
+            behind = True
+        elif not behind and word in options:
+            action = options[word]
+            used.update(() if _repeats(action) else action.option_strings)
+            waiting = action if action.nargs != 0 else None
+        else:
+            given.append(word)
+    about = Asked(ctx, parser.prog.removeprefix(f"{PROGRAM} "), given)
+    if waiting is not None:
+        return _values(waiting, str(waiting.metavar or waiting.dest), current, about)
+    if current.startswith("-") and not behind:
+        told = [Candidate(name, str(action.help)) for name, action in options.items() if name not in used]
+        return _beginning(told, current)
+    at = len(given)
+    for action in (action for action in parser.own_actions if not action.option_strings):
+        words = str(action.metavar or action.dest).split()
+        if action.nargs in ("*", "+"):
+            return _values(action, words[min(at, len(words) - 1)], current, about)
+        if at == 0:
+            return _values(action, words[0], current, about)
+        at -= 1
+    return Candidates()
+
+
+class Asked(NamedTuple):
+    """Of what something is asked: `given` are the words that stand before it and are no options."""
+
+    ctx: CommandContext
+    verb: str
+    given: Sequence[str]
+
+
+def _repeats(action: Action) -> bool:
+    return isinstance(action.default, list)
+
+
+def _values(action: Action, kind: str, current: str, about: Asked) -> Candidates:
+    if action.choices is not None:
+        return _beginning([Candidate(str(choice)) for choice in action.choices], current)
+    kind = kind.upper()
+    if kind in FILE_KINDS:
+        return Candidates(also=FILE_KINDS[kind])
+    source = SOURCES.get(f"{about.verb} {kind}") or SOURCES.get(kind)
+    if source is None:
+        return Candidates()
+    listed, comma, current = current.rpartition(",") if kind in LISTS else ("", "", current)
+    found = _beginning(source(about), current)
+    return Candidates([Candidate(listed + comma + word, told) for word, told in found.words])
+
+
+def _beginning(offered: Iterable[Candidate], current: str) -> Candidates:
+    return Candidates([one for one in offered if one.word.startswith(current)])
+
+
+def _get(about: Asked, path: str, query: Mapping[str, object] | None = None) -> Any:
+    return about.ctx.client.get(path, query, timeout=ASKING_S)
+
+
+def _agents(about: Asked) -> Iterator[Candidate]:
+    for agent in _get(about, "/agents", {"hosts": 1}):
+        if agent["name"] not in about.given:
+            state = agent["activity"] if agent["state"] == "running" else agent["state"]
+            yield Candidate(agent["name"], f"{agent['type']}, {state}")
+
+
+def _tasks(about: Asked) -> Iterator[Candidate]:
+    for task in _get(about, "/control/tasks"):
+        said = one_line(" ".join(part_text(part) for part in task["message"]["parts"])[:TEXT_SHOWN])
+        yield Candidate(short_id(task["id"]), f"{task['status']}: {said}")
+
+
+def _tasks_and_agents(about: Asked) -> Iterator[Candidate]:
+    yield from _agents(about)
+    for one in _tasks(about):
+        if one.about.partition(":")[0] in UNDER_WAY:
+            yield one
+
+
+def _answers(about: Asked) -> Iterator[Candidate]:
+    """The keys of the options of what is asked."""
+    prompt = asked(about.ctx.client, about.given[0]).prompt or {}
+    for option in prompt.get("options") or []:
+        yield Candidate(str(option["key"]), str(option["label"]))
+
+
+def _named(path: str, key: str, told: str) -> Source:
+    def ask(about: Asked) -> Iterator[Candidate]:
+        for one in _get(about, path):
+            yield Candidate(str(one[key]), str(one[told] or ""))
+
+    return ask
+
+
+def _verbs(about: Asked) -> Iterator[Candidate]:
+    parser = command_line()
+    for word in about.given:
+        if word not in parser.parts:
+            return
+        parser = parser.parts[word]
+    for name, part in parser.parts.items():
+        yield Candidate(name, part.about)
+
+
+def _keys(_: Asked) -> Iterator[Candidate]:
+    yield from (Candidate(name) for name in KEY_NAMES)
+
+
+UNDER_WAY = frozenset({"submitted", "working", "input_required", "auth_required"})
+KEY_NAMES = (
+    *("Enter", "Esc", "Tab", "S-Tab", "BSpace", "Space", "Up", "Down", "Left", "Right", "Home", "End", "PgUp", "PgDn"),
+    *("Insert", "Delete", "C-c", "C-d", "C-u"),
+)
+LISTS = frozenset({"AGENT", "A,B"})
+"""Kinds of words that may be several, with commas between them."""
+FILE_KINDS = {"FILE": FILES, "PATH": FILES, "CWD": FOLDERS, "DIR": FOLDERS}
+SOURCES: Mapping[str, Source] = {
+    "AGENT": _agents,
+    "A,B": _agents,
+    "TASK": _tasks,
+    "TASK|AGENT": _tasks_and_agents,
+    "PROFILE": _named("/control/profiles", "name", "description"),
+    "TYPE": _named("/control/profiles", "name", "description"),
+    "ALIAS": _named("/external/agents", "alias", "endpoint"),
+    "VERB": _verbs,
+    "keys KEY": _keys,
+    "input TEXT": _answers,
+    "host remove NAME": _named("/hosts", "name", "target"),
+    "profiles show NAME": _named("/control/profiles", "name", "description"),
+    "schedule remove NAME": _named("/schedules", "name", "message"),
+    "schedule run NAME": _named("/schedules", "name", "message"),
+    "external send AGENT": _named("/external/agents", "alias", "endpoint"),
+    "adopt ID": _named("/control/conversations", "id", "prompt"),
+}

@@ -1,0 +1,140 @@
+"""Completion: what may stand next, and that the real shells show it."""
+
+import os
+import re
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+from ptyprocess import PtyProcess
+
+from synapsectl.parsing import command_line, parsers
+from synapsectl.verbs import VERBS
+from synapsed.model.task import PromptOption
+from tests.support.daemon import PATIENCE_S
+from tests.synapsectl.conftest import Ctl
+from tests.synapsectl.fake_daemon import FakeDaemon, agent, permission
+from tests.synapsectl.test_several import asking  # noqa: F401 - a fixture
+
+BIN = Path(sys.executable).parent
+
+
+def offered(ctl: Ctl, *words: str) -> list[str]:
+    done = ctl("completion", "--words", "--", *words)
+    assert (done.code, done.err) == (0, "")
+    return [line.partition("\t")[0] for line in done.out.splitlines()]
+
+
+def asks(daemon: FakeDaemon, key: str, label: str) -> None:
+    prompt = permission().model_copy(update={"options": [PromptOption(key=key, label=label)]})
+    daemon.agents["codex"] = agent("codex", port=8101, activity="waiting", prompt=prompt)
+
+
+def test_verbs_and_their_parts(home: Path, ctl: Ctl) -> None:
+    assert offered(ctl, "") == offered(ctl) == list(VERBS)
+    assert offered(ctl, "sta") == ["start", "status"]
+    assert offered(ctl, "host", "") == ["add", "list", "remove"]
+    assert offered(ctl, "help", "host", "r") == ["remove"]
+    assert offered(ctl, "nothing", "") == []
+    assert offered(ctl, "host", "nothing", "") == []
+
+
+@pytest.mark.parametrize("parser", list(parsers(command_line())), ids=lambda parser: parser.prog)
+def test_every_option_of_every_verb(home: Path, ctl: Ctl, parser: object) -> None:
+    if not parser.parts:  # type: ignore[attr-defined]
+        wanted = {name for action in parser.own_actions for name in action.option_strings}  # type: ignore[attr-defined]
+        assert set(offered(ctl, *parser.prog.split()[1:], "-")) == wanted  # type: ignore[attr-defined]
+
+
+def test_options_and_what_stands_behind_them(home: Path, ctl: Ctl) -> None:
+    assert offered(ctl, "list", "--w") == ["--watch"]
+    assert offered(ctl, "list", "--watch", "--w") == []
+    assert offered(ctl, "send", "--file", "x", "--f") == ["--follow", "--from", "--file"]
+    assert offered(ctl, "send", "--priority", "") == ["1", "2", "3", "4", "5"]
+    assert offered(ctl, "history", "--kind", "a") == ["answer"]
+    assert offered(ctl, "profiles", "--j") == ["--json"]
+    assert offered(ctl, "start", "dummy", "--", "--n") == []
+    assert ctl("completion", "--words", "--", "start", "dummy", "--cwd", "").out == "\tfolder\n"
+    assert ctl("completion", "--words", "--", "send", "claude", "--file", "").out == "\tfile\n"
+    assert offered(ctl, "completion", "") == ["bash", "zsh", "fish"]
+
+
+@pytest.mark.usefixtures("daemon")
+def test_agents_profiles_and_keys(ctl: Ctl) -> None:
+    assert offered(ctl, "attach", "") == ["claude", "codex"]
+    assert offered(ctl, "stop", "claude", "") == ["codex"]
+    assert offered(ctl, "send", "claude,c") == ["claude,claude", "claude,codex"]
+    assert offered(ctl, "send", "claude", "--reply-to", "x", "--from", "co") == ["codex"]
+    assert offered(ctl, "send", "claude", "") == []
+    assert offered(ctl, "start", "d") == ["dummy"]
+    assert offered(ctl, "keys", "claude", "Pg") == ["PgUp", "PgDn"]
+
+
+def test_tasks_and_the_keys_of_an_answer(daemon: FakeDaemon, ctl: Ctl, asking: str) -> None:  # noqa: F811
+    assert offered(ctl, "task", asking[:4]) == [asking[:8]]
+    assert offered(ctl, "cancel", asking[:4]) == [asking[:8]]
+    keys = [option.key for option in permission().options]
+    assert offered(ctl, "input", asking, "") == keys
+    assert offered(ctl, "input", "--json", "claude", "") == keys
+
+
+def test_without_a_daemon_nothing_is_offered_and_none_is_started(home: Path, ctl: Ctl) -> None:
+    for words in (["attach", ""], ["start", ""], ["task", ""], ["input", "claude", ""]):
+        assert offered(ctl, *words) == []
+    assert list(home.iterdir()) == []
+
+
+def test_what_an_agent_wrote_is_a_line_of_its_own(daemon: FakeDaemon, ctl: Ctl) -> None:
+    asks(daemon, "1", "a\n2\tb\x1b[2J")
+    assert ctl("completion", "--words", "--", "input", "codex", "").out == "1\ta 2 b\\x1b[2J\n"
+
+
+STARTS = {
+    "bash": (["--norc", "--noprofile", "-i"], 'eval "$(synapsectl completion bash)"'),
+    "zsh": (["-f", "-i"], 'autoload -Uz compinit; compinit -D -u; eval "$(synapsectl completion zsh)"'),
+    "fish": (["--no-config", "-i"], "synapsectl completion fish | source"),
+}
+
+
+class Shell:
+    """A shell that somebody types into."""
+
+    def __init__(self, name: str, home: Path) -> None:
+        arguments, prepare = STARTS[name]
+        env = {**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}", "TERM": "dumb" if name == "bash" else "xterm"}
+        env |= {"HOME": str(home), "PS1": "", "XDG_CONFIG_HOME": str(home), "XDG_DATA_HOME": str(home)}
+        self.pty = PtyProcess.spawn([shutil.which(name) or name, *arguments], env=env, dimensions=(40, 160))
+        self.shown = b""
+        self.pty.write(f"{prepare}; printf '%s-%s\\n' rea dy\n".encode())
+        self.until(b"rea-dy")
+
+    def until(self, text: bytes) -> None:
+        while not re.search(rb"[\r\n]" + re.escape(text), self.shown):
+            self.shown += self.pty.read(65536)
+
+    def completes(self, typed: str, to: str) -> None:
+        """The line that the shell has made of it is printed by `echo`, which Ctrl-A puts in front of it."""
+        self.shown = b""
+        self.pty.write(f"{typed}\t\x01echo @\r".encode())
+        self.until(f"@{to}".encode())
+
+
+@pytest.mark.timeout(PATIENCE_S)
+@pytest.mark.parametrize("name", [name for name in STARTS if shutil.which(name)])
+def test_in_a_real_shell(name: str, daemon: FakeDaemon, home: Path, asking: str) -> None:  # noqa: F811
+    asks(daemon, "yes-always", "Yes")
+    shell = Shell(name, home)
+    (home / "folder-of-mine").mkdir()
+    for typed, to in (
+        ("shutd", "shutdown"),
+        ("host rem", "host remove"),
+        ("send --prio", "send --priority"),
+        ("attach cod", "attach codex"),
+        (f"task {asking[:3]}", f"task {asking[:8]}"),
+        ("input codex yes-", "input codex yes-always"),
+        ("send claude,cod", "send claude,codex"),
+        (f"start dummy --cwd {home}/fol", f"start dummy --cwd {home}/folder-of-mine"),
+    ):
+        shell.completes(f"synapsectl {typed}", f"synapsectl {to}")
+    shell.pty.close(force=True)
