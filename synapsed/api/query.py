@@ -222,7 +222,7 @@ class Resumed(Query):
     def cursor(self, log: EventLog, default: int) -> int:
         """The first of the three that is there. Raises InvalidRequest for any that is no id of this log: a client that
         went on silently would miss events."""
-        cursors = [_event_id(text, log.last_id) for text in (self.header, self.query, self.after) if text]
+        cursors = [_event_id(text, log.last_id) for text in (self.header, self.query, self.after) if text is not None]
         return cursors[0] if cursors else default
 
 
