@@ -18,8 +18,8 @@ from pathlib import Path
 import structlog
 
 from bench.figures import milliseconds, report, sized
+from synapsed.aio import Pace
 from synapsed.api.eventstream import EventCache, Subscription
-from synapsed.api.pace import Pace
 from synapsed.clock import SystemClock, iso
 from synapsed.interfaces import EVERY_EVENT, NewEvent
 from synapsed.model.events import ToolExecution

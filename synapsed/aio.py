@@ -1,7 +1,8 @@
-"""What the rooms share of asyncio: timers that a test can turn, a pause by them, work that is begun at once, and tasks
-that nobody awaits."""
+"""What the rooms share of asyncio: timers that a test can turn, a pause by them, work that is begun at once, work of
+which little is done in one turn of the loop, and tasks that nobody awaits."""
 
 import asyncio
+from collections import deque
 from collections.abc import Callable, Coroutine, Iterator
 from typing import Any, Protocol
 
@@ -40,6 +41,47 @@ async def pause(timers: Timers, seconds: float, *, woken: asyncio.Event | None =
         await over.wait()
     finally:
         timer.cancel()
+
+
+class Pace:
+    """How many do a piece of work in one turn of the event loop, in the order in which they came.
+
+    An event that three hundred streams wait for wakes them all, and a disk that was slow lets two dozen programs go on
+    at once. Done in one turn of the loop that is a tenth of a second in which nobody else is heard. So a few of one
+    kind work in each turn, and everything else has its place between two turns. One for all of a kind.
+    """
+
+    def __init__(self, at_once: int) -> None:
+        self._at_once = at_once
+        self._admitted = 0
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._counting = False
+
+    async def turn(self) -> None:
+        """Returns when the caller may do its piece: at once where few do."""
+        loop = asyncio.get_running_loop()
+        if not self._counting:
+            self._counting = True
+            loop.call_soon(self._next)
+        if self._admitted < self._at_once and not self._waiting:
+            self._admitted += 1
+            return
+        place = loop.create_future()
+        self._waiting.append(place)
+        await place
+
+    def _next(self) -> None:
+        """A turn of the loop is over."""
+        self._admitted = 0
+        while self._waiting and self._admitted < self._at_once:
+            place = self._waiting.popleft()
+            if not place.done():  # it has left
+                place.set_result(None)
+                self._admitted += 1
+        if self._admitted:
+            asyncio.get_running_loop().call_soon(self._next)
+        else:
+            self._counting = False
 
 
 class TaskSet:

@@ -44,6 +44,7 @@ from synapsed.automation.service import Automation
 from synapsed.clock import Clock, SystemClock
 from synapsed.config import Config, check_parking, load_config
 from synapsed.errors import AlreadyRunning, ConfigError, InvalidRequest, StoreError, SynapsedError
+from synapsed.garbage import collecting
 from synapsed.interfaces import NewEvent
 from synapsed.keepers.launchers import Launcher, LaunchQueue, ProcessLauncher, private_directory
 from synapsed.keepers.systemd_launcher import SystemdLauncher
@@ -148,6 +149,7 @@ class Daemon:
             up.enter_context(lock_home(self._paths))
             up.callback(_remove_stand_in, self._paths)
             up.callback(self._service.close)
+            up.enter_context(collecting(asyncio.get_running_loop()))
             await up.enter_async_context(self._service.beating())
             config = await asyncio.to_thread(load_config, self._paths)
             parts = await self._build(up, config, stop)

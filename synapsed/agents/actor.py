@@ -19,7 +19,7 @@ from typing import Any
 
 import structlog
 
-from synapsed.aio import TaskSet, Timer, Timers, pause
+from synapsed.aio import Pace, TaskSet, Timer, Timers, pause
 from synapsed.errors import NotReady, QueueFull, StoreError
 from synapsed.interfaces import AgentLink
 from synapsed.model.link import LinkEvent, LinkObserved, LinkTurnProgress, LinkTurnSaid
@@ -90,11 +90,14 @@ class Inbox:
 
 
 class Actor:
-    """`handle` is given the facts of links, in order."""
+    """`handle` is given the facts of links, in order. `pace` is that of all actors."""
 
-    def __init__(self, name: str, *, agent_id: str, timers: Timers, handle: Callable[[Fact], Awaitable[None]]) -> None:
+    def __init__(
+        self, name: str, *, agent_id: str, timers: Timers, pace: Pace, handle: Callable[[Fact], Awaitable[None]]
+    ) -> None:
         self.log = structlog.stdlib.get_logger("synapsed.agent").bind(agent=name, agent_id=agent_id)
         self.timers = timers
+        self._pace = pace
         self._name = name
         self._handle = handle
         self._inbox = Inbox()
@@ -184,6 +187,7 @@ class Actor:
     async def _run(self) -> None:
         while not self._closing:
             item = await self._inbox.get()
+            await self._pace.turn()
             if isinstance(item, Call):
                 await self._perform(item)
                 continue

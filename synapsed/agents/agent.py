@@ -26,7 +26,7 @@ from synapsed.agents.seams import Settings, TaskEnds
 from synapsed.agents.tools import Tools
 from synapsed.agents.turns import AgentTurns
 from synapsed.agents.usage_limit import Usage
-from synapsed.aio import Timers
+from synapsed.aio import Pace, Timers
 from synapsed.clock import Clock
 from synapsed.config import AgentConfig
 from synapsed.errors import NotReady, ProgramEnded, StoreError, TaskNotCancelable
@@ -72,6 +72,7 @@ class Agent:
         store: Store,
         clock: Clock,
         timers: Timers,
+        pace: Pace,
         spool: Path,
         inbox: Path,
         settings: Settings,
@@ -82,7 +83,7 @@ class Agent:
         self._settings = settings
         self._spool = spool
         self._inbox = inbox
-        self._actor = Actor(record.name, agent_id=record.id, timers=timers, handle=self._handle)
+        self._actor = Actor(record.name, agent_id=record.id, timers=timers, pace=pace, handle=self._handle)
         self.process = AgentProcess(
             record,
             profile,

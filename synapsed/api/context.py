@@ -14,8 +14,8 @@ from aiohttp import web
 
 from synapsed.a2a.externals import Externals
 from synapsed.a2a.hosts.hosts import Hosts
+from synapsed.aio import Pace
 from synapsed.api.caching import Changes
-from synapsed.api.pace import Pace
 from synapsed.api.reserving import reserve_task
 from synapsed.api.rights import Rights
 from synapsed.api.security import Security, on_unix

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import structlog
 
-from synapsed.api.pace import Pace
+from synapsed.aio import Pace
 from synapsed.clock import Clock
 from synapsed.errors import StoreError
 from synapsed.interfaces import EventFilter, EventLog

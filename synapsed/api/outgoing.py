@@ -6,8 +6,8 @@ from typing import Any, Final
 
 from aiohttp import hdrs, web
 
+from synapsed.aio import Pace
 from synapsed.api.context import CONTEXT
-from synapsed.api.pace import Pace
 from synapsed.documents.writing import PIECE, Parts, sliced
 
 READ_RATE: Final = 128 * 1024

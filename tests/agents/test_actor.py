@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from synapsed.agents.actor import Actor, Fact
+from synapsed.aio import Pace
 from synapsed.errors import NotReady, StoreError
 from tests.fakes.clock import FakeClock, until
 
@@ -15,7 +16,7 @@ async def handle(_fact: Fact) -> None:
 
 @pytest.fixture
 async def actor() -> Actor:
-    actor = Actor("a", agent_id="a", timers=FakeClock(), handle=handle)
+    actor = Actor("a", agent_id="a", timers=FakeClock(), pace=Pace(1), handle=handle)
     actor.start()
     return actor
 

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from synapsed.api.pace import Pace
+from synapsed.aio import Pace
 
 
 async def test_few_write_in_one_turn_of_the_loop_and_in_order():
