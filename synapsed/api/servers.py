@@ -22,7 +22,7 @@ SHUTDOWN_SECONDS = 2.0
 """What requests at work get before they are cancelled; streams end at once."""
 BACKLOG = 256
 """Connections that wait to be accepted."""
-AT_ONCE = 8
+AT_ONCE = 4
 """Connections that a listener accepts in one turn of the loop: one that is refused is closed in the next."""
 
 log = structlog.get_logger("synapsed.api")

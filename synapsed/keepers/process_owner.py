@@ -10,8 +10,8 @@
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from synapsed.keeper.processes import parent_of, start_mark
 from synapsed.model.records import LaunchRecord
@@ -26,8 +26,7 @@ _READ = 64 * 1024
 _UNIT = re.compile(r"/(synapse-agent-[^/\n]+\.service)(?:/|$)", re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True)
-class Root:
+class Root(NamedTuple):
     """A launch and the agent it belongs to."""
 
     agent_id: str
@@ -59,16 +58,14 @@ def _ancestors(pid: int) -> Iterator[int]:
 
 
 def _by_ancestry(family: Iterable[int], roots: Iterable[Root]) -> str | None:
-    by_pid: dict[int, list[tuple[int, str]]] = {}
-    for root in roots:
-        launch = root.launch
-        by_pid.setdefault(launch.pid, []).append((launch.pid_start, root.agent_id))
-        by_pid.setdefault(launch.keeper_pid, []).append((launch.keeper_start, root.agent_id))
-    for ancestor in family:
-        for start, agent_id in by_pid.get(ancestor, ()):
-            if start_mark(ancestor) == start:
-                return agent_id
-    return None
+    """The closest, where several are above each other."""
+    generations = {pid: generation for generation, pid in enumerate(family)}
+    found: list[tuple[int, str]] = []
+    for agent_id, launch in roots:
+        for pid, start in ((launch.pid, launch.pid_start), (launch.keeper_pid, launch.keeper_start)):
+            if pid in generations and start_mark(pid) == start:
+                found.append((generations[pid], agent_id))
+    return min(found)[1] if found else None
 
 
 def _by_unit(pid: int, roots: Iterable[Root], proc: Path) -> str | None:

@@ -134,6 +134,7 @@ class PtyLinkFactory:
         checkpoint = await self.store.checkpoint(record.id)
         marks = await asyncio.to_thread(FeedMarks.of, agent_dir, launched.launch_id)
         await examine(marks, agent_dir / "spool", checkpoint, launched.spool_start, record.name)
+        await self.pace.turn()
         return self._link(record, profile, self._dated(launched), context, marks, checkpoint=checkpoint)
 
     async def strays(self, known: Container[str]) -> list[AgentRecord]:

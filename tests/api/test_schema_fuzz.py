@@ -15,6 +15,7 @@ from schemathesis.core.parameters import ParameterLocation
 from schemathesis.specs.openapi.checks import (
     allow_header_conformance,
     missing_required_header,
+    negative_data_rejection,
     positive_data_acceptance,
 )
 
@@ -116,7 +117,9 @@ def test_answers_are_as_promised(case: Case, daemon: Daemon, task: str, where):
     base, headers = where
     _aim(case, {"agent": "dummy", "task": task})
     response = case.call(base_url=base, headers=headers, timeout=PATIENCE_S)
-    unfit = [*UNFIT, positive_data_acceptance] if _has_no_use_for_it(response) else UNFIT
+    unfit = [*UNFIT, positive_data_acceptance] if _has_no_use_for_it(response) else list(UNFIT)
+    if any(value in ([], {}, None) for value in (case.query or {}).values()):
+        unfit.append(negative_data_rejection)  # what is wrong with the query may be what is not sent
     case.validate_response(response, headers=headers, excluded_checks=unfit)
 
 

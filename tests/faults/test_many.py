@@ -80,7 +80,10 @@ def test_20_hundreds_of_one_kind(daemon: Daemon, ledger: Ledger) -> None:
         all_are_there(agents)
         daemon.kill9()
         daemon.start()
-        after = eventually(ready, "all are back", patience=PATIENT_S)
+        with watched(daemon) as watch:
+            after = eventually(ready, "all are back", patience=PATIENT_S)
+        row.figures["back"] = f"{watch.lag * 1000:.0f} ms"
+        assert watch.lag <= STANDS_S, row.figures
         assert {name: agent["pid"] for name, agent in after.items()} == {n: a["pid"] for n, a in agents.items()}
         all_are_there(after)
         assert daemon.ctl("stop", "--all").code == 0
