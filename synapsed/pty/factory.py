@@ -5,10 +5,11 @@ import contextlib
 import json
 import math
 from collections.abc import Container
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from uuid import uuid4
 
+from synapsed.aio import Pace
 from synapsed.channels.factory import side_channels
 from synapsed.channels.injection import LaunchContext, free_port, needs_port, plan, prepare, without_nesting
 from synapsed.clock import Clock
@@ -46,6 +47,10 @@ EXIT_FILE = "exit.json"
 """In the agent's directory, by the keeper."""
 
 
+SCREENS_AT_ONCE = 2
+"""How many screens are drawn again or kept in one turn of the event loop; each takes a millisecond."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PtyLinkFactory:
     """`links.LinkFactory` for programs in terminals."""
@@ -55,6 +60,8 @@ class PtyLinkFactory:
     store: Store
     clock: Clock
     versions: VersionReader
+    pace: Pace = field(default_factory=lambda: Pace(SCREENS_AT_ONCE))
+    """Of what all links do with whole screens."""
 
     async def version(self, record: AgentRecord, profile: Profile, launch: LaunchPlan) -> str | None:
         if profile.version is None:
@@ -186,7 +193,15 @@ class PtyLinkFactory:
             agent_id=record.id,
             profile=profile,
             launch=launched,
-            stage=LocalStage(profile, launched, (record.cols, record.rows), checkpoint, self.clock.monotonic(), marks),
+            stage=LocalStage(
+                profile,
+                launched,
+                (record.cols, record.rows),
+                checkpoint,
+                self.clock.monotonic(),
+                marks,
+                self.pace,
+            ),
             channels=side_channels(profile, context) if context is not None else [],
             times=OutputTimes(self.paths.agent(record.id) / TIMES_FILE),
             store=self.store,

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Sequence
 
+from synapsed.aio import Pace
 from synapsed.model.agent import Activity
 from synapsed.model.picture import ScreenForm, Shown
 from synapsed.model.records import Checkpoint, LaunchRecord
@@ -17,7 +18,8 @@ from synapsed.terminal.stage import Ask, Drawn, Harmed, LinesWanted, Note, Redra
 
 
 class LocalStage:
-    """A `Stage`. `now` is monotonic seconds; `marks` tell the next daemon what this one was ended by."""
+    """A `Stage`. `now` is monotonic seconds; `marks` tell the next daemon what this one was ended by; `pace` is that of
+    all screens that are kept."""
 
     def __init__(
         self,
@@ -27,8 +29,10 @@ class LocalStage:
         checkpoint: Checkpoint | None,
         now: float,
         marks: FeedMarks | None = None,
+        pace: Pace | None = None,
     ) -> None:
         self._profile = profile
+        self._pace = pace
         self._marks = marks
         self._told: Callable[[Drawn | Harmed], None] = lambda _: None
         mark = marks.screen if marks is not None else None
@@ -73,6 +77,8 @@ class LocalStage:
         return self._observer.explain(ask.now)
 
     async def checkpoint(self) -> Checkpoint:
+        if self._pace is not None:
+            await self._pace.turn()
         return self._observer.checkpoint()
 
     async def redraw(self, notice: Sequence[str] = ()) -> Redraw:

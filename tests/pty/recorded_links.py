@@ -7,7 +7,6 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from synapsed.aio import Pace
 from synapsed.errors import NotReady
 from synapsed.interfaces import Delivery
 from synapsed.keepers.client import Output
@@ -80,7 +79,6 @@ async def played(case: Case, folder: Path) -> list[str]:
         stage=stage,
         channels=[],
         times=OutputTimes(folder / "times"),
-        pace=Pace(1),
         store=MemoryStore(clock),
         clock=clock,
     )

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from synapsed.aio import Pace
 from synapsed.errors import KeeperLost, LaunchError, NotTaken, PromptChanged, StoreError
 from synapsed.keepers.client import Output
 from synapsed.model.records import Checkpoint, LaunchRecord
@@ -68,7 +67,6 @@ def opens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Opens:
             stage=LocalStage(PROFILE, launch, (80, 24), checkpoint, clock.monotonic()),
             channels=[],
             times=OutputTimes(tmp_path / "times"),
-            pace=Pace(1),
             store=MemoryStore(clock),
             clock=clock,
         )
