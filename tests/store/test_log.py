@@ -148,8 +148,8 @@ async def test_what_comes_while_a_follower_reads_the_database_is_not_missed(
     store = await open_store()  # nothing of it in memory
     read, begun, go_on = store._database.read, asyncio.Event(), asyncio.Event()
 
-    async def held_up(query: Any) -> Any:
-        found = await read(query)
+    async def held_up(query: Any, *given: Any) -> Any:
+        found = await read(query, *given)
         begun.set()
         await go_on.wait()
         return found
