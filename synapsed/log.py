@@ -152,12 +152,12 @@ def configure(level: str = "info", *, file: Path | None = None, agents: Path | N
     for_people = file is None and sys.stderr.isatty()
     as_json: list[structlog.typing.Processor] = [
         structlog.processors.format_exc_info,
-        mask,
+        mask_late,
         structlog.processors.JSONRenderer(ensure_ascii=False, default=str),
     ]
     on_screen: list[structlog.typing.Processor] = [
         structlog.processors.format_exc_info,
-        mask,
+        mask_late,
         structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback),
     ]
     handler.setFormatter(_formatter(shared, on_screen if for_people else as_json))
@@ -198,6 +198,11 @@ def _formatter(
 def mask(_logger: Any, _method: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
     """Replace secrets, by the keys that they stand under and by their shape, nested ones too; cut what is too long."""
     return {key: value if key == "exc_info" else _masked(key, value) for key, value in event.items()}
+
+
+def mask_late(_logger: Any, _method: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
+    """The same for what was no text yet when the rest was masked: the message's arguments, stacks and tracebacks."""
+    return {**event, **{key: _masked(key, event[key]) for key in ("event", "exception", "stack") if key in event}}
 
 
 def masked(value: Mapping[str, Any]) -> dict[str, Any]:

@@ -59,6 +59,22 @@ def test_libraries_and_exceptions_come_out_alike(file: Path) -> None:
     assert "ValueError: invalid literal" in second["exception"]
 
 
+def test_secrets_in_arguments_and_tracebacks_are_masked_too(file: Path) -> None:
+    secret = "ghp_" + "a1B2c3D4" * 5
+    logger = structlog.stdlib.get_logger("x")
+    logger.info(f"said {secret}")
+    logging.getLogger("lib").warning("said %s", secret)
+    try:
+        {}[secret]
+    except KeyError:
+        logger.exception("oh", stack_info=True)
+        logging.getLogger("lib").exception("oh")
+    told = lines(file)
+    assert secret not in file.read_text()
+    assert [line["event"] for line in told] == ["said ***", "said ***", "oh", "oh"]
+    assert all("KeyError: '***'" in line["exception"] for line in told[2:])
+
+
 def test_what_concerns_an_agent_is_in_its_directory_too(file: Path, tmp_path: Path) -> None:
     agents = tmp_path / "agents"
     (agents / "synapse-a-1").mkdir(parents=True)
