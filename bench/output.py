@@ -1,4 +1,4 @@
-"""A program that writes 20 MB, seen by one viewer: through keeper and daemon (detection, screen, WebSocket), and
+"""A program that writes 20 MB, seen by one viewer: through keeper and daemon (detection, screen, frames), and
 through tmux; and how long other agents' `/status` takes meanwhile.
 
 python -m bench output
@@ -18,7 +18,7 @@ from pathlib import Path
 from bench.figures import daemon, percentile, report, sized
 from bench.peers import COLS, ROWS, tmux_available, tmux_terminal
 from synapsectl.client import Client
-from synapsectl.websocket import BINARY, WebSocket
+from synapsectl.framed import TerminalConnection
 from tests.support.daemon import Daemon
 
 SIZE = sized(20_000_000, 500_000)
@@ -88,7 +88,7 @@ def through_daemon(running: Daemon) -> tuple[float, list[float]]:
     took: list[float] = []
     asked: list[float] = []
     size = {"cols": COLS, "rows": ROWS}
-    viewer = WebSocket.connect(Client(str(running.socket)), "/agents/bulk/terminal", size)
+    viewer = TerminalConnection.open(Client(str(running.socket)), "/agents/bulk/terminal", size)
     for _ in range(RUNS):
         with subprocess.Popen(
             [sys.executable, "-m", "bench.output", "--ask", str(running.socket)],
@@ -98,10 +98,10 @@ def through_daemon(running: Daemon) -> tuple[float, list[float]]:
             assert asker.stdout is not None
             asker.stdout.readline()  # it asks
             began = time.perf_counter()
-            viewer.send(BINARY, b"\r")
+            viewer.keys(b"\r")
             seen = b""
-            for message in viewer.messages():
-                seen = seen[-len(END) :] + message.data
+            for _, data in viewer.frames():
+                seen = seen[-len(END) :] + data
                 if END in seen:
                     break
             took.append(time.perf_counter() - began)

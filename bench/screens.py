@@ -24,7 +24,7 @@ from bench.figures import daemon, percentile, pss, report, sized
 from bench.output import END, producer
 from bench.peers import COLS, ROWS, Terminal, tmux_available, tmux_terminals
 from synapsectl.client import Client
-from synapsectl.websocket import BINARY, WebSocket
+from synapsectl.framed import TerminalConnection
 from synapsed.library import ProfileLibrary
 from synapsed.profiles import Profile
 from synapsed.terminal.observer import TerminalObserver
@@ -160,13 +160,13 @@ def through_daemon(running: Daemon) -> float:
     for name in names:
         running.ready(name)
     size = {"cols": COLS, "rows": ROWS}
-    viewers = [WebSocket.connect(Client(str(running.socket)), f"/agents/{name}/terminal", size) for name in names]
+    viewers = [TerminalConnection.open(Client(str(running.socket)), f"/agents/{name}/terminal", size) for name in names]
 
-    def once(viewer: WebSocket) -> None:
-        viewer.send(BINARY, b"\r")
+    def once(viewer: TerminalConnection) -> None:
+        viewer.keys(b"\r")
         seen = b""
-        for message in viewer.messages():
-            seen = seen[-len(END) :] + message.data
+        for _, data in viewer.frames():
+            seen = seen[-len(END) :] + data
             if END in seen:
                 return
 

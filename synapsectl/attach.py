@@ -8,22 +8,26 @@ import os
 import select
 import signal
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from types import FrameType
+from typing import Any, NamedTuple
 
 from synapsectl.client import Client, agent_path
-from synapsectl.errors import CtlError
+from synapsectl.errors import BadAnswer, CtlError, TimedOut
+from synapsectl.framed import TerminalConnection
 from synapsectl.keys import Key, KeyFilter
 from synapsectl.tty import Terminal
-from synapsectl.websocket import BINARY, WebSocket, WebSocketMessage
+from synapsed.attachwire import NEWS, OUTPUT, SCREEN
 
 RECONNECT = 10.0
 """Seconds that the daemon may be away: one that was killed is back within two."""
 
 RETRY = 0.1
 """Seconds between two attempts to reach it."""
+
+GREETING = 5.0
+"""Seconds for the daemon's first word."""
 
 CLOSE_DEADLINE = 0.5
 """Seconds for the daemon to take our leave; it notices ours anyway."""
@@ -40,27 +44,23 @@ OUTPUT_MAX = 1024 * 1024
 ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT)
 
 
-@dataclass(frozen=True, slots=True)
-class Detached:
+class Detached(NamedTuple):
     """The person left; the agent goes on."""
 
 
-@dataclass(frozen=True, slots=True)
-class ProgramExited:
+class ProgramExited(NamedTuple):
     """The program ended for good; `code` is negative for a signal, None where it is not known."""
 
     code: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class DaemonLost:
+class DaemonLost(NamedTuple):
     """The daemon stayed away."""
 
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Killed:
+class Killed(NamedTuple):
     """This process was told to end, or its terminal hung up."""
 
     signum: int
@@ -69,43 +69,66 @@ class Killed:
 Ending = Detached | ProgramExited | DaemonLost | Killed
 
 
-def open_terminal(client: Client, agent: str, *, cols: int, rows: int, read_only: bool) -> WebSocket:
-    """The WebSocket of the agent's terminal; its first message is the redraw. Raises ApiError, NoDaemon, TimedOut."""
+def open_terminal(client: Client, agent: str, *, cols: int, rows: int, read_only: bool) -> TerminalConnection:
+    """The agent's terminal; its first output is the redraw. Raises ApiError, NoDaemon, TimedOut."""
     query = {"cols": cols, "rows": rows} | ({"read_only": 1} if read_only else {})
-    return WebSocket.connect(client, agent_path(agent, "terminal"), query)
+    return TerminalConnection.open(client, agent_path(agent, "terminal"), query)
+
+
+def read_greeting(terminal: TerminalConnection) -> tuple[dict[str, Any], list[tuple[int, bytes]]]:
+    """What the daemon says first (`attached`), and what came with it. Raises BadAnswer, TimedOut."""
+    deadline = time.monotonic() + GREETING
+    frames: list[tuple[int, bytes]] = []
+    while not frames:
+        if not terminal.has_more and not select.select([terminal], [], [], max(0.0, deadline - time.monotonic()))[0]:
+            raise TimedOut(f"the daemon said nothing within {GREETING:g} s")
+        frames = terminal.receive()
+    greeting = _parse(frames[0][1]) if frames[0][0] == NEWS else None
+    if not isinstance(greeting, dict):
+        raise BadAnswer("the daemon opened a terminal without a word")
+    return greeting, frames[1:]
 
 
 class AttachedTerminal:
-    """One attached terminal. `agent` is the agent's id, which stays the same over a restart of the daemon."""
+    """One attached terminal on `agent`, by whatever address a person gave; from then on by its id, which stays the same
+    over a restart of the daemon."""
 
     def __init__(
         self, *, client: Client, agent: str, terminal: Terminal, detach: Sequence[Key], read_only: bool
     ) -> None:
         self._client = client
         self._agent = agent
+        self.name = agent
+        """The agent's name, once the daemon has told it."""
+        self._frames: list[tuple[int, bytes]] = []
         self._terminal = terminal
         self._filter = KeyFilter(detach)
         self._read_only = read_only
         self._ending: Ending | None = None
-        self._socket: WebSocket | None = None
+        self._socket: TerminalConnection | None = None
         self._typed = bytearray()
         self._shown = bytearray()
         """Output that the terminal has not taken yet."""
+        self._told_size = (0, 0)
         self._resized = False
         self._flush_at: float | None = None
         self._away_since = 0.0
         self._retry_at = 0.0
         self._reason = ""
 
-    def run(self) -> Ending:
-        """Attach, until it ends; the terminal is the person's again when this returns.
+    def run(self, opened: Callable[[str], None]) -> Ending:
+        """Attach, until it ends; the terminal is the person's again when this returns. `opened` is told the agent's
+        name before the terminal is taken.
 
         Raises ApiError, NoDaemon or TimedOut where the first connection fails: nothing was touched then. TerminalGone
         where there is no terminal any more."""
         with self._signals() as woken:
             self._socket = self._connect()
             try:
+                opened(self.name)
                 with self._terminal:
+                    self._resized = self._terminal.size() != self._told_size
+                    self._take(self._frames)
                     while self._ending is None:
                         self._step(woken)
                     if isinstance(self._ending, ProgramExited):
@@ -114,7 +137,7 @@ class AttachedTerminal:
                             self._terminal.write_out(self._shown)
                 # Only now, that the person has the terminal back, the daemon is told, which may take its time.
                 if isinstance(self._ending, Detached) and self._socket is not None:
-                    self._socket.send_json({"type": "detach"})
+                    self._socket.command({"type": "detach"})
                 return self._ending
             finally:
                 if self._socket is not None:
@@ -153,8 +176,8 @@ class AttachedTerminal:
     def _step(self, woken: int) -> None:
         """Wait for something to do, and do it."""
         socket, terminal = self._socket, self._terminal
-        reads: list[int | Terminal | WebSocket] = [woken]
-        writes: list[Terminal | WebSocket] = []
+        reads: list[int | Terminal | TerminalConnection] = [woken]
+        writes: list[Terminal | TerminalConnection] = []
         if len(self._typed) < INPUT_MAX:
             reads.append(terminal)
         if self._shown:
@@ -219,13 +242,21 @@ class AttachedTerminal:
 
     # --- the daemon's side ------------------------------------------------------------------------------------------
 
-    def _connect(self) -> WebSocket:
-        cols, rows = self._terminal.size()
-        return open_terminal(self._client, self._agent, cols=cols, rows=rows, read_only=self._read_only)
+    def _connect(self) -> TerminalConnection:
+        self._told_size = cols, rows = self._terminal.size()
+        terminal = open_terminal(self._client, self._agent, cols=cols, rows=rows, read_only=self._read_only)
+        try:
+            greeting, self._frames = read_greeting(terminal)
+        except BaseException:
+            terminal.close(0)
+            raise
+        self._agent, self.name = greeting["id"], greeting["name"]
+        return terminal
 
     def _reconnect(self, now: float) -> None:
         try:
             self._socket = self._connect()
+            self._take(self._frames)
         except CtlError as error:
             # Refusals too: a daemon that has just begun may not know its agents yet.
             self._reason = str(error)
@@ -233,9 +264,9 @@ class AttachedTerminal:
             if now - self._away_since > RECONNECT:
                 self._end(DaemonLost(self._reason))
 
-    def _read_output(self, socket: WebSocket) -> None:
+    def _read_output(self, socket: TerminalConnection) -> None:
         try:
-            messages = socket.receive()
+            frames = socket.receive()
         except CtlError as error:
             socket.close(0)
             self._socket = None
@@ -246,14 +277,17 @@ class AttachedTerminal:
             # Over the last line of the screen; the next redraw takes it away.
             self._show(b"\x1b7\x1b[999;1H\x1b[0;7m the daemon is away; waiting for it \x1b[0m\x1b[K\x1b8")
             return
-        for message in messages:
-            self._take(message)
+        self._take(frames)
 
-    def _take(self, message: WebSocketMessage) -> None:
-        if message.opcode == BINARY:
-            self._show(message.data)
-            return
-        match _parse(message.data):
+    def _take(self, frames: list[tuple[int, bytes]]) -> None:
+        for kind, payload in frames:
+            if kind in (OUTPUT, SCREEN):
+                self._show(payload)
+            elif kind == NEWS:
+                self._take_news(payload)
+
+    def _take_news(self, text: bytes) -> None:
+        match _parse(text):
             case {"type": "exit", "exit_code": int(code)}:
                 self._end(ProgramExited(code))
             case {"type": "exit"}:
@@ -268,10 +302,10 @@ class AttachedTerminal:
             socket.flush()
         if self._resized:
             self._resized = False
-            cols, rows = self._terminal.size()
-            socket.send_json({"type": "resize", "cols": cols, "rows": rows})
+            self._told_size = cols, rows = self._terminal.size()
+            socket.command({"type": "resize", "cols": cols, "rows": rows})
         while self._typed and not socket.unsent:
-            socket.send(BINARY, bytes(self._typed[:FRAME_MAX]))
+            socket.keys(bytes(self._typed[:FRAME_MAX]))
             del self._typed[:FRAME_MAX]
 
 

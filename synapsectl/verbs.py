@@ -75,5 +75,5 @@ VERBS = {
     "help": Verb("help_", "this overview, or more of one verb", DAEMON),
 }
 ALIASES = {"ls": "list"}
-QUICK_VERBS = frozenset({"list"})
+QUICK_VERBS = frozenset({"list", "attach"})
 """Verbs that have in `QUICK`, for some command lines, what the parser would make of them."""

@@ -1,34 +1,49 @@
 """`synapsectl attach AGENT`."""
 
-import argparse
-import signal
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from synapsectl.client import agent_path
 from synapsectl.context import CommandContext
 from synapsectl.errors import DONE, ApiError, NoDaemon, UsageError
 from synapsectl.keys import DEFAULT_DETACH, Key, parse_keys
 from synapsectl.reach import reach
+
+if TYPE_CHECKING:
+    import argparse
+
 
 EXAMPLES = (
     ("synapsectl attach claude", "look at it and type; ctrl-] leaves it running"),
     ("synapsectl attach claude --read-only", "only look"),
 )
 
+
+def _plain(agent: str) -> dict[str, Any]:
+    return {"agent": agent, "read_only": False, "detach_keys": DEFAULT_DETACH}
+
+
+class _Quick(dict[tuple[str, ...], dict[str, Any]]):
+    """The plainest command line, `attach AGENT`, without the parser: it takes as long as all the rest."""
+
+    def get(self, arguments: tuple[str, ...], default: Any = None) -> Any:
+        return default if len(arguments) != 1 or arguments[0].startswith("-") else _plain(*arguments)
+
+
+QUICK = _Quick({("claude",): _plain("claude")})
+
 SIGNALED = 128
 """Added to a signal's number, as a shell has it."""
 
-GONE = frozenset({"stopped", "exited", "failed"})
+HANGUP = 1
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
+def configure(parser: "argparse.ArgumentParser") -> None:
     parser.add_argument("agent", help="a name, id, type-port or type; NAME@HOST on another host")
     parser.add_argument("--read-only", action="store_true", help="look on; keys are not sent")
     add_attach_options(parser)
 
 
-def add_attach_options(parser: argparse.ArgumentParser) -> None:
+def add_attach_options(parser: "argparse.ArgumentParser") -> None:
     parser.add_argument(
         "--detach-keys",
         default=DEFAULT_DETACH,
@@ -37,16 +52,12 @@ def add_attach_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def run(args: argparse.Namespace, ctx: CommandContext) -> int:
+def run(args: "argparse.Namespace", ctx: CommandContext) -> int:
     detach = parse_keys(args.detach_keys)
     require_terminal("attach", ctx)
     ctx, name = reach(ctx, args.agent)
-    agent = ctx.client.get(agent_path(name, "status"), {"detail": 1})
-    if agent["state"] in GONE:
-        raise ApiError("NOT_READY", f"{agent['name']} is {agent['state']}: 'synapsectl restart {agent['name']}' first")
-    if detach:
-        ctx.out.remark(f"[{agent['name']}: {args.detach_keys} detaches]")
-    code = attach(ctx, agent, detach, read_only=args.read_only)
+    told = f"[{{name}}: {args.detach_keys} detaches]" if detach else ""
+    code = attach(ctx, name, detach, read_only=args.read_only, told=told)
     return DONE if code is None else code
 
 
@@ -63,26 +74,31 @@ def require_terminal(verb: str, ctx: CommandContext) -> None:
 
 def attach(
     ctx: CommandContext,
-    agent: dict[str, Any],
+    agent: str,
     detach: tuple[Key, ...],
     *,
     read_only: bool,
+    told: str = "",
     ends_as_program: bool = False,
 ) -> int | None:
-    """Put this terminal on `agent`. Returns the exit code, None after a detach or a proper end of the program; with
-    `ends_as_program` that end has the program's own exit code. Raises ApiError, NoDaemon."""
+    """Put this terminal on `agent`, a name or id; `told` is said before. Returns the exit code, None after a detach or
+    a proper end of the program; with `ends_as_program` that end has the program's own exit code. Raises ApiError,
+    NoDaemon."""
     from synapsectl.attach import AttachedTerminal, DaemonLost, Detached, Killed, ProgramExited
     from synapsectl.tty import Terminal, TerminalGone
 
-    name = agent["name"]
     terminal = Terminal(sys.stdin.fileno())
-    viewer = AttachedTerminal(
-        client=ctx.client, agent=agent["id"], terminal=terminal, detach=detach, read_only=read_only
-    )
+    viewer = AttachedTerminal(client=ctx.client, agent=agent, terminal=terminal, detach=detach, read_only=read_only)
     try:
-        ending = viewer.run()
+        ending = viewer.run(lambda name: ctx.out.remark(told.format(name=name)) if told else None)
     except TerminalGone:
-        return SIGNALED + signal.SIGHUP
+        return SIGNALED + HANGUP
+    except ApiError as error:
+        if error.code == "NOT_READY" and (state := error.details.get("state")) is not None:
+            name = error.details.get("agent", agent)
+            raise ApiError("NOT_READY", f"{name} is {state}: 'synapsectl restart {name}' first") from None
+        raise
+    name = viewer.name
     match ending:
         case Detached():
             ctx.out.remark(f"[detached from {name}]")
@@ -102,6 +118,8 @@ def _how(code: int | None) -> str:
         return ""
     if code >= 0:
         return f" with exit code {code}"
+    import signal
+
     try:
         return f" by {signal.Signals(-code).name}"
     except ValueError:

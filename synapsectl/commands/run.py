@@ -29,5 +29,5 @@ def run(args: argparse.Namespace, ctx: CommandContext) -> int:
     ctx.out.remark(f"[{agent['name']} ({agent['id']}) at {agent['endpoint']}; {args.detach_keys or 'no key'} detaches]")
     if drift := agent.get("drift"):
         ctx.out.remark(f"[{drift}]")
-    code = attach(ctx, agent, detach, read_only=False, ends_as_program=True)
+    code = attach(ctx, agent["id"], detach, read_only=False, ends_as_program=True)
     return DONE if code is None else code

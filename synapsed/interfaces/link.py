@@ -65,6 +65,16 @@ class Attachment(Protocol):
         redraw instead of what it missed."""
         ...
 
+    def pass_to(self, take: Callable[[bytes], None], ready: Callable[[], bool]) -> None:
+        """From now on `take` is given output the moment it comes, while it is `ready` and nothing older waits; all the
+        rest `output` has."""
+        ...
+
+    def type_now(self, data: bytes) -> bool:
+        """Type keystrokes without waiting for anything; False where that cannot be, and nothing was done: `write` them
+        then."""
+        ...
+
     async def write(self, data: bytes) -> None:
         """Keystrokes of a person; refused (Forbidden) on a read-only attachment."""
         ...

@@ -126,7 +126,7 @@ class Connection:
                 if start > offset:
                     self.send(frames.GAP, {"channel": name, "from": offset, "to": start})
                 if data:
-                    self.send(frames.OUTPUT, {"channel": name, "offset": start}, data)
+                    self._out += frames.encode_output(name, start, data)
                 self._cursors[name] = start + len(data)
 
     def _flush(self) -> bool:

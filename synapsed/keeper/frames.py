@@ -112,6 +112,20 @@ def encode(kind: int, header: dict[str, object], payload: bytes | memoryview = b
     return b"".join((_PREFIX.pack(MAGIC, kind, len(head), len(payload)), head, payload))
 
 
+def encode_output(channel: str, offset: int, payload: bytes) -> bytes:
+    """The bytes of an OUTPUT frame, as `encode` makes them, in a third of its time: they are nearly all there are."""
+    head = b'{"channel":"%b","offset":%d}' % (channel.encode("ascii"), offset)
+    return _PREFIX.pack(MAGIC, OUTPUT, len(head), len(payload)) + head + payload
+
+
+_QUIET = b'{"req":0,"quiet":true}'
+
+
+def encode_quiet_write(payload: bytes) -> bytes:
+    """The bytes of a WRITE that is not answered: a key of a person, who waits for its echo."""
+    return _PREFIX.pack(MAGIC, WRITE, len(_QUIET), len(payload)) + _QUIET + payload
+
+
 class Decoder:
     """Turns a byte stream, cut anywhere, into frames. Once it raised it stays broken: the stream cannot be resumed."""
 

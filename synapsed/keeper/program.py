@@ -295,7 +295,8 @@ class Keeper:
 
     def put_input(self, pending: Pending) -> None:
         self.input.put(pending)
-        self._watch_program()
+        if self.input.stalled:
+            self._watch_program()
 
     def discard_input(self) -> int:
         """Drops the input that waits and refuses it `discarded`. Returns bytes dropped."""

@@ -115,7 +115,8 @@ class Requests:
         if not keeper.input.queue.has_room(len(frame.payload)):
             raise Refusal("busy", f"the program does not read: {keeper.input.queue.size} bytes of input wait already")
         pending = Pending(frame.payload, input_id)
-        pending.waiters.append((client, request))
+        if frame.header.get("quiet") is not True:
+            pending.waiters.append((client, request))
         keeper.put_input(pending)
         return None
 

@@ -123,6 +123,8 @@ class Spool(SpoolReader):
         self._retention = retention
         self._segment_size = segment_size
         self._fd = -1
+        self._newest = b""
+        """What was stored last, whole: every client reads that next."""
         last = self._segments[-1] if self._segments else None
         if last is not None and last.end >= at_least and self._on_disk(last) == last.end:
             self._fd = os.open(self._path(last.start), os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
@@ -136,6 +138,7 @@ class Spool(SpoolReader):
         """
         view = memoryview(data)
         done = 0
+        self._newest = b""
         try:
             while done < len(view):
                 last = self._segments[-1]
@@ -150,7 +153,14 @@ class Spool(SpoolReader):
             self.fault = error
         else:
             self.fault = None
+            self._newest = data
         return done
+
+    def read(self, offset: int, limit: int) -> tuple[int, bytes]:
+        newest = self._newest
+        if newest and len(newest) <= limit and self.start <= offset == self._segments[-1].end - len(newest):
+            return offset, newest
+        return super().read(offset, limit)
 
     def close(self) -> None:
         if self._fd >= 0:

@@ -115,8 +115,8 @@ class InputWriter:
 
     def _begin(self, pending: Pending) -> bool:
         """False when the head was refused instead."""
-        # What the program wrote before this input must be below the offset that the answer names.
-        self._catch_up()
+        if pending.waiters:  # what the program wrote before this input must be below the offset that they are told
+            self._catch_up()
         length = None if self._lines is None else self._lines.refuses(pending.data)
         if length is not None:
             self._refuse("line_too_long", f"the terminal is in line mode and would cut a line of {length} bytes")

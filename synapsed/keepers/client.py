@@ -31,6 +31,14 @@ STOP_MARGIN_S = 15.0
 PAUSE_AT = 1024 * 1024
 """Bytes of unconsumed output at which the keeper is asked to pause; a quarter of it resumes."""
 
+QUIET_MAX = 4096
+"""Bytes of one write that nobody waits for: what a terminal gives at a time."""
+
+CONFIRM_EVERY = 16
+UNCONFIRMED_MAX = 64
+"""Of the writes that nobody waits for one in so many is confirmed, and so many may be without; beyond them whoever
+types has to wait until the program reads. Together they are far below what a keeper takes."""
+
 UNCONSUMED_LIMIT = 8 * 1024 * 1024
 """What is under way at a pause is far below this. Beyond it the keeper ignores FLOW and is given up."""
 
@@ -205,6 +213,8 @@ class KeeperClient:
         self._hello: Hello | None = None
         self._requests: dict[int, asyncio.Future[Frame]] = {}
         self._next_request = 0
+        self._unconfirmed = 0
+        """Quiet writes that may still wait at the keeper."""
         self._lost: str | None = None
         self._events: deque[KeeperEvent] = deque()
         self._unconsumed = 0
@@ -304,6 +314,29 @@ class KeeperClient:
             length=len(data),
             hidden=any(result.hidden for result in results),
         )
+
+    def can_write_now(self, data: bytes) -> bool:
+        """Whether `write_now` may be called: not while the program leaves much unread."""
+        return self._lost is None and len(data) <= QUIET_MAX and self._unconfirmed < UNCONFIRMED_MAX
+
+    def write_now(self, data: bytes) -> None:
+        """Writes `data` without waiting, and without asking what became of it: a key of a person. In order with every
+        other write. The keeper says nothing to it but for one in CONFIRM_EVERY."""
+        self._unconfirmed += 1
+        if self._unconfirmed % CONFIRM_EVERY:
+            self._link.send_frame(frames.encode_quiet_write(data))
+            return
+        self._next_request += 1
+        future: asyncio.Future[Frame] = asyncio.get_running_loop().create_future()
+        self._requests[self._next_request] = future
+        future.add_done_callback(self._confirmed)
+        self._link.send(frames.WRITE, {"req": self._next_request}, data)
+
+    def _confirmed(self, answer: "asyncio.Future[Frame]") -> None:
+        """What was written before is written too."""
+        self._unconfirmed -= CONFIRM_EVERY
+        if not answer.cancelled():
+            answer.exception()  # refused: nobody waits for it
 
     async def recall(self, input_id: str) -> WriteResult | None:
         """What became of an earlier write with this id; None where there was none. Nothing is written."""

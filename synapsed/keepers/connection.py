@@ -70,8 +70,11 @@ class KeeperConnection(asyncio.BufferedProtocol):
             self._on_lost(self._over)
 
     def send(self, kind: int, header: dict[str, object], payload: bytes = b"") -> None:
+        self.send_frame(frames.encode(kind, header, payload))
+
+    def send_frame(self, frame: bytes) -> None:
         if self._transport is not None and not self._transport.is_closing():
-            self._transport.write(frames.encode(kind, header, payload))
+            self._transport.write(frame)
 
     def abort(self) -> None:
         """End it; what is not handed on never is."""

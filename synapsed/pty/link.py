@@ -143,6 +143,7 @@ class PtyLink:
         self._viewers = Viewers(
             draw=stage.redraw,
             write=self._type_person,
+            write_now=self._type_person_now,
             resize=self._window.resize,
             composes=self._composes,
             take_line=self._take_line,
@@ -255,10 +256,10 @@ class PtyLink:
         self._driver.soon()
 
     def _on_output(self, output: Output) -> None:
+        self._viewers.push(output.offset, output.data)  # first: a person waits for it
         self._times.note(output.offset, self._clock.wall())
         self._driver.do(self._session.output(output.offset, output.data))
         self._stage.feed(output.offset, output.data, self._clock.monotonic(), continues=output.continues)
-        self._viewers.push(output.offset, output.data)
         if output.end - self._drawn >= UNDRAWN_MAX:
             self._keeper().pause_output()
 
@@ -458,6 +459,10 @@ class PtyLink:
         if data not in FOCUS:
             self._session.touch()
         await self._type(data)
+        self._typed(data)
+
+    def _typed(self, data: bytes) -> None:
+        """A person has typed that."""
         self._suspension.typed(data)
         if self._stopping.asks_to_stop(data):
             self._stage.note(StopAsked(self._clock.monotonic()))
@@ -465,6 +470,20 @@ class PtyLink:
     def _free(self, look: Look) -> bool:
         """Nothing is being typed just now."""
         return not (self._session.typing(look) or self._keyboard.answering)
+
+    def _type_person_now(self, data: bytes) -> bool:
+        """The same for a few keys that nothing has to be waited for with; whether they were typed."""
+        client = self._client
+        if client is None or self._session.half_typed or self._keyboard.answering or not client.can_write_now(data):
+            return False
+        if not are_reports(data):
+            self._session.pressed(self._clock.monotonic())
+        if data not in FOCUS:
+            self._session.touch()
+        self._stage.note(KeysTyped(self._clock.monotonic()))
+        client.write_now(data)
+        self._typed(data)
+        return True
 
     async def press(self, keys: Sequence[str]) -> None:
         modes = (await self._driver.look()).screen.modes

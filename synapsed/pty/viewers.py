@@ -48,6 +48,10 @@ class Viewer:
         """What the program wrote while the screen is being drawn again, by offset."""
         self._behind = False
         self._ended = False
+        self._pass: Callable[[bytes], None] | None = None
+        self._ready: Callable[[], bool] = bool
+        self._handing = False
+        """What `output` gave last is still on its way."""
         self._wake = asyncio.Event()
         self._notice = ""
         self._notice_over: asyncio.TimerHandle | None = None
@@ -76,16 +80,26 @@ class Viewer:
             await self._wake.wait()
             self._wake.clear()
             if self._behind:
+                self._handing = True
                 yield await self.redraw()
+                self._handing = False
                 if self._notice:
                     await asyncio.sleep(NOTICE_EVERY_S)
             elif self._waiting:
                 data = b"".join(self._waiting)
                 self._waiting.clear()
                 self._size = 0
+                self._handing = True
                 yield data
+                self._handing = False
             if self._ended and not self._waiting:
                 return
+
+    def pass_to(self, take: Callable[[bytes], None], ready: Callable[[], bool]) -> None:
+        self._pass, self._ready = take, ready
+
+    def type_now(self, data: bytes) -> bool:
+        return not (self.read_only or self._notice) and self._group.type_now(self, data)
 
     async def write(self, data: bytes) -> None:
         if self.read_only:
@@ -135,7 +149,12 @@ class Viewer:
         self._wake.set()
 
     def _take(self, data: bytes) -> None:
-        self._waiting.append(data := self._filter.feed(data))
+        data = self._filter.feed(data)
+        if self._pass is not None and not (self._waiting or self._handing) and self._ready():
+            if data:
+                self._pass(data)
+            return
+        self._waiting.append(data)
         self._note(data)
 
     def _note(self, data: bytes) -> None:
@@ -165,6 +184,7 @@ class Viewers:
         *,
         draw: Callable[[Sequence[str]], Awaitable[Redraw]],
         write: Callable[[bytes], Awaitable[None]],
+        write_now: Callable[[bytes], bool],
         resize: Callable[[int, int], Awaitable[None]],
         composes: Callable[[], Awaitable[bool]],
         take_line: Callable[[str], Awaitable[bool]],
@@ -176,6 +196,7 @@ class Viewers:
         self.take_line = take_line
         self.draw = draw
         self._write = write
+        self._write_now = write_now
         self._resize = resize
         self._empty = empty
         self._viewers: list[Viewer] = []
@@ -200,6 +221,9 @@ class Viewers:
     async def typed(self, viewer: Viewer, data: bytes) -> None:
         await self._use(viewer)
         await self._write(data)
+
+    def type_now(self, viewer: Viewer, data: bytes) -> bool:
+        return viewer is self._last and self._write_now(data)
 
     async def resized(self, viewer: Viewer) -> None:
         if viewer is self._last:

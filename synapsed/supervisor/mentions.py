@@ -6,7 +6,7 @@ there were no router.
 """
 
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import Final, Literal, Protocol
 
@@ -111,6 +111,17 @@ class MentioningAttachment:
 
     def notice(self, text: str, *, stays: bool) -> None:
         self._inner.notice(text, stays=stays)
+
+    def pass_to(self, take: Callable[[bytes], None], ready: Callable[[], bool]) -> None:
+        self._inner.pass_to(take, ready)
+
+    def type_now(self, data: bytes) -> bool:
+        """Only what cannot end a line that is meant for somebody else."""
+        if not self._line.sure or not self._line.is_plain(data) or not self._inner.type_now(data):
+            return False
+        for _ in self._line.feed(data):
+            pass  # no Enter is among it
+        return True
 
     async def write(self, data: bytes) -> None:
         if not self._line.sure and not await self._inner.composes():

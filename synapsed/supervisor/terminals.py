@@ -3,7 +3,7 @@
 A terminal attached to an agent whose program may not set the clipboard there (`[attach] clipboard`).
 """
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any, Literal
 
 from synapsed.agents.agent import Agent
@@ -31,6 +31,7 @@ class UnclippedAttachment:
         self.take_line = inner.take_line
         self.notice = inner.notice
         self.write = inner.write
+        self.type_now = inner.type_now
         self.close = inner.close
 
     async def redraw(self) -> bytes:
@@ -40,10 +41,17 @@ class UnclippedAttachment:
 
     async def output(self) -> AsyncIterator[bytes]:
         async for data in self._inner.output():
-            yield self._filter.feed(data)
-            if self._filter.dropped and not self._told:
-                self._told = True
-                self._inner.notice(_TOLD.format(name=self._name), stays=False)
+            yield self._passed(data)
+
+    def pass_to(self, take: Callable[[bytes], None], ready: Callable[[], bool]) -> None:
+        self._inner.pass_to(lambda data: take(self._passed(data)), ready)
+
+    def _passed(self, data: bytes) -> bytes:
+        passed = self._filter.feed(data)
+        if self._filter.dropped and not self._told:
+            self._told = True
+            self._inner.notice(_TOLD.format(name=self._name), stays=False)
+        return passed
 
 
 def with_clipboard(attachment: Attachment, name: str, setting: Literal["deny", "allow"]) -> Attachment:

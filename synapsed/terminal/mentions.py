@@ -149,6 +149,10 @@ class KeyLine:
         """Whether the line is known."""
         return self._draft.sure
 
+    def is_plain(self, data: bytes) -> bool:
+        """Whether `data` is text, or simple editing, in which there can be no Enter."""
+        return not (self._tail or self._pasting or b"\r" in data or b"\x1b" in data)
+
     def clear(self) -> None:
         """The composer is known to be empty."""
         self._draft.clear()

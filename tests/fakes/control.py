@@ -88,6 +88,12 @@ class FakeAttachment:
     def end(self) -> None:
         self._queue.put_nowait(None)
 
+    def pass_to(self, take: Callable[[bytes], None], ready: Callable[[], bool]) -> None:
+        """All goes through `output`."""
+
+    def type_now(self, data: bytes) -> bool:
+        return False
+
     async def write(self, data: bytes) -> None:
         if self.read_only:
             raise Forbidden("this attachment is read-only")

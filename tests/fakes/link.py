@@ -188,6 +188,12 @@ class _Attachment:
     async def output(self) -> AsyncIterator[bytes]:
         yield b""
 
+    def pass_to(self, take: Callable[[bytes], None], ready: Callable[[], bool]) -> None:
+        """All goes through `output`."""
+
+    def type_now(self, data: bytes) -> bool:
+        return False
+
     async def write(self, data: bytes) -> None:
         return None
 

@@ -20,6 +20,7 @@ class Program:
     def __init__(self) -> None:
         self.screen = Screen(COLS, ROWS)
         self.written = 0
+        self.typed = b""
         self.drawing = asyncio.Event()
         self.drawing.set()
         self.viewers = Viewers(
@@ -27,6 +28,7 @@ class Program:
             write=self.ignore,
             resize=self.ignore,
             composes=self.composes,
+            write_now=self.type_now,
             take_line=self.take,
             empty=lambda: None,
         )
@@ -39,6 +41,10 @@ class Program:
         screen = Redraw(self.screen.redraw(notice=notice), self.screen.pending, self.written)
         await self.drawing.wait()
         return screen
+
+    def type_now(self, data: bytes) -> bool:
+        self.typed += data
+        return True
 
     async def composes(self) -> bool:
         return False
@@ -152,3 +158,39 @@ async def test_a_viewer_that_misses_too_much_while_the_screen_is_drawn_has_it_dr
     seen = Screen(COLS, ROWS)
     seen.feed(await anext(viewer.output()))
     assert rows(seen)[0] == "x" * 11 + "y"
+
+
+async def test_output_is_handed_on_as_it_comes_and_stays_in_order() -> None:
+    program = Program()
+    viewer = await program.viewers.join(cols=COLS, rows=ROWS, read_only=False)
+    await viewer.redraw()
+    came: list[bytes] = []
+    room = [True]
+    viewer.pass_to(came.append, lambda: room[0])
+    program.prints(b"one \x1b[6n")
+    assert came == [b"one "], "at once, and without the question"
+    room[0] = False
+    program.prints(b"two ")
+    room[0] = True
+    program.prints(b"three ")
+    assert came == [b"one "], "what came later does not overtake what waits"
+    output = viewer.output()
+    assert await anext(output) == b"two three "
+    program.prints(b"four ")
+    assert came == [b"one "], "what was given last may still be on its way"
+    assert await anext(output) == b"four "
+
+
+async def test_keys_are_typed_at_once_by_the_one_who_typed_last() -> None:
+    program = Program()
+    first = await program.viewers.join(cols=COLS, rows=ROWS, read_only=False)
+    assert first.type_now(b"a")
+    second = await program.viewers.join(cols=COLS, rows=ROWS, read_only=False)
+    assert not first.type_now(b"b"), "the window has to become its own first"
+    first.notice("said", stays=True)
+    await first.write(b"b")
+    assert first.type_now(b"c")
+    looker = await program.viewers.join(cols=COLS, rows=ROWS, read_only=True)
+    assert not looker.type_now(b"x")
+    assert not second.type_now(b"x")
+    assert program.typed == b"ac"

@@ -1,7 +1,7 @@
 """`@agent` in attached terminals: what goes to the program, and what goes elsewhere."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 from synapsed.clock import iso
 from synapsed.errors import AmbiguousAddress, QueueFull, SynapsedError
@@ -27,6 +27,12 @@ class Terminal:
 
     async def output(self) -> AsyncIterator[bytes]:
         yield b""
+
+    def pass_to(self, take: Callable[[bytes], None], ready: Callable[[], bool]) -> None:
+        """All goes through `output`."""
+
+    def type_now(self, data: bytes) -> bool:
+        return False
 
     async def write(self, data: bytes) -> None:
         self.typed += data

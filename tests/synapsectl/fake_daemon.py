@@ -13,9 +13,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
-from aiohttp import WSMsgType, web
+from aiohttp import web
 
-from synapsed.errors import HTTP_STATUS, SynapsedError, TaskNotFound, UnknownAgent
+from synapsed import attachwire as wire
+from synapsed.api.framed import FramedConnection
+from synapsed.errors import HTTP_STATUS, NotReady, SynapsedError, TaskNotFound, UnknownAgent
 from synapsed.listening import stop_listening
 from synapsed.model.agent import Activity, AgentDetail, AgentView, ProcessState, agent_id
 from synapsed.model.task import Artifact, Message, Prompt, PromptOption, Task, TaskError, TaskState, TextPart
@@ -32,7 +34,7 @@ class Terminal:
     """One attached terminal as the daemon sees it."""
 
     query: dict[str, str]
-    socket: web.WebSocketResponse
+    connection: FramedConnection
     received: bytearray = field(default_factory=bytearray)
     messages: list[dict[str, Any]] = field(default_factory=list)
 
@@ -112,6 +114,8 @@ class FakeDaemon:
         self.authorization: list[str | None] = []
         self.errors: dict[tuple[str, str], SynapsedError] = {}
         self.terminals: list[Terminal] = []
+        self.settings: dict[str, Any] = {}
+        """What else an attached terminal is told at its beginning."""
         self.redraw = b"\x1b[2J\x1b[Hredrawn\r\n"
         self.interrupted = True
         self.printed = bytearray(b"\x1b[1mone\x1b[0m\r\ntwo\r\nthree\r\n")
@@ -175,13 +179,13 @@ class FakeDaemon:
         """The attached agent prints."""
         self.printed += data
         for terminal in self.terminals:
-            self._run(terminal.socket.send_bytes(data))
+            self._run(self._pass(terminal, wire.OUTPUT, data))
 
     def exit(self, code: int | None) -> None:
         """The attached agent ends for good."""
         self.exited = code
         for terminal in self.terminals:
-            self._run(self._say_exit(terminal.socket, code))
+            self._run(self._pass(terminal, wire.NEWS, json.dumps({"type": "exit", "exit_code": code}).encode()))
 
     @property
     def typed(self) -> bytes:
@@ -192,10 +196,6 @@ class FakeDaemon:
 
     def _run(self, what: Coroutine[Any, Any, Any]) -> None:
         asyncio.run_coroutine_threadsafe(what, self._loop).result(DEADLINE)
-
-    async def _say_exit(self, socket: web.WebSocketResponse, code: int | None) -> None:
-        await socket.send_json({"type": "exit", "exit_code": code})
-        await socket.close()
 
     def _tell(self, task: Task, event: str, data: dict[str, Any]) -> None:
         with self._changed:
@@ -462,20 +462,29 @@ class FakeDaemon:
         return response
 
     async def _terminal(self, request: web.Request) -> web.StreamResponse:
-        self._find(request)
-        socket = web.WebSocketResponse()
-        await socket.prepare(request)
-        terminal = Terminal(dict(request.query), socket)
+        def take(kind: int, payload: bytes) -> None:
+            if kind == wire.KEYS:
+                terminal.received += payload
+            else:
+                terminal.messages.append(json.loads(payload))
+            self._note()
+
+        found = self._find(request)
+        if found.state not in (ProcessState.RUNNING, ProcessState.STARTING):
+            raise NotReady(f"{found.name} does not run", agent=found.name, state=found.state.value)
+        connection = await FramedConnection.accept(request, take)
+        terminal = Terminal(dict(request.query), connection)
         self.terminals.append(terminal)
-        await socket.send_bytes(self.redraw)
+        told = {"type": "attached", "id": found.id, "name": found.name} | self.settings
+        connection.send(wire.NEWS, json.dumps(told).encode())
+        connection.send(wire.SCREEN, self.redraw)
         self._note()
         try:
-            async for message in socket:
-                if message.type is WSMsgType.BINARY:
-                    terminal.received += message.data
-                else:
-                    terminal.messages.append(json.loads(message.data))
-                self._note()
+            await connection.lost.wait()
         finally:
             self.terminals.remove(terminal) if len(self.terminals) > 1 else None
-        return socket
+        return connection.answer
+
+    @staticmethod
+    async def _pass(terminal: Terminal, kind: int, payload: bytes) -> None:
+        terminal.connection.send(kind, payload)

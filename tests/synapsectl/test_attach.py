@@ -178,7 +178,7 @@ def test_a_terminal_that_hangs_up_ends_it(attach: Attach, daemon: FakeDaemon) ->
 
 
 def test_a_refused_terminal_is_left_alone(attach: Attach, daemon: FakeDaemon) -> None:
-    daemon.refuse("GET", "/agents/synapse-claude-8100/terminal", Forbidden("an agent may not use a terminal"))
+    daemon.refuse("GET", "/agents/claude/terminal", Forbidden("an agent may not use a terminal"))
     tool = attach()
     assert tool.end() == 6
     assert b"\x1b" not in tool.shown

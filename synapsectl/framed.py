@@ -1,0 +1,128 @@
+"""The client's side of an attached terminal: frames over the daemon's Unix socket (`synapsed.attachwire`).
+
+The connection never blocks: what it cannot send at once it keeps, and says how much that is.
+"""
+
+import json
+import select
+import socket
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from typing import Any
+
+from synapsectl.client import Client, HttpReply, document_of, read_body, read_head
+from synapsectl.errors import BadAnswer, TimedOut
+from synapsed.attachwire import COMMAND, KEYS, SCREEN_MAX, UPGRADE, FrameError, FrameReader, frame
+
+SWITCHING_PROTOCOLS = 101
+
+HANDSHAKE_TIMEOUT = 5.0
+"""Seconds for the daemon to open a terminal."""
+
+CHUNK = 256 * 1024
+
+
+class TerminalConnection:
+    """An open terminal of an agent; made by `open`."""
+
+    def __init__(self, connection: socket.socket, rest: bytes) -> None:
+        connection.setblocking(False)
+        self._connection = connection
+        self._reader = FrameReader(SCREEN_MAX)
+        self._rest = rest
+        self._unsent = bytearray()
+
+    @classmethod
+    def open(cls, client: Client, path: str, query: Mapping[str, object]) -> "TerminalConnection":
+        """The terminal at `path`. Raises ApiError, NoDaemon, TimedOut."""
+        connection = client.connect()
+        try:
+            connection.settimeout(HANDSHAKE_TIMEOUT)
+            headers = {"Upgrade": UPGRADE, "Connection": "Upgrade"}
+            connection.sendall(client.head("GET", path, query, version="1.1", headers=headers))
+            status, told, rest = read_head(connection)
+            if status == SWITCHING_PROTOCOLS and told.get("upgrade") == UPGRADE:
+                return cls(connection, rest)
+            document_of(HttpReply(status, told, read_body(connection, rest, told)))
+        except TimeoutError:
+            connection.close()
+            raise TimedOut(f"the daemon did not open a terminal within {HANDSHAKE_TIMEOUT:g} s") from None
+        except OSError as error:
+            connection.close()
+            raise BadAnswer(f"the daemon went away: {error.strerror or error}") from None
+        except BaseException:
+            connection.close()
+            raise
+        connection.close()
+        raise BadAnswer("the daemon does not open a terminal: it may be of another version; restart it")
+
+    def fileno(self) -> int:
+        return self._connection.fileno()
+
+    @property
+    def unsent(self) -> int:
+        """Bytes that the daemon has not taken yet; `flush` them when the socket is writable."""
+        return len(self._unsent)
+
+    @property
+    def has_more(self) -> bool:
+        """True when `receive` has something to say without new bytes on the socket."""
+        return bool(self._rest)
+
+    def receive(self) -> list[tuple[int, bytes]]:
+        """The frames that came, without waiting. Raises BadAnswer when it is over."""
+        data, self._rest = self._rest, b""
+        if not data:
+            try:
+                data = self._connection.recv(CHUNK)
+            except BlockingIOError:
+                return []
+            except OSError as error:
+                raise BadAnswer(f"the daemon went away: {error.strerror or error}") from None
+            if not data:
+                raise BadAnswer("the daemon went away")
+        try:
+            return self._reader.feed(data)
+        except FrameError as error:
+            raise BadAnswer(f"the daemon breaks the protocol: {error}") from None
+
+    def frames(self) -> Iterator[tuple[int, bytes]]:
+        """Every frame, waiting for each. Raises BadAnswer when the connection ends."""
+        while True:
+            if not self.has_more:
+                select.select([self], [self] if self._unsent else [], [])
+                self.flush()
+            yield from self.receive()
+
+    def keys(self, data: bytes) -> None:
+        """Send keys, or keep what the socket does not take now. A broken connection is told by `receive`."""
+        self._send(frame(KEYS, data))
+
+    def command(self, document: Mapping[str, Any]) -> None:
+        self._send(frame(COMMAND, json.dumps(document).encode()))
+
+    def _send(self, data: bytes) -> None:
+        if not self._unsent:
+            with suppress(OSError):
+                sent = self._connection.send(data)
+                if sent == len(data):
+                    return
+                data = data[sent:]
+        self._unsent += data
+
+    def flush(self) -> None:
+        with suppress(OSError):
+            while self._unsent:
+                del self._unsent[: self._connection.send(self._unsent)]
+
+    def close(self, timeout: float) -> None:
+        """Take our leave as far as `timeout` seconds allow: what was sent before counts."""
+        deadline = time.monotonic() + timeout
+        while self._unsent and (left := deadline - time.monotonic()) > 0:
+            _, writable, _ = select.select([], [self], [], left)
+            before = len(self._unsent)
+            self.flush()
+            if writable and len(self._unsent) == before:
+                break
+        self._connection.close()

@@ -1,0 +1,108 @@
+"""A connection that has stopped speaking HTTP: the frames of `attachwire`, on the Unix socket only.
+
+aiohttp reads the request and writes the answer `101`; then the transport is given to a protocol of our own, which
+sees every byte the moment it comes, without a task of its own between it and whoever takes it.
+"""
+
+import asyncio
+from collections.abc import Callable
+
+from aiohttp import hdrs, web
+
+from synapsed.api.security import on_unix
+from synapsed.attachwire import FRAME_MAX, UPGRADE, FrameError, FrameReader, frame
+from synapsed.errors import InvalidRequest
+
+UNSENT_MAX = 256 * 1024
+"""Bytes that wait for one client's socket; beyond them its attachment holds back."""
+
+
+def wants_frames(request: web.Request) -> bool:
+    return request.headers.get(hdrs.UPGRADE, "").lower() == UPGRADE
+
+
+class FramedConnection(asyncio.Protocol):
+    """Made by `accept`. `on_frame` gets every frame, in the event loop; a client that breaks the protocol is gone."""
+
+    def __init__(self, http: asyncio.BaseProtocol, on_frame: Callable[[int, bytes], None]) -> None:
+        self._http = http
+        self._on_frame = on_frame
+        self._reader = FrameReader(FRAME_MAX)
+        self._transport: asyncio.Transport | None = None
+        self._writable = asyncio.Event()
+        self._writable.set()
+        self.lost = asyncio.Event()
+
+    @classmethod
+    async def accept(cls, request: web.Request, on_frame: Callable[[int, bytes], None]) -> "FramedConnection":
+        """Answer `request` with 101 and speak frames from then on. Raises InvalidRequest elsewhere than on the Unix
+        socket, where a browser's page could not be told from a person's tool."""
+        if not on_unix(request):
+            raise InvalidRequest(f"{UPGRADE} is spoken on the Unix socket; this listener has a WebSocket here")
+        answer = web.StreamResponse(status=101, headers={hdrs.UPGRADE: UPGRADE, hdrs.CONNECTION: "Upgrade"})
+        await answer.prepare(request)
+        transport = request.transport
+        if transport is None:
+            raise ConnectionResetError("the client has left")
+        connection = cls(request.protocol, on_frame)
+        connection._transport = transport
+        transport.set_protocol(connection)
+        transport.set_write_buffer_limits(high=UNSENT_MAX)
+        transport.resume_reading()
+        connection.answer = answer
+        return connection
+
+    answer: web.StreamResponse
+    """What the handler returns in the end."""
+
+    def data_received(self, data: bytes) -> None:
+        try:
+            for kind, payload in self._reader.feed(data):
+                self._on_frame(kind, payload)
+        except FrameError:
+            self.abort()
+
+    def pause_writing(self) -> None:
+        self._writable.clear()
+
+    def resume_writing(self) -> None:
+        self._writable.set()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._transport = None
+        self.lost.set()
+        self._writable.set()
+        self._http.connection_lost(exc)
+
+    def has_room(self) -> bool:
+        """Whether more may be sent without waiting."""
+        return self._writable.is_set()
+
+    def send(self, kind: int, payload: bytes) -> None:
+        """Send one frame; nothing happens where the client has left."""
+        if self._transport is not None:
+            self._transport.write(frame(kind, payload))
+
+    async def drained(self) -> None:
+        """Returns when the client has taken enough of what was sent. Raises ConnectionResetError where it has left."""
+        await self._writable.wait()
+        if self._transport is None:
+            raise ConnectionResetError("the client has left")
+
+    def pause(self) -> None:
+        """Read nothing until `resume`."""
+        if self._transport is not None:
+            self._transport.pause_reading()
+
+    def resume(self) -> None:
+        if self._transport is not None:
+            self._transport.resume_reading()
+
+    def close(self) -> None:
+        """End it when the client has what was sent."""
+        if self._transport is not None:
+            self._transport.close()
+
+    def abort(self) -> None:
+        if self._transport is not None:
+            self._transport.abort()

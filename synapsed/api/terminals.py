@@ -1,0 +1,258 @@
+"""An open terminal of a person, whatever carries it: two directions, whichever ends first ends the other.
+
+Over a WebSocket binary frames are bytes and text frames JSON; on the Unix socket the same goes as the frames of
+`attachwire`, and both ways pass what needs no thought the moment it comes: a key and its echo wait for no task.
+"""
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections import deque
+from contextlib import suppress
+from functools import partial
+from typing import Any, Final
+
+from aiohttp import WSCloseCode, WSMsgType, web
+
+from synapsed import attachwire as wire
+from synapsed.api.body import parse_json
+from synapsed.api.context import ApiContext
+from synapsed.api.framed import FramedConnection
+from synapsed.api.problems import body_of
+from synapsed.api.schemas import COLS_MAX, ROWS_MAX
+from synapsed.api.websocket import CLOSE_SECONDS, open_websocket
+from synapsed.documents.writing import encode_json
+from synapsed.errors import InvalidRequest, SynapsedError
+from synapsed.interfaces import Attachment
+from synapsed.model.agent import ProcessState
+from synapsed.model.events import REMOVED, StateChanged
+
+_TERMINAL_SIGNALS: Final = {"SIGINT": b"\x03", "SIGQUIT": b"\x1c", "SIGTSTP": b"\x1a"}
+"""Signals that a terminal makes of keys; they go the way of keys, so that the program may take them as keys."""
+_LIVE: Final = frozenset({ProcessState.STARTING, ProcessState.RUNNING, ProcessState.STOPPING})
+
+UNTYPED_MAX: Final = 256 * 1024
+"""Bytes of a client's frames that wait for the program; nothing more is read from it until they are typed."""
+
+
+class TerminalSession(ABC):
+    """`cursor` is that of the event log before the agent was attached to."""
+
+    def __init__(self, context: ApiContext, agent_id: str, cursor: int, attachment: Attachment) -> None:
+        self._context = context
+        self._agent_id = agent_id
+        self._cursor = cursor
+        self._attachment = attachment
+        self._ending = False
+
+    async def run(self) -> None:
+        output = asyncio.create_task(self._output())
+        keys = asyncio.create_task(self._keys())
+        ending = asyncio.create_task(self._end_with_the_daemon())
+        try:
+            await asyncio.wait({output, keys}, return_when=asyncio.FIRST_COMPLETED)
+            if self._ending:
+                await asyncio.wait({output}, timeout=CLOSE_SECONDS)  # our own goodbye has ended `keys`
+        finally:
+            for task in (output, keys, ending):
+                task.cancel()
+            results = await asyncio.gather(output, keys, ending, return_exceptions=True)
+        for result in results:
+            if isinstance(result, Exception) and not isinstance(result, ConnectionError):
+                raise result
+
+    @abstractmethod
+    async def _keys(self) -> None:
+        """What the client sends, until it leaves: one frame after the other, so that a program that does not read holds
+        up its own typist only."""
+
+    @abstractmethod
+    async def _show(self, data: bytes, *, screen: bool) -> None:
+        """Send output; `screen`: it draws the whole screen. Raises ConnectionError."""
+
+    @abstractmethod
+    async def _say(self, value: dict[str, Any]) -> None: ...
+
+    @abstractmethod
+    async def _leave(self, *, going: bool) -> None:
+        """Take our leave; `going`: the daemon ends."""
+
+    async def _output(self) -> None:
+        """Screen to viewer. A viewer that stops reading stops this loop alone; the attachment's buffer is bounded."""
+        with suppress(ConnectionError):
+            await self._show(await self._attachment.redraw(), screen=True)
+            self._flow()
+            async for data in self._attachment.output():
+                if data:
+                    await self._show(data, screen=False)
+            self._ending = True
+            code = None if self._context.streams.closing else await self._exit_code()
+            going = self._context.streams.closing and code is None
+            if not going:
+                await self._say({"type": "exit", "exit_code": code})
+            await self._leave(going=going)
+
+    def _flow(self) -> None:  # noqa: B027 - of use to one of them only
+        """The screen is sent: what follows may be handed on as it comes."""
+
+    async def _end_with_the_daemon(self) -> None:
+        """Ends the output; by itself, so that nothing stands between the output and its viewer."""
+        await self._context.streams.ended()
+        await self._attachment.close()
+
+    async def _exit_code(self) -> int | None:
+        """The code with which the program ended, from the log; None where nobody knows it."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._context.limits.exit_wait):
+                async for event in self._context.control.events.follow(self._cursor, agent_id=self._agent_id):
+                    if not isinstance(event.data, StateChanged):
+                        continue
+                    if event.data.state == REMOVED:
+                        break
+                    if event.data.state not in _LIVE:
+                        return event.data.exit_code
+        return None
+
+    async def _command(self, text: bytes) -> bool:
+        """Act on a JSON frame; True for `detach`."""
+        command = await parse_json(text)
+        match command:
+            case {"type": "resize", "cols": int(cols), "rows": int(rows)} if (
+                1 <= cols <= COLS_MAX and 1 <= rows <= ROWS_MAX
+            ):
+                await self._attachment.resize(cols, rows)
+            case {"type": "signal", "signal": str(name)} if name in _TERMINAL_SIGNALS:
+                await self._attachment.write(_TERMINAL_SIGNALS[name])
+            case {"type": "detach"}:
+                await self._leave(going=False)
+                return True
+            case _:
+                raise InvalidRequest(
+                    "a text frame must be resize {cols, rows}, signal {signal} or detach",
+                    signals=sorted(_TERMINAL_SIGNALS),
+                )
+        return False
+
+
+class WebSocketTerminal(TerminalSession):
+    """Over a WebSocket: a browser, or whoever follows the contract."""
+
+    def __init__(
+        self, context: ApiContext, agent_id: str, cursor: int, attachment: Attachment, socket: web.WebSocketResponse
+    ) -> None:
+        super().__init__(context, agent_id, cursor, attachment)
+        self._socket = socket
+
+    @classmethod
+    async def serve(
+        cls, request: web.Request, context: ApiContext, agent_id: str, cursor: int, attachment: Attachment
+    ) -> web.StreamResponse:
+        socket = await open_websocket(request)
+        await cls(context, agent_id, cursor, attachment, socket).run()
+        return socket
+
+    async def _show(self, data: bytes, *, screen: bool) -> None:
+        await self._socket.send_bytes(data)
+
+    async def _keys(self) -> None:
+        async for message in self._socket:
+            try:
+                if message.type is WSMsgType.BINARY:
+                    await self._attachment.write(message.data)
+                elif message.type is WSMsgType.TEXT and await self._command(message.data.encode("utf-8", "replace")):
+                    return
+            except SynapsedError as error:
+                await self._say({"type": "error", **body_of(error)})
+
+    async def _say(self, value: dict[str, Any]) -> None:
+        with suppress(ConnectionError):
+            await self._socket.send_str(encode_json(value).decode())
+
+    async def _leave(self, *, going: bool) -> None:
+        if going:
+            await self._socket.close(code=WSCloseCode.GOING_AWAY, message=b"the daemon goes")
+        else:
+            await self._socket.close()
+
+
+class FramedTerminal(TerminalSession):
+    """As frames on the Unix socket: the person's tool."""
+
+    def __init__(self, context: ApiContext, agent_id: str, cursor: int, attachment: Attachment) -> None:
+        super().__init__(context, agent_id, cursor, attachment)
+        self._connection: FramedConnection
+        self._came: deque[tuple[int, bytes]] = deque()
+        """Frames that could not be dealt with at once."""
+        self._untyped = 0
+        self._busy = False
+        """The task has one of them in hand."""
+        self._wake = asyncio.Event()
+
+    @classmethod
+    async def serve(
+        cls, request: web.Request, context: ApiContext, agent_id: str, cursor: int, attachment: Attachment
+    ) -> web.StreamResponse:
+        session = cls(context, agent_id, cursor, attachment)
+        session._connection = connection = await FramedConnection.accept(request, session._take)
+        try:
+            view = context.control.directory.view(agent_id)
+            await session._say({"type": "attached", "id": view.id, "name": view.name})
+            await session.run()
+        finally:
+            connection.close()
+        return connection.answer
+
+    def _take(self, kind: int, payload: bytes) -> None:
+        """A frame, the moment it came."""
+        if kind == wire.KEYS and not self._busy and not self._came and self._attachment.type_now(payload):
+            return
+        self._came.append((kind, payload))
+        self._untyped += len(payload)
+        if self._untyped > UNTYPED_MAX:
+            self._connection.pause()
+        self._wake.set()
+
+    async def _keys(self) -> None:
+        lost = asyncio.create_task(self._connection.lost.wait())
+        try:
+            while not lost.done():
+                woken = asyncio.create_task(self._wake.wait())
+                await asyncio.wait({lost, woken}, return_when=asyncio.FIRST_COMPLETED)
+                woken.cancel()
+                self._wake.clear()
+                if await self._deal():
+                    return
+        finally:
+            lost.cancel()
+
+    async def _deal(self) -> bool:
+        """Deal with what came, in order; True for `detach`."""
+        self._busy = True
+        try:
+            while self._came:
+                kind, payload = self._came.popleft()
+                self._untyped -= len(payload)
+                try:
+                    if kind == wire.KEYS:
+                        await self._attachment.write(payload)
+                    elif kind == wire.COMMAND and await self._command(payload):
+                        return True
+                except SynapsedError as error:
+                    await self._say({"type": "error", **body_of(error)})
+                if self._untyped <= UNTYPED_MAX // 2:
+                    self._connection.resume()
+        finally:
+            self._busy = False
+        return False
+
+    def _flow(self) -> None:
+        self._attachment.pass_to(partial(self._connection.send, wire.OUTPUT), self._connection.has_room)
+
+    async def _show(self, data: bytes, *, screen: bool) -> None:
+        await self._connection.drained()
+        self._connection.send(wire.SCREEN if screen else wire.OUTPUT, data)
+
+    async def _say(self, value: dict[str, Any]) -> None:
+        self._connection.send(wire.NEWS, encode_json(value))
+
+    async def _leave(self, *, going: bool) -> None:
+        self._connection.close()

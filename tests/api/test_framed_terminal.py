@@ -1,0 +1,137 @@
+"""A person's terminal as frames on the Unix socket."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from synapsed.attachwire import COMMAND, FRAME_MAX, KEYS, NEWS, OUTPUT, SCREEN, FrameReader, frame
+from tests.api.serving import Api
+
+AGENT = "synapse-claude-8100"
+
+
+class Frames:
+    """An open terminal, read frame by frame."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader, self.writer = reader, writer
+        self._parser = FrameReader(1 << 20)
+        self._came: list[tuple[int, bytes]] = []
+
+    async def next(self) -> tuple[int, bytes]:
+        """The next frame. Raises EOFError at the end."""
+        async with asyncio.timeout(30):
+            while not self._came:
+                data = await self.reader.read(65536)
+                if not data:
+                    raise EOFError
+                self._came = self._parser.feed(data)
+        return self._came.pop(0)
+
+    def send(self, kind: int, payload: bytes) -> None:
+        self.writer.write(frame(kind, payload))
+
+    def command(self, **document: object) -> None:
+        self.send(COMMAND, json.dumps(document).encode())
+
+
+@asynccontextmanager
+async def opened(api: Api, query: str = "", upgrade: str = "synapse-terminal") -> AsyncIterator[tuple[bytes, Frames]]:
+    """The head of the answer, and the frames behind it."""
+    reader, writer = await asyncio.open_unix_connection(str(api.path))
+    try:
+        writer.write(
+            f"GET /agents/claude/terminal{query} HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\n"
+            f"Upgrade: {upgrade}\r\n\r\n".encode()
+        )
+        async with asyncio.timeout(30):
+            head = await reader.readuntil(b"\r\n\r\n")
+        yield head, Frames(reader, writer)
+    finally:
+        writer.close()
+
+
+async def greeted(frames: Frames) -> None:
+    kind, said = await frames.next()
+    assert (kind, json.loads(said)) == (NEWS, {"type": "attached", "id": AGENT, "name": "claude"})
+    assert await frames.next() == (SCREEN, b"\x1b[H\x1b[2Jscreen")
+
+
+async def test_bytes_both_ways_and_commands(api: Api) -> None:
+    async with opened(api, "?cols=100&rows=30") as (head, frames):
+        assert head.startswith(b"HTTP/1.1 101")
+        assert b"upgrade: synapse-terminal" in head.lower()
+        await greeted(frames)
+        (attachment,) = api.control.attachments
+        assert (attachment.size, attachment.read_only) == ((100, 30), False)
+        for data in (b"ls\r", b"\x00\xff\x1b[A", b"k" * 200_000):
+            frames.send(KEYS, data)
+            echo = b""
+            while len(echo) < len(data):
+                kind, piece = await frames.next()
+                assert kind == OUTPUT
+                echo += piece
+            assert echo == data
+        frames.send(0x7F, b"of a later version")
+        frames.command(type="resize", cols=80, rows=25)
+        frames.command(type="signal", signal="SIGINT")
+        assert await frames.next() == (OUTPUT, b"\x03")
+        assert attachment.size == (80, 25)
+        frames.command(type="detach")
+        with pytest.raises(EOFError):
+            await frames.next()
+    async with asyncio.timeout(30):
+        while not attachment.closed:
+            await asyncio.sleep(0)
+
+
+async def test_what_is_refused_is_told_and_the_terminal_goes_on(api: Api) -> None:
+    async with opened(api, "?read_only=1") as (_, frames):
+        await greeted(frames)
+        frames.send(KEYS, b"x")
+        frames.command(type="nonsense")
+        for code in ("FORBIDDEN", "INVALID_REQUEST"):
+            kind, said = await frames.next()
+            assert (kind, json.loads(said)["error"]["code"]) == (NEWS, code)
+        api.control.attachments[0].show(b"still there")
+        assert await frames.next() == (OUTPUT, b"still there")
+
+
+async def test_the_end_of_the_program(api: Api) -> None:
+    async with opened(api) as (_, frames):
+        await greeted(frames)
+        api.control.attachments[0].show(b"bye")
+        api.control.attachments[0].end()
+        assert await frames.next() == (OUTPUT, b"bye")
+        kind, said = await frames.next()
+        assert (kind, json.loads(said)) == (NEWS, {"type": "exit", "exit_code": None})
+        with pytest.raises(EOFError):
+            await frames.next()
+
+
+async def test_a_client_that_leaves_lets_go_of_the_agent(api: Api) -> None:
+    async with opened(api) as (_, frames):
+        await greeted(frames)
+    (attachment,) = api.control.attachments
+    async with asyncio.timeout(30):
+        while not attachment.closed:
+            await asyncio.sleep(0)
+
+
+async def test_a_frame_that_is_too_long_ends_it(api: Api) -> None:
+    async with opened(api) as (_, frames):
+        await greeted(frames)
+        frames.writer.write(bytes((KEYS,)) + (FRAME_MAX + 1).to_bytes(4))
+        with pytest.raises((EOFError, ConnectionError)):
+            await frames.next()
+
+
+async def test_over_tcp_it_is_refused(api: Api) -> None:
+    headers = {"Connection": "Upgrade", "Upgrade": "synapse-terminal"}
+    async with api.http.get("/agents/claude/terminal", headers=headers) as answer:
+        assert answer.status == 400
+        assert (await answer.json())["error"]["code"] == "INVALID_REQUEST"
+    assert all(attachment.closed for attachment in api.control.attachments)

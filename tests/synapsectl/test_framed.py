@@ -1,0 +1,56 @@
+"""The frames of an attached terminal: any chunking, any size, and what is refused."""
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from synapsectl.client import Client
+from synapsectl.errors import ApiError, BadAnswer
+from synapsectl.framed import TerminalConnection
+from synapsed.attachwire import HEAD, NEWS, OUTPUT, SCREEN, FrameError, FrameReader, frame
+from tests.synapsectl.fake_daemon import FakeDaemon
+
+FRAMES = [(SCREEN, b"redraw"), (OUTPUT, b""), (OUTPUT, b"\x81\0\0\0\x01"), (NEWS, b"{}"), (OUTPUT, b"y" * 70_000)]
+RAW = b"".join(frame(kind, payload) for kind, payload in FRAMES)
+SIZE = {"cols": 80, "rows": 24}
+
+
+@given(st.lists(st.integers(0, len(RAW)) | st.integers(0, 40), max_size=10))
+def test_frames_in_any_chunking(cuts: list[int]) -> None:
+    reader = FrameReader(100_000)
+    edges = [0, *sorted(cuts), len(RAW)]
+    assert [found for a, b in pairwise(edges) for found in reader.feed(RAW[a:b])] == FRAMES
+
+
+def test_a_frame_that_is_too_long_is_refused_before_it_comes() -> None:
+    with pytest.raises(FrameError):
+        FrameReader(10).feed(frame(OUTPUT, b"x" * 11)[:HEAD])
+
+
+@pytest.mark.parametrize("size", [0, 1, 65_536, 300_000])
+def test_every_size_arrives(daemon: FakeDaemon, size: int) -> None:
+    daemon.redraw = b"r" * size
+    terminal = TerminalConnection.open(Client(str(daemon.socket)), "/agents/claude/terminal", SIZE)
+    try:
+        frames = terminal.frames()
+        assert next(frames)[0] == NEWS
+        assert next(frames) == (SCREEN, b"r" * size)
+        terminal.keys(b"k" * size)
+        while terminal.unsent:
+            terminal.flush()
+        daemon.until(lambda: len(daemon.typed) == size)
+        daemon.exit(0)
+        assert next(frames)[0] == NEWS
+    finally:
+        terminal.close(1)
+
+
+def test_a_refusal_is_the_daemons_own(daemon: FakeDaemon) -> None:
+    client = Client(str(daemon.socket))
+    with pytest.raises(ApiError) as caught:
+        TerminalConnection.open(client, "/agents/nobody/terminal", SIZE)
+    assert caught.value.code == "UNKNOWN_AGENT"
+    with pytest.raises(BadAnswer):
+        TerminalConnection.open(client, "/agents", {})
