@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import NamedTuple
 
 import evp
 
@@ -54,6 +55,14 @@ class Replies:
     def positions(self) -> list[tuple[int, int]]:
         """The cursor positions reported, as (row, column) from 0."""
         return [(int(match[1]) - 1, int(match[2]) - 1) for match in _POSITION.finditer(b"".join(self._last))]
+
+
+class _Cells(NamedTuple):
+    """A part of an `evp.Row`."""
+
+    graphemes: Sequence[str]
+    widths: bytes
+    styles: Sequence[int]
 
 
 @dataclass(slots=True)
@@ -178,6 +187,14 @@ class Grid:
                     line.rendered = redraw.render_row(row, self._pens, full=False)
                 out += [line.rendered, b"\r\n"]
         return b"".join(out[:-1])
+
+    def crop(self, index: int, first: int, columns: int) -> bytes:
+        """The bytes that draw `columns` columns of a row from `first` on, and erase the rest of the line where they are
+        fewer. Of a wide character at an edge, where only half of it would be shown, a space is."""
+        row, end = self._rows[index], first + columns
+        part = _Cells(row.graphemes[first:end], row.widths[first:end], row.styles[first:end])
+        drawn = redraw.render_row(part, self._pens, full=False)
+        return drawn if drawn.endswith(b"\x1b[K") or len(row.graphemes) >= end else drawn + b"\x1b[K"
 
     def _skips_last(self, index: int) -> bool:
         """Whether a wide character found one column left in this row, and went to the next one.

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import compress, groupby
 from operator import itemgetter
+from typing import Protocol
 
 import evp
 
@@ -62,12 +63,23 @@ def _color(color: int | tuple[int, int, int] | None, base: int, extended: bytes)
             return [extended + b";2;%d;%d;%d" % (red, green, blue)]
 
 
+class Cells(Protocol):
+    """A row of the emulator (`evp.Row`), or a part of one."""
+
+    @property
+    def graphemes(self) -> Sequence[str]: ...
+    @property
+    def widths(self) -> bytes: ...
+    @property
+    def styles(self) -> Sequence[int]: ...
+
+
 _WHOLE = re.compile(rb"\x01*+(?:(?:\x02\x00)++\x01*+)*+")
 """The widths of a row in which every wide character has both of its columns."""
 _WIDE = bytes(width == 2 for width in range(256))
 
 
-def graphemes_of(row: evp.Row) -> Sequence[str]:
+def graphemes_of(row: Cells) -> Sequence[str]:
     """What stands in each column, an empty string in the second one of a wide character and only there.
 
     Narrowing and overwriting leave halves of wide characters behind, which would print as wide or as nothing.
@@ -86,7 +98,7 @@ def graphemes_of(row: evp.Row) -> Sequence[str]:
     return whole
 
 
-def render_row(row: evp.Row, pens: Sequence[bytes], *, full: bool, spacer: bool = False) -> bytes:
+def render_row(row: Cells, pens: Sequence[bytes], *, full: bool, spacer: bool = False) -> bytes:
     """One row's cells, printed from its first column with the default pen, which they leave behind.
 
     ``pens[n]`` sets the pen to style n; ``b""`` is the default style. With ``full`` the row is printed to its last

@@ -26,6 +26,7 @@ from synapsed.terminal.clusters import ClusterBound
 from synapsed.terminal.grid import Grid, Replies, format_screen
 from synapsed.terminal.modes import ALTERNATE, ANSI, DEC, Modes
 from synapsed.terminal.notice import draw_notice
+from synapsed.terminal.pane import draw, part_of
 from synapsed.terminal.redraw import Extras
 from synapsed.terminal.sequences import (
     MAX_SEQUENCE,
@@ -221,6 +222,32 @@ class Screen:
         self._guard.begins()
         try:
             return self._redraw(scrollback=scrollback, notice=notice)
+        finally:
+            self._guard.ends()
+
+    def pane(self, cols: int, rows: int, notice: Sequence[str] = ()) -> bytes:
+        """The bytes that show this screen in a terminal of another size: see `pane`."""
+        self._guard.begins()
+        try:
+            snapshot = self.snapshot()
+            part = part_of(
+                (self._cols, self._rows),
+                (cols, rows),
+                snapshot.cursor,
+                self._grid.last_text()[0],
+                follows=snapshot.cursor_visible,
+            )
+            shown = [self._grid.crop(row, part.left, cols) for row in range(part.top, min(self._rows, part.top + rows))]
+            row, column = snapshot.cursor[0] - part.top, snapshot.cursor[1] - part.left
+            visible = snapshot.cursor_visible and 0 <= row < rows and 0 <= column < cols
+            return draw(
+                shown,
+                size=(cols, rows),
+                cursor=(row, column) if visible else None,
+                shape=self._shape or b"0",
+                modes=snapshot.modes.dec,
+                notice=draw_notice(notice, rows, cols),
+            )
         finally:
             self._guard.ends()
 
