@@ -142,6 +142,7 @@ class PtyLink:
         )
         self._viewers = Viewers(
             draw=stage.redraw,
+            pane=stage.pane,
             write=self._type_person,
             write_now=self._type_person_now,
             resize=self._window.resize,
@@ -192,6 +193,7 @@ class PtyLink:
         # The keeper's size is the truth: a resize may have come between the checkpoint and the daemon's end.
         self._window.size = (client.hello.cols, client.hello.rows)
         self._stage.resize(*self._window.size)
+        self._viewers.resize(*self._window.size)
         driver.spawn(driver.run())
         driver.spawn(self._sweep())
         driver.spawn(self._pulse.run())
@@ -346,6 +348,7 @@ class PtyLink:
 
     def _resized(self, cols: int, rows: int) -> None:
         self._stage.resize(cols, rows)
+        self._viewers.resize(cols, rows)
         self._driver.soon()
 
     # --- the turn ---

@@ -84,6 +84,9 @@ class LocalStage:
     async def redraw(self, notice: Sequence[str] = ()) -> Redraw:
         return Redraw(self._observer.redraw(notice), self._observer.screen.pending, self._observer.offset)
 
+    async def pane(self, cols: int, rows: int, notice: Sequence[str] = ()) -> bytes:
+        return self._observer.screen.pane(cols, rows, notice)
+
     async def text(self, *, scrollback: bool) -> str:
         return self._observer.screen.text(scrollback=scrollback)
 

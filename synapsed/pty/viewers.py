@@ -3,6 +3,9 @@
 A viewer that does not keep up loses nothing it needs: when its buffer is full what waits is dropped, and it is sent the
 whole screen once it reads again, as tmux does. The agent and the other viewers never wait.
 
+A viewer whose terminal has another size than the window never gets the stream, which would be rubbish there: it is
+drawn from the cells, cropped around the cursor, at most 30 times a second.
+
 A notice is drawn over the last rows of one viewer's screen. While it stands that viewer gets its screen drawn again
 instead of the stream, so that nothing of the program's is disturbed; then the stream goes on.
 """
@@ -13,6 +16,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
 from synapsed.errors import Forbidden
 from synapsed.terminal.notice import notice_rows
+from synapsed.terminal.pane import UNDO
 from synapsed.terminal.scanner import ViewerFilter
 from synapsed.terminal.stage import Redraw
 
@@ -28,6 +32,10 @@ NOTICE_S = 3.0
 
 NOTICE_EVERY_S = 0.1
 """How often the screen is drawn again beneath a notice while the program writes."""
+
+
+PANE_EVERY_S = 1 / 30
+"""How often a viewer of another size is drawn at the most."""
 
 
 def are_reports(data: bytes) -> bool:
@@ -47,6 +55,9 @@ class Viewer:
         self._drawing: list[tuple[int, bytes]] | None = None
         """What the program wrote while the screen is being drawn again, by offset."""
         self._behind = False
+        self._undo = False
+        """Its terminal may be in a state that the next redraw does not count on."""
+        self.fits = group.fits(cols, rows)
         self._ended = False
         self._pass: Callable[[bytes], None] | None = None
         self._ready: Callable[[], bool] = bool
@@ -59,9 +70,12 @@ class Viewer:
         self.rows = rows
 
     async def redraw(self) -> bytes:
-        """The screen now; the stream goes on from exactly there."""
+        """The screen now; the stream goes on from exactly there, if it does."""
         self._drop(behind=False)
+        undo, self._undo = UNDO if self._undo else b"", False
         rows = notice_rows(self._notice, self.cols, self.rows // 2) if self._notice else ()
+        if not self.fits:
+            return undo + await self._group.pane(self.cols, self.rows, rows)
         missed: list[tuple[int, bytes]] = []
         self._drawing = missed
         try:
@@ -69,7 +83,7 @@ class Viewer:
         finally:
             self._drawing = None
         self._filter = ViewerFilter()
-        drawn = screen.drawn + self._filter.feed(screen.pending)
+        drawn = undo + screen.drawn + self._filter.feed(screen.pending)
         self._size = 0
         for offset, data in missed:
             self._take(screen.rest(offset, data))
@@ -83,8 +97,8 @@ class Viewer:
                 self._handing = True
                 yield await self.redraw()
                 self._handing = False
-                if self._notice:
-                    await asyncio.sleep(NOTICE_EVERY_S)
+                if self._notice or not self.fits:
+                    await asyncio.sleep(NOTICE_EVERY_S if self._notice else PANE_EVERY_S)
             elif self._waiting:
                 data = b"".join(self._waiting)
                 self._waiting.clear()
@@ -111,6 +125,20 @@ class Viewer:
     async def resize(self, cols: int, rows: int) -> None:
         self.cols, self.rows = cols, rows
         await self._group.resized(self)
+        self.fit()
+        self._redraw_soon()
+
+    def fit(self) -> None:
+        """This viewer's size, or the window's, may have changed."""
+        fits = self._group.fits(self.cols, self.rows)
+        if not (fits and self.fits):
+            self._undo = self._undo or fits != self.fits
+            self.fits = fits
+            self._redraw_soon()
+
+    def _redraw_soon(self) -> None:
+        self._drop(behind=True)
+        self._wake.set()
 
     async def composes(self) -> bool:
         return await self._group.composes()
@@ -129,8 +157,7 @@ class Viewer:
         if self._notice_over is not None:
             self._notice_over.cancel()
         self._notice = ""
-        self._behind = True
-        self._wake.set()
+        self._redraw_soon()
 
     async def close(self) -> None:
         if self._notice_over is not None:
@@ -139,7 +166,7 @@ class Viewer:
 
     def push(self, offset: int, data: bytes) -> None:
         """Output of the program, at `offset`."""
-        if self._notice:
+        if self._notice or not self.fits:
             self._behind = True
         if self._drawing is not None and not self._behind:
             self._drawing.append((offset, data))
@@ -160,6 +187,7 @@ class Viewer:
     def _note(self, data: bytes) -> None:
         self._size += len(data)
         if self._size > BUFFER_MAX:
+            self._undo = True
             self._drop(behind=True)
 
     def _drop(self, *, behind: bool) -> None:
@@ -183,6 +211,7 @@ class Viewers:
         self,
         *,
         draw: Callable[[Sequence[str]], Awaitable[Redraw]],
+        pane: Callable[[int, int, Sequence[str]], Awaitable[bytes]],
         write: Callable[[bytes], Awaitable[None]],
         write_now: Callable[[bytes], bool],
         resize: Callable[[int, int], Awaitable[None]],
@@ -190,11 +219,13 @@ class Viewers:
         take_line: Callable[[str], Awaitable[bool]],
         empty: Callable[[], None],
     ) -> None:
-        """`draw` draws the screen, with rows of a notice over its last ones; `empty` is called when the last viewer has
-        left."""
+        """`draw` draws the screen, with rows of a notice over its last ones, and `pane` so that a terminal of so many
+        columns and rows shows it; `empty` is called when the last viewer has left."""
         self.composes = composes
         self.take_line = take_line
         self.draw = draw
+        self.pane = pane
+        self._window: tuple[int, int] | None = None
         self._write = write
         self._write_now = write_now
         self._resize = resize
@@ -210,11 +241,23 @@ class Viewers:
         """How many may type."""
         return sum(not viewer.read_only for viewer in self._viewers)
 
+    def fits(self, cols: int, rows: int) -> bool:
+        """Whether the window has that size; while it is not known, it is taken to."""
+        return self._window in (None, (cols, rows))
+
+    def resize(self, cols: int, rows: int) -> None:
+        """The window has another size."""
+        if self._window != (cols, rows):
+            self._window = (cols, rows)
+            for viewer in self._viewers:
+                viewer.fit()
+
     async def join(self, *, cols: int, rows: int, read_only: bool) -> Viewer:
         """A new viewer; unless it only looks, the window takes its size."""
         viewer = Viewer(self, cols=cols, rows=rows, read_only=read_only)
         if not read_only:
             await self._use(viewer)
+        viewer.fits = self.fits(cols, rows)
         self._viewers.append(viewer)
         return viewer
 

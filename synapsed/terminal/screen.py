@@ -363,7 +363,7 @@ class Screen:
         elif stop["reset"]:
             self._inner_region, self._shape = False, b""
         else:
-            self._shape = stop["shape"]
+            self._shape = stop["shape"].lstrip(b"0")
 
     def _alternate(self) -> bool:
         return any(self._terminal.mode(number) for number in ALTERNATE)

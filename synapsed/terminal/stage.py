@@ -177,6 +177,10 @@ class Stage(Protocol):
         """The screen for a terminal of its size, `notice` over its last rows."""
         ...
 
+    async def pane(self, cols: int, rows: int, notice: Sequence[str] = ()) -> bytes:
+        """The bytes that show the screen in a terminal of another size, with rows of a notice over its last ones."""
+        ...
+
     async def text(self, *, scrollback: bool) -> str:
         """As of `Screen.text`."""
         ...

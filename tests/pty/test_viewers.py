@@ -21,12 +21,14 @@ class Program:
         self.screen = Screen(COLS, ROWS)
         self.written = 0
         self.typed = b""
+        self.panes = 0
         self.drawing = asyncio.Event()
         self.drawing.set()
         self.viewers = Viewers(
             draw=self.draw,
+            pane=self.pane,
             write=self.ignore,
-            resize=self.ignore,
+            resize=self.resize,
             composes=self.composes,
             write_now=self.type_now,
             take_line=self.take,
@@ -35,6 +37,14 @@ class Program:
 
     async def ignore(self, *_: object) -> None:
         return None
+
+    async def resize(self, cols: int, rows: int) -> None:
+        self.screen.resize(cols, rows)
+        self.viewers.resize(cols, rows)
+
+    async def pane(self, cols: int, rows: int, notice: Sequence[str]) -> bytes:
+        self.panes += 1
+        return self.screen.pane(cols, rows, notice)
 
     async def draw(self, notice: Sequence[str]) -> Redraw:
         """The screen of this moment, told when `drawing` is set."""
@@ -194,3 +204,49 @@ async def test_keys_are_typed_at_once_by_the_one_who_typed_last() -> None:
     assert not looker.type_now(b"x")
     assert not second.type_now(b"x")
     assert program.typed == b"ac"
+
+
+async def test_a_viewer_of_another_size_is_drawn_and_never_fed() -> None:
+    program = Program()
+    await program.viewers.join(cols=COLS, rows=ROWS, read_only=False)
+    program.prints(b"0123456789abcdefghij\r\n" * 3 + b"> ")
+    looker = await program.viewers.join(cols=8, rows=2, read_only=True)
+    terminal = Screen(8, 2)
+    passed: list[bytes] = []
+    looker.pass_to(passed.append, lambda: True)
+    terminal.feed(await looker.redraw())
+    assert rows(terminal) == ("01234567", ">")
+    output = looker.output()
+    for number in range(100):
+        program.prints(b"%d" % (number % 10))
+    terminal.feed(await anext(output))
+    assert rows(terminal) == tuple(row[:8] for row in rows(program.screen)[-2:]), "the cursor is in it"
+    assert program.panes == 2, "a hundred pieces, one picture"
+    assert not passed
+    program.prints(b"\r\n\x1b[2J\x1b[Hnew")
+    terminal.feed(await anext(output))
+    assert rows(terminal) == ("new", "")
+
+
+async def test_whoever_types_gets_the_window_and_the_stream() -> None:
+    program = Program()
+    first = await program.viewers.join(cols=COLS, rows=ROWS, read_only=False)
+    await first.redraw()
+    program.prints(b"\x1b[?1049h\x1b[?1003hfull screen")
+    second = await program.viewers.join(cols=10, rows=4, read_only=False)
+    theirs, mine = Screen(COLS, ROWS), Screen(10, 4)
+    mine.feed(await second.redraw())
+    output, own = first.output(), second.output()
+    theirs.feed(b"\x1b[?1049h\x1b[?1003hold")
+    theirs.feed(await anext(output))
+    assert rows(theirs)[0] == rows(mine)[0], "drawn, as the window is another's now"
+    assert not theirs.snapshot().alternate
+    assert 1003 not in theirs.snapshot().modes.dec
+    program.prints(b"!")
+    mine.feed(await anext(own))
+    assert mine.snapshot().alternate, "the stream, with all that is in it"
+    await first.write(b"x")
+    theirs.feed(await anext(output))
+    assert (theirs.snapshot().alternate, 1003 in theirs.snapshot().modes.dec) == (True, True)
+    mine.feed(await anext(own))
+    assert not mine.snapshot().alternate
