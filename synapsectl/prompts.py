@@ -1,12 +1,11 @@
 """What an agent asks a person: found for a task or an agent, shown with a way to answer, its yes and no."""
 
 import re
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from synapsectl.client import Client, agent_path, task_path
 from synapsectl.context import CommandContext
-from synapsectl.errors import DONE, REFUSED, ApiError, CtlError
+from synapsectl.errors import REFUSED, ApiError, CtlError
 from synapsectl.output import CommandOutput, short_id
 from synapsed.choices import LASTING, NO, choice
 
@@ -179,46 +178,3 @@ def tell_waiting(
         ctx.out.remark(f"answer with: synapsectl input {target}   (it is asked for, and not shown)")
         return
     ctx.out.remark(f"answer with: synapsectl input {target} {example(prompt)}")
-
-
-def decide_all(ctx: CommandContext, targets: Sequence[str], *, accept: bool, as_json: bool) -> int:
-    """Answer yes or no to what each of `targets` asks. One that is refused does not keep the others from being
-    answered; the highest exit code counts. Raises NoDaemon, NotOurs."""
-    code, told = DONE, []
-    names = list(dict.fromkeys(targets))
-    for name in names:
-        try:
-            told.append({"target": name} | decide(ctx, name, accept=accept))
-        except (ApiError, NoSuchChoice) as error:
-            ctx.out.note(f"{name}: {error}" if len(names) > 1 else str(error))
-            told.append({"target": name} | error.document())
-            code = max(code, error.exit_code)
-    if as_json:
-        ctx.out.document(told)
-    return code
-
-
-def decide(ctx: CommandContext, target: str, *, accept: bool) -> dict[str, Any]:
-    """Answer yes or no to what `target` asks, and to nothing else: a prompt that changed meanwhile is not answered.
-    Returns who was answered and with what.
-
-    Raises ApiError, NoSuchChoice."""
-    who = asked(ctx.client, target)
-    if who.prompt is None:
-        raise ApiError("NOT_WAITING", f"{who.name} asks nothing")
-    try:
-        key = choose(who.prompt, accept=accept)
-    except NoSuchChoice:
-        show_prompt(ctx.out, who.prompt)
-        if who.prompt.get("type") == SCREEN:
-            tell_hands(ctx, who.agent)
-        raise
-    try:
-        answer(ctx.client, who, key, who.prompt["prompt_id"])
-    except ApiError as error:
-        if error.code == NOT_TAKEN:
-            tell_hands(ctx, who.agent)
-        raise
-    label = next((o["label"] for o in who.prompt.get("options") or [] if o["key"] == key), key)
-    ctx.out.note(f"{who.name} was answered: {label}")
-    return {"agent": who.agent, "task": who.task, "key": key, "label": label}

@@ -4,20 +4,34 @@ import argparse
 from typing import NamedTuple
 
 from synapsectl.context import CommandContext
-from synapsectl.prompts import decide_all
+from synapsectl.decisions import decide_all, everyone
+from synapsectl.errors import DONE, UsageError
 
 
 class Decide(NamedTuple):
     accept: bool
 
     def configure(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("targets", nargs="+", metavar="TASK|AGENT", help="who asks")
+        parser.add_argument("targets", nargs="*", metavar="TASK|AGENT", help="who asks")
+        parser.add_argument("--all", action="store_true", help="everyone who asks something that this answers")
+        if not self.accept:
+            parser.add_argument("--because", metavar="TEXT", help="why not: the agent's next message")
         parser.add_argument(
             "--json", action="store_true", help="print a JSON array: for each, what was answered, or why not"
         )
 
     def run(self, args: argparse.Namespace, ctx: CommandContext) -> int:
-        return decide_all(ctx, args.targets, accept=self.accept, as_json=args.json)
+        if bool(args.targets) == args.all:
+            verb = "approve" if self.accept else "deny"
+            raise UsageError(f"name who asks, or everyone with --all: synapsectl {verb} TASK|AGENT… | --all")
+        because = None if self.accept else args.because
+        if because is not None and not because.strip():
+            raise UsageError("--because: there is no reason in it")
+        targets = everyone(ctx) if args.all else args.targets
+        if not targets and not args.json:
+            ctx.out.note("nobody asks anything")
+            return DONE
+        return decide_all(ctx, targets, accept=self.accept, as_json=args.json, because=because)
 
 
 approve = Decide(accept=True)
@@ -27,6 +41,10 @@ EXAMPLES = {
     "approve": (
         ("synapsectl approve claude", "yes to what it asks now, and to no more"),
         ("synapsectl approve claude codex", "several at once"),
+        ("synapsectl approve --all", "everyone who asks"),
     ),
-    "deny": (("synapsectl deny claude", "no to what it asks now"),),
+    "deny": (
+        ("synapsectl deny claude", "no to what it asks now"),
+        ("synapsectl deny claude --because 'use the staging database'", "no, and what to do instead"),
+    ),
 }

@@ -155,6 +155,7 @@ def _profile_row(profile: Profile) -> dict[str, Any]:
         "command": profile.command,
         "ports": list(profile.ports),
         "verified": profile.verified,
+        "model": profile.model,
         "skills": [skill.model_dump() for skill in profile.skills],
         "source": str(Path(profile.source)),
     }

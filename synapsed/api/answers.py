@@ -177,6 +177,7 @@ class ProfileAnswer(_Answer):
     command: str
     ports: list[int]
     verified: str | None
+    model: bool = Field(description="A model reads what is typed; to other programs it is a command")
     skills: list[dict[str, Any]]
     source: str
 

@@ -111,6 +111,7 @@ class FakeDaemon:
         """What is else of an agent that is started."""
         self.conversations: list[dict[str, Any]] = []
         self.teams: list[dict[str, Any]] = []
+        self.inbox: list[dict[str, Any]] = []
         self.authorization: list[str | None] = []
         self.errors: dict[tuple[str, str], SynapsedError] = {}
         self.terminals: list[Terminal] = []
@@ -239,6 +240,7 @@ class FakeDaemon:
             [
                 web.get("/agents", self._list),
                 web.get("/teams", self._teams),
+                web.get("/inbox", self._inbox),
                 web.get("/agents/{agent}/status", self._status),
                 web.post("/agents/{agent}/tasks/send", self._send),
                 web.get("/agents/{agent}/screen", self._screen),
@@ -301,6 +303,9 @@ class FakeDaemon:
     async def _list(self, request: web.Request) -> web.Response:
         return web.json_response([self._view(detail) for detail in self.agents.values()])
 
+    async def _inbox(self, request: web.Request) -> web.Response:
+        return web.json_response(self.inbox)
+
     async def _teams(self, request: web.Request) -> web.Response:
         return web.json_response(self.teams)
 
@@ -354,8 +359,8 @@ class FakeDaemon:
 
     async def _profiles(self, request: web.Request) -> web.Response:
         row = {"name": "dummy", "description": "a script", "command": "x", "ports": [8190, 8199]}
-        row |= {"verified": "1", "source": "/profiles/dummy.toml"}
-        return web.json_response([row])
+        row |= {"verified": "1", "source": "/profiles/dummy.toml", "model": True}
+        return web.json_response([row, row | {"name": "claude"}, row | {"name": "codex", "model": False}])
 
     async def _conversations(self, request: web.Request) -> web.Response:
         return web.json_response(self.conversations)

@@ -62,6 +62,38 @@ def test_approve_and_deny_answer_this_very_prompt(daemon: FakeDaemon, ctl: Ctl, 
     ]
 
 
+def test_all_who_ask_are_answered_and_nobody_else(daemon: FakeDaemon, ctl: Ctl, asking: str) -> None:
+    limit = {"agent": "codex", "task": None, "prompt_id": None, "kind": "limit"}
+    sign_in = {"agent": "codex", "task": None, "prompt_id": "p9", "kind": "sign_in"}
+    assert (ctl("approve", "--all").code, "nobody asks" in ctl("approve", "--all").err) == (0, True)
+    daemon.inbox = [{"agent": "claude", "task": asking, "prompt_id": "p1", "kind": "permission"}, limit, sign_in]
+    done = ctl("deny", "--all", "--json")
+    assert (done.code, [one["label"] for one in json.loads(done.out)]) == (0, ["No, tell it what to do instead"])
+    assert posted(daemon) == [(f"/control/tasks/{asking}/input", {"input": "3", "prompt_id": "p1"})]
+    assert ctl("approve").code == 2
+    assert ctl("approve", "claude", "--all").code == 2
+
+
+def test_why_not_is_the_agents_next_message(daemon: FakeDaemon, ctl: Ctl, asking: str) -> None:
+    done = ctl("deny", "claude", "--because", "use the other one", "--json")
+    assert (done.code, "told why" in done.err) == (0, True), done
+    given, said = posted(daemon)
+    assert given == (f"/control/tasks/{asking}/input", {"input": "3", "prompt_id": "p1"})
+    assert said[0] == "/agents/synapse-claude-8100/tasks/send"
+    assert said[1]["priority"] == 4  # type: ignore[index]  # a body
+    assert said[1]["message"]["parts"] == [{"type": "text", "text": "use the other one"}]  # type: ignore[index]  # so too
+    assert json.loads(done.out)[0]["because"] in daemon.tasks
+    assert ctl("deny", "claude", "--because", " ").code == 2
+    assert ctl("approve", "claude", "--because", "x").code == 2
+
+
+def test_a_program_that_reads_commands_is_told_no_reason(daemon: FakeDaemon, ctl: Ctl) -> None:
+    daemon.agents["codex"] = agent("codex", prompt=permission(), activity="waiting")
+    refused = ctl("deny", "codex", "--because", "rm -rf /")
+    assert (refused.code, "reads commands" in refused.err) == (6, True), refused
+    assert posted(daemon) == []
+
+
 def test_nothing_is_asked(daemon: FakeDaemon, ctl: Ctl, asking: str) -> None:
     assert ctl("approve", "codex").code == 6
     daemon.refuse("POST", f"/control/tasks/{asking}/input", PromptChanged("another prompt is on the screen"))

@@ -1,0 +1,105 @@
+"""Yes or no to what agents ask, of several at once; and why not, as the agent's next message."""
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from synapsectl.client import agent_path
+from synapsectl.context import CommandContext
+from synapsectl.errors import DONE, ApiError, CtlError
+from synapsectl.output import short_id
+from synapsectl.prompts import NOT_TAKEN, SCREEN, NoSuchChoice, answer, asked, choose, show_prompt, tell_hands
+
+DECIDED = frozenset({"permission", "question", "plan"})
+"""Kinds of what waits for a person that a yes or a no can answer."""
+NEXT = 4
+"""Priority of a reason: it goes before the messages that wait."""
+
+
+def everyone(ctx: CommandContext) -> list[str]:
+    """Who asks something that can be answered yes or no, by task where there is one, the oldest first."""
+    items = ctx.client.get("/inbox")
+    return [item["task"] or item["agent"] for item in items if item["prompt_id"] and item["kind"] in DECIDED]
+
+
+def decide_all(
+    ctx: CommandContext, targets: Sequence[str], *, accept: bool, as_json: bool, because: str | None = None
+) -> int:
+    """Answer yes or no to what each of `targets` asks. One that is refused does not keep the others from being
+    answered; the highest exit code counts. Raises NoDaemon, NotOurs."""
+    code, told = DONE, []
+    names = list(dict.fromkeys(targets))
+    for name in names:
+        try:
+            told.append({"target": name} | decide(ctx, name, accept=accept, because=because))
+        except (ApiError, NoSuchChoice, NoReason) as error:
+            ctx.out.note(f"{name}: {error}" if len(names) > 1 else str(error))
+            told.append({"target": name} | error.document())
+            code = max(code, error.exit_code)
+    if as_json:
+        ctx.out.document(told)
+    return code
+
+
+class NoReason(CtlError):
+    """The agent's program would take the reason for a command."""
+
+    exit_code = 6
+    code = "NO_REASON"
+
+
+def decide(ctx: CommandContext, target: str, *, accept: bool, because: str | None = None) -> dict[str, Any]:
+    """Answer yes or no to what `target` asks, and to nothing else: a prompt that changed meanwhile is not answered.
+    `because` is then the agent's next message. Returns who was answered and with what.
+
+    Raises ApiError, NoSuchChoice; NoReason before anything is answered."""
+    who = asked(ctx.client, target)
+    if who.prompt is None:
+        raise ApiError("NOT_WAITING", f"{who.name} asks nothing")
+    agent = ctx.client.get(agent_path(who.agent, "status"), {"detail": 1})
+    if because is not None:
+        _check_reads(ctx, agent)
+    try:
+        key = choose(who.prompt, accept=accept)
+    except NoSuchChoice:
+        show_prompt(ctx.out, who.prompt)
+        if who.prompt.get("type") == SCREEN:
+            tell_hands(ctx, who.agent)
+        raise
+    try:
+        answer(ctx.client, who, key, who.prompt["prompt_id"])
+    except ApiError as error:
+        if error.code == NOT_TAKEN:
+            tell_hands(ctx, who.agent)
+        raise
+    label = next((o["label"] for o in who.prompt.get("options") or [] if o["key"] == key), key)
+    ctx.out.note(f"{_called(who.name, agent)} was answered: {label}")
+    told = {"agent": who.agent, "task": who.task, "key": key, "label": label}
+    return told if because is None else told | {"because": _say_why(ctx, agent, because)}
+
+
+def _called(name: str, agent: dict[str, Any]) -> str:
+    return name if name == agent["name"] else f"{agent['name']} ({name})"
+
+
+def _check_reads(ctx: CommandContext, agent: dict[str, Any]) -> None:
+    """Raises NoReason where no model reads what is typed: there a message is a command."""
+    profiles = {one["name"]: one for one in ctx.client.get("/control/profiles")}
+    if not profiles.get(agent["type"], {}).get("model"):
+        raise NoReason(
+            f"{agent['name']} reads commands, and a reason would be one: nothing was answered; "
+            "leave --because out, or say it with 'synapsectl input'"
+        )
+
+
+def _say_why(ctx: CommandContext, agent: dict[str, Any], because: str) -> str:
+    """The id of the task that the reason is."""
+    body = {
+        "message": {"role": "user", "parts": [{"type": "text", "text": because}]},
+        "metadata": {},
+        "priority": NEXT,
+    }
+    path = agent_path(agent["id"], "tasks/send")
+    task = str(ctx.client.post(path, body, key=os.urandom(16).hex())["task"]["id"])
+    ctx.out.note(f"{agent['name']} is told why, as its next message: task {short_id(task)}")
+    return task
