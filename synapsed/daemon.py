@@ -44,6 +44,7 @@ from synapsed.automation.service import Automation
 from synapsed.clock import Clock, SystemClock
 from synapsed.config import Config, check_parking, load_config
 from synapsed.errors import AlreadyRunning, ConfigError, InvalidRequest, StoreError, SynapsedError
+from synapsed.extras import has_mcp
 from synapsed.garbage import collecting
 from synapsed.interfaces import NewEvent
 from synapsed.keepers.launchers import Launcher, LaunchQueue, ProcessLauncher, private_directory
@@ -256,6 +257,7 @@ class Daemon:
                 control_token=token,
                 environ=self._environ,
                 tool_dir=_tool_directory(),
+                mcp=has_mcp(),
                 on_config=lambda config: automation.reconfigure(config),  # noqa: PLW0108 - it is made later
             ),
             store=store,

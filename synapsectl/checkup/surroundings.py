@@ -16,6 +16,7 @@ from synapsectl.service.manager import NoServiceManager, ServiceManager
 from synapsectl.service.port import is_served, refusal
 from synapsectl.service.settings import PACKAGES, ConfiguredAgent, ServiceSettings, env_file, gather
 from synapsed import __version__
+from synapsed.extras import MCP_INSTALL, MCP_MISSING, has_mcp
 from synapsed.releases import drift, find
 
 NEEDED_PYTHON = (3, 13)
@@ -36,6 +37,8 @@ def look_around(ctx: CommandContext) -> Iterator[Finding]:
     yield Finding("configuration", OK, f"{ctx.paths.config_file}, {len(settings.agents)} agents")
     for sentence in settings.missing:
         yield Finding("traces", NOTE, sentence, "pip install 'synapsed[otel]'")
+    if not has_mcp():
+        yield Finding("agents' tools", NOTE, MCP_MISSING, MCP_INSTALL)
     if settings.listen:
         yield _port(ctx, settings.listen)
     try:

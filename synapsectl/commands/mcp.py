@@ -3,9 +3,15 @@
 import argparse
 
 from synapsectl.context import CommandContext
-from synapsectl.errors import DONE
+from synapsectl.errors import DONE, REFUSED, CtlError
+from synapsed.extras import MCP_INSTALL, MCP_MISSING, has_mcp
 
 EXAMPLES = (("synapsectl mcp", "started by an agent's program, not by a person"),)
+
+
+class NotInstalled(CtlError):
+    exit_code = REFUSED
+    code = "NOT_INSTALLED"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -13,6 +19,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, ctx: CommandContext) -> int:
+    if not has_mcp():
+        raise NotInstalled(f"{MCP_MISSING}: {MCP_INSTALL}")
     import anyio
 
     from synapsectl.mcp import serve  # the SDK takes half a second: for this verb only

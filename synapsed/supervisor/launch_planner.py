@@ -28,6 +28,8 @@ class ManagerSettings:
     environ: Mapping[str, str]
     tool_dir: Path | None
     """Where synapsectl is."""
+    mcp: bool = True
+    """Whether `synapsectl mcp` has what it takes: programs are told of it."""
     on_config: Callable[[Config], None] = lambda _: None
     """Told whenever the configuration was read again."""
 
@@ -59,7 +61,8 @@ class Planner:
         program = environment.find_program(command, cwd=record.cwd, env=env, profile=profile.name)
         plan = environment.launch_plan(record, profile, program=program, env=env)
         told = self._instructions(record, profile) if config.instructions else None
-        return replace(plan, limits=config.limits, mcp=config.mcp, instructions=told)
+        mcp = config.mcp and settings.mcp
+        return replace(plan, limits=config.limits, mcp=mcp, instructions=told)
 
     def endpoint(self, record: AgentRecord) -> str:
         """The agent's base URL."""
@@ -76,5 +79,5 @@ class Planner:
             for other in self._agents.values()
             if other.id != record.id and views.is_reachable(other)
         )
-        mcp = profile.mcp.used and self._roster.config_of(record).mcp
+        mcp = profile.mcp.used and self._settings.mcp and self._roster.config_of(record).mcp
         return instructions(colleague(record), others, language=wanted.language, text=wanted.text, mcp=mcp)
