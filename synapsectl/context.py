@@ -9,6 +9,8 @@ from synapsectl.output import CommandOutput
 from synapsed.sockets import control_socket
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from synapsed.paths import Paths
 
 AGENT_VARIABLES = (
@@ -52,6 +54,13 @@ class CommandContext:
         if self.inside_agent:
             return Client(self.environ["SYNAPSE_CONTROL_SOCKET"], token=self.environ.get("SYNAPSE_AGENT_TOKEN"))
         return Client(control_socket(self.environ))
+
+    def busy(self, what: str) -> "AbstractContextManager[None]":
+        """Say on a terminal what is going on while the block runs, where that takes its time; nothing else is to be
+        printed within it."""
+        from synapsectl.progress import in_progress
+
+        return in_progress(what, self.out.stderr, self.environ)
 
     @property
     def dumb(self) -> bool:

@@ -2,7 +2,8 @@
 
 import json
 
-from synapsectl.output import CommandOutput
+from synapsectl.markdown import MarkdownColours
+from synapsectl.output import CommandOutput, harmless
 from synapsed.sse import SseEvent
 
 ANSWER = "answer"
@@ -20,8 +21,14 @@ class Follower:
         """What the daemon has told of each artifact."""
         self._said: dict[str, str] = {}
         """What of it is printed."""
+        self._colours = MarkdownColours()
         self._open = False
         """The line that was printed last has not ended."""
+
+    @property
+    def open(self) -> bool:
+        """Whether the line that was printed last has not ended."""
+        return self._open
 
     @property
     def said(self) -> bool:
@@ -52,10 +59,19 @@ class Follower:
         self._said[key] = whole
         if piece:
             self._open = not piece.endswith("\n")
-        self._out.piece(piece)
+        self._print(piece)
+
+    def _print(self, piece: str) -> None:
+        """With colours, on a terminal: what is printed is made harmless before, and no other character changes."""
+        if not (self._out.on_terminal and self._out.coloured):
+            self._out.piece(piece)
+            return
+        self._out.control(self._colours.feed(harmless(piece)))
+        self._out.stdout.flush()
 
     def end(self) -> None:
         """Nothing follows: the last line ends."""
+        self._out.control(self._colours.end() if self._out.on_terminal and self._out.coloured else "")
         if self._open:
             self._out.line()
             self._open = False

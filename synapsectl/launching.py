@@ -73,9 +73,9 @@ def start_agent(args: argparse.Namespace, ctx: CommandContext, *, conversation: 
         "conversation": conversation,
     }
     ensure_daemon(ctx, spawn=not args.no_spawn_daemon)
-    started: dict[str, Any] = ctx.client.post(
-        "/control/start", {key: value for key, value in body.items() if value is not None}, timeout=SLOW_TIMEOUT
-    )
+    given = {key: value for key, value in body.items() if value is not None}
+    with ctx.busy(f"starting {args.name or args.profile}"):
+        started: dict[str, Any] = ctx.client.post("/control/start", given, timeout=SLOW_TIMEOUT)
     return started
 
 
@@ -83,7 +83,8 @@ def show_started(agent: dict[str, Any], ctx: CommandContext, *, as_json: bool, w
     """`watched`: it may not take its arguments, which shows in its first seconds."""
     asks: dict[str, Any] | None = None
     if watched or agent.get("drift"):
-        agent, asks = _watch(agent, ctx)
+        with ctx.busy(f"waiting for {agent['name']}"):
+            agent, asks = _watch(agent, ctx)
     for note in notes_on(agent):
         ctx.out.note(f"{agent['name']}: {note}")
     if as_json:

@@ -17,7 +17,9 @@ PATIENCE = 1.0
 class StatusLine:
     """`stream` is stderr. Nothing is written where that is no terminal, or one that obeys no escape sequences."""
 
-    def __init__(self, stream: TextIO, environ: Mapping[str, str], *, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, stream: TextIO, environ: Mapping[str, str], *, now: Callable[[], float] = time.monotonic
+    ) -> None:
         self._stream = stream
         self._on = stream.isatty() and environ.get("TERM") != "dumb"
         self._coloured = wanted(environ, on_terminal=self._on)

@@ -30,8 +30,8 @@ class Typed(NamedTuple):
 
 
 def can_ask(ctx: CommandContext) -> bool:
-    """Whether there is a person to ask: somebody reads stderr and types, and it is no agent's shell."""
-    return sys.stdin.isatty() and ctx.out.stderr.isatty() and ctx.own_agent is None
+    """Whether there is a person to ask: one who types, and reads what is printed; and it is no agent's shell."""
+    return sys.stdin.isatty() and ctx.out.on_terminal and ctx.out.stderr.isatty() and ctx.own_agent is None
 
 
 def hint(prompt: Mapping[str, Any]) -> str:
@@ -65,18 +65,18 @@ def meant(prompt: Mapping[str, Any], line: str) -> Typed:
     return Typed(None, f"type {hint(prompt)}; Ctrl-D leaves it as it is")
 
 
-def ask(ctx: CommandContext, agent: str) -> bool:
-    """Ask what `agent` asks, and give it the answer. False where it is not answered from here: it is to be done at its
-    terminal, or the person does not want to (Ctrl-D). Raises ApiError, NoDaemon."""
+def ask(ctx: CommandContext, agent: str, task: Mapping[str, Any]) -> bool:
+    """Ask what `agent` asks, within the task or before it, and give it the answer. False where it is not answered from
+    here: it is to be done at its terminal, or the person does not want to (Ctrl-D). Raises ApiError, NoDaemon."""
     while True:
-        who = asked(ctx.client, agent)
+        who = _who(ctx, task)
         if who.prompt is None:
             return True
         if who.prompt.get("type") in BY_HAND and not who.prompt.get("own_words"):
             return False
         ctx.out.note(f"{agent} asks:")
         show_prompt(ctx.out, who.prompt)
-        given = _read(ctx, agent, who)
+        given = _read(ctx, agent, task, who)
         if given is None:
             return False
         if given == "":
@@ -91,7 +91,13 @@ def ask(ctx: CommandContext, agent: str) -> bool:
         return True
 
 
-def _read(ctx: CommandContext, agent: str, who: WhoAsks) -> str | None:
+def _who(ctx: CommandContext, task: Mapping[str, Any]) -> WhoAsks:
+    """Who asks now: the task, or its agent before the task has begun."""
+    who = asked(ctx.client, task["id"])
+    return who if who.prompt is not None else asked(ctx.client, task["agent_id"])
+
+
+def _read(ctx: CommandContext, agent: str, task: Mapping[str, Any], who: WhoAsks) -> str | None:
     """The answer; None for none, empty where it is not asked any more."""
     assert who.prompt is not None
     if who.prompt.get("type") == "password":
@@ -105,7 +111,7 @@ def _read(ctx: CommandContext, agent: str, who: WhoAsks) -> str | None:
         ctx.out.stderr.write(f"{hint(who.prompt)} ")
         ctx.out.stderr.flush()
         while not select.select([sys.stdin], [], [], LOOK)[0]:
-            now = asked(ctx.client, agent).prompt
+            now = _who(ctx, task).prompt
             if now is None or now["prompt_id"] != who.prompt["prompt_id"]:
                 ctx.out.remark()
                 ctx.out.note("it was answered elsewhere")

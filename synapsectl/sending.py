@@ -4,13 +4,13 @@ import os
 import time
 from typing import Any, NamedTuple
 
+from synapsectl.attending import Attendant
 from synapsectl.client import Client, agent_path, task_path
 from synapsectl.context import CommandContext
 from synapsectl.errors import DONE, TIMED_OUT, ApiError, BadAnswer, CtlError, MaybeAccepted, NoDaemon, TimedOut
-from synapsectl.following import Follower
 from synapsectl.outcomes import outcome, tell_inexact
 from synapsectl.output import short_id
-from synapsectl.waiting import RECONNECT, RETRY, Waiter, answer_of
+from synapsectl.waiting import RECONNECT, RETRY, answer_of
 
 HEADINGS = ("AGENT", "TASK", "STATUS", "ANSWER")
 
@@ -176,27 +176,22 @@ class Sending:
             return DONE, sent.task
         if self._wanted.follow and not alone:
             self._out.remark(f"--- {sent.agent} ({short_id(sent.task['id'])})")
-        follower = Follower(self._out)
-        on_event = follower.event if self._wanted.follow else None
-        waiter = Waiter(self._client, deadline=self._wanted.deadline, note=self._out.note, on_event=on_event)
+        wanted = self._wanted
+        attendant = Attendant(
+            self._ctx, sent.agent, deadline=wanted.deadline, follow=wanted.follow, asks=not wanted.json
+        )
         try:
             # An agent could not answer what is asked of a person, so it waits on.
             person = sent.awaited is not sent.task and self._ctx.own_agent is None
-            task = waiter.wait(sent.awaited, sent.task if person else None)
-        except KeyboardInterrupt:
-            task_id = sent.task["id"]
-            self._out.note(
-                f"no longer waiting for task {task_id}, which goes on; 'synapsectl cancel {short_id(task_id)}'"
-            )
-            raise
+            task = attendant.wait(sent.awaited, sent.task if person else None, sent=sent.task["id"])
         except TimedOut as error:
             if alone:
                 raise
             self._out.note(str(error))
             return TIMED_OUT, self._client.get(task_path(sent.awaited["id"]))["task"]
-        follower.end()
+        attendant.end()
         code = outcome(self._ctx, sent.agent, task)
-        if alone and code == DONE and not follower.said and not self._wanted.json:
+        if alone and code == DONE and not attendant.follower.said and not self._wanted.json:
             self._out.text(answer_of(task) or "")
         if sent.awaited is not sent.task and task["id"] == sent.awaited["id"]:
             self._collect(task)

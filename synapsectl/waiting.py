@@ -40,7 +40,7 @@ def answer_of(task: dict[str, Any]) -> str | None:
 
 class Waiter:
     """Waits for one task after the other. `deadline` is on the monotonic clock; `on_event` is shown every event,
-    `note` is told once what a task is held up by."""
+    `note` is told once what a task is held up by, and `on_tick` is called every second."""
 
     def __init__(
         self,
@@ -49,25 +49,29 @@ class Waiter:
         deadline: float | None = None,
         on_event: Callable[[SseEvent], None] | None = None,
         note: Callable[[str], None] | None = None,
+        on_tick: Callable[[], None] = lambda: None,
     ) -> None:
         self._client = client
         self._deadline = deadline
         self._on_event = on_event or (lambda event: None)
         self._note = note or (lambda text: None)
+        self._on_tick = on_tick
         self._cursor = "0"
         self._noted = ""
         self._since = 0.0
         self._request: dict[str, Any] | None = None
 
-    def wait(self, task: dict[str, Any], request: dict[str, Any] | None = None) -> dict[str, Any]:
+    def wait(
+        self, task: dict[str, Any], request: dict[str, Any] | None = None, *, again: bool = False
+    ) -> dict[str, Any]:
         """The task when it is at its end or waits for a person; a task of which nothing was heard yet waits for a
         person too when its agent does (`prompt` is then the agent's). Where the task stands for the reply to a
         `request`, and that waits for a person, it is the request.
 
         Raises TimedOut at the deadline, NoDaemon when the daemon stays away. A daemon that comes back is gone on
-        with where it was left.
+        with where it was left; so is, `again`, a task that was waited for before.
         """
-        self._cursor, self._noted, self._request = "0", "", request
+        self._cursor, self._noted, self._request = self._cursor if again else "0", "", request
         self._since = time.monotonic()
         away_since: float | None = None
         while True:
@@ -105,6 +109,8 @@ class Waiter:
                 if event is not None:
                     self._cursor = event.id or self._cursor
                     self._on_event(event)
+                else:
+                    self._on_tick()
                 if event is None or event.event == "artifact":
                     # A status may be the end, which counts even if it came late.
                     self._check(task)

@@ -58,9 +58,10 @@ def _found(ctx: CommandContext, profile: str | None, *, cwd: str | None = None) 
     from os.path import realpath
 
     query = {"home": ctx.environ.get("HOME"), "profile": profile, "cwd": realpath(cwd) if cwd else None}
-    found: list[dict[str, Any]] = ctx.client.get(
-        "/control/conversations", {key: value for key, value in query.items() if value}
-    )
+    with ctx.busy("looking for conversations"):
+        found: list[dict[str, Any]] = ctx.client.get(
+            "/control/conversations", {key: value for key, value in query.items() if value}
+        )
     return found
 
 

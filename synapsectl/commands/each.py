@@ -46,7 +46,9 @@ class EachAgent(NamedTuple):
             names = list(dict.fromkeys(args.agents))
         body = {self.option: chosen} if self.option is not None else None
         code, after = DONE, []
-        for name, result in zip(names, _at_once(ctx, names, self.verb, body), strict=True):
+        with ctx.busy(f"{self.verb} {', '.join(names)}"):
+            results = list(_at_once(ctx, names, self.verb, body))
+        for name, result in zip(names, results, strict=True):
             if isinstance(result, ApiError):
                 ctx.out.note(f"{name}: {result}" if len(names) > 1 else str(result))
                 code = code or result.exit_code

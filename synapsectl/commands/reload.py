@@ -28,7 +28,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, ctx: CommandContext) -> int:
-    told = ctx.client.post("/control/reload", {"dry_run": args.dry_run}, timeout=SLOW_TIMEOUT)
+    with ctx.busy("reading the configuration"):
+        told = ctx.client.post("/control/reload", {"dry_run": args.dry_run}, timeout=SLOW_TIMEOUT)
     if args.json:
         ctx.out.document(told)
         return DONE

@@ -28,7 +28,8 @@ def run(args: argparse.Namespace, ctx: CommandContext) -> int:
         if not ctx.inside_agent:
             with suppress(OSError):  # without the folder nobody starts a daemon either
                 held.enter_context(guarded(ctx))
-        _shut_down(args, ctx)
+        with ctx.busy("stopping the daemon" + ("" if args.keep_agents else " and its agents")):
+            _shut_down(args, ctx)
     if args.json:
         ctx.out.document({"down": True, "keep_agents": args.keep_agents})
     ctx.out.note("the daemon is down" + ("; its agents go on" if args.keep_agents else ""))

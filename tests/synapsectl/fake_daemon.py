@@ -106,6 +106,8 @@ class FakeDaemon:
         self.agents = {a.name: a for a in (agent("claude", port=8100), agent("codex", port=8120))}
         self.tasks: dict[str, Task] = {}
         self.script: Script = answers("the **answer**\n```\ncode\n```")
+        self.on_answer: Script = lambda daemon, task: None
+        """What becomes of a task whose question is answered."""
         self.requests: list[tuple[str, str, Any]] = []
         self.starts_as: dict[str, Any] = {}
         """What is else of an agent that is started."""
@@ -392,6 +394,7 @@ class FakeDaemon:
 
     async def _input(self, request: web.Request) -> web.Response:
         task = self._find_task(request)
+        self.on_answer(self, task)
         return web.json_response({"status": "input_provided", "task_id": task.id})
 
     async def _keys(self, request: web.Request) -> web.Response:
@@ -400,6 +403,8 @@ class FakeDaemon:
 
     async def _agent_input(self, request: web.Request) -> web.Response:
         self._find(request)
+        for task in list(self.tasks.values())[-1:]:
+            self.on_answer(self, task)
         return web.json_response({"status": "input_provided"})
 
     async def _interrupt(self, request: web.Request) -> web.Response:

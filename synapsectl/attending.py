@@ -1,0 +1,106 @@
+"""Waiting for a task as a person does: told how long it takes, asked what it asks, and Ctrl-C thinks twice."""
+
+import json
+import sys
+from typing import Any
+
+from synapsectl.client import task_path
+from synapsectl.context import CommandContext
+from synapsectl.errors import ApiError
+from synapsectl.following import Follower
+from synapsectl.output import short_id
+from synapsectl.progress import StatusLine
+from synapsectl.questions import ask, can_ask
+from synapsectl.waiting import INTERRUPTED, Waiter
+from synapsed.sse import SseEvent
+
+CHOICES = "[c] cancel the task, [s] stop watching, [Enter] go on: "
+
+
+class Attendant:
+    """Waits for one task of `agent`. With `follow` its text is printed as it comes; with `asks` its questions are asked
+    here, where there is a person."""
+
+    def __init__(self, ctx: CommandContext, agent: str, *, deadline: float | None, follow: bool, asks: bool) -> None:
+        self._ctx = ctx
+        self._agent = agent
+        self._follow = follow
+        self._person = asks and can_ask(ctx)
+        self._line = StatusLine(ctx.out.stderr, ctx.environ)
+        self._state = "submitted"
+        self._waiter = Waiter(
+            ctx.client, deadline=deadline, note=self._note, on_event=self._on_event, on_tick=self._on_tick
+        )
+        self.follower = Follower(ctx.out)
+
+    def wait(self, task: dict[str, Any], request: dict[str, Any] | None, *, sent: str) -> dict[str, Any]:
+        """As `Waiter.wait`; `sent` is the task that Ctrl-C is about. Raises KeyboardInterrupt where the person stops
+        watching."""
+        again = False
+        while True:
+            try:
+                found = self._waiter.wait(task, request, again=again)
+                again = True
+                if found["status"] not in INTERRUPTED or not self._person:
+                    return found
+                self._make_room()
+                if not ask(self._ctx, self._agent, found):
+                    return found
+            except KeyboardInterrupt:
+                again = True
+                self._make_room()
+                if not self._person:
+                    self._leave(sent)
+                self._think_twice(sent)
+            finally:
+                self._line.clear()
+
+    def end(self) -> None:
+        """Nothing follows."""
+        self._line.clear()
+        self.follower.end()
+
+    # --- inside ---
+
+    def _on_event(self, event: SseEvent) -> None:
+        if event.event == "status":
+            self._state = str(json.loads(event.data).get("state", self._state))
+        if self._follow:
+            self._line.clear()
+            self.follower.event(event)
+
+    def _on_tick(self) -> None:
+        if not self.follower.open:
+            self._line.show(f"{self._agent}: {self._state.replace('_', ' ')}")
+
+    def _note(self, text: str) -> None:
+        self._make_room()
+        self._ctx.out.note(text)
+
+    def _make_room(self) -> None:
+        """The next words begin a line of their own."""
+        self._line.clear()
+        self.follower.end()
+
+    def _think_twice(self, sent: str) -> None:
+        """Ask what Ctrl-C means; returns where it is gone on. Raises KeyboardInterrupt."""
+        out = self._ctx.out
+        out.stderr.write(f"\n{CHOICES}")
+        out.stderr.flush()
+        try:
+            typed = sys.stdin.readline()
+        except KeyboardInterrupt:
+            out.remark()
+            self._leave(sent)
+        if not typed or typed.strip().lower() in ("s", "stop"):
+            self._leave(sent)
+        if typed.strip().lower() in ("c", "cancel"):
+            try:
+                self._ctx.client.post(task_path(sent, "cancel"))
+            except ApiError as error:
+                out.note(str(error))
+
+    def _leave(self, sent: str) -> None:
+        """Raises KeyboardInterrupt."""
+        self._ctx.out.note(f"no longer waiting for task {sent}, which goes on; 'synapsectl cancel {short_id(sent)}'")
+        raise KeyboardInterrupt
