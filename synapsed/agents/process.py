@@ -59,7 +59,8 @@ class AgentProcess:
         self._clock = clock
         self._actor = actor
         self._leftovers = Leftovers(factory, actor)
-        self._lifecycle = Lifecycle(known_state(record.state))
+        self.state = known_state(record.state)
+        """Only `_move` changes it, by the lifecycle's table."""
         self._link: AgentLink | None = None
         self._open = False
         self._ready_seen = False
@@ -89,10 +90,6 @@ class AgentProcess:
     def wanted(self) -> bool:
         """It is stopped although it is to run: it ended with the last daemon."""
         return self.state is ProcessState.STOPPED and self.record.desired == "running"
-
-    @property
-    def state(self) -> ProcessState:
-        return self._lifecycle.state
 
     @property
     def link(self) -> AgentLink | None:
@@ -490,7 +487,7 @@ class AgentProcess:
 
     async def _due(self) -> None:
         self._timer = None
-        if self._lifecycle.can(ProcessEvent.DUE):
+        if Lifecycle(self.state).can(ProcessEvent.DUE):
             await self._actor.persist(self._launch, ProcessEvent.DUE)
 
     def _end(self) -> None:
@@ -555,7 +552,7 @@ class AgentProcess:
             turn_ended=settled.turn_ended if settled else None,
             agents=[record],
         )
-        self._lifecycle, self.record, self.reason = lifecycle, record, reason
+        self.state, self.record, self.reason = lifecycle.state, record, reason
         if settled is not None:
             self._owner.settled(settled)
         self._actor.log.info("process", state=lifecycle.state.value, reason=reason)

@@ -6,6 +6,7 @@ does, and what becomes of it, is a reason to look; in between nothing is told. T
 also where the state was kept and read again in between.
 """
 
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from typing import get_args
 
@@ -211,8 +212,7 @@ def _update(emotion: Emotion, feeling: Feeling, found: Mapping[str, int], at: fl
 
 def level_of(value: float, before: int) -> int:
     """The level of so many points where it was `before`."""
-    reached = 1 + sum(value >= bound for bound in REACHES)
-    kept = 1 + sum(value >= bound for bound in LEAVES)
+    reached, kept = 1 + bisect_right(REACHES, value), 1 + bisect_right(LEAVES, value)
     return max(reached, min(before, kept))
 
 
