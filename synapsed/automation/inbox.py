@@ -15,7 +15,6 @@ from synapsed.aio import Timers, pause
 from synapsed.attention import board as boards
 from synapsed.attention import consequences
 from synapsed.attention.board import Board, OpenItem
-from synapsed.automation.ruler import RuleBook
 from synapsed.clock import Clock, iso
 from synapsed.errors import NotInInbox, NotWaiting, StoreError, SynapsedError
 from synapsed.interfaces import Directory, EventFilter, Store, Terminals
@@ -43,12 +42,11 @@ class PersonInbox:
     """Life: `restore`, `start` once the agents are there, …, `close`."""
 
     def __init__(
-        self, *, directory: Directory, terminals: Terminals, store: Store, book: RuleBook, clock: Clock, timers: Timers
+        self, *, directory: Directory, terminals: Terminals, store: Store, clock: Clock, timers: Timers
     ) -> None:
         self._directory = directory
         self._terminals = terminals
         self._store = store
-        self._book = book
         self._clock = clock
         self._timers = timers
         self._board = Board()
@@ -68,10 +66,10 @@ class PersonInbox:
             if opened:
                 around = await self._around(view.id, opened)
                 self._board.restore(opened, around)
-        state = await self._book.follower(FOLLOWER)
+        state = await self._store.follower(FOLLOWER)
         self._concluded = self._saved = state.cursor if state is not None else self._cursor
         if state is None:
-            await self._book.keep_follower(FOLLOWER, FollowerState(cursor=self._cursor))
+            await self._store.keep_follower(FOLLOWER, FollowerState(cursor=self._cursor))
 
     def start(self) -> None:
         if not self._tasks:
@@ -199,7 +197,7 @@ class PersonInbox:
             task = None if heard else await self._store.task(event.task_id)
         facts = consequences.Facts(self._state(event.agent_id), task, heard or self._looked_at(event.agent_id))
         if told := consequences.follows(event, self._board, facts):
-            await self._book.keep_follower(FOLLOWER, FollowerState(cursor=event.id), events=told)
+            await self._store.keep_follower(FOLLOWER, FollowerState(cursor=event.id), events=told)
             self._saved = event.id
             await self._caught_up(self._store.events.last_id)
         self._concluded = event.id
@@ -228,7 +226,7 @@ class PersonInbox:
         """Make durable how far the conclusions have come; not for each event, of which most have none."""
         if self._concluded > self._saved:
             self._saved = self._concluded
-            await self._book.keep_follower(FOLLOWER, FollowerState(cursor=self._concluded))
+            await self._store.keep_follower(FOLLOWER, FollowerState(cursor=self._concluded))
 
     async def _caught_up(self, upto: int) -> None:
         """Returns when the board has taken the event `upto`, and all before it."""

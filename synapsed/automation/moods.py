@@ -6,8 +6,6 @@ daemon that was killed in between goes over the same events again, to the same e
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from typing import Protocol
 
 import structlog
 
@@ -17,7 +15,6 @@ from synapsed.errors import StoreError, SynapsedError
 from synapsed.interfaces import Directory, EventFilter, NewEvent, Store
 from synapsed.model.events import REMOVED, Event, StateChanged
 from synapsed.model.follower import FollowerState
-from synapsed.model.said import Said
 from synapsed.moods.scorer import TYPES, Scorer, asks_for_text
 from synapsed.moods.state import MoodState
 
@@ -40,31 +37,13 @@ _WHICH = EventFilter(types=TYPES | {"agentState"})
 log = structlog.stdlib.get_logger("synapsed.moods")
 
 
-class MoodBook(Protocol):
-    async def said(self, task_id: str) -> Said | None: ...
-
-    async def follower(self, name: str) -> FollowerState | None: ...
-
-    async def keep_follower(
-        self,
-        name: str,
-        state: FollowerState,
-        *,
-        events: Sequence[NewEvent] = (),
-        others: Mapping[str, FollowerState] | None = None,
-    ) -> None: ...
-
-    async def forget_follower(self, name: str) -> None: ...
-
-
 class Moods:
     """Life: `restore`, `start`, …, `close`. `config` is what counts now."""
 
-    def __init__(self, *, directory: Directory, store: Store, book: MoodBook, timers: Timers, config: Config) -> None:
+    def __init__(self, *, directory: Directory, store: Store, timers: Timers, config: Config) -> None:
         self.config = config
         self._directory = directory
         self._store = store
-        self._book = book
         self._timers = timers
         self._scorers: dict[str, tuple[int, Scorer]] = {}
         """By agent, with the last event that it has taken."""
@@ -79,10 +58,10 @@ class Moods:
 
     async def restore(self) -> None:
         """Go on where the last daemon was; without one, with what happens from now on."""
-        state = await self._book.follower(CURSOR)
+        state = await self._store.follower(CURSOR)
         if state is None:
             state = FollowerState(cursor=self._store.events.last_id)
-            await self._book.keep_follower(CURSOR, state)
+            await self._store.keep_follower(CURSOR, state)
         self._cursor = self._saved = state.cursor
         self._scorers.clear()
         self._unsaved.clear()
@@ -174,19 +153,19 @@ class Moods:
             return
         said = None
         if asks_for_text(event) and event.task_id is not None:
-            said = await self._book.said(event.task_id)
+            said = await self._store.said(event.task_id)
         updates = scorer.take(event, said)
         self._scorers[agent_id] = (event.id, scorer)
         self._unsaved.add(agent_id)
         if updates:
             told = [NewEvent(agent_id, update, event.task_id, event.context_id) for update in updates]
-            await self._book.keep_follower(_of(agent_id), self._state(agent_id), events=told)
+            await self._store.keep_follower(_of(agent_id), self._state(agent_id), events=told)
             self._unsaved.discard(agent_id)
 
     async def _scorer(self, agent_id: str) -> tuple[int, Scorer]:
         known = self._scorers.get(agent_id)
         if known is None:
-            kept = await self._book.follower(_of(agent_id))
+            kept = await self._store.follower(_of(agent_id))
             state = MoodState.model_validate_json(kept.secret) if kept is not None and kept.secret else None
             known = (0 if kept is None else kept.cursor, Scorer(state))
         return known
@@ -196,13 +175,13 @@ class Moods:
         self._scorers.pop(agent_id, None)
         self._unsaved.discard(agent_id)
         self._silent.discard(agent_id)
-        await self._book.forget_follower(_of(agent_id))
+        await self._store.forget_follower(_of(agent_id))
 
     async def _save(self) -> None:
         if self._cursor == self._saved and not self._unsaved:
             return
         others = {_of(agent_id): self._state(agent_id) for agent_id in self._unsaved}
-        await self._book.keep_follower(CURSOR, FollowerState(cursor=self._cursor), others=others)
+        await self._store.keep_follower(CURSOR, FollowerState(cursor=self._cursor), others=others)
         self._unsaved.clear()
         self._saved = self._cursor
 

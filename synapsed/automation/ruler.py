@@ -17,9 +17,9 @@ import asyncio
 import shutil
 import sys
 from asyncio.subprocess import DEVNULL
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import aclosing
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import structlog
 
@@ -50,19 +50,12 @@ type Notifier = Callable[[str], Awaitable[None]]
 """Tells the person a text."""
 
 
-class RuleBook(Protocol):
-    async def keep_follower(self, name: str, state: FollowerState, *, events: Sequence[NewEvent] = ()) -> None: ...
-
-    async def follower(self, name: str) -> FollowerState | None: ...
-
-
 class Ruler:
     """Life: `restore`, `start`, …, `close`."""
 
-    def __init__(self, *, control: Control, store: Store, book: RuleBook, clock: Clock, notify: Notifier) -> None:
+    def __init__(self, *, control: Control, store: Store, clock: Clock, notify: Notifier) -> None:
         self._control = control
         self._store = store
-        self._book = book
         self._clock = clock
         self._notify = notify
         self._rules: list[RuleConfig] = []
@@ -75,11 +68,11 @@ class Ruler:
 
     async def restore(self, rules: Iterable[RuleConfig]) -> None:
         """Go on where the last daemon was; without one, with what happens from now on."""
-        state = await self._book.follower(CURSOR)
+        state = await self._store.follower(CURSOR)
         self._cursor = self._saved = self._store.events.last_id if state is None else state.cursor
         self._done = [] if state is None else list(state.partly)
         if state is None:
-            await self._book.keep_follower(CURSOR, FollowerState(cursor=self._cursor))
+            await self._store.keep_follower(CURSOR, FollowerState(cursor=self._cursor))
         self.reconfigure(rules)
 
     def reconfigure(self, rules: Iterable[RuleConfig]) -> None:
@@ -122,7 +115,7 @@ class Ruler:
                     await self._fire(rule, event, data, names)
             self._done = []
         if event.id - self._saved >= SAVE_EVERY:
-            await self._book.keep_follower(CURSOR, FollowerState(cursor=event.id))
+            await self._store.keep_follower(CURSOR, FollowerState(cursor=event.id))
             self._saved = event.id
 
     async def _fire(self, rule: RuleConfig, event: Event, data: dict[str, Any], names: list[str]) -> None:
@@ -222,7 +215,7 @@ class Ruler:
         self._done = [*self._done, rule.name] if rule.name not in self._done else self._done
         state = FollowerState(cursor=event.id - 1, partly=tuple(self._done))
         told = NewEvent(event.agent_id, fired, event.task_id, event.context_id)
-        await self._book.keep_follower(CURSOR, state, events=[told])
+        await self._store.keep_follower(CURSOR, state, events=[told])
         self._saved = event.id - 1
         log.info("rule", rule=rule.name, cause=event.id, action=rule.do.action, outcome=outcome, problem=problem)
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import count
-from typing import Any, Protocol
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import structlog
@@ -33,7 +33,7 @@ from synapsed.errors import (
     UnknownAgent,
     UnknownSchedule,
 )
-from synapsed.interfaces import Directory, NewEvent, SendRequest, Tasks
+from synapsed.interfaces import Directory, NewEvent, SendRequest, Store, Tasks
 from synapsed.model.events import ScheduleCame
 from synapsed.model.schedule import (
     LastTime,
@@ -63,26 +63,6 @@ SHOWN = 5
 log = structlog.stdlib.get_logger("synapsed.schedules")
 
 
-class ScheduleBook(Protocol):
-    """Where schedules are kept; `synapsed.store.store` says what each does."""
-
-    async def keep_schedule(
-        self,
-        schedule_id: str,
-        state: ScheduleState,
-        *,
-        schedule: Schedule | None = None,
-        told: Occurrence | None = None,
-        events: Sequence[NewEvent] = (),
-    ) -> None: ...
-
-    async def remove_schedule(self, schedule_id: str) -> None: ...
-
-    async def schedules(self) -> dict[str, tuple[Schedule | None, ScheduleState]]: ...
-
-    async def task_of_occurrence(self, occurrence: Occurrence) -> tuple[str, bool] | None: ...
-
-
 @dataclass(slots=True, eq=False)
 class _Entry:
     """A schedule at work. `state` is what is durable; `cursor` is up to where its times have been seen to, which is
@@ -109,14 +89,14 @@ class Scheduler:
         *,
         directory: Directory,
         tasks: Tasks,
-        book: ScheduleBook,
+        store: Store,
         clock: Clock,
         timers: Timers,
         zone: Callable[[], ZoneInfo],
     ) -> None:
         self._directory = directory
         self._tasks = tasks
-        self._book = book
+        self._store = store
         self._clock = clock
         self._timers = timers
         self._zone = zone
@@ -132,7 +112,7 @@ class Scheduler:
 
     async def restore(self, configured: Iterable[NewSchedule]) -> None:
         """Take up where the last daemon was."""
-        for schedule, state in (await self._book.schedules()).values():
+        for schedule, state in (await self._store.schedules()).values():
             if schedule is not None:
                 self._entries[schedule.id] = _Entry.of(schedule, state)
         await self._configure(configured)
@@ -156,14 +136,14 @@ class Scheduler:
         """The schedules of the configuration are these. One whose times were written otherwise begins now."""
         async with self._changing:
             now = self._clock.wall()
-            kept = await self._book.schedules()
+            kept = await self._store.schedules()
             wanted = {one.id: one for one in (as_schedule(new, now=now) for new in configured)}
             for schedule in wanted.values():
                 known = kept.get(schedule.id)
                 state = known[1] if known is not None else None
                 if state is None or state.times != schedule.times:
                     state = ScheduleState(cursor=now, times=schedule.times)
-                    await self._book.keep_schedule(schedule.id, state)
+                    await self._store.keep_schedule(schedule.id, state)
                 await self._put(schedule, state)
             for schedule_id in [one for one, (data, _) in kept.items() if data is None and one not in wanted]:
                 await self._forget(schedule_id)
@@ -179,7 +159,7 @@ class Scheduler:
         self._entries[schedule.id] = _Entry.of(schedule, state)
 
     async def _forget(self, schedule_id: str) -> None:
-        await self._book.remove_schedule(schedule_id)
+        await self._store.remove_schedule(schedule_id)
         self._entries.pop(schedule_id, None)
 
     # --- what people ask ---
@@ -206,7 +186,7 @@ class Scheduler:
                 raise NameTaken(f"there is a schedule {name!r} already; choose another name", name=name)
             made = Schedule(**new.model_dump(exclude={"name"}), name=name, id=name, by=by, created_at=now)
             state = ScheduleState(cursor=now, times=made.times)
-            await self._book.keep_schedule(made.id, state, schedule=made)
+            await self._store.keep_schedule(made.id, state, schedule=made)
             entry = self._entries[made.id] = _Entry.of(made, state)
         self._woken.set()
         log.info("schedule added", schedule=made.id, at=made.at, agent=made.agent)
@@ -312,7 +292,7 @@ class Scheduler:
             await self._missed(entry, found, now)
             return
         occurrence = Occurrence(schedule=schedule.id, at=found.send)
-        task_id, told = await self._book.task_of_occurrence(occurrence) or (None, False)
+        task_id, told = await self._store.task_of_occurrence(occurrence) or (None, False)
         if told:
             return  # the clock was set back
         problem = ""
@@ -330,7 +310,7 @@ class Scheduler:
         if found.missed is None:
             return
         last = Occurrence(schedule=entry.schedule.id, at=found.missed[1])
-        if await self._book.task_of_occurrence(last) is None:  # else the clock was set back and is right again
+        if await self._store.task_of_occurrence(last) is None:  # else the clock was set back and is right again
             await self._tell(entry, last.at, found, now, outcome="missed")
 
     async def _tell(
@@ -363,7 +343,7 @@ class Scheduler:
         )
         told = None if task_id is None else Occurrence(schedule=schedule.id, at=at)
         event = NewEvent(self._agent_id(schedule), came, task_id)
-        await self._book.keep_schedule(schedule.id, state, told=told, events=[event])
+        await self._store.keep_schedule(schedule.id, state, told=told, events=[event])
         entry.state = state
         log.info("schedule", schedule=schedule.id, outcome=outcome, task=task_id, at=came.at, problem=problem)
 

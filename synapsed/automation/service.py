@@ -51,7 +51,7 @@ class Automation:
         scheduler = Scheduler(
             directory=control.directory,
             tasks=control.tasks,
-            book=store,
+            store=store,
             clock=clock,
             timers=timers,
             zone=LocalZone(environ),
@@ -59,7 +59,6 @@ class Automation:
         webhooks = Webhooks(
             WebhookMeans(
                 store=store,
-                book=store,
                 poster=HttpPoster(AddressScreen(policy.allow), timeout=policy.timeout),
                 policy=policy,
                 clock=clock,
@@ -74,14 +73,13 @@ class Automation:
         return cls(
             Health(control.directory, scheduler, config=config, webhooks=webhooks),
             scheduler,
-            Ruler(control=control, store=store, book=store, clock=clock, notify=Desktop(environ)),
+            Ruler(control=control, store=store, clock=clock, notify=Desktop(environ)),
             webhooks,
-            Moods(directory=control.directory, store=store, book=store, timers=timers, config=config),
+            Moods(directory=control.directory, store=store, timers=timers, config=config),
             PersonInbox(
                 directory=control.directory,
                 terminals=control.terminals,
                 store=store,
-                book=store,
                 clock=clock,
                 timers=timers,
             ),

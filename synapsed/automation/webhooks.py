@@ -19,7 +19,6 @@ from synapsed.a2a.push import schedule
 from synapsed.a2a.push.poster import Poster, Receipt
 from synapsed.a2a.push.screening import checked_url, origin_of
 from synapsed.aio import Timers, pause
-from synapsed.automation.ruler import RuleBook
 from synapsed.clock import Clock, iso
 from synapsed.config import PushPolicy, WebhookConfig
 from synapsed.documents.writing import Texts
@@ -45,7 +44,6 @@ class WebhookMeans:
     """`rng` gives numbers in [0, 1); `config` is the folder of the configuration."""
 
     store: Store
-    book: RuleBook
     poster: Poster
     policy: PushPolicy
     clock: Clock
@@ -149,10 +147,10 @@ class _Receiver:
 
     async def _restore(self) -> None:
         """One that is new, or was given up, begins with what comes from now on."""
-        state = await self._means.book.follower(self._follower)
+        state = await self._means.store.follower(self._follower)
         if state is None or state.state == "given_up":
             state = FollowerState(cursor=self._means.store.events.last_id)
-            await self._means.book.keep_follower(self._follower, state)
+            await self._means.store.keep_follower(self._follower, state)
         self.state = state
 
     async def _tell(self, key: bytes, where: str) -> None:
@@ -209,7 +207,7 @@ class _Receiver:
         return PushRecord(task_id="", id=self._name, agent_id="", url="", **fields)
 
     async def _keep(self, state: FollowerState) -> None:
-        await self._means.book.keep_follower(self._follower, state)
+        await self._means.store.keep_follower(self._follower, state)
         self.state = state
 
     async def _alert(self, message: str) -> None:

@@ -6,8 +6,11 @@ from typing import Protocol
 
 from synapsed.documents.budget import Budget, Large
 from synapsed.model.events import Event, NewEvent
+from synapsed.model.follower import FollowerState
 from synapsed.model.heard import HeardEnds
 from synapsed.model.records import AgentRecord, Checkpoint, ReplyRecord, TurnRecord
+from synapsed.model.said import Said
+from synapsed.model.schedule import Occurrence, Schedule, ScheduleState
 from synapsed.model.task import Task, TaskState
 
 
@@ -190,6 +193,54 @@ class Store(Protocol):
     async def turns(self) -> list[TurnRecord]: ...
 
     async def replies(self) -> list[ReplyRecord]: ...
+
+    async def said(self, task_id: str) -> Said | None:
+        """The task's message, as much of it as is looked at for moods."""
+        ...
+
+    async def follower(self, name: str) -> FollowerState | None:
+        """None for one that is new."""
+        ...
+
+    async def keep_follower(
+        self,
+        name: str,
+        state: FollowerState,
+        *,
+        events: Sequence[NewEvent] = (),
+        others: Mapping[str, FollowerState] | None = None,
+    ) -> None:
+        """How far it, and `others` with it, have come in the log, with the events that tell of what it did."""
+        ...
+
+    async def forget_follower(self, name: str) -> None:
+        """Removes what the follower `name` kept; does nothing if it kept nothing."""
+        ...
+
+    async def schedules(self) -> dict[str, tuple[Schedule | None, ScheduleState]]:
+        """By id; of those of the configuration there is only how far they have come."""
+        ...
+
+    async def keep_schedule(
+        self,
+        schedule_id: str,
+        state: ScheduleState,
+        *,
+        schedule: Schedule | None = None,
+        told: Occurrence | None = None,
+        events: Sequence[NewEvent] = (),
+    ) -> None:
+        """How far it has come, with the events that tell of it, and of the occurrence `told`; `schedule` is given for
+        one that is new."""
+        ...
+
+    async def remove_schedule(self, schedule_id: str) -> None:
+        """Nothing happens if there is no such schedule. Which of its times had their message stays known."""
+        ...
+
+    async def task_of_occurrence(self, occurrence: Occurrence) -> tuple[str, bool] | None:
+        """The id of the task that it has had, and whether that was told; None for none."""
+        ...
 
     async def save_checkpoint(self, agent_id: str, checkpoint: Checkpoint) -> None:
         """Replaces the one before; dropped where the agent is not (or no longer) known."""

@@ -203,7 +203,6 @@ class SqliteStore:
         return await self._database.read(select_metadata, task_id)
 
     async def said(self, task_id: str) -> Said | None:
-        """The task's message, as much of it as is looked at for moods."""
         recent = self._recent.document(task_id)
         if recent is not None:
             return Said.of(recent)
@@ -265,7 +264,6 @@ class SqliteStore:
         events: Sequence[NewEvent] = (),
         others: Mapping[str, FollowerState] | None = None,
     ) -> None:
-        """How far it, and `others` with it, have come in the log, with the events that tell of what it did."""
         with _encoding():
             states = {name: state, **(others or {})}
             kept = [("followers", each, one.model_dump_json()) for each, one in states.items()]
@@ -273,11 +271,9 @@ class SqliteStore:
         await self._write(change, events)
 
     async def forget_follower(self, name: str) -> None:
-        """Removes what the follower `name` kept; does nothing if it kept nothing."""
         await self._write(_Change(gone=[("followers", name)]), ())
 
     async def follower(self, name: str) -> FollowerState | None:
-        """None for one that is new."""
         found = await self._database.models(FollowerState, "SELECT data FROM followers WHERE name = ?", name)
         return found[0] if found else None
 
@@ -292,8 +288,6 @@ class SqliteStore:
         told: Occurrence | None = None,
         events: Sequence[NewEvent] = (),
     ) -> None:
-        """How far it has come, with the events that tell of it, and of the occurrence `told`; `schedule` is given for
-        one that is new."""
         with _encoding():
             data = None if schedule is None else schedule.model_dump_json()
             change = _Change(
@@ -304,11 +298,9 @@ class SqliteStore:
         await self._write(change, events)
 
     async def remove_schedule(self, schedule_id: str) -> None:
-        """Nothing happens if there is no such schedule. Which of its times had their message stays known."""
         await self._write(_Change(gone=[("schedules", schedule_id)]), ())
 
     async def schedules(self) -> dict[str, tuple[Schedule | None, ScheduleState]]:
-        """By id; of those of the configuration there is only how far they have come."""
         rows = await self._database.read(
             lambda connection: connection.execute("SELECT id, data, state FROM schedules ORDER BY id").fetchall()
         )
@@ -321,7 +313,6 @@ class SqliteStore:
         }
 
     async def task_of_occurrence(self, occurrence: Occurrence) -> tuple[str, bool] | None:
-        """The id of the task that it has had, and whether that was told; None for none."""
         row = occurrence_row(occurrence.metadata())
         assert row is not None
         return await self._database.read(select_occurrence, row)

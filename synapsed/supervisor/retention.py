@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Protocol
 
 import structlog
 
@@ -12,7 +11,7 @@ from synapsed.aio import Timers, pause
 from synapsed.clock import Clock, iso
 from synapsed.config import Keep
 from synapsed.errors import StoreError
-from synapsed.store.retention import Cut, Pruned
+from synapsed.store import SqliteStore
 from synapsed.tasks.sender_mark import SHORT_ID
 
 EVERY_S = 600.0
@@ -32,23 +31,11 @@ VACUUM_PAGES = 32
 log = structlog.stdlib.get_logger("synapsed.retention")
 
 
-class Prunable(Protocol):
-    """What is used of the store."""
-
-    async def find_cut(self, *, keep: int, oldest: str | None, newest: str) -> Cut | None: ...
-
-    async def prune(self, cut: Cut) -> Pruned: ...
-
-    async def shrink(self, pages: int) -> bool: ...
-
-    async def find_tasks(self, prefix: str, limit: int) -> list[str]: ...
-
-
 class Retention:
     """`inbox` gives an agent's."""
 
     def __init__(
-        self, store: Prunable, keep: Keep, *, inbox: Callable[[str], Path], clock: Clock, timers: Timers
+        self, store: SqliteStore, keep: Keep, *, inbox: Callable[[str], Path], clock: Clock, timers: Timers
     ) -> None:
         self._store = store
         self._keep = keep

@@ -4,8 +4,8 @@ import asyncio
 import importlib
 import platform
 import resource
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Protocol
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import psutil
 import structlog
@@ -14,6 +14,7 @@ from synapsed.clock import Clock
 from synapsed.errors import StoreError
 from synapsed.interfaces import EventLog
 from synapsed.model.figures import AgentFigures, Histogram
+from synapsed.store.database import Database
 from synapsed.telemetry.families import Values, agent_values, sheets_of
 from synapsed.telemetry.lives import Stage
 from synapsed.telemetry.observer import Observer
@@ -36,23 +37,6 @@ _STAGES = {
 log = structlog.stdlib.get_logger("synapsed.metrics")
 
 
-class StoreFigures(Protocol):
-    """What a database keeps of itself."""
-
-    @property
-    def commits(self) -> Histogram: ...
-
-    @property
-    def reads(self) -> Histogram: ...
-
-    @property
-    def refusals(self) -> Mapping[str, int]: ...
-
-    def size(self) -> int:
-        """Bytes on disk, for which it waits."""
-        ...
-
-
 class Metrics:
     """`agents` gives the figures of all agents, one after the other. `lag` is that of the event loop."""
 
@@ -61,7 +45,7 @@ class Metrics:
         *,
         log: EventLog,
         agents: Callable[[], Iterable[AgentFigures]],
-        store: StoreFigures,
+        store: Database,
         clock: Clock,
         version: str,
         lag: Histogram,

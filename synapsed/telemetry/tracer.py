@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol
 
 import structlog
 
@@ -26,6 +26,7 @@ from synapsed.files import write_private
 from synapsed.interfaces import EventLog
 from synapsed.model.external import alias_of
 from synapsed.model.figures import AgentFigures
+from synapsed.store import SqliteStore
 from synapsed.telemetry.extra import MISSING
 from synapsed.telemetry.lives import Life, Period, Stage
 from synapsed.telemetry.observer import ELSEWHERE, UNKNOWN
@@ -99,12 +100,6 @@ class Exporter(Protocol):
     def close(self) -> None: ...
 
 
-class TaskSource(Protocol):
-    """What of tasks is asked of the store."""
-
-    async def task_metadata(self, task_id: str) -> dict[str, Any]: ...
-
-
 class Tracer:
     """`agents` gives the figures of all agents. `run` it once the daemon serves; `close` it before
     the store."""
@@ -114,7 +109,7 @@ class Tracer:
         settings: TraceSettings,
         *,
         log: EventLog,
-        tasks: TaskSource,
+        tasks: SqliteStore,
         agents: Callable[[], Iterable[AgentFigures]],
         clock: Clock,
     ) -> None:

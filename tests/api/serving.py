@@ -65,7 +65,7 @@ def idle_scheduler(control: Any) -> Scheduler:
     return Scheduler(
         directory=control.directory,
         tasks=control.tasks,
-        book=control.store,
+        store=control.store,
         clock=clock,
         timers=clock,
         zone=lambda: ZoneInfo("Europe/Berlin"),
@@ -77,7 +77,6 @@ def inbox_of(control: Any) -> PersonInbox:
         directory=control.directory,
         terminals=control.terminals,
         store=control.store,
-        book=control.store,
         clock=SystemClock(),
         timers=FakeClock(),
     )

@@ -36,14 +36,14 @@ class Home(World):
         scheduler = Scheduler(
             directory=self.manager.directory,
             tasks=self.manager.tasks,
-            book=self.store,
+            store=self.store,
             clock=self.clock,
             timers=self.clock,
             zone=lambda: ZoneInfo("UTC"),
         )
         hooks = Webhooks(
             WebhookMeans(
-                store=self.store, book=self.store, poster=self.poster, policy=policy, clock=self.clock,
+                store=self.store, poster=self.poster, policy=policy, clock=self.clock,
                 timers=self.clock, rng=lambda: 0.0, user_agent="t", environ={"HOOK": SECRET}, config=self.paths.config,
                 texts=Texts(),
             )

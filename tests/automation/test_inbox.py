@@ -38,7 +38,6 @@ class Home(World):
             directory=self.manager.directory,
             terminals=self.manager.terminals,
             store=self.store,
-            book=self.store,
             clock=self.clock,
             timers=self.clock,
         )

@@ -38,9 +38,7 @@ class Home(World):
         self.followers: list[Moods] = []
 
     async def moods(self) -> Moods:
-        moods = Moods(
-            directory=self.manager.directory, store=self.store, book=self.store, timers=self.clock, config=Config()
-        )
+        moods = Moods(directory=self.manager.directory, store=self.store, timers=self.clock, config=Config())
         await moods.restore()
         moods.start()
         self.followers.append(moods)

@@ -65,13 +65,13 @@ class Home(World):
         async def notify(text: str) -> None:
             self.notes.append(text)
 
-        ruler = Ruler(control=self.manager, store=self.store, book=self.store, clock=self.clock, notify=notify)
+        ruler = Ruler(control=self.manager, store=self.store, clock=self.clock, notify=notify)
         await ruler.restore(rules)
         self.rulers.append(ruler)
         ruler.start()
         hooks = Webhooks(
             WebhookMeans(
-                store=self.store, book=self.store, poster=self.poster, policy=self.policy, clock=self.clock,
+                store=self.store, poster=self.poster, policy=self.policy, clock=self.clock,
                 timers=self.clock, rng=lambda: 0.0, user_agent="t", environ={"HOOK": SECRET}, config=self.paths.config,
                 texts=Texts(),
             )

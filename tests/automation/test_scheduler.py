@@ -55,7 +55,7 @@ class Home(World):
         scheduler = Scheduler(
             directory=self.manager.directory,
             tasks=self.manager.tasks,
-            book=self.store,
+            store=self.store,
             clock=self.clock,
             timers=self.clock,
             zone=lambda: self.zone,
