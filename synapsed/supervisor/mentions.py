@@ -6,9 +6,8 @@ there were no router.
 """
 
 import contextlib
-from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
-from typing import Final, Literal, Protocol
+from typing import Final, Literal
 
 import structlog
 
@@ -37,20 +36,6 @@ class Addressee:
     kind: Literal["local", "external"]
 
 
-class Addressees(Protocol):
-    """Who can be written to."""
-
-    def find(self, name: str) -> Addressee | None:
-        """Local agents first, then external ones; None for nobody. Raises AmbiguousAddress."""
-        ...
-
-    async def send(self, to: Addressee, text: str) -> Task: ...
-
-    async def settled(self, task: Task) -> Task:
-        """The task when it is over or waits for a person."""
-        ...
-
-
 class MentionedAgents:
     """Whoever has an address, here or elsewhere."""
 
@@ -60,6 +45,7 @@ class MentionedAgents:
         self._events = events
 
     def find(self, name: str) -> Addressee | None:
+        """Local agents first, then external ones; None for nobody. Raises AmbiguousAddress."""
         try:
             found = self._directory.resolve(name)
             if (alias := alias_of(found)) is not None:
@@ -73,6 +59,7 @@ class MentionedAgents:
         return await self._tasks.send(to.id, SendRequest(message=Message.of(text)))
 
     async def settled(self, task: Task) -> Task:
+        """The task when it is over or waits for a person."""
         cursor = self._events.last_id
         now = await self._tasks.find(task.id)
         if now.status in _SETTLED:
@@ -87,33 +74,19 @@ class MentionedAgents:
 class MentioningAttachment:
     """An attachment (`interfaces.Attachment`) to agent `own` whose person may write to other agents too."""
 
-    def __init__(self, inner: Attachment, own: str, addressees: Addressees) -> None:
+    def __init__(self, inner: Attachment, own: str, addressees: MentionedAgents) -> None:
         self._inner = inner
         self._own = own
         self._addressees = addressees
         self._line = KeyLine()
         self._answers = TaskSet()
-
-    async def redraw(self) -> bytes:
-        return await self._inner.redraw()
-
-    def output(self) -> AsyncIterator[bytes]:
-        return self._inner.output()
-
-    async def resize(self, cols: int, rows: int) -> None:
-        await self._inner.resize(cols, rows)
-
-    async def composes(self) -> bool:
-        return await self._inner.composes()
-
-    async def take_line(self, line: str) -> bool:
-        return await self._inner.take_line(line)
-
-    def notice(self, text: str, *, stays: bool) -> None:
-        self._inner.notice(text, stays=stays)
-
-    def pass_to(self, take: Callable[[bytes], None], ready: Callable[[], bool]) -> None:
-        self._inner.pass_to(take, ready)
+        self.redraw = inner.redraw
+        self.output = inner.output
+        self.resize = inner.resize
+        self.composes = inner.composes
+        self.take_line = inner.take_line
+        self.notice = inner.notice
+        self.pass_to = inner.pass_to
 
     def type_now(self, data: bytes) -> bool:
         """Only what cannot end a line that is meant for somebody else."""

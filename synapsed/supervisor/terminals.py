@@ -11,7 +11,7 @@ from synapsed.interfaces import PERSON, Attachment, OutputPiece
 from synapsed.model.events import Origin
 from synapsed.model.picture import ScreenForm, Shown
 from synapsed.supervisor.directory import agent_of
-from synapsed.supervisor.mentions import Addressees, MentioningAttachment
+from synapsed.supervisor.mentions import MentionedAgents, MentioningAttachment
 from synapsed.supervisor.roster import Roster
 from synapsed.terminal.clipboard import ClipboardFilter
 
@@ -62,7 +62,7 @@ def with_clipboard(attachment: Attachment, name: str, setting: Literal["deny", "
 class AgentTerminals:
     """`agents` are all there are, by id; `mentioned` are those to whom `@agent message` goes."""
 
-    def __init__(self, agents: Mapping[str, Agent], *, roster: Roster, mentioned: Addressees) -> None:
+    def __init__(self, agents: Mapping[str, Agent], *, roster: Roster, mentioned: MentionedAgents) -> None:
         self._agents = agents
         self._roster = roster
         self._mentioned = mentioned

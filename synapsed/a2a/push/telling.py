@@ -18,7 +18,7 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from types import ModuleType
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import structlog
 
@@ -36,6 +36,7 @@ from synapsed.interfaces import NewEvent, Store
 from synapsed.model.events import AgentAlert, Event, TaskStatusChanged
 from synapsed.model.push import PushRecord
 from synapsed.model.task import TERMINAL_STATES, Task
+from synapsed.store.pushes import PushTable
 
 STORE_RETRY_S = 5.0
 """Pause where the store refused."""
@@ -48,25 +49,11 @@ _MEDIA_TYPES: Final = {"1.0": "application/a2a+json", "0.3": "application/json"}
 log = structlog.stdlib.get_logger("synapsed.push")
 
 
-class PushBook(Protocol):
-    """Where configs are kept; `synapsed.store.pushes` says what each does."""
-
-    async def put(self, record: PushRecord) -> None: ...
-
-    async def update(self, record: PushRecord) -> bool: ...
-
-    async def delete(self, task_id: str, push_id: str) -> None: ...
-
-    async def of_task(self, task_id: str) -> list[PushRecord]: ...
-
-    async def active(self) -> list[PushRecord]: ...
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubscriptionDeps:
     """What all receivers are told with. `rng` gives numbers in [0, 1)."""
 
-    book: PushBook
+    book: PushTable
     store: Store
     poster: Poster
     policy: PushPolicy
