@@ -307,20 +307,7 @@ class StartBody(_Body):
     conversation: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$")] | None = None
 
     def request(self) -> StartRequest:
-        return StartRequest(
-            profile=self.profile,
-            name=self.name,
-            port=self.port,
-            cwd=self.cwd,
-            args=tuple(self.args),
-            env=self.env,
-            extra_env=self.extra_env,
-            cols=self.cols,
-            rows=self.rows,
-            save=self.save,
-            conversation=self.conversation,
-            accept_agents=self.accept_agents,
-        )
+        return StartRequest(**{**dict(self), "args": tuple(self.args)})
 
 
 class StopBody(_Body):

@@ -16,7 +16,7 @@ import stat
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Final, Literal, Protocol
 
@@ -84,27 +84,9 @@ class LaunchSpec:
 
     def to_json(self) -> bytes:
         """The keeper's launch specification."""
-        return json.dumps(
-            {
-                "format": FORMAT,
-                "launch_id": self.launch_id,
-                "argv": list(self.argv),
-                "env": dict(self.env),
-                "cwd": self.cwd,
-                "state_dir": str(self.state_dir),
-                "socket": str(self.socket_path),
-                "cols": self.cols,
-                "rows": self.rows,
-                "transport": self.transport,
-                "umask": self.umask,
-                "spool_at_least": self.spool_at_least,
-                "retention": self.retention,
-                "sweep_on_exit": self.sweep_on_exit,
-                "term_grace_s": self.term_grace_s,
-                "linger_s": self.linger_s,
-                "open_files": self.open_files,
-            }
-        ).encode("ascii")
+        named = {one.name: getattr(self, one.name) for one in fields(self) if one.name not in ("limits", "socket_path")}
+        spec = {"format": FORMAT, **named, "env": dict(self.env), "socket": self.socket_path}
+        return json.dumps(spec, default=str).encode("ascii")
 
 
 @dataclass(frozen=True, slots=True)
