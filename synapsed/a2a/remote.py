@@ -171,13 +171,17 @@ def _call() -> ClientCallContext:
 
 
 def _snapshot(task: pb.Task) -> Snapshot:
-    own = struct_dict(task.metadata).get("synapsed")
+    return _at(task.id, task, artifacts=[_artifact(artifact) for artifact in task.artifacts])
+
+
+def _at(task_id: str, told: pb.Task | pb.TaskStatusUpdateEvent, *, artifacts: list[Artifact] | None) -> Snapshot:
+    own = struct_dict(told.metadata).get("synapsed")
     return Snapshot(
-        id=task.id,
-        context_id=task.context_id,
-        state=_state(task.status),
-        artifacts=[_artifact(artifact) for artifact in task.artifacts],
-        said="\n".join(part.text for part in task.status.message.parts if part.text),
+        id=task_id,
+        context_id=told.context_id,
+        state=_STATES.get(told.status.state, TaskState.WORKING),
+        artifacts=artifacts,
+        said="\n".join(part.text for part in told.status.message.parts if part.text),
         own=own if isinstance(own, dict) else {},
     )
 
@@ -191,16 +195,7 @@ def _update(update: pb.StreamResponse) -> Snapshot | ArtifactPiece:
     if update.HasField("artifact_update"):
         piece = update.artifact_update
         return ArtifactPiece(_artifact(piece.artifact), piece.append, piece.task_id, piece.context_id)
-    status = update.status_update
-    own = struct_dict(status.metadata).get("synapsed")
-    return Snapshot(
-        id=status.task_id,
-        context_id=status.context_id,
-        state=_state(status.status),
-        artifacts=None,
-        said="\n".join(part.text for part in status.status.message.parts if part.text),
-        own=own if isinstance(own, dict) else {},
-    )
+    return _at(update.status_update.task_id, update.status_update, artifacts=None)
 
 
 def _answered(message: pb.Message) -> Snapshot:
@@ -215,10 +210,6 @@ def _artifact(artifact: pb.Artifact) -> Artifact:
     return Artifact(
         artifact_id=artifact.artifact_id, name=artifact.name or "output", parts=parts, metadata=metadata or None
     )
-
-
-def _state(status: pb.TaskStatus) -> TaskState:
-    return _STATES.get(status.state, TaskState.WORKING)
 
 
 @contextlib.contextmanager

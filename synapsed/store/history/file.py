@@ -5,6 +5,7 @@ program looks at it, and one of another form, or that is damaged, is thrown away
 """
 
 import sqlite3
+from contextlib import suppress
 from pathlib import Path
 
 from synapsed.errors import StoreError
@@ -98,6 +99,24 @@ def open_file(path: Path) -> sqlite3.Connection:
             raise StoreError(message, reason="no-fts") from error
         raise store_error(error, path) from error
     return connection
+
+
+class Connections:
+    """Of one thread: to the database, which is only read, and to the history."""
+
+    def __init__(self, database: Path, path: Path) -> None:
+        self._database = database
+        self._path = path
+        self._source: sqlite3.Connection | None = None
+        self._file: sqlite3.Connection | None = None
+
+    def close(self) -> None:
+        """May be called again. The file may be another one from now on."""
+        for connection in (self._source, self._file):
+            if connection is not None:
+                with suppress(sqlite3.Error):
+                    connection.close()
+        self._source = self._file = None
 
 
 def discard(path: Path) -> None:

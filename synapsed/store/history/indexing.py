@@ -7,12 +7,11 @@ too. What retention has removed is found by what it has noted in the database, a
 
 import sqlite3
 import time
-from contextlib import suppress
 from pathlib import Path
 
 import structlog
 
-from synapsed.store.history.file import discard, open_file, open_source
+from synapsed.store.history.file import Connections, discard, open_file, open_source
 from synapsed.store.history.reading import Doc, Row, Used, docs_of, read_events, used_of
 
 EVENTS = 500
@@ -29,14 +28,11 @@ VACUUM_PAGES = 256
 log = structlog.stdlib.get_logger("synapsed.history")
 
 
-class Indexer:
+class Indexer(Connections):
     """`database` is the store's, `path` the history's. All but the constructor and `cursor` belongs to one thread."""
 
     def __init__(self, database: Path, path: Path) -> None:
-        self._database = database
-        self._path = path
-        self._source: sqlite3.Connection | None = None
-        self._file: sqlite3.Connection | None = None
+        super().__init__(database, path)
         self._tidied = 0
         """Documents up to this one were looked at since `_to_tidy` was noted."""
         self._to_tidy: str | None = None
@@ -49,19 +45,6 @@ class Indexer:
         self._source = open_source(self._database)
         self._file = open_file(self._path)
         self.cursor = self._restored()
-
-    def close(self) -> None:
-        for connection in (self._source, self._file):
-            if connection is not None:
-                with suppress(sqlite3.Error):
-                    connection.close()
-        self._source = self._file = None
-
-    def start_over(self) -> None:
-        """Throw the file away and begin again."""
-        self.close()
-        discard(self._path)
-        self.open()
 
     def step(self) -> bool:
         """Look at some more of the log; whether there is more of it."""

@@ -9,7 +9,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,7 +17,7 @@ from synapsed.clock import iso
 from synapsed.errors import Busy, InvalidRequest
 from synapsed.interfaces.history import By, HistoryFilter
 from synapsed.model.history import HistoryItem, HistoryPage, HistoryStats, UsageReport, UsageRow
-from synapsed.store.history.file import connect, open_source
+from synapsed.store.history.file import Connections, connect, open_source
 from synapsed.store.history.indexing import there
 from synapsed.store.history.texts import Pattern, snippet, terms_of
 
@@ -53,28 +53,17 @@ _GROUPS: Final[dict[By, tuple[str, str]]] = {
 }
 
 
-class Searcher:
+class Searcher(Connections):
     """All but the constructor and `interrupt` belongs to one thread."""
 
     def __init__(self, database: Path, path: Path) -> None:
-        self._database = database
-        self._path = path
-        self._source: sqlite3.Connection | None = None
-        self._file: sqlite3.Connection | None = None
+        super().__init__(database, path)
         self._until = 0.0
         self._ended = threading.Event()
 
     def interrupt(self) -> None:
         """What is asked ends soon, in another thread."""
         self._ended.set()
-
-    def forget(self) -> None:
-        """The file is another from now on."""
-        for connection in (self._source, self._file):
-            if connection is not None:
-                with suppress(sqlite3.Error):
-                    connection.close()
-        self._source = self._file = None
 
     def search(self, which: HistoryFilter) -> HistoryPage:
         terms = _terms(which)
@@ -167,7 +156,7 @@ class Searcher:
     def _asked(self) -> Iterator[tuple[sqlite3.Connection, sqlite3.Connection]]:
         """Both connections, on one state of the file. Raises Busy where it takes too long."""
         if self._file is None or self._source is None:
-            self.forget()
+            self.close()
             self._source = open_source(self._database)
             self._file = connect(self._path, mode="ro")
             self._file.set_progress_handler(self._late, OPERATIONS)

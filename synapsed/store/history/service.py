@@ -96,7 +96,7 @@ class SqliteHistory:
         if self._running is not None:
             self._running.cancel()
             await asyncio.gather(self._running, return_exceptions=True)
-        for executor, end in ((self._reading, self._searcher.forget), (self._writing, self._indexer.close)):
+        for executor, end in ((self._reading, self._searcher.close), (self._writing, self._indexer.close)):
             with suppress(RuntimeError):  # it was closed before
                 await asyncio.get_running_loop().run_in_executor(executor, end)
             executor.shutdown(wait=False)
@@ -137,7 +137,7 @@ class SqliteHistory:
             return await asyncio.get_running_loop().run_in_executor(self._reading, question)
         except sqlite3.Error as error:
             with suppress(RuntimeError):
-                await asyncio.get_running_loop().run_in_executor(self._reading, self._searcher.forget)
+                await asyncio.get_running_loop().run_in_executor(self._reading, self._searcher.close)
             raise store_error(error, self._path) from error
         except RuntimeError as error:  # the executor's
             raise StoreError(f"{self._path}: the history is closed", reason="closed") from error
@@ -201,7 +201,7 @@ class SqliteHistory:
                 return False
             await self._discard()
             return False
-        await asyncio.get_running_loop().run_in_executor(self._reading, self._searcher.forget)
+        await asyncio.get_running_loop().run_in_executor(self._reading, self._searcher.close)
         return True
 
     async def _discard(self) -> None:
@@ -210,7 +210,7 @@ class SqliteHistory:
         await self._in_writer(self._indexer.close)
         with suppress(OSError):
             await asyncio.to_thread(discard, self._path)
-        await asyncio.get_running_loop().run_in_executor(self._reading, self._searcher.forget)
+        await asyncio.get_running_loop().run_in_executor(self._reading, self._searcher.close)
 
     async def _in_writer[T](self, act: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._writing, act)
