@@ -41,7 +41,7 @@ from synapsed.api.security import Security
 from synapsed.api.servers import ApiServers
 from synapsed.api.token import load_or_create, put_back
 from synapsed.automation.service import Automation
-from synapsed.clock import Clock, SystemClock
+from synapsed.clock import SystemClock
 from synapsed.config import Config, check_parking, load_config
 from synapsed.errors import AlreadyRunning, ConfigError, InvalidRequest, StoreError, SynapsedError
 from synapsed.extras import has_mcp
@@ -127,7 +127,6 @@ class Daemon:
         environ: Mapping[str, str],
         keep_agents: bool,
         agent_units: bool = False,
-        clock: Clock | None = None,
         files: tuple[int, int] | None = None,
         late_port: bool = False,
     ) -> None:
@@ -135,7 +134,7 @@ class Daemon:
         self._environ = environ
         self._keep_agents = keep_agents
         self._agent_units = agent_units
-        self._clock = clock or SystemClock()
+        self._clock = SystemClock()
         self._service = ServiceNotifier(environ)
         self._rescues = False
         self._late_port = late_port

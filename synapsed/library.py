@@ -51,7 +51,6 @@ class ProfileLibrary:
     def __init__(self, directories: list[Path]) -> None:
         self._directories = directories
         self._profiles: dict[str, Profile] = {}
-        self._layers: dict[str, list[dict[str, Any]]] = {}
         self.reload()
 
     @classmethod

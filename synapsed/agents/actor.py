@@ -51,8 +51,7 @@ class Call:
 class Inbox:
     """The items of one actor, in order."""
 
-    def __init__(self, *, capacity: int = CAPACITY) -> None:
-        self._capacity = capacity
+    def __init__(self) -> None:
         self._items: deque[Fact | Call] = deque()
         self._arrived = asyncio.Event()
 
@@ -61,14 +60,14 @@ class Inbox:
 
     def put_call(self, call: Call, *, internal: bool = False) -> None:
         """Append a call; raises QueueFull, except for the agent's own calls (`internal`), of which there are few."""
-        if not internal and len(self._items) >= self._capacity:
+        if not internal and len(self._items) >= CAPACITY:
             raise QueueFull("the agent has too much to do; try again later")
         self._append(call)
 
     def put_fact(self, fact: Fact) -> None:
         if isinstance(fact.event, LinkObserved) and self._replace_last(fact):
             return
-        if not isinstance(fact.event, LinkTurnProgress | LinkTurnSaid) or len(self._items) < self._capacity:
+        if not isinstance(fact.event, LinkTurnProgress | LinkTurnSaid) or len(self._items) < CAPACITY:
             self._append(fact)
 
     async def get(self) -> Fact | Call:

@@ -51,10 +51,9 @@ class SentEvent:
 class EventCache:
     """Events as they are sent, encoded once."""
 
-    def __init__(self, size_max: int = CACHE_SIZE) -> None:
+    def __init__(self) -> None:
         self._known: OrderedDict[int, bytes] = OrderedDict()
         self._size = 0
-        self._size_max = size_max
 
     async def of(self, event: Event, pace: Pace) -> bytes | None:
         """None for one that cannot be encoded: that is logged, and costs nobody more than this event."""
@@ -70,7 +69,7 @@ class EventCache:
             return None
         self._known[event.id] = data
         self._size += len(data)
-        while self._size > self._size_max:
+        while self._size > CACHE_SIZE:
             self._size -= len(self._known.popitem(last=False)[1])
         return data
 

@@ -110,7 +110,6 @@ class Security:
         token: str,
         peers: PeerLookup | None = None,
         allowed_hosts: Iterable[str] = (),
-        own_uid: int | None = None,
         trusted_proxies: Iterable[str] = (),
         metrics_token: str | None = None,
     ) -> None:
@@ -120,7 +119,7 @@ class Security:
         self._peers = peers or PeerLookup(directory.process_of)
         self._hosts = LOCAL_HOSTS | {host.lower().strip("[]") for host in allowed_hosts}
         self._proxies = Proxies(trusted_proxies)
-        self._own_uid = os.getuid() if own_uid is None else own_uid
+        self._own_uid = os.getuid()
         self._known: WeakKeyDictionary[Any, Peer] = WeakKeyDictionary()
 
     def check_form(self, request: web.Request) -> None:

@@ -18,8 +18,7 @@ class LocalZone:
     """Called, it gives the zone: that of `TZ`, else that of `/etc/localtime`, which is looked at again each time, since
     people travel; UTC where there is neither, or none that is understood."""
 
-    def __init__(self, environ: Mapping[str, str] = os.environ, localtime: Path = LOCALTIME) -> None:
-        self._localtime = localtime
+    def __init__(self, environ: Mapping[str, str] = os.environ) -> None:
         self._seen: tuple[object, ...] | None = None
         self._zone = _UTC
         name = environ.get("TZ", "").removeprefix(":")
@@ -29,18 +28,18 @@ class LocalZone:
         if self._fixed is not None:
             return self._fixed
         try:
-            status = self._localtime.stat()
+            status = LOCALTIME.stat()
         except OSError:
             return _UTC
         seen = (status.st_dev, status.st_ino, status.st_mtime_ns)
         if seen != self._seen:
             self._seen = seen
-            self._zone = _read(self._of_file, str(self._localtime))
+            self._zone = _read(self._of_file, str(LOCALTIME))
         return self._zone
 
     def _of_file(self) -> ZoneInfo:
-        name = str(self._localtime.resolve()).partition(_DATABASE)[2]
-        with self._localtime.open("rb") as file:
+        name = str(LOCALTIME.resolve()).partition(_DATABASE)[2]
+        with LOCALTIME.open("rb") as file:
             return ZoneInfo.from_file(file, key=name or "local")
 
 

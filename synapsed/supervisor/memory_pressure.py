@@ -28,13 +28,11 @@ class MemoryWatch:
         memory: Callable[[], Memory],
         clock: Clock,
         background: TaskSet,
-        collect: Callable[[], object] = gc.collect,
     ) -> None:
         self._agents = agents
         self._memory = memory
         self._clock = clock
         self._background = background
-        self._collect = collect
         self._due = clock.monotonic()
         self._parking = False
         self._parked = 0
@@ -62,7 +60,7 @@ class MemoryWatch:
         """Give back the memory of links that were let go of. A link with its screen is a knot of callbacks: only the
         collector finds it, and in a daemon that has little to do it may not look for hours."""
         if self._freeing:
-            self._collect()
+            gc.collect()
         before, self._parked = self._parked, sum(agent.state is ProcessState.PARKED for agent in self._agents.values())
         self._freeing = self._parked > before  # the next time: they are just being let go of
 
