@@ -136,13 +136,15 @@ class Rights:
 
     def require_cancel(self, task: Task) -> None:
         """An agent may cancel what it has sent itself."""
-        if not self.person and (self.agent_id is None or sender_id_of(task) != self.agent_id):
-            raise Forbidden("an agent may cancel only tasks that it has sent", task_id=task.id)
+        self._require_sent(task, "cancel only tasks")
 
     def require_notify(self, task: Task) -> None:
         """An agent may have what becomes of a task sent elsewhere only where it has sent the task itself."""
+        self._require_sent(task, "have notifications only of tasks")
+
+    def _require_sent(self, task: Task, act: str) -> None:
         if not self.person and (self.agent_id is None or sender_id_of(task) != self.agent_id):
-            raise Forbidden("an agent may have notifications only of tasks that it has sent", task_id=task.id)
+            raise Forbidden(f"an agent may {act} that it has sent", task_id=task.id)
 
 
 def decide(peer: Peer, token: Token, own_uid: int) -> Rights:

@@ -68,27 +68,26 @@ _Message = Annotated[MessageIn, BeforeValidator(_message, json_schema_input_type
 """A text alone is a message of a user."""
 
 
-class SendBody(_Body):
-    """`tasks/send`, `tasks/send-priority`, `tasks/sendSubscribe`."""
+class ReplyBody(_Body):
+    """`tasks/reply`."""
 
     message: _Message
     metadata: dict[str, Any] | None = None
+
+    def request(self) -> SendRequest:
+        """What the supervisor is asked with; it has other members beside."""
+        asked = {name: value for name, value in self if name in SendRequest.__dataclass_fields__}
+        return SendRequest(**{**asked, "message": self.message.message(), "metadata": self.metadata or {}})
+
+
+class SendBody(ReplyBody):
+    """`tasks/send`, `tasks/send-priority`, `tasks/sendSubscribe`."""
+
     priority: _Priority = 1
     context_id: _Id | None = None
     task_id: _Id | None = None
     command: bool = False
     wait: bool = False
-
-    def request(self, *, priority: int | None = None) -> SendRequest:
-        return SendRequest(
-            message=self.message.message(),
-            priority=priority or self.priority,
-            context_id=self.context_id,
-            task_id=self.task_id,
-            metadata=self.metadata or {},
-            command=self.command,
-            wait=self.wait,
-        )
 
 
 class ExternalSendBody(SendBody):
@@ -104,29 +103,12 @@ class ExternalSendBody(SendBody):
         return self.timeout if self.wait_for_completion else 0
 
 
-class CreateBody(_Body):
+class CreateBody(ReplyBody):
     """`tasks/create`; `limit`: seconds that the reply may take, `wait`: a caller waits for it."""
 
-    message: _Message
-    metadata: dict[str, Any] | None = None
     context_id: _Id | None = None
     wait: bool = False
     limit: Annotated[float, Field(gt=0, le=LIMIT_MAX)] | None = None
-
-    def request(self) -> SendRequest:
-        return SendRequest(
-            message=self.message.message(), metadata=self.metadata or {}, context_id=self.context_id, wait=self.wait
-        )
-
-
-class ReplyBody(_Body):
-    """`tasks/reply`."""
-
-    message: _Message
-    metadata: dict[str, Any] | None = None
-
-    def request(self) -> SendRequest:
-        return SendRequest(message=self.message.message(), metadata=self.metadata or {})
 
 
 class MessageBody(_Body):

@@ -110,8 +110,10 @@ async def reply_task(request: web.Request, body: ReplyBody) -> TaskAnswer:
 async def send_priority(request: web.Request, body: SendBody, query: PriorityQuery) -> TaskAnswer:
     """`?priority=` counts for more than the body's."""
     control = request.app[CONTEXT].control
-    sending = send(request, control, agent_id_of(request), body.request(priority=query.priority))
-    del body
+    wanted = body.request()
+    wanted = wanted if query.priority is None else replace(wanted, priority=query.priority)
+    sending = send(request, control, agent_id_of(request), wanted)
+    del body, wanted
     return TaskAnswer.of(await with_room(request, control, sending))
 
 
