@@ -508,7 +508,7 @@ async def one_death(home: Home, path: Path, at: int, *, after: bool) -> bool:
         await home.rest()
         dying = Dying(store, at, after=after)
         # From here on everything that this daemon does goes over the store that dies.
-        scheduler._book = dying
+        scheduler._store = dying
         home.manager.tasks._store = home.manager.tasks._idempotency._store = dying
         agent = next(iter(home.manager._agents.values()))
         agent.turns._store = dying
