@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 from synapsed.clock import backoff
 from synapsed.config import RestartPolicy
-from synapsed.model.events.agents import FINE
+from synapsed.model.events.kinds import FINE
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from typing import Any, Final
 from synapsed.model.agent import ProcessState
 from synapsed.model.attention import Kind, kind_of
 from synapsed.model.events import AttentionChanged, Event, InputRequired, StateChanged, ToolExecution
-from synapsed.model.events.agents import REMOVED
+from synapsed.model.events.kinds import REMOVED
 from synapsed.model.task import Prompt
 
 ITEMS_MAX = 1000

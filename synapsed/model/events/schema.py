@@ -6,9 +6,7 @@ from typing import Any, get_args
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
-from synapsed.model.events.base import Data
-from synapsed.model.events.stored import EventData
-from synapsed.model.events.stream import Gap, Truncated
+from synapsed.model.events.kinds import Data, EventData, Gap, Truncated
 from synapsed.model.events.wire import BATCH
 
 KINDS: tuple[type[Data], ...] = (*get_args(get_args(EventData)[0]), Gap)

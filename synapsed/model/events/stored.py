@@ -2,59 +2,17 @@
 
 A row keeps its event's `type` beside the other fields. Some had other names before; they are read under their new ones,
 and nothing is rewritten: the database of an older program is opened as it is, and that program can still read it.
-
-An event before it is in the log.
 """
 
 import json
 from dataclasses import dataclass
-from typing import Annotated, Any, Self
+from typing import Any, Self
 
-from pydantic import BaseModel, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from synapsed.model.events.agents import (
-    REMOVED,
-    ActivityChanged,
-    AgentAlert,
-    AgentReported,
-    AttentionChanged,
-    InputAnswered,
-    InputRequired,
-    PermissionDecided,
-    ScreenRested,
-    StateChanged,
-    TokensUsed,
-    TurnSeen,
-)
-from synapsed.model.events.automation import RuleFired, ScheduleCame
-from synapsed.model.events.seeds import AgentTransition, EmotionUpdate, ToolExecution
-from synapsed.model.events.stream import DaemonChanged
-from synapsed.model.events.tasks import TaskArtifactAdded, TaskDelivered, TaskStatusChanged
+from synapsed.model.events.kinds import REMOVED, AgentAlert, EventData
 from synapsed.model.task import Task
 
-EventData = Annotated[
-    TaskStatusChanged
-    | TaskArtifactAdded
-    | TaskDelivered
-    | StateChanged
-    | ActivityChanged
-    | InputRequired
-    | InputAnswered
-    | AttentionChanged
-    | PermissionDecided
-    | AgentAlert
-    | AgentReported
-    | TurnSeen
-    | TokensUsed
-    | ScreenRested
-    | DaemonChanged
-    | RuleFired
-    | ScheduleCame
-    | ToolExecution
-    | AgentTransition
-    | EmotionUpdate,
-    Field(discriminator="type"),
-]
 _ADAPTER: TypeAdapter[EventData] = TypeAdapter(EventData)
 
 OLD_TYPES = {

@@ -6,9 +6,8 @@ from pydantic_core import to_json
 
 from synapsed.clock import iso
 from synapsed.masking import mask
-from synapsed.model.events.base import Data
-from synapsed.model.events.stored import Event, EventData
-from synapsed.model.events.stream import Gap
+from synapsed.model.events.kinds import Data, EventData, Gap
+from synapsed.model.events.stored import Event
 
 OF_TASKS = frozenset({"taskStatus", "taskArtifact"})
 """Types of events that the streams of tasks are made of: exact in the log, for those who may read the task."""

@@ -1,0 +1,344 @@
+"""What events tell, one model for each type: of tasks and agents, of the daemon, and of what is done by itself."""
+
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from synapsed.model.agent import Activity, ProcessState
+from synapsed.model.task import Artifact, Prompt, TaskError, TaskState
+
+type By = Literal["person", "agent", "policy", "rule", "daemon"]
+"""Who did something: `policy` is the agent's approval policy, `rule` a rule of the configuration, `daemon` synapsed by
+itself."""
+
+type Where = Literal["terminal", "control", "http", "a2a"]
+"""Where it came from: the agent's own terminal, the control socket, the agent's or the main port, or A2A."""
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Who does something, and from where. `who` is an agent's id, or the name of a rule."""
+
+    by: By
+    who: str | None = None
+    where: Where | None = None
+
+
+ReportedBy = Annotated[
+    str | None,
+    Field(description="Who reported it from outside: `person`, or an agent's id; null: synapsed saw it itself"),
+]
+
+
+@dataclass(frozen=True)
+class _Large:
+    """Marks a field that may be large: where an event is too large for a stream, `{truncated, size}` stands for it."""
+
+
+LARGE = _Large()
+
+
+class Data(BaseModel):
+    """What an event tells. In the log `type` stands with the other fields; clients are sent it as `event`, beside
+    `data`. A field that a newer version has added is passed over."""
+
+    model_config = ConfigDict(extra="ignore", ser_json_inf_nan="null")
+
+    type: str
+
+    @classmethod
+    def large_fields(cls) -> frozenset[str]:
+        """The names under which clients get them."""
+        marked = ((name, field) for name, field in cls.model_fields.items() if LARGE in field.metadata)
+        return frozenset(field.serialization_alias or name for name, field in marked)
+
+
+REMOVED: Literal["removed"] = "removed"
+"""`state` of the last event of an agent that is no more."""
+
+
+FINE = "is fine"
+"""How the words about an exit end that the restart policy takes for no failure."""
+
+
+class StateChanged(Data):
+    """An agent's process went into `state`. `exit_code` is negative for a signal, as in subprocess."""
+
+    type: Literal["agentState"] = "agentState"
+    state: ProcessState | Literal["removed"]
+    reason: str = ""
+    pid: int | None = None
+    exit_code: int | None = None
+    restarts: int = 0
+
+    @property
+    def fine(self) -> bool:
+        """Its program ended as programs do that have nothing more to do."""
+        return self.exit_code == 0 or self.reason.endswith(FINE)
+
+
+class ActivityChanged(Data):
+    """What an agent is doing changed; `evidence` names the channel and what it said."""
+
+    type: Literal["activity"] = "activity"
+    activity: Activity
+    evidence: str
+    prompt: Annotated[Prompt | None, LARGE] = None
+
+
+class InputRequired(Data):
+    """A program asks, and a person has to answer: in a task, or outside any."""
+
+    type: Literal["inputRequired"] = "inputRequired"
+    prompt: Annotated[Prompt, LARGE]
+
+
+class InputAnswered(Data):
+    """The program took an answer. What a password prompt was given is not in here."""
+
+    type: Literal["inputAnswered"] = "inputAnswered"
+    prompt_id: str
+    answer: Annotated[str | None, LARGE] = Field(description="null where it is secret, or was typed at the terminal")
+    by: By | None = Field(default=None, description="Who answered; null: not known")
+    who: str | None = Field(default=None, description="The agent's id, or the name of the rule or policy's rule")
+    where: Where | None = Field(default=None, description="From where it was answered")
+
+
+class AttentionChanged(Data):
+    """A person is needed, or no longer: what an inbox is made of. `opened` comes once for each `id`, then once
+    `answered` or `gone` (it was withdrawn, or nobody knows who saw to it)."""
+
+    type: Literal["attention"] = "attention"
+    id: str
+    state: Literal["opened", "answered", "gone"]
+    kind: str = Field(
+        description="permission, question, plan, sign_in, limit, failure, crash_loop, unreadable, finished or alert"
+    )
+    question: str = Field(default="", description="Its beginning, or what is the matter")
+    prompt_id: str | None = None
+    code: str | None = Field(default=None, description="The alert's")
+    until: str | None = Field(default=None, description="When a limit ends, or is tried out (RFC 3339, UTC)")
+    by: By | None = None
+    who: str | None = None
+    where: Where | None = None
+
+
+class PermissionDecided(Data):
+    """An agent's approval policy was asked about a tool call. `rule` is the rule that decided, null for the default;
+    `input` is what was to be done, with secrets masked."""
+
+    type: Literal["permissionDecided"] = "permissionDecided"
+    verdict: Literal["allow", "deny", "escalate"]
+    rule: str | None
+    tool: str
+    input: Annotated[dict[str, Any], LARGE] = Field(default_factory=dict)
+
+
+class AgentAlert(Data):
+    """Something a person should know of: a gap in the spool, a full disk, a lost keeper."""
+
+    type: Literal["agentAlert"] = "agentAlert"
+    code: str
+    message: str
+    details: Annotated[dict[str, Any], LARGE] = Field(default_factory=dict)
+
+
+class AgentReported(Data):
+    """What an agent wants the person who watches to know."""
+
+    type: Literal["agentReported"] = "agentReported"
+    kind: str
+    message: Annotated[str, LARGE]
+    reported_by: ReportedBy = None
+
+
+class TurnSeen(Data):
+    """A turn that a person typed at the agent's terminal, where a side channel tells of it."""
+
+    type: Literal["turnSeen"] = "turnSeen"
+    text: Annotated[str, LARGE]
+    answer: Annotated[str | None, LARGE] = None
+    turn_id: str | None = Field(default=None, description="The program's own id of it")
+    source: str | None = Field(default=None, description="The channel that told it")
+
+
+class TokensUsed(Data):
+    """What a turn has used, where the program tells it: never a running total, so that a sum is right."""
+
+    type: Literal["usage"] = "usage"
+    model: str | None = None
+    input_tokens: int | None = Field(default=None, ge=0, description="Without those read from or written to a cache")
+    output_tokens: int | None = Field(default=None, ge=0)
+    cache_read_tokens: int | None = Field(default=None, ge=0)
+    cache_write_tokens: int | None = Field(default=None, ge=0)
+    cost_usd: float | None = Field(default=None, ge=0)
+    turn_id: str | None = Field(default=None, description="The program's own id of it")
+    source: str | None = Field(default=None, description="The channel that told it")
+
+
+class ScreenRested(Data):
+    """An agent's screen came to rest and shows something else than when it did so last."""
+
+    type: Literal["screen"] = "screen"
+    digest: str = Field(description="Of its text: the same text has the same")
+
+
+class TaskStatusChanged(Data):
+    """A task went into `state`; the first of a task is `submitted`."""
+
+    type: Literal["taskStatus"] = "taskStatus"
+    state: TaskState
+    reason: str | None = None
+    error: Annotated[TaskError | None, LARGE] = None
+    prompt: Annotated[Prompt | None, LARGE] = None
+
+
+class TaskDelivered(Data):
+    """The task's message is typed at the agent's terminal, and submitted: the turn begins. Once for each attempt."""
+
+    type: Literal["taskDelivered"] = "taskDelivered"
+    attempt: int = Field(1, ge=1, description="The same task may be typed again where its program ended before")
+
+
+class TaskArtifactAdded(Data):
+    """Output of a task. With `append` false the artifact replaces what was told under its `artifact_id` before."""
+
+    type: Literal["taskArtifact"] = "taskArtifact"
+    artifact: Annotated[Artifact, LARGE]
+    append: bool = False
+    last_chunk: bool = True
+
+
+class ScheduleCame(Data):
+    """A time of a schedule came. `sent`: its message is the task; `missed`: no daemon ran, or the machine slept, and
+    nothing is sent; `refused`: it could not be sent, and `problem` says why."""
+
+    type: Literal["schedule"] = "schedule"
+    schedule: str = Field(description="Its id")
+    outcome: Literal["sent", "missed", "refused"]
+    at: str = Field(description="The time of the schedule (RFC 3339, UTC)")
+    missed_since: str | None = Field(default=None, description="The first time that was missed, where any was")
+    problem: str = ""
+
+
+class RuleFired(Data):
+    """A rule was for an event, which is `cause`. `done`: what it says was done (a webhook: is to be told);
+    `failed`: `problem` says why not; `held`: nothing was done, since a loop was in sight."""
+
+    type: Literal["ruleFired"] = "ruleFired"
+    rule: str
+    cause: int = Field(description="Id of the event")
+    cause_event: str = Field(description="Its type")
+    action: Literal["notify", "approve", "deny", "send", "restart", "webhook"]
+    outcome: Literal["done", "failed", "held"]
+    sent: str | None = Field(default=None, description="The task that was sent")
+    webhook: str | None = Field(default=None, description="The receiver that is told")
+    text: str = Field(default="", description="What the person is told")
+    problem: str = ""
+
+
+# The next three are document 004's, by its names and constraints; what we add to them is optional.
+
+
+class ToolExecution(Data):
+    """A program began a tool call, or the call ended."""
+
+    type: Literal["toolExecution"] = "toolExecution"
+    tool_name: str = Field(description="The tool, as its program calls it")
+    status: Literal["started", "completed", "failed"]
+    input: Annotated[dict[str, Any] | None, LARGE] = Field(
+        default=None, description="What the tool was given, secrets masked"
+    )
+    output: Annotated[dict[str, Any] | None, LARGE] = Field(
+        default=None, description="What it gave back; a text is `{text: …}`"
+    )
+    error: Annotated[str | None, LARGE] = Field(
+        default=None, description="Why it failed; for a denied one, the reason of the denial"
+    )
+    call_id: str | None = Field(default=None, description="The same of a call's start and its end")
+    duration_ms: int | None = Field(default=None, ge=0, description="From start to end, where both were seen")
+    denied: bool = Field(default=False, description="It failed because it was not allowed")
+    exact: bool = Field(default=True, description="False: read off the screen")
+    source: str | None = Field(
+        default=None, description="The channel that told it, such as `hooks`, `server`, `screen`"
+    )
+    reported_by: ReportedBy = None
+
+
+class AgentTransition(Data):
+    """Work passed from one agent to another."""
+
+    type: Literal["agentTransition"] = "agentTransition"
+    from_agent: str | None = Field(default=None, description="Who had it; null: a person")
+    to_agent: str = Field(description="Who has it now")
+    reason: str | None = None
+    kind: Literal["message", "reply", "external"] | None = Field(
+        default=None,
+        description="What carried it: a message, the reply to one, or a message to or from another machine",
+    )
+    from_task: str | None = Field(default=None, description="The sender's own task that this is part of")
+    reported_by: ReportedBy = None
+
+
+class EmotionUpdate(Data):
+    """How the person who works with an agent seems to feel."""
+
+    type: Literal["emotionUpdate"] = "emotionUpdate"
+    emotion_type: Literal["frustration", "confidence", "fatigue", "joy"]
+    level: int = Field(ge=1, le=5)
+    detected_from: Literal["voice_tone", "text_analysis", "interaction_pattern"]
+    evidence: str | None = Field(default=None, description="What was seen, in words; never what the person wrote")
+    reported_by: ReportedBy = None
+
+
+class DaemonChanged(Data):
+    """The daemon came up, or goes."""
+
+    type: Literal["daemon"] = "daemon"
+    state: Literal["started", "stopping"]
+    version: str
+    pid: int
+    agents: int = Field(description="How many there are")
+
+
+class Gap(Data):
+    """Events were skipped: those with ids from `from` to `to` are not kept any more, or some of them. It stands in no
+    log, and has no id."""
+
+    type: Literal["gap"] = "gap"
+    first: int = Field(serialization_alias="from")
+    last: int = Field(serialization_alias="to")
+
+
+class Truncated(BaseModel):
+    """What stands for a field that makes its event too large for a stream: `GET /events/{id}` has it whole."""
+
+    truncated: Literal[True] = True
+    size: int = Field(description="Characters of what it stands for, as JSON")
+
+
+EventData = Annotated[
+    TaskStatusChanged
+    | TaskArtifactAdded
+    | TaskDelivered
+    | StateChanged
+    | ActivityChanged
+    | InputRequired
+    | InputAnswered
+    | AttentionChanged
+    | PermissionDecided
+    | AgentAlert
+    | AgentReported
+    | TurnSeen
+    | TokensUsed
+    | ScreenRested
+    | DaemonChanged
+    | RuleFired
+    | ScheduleCame
+    | ToolExecution
+    | AgentTransition
+    | EmotionUpdate,
+    Field(discriminator="type"),
+]
+"""What stands in the log."""
