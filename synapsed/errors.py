@@ -43,10 +43,11 @@
     ├── AlreadyRunning               a second daemon for the same home
     └── StoreError                   the database or a file refused: disk full, corrupt, too new
 
-`code` is the machine-readable name (docs/http-api.md); the HTTP status and the exit code of each stand in the tables at
-the end, so that no route and no command invents its own.
+`code` is the machine-readable name (docs/http-api.md); the HTTP status and the exit code stand beside it, so that no
+route and no command invents its own.
 """
 
+from collections.abc import Iterator
 from typing import Any, ClassVar
 
 
@@ -54,6 +55,10 @@ class SynapsedError(Exception):
     """Root of the tree. `message` is for people and says what to do next; `details` is JSON, free of secrets."""
 
     code: ClassVar[str] = "INTERNAL"
+    http: ClassVar[int] = 500
+    """The HTTP status."""
+    exit_code: ClassVar[int] = 6
+    """Of `synapsectl` (docs/synapsectl.md)."""
 
     def __init__(self, message: str, **details: Any) -> None:
         super().__init__(message)
@@ -66,103 +71,103 @@ class RequestError(SynapsedError):
 
 
 class InvalidRequest(RequestError):
-    code = "INVALID_REQUEST"
+    code, http, exit_code = "INVALID_REQUEST", 400, 2
 
 
 class UnknownAgent(RequestError):
-    code = "UNKNOWN_AGENT"
+    code, http, exit_code = "UNKNOWN_AGENT", 404, 4
 
 
 class UnknownProfile(RequestError):
-    code = "UNKNOWN_PROFILE"
+    code, http, exit_code = "UNKNOWN_PROFILE", 404, 2
 
 
 class TaskNotFound(RequestError):
-    code = "TASK_NOT_FOUND"
+    code, http, exit_code = "TASK_NOT_FOUND", 404, 4
 
 
 class EventNotFound(RequestError):
-    code = "EVENT_NOT_FOUND"
+    code, http, exit_code = "EVENT_NOT_FOUND", 404, 4
 
 
 class UnknownSchedule(RequestError):
-    code = "UNKNOWN_SCHEDULE"
+    code, http, exit_code = "UNKNOWN_SCHEDULE", 404, 4
 
 
 class NotInInbox(RequestError):
-    code = "NOT_IN_INBOX"
+    code, http, exit_code = "NOT_IN_INBOX", 404, 4
 
 
 class AmbiguousAddress(RequestError):
-    code = "AMBIGUOUS"
+    code, http, exit_code = "AMBIGUOUS", 409, 2
 
 
 class NameTaken(RequestError):
-    code = "NAME_TAKEN"
+    code, http = "NAME_TAKEN", 409
 
 
 class ConversationTaken(RequestError):
-    code = "CONVERSATION_TAKEN"
+    code, http = "CONVERSATION_TAKEN", 409
 
 
 class NotWaiting(RequestError):
-    code = "NOT_WAITING"
+    code, http = "NOT_WAITING", 400
 
 
 class InvalidChoice(RequestError):
-    code = "INVALID_CHOICE"
+    code, http = "INVALID_CHOICE", 400
 
 
 class PromptChanged(RequestError):
-    code = "PROMPT_CHANGED"
+    code, http = "PROMPT_CHANGED", 409
 
 
 class NotTaken(RequestError):
-    code = "NOT_TAKEN"
+    code, http = "NOT_TAKEN", 409
 
 
 class TaskNotCancelable(RequestError):
-    code = "TASK_NOT_CANCELABLE"
+    code, http = "TASK_NOT_CANCELABLE", 409
 
 
 class WouldDeadlock(RequestError):
-    code = "WOULD_DEADLOCK"
+    code, http = "WOULD_DEADLOCK", 409
 
 
 class HopLimit(RequestError):
-    code = "HOP_LIMIT"
+    code, http = "HOP_LIMIT", 409
 
 
 class Unauthorized(RequestError):
-    code = "UNAUTHORIZED"
+    code, http = "UNAUTHORIZED", 401
 
 
 class Forbidden(RequestError):
-    code = "FORBIDDEN"
+    code, http = "FORBIDDEN", 403
 
 
 class TooLarge(RequestError):
-    code = "TOO_LARGE"
+    code, http, exit_code = "TOO_LARGE", 413, 2
 
 
 class UnsupportedMedia(RequestError):
-    code = "UNSUPPORTED_MEDIA"
+    code, http, exit_code = "UNSUPPORTED_MEDIA", 415, 2
 
 
 class QueueFull(RequestError):
-    code = "QUEUE_FULL"
+    code, http = "QUEUE_FULL", 429
 
 
 class Busy(RequestError):
     """There is no room for a large answer now; nothing was done."""
 
-    code = "BUSY"
+    code, http = "BUSY", 503
 
 
 class ConfigError(SynapsedError):
     """A configuration file or profile is wrong."""
 
-    code = "CONFIG_ERROR"
+    code, http, exit_code = "CONFIG_ERROR", 400, 2
 
 
 class AgentError(SynapsedError):
@@ -170,124 +175,76 @@ class AgentError(SynapsedError):
 
 
 class NotReady(AgentError):
-    code = "NOT_READY"
+    code, http = "NOT_READY", 503
 
 
 class ProgramEnded(AgentError):
     """It ended over what was asked of it."""
 
-    code = "AGENT_EXITED"
+    code, http = "AGENT_EXITED", 409
 
 
 class ProgramNotFound(AgentError):
-    code = "PROGRAM_NOT_FOUND"
+    code, http, exit_code = "PROGRAM_NOT_FOUND", 400, 2
 
 
 class PortsExhausted(AgentError):
-    code = "PORTS_EXHAUSTED"
+    code, http = "PORTS_EXHAUSTED", 409
 
 
 class LaunchError(AgentError):
-    code = "LAUNCH_FAILED"
+    code, http = "LAUNCH_FAILED", 500
 
 
 class KeeperLost(AgentError):
-    code = "KEEPER_LOST"
+    code, http = "KEEPER_LOST", 503
 
 
 class ExternalError(SynapsedError):
     """An agent elsewhere, or the way to it, failed."""
 
-    code = "REMOTE_REFUSED"
+    code, http = "REMOTE_REFUSED", 502
 
 
 class Unreachable(ExternalError):
     """`details["sent"]`: whether the request may have arrived all the same."""
 
-    code = "UNREACHABLE"
+    code, http = "UNREACHABLE", 502
 
 
 class CardInvalid(ExternalError):
-    code = "CARD_INVALID"
+    code, http = "CARD_INVALID", 502
 
 
 class CardChanged(ExternalError):
     """It is another agent than the one that a person has added."""
 
-    code = "CARD_CHANGED"
+    code, http = "CARD_CHANGED", 409
 
 
 class RemoteRefused(ExternalError):
     """It has answered, and will not."""
 
-    code = "REMOTE_REFUSED"
+    code, http = "REMOTE_REFUSED", 502
 
 
 class AlreadyRunning(SynapsedError):
     """Another daemon holds the lock of this home."""
 
-    code = "ALREADY_RUNNING"
+    code, http = "ALREADY_RUNNING", 409
 
 
 class StoreError(SynapsedError):
     """The database, or a file that is to be kept, refused."""
 
-    code = "STORE_ERROR"
+    code, http = "STORE_ERROR", 503
 
 
-HTTP_STATUS: dict[str, int] = {
-    "INVALID_REQUEST": 400,
-    "UNKNOWN_PROFILE": 404,
-    "UNKNOWN_AGENT": 404,
-    "TASK_NOT_FOUND": 404,
-    "EVENT_NOT_FOUND": 404,
-    "UNKNOWN_SCHEDULE": 404,
-    "NOT_IN_INBOX": 404,
-    "AMBIGUOUS": 409,
-    "NAME_TAKEN": 409,
-    "CONVERSATION_TAKEN": 409,
-    "NOT_WAITING": 400,
-    "INVALID_CHOICE": 400,
-    "PROMPT_CHANGED": 409,
-    "NOT_TAKEN": 409,
-    "TASK_NOT_CANCELABLE": 409,
-    "WOULD_DEADLOCK": 409,
-    "HOP_LIMIT": 409,
-    "UNAUTHORIZED": 401,
-    "FORBIDDEN": 403,
-    "TOO_LARGE": 413,
-    "UNSUPPORTED_MEDIA": 415,
-    "QUEUE_FULL": 429,
-    "BUSY": 503,
-    "CONFIG_ERROR": 400,
-    "NOT_READY": 503,
-    "AGENT_EXITED": 409,
-    "PROGRAM_NOT_FOUND": 400,
-    "PORTS_EXHAUSTED": 409,
-    "LAUNCH_FAILED": 500,
-    "KEEPER_LOST": 503,
-    "UNREACHABLE": 502,
-    "CARD_INVALID": 502,
-    "CARD_CHANGED": 409,
-    "REMOTE_REFUSED": 502,
-    "ALREADY_RUNNING": 409,
-    "STORE_ERROR": 503,
-    "INTERNAL": 500,
-}
-"""HTTP status of each code (docs/http-api.md)."""
+def _all(kind: type[SynapsedError]) -> Iterator[type[SynapsedError]]:
+    yield kind
+    for one in kind.__subclasses__():
+        yield from _all(one)
 
-EXIT_CODES: dict[str, int] = {
-    "INVALID_REQUEST": 2,
-    "UNKNOWN_PROFILE": 2,
-    "CONFIG_ERROR": 2,
-    "PROGRAM_NOT_FOUND": 2,
-    "TOO_LARGE": 2,
-    "UNSUPPORTED_MEDIA": 2,
-    "UNKNOWN_AGENT": 4,
-    "TASK_NOT_FOUND": 4,
-    "EVENT_NOT_FOUND": 4,
-    "UNKNOWN_SCHEDULE": 4,
-    "NOT_IN_INBOX": 4,
-    "AMBIGUOUS": 2,
-}
-"""Exit code of `synapsectl` for each code (docs/synapsectl.md); every other refusal is 6."""
+
+HTTP_STATUS = {kind.code: kind.http for kind in _all(SynapsedError)}
+EXIT_CODES = {kind.code: kind.exit_code for kind in _all(SynapsedError)}

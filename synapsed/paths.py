@@ -13,13 +13,29 @@ from typing import NamedTuple
 from synapsed.sockets import runtime_directory, socket_directory
 
 
-class Paths(NamedTuple):  # a dataclass would cost every call of the person's tool 10 ms
-    """The locations of one daemon."""
+class _Below:
+    """A place of fixed name below another one of `Paths`."""
 
+    def __init__(self, folder: str, name: str) -> None:
+        self._folder = folder
+        self._name = name
+
+    def __get__(self, paths: "Paths", owner: type["Paths"]) -> Path:
+        folder: Path = getattr(paths, self._folder)
+        return folder / self._name
+
+
+class _Roots(NamedTuple):  # a dataclass would cost every call of the person's tool 10 ms
     config: Path
     state: Path
     run: Path
     a2a: Path
+
+
+class Paths(_Roots):
+    """The locations of one daemon."""
+
+    __slots__ = ()
 
     @classmethod
     def from_environ(cls, environ: Mapping[str, str] = os.environ) -> "Paths":
@@ -34,101 +50,42 @@ class Paths(NamedTuple):  # a dataclass would cost every call of the person's to
         state = Path(environ.get("XDG_STATE_HOME") or user_home / ".local" / "state") / "synapsed"
         return cls(config=config, state=state, run=run, a2a=a2a)
 
-    @property
-    def config_file(self) -> Path:
-        return self.config / "config.toml"
-
-    @property
-    def agents_d(self) -> Path:
-        """What `start --save` writes."""
-        return self.config / "agents.d"
-
-    @property
-    def user_profiles(self) -> Path:
-        return self.config / "profiles"
-
-    @property
-    def database(self) -> Path:
-        return self.state / "synapsed.db"
-
-    @property
-    def history(self) -> Path:
-        """What is searched; made of the database."""
-        return self.state / "history.db"
-
-    @property
-    def token(self) -> Path:
-        return self.state / "token"
-
-    @property
-    def metrics_token(self) -> Path:
-        """A token that reads the metrics, and nothing else."""
-        return self.state / "metrics-token"
-
-    @property
-    def traces_cursor(self) -> Path:
-        """The event up to which traces were sent."""
-        return self.state / "traces.cursor"
-
-    @property
-    def versions(self) -> Path:
-        """What programs told of their versions."""
-        return self.state / "versions.json"
-
-    @property
-    def logs(self) -> Path:
-        return self.state / "logs"
-
-    @property
-    def backups(self) -> Path:
-        """Daily copies of the database."""
-        return self.state / "backups"
-
-    @property
-    def lock(self) -> Path:
-        return self.run / "lock"
-
-    @property
-    def control_socket(self) -> Path:
-        """The daemon's Unix socket; in a short directory of its own where the runtime path is too long for one."""
-        return self.sockets / "control.sock"
-
-    @property
-    def hooks_socket(self) -> Path:
-        """Datagrams that wake the daemon for a new file in an agent's `hooks/new`."""
-        return self.sockets / "hooks.sock"
-
-    @property
-    def decide_socket(self) -> Path:
-        """Where hooks ask the daemon whether a tool may be used; beside `hooks_socket`."""
-        return self.sockets / "decide.sock"
+    config_file = _Below("config", "config.toml")
+    agents_d = _Below("config", "agents.d")
+    """What `start --save` writes."""
+    user_profiles = _Below("config", "profiles")
+    database = _Below("state", "synapsed.db")
+    history = _Below("state", "history.db")
+    """What is searched; made of the database."""
+    token = _Below("state", "token")
+    metrics_token = _Below("state", "metrics-token")
+    """A token that reads the metrics, and nothing else."""
+    traces_cursor = _Below("state", "traces.cursor")
+    """The event up to which traces were sent."""
+    versions = _Below("state", "versions.json")
+    """What programs told of their versions."""
+    logs = _Below("state", "logs")
+    backups = _Below("state", "backups")
+    """Daily copies of the database."""
+    lock = _Below("run", "lock")
+    control_socket = _Below("sockets", "control.sock")
+    """The daemon's Unix socket; in a short directory of its own where the runtime path is too long for one."""
+    hooks_socket = _Below("sockets", "hooks.sock")
+    """Datagrams that wake the daemon for a new file in an agent's `hooks/new`."""
+    decide_socket = _Below("sockets", "decide.sock")
+    """Where hooks ask the daemon whether a tool may be used; beside `hooks_socket`."""
+    keeper_sockets = _Below("sockets", "keepers")
+    registry = _Below("a2a", "registry")
+    external = _Below("a2a", "external")
+    hosts = _Below("state", "hosts")
+    """What is known of other hosts."""
+    host_sockets = _Below("sockets", "hosts")
+    """Other hosts' control sockets, as far as ssh has brought them here."""
 
     @property
     def sockets(self) -> Path:
         """The directory of all sockets: `run`, or a short stand-in derived from it (OS_FACTS: long paths fail)."""
         return Path(socket_directory(os.fspath(self.run)))
-
-    @property
-    def keeper_sockets(self) -> Path:
-        return self.sockets / "keepers"
-
-    @property
-    def registry(self) -> Path:
-        return self.a2a / "registry"
-
-    @property
-    def external(self) -> Path:
-        return self.a2a / "external"
-
-    @property
-    def hosts(self) -> Path:
-        """What is known of other hosts."""
-        return self.state / "hosts"
-
-    @property
-    def host_sockets(self) -> Path:
-        """Other hosts' control sockets, as far as ssh has brought them here."""
-        return self.sockets / "hosts"
 
     def inbox(self, agent_id: str) -> Path:
         """Files that came with messages for the agent."""
