@@ -37,10 +37,11 @@ async def serve_synapsed(home: Path, durable: bool) -> None:
 
     from synapsed.a2a.addressbook import AddressBook
     from synapsed.a2a.externals import Externals
-    from synapsed.api.app import build_context
+    from synapsed.api.context import ApiContext
     from synapsed.api.guard import Door, DoorLimits
     from synapsed.api.security import Security
     from synapsed.api.servers import ApiServers
+    from synapsed.automation.health import Health
     from synapsed.clock import SystemClock, iso
     from synapsed.errors import TaskNotFound
     from synapsed.interfaces import NewEvent, SendRequest
@@ -112,11 +113,13 @@ async def serve_synapsed(home: Path, durable: bool) -> None:
         await attention.restore()
         attention.start()
         stack.push_async_callback(attention.close)
-        context = build_context(
+        scheduler = idle_scheduler(control)
+        context = ApiContext(
             control=control,
             externals=Externals(store=store, book=AddressBook(paths.external), clock=SystemClock(), hosts=hosts),
             hosts=hosts,
-            scheduler=idle_scheduler(control),
+            scheduler=scheduler,
+            health=Health(control.directory, scheduler),
             attention=attention,
             security=Security(directory=control.directory, token="bench"),
             clock=SystemClock(),

@@ -34,7 +34,7 @@ from synapsed.a2a.push.sender import PushSender, push_sender
 from synapsed.agents.figures import figures_of
 from synapsed.agents.views import summary_of
 from synapsed.aio import TaskSet
-from synapsed.api.app import build_context
+from synapsed.api.context import ApiContext
 from synapsed.api.guard import Door, DoorLimits
 from synapsed.api.peers import PeerLookup
 from synapsed.api.security import Security
@@ -299,7 +299,7 @@ class Daemon:
             peers=PeerLookup(manager.directory.process_of, own_pid=os.getpid()),
             metrics_token=await asyncio.to_thread(load_or_create, paths.metrics_token) if telemetry.metrics else None,
         )
-        context = build_context(
+        context = ApiContext(
             control=manager,
             externals=externals,
             hosts=hosts,

@@ -1,15 +1,8 @@
 """The two applications: the main listener's (and Unix socket's), and the one behind every agent's own port."""
 
-import os
-
 from aiohttp import web
 
-from synapsed.a2a.externals import Externals
-from synapsed.a2a.hosts.hosts import Hosts
-from synapsed.a2a.push.sender import PushSender
-from synapsed.aio import Pace
-from synapsed.api.caching import Changes
-from synapsed.api.context import CONTEXT, ApiContext, RequestLimits, Streams
+from synapsed.api.context import CONTEXT, ApiContext
 from synapsed.api.eventstream import EventCache
 from synapsed.api.gate import gate
 from synapsed.api.guard import timed
@@ -34,20 +27,6 @@ from synapsed.api.routes import (
     tasks,
     terminal,
 )
-from synapsed.api.sdk import A2aSdk
-from synapsed.api.security import Security
-from synapsed.automation.health import Health
-from synapsed.automation.inbox import PersonInbox
-from synapsed.automation.scheduler import Scheduler
-from synapsed.clock import Clock
-from synapsed.documents.writing import Texts
-from synapsed.interfaces import Control
-from synapsed.interfaces.history import History
-from synapsed.paths import Paths
-from synapsed.telemetry.metrics import Metrics
-
-PIECES_AT_ONCE = 8
-"""How many write in one turn of the event loop; a piece takes some 0.1 ms."""
 
 _HARDENING = {
     "X-Content-Type-Options": "nosniff",
@@ -58,55 +37,6 @@ _HARDENING = {
 }
 
 _AGENT_ROUTES = (a2a, status, messages, tasks, screen, terminal, events)
-
-
-def build_context(
-    *,
-    control: Control,
-    externals: Externals,
-    hosts: Hosts,
-    scheduler: Scheduler,
-    attention: PersonInbox,
-    security: Security,
-    clock: Clock,
-    paths: Paths,
-    version: str,
-    limits: RequestLimits | None = None,
-    pushes: PushSender | None = None,
-    metrics: Metrics | None = None,
-    traced: float | None = None,
-    repeats: bool = True,
-    texts: Texts | None = None,
-    history: History | None = None,
-    health: Health | None = None,
-) -> ApiContext:
-    """What both applications share. Call it in the running event loop. `repeats`: see `a2a.operations`; `texts`: the
-    store's, so that what it has encoded is not encoded again; `health`: without it, that of a configuration without
-    rules."""
-    limits = limits or RequestLimits()
-    return ApiContext(
-        control=control,
-        externals=externals,
-        hosts=hosts,
-        scheduler=scheduler,
-        attention=attention,
-        health=health or Health(control.directory, scheduler),
-        security=security,
-        clock=clock,
-        streams=Streams(limits.streams),
-        sdk=A2aSdk(control.tasks, control.events, pushes, repeats=repeats),
-        changes=Changes(clock),
-        limits=limits,
-        texts=texts or Texts(),
-        pace=Pace(PIECES_AT_ONCE),
-        version=version,
-        paths=paths,
-        started=clock.monotonic(),
-        history=history,
-        metrics=metrics,
-        traced=traced,
-        pid=os.getpid(),
-    )
 
 
 def build_main_app(context: ApiContext) -> web.Application:

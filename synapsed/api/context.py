@@ -4,20 +4,23 @@ Who asks, and from where, for what becomes an event.
 """
 
 import asyncio
+import os
 from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 from enum import Enum, auto
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import Any, Final, Literal
 
 from aiohttp import web
 
 from synapsed.a2a.externals import Externals
 from synapsed.a2a.hosts.hosts import Hosts
+from synapsed.a2a.push.sender import PushSender
 from synapsed.aio import Pace
 from synapsed.api.caching import Changes
 from synapsed.api.reserving import reserve_task
 from synapsed.api.rights import Rights
+from synapsed.api.sdk import A2aSdk
 from synapsed.api.security import Security, on_unix
 from synapsed.automation.health import Health
 from synapsed.automation.inbox import PersonInbox
@@ -31,10 +34,10 @@ from synapsed.model.agent import AgentView, ProcessState
 from synapsed.model.events import Origin, Where
 from synapsed.model.task import Task
 from synapsed.paths import Paths
+from synapsed.telemetry.metrics import Metrics
 
-if TYPE_CHECKING:
-    from synapsed.api.sdk import A2aSdk
-    from synapsed.telemetry.metrics import Metrics
+PIECES_AT_ONCE = 8
+"""How many write in one turn of the event loop; a piece takes some 0.1 ms."""
 
 RIGHTS: Final = web.RequestKey("RIGHTS", Rights)
 
@@ -135,9 +138,9 @@ async def _next[T](source: AsyncIterator[T]) -> T | Literal[_End.END]:
         return _END
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class ApiContext:
-    """Made once by the composition root, shared by both applications."""
+    """What both applications share. Made once by the composition root, in the running event loop."""
 
     control: Control
     externals: Externals
@@ -147,27 +150,37 @@ class ApiContext:
     attention: PersonInbox
     security: Security
     clock: Clock
-    streams: Streams
-    sdk: "A2aSdk"
-    changes: Changes
-    limits: RequestLimits
-    texts: Texts
-    pace: Pace
-    version: str
     paths: Paths
-    started: float
-    """`clock.monotonic()` when the daemon began."""
+    version: str
+    limits: RequestLimits = field(default_factory=RequestLimits)
+    texts: Texts = field(default_factory=Texts)
+    """The store's, so that what it has encoded is not encoded again."""
+    pushes: InitVar[PushSender | None] = None
+    repeats: InitVar[bool] = True
+    """See `a2a.operations`."""
     history: History | None = None
     """None: it is switched off, or SQLite cannot."""
-    metrics: "Metrics | None" = None
+    metrics: Metrics | None = None
     """None: they are switched off."""
     traced: float | None = None
     """Share of the traces that begin here and are sent; None: there are no traces."""
-    pid: int = field(default=0)
+    sdk: A2aSdk = field(init=False)
+    streams: Streams = field(init=False)
+    changes: Changes = field(init=False)
+    started: float = field(init=False)
+    """`clock.monotonic()` when the daemon began."""
+    pace: Pace = field(default_factory=lambda: Pace(PIECES_AT_ONCE))
+    pid: int = field(default_factory=os.getpid)
     listening: list[str] = field(default_factory=list)
+    """`host:port` of the main listeners, once they listen."""
     alerts: list[str] = field(default_factory=list)
     """What is wrong with the daemon itself, for people."""
-    """`host:port` of the main listeners, once they listen."""
+
+    def __post_init__(self, pushes: PushSender | None, repeats: bool) -> None:
+        self.sdk = A2aSdk(self.control.tasks, self.control.events, pushes, repeats=repeats)
+        self.streams = Streams(self.limits.streams)
+        self.changes = Changes(self.clock)
+        self.started = self.clock.monotonic()
 
 
 CONTEXT = web.AppKey("CONTEXT", ApiContext)

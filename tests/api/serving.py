@@ -16,11 +16,11 @@ from synapsed.a2a.externals import Externals
 from synapsed.a2a.hosts.book import HostBook
 from synapsed.a2a.hosts.hosts import Hosts
 from synapsed.a2a.hosts.tunnel import TunnelDeps
-from synapsed.api.app import build_context
-from synapsed.api.context import RequestLimits
+from synapsed.api.context import ApiContext, RequestLimits
 from synapsed.api.guard import Door, DoorLimits
 from synapsed.api.security import Security
 from synapsed.api.servers import ApiServers
+from synapsed.automation.health import Health
 from synapsed.automation.inbox import PersonInbox
 from synapsed.automation.scheduler import Scheduler
 from synapsed.clock import SystemClock
@@ -121,11 +121,12 @@ async def serving(control: FakeControl, home: Path, **limits: Any) -> AsyncGener
     inbox = inbox_of(control)
     await inbox.restore()
     inbox.start()
-    context = build_context(
+    context = ApiContext(
         control=control,
         externals=externals,
         hosts=hosts,
         scheduler=scheduler,
+        health=Health(control.directory, scheduler),
         attention=inbox,
         security=security,
         clock=SystemClock(),

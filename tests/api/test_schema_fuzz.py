@@ -21,9 +21,11 @@ from schemathesis.specs.openapi.checks import (
 
 from synapsed.a2a.addressbook import AddressBook
 from synapsed.a2a.externals import Externals
-from synapsed.api.app import build_context, build_main_app
+from synapsed.api.app import build_main_app
+from synapsed.api.context import ApiContext
 from synapsed.api.openapi import document
 from synapsed.api.security import Security
+from synapsed.automation.health import Health
 from synapsed.clock import SystemClock
 from synapsed.paths import Paths
 from tests.api.serving import idle_scheduler, inbox_of, unreachable_hosts
@@ -59,11 +61,13 @@ UNFIT = [
 def _document() -> dict:
     home = {"SYNAPSED_HOME": tempfile.gettempdir(), "HOME": tempfile.gettempdir()}
     control = FakeControl()
-    context = build_context(
+    scheduler = idle_scheduler(control)
+    context = ApiContext(
         control=control,
         externals=Externals(store=control.store, book=AddressBook(Path(tempfile.gettempdir())), clock=SystemClock()),
         hosts=unreachable_hosts(Paths.from_environ(home)),
-        scheduler=idle_scheduler(control),
+        scheduler=scheduler,
+        health=Health(control.directory, scheduler),
         attention=inbox_of(control),
         security=Security(directory=control.directory, token="x"),
         clock=SystemClock(),
