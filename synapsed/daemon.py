@@ -96,7 +96,7 @@ class _Stop:
             self.asked.set()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class _Parts:
     """What `run` brings up once all of it is made."""
 
@@ -288,7 +288,7 @@ class Daemon:
             version=__version__,
         )
         up.push_async_callback(telemetry.close)
-        automation = Automation.of(manager, store, config=config, clock=self._clock, environ=self._environ, paths=paths)
+        automation = Automation(manager, store, config=config, clock=self._clock, environ=self._environ, paths=paths)
         up.push_async_callback(automation.close)
         await automation.restore(config)
         security = Security(
@@ -328,18 +328,7 @@ class Daemon:
             timers=asyncio.get_running_loop(),
         )
         backups = Backups(paths.database, paths.backups, days=config.store.backup_days, clock=self._clock)
-        return _Parts(
-            manager=manager,
-            externals=externals,
-            hosts=hosts,
-            automation=automation,
-            servers=servers,
-            retention=retention,
-            backups=backups,
-            store=store,
-            token=token,
-            telemetry=telemetry,
-        )
+        return _Parts(manager, externals, hosts, automation, servers, retention, store, token, backups, telemetry)
 
     async def _hosts(self, up: AsyncExitStack, config: Config) -> Hosts:
         means = TunnelDeps(

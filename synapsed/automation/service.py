@@ -3,7 +3,6 @@
 import asyncio
 import random
 from collections.abc import Mapping
-from typing import Self
 
 from synapsed import __version__
 from synapsed.a2a.push.poster import HttpPoster
@@ -26,18 +25,7 @@ class Automation:
     """Life: `restore`, `start` once the agents are there, …, `close` before they go."""
 
     def __init__(
-        self, health: Health, scheduler: Scheduler, ruler: Ruler, webhooks: Webhooks, moods: Moods, inbox: PersonInbox
-    ) -> None:
-        self.health = health
-        self.inbox = inbox
-        self.scheduler = scheduler
-        self._ruler = ruler
-        self._webhooks = webhooks
-        self._moods = moods
-
-    @classmethod
-    def of(
-        cls,
+        self,
         control: Control,
         store: SqliteStore,
         *,
@@ -45,18 +33,18 @@ class Automation:
         clock: Clock,
         environ: Mapping[str, str],
         paths: Paths,
-    ) -> Self:
+    ) -> None:
         """Call it in the running event loop."""
-        timers, policy = asyncio.get_running_loop(), config.a2a.push
-        scheduler = Scheduler(
-            directory=control.directory,
+        timers, policy, directory = asyncio.get_running_loop(), config.a2a.push, control.directory
+        self.scheduler = Scheduler(
+            directory=directory,
             tasks=control.tasks,
             store=store,
             clock=clock,
             timers=timers,
             zone=LocalZone(environ),
         )
-        webhooks = Webhooks(
+        self._webhooks = Webhooks(
             WebhookMeans(
                 store=store,
                 poster=HttpPoster(AddressScreen(policy.allow), timeout=policy.timeout),
@@ -70,20 +58,12 @@ class Automation:
                 texts=store.texts,
             )
         )
-        return cls(
-            Health(control.directory, scheduler, config=config, webhooks=webhooks),
-            scheduler,
-            Ruler(control=control, store=store, clock=clock, notify=Desktop(environ)),
-            webhooks,
-            Moods(directory=control.directory, store=store, timers=timers, config=config),
-            PersonInbox(
-                directory=control.directory,
-                terminals=control.terminals,
-                store=store,
-                clock=clock,
-                timers=timers,
-            ),
+        self.health = Health(directory, self.scheduler, config=config, webhooks=self._webhooks)
+        self.inbox = PersonInbox(
+            directory=directory, terminals=control.terminals, store=store, clock=clock, timers=timers
         )
+        self._ruler = Ruler(control=control, store=store, clock=clock, notify=Desktop(environ))
+        self._moods = Moods(directory=directory, store=store, timers=timers, config=config)
 
     async def restore(self, config: Config) -> None:
         await self.scheduler.restore(config.schedule)
