@@ -13,7 +13,7 @@ from synapsed.a2a.card import Authentication, extended_card
 from synapsed.a2a.errors import from_synapsed, rest_error, rpc_failure
 from synapsed.a2a.extensions import EXTENSIONS, asked_for
 from synapsed.a2a.replies import MessageReply, StreamReply
-from synapsed.api.context import CONTEXT, ApiContext, rights_of
+from synapsed.api.context import CONTEXT, ApiContext, port_of, rights_of
 from synapsed.api.gate import base_url
 from synapsed.api.outgoing import respond
 from synapsed.api.reserving import reserve_page, reserve_task, with_room
@@ -117,15 +117,10 @@ def agent_base(request: web.Request, view: AgentView) -> str:
         return view.endpoint
     if (
         "agent" not in request.match_info
-        and request.app[CONTEXT].control.directory.agent_on_port(_port(request)) != view.id
+        and request.app[CONTEXT].control.directory.agent_on_port(port_of(request)) != view.id
     ):
         return f"{base_url(request)}/agents/{quote(view.name)}"  # found by the tenant of the host's endpoint
     return base_url(request) + _MARK.split(request.rel_url.raw_path, maxsplit=1)[0]
-
-
-def _port(request: web.Request) -> int:
-    sockname = request.transport.get_extra_info("sockname") if request.transport else None
-    return int(sockname[1]) if sockname else 0
 
 
 def said_version(request: web.Request) -> str | None:

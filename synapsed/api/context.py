@@ -196,6 +196,12 @@ def rights_of(request: web.Request) -> Rights:
     return request[RIGHTS]
 
 
+def port_of(request: web.Request) -> int:
+    """Of this end of a TCP connection; 0 where it is gone."""
+    sockname = request.transport.get_extra_info("sockname") if request.transport else None
+    return int(sockname[1]) if sockname else 0
+
+
 def agent_id_of(request: web.Request) -> str:
     """The agent meant: by the path on the main listener, by the port on its own. Raises UnknownAgent, Ambiguous.
 
@@ -205,8 +211,7 @@ def agent_id_of(request: web.Request) -> str:
     control = request.app[CONTEXT].control
     if (address := request.match_info.get("agent")) is not None:
         return control.directory.resolve(address)
-    sockname = request.transport.get_extra_info("sockname") if request.transport else None
-    port = int(sockname[1]) if sockname else 0
+    port = port_of(request)
     agent_id = control.directory.agent_on_port(port)
     if agent_id is None or control.directory.view(agent_id).state is ProcessState.STOPPED:
         raise UnknownAgent(f"no agent runs on port {port}", port=port)
