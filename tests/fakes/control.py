@@ -265,7 +265,7 @@ class FakeDirectory:
     def profiles(self) -> list[dict[str, Any]]:
         return [
             {"name": "dummy", "description": "", "command": "dummy", "ports": [8190, 8199], "verified": None,
-             "skills": self._fake.skills, "source": "built-in"},
+             "model": True, "skills": self._fake.skills, "source": "built-in"},
         ]  # fmt: skip
 
     async def conversations(self, home: str | None, *, profile: str | None, cwd: str | None) -> list[dict[str, Any]]:
