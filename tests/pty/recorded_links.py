@@ -2,10 +2,12 @@
 
 import asyncio
 import contextlib
+from collections import deque
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 from synapsed.errors import NotReady
 from synapsed.interfaces import Delivery
@@ -18,12 +20,13 @@ from synapsed.model.link import (
     LinkTurnRecord,
     LinkTurnSaid,
 )
-from synapsed.model.records import LaunchRecord, TurnRecord
+from synapsed.model.records import Checkpoint, LaunchRecord, TurnRecord
 from synapsed.pty.link import PtyLink
 from synapsed.pty.output_times import OutputTimes
 from synapsed.pty.stage import LocalStage
 from synapsed.pty.turn_types import Phase, TurnState
 from synapsed.terminal.look import Look
+from synapsed.terminal.stage import Ask, Note
 from tests.fakes.clock import FakeClock
 from tests.fakes.store import MemoryStore
 from tests.golden.replay import PAUSES_S, Case
@@ -64,14 +67,59 @@ def _message(case: Case) -> str:
     return str(requests[0])[:60] if requests else "hello"
 
 
-async def played(case: Case, folder: Path) -> list[str]:
-    """What the link told, a line each."""
+class LateStage(LocalStage):
+    """A stage that does everything in its order, and only when the loop has gone round."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self._waiting: deque[tuple[Callable[[], Any], asyncio.Future[Any] | None]] = deque()
+
+    def _later(self, work: Callable[[], Any], answer: asyncio.Future[Any] | None = None) -> None:
+        if not self._waiting:
+            asyncio.get_running_loop().call_soon(self._next)
+        self._waiting.append((work, answer))
+
+    def _next(self) -> None:
+        work, answer = self._waiting[0]
+        found = work()
+        if answer is not None and not answer.done():
+            answer.set_result(found)
+        self._waiting.popleft()
+        if self._waiting:
+            asyncio.get_running_loop().call_soon(self._next)
+
+    async def _asked(self, work: Callable[[], Any]) -> Any:
+        answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self._later(work, answer)
+        return await answer
+
+    def feed(self, offset: int, data: bytes, now: float, *, continues: bool = False) -> None:
+        self._later(partial(super().feed, offset, data, now, continues=continues))
+
+    def note(self, note: Note) -> None:
+        self._later(partial(super().note, note))
+
+    def resize(self, cols: int, rows: int) -> None:
+        self._later(partial(super().resize, cols, rows))
+
+    async def look(self, ask: Ask) -> Look | None:
+        return cast("Look | None", await self._asked(partial(self._observer.asked, ask)))
+
+    async def text(self, *, scrollback: bool) -> str:
+        return str(await self._asked(partial(self._observer.screen.text, scrollback=scrollback)))
+
+    async def checkpoint(self) -> Checkpoint:
+        return cast("Checkpoint", await self._asked(self._observer.checkpoint))
+
+
+async def played(case: Case, folder: Path, *, late: bool = False) -> list[str]:
+    """What the link told, a line each; `late`: what it asks of its stage is answered later."""
     told: list[str] = []
     clock = FakeClock(monotonic=0.0)
     cols, rows = case.record["size"]
     fields = dict.fromkeys(("keeper_pid", "keeper_start", "pid", "pid_start"), 1)
     launch = LaunchRecord(launch_id="l", socket="/none", spool_start=0, started_at=0, **fields)
-    stage = LocalStage(case.profile(), launch, (cols, rows), None, clock.monotonic())
+    stage = (LateStage if late else LocalStage)(case.profile(), launch, (cols, rows), None, clock.monotonic())
     link = PtyLink(
         agent_id="a",
         profile=case.profile(),
