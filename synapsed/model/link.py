@@ -92,7 +92,7 @@ class LinkUndelivered:
 
     task_id: str
     reason: str
-    screen: str
+    screen: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +138,9 @@ class LinkExited:
     exit_code: int | None
     reason: str
 
+
+type LinkTurnOutcome = LinkTurnEnded | LinkTurnFailed | LinkTurnInterrupted | LinkUndelivered
+type LinkTurnNews = LinkTurnAccepted | LinkTurnProgress | LinkTurnOutcome
 
 LinkEvent = (
     LinkObserved

@@ -23,7 +23,13 @@ from synapsed.errors import KeeperLost, NotReady
 from synapsed.interfaces import SideChannel, Store
 from synapsed.keepers.client import KeeperClient, KeeperRefused
 from synapsed.model.agent import Activity
-from synapsed.model.link import LinkEvent, LinkExited, LinkTurnRecord
+from synapsed.model.link import (
+    LinkEvent,
+    LinkExited,
+    LinkTurnNews,
+    LinkTurnRecord,
+    LinkUndelivered,
+)
 from synapsed.profiles import Profile
 from synapsed.pty import turn_types as turns
 from synapsed.pty.foreground import Foreground
@@ -47,6 +53,7 @@ from synapsed.pty.session import AnswerQuery, LookSoon, Poll, SaveScreen, Sessio
 from synapsed.pty.streaming import TOLD_MAX
 from synapsed.pty.turn import PtyTurn
 from synapsed.terminal.answer import SCROLLBACK_LINES, from_screen, is_cut
+from synapsed.terminal.composer import needs_composer
 from synapsed.terminal.look import Look
 from synapsed.terminal.stage import KeysTyped, LinesWanted, Stage, StopAsked
 
@@ -344,7 +351,8 @@ class Driver:
                 except KeeperRefused as error:
                     if error.reason == "exited":
                         continue  # that is told too, and what was not submitted is given to the next program
-                    more = [turns.Undelivered(f"it could not be typed: {error.message}", left=False)]
+                    why = f"it could not be typed: {error.message}"
+                    more = [turns.Say(LinkUndelivered(turn.task_id, why))]
                 self._work.extendleft((turn, command) for command in reversed(more))
             self._work_came.clear()
             self.idle.set()
@@ -367,25 +375,25 @@ class Driver:
                 return await self._type(turn, command.part, command.data)
             case turns.Clear():
                 await self.perform(session.keyboard.clear_if(turn.holds))
-            case turns.Interrupted(left=True) if not await self.unread.ask():
-                await self.perform(session.keyboard.take_back())
-                await self._conclude(command)
-            case turns.Undelivered(left=True) | turns.Interrupted(left=True):
-                self.do(session.give_up(command, await self._stage.text(scrollback=False)))
-                return [turns.TakeBack()]  # it was told at once: what is left may take its time to be seen
+            case turns.Say(event, left):
+                return await self._say(event, left=left)
             case turns.TakeBack():
                 await self.unread.until_read()
                 await self.perform(session.keyboard.take_back())
                 self.do(session.drop())
             case turns.FindAnswer():
                 return await self._answer(turn, command)
-            case _:
-                await self._conclude(command)
         return []
 
-    async def _conclude(self, command: turns.Command) -> None:
-        text = await self._stage.text(scrollback=False) if self._session.tells_screen(command) else ""
-        self.do(self._session.conclude(command, text, self._clock.monotonic()))
+    async def _say(self, event: LinkTurnNews, *, left: bool) -> Sequence[turns.Command]:
+        """Tell the agent; at once, where what is `left` may take its time to be seen."""
+        session = self._session
+        stays = left and (isinstance(event, LinkUndelivered) or await self.unread.ask())
+        if left and not stays:
+            await self.perform(session.keyboard.take_back())
+        text = await self._stage.text(scrollback=False) if session.tells_screen(event) else ""
+        self.do(session.say(event, text, self._clock.monotonic(), stays=stays))
+        return [turns.TakeBack()] if stays else []
 
     async def _type(self, turn: PtyTurn, part: str, data: bytes) -> Sequence[turns.Command]:
         """Write it; the machine hears that it is written, or that the program stopped reading half way: the rest is
@@ -452,7 +460,7 @@ class Driver:
         if turn.state.reader is not None and await self.works():
             return turn.at_work(self._clock.monotonic())
         answer = await self._find_answer(turn, command)
-        if not answer.exact and turn.needs_composer and not await self._rests():
+        if not answer.exact and needs_composer(self._profile.composer) and not await self._rests():
             return turn.at_work(self._clock.monotonic())
         return turn.found(answer)
 

@@ -19,14 +19,11 @@ from synapsed.model.agent import Activity
 from synapsed.model.facts import AssistantSaying, ChannelFact, PromptAccepted, TurnEnded, TurnFailed, TurnInterrupted
 from synapsed.model.link import (
     LinkAlert,
-    LinkEvent,
     LinkObserved,
     LinkSession,
     LinkTold,
     LinkTurnAccepted,
-    LinkTurnEnded,
-    LinkTurnFailed,
-    LinkTurnInterrupted,
+    LinkTurnNews,
     LinkTurnProgress,
     LinkTurnSaid,
     LinkUndelivered,
@@ -367,6 +364,7 @@ class Session:
             delivery.text,
             compose,
             state,
+            task_id=delivery.task_id,
             channels_tell=self._channels_tell,
             command=delivery.command,
             denial=denial,
@@ -465,45 +463,23 @@ class Session:
         left = sum(row in now for row in self._stood)
         return bool(self._stood) and 3 * left <= len(self._stood) and 2 * len(now) >= look.screen.rows
 
-    def tells_screen(self, command: turns.Command) -> bool:
-        """Whether what the machine says of its turn is told with the text of the screen."""
-        ends = not isinstance(command, turns.Accepted | turns.Progressed)
-        return ends and (self._tools.reads or isinstance(command, turns.Undelivered))
+    def tells_screen(self, event: LinkTurnNews) -> bool:
+        """Whether that is told with the text of the screen."""
+        ends = not isinstance(event, LinkTurnAccepted | LinkTurnProgress)
+        return ends and (self._tools.reads or isinstance(event, LinkUndelivered))
 
-    def conclude(self, command: turns.Command, screen: str, now: float) -> list[SessionCommand]:
-        """The machine says how its turn goes, while the `screen` shows that: tell the agent; one that is over is
-        gone."""
-        event = self._event(command, screen)
-        if not isinstance(event, LinkTurnAccepted | LinkTurnProgress):
+    def say(self, event: LinkTurnNews, screen: str, now: float, *, stays: bool) -> list[SessionCommand]:
+        """Tell how the turn goes, while the `screen` shows that; one that is over is gone, unless it `stays` until what
+        is left of it is cleared away."""
+        if not stays and not isinstance(event, LinkTurnAccepted | LinkTurnProgress):
             self._tools.last(screen, now)
             self._drop()
-        self._out.append(Emit(event))
-        return self._drain()
-
-    def give_up(self, command: turns.Command, screen: str) -> list[SessionCommand]:
-        """The turn is over and told so, but something of it is still to be cleared away."""
-        return [Emit(self._event(command, screen))]
+        return [*self._drain(), Emit(replace(event, screen=screen) if isinstance(event, LinkUndelivered) else event)]
 
     def drop(self) -> list[SessionCommand]:
         """The turn is gone."""
         self._drop()
         return self._drain()
-
-    def _event(self, command: turns.Command, screen: str) -> LinkEvent:
-        match command:
-            case turns.Accepted():
-                return LinkTurnAccepted(self.task_id, command.evidence)
-            case turns.Progressed():
-                return LinkTurnProgress(self.task_id, command.message_id, command.text)
-            case turns.Ended():
-                return LinkTurnEnded(self.task_id, command.answer, command.exact, command.evidence, command.truncated)
-            case turns.Failed():
-                return LinkTurnFailed(self.task_id, command.code, command.message, command.evidence)
-            case turns.Interrupted():
-                return LinkTurnInterrupted(self.task_id, command.reason, command.evidence)
-            case turns.Undelivered():
-                return LinkUndelivered(self.task_id, command.reason, screen)
-        raise AssertionError(command)
 
     def _drop(self) -> None:
         self.turn = self.delivery = None

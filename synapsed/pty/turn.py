@@ -1,7 +1,7 @@
 """One turn on a terminal: from the message to its answer, decided purely.
 
 The machine takes facts (what the screen shows, what side channels report, that something was typed or made durable,
-that a deadline came) and returns commands; `TurnRunner` performs them. It knows no I/O and no clock.
+that a deadline came) and returns commands; the `Driver` performs them. It knows no I/O and no clock.
 
 ::
 
@@ -24,34 +24,37 @@ from collections.abc import Callable
 
 from synapsed.model.agent import Activity
 from synapsed.model.facts import AssistantSaid, ChannelFact, PromptAccepted, TurnEnded, TurnFailed, TurnInterrupted
+from synapsed.model.link import (
+    LinkTurnAccepted,
+    LinkTurnEnded,
+    LinkTurnFailed,
+    LinkTurnInterrupted,
+    LinkTurnOutcome,
+    LinkTurnProgress,
+    LinkUndelivered,
+)
 from synapsed.profiles import Profile
 from synapsed.pty.turn_types import (
     BEFORE_SUBMISSION,
     NEXT,
     SIGNS,
-    TAKEN_BACK,
-    UNTYPED,
-    Accepted,
     AnswerFound,
     Clear,
     Command,
-    Ended,
-    Failed,
     FindAnswer,
-    Interrupted,
     Phase,
-    Progressed,
     Recall,
     Save,
+    Say,
     Seen,
     TurnState,
     Type,
-    Undelivered,
+    is_text_of,
     masked,
     works,
 )
 from synapsed.terminal.composer import needs_composer
-from synapsed.terminal.delivery import Typed, squeezed
+from synapsed.terminal.delivery import Typed
 
 WORKED_UNSEEN_S = 1.0
 """A program without side channels that was never seen busy must be ready for so long before its turn is over."""
@@ -76,9 +79,6 @@ UNKNOWN = (
 REFUSAL_STOPS_S = 3.0
 """A program that a refusal stops does so at once: one that shows for so long that it works was not refused."""
 
-ROW_KNOWN_BY = 30
-"""Characters but for blanks of a wrapped message's first row by which it is known again."""
-
 HIDDEN_S = 1.0
 """A composer that is out of sight for so long is not only being drawn."""
 
@@ -96,12 +96,14 @@ class PtyTurn:
         compose: Callable[[str], Typed],
         state: TurnState,
         *,
+        task_id: str,
         channels_tell: bool,
         command: bool = False,
         denial: str | None = None,
     ) -> None:
-        """`text` is the message, or a `command` of the program's; `compose` makes keystrokes of a text, `denial` tells
-        the model that the program stopped since a rule refused a call. Raises what `compose` raises."""
+        """`text` is the message of `task_id`, or a `command` of the program's; `compose` makes keystrokes of a text,
+        `denial` tells the model that the program stopped since a rule refused a call. Raises what `compose` raises."""
+        self.task_id = task_id
         self._profile = profile
         self._compose = compose
         self.text = text if state.leg == 0 or state.note is None else state.note
@@ -154,9 +156,15 @@ class PtyTurn:
         self._at = now if now is not None else self._at
         self.deadline = None
 
-    def _over(self, *commands: Command) -> list[Command]:
+    def _over(self, event: LinkTurnOutcome, *, left: bool = False) -> list[Command]:
         self._go(Phase.OVER)
-        return list(commands)
+        return [Say(event, left)]
+
+    def _interrupted(self, reason: str, evidence: str, *, left: bool = False) -> list[Command]:
+        return self._over(LinkTurnInterrupted(self.task_id, reason, evidence), left=left)
+
+    def _taken_back(self) -> list[Command]:
+        return self._interrupted("interrupted", "not yet submitted", left=True)
 
     # --- the way in ---
 
@@ -187,9 +195,13 @@ class PtyTurn:
     def saved(self) -> list[Command]:
         """The record is durable."""
         if self.state.phase is Phase.PASTING:
-            return self._over(UNTYPED) if self.state.interrupting else [Type("paste", self._typed.paste)]
+            return (
+                self._interrupted("interrupted", "not yet typed")
+                if self.state.interrupting
+                else [Type("paste", self._typed.paste)]
+            )
         if self.state.phase is Phase.SUBMITTING:
-            return self._over(TAKEN_BACK) if self.state.interrupting else [Type("submit", self._typed.submit)]
+            return self._taken_back() if self.state.interrupting else [Type("submit", self._typed.submit)]
         return []
 
     def held(self, now: float) -> list[Command]:
@@ -197,11 +209,11 @@ class PtyTurn:
         those that it has): wait again."""
         match self.state.phase:
             case Phase.PASTING if self.state.interrupting:
-                return self._over(UNTYPED)
+                return self._interrupted("interrupted", "not yet typed")
             case Phase.PASTING:
                 self._go(Phase.PREPARED, now)
             case Phase.SUBMITTING if self.state.interrupting:
-                return self._over(TAKEN_BACK)
+                return self._taken_back()
             case Phase.SUBMITTING:
                 self.state.submitted = self.state.leg > 0
                 self._go(Phase.SETTLING, now)
@@ -216,7 +228,7 @@ class PtyTurn:
     def unread(self) -> list[Command]:
         """The program reads nothing, so that its terminal takes no more of the keys, which are half written."""
         if self.state.phase is Phase.PASTING:
-            return self._over(TAKEN_BACK) if self.state.interrupting else self._undelivered(UNREAD)
+            return self._taken_back() if self.state.interrupting else self._undelivered(UNREAD)
         return []
 
     def typed(self, part: str, offset: int, now: float) -> list[Command]:
@@ -227,7 +239,7 @@ class PtyTurn:
             if self._line_oriented and self._typed.one_by_one:
                 self.state.typed_from = offset
             if self.state.interrupting:
-                return self._over(TAKEN_BACK)
+                return self._taken_back()
             self.deadline = now + self._profile.delivery.settle_ms / 1000
         elif part == "submit" and self.state.phase is Phase.SUBMITTING:
             self._go(Phase.SUBMITTED, now)
@@ -328,7 +340,7 @@ class PtyTurn:
         if taken:
             return [*self._accept("screen: the message left the composer", seen.now), *self._working(seen)]
         if self.state.interrupting:
-            return self._over(Clear(), Interrupted("interrupted", "not taken"))
+            return [Clear(), *self._interrupted("interrupted", "not taken")]
         if not self.state.resubmitted:
             self.state.resubmitted = True
             self._at = seen.now
@@ -350,21 +362,22 @@ class PtyTurn:
             return self._undelivered("the program did not take the message; it stood in its composer")
         if self.state.leg > 0:
             return self._undelivered("the program shows no sign that it took the message", left=False)
-        return self._over(Failed("TIMEOUT", UNKNOWN, seen.verdict.evidence))  # it may have it: nobody should repeat it
+        # It may have it: nobody should repeat it.
+        return self._over(LinkTurnFailed(self.task_id, "TIMEOUT", UNKNOWN, seen.verdict.evidence))
 
     def _undelivered(self, why: str, *, left: bool = True) -> list[Command]:
         if self.state.leg > 0:  # the message itself was delivered: the refusal ends the turn
-            return self._over(Interrupted("refused", why, left))
-        return self._over(Undelivered(why, left))
+            return self._interrupted("refused", why, left=left)
+        return self._over(LinkUndelivered(self.task_id, why), left=left)
 
     def _accept(self, evidence: str, now: float) -> list[Command]:
         self._go(Phase.WORKING, now)
-        return [Save(), Accepted(evidence)]
+        return [Save(), Say(LinkTurnAccepted(self.task_id, evidence))]
 
     def _working(self, seen: Seen) -> list[Command]:
         if self.state.interrupting and seen.interrupted and self._fresh(seen):
             return self._stopped("screen: interrupted", seen.now)  # it may be slow to come to rest
-        hidden = seen.composer == "absent" and self.needs_composer
+        hidden = seen.composer == "absent" and needs_composer(self._profile.composer)
         if seen.verdict.activity is not Activity.READY or hidden:
             self.state.busy_seen = self.state.busy_seen or works(seen)
             self._ready_since = None
@@ -383,7 +396,7 @@ class PtyTurn:
         if seen.stopped and self.state.busy_seen:
             return self._stopped(seen.verdict.evidence, seen.now)
         if seen.error is not None:
-            return self._over(Failed(*seen.error, seen.verdict.evidence))
+            return self._over(LinkTurnFailed(self.task_id, *seen.error, seen.verdict.evidence))
         self._go(Phase.READING, seen.now)
         return [FindAnswer(self.state.submit_ns)]
 
@@ -422,11 +435,7 @@ class PtyTurn:
     def holds(self, composer: str) -> bool:
         """Whether a composer with this text in its row holds the message that this turn typed, and nothing else. What
         was shown as a placeholder may be given back in full."""
-        if self.state.shown and masked(composer) == self.state.shown:
-            return True
-        first, row = squeezed(self._typed.text.strip().split("\n")[0]), squeezed(composer)
-        wrapped = len(row) >= ROW_KNOWN_BY and first.startswith(row)
-        return bool(row) and (row == first or wrapped)
+        return is_text_of(self._typed.text, composer, shown=self.state.shown)
 
     def _fresh(self, seen: Seen) -> bool:
         """What the chrome says is of this turn: the program has drawn since the submission."""
@@ -435,17 +444,17 @@ class PtyTurn:
     def _stopped(self, evidence: str, now: float, *, denied: bool = False) -> list[Command]:
         """The program stopped the turn; `denied`: since something was refused, though not by a person."""
         if self.state.interrupting:
-            return self._over(Interrupted("interrupted", evidence))
+            return self._interrupted("interrupted", evidence)
         if denied and self.state.note is None:
             self.state.note = self._denial
         if denied or self.state.refused:
             return self._stopped_by_refusal(evidence, now)
-        return self._over(Clear(), Interrupted("person", evidence))
+        return [Clear(), *self._interrupted("person", evidence)]
 
     def _stopped_by_refusal(self, evidence: str, now: float) -> list[Command]:
         """Tell the model so, in another leg, where the profile has words for it."""
         if self.state.note is None or self.state.leg > 0:
-            return self._over(Interrupted("refused", evidence))
+            return self._interrupted("refused", evidence)
         self._go(Phase.PREPARED, now)
         self._ready_since = None
         self.text = self.state.note
@@ -464,11 +473,6 @@ class PtyTurn:
             wait = self._profile.answer.channel_wait_ms / 1000
             return wait if worked else max(wait, UNTOLD_UNSEEN_S)
         return 0.0 if worked else WORKED_UNSEEN_S
-
-    @property
-    def needs_composer(self) -> bool:
-        """The screen can end the turn only while its composer stands: something else may be in its place."""
-        return needs_composer(self._profile.composer)
 
     @property
     def _line_oriented(self) -> bool:
@@ -492,13 +496,13 @@ class PtyTurn:
             case PromptAccepted():
                 return self._prompted(fact, now)
             case AssistantSaid():
-                return [Progressed(fact.message_id, fact.text)]
+                return [Say(LinkTurnProgress(self.task_id, fact.message_id, fact.text))]
             case TurnEnded():
                 return self._ended(fact, now)
             case TurnFailed():
                 if self.state.interrupting:
-                    return self._over(Interrupted("interrupted", f"{fact.channel}: turn failed"))
-                return self._over(Failed(fact.code, fact.message, f"{fact.channel}: turn failed"))
+                    return self._interrupted("interrupted", f"{fact.channel}: turn failed")
+                return self._over(LinkTurnFailed(self.task_id, fact.code, fact.message, f"{fact.channel}: turn failed"))
             case TurnInterrupted():
                 return self._stopped(f"{fact.channel}: turn interrupted", now, denied=fact.refused)
         return []
@@ -526,11 +530,11 @@ class PtyTurn:
     def _ended(self, fact: TurnEnded, now: float) -> list[Command]:
         evidence = f"{fact.channel}: turn ended"
         if self.state.interrupting:
-            return self._over(Interrupted("interrupted", evidence))
+            return self._interrupted("interrupted", evidence)
         if fact.answer is not None:
             if self.state.refused and not fact.answer.strip():
                 return self._stopped_by_refusal(evidence, now)
-            return self._over(Ended(fact.answer, True, evidence))
+            return self._over(LinkTurnEnded(self.task_id, fact.answer, True, evidence))
         self._untold = False
         if self.state.phase is Phase.READING:
             return []
@@ -550,9 +554,10 @@ class PtyTurn:
         if self.state.phase is not Phase.READING:
             return []
         if not self._untold or answer.exact or answer.text.strip():
-            return self._over(Ended(answer.text, answer.exact, answer.evidence, answer.truncated))
+            found = (answer.text, answer.exact, answer.evidence, answer.truncated)
+            return self._over(LinkTurnEnded(self.task_id, *found))
         if self._ready_without_answer:
-            return self._over(Failed("TIMEOUT", UNKNOWN, answer.evidence))
+            return self._over(LinkTurnFailed(self.task_id, "TIMEOUT", UNKNOWN, answer.evidence))
         self._ready_without_answer = True
         self._go(Phase.WORKING)
         return []
@@ -562,12 +567,12 @@ class PtyTurn:
     def interrupt(self) -> list[Command]:
         """Somebody stops the turn; what follows is told by `seen` or `told`."""
         if self.state.phase is Phase.PREPARED:
-            return self._over(UNTYPED)
+            return self._interrupted("interrupted", "not yet typed")
         if self.state.phase is Phase.PASTING:  # the keys are on their way, or were: what comes of them ends it
             self.state.interrupting = True
             return []
         if self.state.phase is Phase.SETTLING:
-            return self._over(TAKEN_BACK)
+            return self._taken_back()
         self.state.interrupting = True
         return [Save()]
 

@@ -1,6 +1,6 @@
 """The words of a turn: its phases, what of it survives the daemon, the facts its machine takes, the commands it gives.
 
-`pty_turn` decides with them; `pty_runner` performs the commands.
+`turn` decides with them; the `driver` performs the commands.
 """
 
 import re
@@ -10,6 +10,8 @@ from enum import StrEnum
 from pydantic import BaseModel, ConfigDict
 
 from synapsed.model.agent import Activity
+from synapsed.model.link import LinkTurnNews
+from synapsed.terminal.delivery import squeezed
 from synapsed.terminal.verdict import Verdict
 
 
@@ -135,6 +137,19 @@ def masked(text: str) -> str:
     return re.sub(r"\d+", "#", text)
 
 
+ROW_KNOWN_BY = 30
+"""Characters but for blanks of a wrapped message's first row by which it is known again."""
+
+
+def is_text_of(text: str, composer: str, *, shown: str) -> bool:
+    """Whether a composer with that in its row holds `text`, which it showed as `shown` (masked), and nothing else."""
+    if shown and masked(composer) == shown:
+        return True
+    first, row = squeezed(text.strip().split("\n")[0]), squeezed(composer)
+    wrapped = len(row) >= ROW_KNOWN_BY and first.startswith(row)
+    return bool(row) and (row == first or wrapped)
+
+
 # --- commands --------------------------------------------------------------------------------------------------------
 
 
@@ -170,17 +185,6 @@ class TakeBack:
 
 
 @dataclass(frozen=True, slots=True)
-class Accepted:
-    evidence: str
-
-
-@dataclass(frozen=True, slots=True)
-class Progressed:
-    message_id: str
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
 class FindAnswer:
     """Look the answer up: in the channels (`since_ns`), else on the screen; then call `PtyTurn.found`."""
 
@@ -188,49 +192,12 @@ class FindAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
-    answer: str
-    exact: bool
-    evidence: str
-    truncated: bool = False
+class Say:
+    """Tell the agent how the turn goes. `left`: it is over, and its text may stand in the composer, or come to: that is
+    removed before anything else is typed."""
 
-
-@dataclass(frozen=True, slots=True)
-class Failed:
-    code: str
-    message: str
-    evidence: str
-
-
-@dataclass(frozen=True, slots=True)
-class Interrupted:
-    reason: str
-    evidence: str
+    event: LinkTurnNews
     left: bool = False
-    """The text may stand in the composer, or come to: it is removed before anything else is typed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Undelivered:
-    reason: str
-    left: bool = True
-    """As of `Interrupted`."""
-
-
-UNTYPED = Interrupted("interrupted", "not yet typed")
-TAKEN_BACK = Interrupted("interrupted", "not yet submitted", left=True)
-
-Command = (
-    Save
-    | Type
-    | Recall
-    | Clear
-    | TakeBack
-    | Accepted
-    | Progressed
-    | FindAnswer
-    | Ended
-    | Failed
-    | Interrupted
-    | Undelivered
-)
+type Command = Save | Type | Recall | Clear | TakeBack | FindAnswer | Say

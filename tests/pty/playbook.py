@@ -4,10 +4,17 @@ from typing import Any
 
 from synapsed.model.agent import Activity
 from synapsed.model.facts import PromptAccepted, TurnEnded
+from synapsed.model.link import (
+    LinkTurnAccepted,
+    LinkTurnEnded,
+    LinkTurnFailed,
+    LinkTurnInterrupted,
+    LinkUndelivered,
+)
 from synapsed.model.task import Prompt
 from synapsed.profiles import Composer, Profile
 from synapsed.pty.turn import PtyTurn
-from synapsed.pty.turn_types import Phase, Save, Seen, TurnState, Type
+from synapsed.pty.turn_types import Command, Phase, Save, Say, Seen, TurnState, Type
 from synapsed.terminal.delivery import Typed
 from synapsed.terminal.prompts import Asked
 from synapsed.terminal.verdict import Verdict
@@ -27,7 +34,7 @@ def turn(
     denial: str | None = None,
 ) -> PtyTurn:
     state = state or TurnState()
-    return PtyTurn(profile, text, compose, state, channels_tell=channels, command=command, denial=denial)
+    return PtyTurn(profile, text, compose, state, task_id="t", channels_tell=channels, command=command, denial=denial)
 
 
 def compose(text: str) -> Typed:
@@ -110,3 +117,38 @@ def ended(at: float, answer: str | None = "answer", turn_id: str | None = None) 
 
 def accepted(at: float, prompt: str | None, turn_id: str | None = None) -> PromptAccepted:
     return PromptAccepted(channel="hooks", at_ns=ns(at), prompt=prompt, turn=turn_id)
+
+
+# --- what the machine says of the turn ---
+
+
+def says_accepted(evidence: str) -> Say:
+    return Say(LinkTurnAccepted("t", evidence))
+
+
+def says_ended(answer: str, exact: bool, evidence: str) -> Say:
+    return Say(LinkTurnEnded("t", answer, exact, evidence))
+
+
+def says_failed(code: str, message: str, evidence: str) -> Say:
+    return Say(LinkTurnFailed("t", code, message, evidence))
+
+
+def says_interrupted(reason: str, evidence: str, *, left: bool = False) -> Say:
+    return Say(LinkTurnInterrupted("t", reason, evidence), left=left)
+
+
+def says_undelivered(reason: str) -> Say:
+    return Say(LinkUndelivered("t", reason), left=True)
+
+
+UNTYPED = says_interrupted("interrupted", "not yet typed")
+TAKEN_BACK = says_interrupted("interrupted", "not yet submitted", left=True)
+
+
+OUTCOMES = (LinkTurnEnded, LinkTurnFailed, LinkTurnInterrupted, LinkUndelivered)
+
+
+def kind(command: Command) -> type:
+    """What the command is, or the event that it says."""
+    return type(command.event) if isinstance(command, Say) else type(command)

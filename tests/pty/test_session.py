@@ -23,11 +23,12 @@ from synapsed.pty.session import (
     Session,
     SessionCommand,
 )
-from synapsed.pty.turn_types import Ended, Phase, TurnState, Type
+from synapsed.pty.turn_types import Phase, TurnState, Type
 from synapsed.terminal.look import Look
 from synapsed.terminal.observer import TerminalObserver
 from synapsed.terminal.stage import Drawn, Start, StopOver
 from synapsed.terminal.unreadable import UNREADABLE_S
+from tests.pty.playbook import kind
 
 PROFILE = Profile(
     name="p",
@@ -190,14 +191,14 @@ def test_what_was_reported_before_a_turn_is_taken_up_again_counts() -> None:
     book.session.told(PromptAccepted(channel="hooks", at_ns=1, prompt="hello"), book.now)
     book.session.told(TurnEnded(channel="hooks", at_ns=2, answer="hi"), book.now)
     works = [command for command in book.begins(phase=Phase.WORKING, fresh=False) if isinstance(command, Work)]
-    assert any(isinstance(command, Ended) for work in works for command in work.commands)
+    assert any(kind(command) is LinkTurnEnded for work in works for command in work.commands)
 
 
 def test_a_turn_that_is_over_is_told_and_gone() -> None:
     book = Playbook()
     book.begins(phase=Phase.WORKING, fresh=False)
     book.looks()
-    commands = book.session.conclude(Ended("hi", exact=True, evidence="hooks"), "", book.now)
+    commands = book.session.say(LinkTurnEnded("t", "hi", True, "hooks"), "", book.now, stays=False)
     assert told(commands) == [LinkTurnEnded("t", "hi", True, "hooks", False)]
     assert book.session.turn is None
     assert not book.session.ask(book.now).in_turn

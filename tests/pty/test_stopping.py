@@ -79,7 +79,9 @@ class Program:
 
     def begin(self, phase: Phase = Phase.WORKING, *, interrupting: bool = False) -> PtyTurn:
         state = TurnState(phase=phase, submitted=True, shown="hello", busy_seen=True, interrupting=interrupting)
-        turn = PtyTurn(PROFILE, "hello", lambda text: Typed(text, text.encode(), b"\r"), state, channels_tell=True)
+        turn = PtyTurn(
+            PROFILE, "hello", lambda text: Typed(text, text.encode(), b"\r"), state, task_id="t", channels_tell=True
+        )
         self.turn = turn
         self.observer.told(PromptAccepted(channel="hooks", at_ns=int(self.clock.monotonic() * 1e9)))
         return turn

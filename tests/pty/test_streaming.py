@@ -98,7 +98,7 @@ def test_pieces_told_before_the_turn_is_known_count() -> None:
     speech.told(saying("m1", "Hel", at_ns=20))
     state = TurnState(phase=Phase.WORKING, submitted=True, submit_ns=10)
     compose = functools.partial(type_message, SERVER.delivery, bracketed=True)
-    speech.begin(PtyTurn(SERVER, "hi", compose, state, channels_tell=True))
+    speech.begin(PtyTurn(SERVER, "hi", compose, state, task_id="t", channels_tell=True))
     assert speech.missed_from is None, "nothing of it is read off the output"
     speech.told(saying("m1", "lo", at_ns=30))
     look = TerminalObserver(SERVER, cols=80, rows=24, offset=0).look(1.0)

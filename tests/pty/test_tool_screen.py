@@ -73,7 +73,7 @@ def told(recording: Path, profile: Profile) -> list[str]:
             screen.end()
             compose = partial(type_message, profile.delivery, bracketed=True)
             state = TurnState(phase=Phase.WORKING, submitted=True)
-            screen.begin(PtyTurn(profile, turns[number], compose, state, channels_tell=False), str(number))
+            screen.begin(PtyTurn(profile, turns[number], compose, state, task_id="t", channels_tell=False), str(number))
         if not observer.mid_frame(now):
             screen.seen(observer.look(now), now)
     screen.last(observer.screen.snapshot().text(), now)

@@ -10,25 +10,29 @@ from hypothesis import strategies as st
 
 from synapsed.model.agent import Activity
 from synapsed.model.facts import TurnEnded, TurnInterrupted
+from synapsed.model.link import LinkTurnEnded, LinkTurnFailed, LinkUndelivered
 from synapsed.profiles import Profile
 from synapsed.pty.turn import PtyTurn
-from synapsed.pty.turn_types import (
-    TAKEN_BACK,
-    Accepted,
-    AnswerFound,
-    Ended,
-    Failed,
-    Interrupted,
-    Phase,
-    Recall,
-    Save,
-    Seen,
-    TurnState,
-    Type,
-    Undelivered,
-)
+from synapsed.pty.turn_types import AnswerFound, Phase, Recall, Save, Seen, TurnState, Type
 from synapsed.terminal.delivery import type_message
-from tests.pty.playbook import ASKED, LINES, TUI, ended, ns, pasted, seen, submitted, turn
+from tests.pty.playbook import (
+    ASKED,
+    LINES,
+    OUTCOMES,
+    TAKEN_BACK,
+    TUI,
+    ended,
+    kind,
+    ns,
+    pasted,
+    says_accepted,
+    says_ended,
+    says_interrupted,
+    says_undelivered,
+    seen,
+    submitted,
+    turn,
+)
 
 
 def test_nothing_is_typed_before_the_program_can_receive() -> None:
@@ -77,7 +81,7 @@ def test_an_unaccepted_message_gets_one_more_submit_key_and_then_fails() -> None
     assert machine.seen(seen(3.1, composer="draft")) == [Save(), Type("submit2", b"\r")]
     assert machine.seen(seen(4.0, composer="draft")) == []
     (command,) = machine.seen(seen(5.2, composer="draft"))
-    assert isinstance(command, Undelivered)
+    assert kind(command) is LinkUndelivered
     assert command.left
 
 
@@ -87,7 +91,7 @@ def test_a_message_that_is_taken_with_the_second_submit_key_is_not_waited_for_lo
     machine, vanished = submitted(), submitted()
     for one in (machine, vanished):
         assert one.seen(seen(3.1, composer="draft")) == [Save(), Type("submit2", b"\r")]
-    assert Accepted("screen: the message left the composer") in machine.seen(seen(5.2, echoed=True))
+    assert says_accepted("screen: the message left the composer") in machine.seen(seen(5.2, echoed=True))
     assert vanished.seen(seen(5.2)) == []
 
 
@@ -101,7 +105,7 @@ def test_a_program_that_may_still_come_to_the_submit_key_gets_no_second_one() ->
     assert machine.seen(seen(30.0, composer="draft")) == [Save(), Type("submit2", b"\r")]
     assert machine.held(30.0) == []
     (command,) = machine.seen(seen(33.0, composer="draft"))
-    assert isinstance(command, Undelivered)
+    assert kind(command) is LinkUndelivered
 
 
 def test_a_submit_key_that_did_something_else_is_pressed_once_more() -> None:
@@ -125,7 +129,7 @@ def test_a_program_has_its_time_from_when_it_has_read_the_submit_key() -> None:
 def test_a_paste_that_is_not_read_is_undelivered_and_told_so() -> None:
     machine = pasted()
     (command,) = machine.seen(seen(9.0, unread=True))
-    assert command == Undelivered("the program does not read what is typed", left=True)
+    assert command == says_undelivered("the program does not read what is typed")
 
 
 def test_a_message_that_left_the_composer_and_is_nowhere_may_have_been_taken() -> None:
@@ -135,23 +139,23 @@ def test_a_message_that_left_the_composer_and_is_nowhere_may_have_been_taken() -
     assert machine.seen(seen(4.0)) == []
     assert machine.seen(seen(23.0)) == [], "a busy machine: the next message must not come upon its work"
     (command,) = machine.seen(seen(23.2))
-    assert isinstance(command, Failed)
-    assert command.code == "TIMEOUT"
-    assert "not known" in command.message
+    assert kind(command) is LinkTurnFailed
+    assert command.event.code == "TIMEOUT"
+    assert "not known" in command.event.message
 
 
 def test_a_program_that_is_slow_to_show_its_work_is_waited_for() -> None:
     machine = submitted()
     assert machine.seen(seen(3.1)) == [Save()]
     assert machine.seen(seen(9.0)) == []
-    assert machine.seen(seen(9.1, activity=Activity.BUSY))[:2] == [Save(), Accepted("test")]
+    assert machine.seen(seen(9.1, activity=Activity.BUSY))[:2] == [Save(), says_accepted("test")]
 
 
 def test_a_message_that_comes_back_into_the_composer_is_told_at_once() -> None:
     machine = submitted()
     assert machine.seen(seen(3.1)) == [Save()]
     (command,) = machine.seen(seen(5.2, composer="draft"))
-    assert isinstance(command, Undelivered)
+    assert kind(command) is LinkUndelivered
 
 
 def test_a_cancel_of_a_message_that_shows_nothing_does_not_wait_for_it() -> None:
@@ -159,7 +163,7 @@ def test_a_cancel_of_a_message_that_shows_nothing_does_not_wait_for_it() -> None
     assert machine.seen(seen(3.1)) == [Save()]
     machine.interrupt()
     commands = machine.seen(seen(5.2))
-    assert commands[-1] == Interrupted("interrupted", "not taken")
+    assert commands[-1] == says_interrupted("interrupted", "not taken")
 
 
 def test_the_end_of_another_prompts_turn_is_not_this_ones() -> None:
@@ -167,21 +171,21 @@ def test_the_end_of_another_prompts_turn_is_not_this_ones() -> None:
     machine = submitted()
     assert machine.told(replace(ended(2.0, "another's answer"), prompt="what came before"), 2.0) == []
     (command,) = machine.told(replace(ended(3.0), prompt="hello"), 3.0)
-    assert isinstance(command, Ended)
-    assert command.answer == "answer"
+    assert kind(command) is LinkTurnEnded
+    assert command.event.answer == "answer"
 
 
 def test_a_message_that_stands_above_the_composer_was_taken() -> None:
     machine = submitted()
     commands = machine.seen(seen(3.1, echoed=True))
-    assert commands[:2] == [Save(), Accepted("screen: the message left the composer")]
+    assert commands[:2] == [Save(), says_accepted("screen: the message left the composer")]
 
 
 def test_a_paste_that_never_shows_is_undelivered_and_never_submitted() -> None:
     machine = pasted()
     assert machine.seen(seen(1.0, offset=11)) == []
     commands = machine.seen(seen(3.2, offset=11))
-    assert [type(command) for command in commands] == [Undelivered]
+    assert [kind(command) for command in commands] == [LinkUndelivered]
     assert not machine.state.submitted
 
 
@@ -203,7 +207,7 @@ def test_the_answer_to_lines_that_are_taken_one_by_one_begins_where_they_are_typ
     profile: Profile, text: str, bracketed: bool, typed_from: int | None
 ) -> None:
     compose = functools.partial(type_message, profile.delivery, bracketed=bracketed)
-    machine = PtyTurn(profile, text, compose, TurnState(), channels_tell=False)
+    machine = PtyTurn(profile, text, compose, TurnState(), task_id="t", channels_tell=False)
     machine.begin(0.0)
     machine.seen(seen(0.0))
     machine.saved()
@@ -281,7 +285,7 @@ def test_a_restart_before_the_submit_key_was_written_submits_once() -> None:
 def test_a_restart_while_working_goes_on() -> None:
     machine = turn(state=TurnState(phase=Phase.WORKING, submitted=True, submit_ns=ns(1.0), submit_offset=20))
     assert machine.begin(100.0) == []
-    assert machine.told(ended(50.0), 100.0) == [Ended("answer", True, "hooks: turn ended")]
+    assert machine.told(ended(50.0), 100.0) == [says_ended("answer", True, "hooks: turn ended")]
 
 
 def test_an_illegal_step_raises_and_changes_nothing() -> None:
@@ -350,7 +354,7 @@ def test_whatever_happens_a_leg_is_pasted_and_submitted_at_most_once_and_a_turn_
             if isinstance(command, Type):
                 typed.append((machine.state.leg, command.part))
                 pending = command.part if command.part != "submit2" else pending
-            ends += isinstance(command, Ended | Failed | Interrupted | Undelivered)
+            ends += kind(command) in OUTCOMES
     assert len(typed) == len(set(typed))
     submitted = [leg for leg, part in typed if part == "submit"]
     assert all(typed.index((leg, "paste")) < typed.index((leg, "submit")) for leg in submitted)

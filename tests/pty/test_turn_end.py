@@ -6,27 +6,30 @@ import pytest
 
 from synapsed.model.agent import Activity
 from synapsed.model.facts import ChannelFact, PromptAccepted, TurnFailed
+from synapsed.model.link import LinkTurnAccepted
 from synapsed.profiles import AnswerSpec, Composer, Profile
 from synapsed.pty.turn import EMPTY_UNTOLD_S, UNKNOWN, UNTOLD_UNSEEN_S, PtyTurn
-from synapsed.pty.turn_types import (
-    Accepted,
-    AnswerFound,
-    Ended,
-    Failed,
-    FindAnswer,
-    Phase,
-    Recall,
-    Save,
-    TurnState,
+from synapsed.pty.turn_types import AnswerFound, FindAnswer, Phase, Recall, Save, TurnState
+from tests.pty.playbook import (
+    LINES,
+    accepted,
+    ended,
+    kind,
+    ns,
+    says_accepted,
+    says_ended,
+    says_failed,
+    seen,
+    submitted,
+    turn,
 )
-from tests.pty.playbook import LINES, accepted, ended, ns, seen, submitted, turn
 
 
 def test_a_hook_ends_the_turn_exactly() -> None:
     machine = submitted()
     accepted = PromptAccepted(channel="hooks", at_ns=ns(1.05))
-    assert machine.told(accepted, 1.05) == [Save(), Accepted("hooks: prompt accepted")]
-    assert machine.told(ended(2.0), 2.0) == [Ended("answer", True, "hooks: turn ended")]
+    assert machine.told(accepted, 1.05) == [Save(), says_accepted("hooks: prompt accepted")]
+    assert machine.told(ended(2.0), 2.0) == [says_ended("answer", True, "hooks: turn ended")]
     assert machine.over
 
 
@@ -40,7 +43,7 @@ def test_a_report_of_another_turn_of_the_program_is_not_ours() -> None:
     machine = submitted()
     machine.told(PromptAccepted(channel="hooks", at_ns=ns(1.1), turn="ours"), 1.1)
     assert machine.told(ended(1.5, turn_id="theirs"), 1.5) == []
-    assert machine.told(ended(1.6, turn_id="ours"), 1.6) == [Ended("answer", True, "hooks: turn ended")]
+    assert machine.told(ended(1.6, turn_id="ours"), 1.6) == [says_ended("answer", True, "hooks: turn ended")]
 
 
 def test_what_the_program_says_of_another_prompt_is_neither_our_acceptance_nor_our_end() -> None:
@@ -49,23 +52,23 @@ def test_what_the_program_says_of_another_prompt_is_neither_our_acceptance_nor_o
     assert machine.told(accepted(1.1, "A task in the background has ended.", "other"), 1.1) == []
     assert machine.told(ended(1.2, "of the other", "other"), 1.2) == []
     assert machine.phase is Phase.SUBMITTED
-    assert machine.told(accepted(1.3, " hello\n", "ours"), 1.3) == [Save(), Accepted("hooks: prompt accepted")]
+    assert machine.told(accepted(1.3, " hello\n", "ours"), 1.3) == [Save(), says_accepted("hooks: prompt accepted")]
     assert machine.told(ended(1.4, "of the other", "other"), 1.4) == []
-    assert machine.told(ended(1.5, "ours", "ours"), 1.5) == [Ended("ours", True, "hooks: turn ended")]
+    assert machine.told(ended(1.5, "ours", "ours"), 1.5) == [says_ended("ours", True, "hooks: turn ended")]
 
 
 def test_a_person_who_joins_in_the_turn_does_not_take_its_end() -> None:
     machine = submitted()
     machine.told(accepted(1.1, "hello", "ours"), 1.1)
     assert machine.told(accepted(1.2, "and be quick", "ours"), 1.2) == []
-    assert machine.told(ended(1.5, "both", "ours"), 1.5) == [Ended("both", True, "hooks: turn ended")]
+    assert machine.told(ended(1.5, "both", "ours"), 1.5) == [says_ended("both", True, "hooks: turn ended")]
 
 
 def test_a_report_that_overtakes_the_keepers_word_is_kept() -> None:
     machine = turn(state=TurnState(phase=Phase.SUBMITTING, submitted=True, submit_ns=ns(1.0)))
     assert machine.begin(5.0) == [Recall("submit", b"\r")]
     assert machine.told(ended(2.0), 5.0) == []
-    assert machine.recalled("submit", 20, 5.1) == [Save(), Ended("answer", True, "hooks: turn ended")]
+    assert machine.recalled("submit", 20, 5.1) == [Save(), says_ended("answer", True, "hooks: turn ended")]
 
 
 def test_ready_without_a_report_waits_for_the_channel_and_then_looks_the_answer_up() -> None:
@@ -74,7 +77,7 @@ def test_ready_without_a_report_waits_for_the_channel_and_then_looks_the_answer_
     assert machine.seen(seen(3.0, offset=90)) == []
     assert machine.deadline == pytest.approx(4.5)
     assert machine.seen(seen(4.6, offset=90)) == [FindAnswer(ns(1.0))]
-    assert machine.found(AnswerFound("text", False, "screen")) == [Ended("text", False, "screen")]
+    assert machine.found(AnswerFound("text", False, "screen")) == [says_ended("text", False, "screen")]
 
 
 def test_a_silent_gap_is_not_the_end() -> None:
@@ -91,7 +94,7 @@ def test_a_line_program_ends_when_its_prompt_is_back() -> None:
     machine = submitted(LINES, channels=False)
     assert machine.seen(seen(1.01, composer="draft", offset=20)) == []
     commands = machine.seen(seen(1.1, offset=60))
-    assert [type(command) for command in commands] == [Save, Accepted, FindAnswer]
+    assert [kind(command) for command in commands] == [Save, LinkTurnAccepted, FindAnswer]
 
 
 def test_a_program_that_worked_between_two_looks_is_done_at_once() -> None:
@@ -99,7 +102,7 @@ def test_a_program_that_worked_between_two_looks_is_done_at_once() -> None:
     machine = submitted(channels=False)
     assert machine.seen(seen(1.1, offset=60, worked_until=20)) == []
     commands = machine.seen(seen(1.2, offset=60, worked_until=40))
-    assert [type(command) for command in commands] == [Save, Accepted, FindAnswer]
+    assert [kind(command) for command in commands] == [Save, LinkTurnAccepted, FindAnswer]
 
 
 def test_a_line_program_that_has_written_nothing_since_is_not_done() -> None:
@@ -113,13 +116,13 @@ def test_the_programs_own_error_fails_the_turn() -> None:
     machine.seen(seen(1.2, activity=Activity.BUSY, offset=30))
     machine.seen(seen(2.0, offset=50, error=("MODEL_ERROR", "API Error: 400")))
     (command,) = machine.seen(seen(3.6, offset=50, error=("MODEL_ERROR", "API Error: 400")))
-    assert command == Failed("MODEL_ERROR", "API Error: 400", "test")
+    assert command == says_failed("MODEL_ERROR", "API Error: 400", "test")
 
 
 def test_a_reported_failure_fails_the_turn() -> None:
     machine = submitted()
     failure = TurnFailed(channel="hooks", at_ns=ns(2.0), code="RATE_LIMITED", message="429")
-    assert machine.told(failure, 2.0) == [Failed("RATE_LIMITED", "429", "hooks: turn failed")]
+    assert machine.told(failure, 2.0) == [says_failed("RATE_LIMITED", "429", "hooks: turn failed")]
 
 
 BOX = Profile(
@@ -134,12 +137,14 @@ def test_an_empty_composer_of_a_full_screen_program_is_no_prompt_that_came_back(
     machine = submitted(BOX)
     assert machine.seen(seen(1.5, offset=50)) == []
     assert machine.phase is Phase.SUBMITTED
-    assert machine.seen(seen(4.0, offset=60, echoed=True))[1:] == [Accepted("screen: the message left the composer")]
+    assert machine.seen(seen(4.0, offset=60, echoed=True))[1:] == [
+        says_accepted("screen: the message left the composer")
+    ]
 
 
 def test_a_program_that_is_slow_to_begin_is_not_done() -> None:
     machine = submitted(BOX)
-    assert machine.told(PromptAccepted(channel="c", at_ns=int(1.1e9)), 1.1)[1:] == [Accepted("c: prompt accepted")]
+    assert machine.told(PromptAccepted(channel="c", at_ns=int(1.1e9)), 1.1)[1:] == [says_accepted("c: prompt accepted")]
     machine.seen(seen(1.2, offset=50))
     assert machine.seen(seen(1.2 + UNTOLD_UNSEEN_S - 0.1, offset=50)) == []
     assert machine.seen(seen(8.0, activity=Activity.BUSY, offset=60)) == []
@@ -182,7 +187,7 @@ def test_no_answer_of_a_turn_that_no_channel_tells_of_is_not_its_end() -> None:
     assert machine.phase is Phase.WORKING
     assert machine.seen(seen(since + EMPTY_UNTOLD_S - 0.1, offset=60)) == []
     assert machine.told(accepted(40.0, "hello", "t1"), 40.0) == []
-    assert machine.told(ended(50.0, "Late.", "t1"), 50.0) == [Ended("Late.", True, "hooks: turn ended")]
+    assert machine.told(ended(50.0, "Late.", "t1"), 50.0) == [says_ended("Late.", True, "hooks: turn ended")]
 
 
 def test_it_is_not_known_what_became_of_one_that_has_no_answer_for_long() -> None:
@@ -190,20 +195,20 @@ def test_it_is_not_known_what_became_of_one_that_has_no_answer_for_long() -> Non
     machine.found(NOTHING)
     machine.seen(seen(since + 1, offset=60))
     assert machine.seen(seen(since + EMPTY_UNTOLD_S, offset=60)) == [FindAnswer(ns(1.0))]
-    assert machine.found(NOTHING) == [Failed("TIMEOUT", UNKNOWN, "screen")]
+    assert machine.found(NOTHING) == [says_failed("TIMEOUT", UNKNOWN, "screen")]
 
 
 def test_an_answer_on_the_screen_counts_where_no_channel_tells() -> None:
     machine, since = untold()
     machine.found(NOTHING)
     machine.seen(seen(since + EMPTY_UNTOLD_S, offset=60))
-    assert machine.found(AnswerFound("Hi.", False, "screen")) == [Ended("Hi.", False, "screen")]
+    assert machine.found(AnswerFound("Hi.", False, "screen")) == [says_ended("Hi.", False, "screen")]
 
 
 @pytest.mark.parametrize("more", [{"command": True}, {"channels": False}], ids=["a command", "no channel"])
 def test_a_turn_of_which_nothing_is_told_may_have_no_answer(more: dict[str, bool]) -> None:
     machine, _ = untold(**more)
-    assert machine.found(NOTHING) == [Ended(" \n", False, "screen")]
+    assert machine.found(NOTHING) == [says_ended(" \n", False, "screen")]
 
 
 @pytest.mark.parametrize("told", [accepted(1.6, "hello", "t1"), ended(1.6, None)], ids=["accepted", "ended"])
@@ -215,4 +220,4 @@ def test_a_turn_that_was_told_may_have_no_answer(told: ChannelFact) -> None:
         machine.seen(seen(2.0, offset=60))
         assert machine.deadline is not None
         machine.seen(seen(machine.deadline, offset=60))
-    assert machine.found(NOTHING) == [Ended(" \n", False, "screen")]
+    assert machine.found(NOTHING) == [says_ended(" \n", False, "screen")]

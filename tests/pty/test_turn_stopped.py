@@ -4,23 +4,25 @@ import pytest
 
 from synapsed.model.agent import Activity
 from synapsed.model.facts import ChannelFact, PromptAccepted, TurnInterrupted
-from synapsed.pty.turn_types import (
+from synapsed.model.link import LinkTurnInterrupted
+from synapsed.pty.turn_types import AnswerFound, Clear, FindAnswer, Phase, Recall, Save, TurnState, Type
+from tests.pty.playbook import (
+    ASKED,
     TAKEN_BACK,
     UNTYPED,
-    Accepted,
-    AnswerFound,
-    Clear,
-    Ended,
-    FindAnswer,
-    Interrupted,
-    Phase,
-    Recall,
-    Save,
-    TurnState,
-    Type,
-    Undelivered,
+    accepted,
+    ended,
+    kind,
+    ns,
+    pasted,
+    says_accepted,
+    says_ended,
+    says_interrupted,
+    says_undelivered,
+    seen,
+    submitted,
+    turn,
 )
-from tests.pty.playbook import ASKED, accepted, ended, ns, pasted, seen, submitted, turn
 
 
 def test_a_refusal_before_the_submission_is_no_word_on_the_turn() -> None:
@@ -70,7 +72,7 @@ def test_a_message_that_is_canceled_is_not_submitted_again() -> None:
     machine = submitted()
     assert machine.interrupt() == [Save()]
     assert machine.seen(seen(2.0, composer="draft")) == []
-    stopped = Interrupted("interrupted", "not taken")
+    stopped = says_interrupted("interrupted", "not taken")
     assert machine.seen(seen(3.1, composer="draft")) == [Clear(), stopped]
 
 
@@ -78,7 +80,7 @@ def test_a_message_that_was_not_read_yet_is_not_said_to_be_canceled() -> None:
     machine = submitted()
     machine.interrupt()
     assert machine.seen(seen(9.0, composer="draft", unread=True)) == []
-    assert machine.seen(seen(9.1, activity=Activity.BUSY, offset=40)) == [Save(), Accepted("test")]
+    assert machine.seen(seen(9.1, activity=Activity.BUSY, offset=40)) == [Save(), says_accepted("test")]
 
 
 @pytest.mark.parametrize("stop", [False, True])
@@ -88,7 +90,7 @@ def test_a_program_that_stops_reading_half_way_is_told(stop: bool) -> None:
     if stop:
         machine.interrupt()
     (command,) = machine.unread()
-    assert command == (TAKEN_BACK if stop else Undelivered("the program does not read what is typed"))
+    assert command == (TAKEN_BACK if stop else says_undelivered("the program does not read what is typed"))
     assert machine.over
     assert machine.unread() == []
 
@@ -98,18 +100,18 @@ def test_interrupting_a_running_turn_ends_it_when_the_program_is_ready() -> None
     machine.seen(seen(1.2, activity=Activity.BUSY, offset=30))
     assert machine.interrupt() == [Save()]
     assert machine.seen(seen(1.3, activity=Activity.BUSY, offset=35)) == []
-    assert machine.seen(seen(1.4, offset=40)) == [Interrupted("interrupted", "test")]
+    assert machine.seen(seen(1.4, offset=40)) == [says_interrupted("interrupted", "test")]
 
 
 def test_the_rest_before_the_program_drew_anything_is_not_that_after_an_interrupt() -> None:
     machine = submitted()
     assert machine.told(PromptAccepted(channel="hooks", at_ns=ns(1.05)), 1.1) == [
         Save(),
-        Accepted("hooks: prompt accepted"),
+        says_accepted("hooks: prompt accepted"),
     ]
     machine.interrupt()
     assert machine.seen(seen(1.2, composer="draft", offset=20)) == []
-    assert machine.seen(seen(1.4, offset=40)) == [Interrupted("interrupted", "test")]
+    assert machine.seen(seen(1.4, offset=40)) == [says_interrupted("interrupted", "test")]
 
 
 def test_a_moment_of_rest_after_an_interrupt_that_did_nothing_is_not_its_end() -> None:
@@ -130,7 +132,7 @@ def test_a_program_that_says_that_it_was_interrupted_has_stopped_before_it_rests
     assert machine.seen(seen(1.3, activity=Activity.BUSY, offset=40, interrupted=True)) == [], "nobody asked"
     machine.interrupt()
     told = machine.seen(seen(1.4, activity=Activity.BUSY, offset=40, interrupted=True))
-    assert told == [Interrupted("interrupted", "screen: interrupted")]
+    assert told == [says_interrupted("interrupted", "screen: interrupted")]
 
 
 def test_what_a_program_has_not_read_did_not_stop_it() -> None:
@@ -139,7 +141,7 @@ def test_what_a_program_has_not_read_did_not_stop_it() -> None:
     machine.interrupt()
     assert machine.seen(seen(2.5, offset=40, unread=True)) == []
     assert machine.deadline is not None
-    assert machine.seen(seen(2.6, offset=40)) == [Interrupted("interrupted", "test")]
+    assert machine.seen(seen(2.6, offset=40)) == [says_interrupted("interrupted", "test")]
 
 
 def test_what_a_program_that_was_not_stopped_answers_is_the_answer() -> None:
@@ -147,7 +149,7 @@ def test_what_a_program_that_was_not_stopped_answers_is_the_answer() -> None:
     machine.seen(seen(1.2, activity=Activity.BUSY, offset=30))
     machine.interrupt()
     assert machine.go_on() == [Save()]
-    assert machine.told(ended(1.5), 1.5) == [Ended("answer", True, "hooks: turn ended")]
+    assert machine.told(ended(1.5), 1.5) == [says_ended("answer", True, "hooks: turn ended")]
     assert machine.go_on() == []
 
 
@@ -155,7 +157,7 @@ def test_a_report_of_the_end_after_an_interrupt_is_the_interrupts() -> None:
     machine = submitted()
     machine.told(PromptAccepted(channel="hooks", at_ns=ns(1.1)), 1.1)
     machine.interrupt()
-    assert machine.told(ended(1.5, answer="partial"), 1.5) == [Interrupted("interrupted", "hooks: turn ended")]
+    assert machine.told(ended(1.5, answer="partial"), 1.5) == [says_interrupted("interrupted", "hooks: turn ended")]
 
 
 @pytest.mark.parametrize("by_report", [True, False])
@@ -167,8 +169,8 @@ def test_a_person_who_stops_the_turn_in_the_terminal(by_report: bool) -> None:
     else:
         clear, command = machine.seen(seen(2.0, offset=50, interrupted=True))
     assert clear == Clear()
-    assert isinstance(command, Interrupted)
-    assert command.reason == "person"
+    assert kind(command) is LinkTurnInterrupted
+    assert command.event.reason == "person"
 
 
 @pytest.mark.parametrize(("shown", "back"), [("hello", "hello"), ("[Pasted #1 +9 lines]", "[Pasted #2 +9 lines]")])
@@ -178,7 +180,7 @@ def test_a_message_that_the_program_gives_back_was_stopped_and_is_cleared(shown:
     assert machine.seen(seen(1.3, composer="draft", text=back, offset=40, settled=False)) == []
     assert machine.seen(seen(1.6, composer="draft", text=back, offset=40)) == [
         Clear(),
-        Interrupted("person", "composer: the message was given back"),
+        says_interrupted("person", "composer: the message was given back"),
     ]
     assert machine.holds(back)
     assert not machine.holds(f"{back} and a person's words")
@@ -208,7 +210,7 @@ def test_a_persons_draft_after_a_turn_is_not_the_message_given_back() -> None:
     machine = submitted(shown="hello")
     machine.seen(seen(1.2, activity=Activity.BUSY, offset=30))
     assert machine.seen(seen(2.0, composer="draft", text="my own", offset=40)) == []
-    assert machine.told(ended(2.5), 2.5) == [Ended("answer", True, "hooks: turn ended")]
+    assert machine.told(ended(2.5), 2.5) == [says_ended("answer", True, "hooks: turn ended")]
 
 
 def test_a_message_that_was_never_seen_to_leave_the_composer_is_not_given_back() -> None:
@@ -230,10 +232,10 @@ def test_what_a_slow_program_still_shows_of_the_turn_before_ends_no_turn(compose
     assert machine.phase is Phase.SUBMITTED
     assert machine.seen(seen(1.6, composer="draft", text="hello", offset=40)) == []
     assert machine.seen(seen(1.9, composer="draft", text="hello", offset=40)) == []
-    assert machine.told(accepted(1.8, "hello"), 2.0) == [Save(), Accepted("hooks: prompt accepted")]
+    assert machine.told(accepted(1.8, "hello"), 2.0) == [Save(), says_accepted("hooks: prompt accepted")]
     machine.seen(seen(2.1, activity=Activity.BUSY, source="hooks", composer="draft", text="hello", offset=45))
     assert machine.seen(seen(2.5, composer="draft", text="hello", offset=45)) == [], "it may still be behind"
-    assert machine.told(ended(2.6), 2.6) == [Ended("answer", True, "hooks: turn ended")]
+    assert machine.told(ended(2.6), 2.6) == [says_ended("answer", True, "hooks: turn ended")]
 
 
 def test_a_mark_of_the_turn_before_that_is_drawn_late_stops_no_turn() -> None:
@@ -241,7 +243,9 @@ def test_a_mark_of_the_turn_before_that_is_drawn_late_stops_no_turn() -> None:
     machine.told(accepted(1.1, "hello"), 1.1)
     assert machine.seen(seen(1.4, composer="draft", text="hello", offset=40, interrupted=True)) == []
     clear, command = machine.seen(seen(1.6, offset=50, interrupted=True))
-    assert (clear, command) == (Clear(), Interrupted("person", "test")), "this one is of the message that was taken"
+    assert (clear, command) == (Clear(), says_interrupted("person", "test")), (
+        "this one is of the message that was taken"
+    )
 
 
 def test_a_program_at_work_on_what_it_had_before_has_its_time_to_take_the_message() -> None:
@@ -255,14 +259,14 @@ def test_a_program_at_work_on_what_it_had_before_has_its_time_to_take_the_messag
 def test_a_composer_that_stays_away_while_the_program_works_has_given_the_message() -> None:
     machine = submitted(shown="hello")
     assert machine.seen(seen(1.5, composer="absent", offset=30, **OLD_SIGN)) == []
-    assert machine.seen(seen(2.1, composer="absent", offset=40, **OLD_SIGN)) == [Save(), Accepted("test")]
+    assert machine.seen(seen(2.1, composer="absent", offset=40, **OLD_SIGN)) == [Save(), says_accepted("test")]
 
 
 def test_a_status_record_of_a_stopped_turn_ends_it_as_stopped() -> None:
     machine = submitted()
     machine.seen(seen(1.2, activity=Activity.BUSY, offset=30))
     assert machine.seen(seen(1.4, offset=40, stopped=True)) == []
-    assert machine.seen(seen(3.5, offset=40, stopped=True)) == [Clear(), Interrupted("person", "test")]
+    assert machine.seen(seen(3.5, offset=40, stopped=True)) == [Clear(), says_interrupted("person", "test")]
 
 
 def test_a_refused_permission_that_stops_the_turn_is_no_answer() -> None:
@@ -271,7 +275,7 @@ def test_a_refused_permission_that_stops_the_turn_is_no_answer() -> None:
     assert machine.refuse() == [Save()]
     assert machine.seen(seen(2.0, offset=40)) == []
     (command,) = machine.seen(seen(3.6, offset=40))
-    assert command == Interrupted("refused", "test")
+    assert command == says_interrupted("refused", "test")
 
 
 def test_a_refusal_that_a_later_answer_overrules_is_not_told_to_the_model() -> None:
@@ -309,14 +313,16 @@ def test_an_open_turn_alone_is_no_work_after_a_refusal() -> None:
         assert machine.seen(seen(at, activity=Activity.BUSY, source="hooks", offset=40)) == []
     machine.seen(seen(10.0, offset=40))
     (command,) = machine.seen(seen(12.0, offset=40))
-    assert command == Interrupted("refused", "test")
+    assert command == says_interrupted("refused", "test")
 
 
 def test_a_refusal_after_which_the_model_goes_on_gives_its_answer() -> None:
     machine = submitted()
     machine.seen(seen(1.2, activity=Activity.WAITING, asked=ASKED, offset=30))
     machine.refuse()
-    assert machine.told(ended(2.0, answer="As you wish."), 2.0) == [Ended("As you wish.", True, "hooks: turn ended")]
+    assert machine.told(ended(2.0, answer="As you wish."), 2.0) == [
+        says_ended("As you wish.", True, "hooks: turn ended")
+    ]
 
 
 def test_a_refusal_is_told_to_the_model_in_a_second_leg() -> None:
@@ -333,7 +339,9 @@ def test_a_refusal_is_told_to_the_model_in_a_second_leg() -> None:
     assert machine.seen(seen(4.5, composer="draft", offset=50, changed_at=4.0)) == [Save()]
     assert machine.saved() == [Type("submit", b"\r")]
     machine.typed("submit", 50, 4.6)
-    assert machine.told(ended(5.0, answer="I could not."), 5.0) == [Ended("I could not.", True, "hooks: turn ended")]
+    assert machine.told(ended(5.0, answer="I could not."), 5.0) == [
+        says_ended("I could not.", True, "hooks: turn ended")
+    ]
 
 
 @pytest.mark.parametrize(
@@ -364,7 +372,7 @@ def test_a_denial_over_which_the_program_stops_is_told_to_the_model() -> None:
 
 def test_a_denial_without_words_for_the_model_ends_the_turn_as_refused() -> None:
     machine = submitted()
-    assert machine.told(DENIED, 2.0) == [Interrupted("refused", "server: turn interrupted")]
+    assert machine.told(DENIED, 2.0) == [says_interrupted("refused", "server: turn interrupted")]
 
 
 def test_a_person_who_refused_as_well_is_whom_the_model_hears_of() -> None:
@@ -378,13 +386,13 @@ def test_a_person_who_refused_as_well_is_whom_the_model_hears_of() -> None:
 def test_a_denial_is_not_why_a_turn_ends_that_is_being_stopped() -> None:
     machine = submitted(denial="One was denied.")
     machine.interrupt()
-    assert machine.told(DENIED, 2.0) == [Interrupted("interrupted", "server: turn interrupted")]
+    assert machine.told(DENIED, 2.0) == [says_interrupted("interrupted", "server: turn interrupted")]
 
 
 def test_a_turn_that_a_person_stopped_is_not_stopped_by_a_denial() -> None:
     machine = submitted(denial="One was denied.")
     stopped = TurnInterrupted(channel="server", at_ns=ns(2.0))
-    assert machine.told(stopped, 2.0) == [Clear(), Interrupted("person", "server: turn interrupted")]
+    assert machine.told(stopped, 2.0) == [Clear(), says_interrupted("person", "server: turn interrupted")]
 
 
 def test_a_second_leg_that_cannot_be_typed_ends_as_refused() -> None:
@@ -392,7 +400,7 @@ def test_a_second_leg_that_cannot_be_typed_ends_as_refused() -> None:
     assert machine.begin(0.0) == [Recall("paste", b"No.")]
     machine.recalled("paste", 5, 0.0)
     (command,) = machine.seen(seen(9.0, offset=6))
-    assert isinstance(command, Interrupted)
+    assert kind(command) is LinkTurnInterrupted
     assert command.left
     assert machine.state.submitted
 
@@ -403,7 +411,7 @@ def test_what_the_shell_finds_of_a_turn_that_was_interrupted_meanwhile_changes_n
     machine.seen(seen(0.0))
     machine.saved()
     machine.interrupt()
-    assert machine.held(0.1) == [Interrupted("interrupted", "not yet typed")]
+    assert machine.held(0.1) == [says_interrupted("interrupted", "not yet typed")]
     assert machine.held(0.1) == []
     assert machine.typed("paste", 1, 0.1) == []
     assert machine.recalled("paste", None, 0.1) == []

@@ -127,6 +127,7 @@ def test_a_program_whose_channel_tells_its_calls_is_not_read() -> None:
             "hi",
             partial(type_message, profile.delivery, bracketed=False),
             TurnState(phase=Phase.WORKING, submitted=True),
+            task_id="t",
             channels_tell=bool(channels),
         )
         screen.begin(turn, "t")
