@@ -136,7 +136,7 @@ class InboxView:
         lines = [self._painted(clip(one_line(" · ".join(facts)), columns), BOLD)]
         if item.get("command"):
             lines += [self._painted(line, CYAN) for line in wrapped(f"$ {item['command']}", columns)]
-        lines += wrapped(item["question"], columns)
+        lines += wrapped(_beside(str(item["question"]), item.get("command")), columns)
         for digit, option in digits(item).items():
             lines.append(clip(f"  {digit}  {one_line(str(option['label']))}", columns))
         if takes_words(item) and not typing:
@@ -184,7 +184,7 @@ def keys_of(row: Row) -> str:
         return "Enter attaches" + ("" if item.get("prompt_id") else "  x puts it away")
     chosen = list(digits(item))
     told = [word for word, accept in (("y yes", True), ("n no", False)) if _says(item, accept=accept)]
-    told += [f"{chosen[0]}-{chosen[-1]} choose" if len(chosen) > 1 else f"{chosen[0]} chooses"] if chosen else []
+    told += [f"{min(chosen)}-{max(chosen)} choose" if len(chosen) > 1 else f"{chosen[0]} chooses"] if chosen else []
     told += ["a words"] if takes_words(item) else []
     return "  ".join([*told, "Enter attaches"])
 
@@ -204,6 +204,12 @@ def gist(item: Item, wall: datetime) -> str:
         return f"until {clock_time(item['until'], wall)}"
     lines = [one_line(line) for line in str(item["question"]).splitlines() if line.strip()]
     return one_line(str(command)) if command else " · ".join(lines)
+
+
+def _beside(question: str, command: str | None) -> str:
+    """The question without the line that is the command, which is shown already."""
+    lines = question.splitlines()
+    return "\n".join(line for line in lines if not command or line.strip().removeprefix("$ ") != command.strip())
 
 
 def wrapped(text: str, columns: int) -> list[str]:

@@ -282,6 +282,13 @@ def test_how_it_looks_in_eighty_columns() -> None:
     assert len(shown) == 24
 
 
+def test_the_command_is_shown_once_and_the_digits_are_those_of_the_options() -> None:
+    options = [{"key": "1", "label": "Red"}, {"key": "4", "label": "Chat"}, {"key": "none", "label": "Decline"}]
+    shown = Desk(item("a", 1, command="rm -rf build", question="Bash\n$ rm -rf build\nGo on?", options=options)).shown()
+    assert shown[3:9] == [shown[3], "$ rm -rf build", "Bash", "Go on?", "  1  Red", "  4  Chat"]
+    assert shown[-1] == "n no  1-4 choose  Enter attaches"
+
+
 WORDS = st.text(st.characters(exclude_categories=["Cs"]), max_size=120)
 NAMES = st.sampled_from([*"jkgGyn123auxq?", "enter", "esc", "up", "down", "backspace", "clear", "redraw", "tab"])
 
