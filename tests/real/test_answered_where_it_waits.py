@@ -39,7 +39,7 @@ def test_why_not_reaches_the_model(cli: str, start_agent: StartAgent) -> None:
     assert denied.code == 0, f"{denied.err}\n{agent.screen()}"
     told = agent.daemon.task_in(denied.json[0]["because"], "completed", "failed", "canceled")
     assert (told["status"], told["artifacts"][-1]["parts"][0]["text"]) == ("completed", "Understood."), agent.screen()
-    assert any(reason in request.text for request in agent.model.turns(why)), "the model has read it"
+    assert any(reason in request.user for request in agent.model.turns(why)), "the model has read it"
     assert not agent.file(word).exists()
     agent.daemon.ended(task)
     eventually(
