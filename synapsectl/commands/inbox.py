@@ -1,7 +1,7 @@
 """`synapsectl inbox`, and `synapsectl next`."""
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from synapsectl.context import CommandContext
 from synapsectl.errors import DONE, UsageError
@@ -11,24 +11,37 @@ if TYPE_CHECKING:
 
 SIGNALED = 128
 """Added to a signal's number, as a shell has it."""
+HOLD_S = 3.0
+"""Seconds in which an answer can be taken back, where nothing else is said."""
 NOBODY = "nobody needs you"
 
 
 class InboxVerb:
     """What waits for a person, on the whole screen; in a pipe a line each."""
 
+    QUICK: ClassVar = {(): {"hold": HOLD_S, "json": False}, ("--json",): {"hold": HOLD_S, "json": True}}
+    """What argparse makes of these."""
+
     @staticmethod
     def configure(parser: "argparse.ArgumentParser") -> None:
+        from synapsectl.parsing import seconds
+
+        parser.add_argument(
+            "--hold",
+            type=seconds,
+            default=HOLD_S,
+            metavar="S",
+            help="seconds in which an answer can be taken back, before it is typed (default: %(default)g)",
+        )
         parser.add_argument("--json", action="store_true", help="print a JSON array of what waits for a person")
 
     @staticmethod
     def run(args: "argparse.Namespace", ctx: CommandContext) -> int:
-        from synapsectl.inbox.items import table
-        from synapsectl.inbox.program import look
+        from synapsectl.inbox.items import look, table
 
         if ctx.out.on_terminal and sys.stdin.isatty() and not args.json and not ctx.dumb:
-            return open_inbox(ctx)
-        items = look(ctx)
+            return open_inbox(ctx, hold=args.hold)
+        items = look(ctx.client)
         if args.json:
             ctx.out.document(items)
         elif items:
@@ -47,11 +60,11 @@ class NextVerb:
 
     @staticmethod
     def run(args: "argparse.Namespace", ctx: CommandContext) -> int:
-        from synapsectl.inbox.program import look
+        from synapsectl.inbox.items import look
 
         if not (sys.stdin.isatty() and sys.stdout.isatty()):
             raise UsageError("next needs a terminal on stdin and stdout; 'synapsectl inbox --json' does not")
-        items = look(ctx)
+        items = look(ctx.client)
         if not items:
             ctx.out.note(NOBODY)
             return DONE
@@ -60,16 +73,17 @@ class NextVerb:
         return attach_to(ctx, item["agent"])
 
 
-def open_inbox(ctx: CommandContext) -> int:
+def open_inbox(ctx: CommandContext, *, hold: float) -> int:
     """Put the inbox on this terminal. Raises NoDaemon where no daemon runs to begin with."""
     import signal
 
-    from synapsectl.inbox.program import InboxProgram, look
+    from synapsectl.inbox.items import look
+    from synapsectl.inbox.program import InboxProgram
     from synapsectl.tty import TerminalGone
 
-    look(ctx)
+    look(ctx.client)
     try:
-        signum = InboxProgram(ctx, sys.stdin.fileno(), attach=lambda agent: _come_back(ctx, agent)).run()
+        signum = InboxProgram(ctx, sys.stdin.fileno(), hold=hold, attach=lambda agent: _come_back(ctx, agent)).run()
     except TerminalGone:
         signum = signal.SIGHUP
     return DONE if signum is None else SIGNALED + signum
@@ -93,6 +107,7 @@ next_ = NextVerb()
 EXAMPLES: dict[str, Any] = {
     "inbox": (
         ("synapsectl inbox", "who needs you; y, n and digits answer, ? tells the keys"),
+        ("synapsectl inbox --hold 10", "with more time to take an answer back"),
         ("synapsectl inbox --json", "the same, for a script"),
     ),
     "next_": (("synapsectl next", "attach to the agent that has waited longest"),),

@@ -3,11 +3,12 @@
 import time
 from typing import TYPE_CHECKING, Any
 
-from synapsectl.agentrows import HEADINGS, by_need, row, state_of
+from synapsectl.agentrows import HEADINGS, STYLES, by_need, row, state_of
 from synapsectl.ages import age
+from synapsectl.colours import DIM
 from synapsectl.context import CommandContext
 from synapsectl.errors import DONE, NoDaemon, UsageError
-from synapsectl.output import short_id
+from synapsectl.output import TableCell, short_id
 
 if TYPE_CHECKING:
     import argparse
@@ -68,7 +69,7 @@ def _plain_row(agent: dict[str, Any]) -> tuple[object, ...]:
     """For a pipe: the columns that it always had; what is asked comes after them."""
     return (
         agent["name"],
-        state_of(agent),
+        TableCell(state_of(agent), STYLES.get(state_of(agent), DIM)),
         age(agent["since"]),
         agent["held"] or "-",
         agent["queue"],

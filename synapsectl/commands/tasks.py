@@ -83,7 +83,7 @@ def _plain_row(task: dict[str, Any], names: dict[str, str]) -> tuple[object, ...
     return (
         task["id"],
         names.get(task["agent_id"], task["agent_id"]),
-        task["status"],
+        TableCell(task["status"], STYLES.get(task["status"], DIM)),
         age(task["updated_at"]),
         task["priority"],
         _message(task),

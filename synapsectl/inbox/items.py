@@ -1,8 +1,9 @@
-"""What an item of the inbox can be answered with. Pure; the items are those of `GET /inbox`."""
+"""What waits for a person (`GET /inbox`), and what each of it can be answered with."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+from synapsectl.client import Client
 from synapsed.choices import choice
 
 Item = Mapping[str, Any]
@@ -134,3 +135,9 @@ def table(items: Iterable[Item]) -> list[tuple[object, ...]]:
         )
         for one in items
     ]
+
+
+def look(client: Client) -> list[dict[str, Any]]:
+    """What waits for a person, the oldest first. Raises NoDaemon, ApiError."""
+    found: list[dict[str, Any]] = client.get("/inbox")
+    return found

@@ -1,6 +1,6 @@
 """What an inbox is and what a key does to it. Pure: keys, news and the time go in, what is to be done comes out.
 
-An answer is held for `HOLD_S` before it is typed, so that `u` can take it back. It is for one prompt, by its id: where
+An answer is held for a moment before it is typed, so that `u` can take it back. It is for one prompt, by its id: where
 that is answered elsewhere or changes meanwhile, the answer is dropped. A row that goes away by itself stays, dim and
 with who saw to it, as long as it is the chosen one and `SHOWN_S` in any case: another one never slides under a key
 that is being pressed.
@@ -23,8 +23,6 @@ from synapsectl.inbox.items import (
 )
 from synapsectl.inbox.keys import KeyPress
 
-HOLD_S = 3.0
-"""For taking back an answer."""
 SHOWN_S = 5.0
 """For reading what became of a row."""
 NOTE_S = 8.0
@@ -96,7 +94,10 @@ class Typing(NamedTuple):
 
 
 class InboxModel:
-    def __init__(self) -> None:
+    """`hold`: seconds in which an answer can be taken back."""
+
+    def __init__(self, *, hold: float) -> None:
+        self._hold_s = hold
         self.items: list[Item] = []
         self.typing: Typing | None = None
         self.help = False
@@ -246,7 +247,7 @@ class InboxModel:
 
     def _keep(self, item: Item, chosen: Chosen, now: float) -> None:
         self._count += 1
-        self._held[item["id"]] = Held(chosen, now + HOLD_S, self._count)
+        self._held[item["id"]] = Held(chosen, now + self._hold_s, self._count)
         self._say("", now)
         # On to the next one that waits for an answer; where there is no other, it stays.
         rows = [one["id"] for one in self.items]
@@ -307,6 +308,7 @@ class InboxModel:
         if item.get("prompt_id"):
             self._say("it asks something: answer it, or press Enter to attach", now)
             return []
+        self._move(1)
         return [MarkSeen(item)]
 
     # --- what is shown ---

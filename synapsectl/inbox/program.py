@@ -16,7 +16,7 @@ from typing import Any
 from synapsectl.context import CommandContext
 from synapsectl.errors import CtlError
 from synapsectl.fullscreen import FullScreen
-from synapsectl.inbox.items import Item
+from synapsectl.inbox.items import Item, look
 from synapsectl.inbox.keys import HOLD, KeyReader
 from synapsectl.inbox.model import Attach, Command, Give, InboxAct, InboxModel, MarkSeen
 from synapsectl.inbox.view import InboxView
@@ -29,12 +29,6 @@ TICK = 1.0
 GIVE_DEADLINE = 15.0
 """Seconds to wait for answers that are under way when a person leaves."""
 EVENTS = "attention"
-
-
-def look(ctx: CommandContext) -> list[dict[str, Any]]:
-    """What waits for a person, the oldest first. Raises NoDaemon, ApiError."""
-    found: list[dict[str, Any]] = ctx.client.get("/inbox")
-    return found
 
 
 def give(ctx: CommandContext, item: Item, text: str) -> None:
@@ -51,19 +45,19 @@ def put_away(ctx: CommandContext, item: Item) -> None:
 
 
 class InboxProgram:
-    """`attach` puts the terminal on an agent and returns when the person comes back."""
+    """`hold`: seconds in which an answer can be taken back; `attach` puts the terminal on an agent and returns when the person comes back."""
 
-    def __init__(self, ctx: CommandContext, fd: int, *, attach: Callable[[str], None]) -> None:
+    def __init__(self, ctx: CommandContext, fd: int, *, hold: float, attach: Callable[[str], None]) -> None:
         self._ctx = ctx
         self._attach = attach
         self._screen = FullScreen(fd)
-        self._model = InboxModel()
+        self._model = InboxModel(hold=hold)
         self._view = InboxView(coloured=ctx.out.coloured, home=ctx.environ.get("HOME", ""))
         self._keys = KeyReader()
         self._news: queue.SimpleQueue[Callable[[float], None]] = queue.SimpleQueue()
         self._threads: list[threading.Thread] = []
         self._live = Live(
-            ctx.client, lambda: look(ctx), changed=self._screen.wake, events=EVENTS, on_event=self._on_event
+            ctx.client, lambda: look(ctx.client), changed=self._screen.wake, events=EVENTS, on_event=self._on_event
         )
         self._shown: Any = None
         self._leaving = False

@@ -34,7 +34,7 @@ HELP = (
     ("y n", "yes or no to what is asked now, and to no more"),
     ("1 … 9", "the option with that digit"),
     ("a", "an answer in words of your own, where it takes one; Esc leaves it"),
-    ("u", "take an answer back, within 3 seconds"),
+    ("u", "take an answer back, before it is typed"),
     ("Enter", "attach to the agent; ctrl-] comes back"),
     ("x", "put away what asks nothing: a failure, a limit, what is finished"),
     ("q Esc", "leave; answers that are held are given at once. Ctrl-C drops them"),

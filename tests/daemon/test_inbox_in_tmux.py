@@ -60,7 +60,7 @@ def test_each_is_answered_with_one_key(daemon: Daemon, pane: Pane) -> None:
     assert "Proceed? (y/n)" in shown
     assert pane.says("#{pane_title}") == "(2) synapsed"
     pane.press("y")
-    pane.until("→ yes", "> web")
+    pane.until("> web")
     pane.press("2")
     assert "Answered: y" in answer_of(daemon, first)
     assert "Answered: 2" in answer_of(daemon, second)
@@ -72,25 +72,27 @@ def test_each_is_answered_with_one_key(daemon: Daemon, pane: Pane) -> None:
 
 def test_an_answer_that_is_taken_back_is_never_typed(daemon: Daemon, pane: Pane) -> None:
     task = asks(daemon, "api")
-    pane.run("synapsectl", "inbox")
+    pane.run("synapsectl", "inbox", "--hold", "600")
     pane.until("> api")
     pane.press("y")
     pane.until("u takes it back")
     pane.press("u")
     pane.until("y yes", gone=["u takes it back"])
     pane.press("n")
+    pane.until("→ no")
+    pane.press("q")
     assert "Answered: n" in answer_of(daemon, task)
 
 
 def test_answers_that_are_held_are_given_on_leaving_and_dropped_at_a_signal(daemon: Daemon, pane: Pane) -> None:
     kept, given = asks(daemon, "api"), asks(daemon, "web")
-    pane.run("synapsectl", "inbox")
+    pane.run("synapsectl", "inbox", "--hold", "600")
     pane.until("> api")
     pane.press("y")
     pane.until("u takes it back")
     pane.press("C-c")
     pane.until("api was not answered: yes", "shell$")
-    pane.type("clear; synapsectl inbox\n")
+    pane.type("clear; synapsectl inbox --hold 600\n")
     pane.until("> api")
     pane.press("j")
     pane.until("> web")
@@ -148,7 +150,7 @@ def test_it_goes_on_over_a_daemon_that_was_killed(daemon: Daemon, pane: Pane) ->
 
 def test_words_are_typed_for_a_question_without_options(daemon: Daemon, pane: Pane) -> None:
     task = asks(daemon, "api", "ask password")
-    pane.run("synapsectl", "inbox")
+    pane.run("synapsectl", "inbox", "--hold", "600")
     pane.until("> api")
     pane.press("a")
     pane.type("hunter2q")
@@ -156,6 +158,7 @@ def test_words_are_typed_for_a_question_without_options(daemon: Daemon, pane: Pa
     assert "hunter" not in shown
     pane.press("Enter")
     pane.until("→ (hidden)")
+    pane.press("q")
     answer_of(daemon, task)
     assert "hunter2q" not in pane.screen
 
@@ -196,7 +199,7 @@ def test_a_pipe_gets_lines(daemon: Daemon, command: tuple[str, ...]) -> None:
 
 def test_killed_with_its_terminal_it_leaves_nothing(daemon: Daemon, pane: Pane) -> None:
     task = asks(daemon, "api")
-    pane.run("synapsectl", "inbox")
+    pane.run("synapsectl", "inbox", "--hold", "600")
     pane.until("> api")
     pane.press("y")
     pane.until("u takes it back")

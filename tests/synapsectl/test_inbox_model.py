@@ -9,11 +9,12 @@ from hypothesis import strategies as st
 
 from synapsectl.inbox.items import NoAnswer, digits, takes_words, who_answered, yes_or_no
 from synapsectl.inbox.keys import KeyPress, KeyReader
-from synapsectl.inbox.model import HOLD_S, SHOWN_S, Attach, Give, InboxAct, InboxModel, MarkSeen
+from synapsectl.inbox.model import SHOWN_S, Attach, Give, InboxAct, InboxModel, MarkSeen
 from synapsectl.inbox.view import InboxView, wrapped
 from synapsectl.output import display_width
 
 YES_NO = [{"key": "1", "label": "Yes"}, {"key": "2", "label": "Yes, and don't ask again"}, {"key": "3", "label": "No"}]
+HOLD_S = 3.0
 NOON = datetime(2026, 1, 2, 12, 0, tzinfo=UTC)
 
 
@@ -36,7 +37,7 @@ class Desk:
     """An inbox and its clock."""
 
     def __init__(self, *items: dict[str, Any]) -> None:
-        self.model = InboxModel()
+        self.model = InboxModel(hold=HOLD_S)
         self.now = 100.0
         self.model.told(items, self.now)
 
@@ -141,7 +142,7 @@ def test_the_same_row_that_asks_something_else_is_not_answered() -> None:
 
 
 def test_a_new_row_rings_and_the_first_look_does_not() -> None:
-    model = InboxModel()
+    model = InboxModel(hold=HOLD_S)
     assert model.told([A], 1.0) == []
     assert model.told([A, B], 2.0) == [InboxAct.BELL]
     assert model.told([A, B], 3.0) == []
@@ -188,6 +189,9 @@ def test_what_asks_nothing_is_put_away_and_not_answered() -> None:
     assert "Enter attaches, x puts it away" in desk.model.note
     (away,) = desk.press("x")
     assert isinstance(away, MarkSeen)
+    desk = Desk(LIMIT, ASKS_WORDS)
+    desk.press("x")
+    assert desk.chosen == "words", "the next one"
     desk = Desk(A)
     assert desk.press("x") == []
     assert "answer it" in desk.model.note

@@ -21,6 +21,12 @@ def test_list_in_a_pipe_is_tab_separated_without_headings(daemon: FakeDaemon, ct
     assert rows[0][-1] == "/work/space"
 
 
+def test_colours_in_a_pipe_where_they_are_asked_for(daemon: FakeDaemon, ctl: Ctl) -> None:
+    assert "\tready\t" in ctl("ls").out
+    assert "\t\x1b[32mready\x1b[0m\t" in ctl("ls", CLICOLOR_FORCE="1").out
+    assert "\x1b" not in ctl("ls", NO_COLOR="1").out
+
+
 def test_no_agents_is_said_on_stderr(daemon: FakeDaemon, ctl: Ctl) -> None:
     daemon.agents.clear()
     assert ctl("list").out == ""
