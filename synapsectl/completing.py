@@ -5,6 +5,7 @@ What an argument is, its metavar says: `AGENT`, `TASK`, `PROFILE`, …; of `AGEN
 
 from argparse import Action
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from synapsectl.context import CommandContext
@@ -178,6 +179,13 @@ def _keys(_: Asked) -> Iterator[Candidate]:
     yield from (Candidate(name) for name in KEY_NAMES)
 
 
+def _worktrees(_: Asked) -> Iterator[Candidate]:
+    from synapsectl.worktrees.worktree import Repository  # with subprocess
+
+    for one in Repository(Path.cwd()).worktrees():
+        yield Candidate(one.name, str(one.path))
+
+
 UNDER_WAY = frozenset({"submitted", "working", "input_required", "auth_required"})
 KEY_NAMES = (
     *("Enter", "Esc", "Tab", "S-Tab", "BSpace", "Space", "Up", "Down", "Left", "Right", "Home", "End", "PgUp", "PgDn"),
@@ -199,6 +207,9 @@ SOURCES: Mapping[str, Source] = {
     "input TEXT": _answers,
     "host remove NAME": _named("/hosts", "name", "target"),
     "profiles show NAME": _named("/control/profiles", "name", "description"),
+    "worktree diff NAME": _worktrees,
+    "worktree merge NAME": _worktrees,
+    "worktree remove NAME": _worktrees,
     "schedule remove NAME": _named("/schedules", "name", "message"),
     "schedule run NAME": _named("/schedules", "name", "message"),
     "external send AGENT": _named("/external/agents", "alias", "endpoint"),

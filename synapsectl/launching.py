@@ -54,6 +54,29 @@ def add_start_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--no-spawn-daemon", action="store_true", help="fail where no daemon runs")
 
 
+def add_worktree_options(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("a worktree of git")
+    group.add_argument(
+        "--worktree", metavar="NAME", help="start it on a branch NAME of its own, in a folder beside the repository"
+    )
+    group.add_argument("--base", metavar="REF", help="where that branch begins; what is checked out here otherwise")
+    group.add_argument(
+        "--setup", metavar="COMMAND", help="what makes a new one ready; 'git config synapsed.setup' otherwise"
+    )
+
+
+def start_by_choice(args: argparse.Namespace, ctx: CommandContext) -> dict[str, Any]:
+    """`start_agent`, in a worktree where `args` ask for one. Raises what that does, GitRefused, SetupFailed."""
+    if args.worktree is None:
+        if args.base is not None or args.setup is not None:
+            raise UsageError("--base and --setup are for a worktree: name it with --worktree NAME")
+        return start_agent(args, ctx)
+    from synapsectl.worktrees.starting import worktree_for  # with subprocess and tempfile: for this option only
+
+    with worktree_for(args, ctx, _directory(args.cwd)) as folder:
+        return start_agent(argparse.Namespace(**{**vars(args), "cwd": folder}), ctx)
+
+
 def start_agent(args: argparse.Namespace, ctx: CommandContext, *, conversation: str | None = None) -> dict[str, Any]:
     """Start what `args` ask for, on `conversation` where it is given; returns the agent as `list --json` shows it.
     Raises UsageError, ApiError, NoDaemon."""

@@ -50,6 +50,8 @@ VERBS = {
     "events": Verb("events", "what happens, as it happens", LOOKING),
     "history": Verb("history", "what was said and done, searched and exported", LOOKING),
     "usage": Verb("usage", "tokens and cost, by agent, day or task", LOOKING),
+    "diff": Verb("diff", "what has changed in an agent's folder", LOOKING),
+    "worktree": Verb("worktree", "folders and branches of their own for agents", LOOKING),
     "send": Verb("send", "send a message to agents, and wait for the answers", MESSAGES),
     "reply": Verb("reply", "reply to what this agent was asked", MESSAGES),
     "tasks": Verb("tasks", "the messages and what became of them", MESSAGES),

@@ -6,7 +6,7 @@ from synapsectl.commands.attach import add_attach_options, attach, require_termi
 from synapsectl.context import CommandContext
 from synapsectl.errors import DONE
 from synapsectl.keys import parse_keys
-from synapsectl.launching import add_profile, add_start_options, start_agent
+from synapsectl.launching import add_profile, add_start_options, add_worktree_options, start_by_choice
 
 EXAMPLES = (
     ("synapsectl run claude", "start it and look at it; ctrl-] leaves it running"),
@@ -19,13 +19,14 @@ TAKES_REST = True
 def configure(parser: argparse.ArgumentParser) -> None:
     add_profile(parser)
     add_start_options(parser)
+    add_worktree_options(parser)
     add_attach_options(parser)
 
 
 def run(args: argparse.Namespace, ctx: CommandContext) -> int:
     detach = parse_keys(args.detach_keys)
     require_terminal("run", ctx)
-    agent = start_agent(args, ctx)
+    agent = start_by_choice(args, ctx)
     ctx.out.remark(f"[{agent['name']} ({agent['id']}) at {agent['endpoint']}; {args.detach_keys or 'no key'} detaches]")
     if drift := agent.get("drift"):
         ctx.out.remark(f"[{drift}]")

@@ -5,13 +5,21 @@ import argparse
 from synapsectl.client import SLOW_TIMEOUT, agent_path
 from synapsectl.context import CommandContext
 from synapsectl.errors import DONE, ApiError, UsageError
-from synapsectl.launching import add_profile, add_start_options, show_started, start_agent
+from synapsectl.launching import (
+    add_profile,
+    add_start_options,
+    add_worktree_options,
+    show_started,
+    start_agent,
+    start_by_choice,
+)
 from synapsectl.teams import members_of
 
 EXAMPLES = (
     ("synapsectl start claude", "an agent named claude, in this folder"),
     ("synapsectl start claude --name api --cwd ~/src/api", "another one, elsewhere"),
     ("synapsectl start codex -- --model o4", "what stands behind -- is the program's"),
+    ("synapsectl start claude --worktree login", "on a branch of its own, in a folder beside the repository"),
     ("synapsectl start claude --save", "and again with every daemon, until 'stop --remove'"),
 )
 
@@ -22,12 +30,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_profile(parser)
     parser.usage = f"{parser.prog} (PROFILE | TEAM) [options] [-- ARGUMENT…]"
     add_start_options(parser)
+    add_worktree_options(parser)
     parser.add_argument("--json", action="store_true", help="print the agent as a JSON document")
 
 
 def run(args: argparse.Namespace, ctx: CommandContext) -> int:
     try:
-        show_started(start_agent(args, ctx), ctx, as_json=args.json, watched=bool(args.rest))
+        show_started(start_by_choice(args, ctx), ctx, as_json=args.json, watched=bool(args.rest))
     except ApiError as error:
         if error.code != "UNKNOWN_PROFILE" or (members := members_of(ctx, args.profile)) is None:
             raise
@@ -37,8 +46,8 @@ def run(args: argparse.Namespace, ctx: CommandContext) -> int:
 
 def _start_team(members: list[str], args: argparse.Namespace, ctx: CommandContext) -> int:
     """Start those that do not run; one that cannot be started does not keep the others from it."""
-    if args.name or args.port or args.no_port or args.rest:
-        raise UsageError("a name, a port and arguments are one agent's: start the members by themselves")
+    if args.name or args.port or args.no_port or args.rest or args.worktree:
+        raise UsageError("a name, a port, a worktree and arguments are one agent's: start the members by themselves")
     known = {agent["name"]: agent for agent in ctx.client.get("/agents")}
     code, started = DONE, []
     for name in members:

@@ -3,6 +3,7 @@
 import shlex
 import subprocess
 import sys
+from itertools import takewhile
 
 import pytest
 
@@ -27,11 +28,9 @@ def test_help_has_examples_that_the_parser_takes(ctl: Ctl, parser: VerbParser) -
     assert parser.verb.examples
     for line, about in parser.verb.examples:
         assert f"  {line}\n      {about}\n" in done.out
-        words = shlex.split(
-            line.removeprefix('eval "$(').removesuffix(')"').partition(" > ")[0].partition(" | cut ")[0]
-        )
-        at = words.index(PROGRAM)
-        assert callable(parse(words[at + 1 :])[1])
+        words = shlex.split(line.removeprefix('eval "$(').removesuffix(')"'))
+        own = takewhile(lambda word: word not in ("|", ">", "&&"), words[words.index(PROGRAM) + 1 :])
+        assert callable(parse(list(own))[1])
     assert any(parser.prog in line for line, _ in parser.verb.examples)
 
 

@@ -1,0 +1,159 @@
+"""`synapsectl worktree list|diff|merge|remove`: what `start --worktree NAME` has made, and what becomes of it."""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from synapsectl.context import CommandContext
+from synapsectl.errors import DONE, REFUSED, CtlError, NoDaemon
+from synapsectl.parsing import SubVerb
+from synapsectl.worktrees.git import Git
+from synapsectl.worktrees.showing import show_changes
+from synapsectl.worktrees.worktree import Repository, Worktree, ahead, base_of, uncommitted
+
+HEADINGS = ("NAME", "BRANCH", "AGENT", "COMMITS", "UNCOMMITTED", "FOLDER")
+GONE = frozenset({"stopped", "exited", "failed"})
+"""States of agents without a program."""
+
+EXAMPLES = (
+    ("synapsectl start claude --worktree login", "an agent in a folder and on a branch of its own"),
+    ("synapsectl worktree list", "what there is, and what is not committed or merged yet"),
+    ("synapsectl worktree merge login", "into what is checked out here"),
+    ("synapsectl worktree remove login", "unless work would be lost"),
+)
+
+
+class AgentIsThere(CtlError):
+    exit_code = REFUSED
+    code = "AGENT_IS_THERE"
+
+
+def _configure_list(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="print a JSON array of them")
+
+
+def _configure_one(parser: argparse.ArgumentParser, *, json: str | None = None) -> None:
+    parser.add_argument("name", metavar="NAME", help="its name, see 'synapsectl worktree list'")
+    if json is not None:
+        parser.add_argument("--json", action="store_true", help=json)
+
+
+def _configure_diff(parser: argparse.ArgumentParser) -> None:
+    _configure_one(parser, json="print a JSON document of it")
+    parser.add_argument("--stat", action="store_true", help="only which files, and how much in each")
+
+
+def _configure_remove(parser: argparse.ArgumentParser) -> None:
+    _configure_one(parser, json="print a JSON document of what it was")
+    parser.add_argument("--force", action="store_true", help="also where work is lost by it")
+
+
+def _list(args: argparse.Namespace, ctx: CommandContext) -> int:
+    found = [_facts(one, _agents_in(one.path, ctx)) for one in Repository(Path.cwd()).worktrees()]
+    if args.json:
+        ctx.out.document(found)
+    elif not found:
+        ctx.out.note("there is no worktree; 'synapsectl start PROFILE --worktree NAME' makes one")
+    else:
+        rows = [[one[key] if one[key] is not None else "-" for key in found[0]] for one in found]
+        ctx.out.table(HEADINGS, rows, grows="FOLDER")
+    return DONE
+
+
+def _facts(one: Worktree, agents: list[dict[str, Any]]) -> dict[str, Any]:
+    git = Git(one.path)
+    base = base_of(git, one)
+    return {
+        "name": one.name,
+        "branch": one.branch,
+        "agent": ", ".join(agent["name"] for agent in agents) or None,
+        "commits": ahead(git, base) if base else None,
+        "uncommitted": len(uncommitted(git)),
+        "path": str(one.path),
+    }
+
+
+def _diff(args: argparse.Namespace, ctx: CommandContext) -> int:
+    one = Repository(Path.cwd()).find(args.name)
+    return show_changes(ctx, Git(one.path), one, stat_only=args.stat, as_json=args.json)
+
+
+def _merge(args: argparse.Namespace, ctx: CommandContext) -> int:
+    repository = Repository(Path.cwd())
+    one = repository.find(args.name)
+    for agent in _agents_in(one.path, ctx):
+        if agent["activity"] not in ("ready", "waiting", "unknown"):
+            ctx.out.note(f"{agent['name']} works there: what it does from now on is not merged")
+    if repository.merge(one) != 0:
+        ctx.out.note(
+            "the merge was not made, or waits for you: 'git status' says what is open, 'git merge --abort' undoes it"
+        )
+        return REFUSED
+    return DONE
+
+
+def _remove(args: argparse.Namespace, ctx: CommandContext) -> int:
+    repository = Repository(Path.cwd())
+    one = repository.find(args.name)
+    if Path.cwd().is_relative_to(one.path):
+        repository = Repository(repository.main.folder)
+    agents = _agents_in(one.path, ctx)
+    if running := [agent["name"] for agent in agents if agent["state"] not in GONE]:
+        names = " ".join(running)
+        raise AgentIsThere(f"{names} runs in {one.path}: 'synapsectl stop {names} --remove' first")
+    last = repository.remove(one, force=args.force)
+    if args.json:
+        ctx.out.document({"name": one.name, "path": str(one.path), "branch": one.branch, "commit": last})
+    else:
+        ctx.out.line(f"{one.name} is removed; its last commit was {last[:12]}")
+    for agent in agents:
+        ctx.out.note(f"{agent['name']} has lost its folder: 'synapsectl stop {agent['name']} --remove' forgets it")
+    return DONE
+
+
+def _agents_in(path: Path, ctx: CommandContext) -> list[dict[str, Any]]:
+    """Agents in that folder, of the daemon that runs, if one does."""
+    try:
+        agents = ctx.client.get("/agents")
+    except NoDaemon:
+        return []
+    return [agent for agent in agents if Path(agent["cwd"]).resolve().is_relative_to(path)]
+
+
+SUBVERBS = {
+    "list": SubVerb(
+        "the worktrees of the repository around this folder",
+        _configure_list,
+        _list,
+        (("synapsectl worktree list", "their agents, commits, and what is not committed"),),
+    ),
+    "diff": SubVerb(
+        "what has changed in a worktree since it left its branch",
+        _configure_diff,
+        _diff,
+        (
+            ("synapsectl worktree diff login", "committed or not, new files too"),
+            ("synapsectl worktree diff login --stat", "which files, and how much in each"),
+        ),
+    ),
+    "merge": SubVerb(
+        "merge a worktree's branch into what is checked out here",
+        _configure_one,
+        _merge,
+        (
+            (
+                "synapsectl worktree merge login",
+                "as 'git merge' does, with its hooks; nothing uncommitted is left behind",
+            ),
+        ),
+    ),
+    "remove": SubVerb(
+        "remove a worktree and its branch, unless work would be lost",
+        _configure_remove,
+        _remove,
+        (
+            ("synapsectl worktree remove login", "refused while anything is uncommitted or in no other branch"),
+            ("synapsectl worktree remove login --force", "and what it has is lost"),
+        ),
+    ),
+}

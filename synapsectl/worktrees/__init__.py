@@ -1,0 +1,1 @@
+"""Folders and branches of their own for agents, by the git program."""

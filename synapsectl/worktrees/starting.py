@@ -1,0 +1,35 @@
+"""`start --worktree NAME`: the folder that an agent is started in, made if it is not there."""
+
+import argparse
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from synapsectl.context import CommandContext
+from synapsectl.errors import ApiError, CtlError, UsageError
+from synapsectl.worktrees.worktree import Repository, check_name
+
+
+@contextmanager
+def worktree_for(args: argparse.Namespace, ctx: CommandContext, folder: str) -> Iterator[str]:
+    """The same place as `folder` in the worktree, to start in. One that was made for an agent that the daemon
+    then refuses is removed again. Raises UsageError, GitRefused, SetupFailed."""
+    check_name(args.worktree)
+    repository = Repository(Path(folder))
+    known = next((one for one in repository.worktrees() if one.name == args.worktree), None)
+    if known is not None and args.base is not None:
+        raise UsageError(f"the worktree {known.name} is there already, and has begun where it has: leave --base out")
+    worktree = known or repository.add(args.worktree, args.base)
+    if known is None:
+        copied = repository.copy_included(worktree)
+        told = f", with {copied} ignored files of .worktreeinclude" if copied else ""
+        ctx.out.note(f"{worktree.path} is made, on branch {worktree.branch}{told}")
+    repository.set_up(worktree, args.setup, ctx.own_environment)
+    inside = worktree.path / Path(folder).relative_to(repository.here.folder)
+    try:
+        yield str(inside if inside.resolve().is_relative_to(worktree.path) and inside.is_dir() else worktree.path)
+    except ApiError:
+        if known is None:
+            with suppress(CtlError):
+                repository.remove(worktree, force=False)
+        raise

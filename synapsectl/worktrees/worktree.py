@@ -1,0 +1,254 @@
+"""Worktrees: a folder and a branch of its own for an agent, beside the repository, so that several change it at once.
+
+`NAME` is the branch and the folder `<repository>.worktrees/NAME`. What it began from stands in the repository's
+configuration, `branch.NAME.synapsed-base`, which git removes with the branch. Nothing here knows of a daemon."""
+
+import os
+import re
+import shutil
+import stat
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from synapsectl.errors import REFUSED, CtlError, UsageError
+from synapsectl.worktrees.git import Git, GitRefused
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+INCLUDE = ".worktreeinclude"
+"""File of the repository: which ignored files a worktree gets copies of, in the patterns of .gitignore."""
+SETUP_KEY = "synapsed.setup"
+"""Key of git's configuration: a shell's command line that makes a new worktree ready."""
+IN_PROGRESS = ("rebase-merge", "rebase-apply", "MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "BISECT_LOG")
+"""Files of git's that say that something is half done."""
+
+
+class WorkWouldBeLost(CtlError):
+    """What was asked for would remove work that is nowhere else."""
+
+    exit_code = REFUSED
+    code = "WORK_WOULD_BE_LOST"
+
+
+class SetupFailed(CtlError):
+    exit_code = REFUSED
+    code = "SETUP_FAILED"
+
+
+class Worktree(NamedTuple):
+    """`base` is the commit that it began from, None where this tool has not made it; `target` the branch that was
+    checked out then."""
+
+    name: str
+    path: Path
+    branch: str | None
+    base: str | None
+    target: str | None
+
+
+class Repository:
+    """The repository around a folder. Raises GitRefused if there is no checkout."""
+
+    def __init__(self, folder: Path) -> None:
+        try:
+            self.here = Git(Path(Git(folder).line("rev-parse", "--path-format=absolute", "--show-toplevel")))
+        except GitRefused as error:
+            raise GitRefused(f"{folder} is in no checkout of a git repository ({error})") from None
+        first = self.here.names("worktree", "list", "--porcelain", "-z")[0]
+        self.main = Git(Path(first.removeprefix("worktree ")))
+        self.folder = self.main.folder.with_name(f"{self.main.folder.name}.worktrees")
+
+    def worktrees(self) -> list[Worktree]:
+        """Those in `folder`."""
+        found, path, branch = [], None, None
+        for field in [*self.here.ask("worktree", "list", "--porcelain", "-z").split(b"\0")]:
+            key, _, value = os.fsdecode(field).partition(" ")
+            if key == "worktree":
+                path, branch = Path(value), None
+            elif key == "branch":
+                branch = value.removeprefix("refs/heads/")
+            elif not key and path is not None:
+                if path.parent == self.folder:
+                    found.append(self._known(path, branch))
+                path = None
+        return found
+
+    def find(self, name: str) -> Worktree:
+        """Raises UsageError for a name that no worktree has."""
+        found = self.worktrees()
+        for one in found:
+            if one.name == name:
+                return one
+        known = f"there are {', '.join(one.name for one in found)}" if found else "there is no worktree"
+        raise UsageError(f"no worktree {name!r} in {self.folder}: {known}")
+
+    def around(self, folder: Path) -> Worktree | None:
+        """The worktree that a folder is in."""
+        return next((one for one in self.worktrees() if folder.is_relative_to(one.path)), None)
+
+    def add(self, name: str, base: str | None) -> Worktree:
+        """Make it: its branch from `base`, else from what is checked out here. Raises UsageError, GitRefused."""
+        check_name(name)
+        try:
+            start = self.here.line("rev-parse", "--verify", "--end-of-options", f"{base or 'HEAD'}^{{commit}}")
+        except GitRefused:
+            told = (
+                f"--base: there is no commit {base!r}" if base else "the repository has no commit yet: make the first"
+            )
+            raise UsageError(told) from None
+        path = self.folder / name
+        if os.path.lexists(path):
+            raise UsageError(
+                f"{path} is there and is no worktree of {self.main.folder}: remove it, or take another name"
+            )
+        target = self.here.line("branch", "--show-current")
+        if self.here.says("show-ref", "--verify", "--quiet", f"refs/heads/{name}"):
+            raise UsageError(f"there is a branch {name!r} already: take another name, or check it out yourself")
+        try:
+            self.folder.mkdir(exist_ok=True)
+        except OSError as error:
+            raise GitRefused(f"{self.folder} cannot be made: {error.strerror}") from None
+        self.here.ask("worktree", "add", "--no-track", "-b", name, "--", str(path), start)
+        self.here.ask("config", f"branch.{name}.synapsed-base", start)
+        if target:
+            self.here.ask("config", f"branch.{name}.synapsed-target", target)
+        return Worktree(name, path, name, start, target or None)
+
+    def copy_included(self, worktree: Worktree) -> int:
+        """Copy the ignored files that `.worktreeinclude` names; returns how many. Nothing is written over, nothing
+        outside of the worktree is written, and a link is copied as a link."""
+        source = self.here.folder
+        if not (source / INCLUDE).is_file():
+            return 0
+        matching = self.here.names("ls-files", "-z", "--others", "--ignored", f"--exclude-from={source / INCLUDE}")
+        listed = b"".join(os.fsencode(name) + b"\0" for name in matching)
+        ignored = self.here.names("check-ignore", "-z", "--stdin", stdin=listed, good=1) if matching else []
+        return sum(_copy(source / name, worktree.path / name, worktree.path) for name in ignored)
+
+    def set_up(self, worktree: Worktree, command: str | None, environ: Mapping[str, str]) -> None:
+        """Run the command that makes it ready, once; what it prints goes to stderr. Raises SetupFailed."""
+        key = f"branch.{worktree.name}.synapsed-setup"
+        command = command or self._config(SETUP_KEY)
+        if not command or self._config(key) == "done":
+            return
+        env = {key: value for key, value in environ.items() if not key.startswith("GIT_")}
+        env |= {"SYNAPSE_WORKTREE": str(worktree.path), "SYNAPSE_REPOSITORY": str(self.main.folder)}
+        code = subprocess.run(["/bin/sh", "-c", command], cwd=worktree.path, env=env, stdout=2, check=False).returncode
+        if code != 0:
+            raise SetupFailed(
+                f"the set-up command {command!r} ended with {code} in {worktree.path}: nothing was started; the same "
+                f"command tries again, 'synapsectl worktree remove {worktree.name}' removes the worktree"
+            )
+        self.here.ask("config", key, "done")
+
+    def remove(self, worktree: Worktree, *, force: bool) -> str:
+        """Remove the folder, and its branch; returns the branch's last commit. Raises WorkWouldBeLost, GitRefused."""
+        git = Git(worktree.path)
+        last = git.line("rev-parse", "HEAD")
+        if not force:
+            self._keep(worktree, git)
+        self.main.ask("worktree", "remove", *(("--force",) if force else ()), "--", str(worktree.path))
+        if self.main.says("show-ref", "--verify", "--quiet", f"refs/heads/{worktree.name}"):
+            self.main.ask("branch", "-D", "--", worktree.name)
+        return last
+
+    def merge(self, worktree: Worktree) -> int:
+        """Merge its branch into what is checked out here; returns git's exit code. Raises WorkWouldBeLost."""
+        if self.here.folder == worktree.path:
+            raise UsageError(f"this is the worktree {worktree.name} itself: merge it from the checkout that takes it")
+        if changed := uncommitted(Git(worktree.path)):
+            raise WorkWouldBeLost(f"{worktree.name} has changes that are not committed ({_some(changed)}): commit them")
+        return self.here.run("merge", "--no-edit", "--", worktree.branch or worktree.name)
+
+    def _keep(self, worktree: Worktree, git: Git) -> None:
+        again = f"--force removes {worktree.name} all the same"
+        if changed := uncommitted(git):
+            raise WorkWouldBeLost(f"{worktree.name} has changes that are not committed ({_some(changed)}); {again}")
+        private = Path(git.line("rev-parse", "--path-format=absolute", "--git-dir"))
+        if half := [name for name in IN_PROGRESS if (private / name).exists()]:
+            raise WorkWouldBeLost(f"{worktree.name} is in the middle of something ({half[0]}); {again}")
+        heads = [
+            "HEAD",
+            *([worktree.name] if git.says("show-ref", "-q", "--verify", f"refs/heads/{worktree.name}") else []),
+        ]
+        others = (f"--exclude={worktree.name}", "--branches", "--tags", "--remotes")
+        if count := int(git.line("rev-list", "--count", *heads, "--not", *others)):
+            raise WorkWouldBeLost(
+                f"{worktree.name} has {count} commits that are in no other branch: 'synapsectl worktree merge "
+                f"{worktree.name}' merges them; {again}"
+            )
+
+    def _known(self, path: Path, branch: str | None) -> Worktree:
+        base, target = (self._config(f"branch.{path.name}.synapsed-{key}") for key in ("base", "target"))
+        return Worktree(path.name, path, branch, base, target)
+
+    def _config(self, key: str) -> str | None:
+        return self.here.line("config", "--get", key) if self.here.says("config", "--get", key) else None
+
+
+def check_name(name: str) -> None:
+    """Raises UsageError for what is no plain name of a branch and of a folder."""
+    if not NAME.fullmatch(name) or ".." in name or name.endswith((".lock", ".")):
+        raise UsageError(f"--worktree: {name!r} is no name of letters, digits, '.', '_' and '-', at most 100 of them")
+
+
+def uncommitted(git: Git) -> list[str]:
+    """Paths with changes that are in no commit, files that git does not know among them."""
+    return [entry[3:] for entry in git.names("status", "--porcelain", "-z", "--no-renames", "--ignore-submodules=none")]
+
+
+def ahead(git: Git, base: str) -> int:
+    """Commits since `base`."""
+    return int(git.line("rev-list", "--count", f"{base}..HEAD"))
+
+
+def changes(git: Git, base: str | None, *, stat_only: bool = False) -> bytes:
+    """What has changed since `base`, else since the last commit: committed or not, with files that git does not know
+    yet. The checkout's own index is not touched."""
+    index = Path(git.line("rev-parse", "--path-format=absolute", "--git-path", "index"))
+    options = ["--no-ext-diff", "--no-textconv", "--no-color", "--no-renames", *(["--stat"] if stat_only else [])]
+    with tempfile.TemporaryDirectory(prefix="synapsectl-") as folder:
+        copied = Path(folder) / "index"
+        if index.exists():
+            shutil.copy2(index, copied)  # by its time git knows which files may have changed in the same moment
+        git.ask("add", "--intent-to-add", "--", ":/", index=copied)
+        return git.ask("diff", *options, base or _last(git), "--", index=copied)
+
+
+def base_of(git: Git, worktree: Worktree | None) -> str | None:
+    """Where its changes begin: what it shares with the branch that it came from, else its first commit."""
+    if worktree is None or worktree.base is None:
+        return None
+    for ref in (worktree.target, worktree.base):
+        wanted = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}")
+        if ref and git.says(*wanted) and git.says("merge-base", "HEAD", commit := git.line(*wanted)):
+            return git.line("merge-base", "HEAD", commit)
+    return None
+
+
+def _last(git: Git) -> str:
+    if git.says("rev-parse", "--verify", "--quiet", "HEAD"):
+        return "HEAD"
+    return git.line("hash-object", "-t", "tree", "/dev/null")
+
+
+def _copy(source: Path, target: Path, root: Path) -> bool:
+    """Whether it was copied. A tracked link among the folders on its way must not lead out of the worktree."""
+    if os.path.lexists(target):
+        return False
+    for folder in reversed([each for each in target.parents if each.is_relative_to(root) and each != root]):
+        if folder.is_symlink():
+            return False
+        folder.mkdir(exist_ok=True)
+    mode = source.lstat().st_mode
+    if not (stat.S_ISREG(mode) or stat.S_ISLNK(mode)):
+        return False
+    shutil.copy2(source, target, follow_symlinks=False)
+    return True
+
+
+def _some(names: list[str]) -> str:
+    shown = ", ".join(names[:3])
+    return shown if len(names) <= 3 else f"{shown} and {len(names) - 3} more"
