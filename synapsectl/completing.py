@@ -39,7 +39,7 @@ class Candidates(NamedTuple):
     also: str | None = None
 
 
-type Source = "Callable[[Asked], Iterable[Candidate]]"
+type Source = "Callable[[CommandLine], Iterable[Candidate]]"
 """Asks the daemon."""
 
 
@@ -79,7 +79,7 @@ def _of_verb(parser: VerbParser, before: list[str], current: str, ctx: CommandCo
             waiting = action if action.nargs != 0 else None
         else:
             given.append(word)
-    about = Asked(ctx, parser.prog.removeprefix(f"{PROGRAM} "), given)
+    about = CommandLine(ctx, parser.prog.removeprefix(f"{PROGRAM} "), given)
     if waiting is not None:
         return _values(waiting, str(waiting.metavar or waiting.dest), current, about)
     if current.startswith("-") and not behind:
@@ -96,7 +96,7 @@ def _of_verb(parser: VerbParser, before: list[str], current: str, ctx: CommandCo
     return Candidates()
 
 
-class Asked(NamedTuple):
+class CommandLine(NamedTuple):
     """Of what something is asked: `given` are the words that stand before it and are no options."""
 
     ctx: CommandContext
@@ -108,7 +108,7 @@ def _repeats(action: Action) -> bool:
     return isinstance(action.default, list)
 
 
-def _values(action: Action, kind: str, current: str, about: Asked) -> Candidates:
+def _values(action: Action, kind: str, current: str, about: CommandLine) -> Candidates:
     if action.choices is not None:
         return _beginning([Candidate(str(choice)) for choice in action.choices], current)
     kind = kind.upper()
@@ -126,31 +126,31 @@ def _beginning(offered: Iterable[Candidate], current: str) -> Candidates:
     return Candidates([one for one in offered if one.word.startswith(current)])
 
 
-def _get(about: Asked, path: str, query: Mapping[str, object] | None = None) -> Any:
+def _get(about: CommandLine, path: str, query: Mapping[str, object] | None = None) -> Any:
     return about.ctx.client.get(path, query, timeout=ASKING_S)
 
 
-def _agents(about: Asked) -> Iterator[Candidate]:
+def _agents(about: CommandLine) -> Iterator[Candidate]:
     for agent in _get(about, "/agents", {"hosts": 1}):
         if agent["name"] not in about.given:
             state = agent["activity"] if agent["state"] == "running" else agent["state"]
             yield Candidate(agent["name"], f"{agent['type']}, {state}")
 
 
-def _tasks(about: Asked) -> Iterator[Candidate]:
+def _tasks(about: CommandLine) -> Iterator[Candidate]:
     for task in _get(about, "/control/tasks"):
         said = one_line(" ".join(part_text(part) for part in task["message"]["parts"])[:TEXT_SHOWN])
         yield Candidate(short_id(task["id"]), f"{task['status']}: {said}")
 
 
-def _tasks_and_agents(about: Asked) -> Iterator[Candidate]:
+def _tasks_and_agents(about: CommandLine) -> Iterator[Candidate]:
     yield from _agents(about)
     for one in _tasks(about):
         if one.about.partition(":")[0] in UNDER_WAY:
             yield one
 
 
-def _answers(about: Asked) -> Iterator[Candidate]:
+def _answers(about: CommandLine) -> Iterator[Candidate]:
     """The keys of the options of what is asked."""
     prompt = asked(about.ctx.client, about.given[0]).prompt or {}
     for option in prompt.get("options") or []:
@@ -158,14 +158,14 @@ def _answers(about: Asked) -> Iterator[Candidate]:
 
 
 def _named(path: str, key: str, told: str) -> Source:
-    def ask(about: Asked) -> Iterator[Candidate]:
+    def ask(about: CommandLine) -> Iterator[Candidate]:
         for one in _get(about, path):
             yield Candidate(str(one[key]), str(one[told] or ""))
 
     return ask
 
 
-def _verbs(about: Asked) -> Iterator[Candidate]:
+def _verbs(about: CommandLine) -> Iterator[Candidate]:
     parser = command_line()
     for word in about.given:
         if word not in parser.parts:
@@ -175,7 +175,7 @@ def _verbs(about: Asked) -> Iterator[Candidate]:
         yield Candidate(name, part.about)
 
 
-def _keys(_: Asked) -> Iterator[Candidate]:
+def _keys(_: CommandLine) -> Iterator[Candidate]:
     yield from (Candidate(name) for name in KEY_NAMES)
 
 

@@ -22,7 +22,7 @@ BY_HAND = frozenset({SCREEN, "login"})
 """Types of prompts that are answered at the agent's own terminal."""
 
 
-class Typed(NamedTuple):
+class TypedAnswer(NamedTuple):
     """What a line that was typed means: `answer` is given to the program; without one, `note` says what to type."""
 
     answer: str | None
@@ -47,22 +47,22 @@ def hint(prompt: Mapping[str, Any]) -> str:
     return f"[{', '.join(told)}]"
 
 
-def meant(prompt: Mapping[str, Any], line: str) -> Typed:
+def meant(prompt: Mapping[str, Any], line: str) -> TypedAnswer:
     """What the line means: an option's key, or y or n where an option says that for sure, or words."""
     text = line.strip()
     options = {str(option["key"]).lower(): str(option["key"]) for option in prompt.get("options") or []}
     sure = _sure(prompt)
     two = len(sure) == 2 and len(options) in (0, 2)
     if not text and two:
-        return Typed(sure[False])
+        return TypedAnswer(sure[False])
     if text.lower() in options:
-        return Typed(options[text.lower()])
+        return TypedAnswer(options[text.lower()])
     decided = {"y": True, "yes": True, "n": False, "no": False}.get(text.lower())
     if decided is not None and decided in sure:
-        return Typed(sure[decided])
+        return TypedAnswer(sure[decided])
     if text and (prompt.get("own_words") or not (options or two)):
-        return Typed(line)
-    return Typed(None, f"type {hint(prompt)}; Ctrl-D leaves it as it is")
+        return TypedAnswer(line)
+    return TypedAnswer(None, f"type {hint(prompt)}; Ctrl-D leaves it as it is")
 
 
 def ask(ctx: CommandContext, agent: str, task: Mapping[str, Any]) -> bool:

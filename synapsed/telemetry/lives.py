@@ -34,7 +34,7 @@ OPEN_MAX = 50_000
 """Tasks that are followed at once; beyond that the oldest are forgotten, and nothing is measured of them."""
 
 
-class Stage(StrEnum):
+class TaskPhase(StrEnum):
     """What a task is doing."""
 
     QUEUED = "queue"
@@ -58,7 +58,7 @@ def _code(code: str) -> str:
 class Period:
     """`stage` from `begin` to `end`; None: it has not ended."""
 
-    stage: Stage
+    stage: TaskPhase
     begin: float
     end: float | None = None
 
@@ -114,9 +114,9 @@ class Life:
             case TaskStatusChanged() as told:
                 yield from self._goes(told, event.at)
             case TaskDelivered():
-                if self._open and self._open[-1].stage is Stage.DELIVERING:
+                if self._open and self._open[-1].stage is TaskPhase.DELIVERING:
                     yield from self._leave(event.at)
-                    self._enter(Stage.TURN, event.at)
+                    self._enter(TaskPhase.TURN, event.at)
             case ToolExecution() as told:
                 yield from self._call(told, event.at)
             case TokensUsed() as used:
@@ -154,33 +154,33 @@ class Life:
             yield from self._leave(at)
             self.end, self.state = at, state
             self.code = _code(told.error.code) if told.error is not None else None
-            yield Period(Stage.WHOLE, self.begin, at)
+            yield Period(TaskPhase.WHOLE, self.begin, at)
             return
         self.state = state
         if state is TaskState.SUBMITTED:
             yield from self._leave(at)
-            self._enter(Stage.QUEUED, at)
+            self._enter(TaskPhase.QUEUED, at)
         elif state in INTERRUPTED_STATES:
             self._had_it()
-            yield from self._leave(at, above=Stage.TURN)
-            self._enter(Stage.ASKING, at)
-        elif Stage.TURN in self.stages:
-            yield from self._leave(at, above=Stage.TURN)
+            yield from self._leave(at, above=TaskPhase.TURN)
+            self._enter(TaskPhase.ASKING, at)
+        elif TaskPhase.TURN in self.stages:
+            yield from self._leave(at, above=TaskPhase.TURN)
         else:
             yield from self._leave(at)
             elsewhere = alias_of(self.agent_id) is not None or self.by_reply
-            self._enter(Stage.TURN if elsewhere else Stage.DELIVERING, at)
+            self._enter(TaskPhase.TURN if elsewhere else TaskPhase.DELIVERING, at)
 
     def _had_it(self) -> None:
         """The program answers or asks: it has the message, although nobody told so (an older daemon, say)."""
-        if self._open and self._open[-1].stage is Stage.DELIVERING:
-            self._open[-1].stage = Stage.TURN
+        if self._open and self._open[-1].stage is TaskPhase.DELIVERING:
+            self._open[-1].stage = TaskPhase.TURN
 
     @property
-    def stages(self) -> list[Stage]:
+    def stages(self) -> list[TaskPhase]:
         return [period.stage for period in self._open]
 
-    def _enter(self, stage: Stage, at: float) -> None:
+    def _enter(self, stage: TaskPhase, at: float) -> None:
         period = Period(stage, at)
         self._open.append(period)
         if len(self.periods) < PERIODS_MAX:
@@ -188,7 +188,7 @@ class Life:
         else:
             self.dropped += 1
 
-    def _leave(self, at: float, *, above: Stage | None = None) -> Iterator[Period]:
+    def _leave(self, at: float, *, above: TaskPhase | None = None) -> Iterator[Period]:
         """End the stages above `above`; all of them where it is not entered."""
         while self._open and self._open[-1].stage is not above:
             period = self._open.pop()

@@ -16,7 +16,7 @@ from synapsed.interfaces import EventLog
 from synapsed.model.figures import AgentFigures, Histogram
 from synapsed.store.database import Database
 from synapsed.telemetry.families import Values, agent_values, sheets_of
-from synapsed.telemetry.lives import Stage
+from synapsed.telemetry.lives import TaskPhase
 from synapsed.telemetry.observer import Observer
 from synapsed.telemetry.tracer import TraceFigures
 
@@ -27,11 +27,11 @@ GATHERED = 32
 """Agents that are looked at between two turns of the event loop."""
 
 _STAGES = {
-    "synapse_task_queue_seconds": Stage.QUEUED,
-    "synapse_task_delivery_seconds": Stage.DELIVERING,
-    "synapse_task_turn_seconds": Stage.TURN,
-    "synapse_task_input_seconds": Stage.ASKING,
-    "synapse_task_completion_seconds": Stage.WHOLE,
+    "synapse_task_queue_seconds": TaskPhase.QUEUED,
+    "synapse_task_delivery_seconds": TaskPhase.DELIVERING,
+    "synapse_task_turn_seconds": TaskPhase.TURN,
+    "synapse_task_input_seconds": TaskPhase.ASKING,
+    "synapse_task_completion_seconds": TaskPhase.WHOLE,
 }
 
 log = structlog.stdlib.get_logger("synapsed.metrics")

@@ -15,7 +15,7 @@ from synapsed.model.events import TokensUsed
 from synapsed.model.external import alias_of
 from synapsed.model.figures import SLOW_S, Histogram
 from synapsed.model.task import TaskState
-from synapsed.telemetry.lives import OTHER, Life, Period, Stage, ToolLife, tokens_of
+from synapsed.telemetry.lives import OTHER, Life, Period, TaskPhase, ToolLife, tokens_of
 from synapsed.telemetry.reader import LogReader, News
 
 ELSEWHERE = "external"
@@ -40,7 +40,7 @@ class Observer:
         """By profile and state."""
         self.failed: Counter[tuple[str, str]] = Counter()
         """By profile and code."""
-        self.periods: dict[tuple[Stage, str], Histogram] = {}
+        self.periods: dict[tuple[TaskPhase, str], Histogram] = {}
         """By stage and profile; of WHOLE only those of completed tasks."""
         self.tools: Counter[tuple[str, str]] = Counter()
         """Calls that ended, by profile and status."""
@@ -90,7 +90,7 @@ class Observer:
         histogram.observe(call.seconds)
 
     def _count(self, life: Life, period: Period, profile: str) -> None:
-        if period.stage is Stage.WHOLE:
+        if period.stage is TaskPhase.WHOLE:
             self.ended[profile, life.state.value] += 1
             if life.code is not None:
                 self.failed[profile, self._code(life.code)] += 1

@@ -21,7 +21,7 @@ from synapsed.model.external import alias_of
 from synapsed.model.sender import Sender
 from synapsed.model.task import TaskState
 from synapsed.model.trace import TraceContext, context_of, parent_of, span_id
-from synapsed.telemetry.lives import Life, Period, Stage, ToolLife
+from synapsed.telemetry.lives import Life, Period, TaskPhase, ToolLife
 
 type Value = str | int | float | bool
 
@@ -90,13 +90,13 @@ def _about(life: Life, metadata: Mapping[str, Any], name: str, profile: str) -> 
 
 def _stages(life: Life, whole: TraceContext) -> Iterator[Span]:
     turn = whole.span_id
-    last = next((one for one in reversed(life.periods) if one.stage in (Stage.DELIVERING, Stage.TURN)), None)
+    last = next((one for one in reversed(life.periods) if one.stage in (TaskPhase.DELIVERING, TaskPhase.TURN)), None)
     for number, period in enumerate(life.periods, 1):
         own = _within(life, whole, period.stage.value, str(number))
         parent = whole.span_id
-        if period.stage is Stage.TURN:
+        if period.stage is TaskPhase.TURN:
             turn = own.span_id
-        elif period.stage is Stage.ASKING:
+        elif period.stage is TaskPhase.ASKING:
             parent = turn
         failed = life.code if period is last else None
         end = period.end if period.end is not None else life.end or period.begin
@@ -104,10 +104,10 @@ def _stages(life: Life, whole: TraceContext) -> Iterator[Span]:
 
 
 def _tools(life: Life, whole: TraceContext) -> Iterator[Span]:
-    turns = [(number, period) for number, period in enumerate(life.periods, 1) if period.stage is Stage.TURN]
+    turns = [(number, period) for number, period in enumerate(life.periods, 1) if period.stage is TaskPhase.TURN]
     for number, call in enumerate(life.tools, 1):
         within = next((turn for turn in turns if _covers(turn[1], call)), None)
-        parent = whole.span_id if within is None else span_id(life.task_id, Stage.TURN.value, str(within[0]))
+        parent = whole.span_id if within is None else span_id(life.task_id, TaskPhase.TURN.value, str(within[0]))
         about: dict[str, Value] = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": call.name}
         if call.call_id is not None:
             about["gen_ai.tool.call.id"] = call.call_id

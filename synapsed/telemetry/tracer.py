@@ -28,7 +28,7 @@ from synapsed.model.external import alias_of
 from synapsed.model.figures import AgentFigures
 from synapsed.store import SqliteStore
 from synapsed.telemetry.extra import MISSING
-from synapsed.telemetry.lives import Life, Period, Stage
+from synapsed.telemetry.lives import Life, Period, TaskPhase
 from synapsed.telemetry.observer import ELSEWHERE, UNKNOWN
 from synapsed.telemetry.reader import LogReader, News
 from synapsed.telemetry.spans import Span, spans_of
@@ -159,7 +159,7 @@ class Tracer:
         async with aclosing(self._reader.news()) as every:
             async for news in every:
                 life = news.life
-                if life is None or life.end is None or not any(one.stage is Stage.WHOLE for one in _periods(news)):
+                if life is None or life.end is None or not any(one.stage is TaskPhase.WHOLE for one in _periods(news)):
                     continue
                 spans += await self._spans(life)
                 if len(spans) >= SPANS_MAX:

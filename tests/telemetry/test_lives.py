@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from synapsed.model.events import Event, TaskDelivered, TaskStatusChanged, TokensUsed, ToolExecution
 from synapsed.model.task import TaskError, TaskState
-from synapsed.telemetry.lives import PERIODS_MAX, Life, Lives, Period, Stage
+from synapsed.telemetry.lives import PERIODS_MAX, Life, Lives, Period, TaskPhase
 
 S, W, I, A = TaskState.SUBMITTED, TaskState.WORKING, TaskState.INPUT_REQUIRED, TaskState.AUTH_REQUIRED  # noqa: E741
 DONE, FAILED, CANCELED = TaskState.COMPLETED, TaskState.FAILED, TaskState.CANCELED
@@ -113,5 +113,5 @@ def test_any_order_of_events(course: list[tuple[TaskState | None, float]]) -> No
         event = Event(id=number, at=at, agent_id="a", task_id="t", data=data)
         life, ended = lives.take("t", event)
         assert all(period.seconds >= 0 for period in ended)
-        assert sum(isinstance(one, Period) and one.stage is Stage.WHOLE for one in ended) == (life.end is not None)
+        assert sum(isinstance(one, Period) and one.stage is TaskPhase.WHOLE for one in ended) == (life.end is not None)
         assert (life.end is None) == lives.knows("t")
