@@ -179,7 +179,7 @@ def _keys(_: CommandLine) -> Iterator[Candidate]:
     yield from (Candidate(name) for name in KEY_NAMES)
 
 
-def _worktrees(_: Asked) -> Iterator[Candidate]:
+def _worktrees(_: CommandLine) -> Iterator[Candidate]:
     from synapsectl.worktrees.worktree import Repository  # with subprocess
 
     for one in Repository(Path.cwd()).worktrees():
