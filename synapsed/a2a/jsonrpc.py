@@ -26,7 +26,7 @@ from synapsed.a2a.params import parse
 from synapsed.a2a.replies import MessageReply, StreamReply, retry_after
 from synapsed.a2a.v03 import METHODS_03, STREAMING_03, Dialect03
 from synapsed.a2a.version import V03, V10, require_version
-from synapsed.errors import HTTP_STATUS, Busy, Forbidden, SynapsedError, Unauthorized
+from synapsed.errors import Busy, Forbidden, SynapsedError, Unauthorized
 
 type RequestId = str | int | float | None
 NAME_SHOWN: Final = 60
@@ -148,7 +148,7 @@ def _result(request_id: RequestId, result: Any) -> dict[str, Any]:
 def _refusal(request_id: RequestId, error: A2aError | SynapsedError) -> MessageReply:
     """Who may not is told by HTTP's status too, as the specification has it for authentication (7), and who may come
     again by HTTP's header."""
-    status = HTTP_STATUS[error.code] if isinstance(error, Forbidden | Unauthorized | Busy) else 200
+    status = error.http if isinstance(error, Forbidden | Unauthorized | Busy) else 200
     told = error if isinstance(error, A2aError) else from_synapsed(error)
     return MessageReply(rpc_failure(request_id, told), status, retry_after(error))
 

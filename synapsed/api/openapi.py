@@ -16,7 +16,6 @@ from synapsed.api.answers import ErrorAnswer
 from synapsed.api.describe import Description, Response, Streamed, description_of
 from synapsed.api.security import is_public
 from synapsed.errors import (
-    HTTP_STATUS,
     AmbiguousAddress,
     Busy,
     Forbidden,
@@ -165,7 +164,7 @@ def _responses(operation: Operation, schemas: _Schemas) -> dict[str, Any]:
     responses = _success(described.answer, schemas) if described else {}
     by_status: dict[int, list[str]] = {}
     for error in _errors(operation):
-        by_status.setdefault(HTTP_STATUS[error.code], []).append(error.code)
+        by_status.setdefault(error.http, []).append(error.code)
     for status, codes in sorted(by_status.items()):
         responses[str(status)] = _error(", ".join(dict.fromkeys(codes)), schemas)
     return {**responses, "default": _error("any other error", schemas)}

@@ -10,7 +10,7 @@ import structlog
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 
-from synapsed.errors import HTTP_STATUS, InvalidRequest, SynapsedError, TooLarge, UnknownAgent
+from synapsed.errors import InvalidRequest, SynapsedError, TooLarge, UnknownAgent
 
 type Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 type Shape = Callable[[web.Request, SynapsedError, int], web.Response]
@@ -49,7 +49,7 @@ def refusing_as(shape: Shape) -> Callable[[Handler], Handler]:
 
 def problem(error: SynapsedError) -> web.Response:
     """The response for an error of the tree."""
-    return _response(HTTP_STATUS.get(error.code, 500), body_of(error), _headers(error))
+    return _response(error.http, body_of(error), _headers(error))
 
 
 def _headers(error: SynapsedError) -> dict[str, str]:
@@ -65,7 +65,7 @@ def _shaped(request: web.Request, error: SynapsedError) -> web.Response:
     shape: Shape | None = getattr(request.match_info.handler, _SHAPE, None)
     if shape is None:
         return problem(error)
-    response = shape(request, error, HTTP_STATUS.get(error.code, 500))
+    response = shape(request, error, error.http)
     response.headers.update(_headers(error))
     return response
 

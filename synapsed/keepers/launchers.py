@@ -100,13 +100,9 @@ class KeeperAddress:
 
 
 @dataclass(frozen=True, slots=True)
-class LaunchedKeeper:
+class LaunchedKeeper(KeeperAddress):
     """A keeper that listens, with a program that runs."""
 
-    launch_id: str
-    socket_path: Path
-    keeper_pid: int
-    keeper_start: int
     pid: int
     """The program's."""
     pid_start: int
@@ -129,10 +125,6 @@ class LaunchedKeeper:
             spool_start=facts["launch_start"],
             started_at=facts["started_at"],
         )
-
-    @property
-    def address(self) -> KeeperAddress:
-        return KeeperAddress(self.launch_id, self.socket_path, self.keeper_pid, self.keeper_start)
 
 
 class Launcher(Protocol):

@@ -186,7 +186,7 @@ async def test_kill_9_of_the_keeper_leaves_the_spool_and_the_sweep_finds_the_res
     keeper = await lab.python(STUBBORN + "print('z'*100000+'END',flush=True)\nstay()")
     watcher = await lab.watch(keeper)
     await watcher.until_output(b"END")
-    assert find_keepers([keeper.address]) == {keeper.launch_id: True}
+    assert find_keepers([keeper]) == {keeper.launch_id: True}
     kill(keeper.keeper_pid)
     await watcher.until_lost()
     await until_gone(keeper.keeper_pid, keeper.keeper_start)
@@ -194,7 +194,7 @@ async def test_kill_9_of_the_keeper_leaves_the_spool_and_the_sweep_finds_the_res
         await watcher.client.ping()
     with pytest.raises(KeeperLost):
         await KeeperClient.connect(keeper.socket_path)
-    assert find_keepers([keeper.address]) == {keeper.launch_id: False}
+    assert find_keepers([keeper]) == {keeper.launch_id: False}
     spool = SpoolReader(str(lab.root / "state" / "spool"))
     assert spool.end == len(watcher.output)
     assert spool.read(0, spool.end) == (0, bytes(watcher.output))
