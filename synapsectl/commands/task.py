@@ -5,6 +5,7 @@ import time
 from typing import Any
 
 from synapsectl.ages import age
+from synapsectl.attending import Attendant
 from synapsectl.client import task_path
 from synapsectl.colours import DIM
 from synapsectl.commands.tasks import STYLES
@@ -14,7 +15,7 @@ from synapsectl.messages import part_text
 from synapsectl.outcomes import outcome, tell_inexact
 from synapsectl.parsing import seconds
 from synapsectl.prompts import behind, show_prompt
-from synapsectl.waiting import Waiter, answer_of
+from synapsectl.waiting import answer_of
 
 EXAMPLES = (
     ("synapsectl task 1f0c9a2b", "one message and its answer"),
@@ -36,8 +37,9 @@ def run(args: argparse.Namespace, ctx: CommandContext) -> int:
     code = DONE
     if args.wait:
         deadline = None if args.timeout is None else time.monotonic() + args.timeout
-        task = Waiter(ctx.client, deadline=deadline, note=ctx.out.note).wait(task)
         name = _name(task, ctx)
+        attendant = Attendant(ctx, name, deadline=deadline, follow=False, asks=not args.json)
+        task = attendant.wait(task, None, sent=task["id"])
         code = outcome(ctx, name, task)
         tell_inexact(ctx, {name: task})
         if code == DONE and not args.json:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from synapsectl.client import Client
+from synapsectl.errors import CtlError
 from synapsed.choices import choice
 
 Item = Mapping[str, Any]
@@ -33,6 +34,10 @@ WHERE = {
     "inbox": "in another inbox",
 }
 """Where an answer came from."""
+
+
+HOST_TIMEOUT = 3.0
+"""Seconds for another host to say who waits there."""
 
 
 class Chosen(NamedTuple):
@@ -138,6 +143,18 @@ def table(items: Iterable[Item]) -> list[tuple[object, ...]]:
 
 
 def look(client: Client) -> list[dict[str, Any]]:
-    """What waits for a person, the oldest first. Raises NoDaemon, ApiError."""
+    """What waits for a person, the oldest first; of other hosts too, as far as they answer. Raises NoDaemon, ApiError."""
     found: list[dict[str, Any]] = client.get("/inbox")
-    return found
+    for host in client.get("/hosts"):
+        if host["state"] == "up":
+            found += _elsewhere(Client(host["local"]), host["name"])
+    return sorted(found, key=lambda item: str(item["since"]))
+
+
+def _elsewhere(client: Client, host: str) -> list[dict[str, Any]]:
+    """What waits on that host, by the names that its agents have here; nothing where it does not tell."""
+    try:
+        found = client.get("/inbox", timeout=HOST_TIMEOUT)
+    except CtlError:
+        return []
+    return [item | {"agent": f"{item['agent']}@{host}", "id": f"{item['id']}@{host}", "host": host} for item in found]

@@ -40,7 +40,7 @@ def give(ctx: CommandContext, item: Item, text: str) -> None:
 def put_away(ctx: CommandContext, item: Item) -> None:
     """Say that a person has seen it. Raises ApiError, NoDaemon."""
     there, _ = reach(ctx, item["agent"])
-    item_id = str(item["id"]).partition("@")[0] if item.get("host") else item["id"]
+    item_id = str(item["id"]).rpartition("@")[0] if item.get("host") else item["id"]
     there.client.post(f"/inbox/{item_id}/seen")
 
 

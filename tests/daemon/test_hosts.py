@@ -88,6 +88,23 @@ def test_its_agents_are_listed_and_written_to(here: Daemon, box: Box):
     assert (nowhere.code, "no host 'nowhere'" in nowhere.err) == (4, True)
 
 
+def test_who_waits_there_is_in_the_inbox_here_and_answered_from_here(here: Daemon, box: Box):
+    task = box.daemon.send("ask y/n")
+    box.daemon.task_in(task, "input_required")
+    (item,) = eventually(lambda: here.ctl("inbox", "--json").json, "it is in the inbox here")
+    assert (item["agent"], item["host"], item["question"]) == ("dummy@box", "box", "Proceed? (y/n)")
+    assert here.get("/inbox").json == [], "what others ask for is what is here"
+    tool = PtyTool("inbox", "--hold", "0", env={**here.env, "TERM": "xterm"})
+    try:
+        tool.until(b"dummy@box")
+        tool.type(b"y")
+        box.daemon.task_in(task, "completed")
+        tool.type(b"q")
+        assert tool.end() == 0
+    finally:
+        tool.close()
+
+
 def test_an_agent_that_writes_is_external_over_there(here: Daemon, box: Box):
     agent = here.start_agent(name="scout")
     sent = here.ctl("send", "dummy@box", "--wait", "--from", agent["id"], "hello")

@@ -243,6 +243,7 @@ class FakeDaemon:
                 web.get("/agents", self._list),
                 web.get("/teams", self._teams),
                 web.get("/inbox", self._inbox),
+                web.get("/hosts", self._hosts),
                 web.get("/agents/{agent}/status", self._status),
                 web.post("/agents/{agent}/tasks/send", self._send),
                 web.get("/agents/{agent}/screen", self._screen),
@@ -307,6 +308,9 @@ class FakeDaemon:
 
     async def _inbox(self, request: web.Request) -> web.Response:
         return web.json_response(self.inbox)
+
+    async def _hosts(self, request: web.Request) -> web.Response:
+        return web.json_response([])
 
     async def _teams(self, request: web.Request) -> web.Response:
         return web.json_response(self.teams)

@@ -10,6 +10,7 @@ import pytest
 from synapsectl.questions import hint, meant
 from synapsed.errors import PromptChanged
 from synapsed.model.task import Artifact, Prompt, Task, TaskState
+from tests.synapsectl.conftest import Ctl
 from tests.synapsectl.fake_daemon import FakeDaemon, agent, permission
 from tests.synapsectl.pty_tool import PtyTool
 
@@ -93,6 +94,18 @@ def test_the_question_is_asked_there_and_it_goes_on(asking: FakeDaemon, send: An
     assert b"Do you want to proceed?" in tool.shown
     assert tool.shown.rstrip().endswith(b"done it")
     assert posted(asking) == [{"input": "1", "prompt_id": "p1"}]
+
+
+def test_a_task_that_was_sent_before_is_asked_about_too(asking: FakeDaemon, ctl: Ctl, home: Path) -> None:
+    task = ctl("send", "claude", "x").out.strip()
+    tool = PtyTool("task", task, "--wait", env={**os.environ, "TERM": "xterm"})
+    try:
+        tool.until(b"[1/2/3, y, n] ")
+        tool.type(b"y\r")
+        assert tool.end() == 0
+        assert tool.shown.rstrip().endswith(b"done it")
+    finally:
+        tool.close()
 
 
 def test_ctrl_d_leaves_the_question_as_it_is(asking: FakeDaemon, send: Any) -> None:
