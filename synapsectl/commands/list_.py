@@ -7,7 +7,7 @@ from synapsectl.agentrows import HEADINGS, STYLES, by_need, row, state_of
 from synapsectl.ages import age
 from synapsectl.colours import DIM
 from synapsectl.context import CommandContext
-from synapsectl.errors import DONE, NoDaemon, UsageError
+from synapsectl.errors import DONE, ApiError, NoDaemon, UsageError
 from synapsectl.output import TableCell, short_id
 
 if TYPE_CHECKING:
@@ -38,17 +38,28 @@ def run(args: "argparse.Namespace", ctx: CommandContext) -> int:
         if args.json or not ctx.out.on_terminal:
             raise UsageError("--watch is for a terminal: a script reads 'synapsectl events --json'")
         return _watch_dumb(ctx) if ctx.dumb else _watch(ctx)
-    agents = _agents(ctx)
     if args.json:
-        ctx.out.document(agents)
+        ctx.out.document(_agents(ctx))
     else:
-        _show(agents, ctx)
+        _show(_told(ctx) if ctx.out.on_terminal else _agents(ctx), ctx)
     return DONE
 
 
 def _agents(ctx: CommandContext) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = ctx.client.get("/agents", {"hosts": 1})
     return found
+
+
+def _told(ctx: CommandContext) -> list[dict[str, Any]]:
+    """The agents for a person: who asks about a command, with that instead of the words around it."""
+    agents = _agents(ctx)
+    if not any(agent.get("asks") for agent in agents):
+        return agents
+    try:
+        commands = {item["agent_id"]: item["command"] for item in ctx.client.get("/inbox")}
+    except ApiError:
+        return agents  # an agent may not look into it
+    return [agent | ({"asks": found} if (found := commands.get(agent["id"])) else {}) for agent in agents]
 
 
 def _show(agents: list[dict[str, Any]], ctx: CommandContext) -> None:
@@ -118,7 +129,7 @@ def _watch(ctx: CommandContext) -> int:
 
     try:
         with FullScreen(sys.stdout.fileno()) as screen:
-            live = Live(ctx.client, lambda: _agents(ctx), changed=screen.wake)
+            live = Live(ctx.client, lambda: _told(ctx), changed=screen.wake)
             live.start()
             while screen.ended is None:
                 columns, rows = screen.size()
@@ -147,13 +158,13 @@ def _watch_dumb(ctx: CommandContext) -> int:
     """A terminal that obeys no escape sequences: below what it printed before, and only when something happens."""
     while True:
         try:
-            _show(_agents(ctx), ctx)
+            _show(_told(ctx), ctx)
             ctx.out.stdout.flush()
             with ctx.client.stream("/events") as stream:
                 for event in stream.events():
                     if event is not None:
                         ctx.out.line()
-                        _show(_agents(ctx), ctx)
+                        _show(_told(ctx), ctx)
                         ctx.out.stdout.flush()
         except NoDaemon as error:
             ctx.out.line()

@@ -149,11 +149,12 @@ def _show_agent(agent: dict[str, Any], ctx: CommandContext) -> None:
     for name, value in facts.items():
         if value is not None:
             out.line(f"  {name:<14}{value}")
-    if prompt:
-        _show_question(agent, prompt, ctx)
     screen = [line.rstrip() for line in (agent.get("screen") or "").splitlines()]
     while screen and not screen[-1]:
         screen.pop()
     for line in screen:
         shown = f"  | {line}"
         out.line(shown if out.columns is None else clip(shown, out.columns))
+    if prompt:
+        # Last, so that it stands on the terminal whatever the screen above it has.
+        _show_question(agent, prompt, ctx)

@@ -143,7 +143,7 @@ def table(items: Iterable[Item]) -> list[tuple[object, ...]]:
 
 
 def look(client: Client) -> list[dict[str, Any]]:
-    """What waits for a person, the oldest first; of other hosts too, as far as they answer. Raises NoDaemon, ApiError."""
+    """What waits for a person here, and on other hosts that answer; the oldest first. Raises NoDaemon, ApiError."""
     found: list[dict[str, Any]] = client.get("/inbox")
     for host in client.get("/hosts"):
         if host["state"] == "up":

@@ -7,7 +7,7 @@ import pytest
 
 from synapsectl.output import display_width
 from synapsed.model.agent import Conversation
-from tests.synapsectl.fake_daemon import FakeDaemon, agent
+from tests.synapsectl.fake_daemon import FakeDaemon, agent, permission
 from tests.synapsectl.pty_tool import PtyTool
 
 WIDE = "─" * 120
@@ -57,3 +57,26 @@ def test_a_wide_screen_is_cut() -> None:
 @pytest.mark.usefixtures("full")
 def test_as_much_of_an_id_as_tells_it_from_the_others() -> None:
     assert [line.split()[1] for line in seen("adopt")] == ["ID", "01a201b3-ae3d", "01a201b3-ae3e"]
+
+
+def test_who_asks_about_a_command_is_listed_with_it(daemon: FakeDaemon) -> None:
+    asks = "Bash command · Run a scripted command · rm -rf build · Do you want to proceed?"
+    for name, port in (("claude", 8100), ("codex", 8120)):
+        daemon.agents[name] = agent(name, port=port, activity="waiting", asks=asks)
+    daemon.inbox = [
+        {"agent_id": daemon.agents["claude"].id, "command": "rm -rf build"},
+        {"agent_id": daemon.agents["codex"].id, "command": None},
+    ]
+    shown = seen("list")
+    assert "rm -rf build" in shown[1]
+    assert "Bash command" not in shown[1]
+    assert "Bash command" in shown[2]
+
+
+def test_a_question_stands_below_the_screen(daemon: FakeDaemon) -> None:
+    daemon.agents["claude"] = agent("claude", activity="waiting", prompt=permission(), screen="row\n" * 40)
+    shown = seen("status", "claude")
+    assert shown[-1] == "answer with: synapsectl input claude 1"
+    assert max(n for n, line in enumerate(shown) if line.startswith("  | ")) < shown.index(
+        "  asks          Do you want to proceed?"
+    )
