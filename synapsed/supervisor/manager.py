@@ -229,12 +229,7 @@ class Manager:
         if old is not None:
             await old.adopt()
             await old.close()
-        record = old.record if old is not None else None
-        if name in self._roster.config.agents:
-            record = self._roster.configured(name, record)
-        assert record is not None
-        if name not in self._roster.config.agents:
-            record = record.model_copy(update={"from_config": False})
+        record = self._roster.configured(name, old.record if old is not None else None)
         agent = self._add(record, self._library.get_or_bare(record.profile))
         await self._restore(agent, await self._open_tasks(), await self._store.turns())
         try:

@@ -74,16 +74,16 @@ class Roster:
         return self._config
 
     def become(self, config: Config) -> None:
-        """Have `config` from now on; `configured` and `unconfigured` make records of it."""
+        """Have `config` from now on; `configured` makes records of it."""
         self._config = config
         self._on_config(config)
 
     def configured(self, name: str, record: AgentRecord | None) -> AgentRecord:
-        """The record of a configured agent as it is to be: a new one's, or `record` brought up to date.
-
-        Raises InvalidRequest, PortsExhausted.
-        """
-        config = self._config.agents[name]
+        """The record of an agent as it is to be now: a new one's, or `record` brought up to date; it may not be
+        configured any more. Raises InvalidRequest, PortsExhausted."""
+        if (config := self._config.agents.get(name)) is None:
+            assert record is not None, "only an agent that is there is left out of a new configuration"
+            return record.model_copy(update={"from_config": False})
         made = self._configured(name, config) if record is None else record.model_copy()
         _configure(made, name, config)
         return made
