@@ -1,15 +1,13 @@
-"""What it would cost, and bring, to keep the screens in a process of their own (docs/adr/0033): a look in this process
-and in one without rights, its memory, and four programs that write at once, through the daemon and through one tmux.
+"""What it costs, and brings, to keep the screens in processes of their own (docs/adr/0033): a look in this process and
+in one without rights, its memory, and four programs that write at once, through the daemon and through one tmux.
 
 python -m bench.screens
 """
 
+import asyncio
 import json
 import math
-import socket
 import statistics
-import struct
-import subprocess
 import sys
 import tempfile
 import time
@@ -17,17 +15,19 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from pydantic import JsonValue, TypeAdapter
-
-from bench.elsewhere import FRAME, exactly
 from bench.figures import daemon, percentile, pss, report, sized
 from bench.output import END, producer
 from bench.peers import COLS, ROWS, Terminal, tmux_available, tmux_terminals
 from synapsectl.client import Client
 from synapsectl.framed import TerminalConnection
+from synapsed.clock import SystemClock
 from synapsed.library import ProfileLibrary
 from synapsed.profiles import Profile
+from synapsed.screens.harm import HarmRecord
+from synapsed.screens.pool import SCREENS_EACH, ScreenPool
+from synapsed.screens.stage import RemoteStage
 from synapsed.terminal.observer import TerminalObserver
+from synapsed.terminal.stage import Ask
 from tests.support.daemon import Daemon
 
 RECORDINGS = Path(__file__).parents[1] / "tests" / "recordings"
@@ -36,13 +36,10 @@ PIECE = 400
 PIECES = sized(1500, 30)
 BURST_S = 0.002
 """Between two pieces: a program draws in bursts, and whoever waits for them sleeps."""
-CROWD = 10
 
 AGENTS = 4
 SIZE = sized(20_000_000, 200_000)
 RUNS = sized(3, 1)
-
-_TOLD: TypeAdapter[JsonValue] = TypeAdapter(JsonValue)
 
 
 def main() -> None:
@@ -54,27 +51,65 @@ def main() -> None:
 
 
 class Elsewhere:
-    """Observers in a process of their own (`bench.elsewhere`)."""
+    """Screens in a process of their own, as the daemon has them."""
 
     def __init__(self) -> None:
-        self._socket, theirs = socket.socketpair()
-        command = [sys.executable, "-m", "bench.elsewhere"]
-        with theirs:
-            self._process = subprocess.Popen(command, stdin=theirs)
+        self._folder = tempfile.TemporaryDirectory()
+        self._loop = asyncio.Runner()
+        self._pool = self._loop.run(self._begin())
+        self._stages: list[RemoteStage] = []
+        self._fed: list[int] = []
 
-    def look(self, agent: int, data: bytes) -> JsonValue:
-        """Feed it, and look."""
-        self._socket.sendall(FRAME.pack(len(data), agent, time.monotonic()) + data)
-        (size,) = struct.unpack("<I", exactly(self._socket.fileno(), 4))
-        return _TOLD.validate_json(exactly(self._socket.fileno(), size))
+    async def _begin(self) -> ScreenPool:
+        return ScreenPool(1)
+
+    def open(self, profile: Profile) -> int:
+        self._loop.run(self._open(profile))
+        return len(self._stages) - 1
+
+    async def _open(self, profile: Profile) -> None:
+        folder = Path(self._folder.name)
+        stage = RemoteStage(
+            self._pool,
+            agent_id=str(len(self._stages)),
+            profile=profile,
+            size=(COLS, ROWS),
+            launch_start=0,
+            checkpoint=None,
+            kept=_nothing,
+            spool=folder / "spool",
+            harms=await HarmRecord.of(folder, "bench"),
+            clock=SystemClock(),
+        )
+        stage.open(lambda _: None)
+        self._stages.append(stage)
+        self._fed.append(0)
+        await stage.look(Ask(now=time.monotonic()))
+
+    def look(self, number: int, data: bytes) -> float:
+        """Seconds that it takes to feed it, and look."""
+        return self._loop.run(self._look(number, data))
+
+    async def _look(self, number: int, data: bytes) -> float:
+        began = time.perf_counter()
+        now = time.monotonic()
+        self._stages[number].feed(self._fed[number], data, now)
+        self._fed[number] += len(data)
+        await self._stages[number].look(Ask(now=now))
+        return time.perf_counter() - began
 
     @property
     def memory(self) -> int:
-        return pss(self._process.pid)
+        return pss(self._pool.pids[0])
 
     def close(self) -> None:
-        self._socket.close()
-        self._process.wait(60)
+        self._loop.run(self._pool.close())
+        self._loop.close()
+        self._folder.cleanup()
+
+
+async def _nothing() -> None:
+    return None
 
 
 def _observer(profile: Profile) -> TerminalObserver:
@@ -93,9 +128,7 @@ def pieces() -> Iterator[tuple[str, bytes]]:
 def looks() -> None:
     library, elsewhere = ProfileLibrary.builtin(), Elsewhere()
     here = {name: _observer(library.get(name)) for name in PROGRAMS}
-    numbers = {name: number for number, name in enumerate(PROGRAMS)}
-    for name, number in numbers.items():
-        elsewhere.look(number, library.get(name).model_dump_json().encode())
+    numbers = {name: elsewhere.open(library.get(name)) for name in PROGRAMS}
     alone = elsewhere.memory
     times: tuple[list[float], list[float]] = ([], [])
     for (profile, data), _ in zip(pieces(), range(PIECES), strict=False):
@@ -106,21 +139,21 @@ def looks() -> None:
             observer.look(now)
 
         times[0].append(_seconds(nearby))
-        times[1].append(_seconds(lambda number=numbers[profile], data=data: elsewhere.look(number, data)))
+        times[1].append(elsewhere.look(numbers[profile], data))
         time.sleep(BURST_S)
     more = percentile(times[1], 0.99) - percentile(times[0], 0.99)
     told = " and ".join(
         f"p50 {statistics.median(seconds) * 1e3:.2f}, p99 {percentile(seconds, 0.99) * 1e3:.2f} ms" for seconds in times
     )
     report("a look here and in a process of its own", told, "p99 ≤ 1 ms more", held=more <= 0.001)
-    for number in range(len(numbers), CROWD):
-        elsewhere.look(number, library.get("claude").model_dump_json().encode())
-    for number in range(CROWD):
+    for _ in range(len(numbers), SCREENS_EACH):
+        elsewhere.open(library.get("claude"))
+    for number in range(SCREENS_EACH):
         for (_, data), _ in zip(pieces(), range(50), strict=False):
             elsewhere.look(number, data)
     report(
         "memory of that process",
-        f"{alone / 2**20:.1f} MB PSS with {len(numbers)} agents, {elsewhere.memory / 2**20:.1f} MB with {CROWD}",
+        f"{alone / 2**20:.1f} MB PSS with {len(numbers)} agents, {elsewhere.memory / 2**20:.1f} MB with {SCREENS_EACH}",
         "≤ 30 MB",
         held=elsewhere.memory <= 30 * 2**20,
     )

@@ -56,6 +56,7 @@ from synapsed.paths import Paths
 from synapsed.premises import CONTROL_SOCKET, DATABASE, STATE, Premises
 from synapsed.pty.factory import PtyLinkFactory
 from synapsed.pty.program_version import VersionReader
+from synapsed.screens.pool import ScreenPool
 from synapsed.service import ServiceNotifier, inherited_sockets
 from synapsed.store import SqliteStore
 from synapsed.store.backups import Backups
@@ -249,6 +250,8 @@ class Daemon:
             traced=config.traces.share,
         )
         up.push_async_callback(externals.close)
+        screens = ScreenPool()
+        up.push_async_callback(screens.close)
         manager = Manager(
             ManagerSettings(
                 paths=paths,
@@ -267,6 +270,7 @@ class Daemon:
                 store=store,
                 clock=self._clock,
                 versions=VersionReader(paths.versions),
+                screens=screens,
             ),
             registry=Registry(RegistryFiles(paths.registry)),
             clock=self._clock,

@@ -7,7 +7,8 @@ from typing import Protocol
 from synapsed.config import Limits
 from synapsed.interfaces import AgentLink
 from synapsed.model.link import LinkExited
-from synapsed.model.records import AgentRecord, LaunchRecord
+from synapsed.model.picture import KeptForm, Shown
+from synapsed.model.records import AgentRecord, Checkpoint, LaunchRecord
 from synapsed.profiles import Profile
 
 
@@ -80,6 +81,10 @@ class LinkFactory(Protocol):
 
     async def ended(self, record: AgentRecord) -> ProgramEnd:
         """What is known of the end of the launch of `record`, which could not be adopted."""
+        ...
+
+    async def kept(self, checkpoint: Checkpoint, form: KeptForm) -> Shown:
+        """What the screen shows that was kept, of a program that does not run. Raises SynapsedError."""
         ...
 
     async def sweep(self, launch: LaunchRecord) -> int:

@@ -19,6 +19,7 @@ What is open stays open. Modules that are not imported yet cannot be imported an
 
 import ctypes
 import errno
+import os
 import platform
 import resource
 import struct
@@ -95,9 +96,10 @@ class _Program(ctypes.Structure):
     _fields_ = (("length", ctypes.c_uint16), ("instructions", ctypes.POINTER(_Instruction)))
 
 
-def give_up_rights(*, memory: int = MEMORY, cpu_s: int | None = None) -> frozenset[str]:
+def give_up_rights(*, memory: int = MEMORY, cpu_s: int | None = None, files: int = 0) -> frozenset[str]:
     """Give them up, and return which of the above hold. The process must have one thread. `cpu_s`: it is ended once it
-    has computed for so many seconds, however long a busy machine takes for them."""
+    has computed for so many seconds, however long a busy machine takes for them. `files`: those of lower numbers may be
+    opened, which is what `poll` takes that many for."""
     held = set()
     libc = ctypes.CDLL(None, use_errno=True)
     if _LINUX:
@@ -107,18 +109,18 @@ def give_up_rights(*, memory: int = MEMORY, cpu_s: int | None = None) -> frozens
             held.add("no new privileges")
             if _deny_files(libc):  # which takes a file
                 held.add("landlock")
-    if _limit(memory, cpu_s):
+    if _limit(memory, cpu_s, files):
         held.add("limits")
     if "no new privileges" in held and _deny_calls(libc):
         held.add("seccomp")
     return frozenset(held)
 
 
-def _limit(memory: int, cpu_s: int | None) -> bool:
+def _limit(memory: int, cpu_s: int | None, files: int) -> bool:
     limits = {
         resource.RLIMIT_CORE: 0,
         resource.RLIMIT_NPROC: 0,
-        resource.RLIMIT_NOFILE: 0,
+        resource.RLIMIT_NOFILE: files,
         resource.RLIMIT_AS: memory,
     }
     if cpu_s is not None:
@@ -146,7 +148,11 @@ def _deny_files(libc: ctypes.CDLL) -> bool:
         rights.append(_SCOPES)
     wanted = struct.pack(f"<{len(rights)}Q", *rights)
     ruleset = libc.syscall(_CREATE_RULESET, wanted, ctypes.c_size_t(len(wanted)), 0)
-    return bool(ruleset >= 0 and libc.syscall(_RESTRICT_SELF, ruleset, 0) == 0)
+    if ruleset < 0:
+        return False
+    held = libc.syscall(_RESTRICT_SELF, ruleset, 0) == 0
+    os.close(ruleset)
+    return bool(held)
 
 
 def _deny_calls(libc: ctypes.CDLL) -> bool:

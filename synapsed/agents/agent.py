@@ -52,7 +52,6 @@ from synapsed.profiles import Profile
 from synapsed.pty import output_history
 from synapsed.pty.readiness import Moment, obstacle
 from synapsed.tasks.transitions import Commit, describe_exit
-from synapsed.terminal.shown import kept, shown
 
 SCREEN_KEPT = 20_000
 """Characters of the last screen kept after the program ended, so that a person sees why."""
@@ -78,6 +77,7 @@ class Agent:
         settings: Settings,
         ends: TaskEnds,
     ) -> None:
+        self._factory = factory
         self._store = store
         self._clock = clock
         self._settings = settings
@@ -181,6 +181,9 @@ class Agent:
         """What is on its screen, or was last."""
         if (link := self.process.link) is not None:
             return await link.screen_text(limit)
+        if not self._last_screen and self.state is ProcessState.PARKED:  # by the last daemon
+            was = await self._store.checkpoint(self.id)
+            self._last_screen = "" if was is None else str(await self._factory.kept(was, "scrollback"))[-SCREEN_KEPT:]
         return self._last_screen[-limit:] if limit else self._last_screen
 
     async def screen(self, fmt: ScreenForm) -> Shown:
@@ -188,7 +191,7 @@ class Agent:
         if (link := self.process.link) is not None:
             return await link.screen_as(fmt)
         if self.state is ProcessState.PARKED and (was := await self._store.checkpoint(self.id)) is not None:
-            return shown(kept(was), fmt)
+            return await self._factory.kept(was, fmt)
         if fmt == "text" and self._last_screen:
             return self._last_screen
         raise self._not_running()
@@ -439,8 +442,6 @@ class Agent:
     async def _adopt(self) -> None:
         self.attention.restore(await self._store.events.open_attention(self.id))
         await self.tools.restore()
-        if self.state is ProcessState.PARKED and (was := await self._store.checkpoint(self.id)) is not None:
-            self._last_screen = kept(was).text(scrollback=True)[-SCREEN_KEPT:]
         await self._actor.ask(self.process.adopt)
         self.parking.sweep()
 

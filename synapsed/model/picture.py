@@ -6,6 +6,9 @@ from typing import Any, Literal
 type ScreenForm = Literal["text", "ansi", "json", "picture"]
 """In which form a screen is asked for."""
 
+type KeptForm = ScreenForm | Literal["scrollback"]
+"""The same of a screen that was kept: `scrollback` is text, with the rows above it."""
+
 type Shown = "str | bytes | dict[str, Any] | Picture"
 """What it then is, in the same order."""
 

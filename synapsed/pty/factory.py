@@ -5,11 +5,10 @@ import contextlib
 import json
 import math
 from collections.abc import Container
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
 
-from synapsed.aio import Pace
 from synapsed.channels.factory import side_channels
 from synapsed.channels.injection import LaunchContext, free_port, needs_port, plan, prepare, without_nesting
 from synapsed.clock import Clock
@@ -29,14 +28,16 @@ from synapsed.keepers.launchers import (
 )
 from synapsed.launch_plan import LaunchPlan, ProgramEnd
 from synapsed.model.link import LinkExited
+from synapsed.model.picture import KeptForm, Shown
 from synapsed.model.records import AgentRecord, Checkpoint, LaunchRecord
 from synapsed.paths import Paths
 from synapsed.profiles import Profile
-from synapsed.pty.feed_mark import FeedMarks, examine
 from synapsed.pty.link import PtyLink
 from synapsed.pty.output_times import TIMES_FILE, OutputTimes
 from synapsed.pty.program_version import VersionReader
-from synapsed.pty.stage import LocalStage
+from synapsed.screens.harm import HarmRecord
+from synapsed.screens.pool import ScreenPool
+from synapsed.screens.stage import RemoteStage
 
 LAUNCH_FILE = "launch.json"
 """In the agent's directory, from before the launch on: what a daemon needs that was killed before it recorded it, or
@@ -45,10 +46,6 @@ whose database is not the one that this agent stood in."""
 
 EXIT_FILE = "exit.json"
 """In the agent's directory, by the keeper."""
-
-
-SCREENS_AT_ONCE = 2
-"""How many screens are drawn again or kept in one turn of the event loop; each takes a millisecond."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,8 +57,7 @@ class PtyLinkFactory:
     store: Store
     clock: Clock
     versions: VersionReader
-    pace: Pace = field(default_factory=lambda: Pace(SCREENS_AT_ONCE))
-    """Of what all links do with whole screens."""
+    screens: ScreenPool
 
     async def version(self, record: AgentRecord, profile: Profile, launch: LaunchPlan) -> str | None:
         if profile.version is None:
@@ -70,6 +66,7 @@ class PtyLinkFactory:
         return await self.versions.read(profile.version, launch.program, env=env, cwd=record.cwd)
 
     async def launch(self, record: AgentRecord, profile: Profile, launch: LaunchPlan) -> PtyLink:
+        self.screens.begin()
         launch_id = uuid4().hex
         context = LaunchContext(
             agent_id=record.id,
@@ -119,14 +116,14 @@ class PtyLinkFactory:
             started_at=keeper.started_at,
             resumed=launch.resumed,
         )
-        marks = await asyncio.to_thread(FeedMarks.of, context.agent_dir, launch_id)
-        return self._link(record, profile, launched, context, marks, checkpoint=None)
+        return await self._link(record, profile, launched, context, checkpoint=None)
 
     async def adopt(self, record: AgentRecord, profile: Profile) -> PtyLink | None:
         agent_dir = self.paths.agent(record.id)
         launched = record.launch or await self._unrecorded(agent_dir)
         if launched is None:
             return None
+        self.screens.begin()
         address = KeeperAddress(launched.launch_id, Path(launched.socket), launched.keeper_pid, launched.keeper_start)
         alive = await asyncio.to_thread(find_keepers, [address])
         if not alive[launched.launch_id]:
@@ -139,10 +136,7 @@ class PtyLinkFactory:
         except (OSError, ValueError):
             context = None
         checkpoint = await self.store.checkpoint(record.id)
-        marks = await asyncio.to_thread(FeedMarks.of, agent_dir, launched.launch_id)
-        await examine(marks, agent_dir / "spool", checkpoint, launched.spool_start, record.name)
-        await self.pace.turn()
-        return self._link(record, profile, self._dated(launched), context, marks, checkpoint=checkpoint)
+        return await self._link(record, profile, self._dated(launched), context, checkpoint=checkpoint)
 
     async def strays(self, known: Container[str]) -> list[AgentRecord]:
         noted = await asyncio.to_thread(_noted_agents, self.paths.state / "agents")
@@ -176,34 +170,41 @@ class PtyLinkFactory:
         age = age_of(launched.keeper_pid, launched.keeper_start)
         return launched if age is None else launched.model_copy(update={"started_at": self.clock.wall() - age})
 
+    async def kept(self, checkpoint: Checkpoint, form: KeptForm) -> Shown:
+        return await self.screens.kept(checkpoint, form)
+
     async def sweep(self, launch: LaunchRecord) -> int:
         return await sweep_launch(launch.launch_id)
 
-    def _link(
+    async def _link(
         self,
         record: AgentRecord,
         profile: Profile,
         launched: LaunchRecord,
         context: LaunchContext | None,
-        marks: FeedMarks,
         *,
         checkpoint: Checkpoint | None,
     ) -> PtyLink:
+        agent_dir = self.paths.agent(record.id)
+        stage = RemoteStage(
+            self.screens,
+            agent_id=record.id,
+            profile=profile,
+            size=(record.cols, record.rows),
+            launch_start=launched.spool_start,
+            checkpoint=checkpoint,
+            kept=lambda: self.store.checkpoint(record.id),
+            spool=agent_dir / "spool",
+            harms=await HarmRecord.of(agent_dir, launched.launch_id),
+            clock=self.clock,
+        )
         return PtyLink(
             agent_id=record.id,
             profile=profile,
             launch=launched,
-            stage=LocalStage(
-                profile,
-                launched,
-                (record.cols, record.rows),
-                checkpoint,
-                self.clock.monotonic(),
-                marks,
-                self.pace,
-            ),
+            stage=stage,
             channels=side_channels(profile, context) if context is not None else [],
-            times=OutputTimes(self.paths.agent(record.id) / TIMES_FILE),
+            times=OutputTimes(agent_dir / TIMES_FILE),
             store=self.store,
             clock=self.clock,
         )

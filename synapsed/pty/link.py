@@ -269,8 +269,8 @@ class PtyLink:
         match event:
             case Drawn():
                 self._drawn = max(self._drawn, event.offset)
-                if self._session.offset - self._drawn <= UNDRAWN_MAX // 4:
-                    self._keeper().resume_output()
+                if self._client is not None and self._session.offset - self._drawn <= UNDRAWN_MAX // 4:
+                    self._client.resume_output()
                 self._driver.do(self._session.drawn(event))
                 if not self._caught_up.is_set() and event.offset >= self._catch_up_to:
                     self._caught_up.set()

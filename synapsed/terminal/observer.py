@@ -32,7 +32,7 @@ from synapsed.terminal.scanner import (
     StatusReported,
     TerminalReset,
 )
-from synapsed.terminal.screen import Guard, Screen
+from synapsed.terminal.screen import Screen
 from synapsed.terminal.snapshot import ScreenSnapshot
 from synapsed.terminal.stage import Ask, KeysTyped, Note, Skipped, StopAsked, StopOver, TurnClosed, TurnOpened
 from synapsed.terminal.unreadable import Unreadable
@@ -92,11 +92,10 @@ class TerminalObserver:
         cols: int,
         rows: int,
         offset: int,
-        guard: Guard | None = None,
         harm: Harm | None = None,
     ) -> None:
         self._profile = profile
-        self.screen = Screen(cols, rows, guard=guard)
+        self.screen = Screen(cols, rows)
         self._unseen_until = 0.0 if harm is None else harm.until
         if harm is not None and offset <= harm.until:
             self._lose_screen(harm)
@@ -148,13 +147,12 @@ class TerminalObserver:
         checkpoint: Checkpoint,
         now: float,
         *,
-        guard: Guard | None = None,
         harm: Harm | None = None,
     ) -> "TerminalObserver":
         """The observer as it was at the checkpoint. Whether a turn is open is not part of it: what side channels told
         since would be missing; they tell again what still matters."""
         size = {"cols": checkpoint.cols, "rows": checkpoint.rows}
-        self = cls(profile, **size, offset=checkpoint.offset, guard=guard, harm=harm)
+        self = cls(profile, **size, offset=checkpoint.offset, harm=harm)
         if not self.lost_screen:  # one at the very offset may be what did the harm
             self.screen.feed(checkpoint.redraw)
         state = checkpoint.state

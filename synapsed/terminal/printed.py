@@ -3,16 +3,19 @@ screen of its own draws, so that neither the height of the agent's nor its scrol
 """
 
 import re
+from collections.abc import Generator
 
 from synapsed.profiles import AnswerSpec, Composer
 from synapsed.terminal.answer import PASTE_MODE, SCROLLBACK_LINES, edited, tidy
 from synapsed.terminal.composer import cursor_line
 from synapsed.terminal.portions import portions
-from synapsed.terminal.screen import Guard, Screen
+from synapsed.terminal.screen import Screen
 
 _UNENDED_MARK = re.compile(rb"(\x1b\[1m\x1b\[7m)[%#](\x1b\[27m\x1b\[1m\x1b\[0m +\r \r)")
 """zsh's mark, in reverse video, of a line that the command has not ended: `%`, or as root `#`; then blanks up to the
 next line, so that its prompt begins one."""
+
+type _Reading[T] = Generator[None, None, T]
 
 
 def from_lines(
@@ -26,18 +29,47 @@ def from_lines(
     message: str = "",
     one_by_one: bool = False,
     edits: bool = False,
-    guard: Guard | None = None,
 ) -> str:
+    """See `read_lines`, all at once."""
+    reading = read_lines(
+        *(spec, composer, output),
+        cols=cols,
+        rows=rows,
+        prompt=prompt,
+        message=message,
+        one_by_one=one_by_one,
+        edits=edits,
+    )
+    while True:
+        try:
+            next(reading)
+        except StopIteration as done:
+            answer: str = done.value
+            return answer
+
+
+def read_lines(
+    spec: AnswerSpec,
+    composer: Composer,
+    output: bytes,
+    *,
+    cols: int,
+    rows: int,
+    prompt: str = "",
+    message: str = "",
+    one_by_one: bool = False,
+    edits: bool = False,
+) -> _Reading[str]:
     """The answer in `output`: everything that was printed since the message was submitted, the next prompt included.
 
     The echo of the submitted line break ends the first line, which holds nothing of the answer; nor does what a line
     editor draws until it is left, or once more: `prompt`, behind which the message was typed, and `message`.
     `one_by_one`: `output` begins where the message was typed, of which the program took each line by itself; `edits`:
-    in a line editor.
+    in a line editor. Others may have their turn at each step.
     """
-    end = prompted(composer, output, cols=cols, rows=rows, guard=guard)
+    end = yield from prompted(composer, output, cols=cols, rows=rows)
     before = prompt.encode() if one_by_one else b""  # where its editor begins to draw
-    lines, last = _printed(before + output[edited(output) or 0 : end], cols=cols, rows=rows, guard=guard)
+    lines, last = yield from _printed(before + output[edited(output) or 0 : end], cols=cols, rows=rows)
     if end is None and (tail := last.rstrip()) and lines[-1].endswith(tail):
         above = lines[-1].removesuffix(tail).rstrip()  # what the cursor's line goes on from, as it looks here
         lines[-1:] = [*([above] if above else []), *_without_prompt(composer, last, prompt)]
@@ -50,11 +82,12 @@ def from_lines(
     return tidy(spec, lines)
 
 
-def _printed(output: bytes, *, cols: int, rows: int, guard: Guard | None) -> tuple[list[str], str]:
+def _printed(output: bytes, *, cols: int, rows: int) -> _Reading[tuple[list[str], str]]:
     """The lines of `output`, and the one that the cursor is on, up to there."""
-    screen = Screen(cols, rows, scrollback_lines=SCROLLBACK_LINES, guard=guard)
-    for portion in portions(_UNENDED_MARK.sub(rb"\1 \2", output)):  # the thread's turn may come in between
+    screen = Screen(cols, rows, scrollback_lines=SCROLLBACK_LINES)
+    for portion in portions(_UNENDED_MARK.sub(rb"\1 \2", output)):
         screen.feed(portion)
+        yield
     return screen.text(scrollback=True).rstrip().split("\n"), cursor_line(screen.snapshot())[1]
 
 
@@ -111,11 +144,11 @@ def _continued(composer: Composer, line: str) -> list[str]:
     return [line[found.end() :]]
 
 
-def prompted(composer: Composer, output: bytes, *, cols: int, rows: int, guard: Guard | None = None) -> int | None:
+def prompted(composer: Composer, output: bytes, *, cols: int, rows: int) -> _Reading[int | None]:
     """Where in `output` the program's next prompt begins, for which its line editor switches bracketed paste on again;
     None where that is not to be seen, or follows the prompt."""
     switches = list(PASTE_MODE.finditer(output))
     if not switches or switches[-1][1] != b"h" or composer.line is None:
         return None
-    _, behind = _printed(output[switches[-1].end() :], cols=cols, rows=rows, guard=guard)
+    _, behind = yield from _printed(output[switches[-1].end() :], cols=cols, rows=rows)
     return switches[-1].start() if re.search(composer.line, behind) else None

@@ -86,7 +86,7 @@ def find_unknown(spec: Prompts, screen: ScreenSnapshot, cells: Cells | None) -> 
     if (menu := find_menu(screen, cells)) is not None:
         return _of_menu(menu)
     if (words := find_pause(screen, cells)) is not None:
-        return replace(_asked("confirmation", words, _PAUSED, _PAUSED[0].key), dialog=_PAUSE)
+        return replace(_asked("confirmation", words, _PAUSED, _PAUSED[0].key), dialog=PAUSE)
     _, line = cursor_line(screen)
     return _lettered(line.rstrip()[-LINE_MAX:]) if screen.cursor_visible else None
 
@@ -179,7 +179,8 @@ def _fingerprint(kind: str, prompt: str, options: list[PromptOption], *, own_wor
 # --- what no profile knows -------------------------------------------------------------------------------------------
 
 _PAUSED = [PromptOption(key="enter", label="Continue")]
-_PAUSE = Dialog(type="confirmation", when=[], options=[ListedOption(key="enter", label="Continue", keys="\r")])
+PAUSE = Dialog(type="confirmation", when=[], options=[ListedOption(key="enter", label="Continue", keys="\r")])
+"""Output that stops for a key."""
 _LETTERS = re.compile(
     r"(?P<choices>\(\w\)[\w' ]{0,30}+(?:/\(\w\)[\w' ]{0,30}+)++)(?:\[(?P<default>[^\[\]]{1,30})\])?+\s*+[:?]?+\s*+$"
 )

@@ -34,6 +34,18 @@ _DARK, _LIGHT = 1, 2
 
 _FOREGROUND, _BACKGROUND, _CURSOR_COLOR = "10", "11", "12"
 
+_ANSWERS = re.compile(
+    rb"(?:\x1b\[[?>]?[\d;]{0,64}\$?[cnRyt]"
+    rb"|\x1bP(?:>\|%b|0\$r|0\+r[0-9A-Fa-f;]{1,256})\x1b\\"
+    rb"|\x1b\](?:7501;\?|(?:4;\d{1,3}|1[012]);rgb:[0-9a-f]{4}/[0-9a-f]{4}/[0-9a-f]{4})(?:\x07|\x1b\\))+"
+    % re.escape(VERSION.encode("ascii"))
+)
+
+
+def is_answer(data: bytes) -> bool:
+    """Whether `data` may be what `answer` gives; nothing else that an emulator says is typed for a program."""
+    return _ANSWERS.fullmatch(data) is not None
+
 
 def answer(query: QueryReceived, look: Callable[[], ScreenSnapshot]) -> bytes | None:
     """The bytes to write to the program, or None for none.

@@ -17,7 +17,6 @@ contract suite in ``tests/emulator`` (docs/adr/0001-terminal-emulator.md). What 
 
 import re
 from collections.abc import Sequence
-from typing import Protocol
 
 import evp
 
@@ -67,22 +66,6 @@ _CANCEL = re.compile(rb"[\x18\x1a]")
 _ENDS_STRING = re.compile(rb"\x1b")
 
 
-class Guard(Protocol):
-    """Is told whenever the emulator is at work: native code, which may end the process."""
-
-    def begins(self) -> None: ...
-
-    def ends(self) -> None: ...
-
-
-class _NoGuard:
-    def begins(self) -> None:
-        pass
-
-    def ends(self) -> None:
-        pass
-
-
 class Screen:
     """The screen of one agent. Pure: bytes in, facts out; no I/O and no clock.
 
@@ -96,9 +79,7 @@ class Screen:
         rows: int,
         *,
         scrollback_lines: int = DEFAULT_SCROLLBACK_LINES,
-        guard: Guard | None = None,
     ) -> None:
-        self._guard = guard or _NoGuard()
         self._cols, self._rows = _clamp(cols, rows)
         self._replies = Replies()
         self._terminal = evp.Terminal(
@@ -151,12 +132,8 @@ class Screen:
             self._inside = inside and not self._at_rest
         self._pending = whole[cut:]
         if cut:
-            self._guard.begins()
-            try:
-                data = cleaned(whole[:cut], inside=inside)
-                self._admit(fewer_repeats(data, self._cols, self._rows))
-            finally:
-                self._guard.ends()
+            data = cleaned(whole[:cut], inside=inside)
+            self._admit(fewer_repeats(data, self._cols, self._rows))
 
     def resize(self, cols: int, rows: int) -> None:
         """Change the size, in cells, as the program's window does: the main screen is wrapped again."""
@@ -164,11 +141,7 @@ class Screen:
         if (cols, rows) == (self._cols, self._rows):
             return
         self._cols, self._rows = cols, rows
-        self._guard.begins()
-        try:
-            self._terminal.resize(cols, rows)
-        finally:
-            self._guard.ends()
+        self._terminal.resize(cols, rows)
         self._bound.moved()
         self._main_cursor = (min(self._main_cursor[0], rows - 1), min(self._main_cursor[1], cols - 1))
         self._tail = b""
@@ -177,11 +150,7 @@ class Screen:
     def snapshot(self) -> ScreenSnapshot:
         """What the screen shows now; the same object until something is fed."""
         if self._snapshot is None:
-            self._guard.begins()
-            try:
-                self._snapshot = self._read()
-            finally:
-                self._guard.ends()
+            self._snapshot = self._read()
         return self._snapshot
 
     @property
@@ -192,11 +161,7 @@ class Screen:
     def text(self, *, scrollback: bool) -> str:
         """The screen as text, wrapped rows joined, blank rows at the end left out; with the rows above if wanted."""
         if scrollback:
-            self._guard.begins()
-            try:
-                return format_screen(self._terminal, unwrap=True).rstrip("\n")
-            finally:
-                self._guard.ends()
+            return format_screen(self._terminal, unwrap=True).rstrip("\n")
         return self.snapshot().text()
 
     def row_cells(self, row: int) -> list[Cell]:
@@ -219,39 +184,6 @@ class Screen:
         With ``scrollback`` the rows above as well, for a checkpoint; ``notice`` is drawn over the last rows. Not kept:
         hyperlinks, images, protected cells and what DECSC saved.
         """
-        self._guard.begins()
-        try:
-            return self._redraw(scrollback=scrollback, notice=notice)
-        finally:
-            self._guard.ends()
-
-    def pane(self, cols: int, rows: int, notice: Sequence[str] = ()) -> bytes:
-        """The bytes that show this screen in a terminal of another size: see `pane`."""
-        self._guard.begins()
-        try:
-            snapshot = self.snapshot()
-            part = part_of(
-                (self._cols, self._rows),
-                (cols, rows),
-                snapshot.cursor,
-                self._grid.last_text()[0],
-                follows=snapshot.cursor_visible,
-            )
-            shown = [self._grid.crop(row, part.left, cols) for row in range(part.top, min(self._rows, part.top + rows))]
-            row, column = snapshot.cursor[0] - part.top, snapshot.cursor[1] - part.left
-            visible = snapshot.cursor_visible and 0 <= row < rows and 0 <= column < cols
-            return draw(
-                shown,
-                size=(cols, rows),
-                cursor=(row, column) if visible else None,
-                shape=self._shape or b"0",
-                modes=snapshot.modes.dec,
-                notice=draw_notice(notice, rows, cols),
-            )
-        finally:
-            self._guard.ends()
-
-    def _redraw(self, *, scrollback: bool, notice: Sequence[str]) -> bytes:
         snapshot = self.snapshot()
         parts = [redraw.RESET, b"\x1b[?2027%c" % ord("h" if 2027 in snapshot.modes.dec else "l")]
         if snapshot.alternate:
@@ -262,6 +194,28 @@ class Screen:
             parts.append(self._redraw_scrollback(content))
         parts += [self._grid.paint(), draw_notice(notice, self._rows, self._cols), self._redraw_state(snapshot, extras)]
         return b"".join(parts)
+
+    def pane(self, cols: int, rows: int, notice: Sequence[str] = ()) -> bytes:
+        """The bytes that show this screen in a terminal of another size: see `pane`."""
+        snapshot = self.snapshot()
+        part = part_of(
+            (self._cols, self._rows),
+            (cols, rows),
+            snapshot.cursor,
+            self._grid.last_text()[0],
+            follows=snapshot.cursor_visible,
+        )
+        shown = [self._grid.crop(row, part.left, cols) for row in range(part.top, min(self._rows, part.top + rows))]
+        row, column = snapshot.cursor[0] - part.top, snapshot.cursor[1] - part.left
+        visible = snapshot.cursor_visible and 0 <= row < rows and 0 <= column < cols
+        return draw(
+            shown,
+            size=(cols, rows),
+            cursor=(row, column) if visible else None,
+            shape=self._shape or b"0",
+            modes=snapshot.modes.dec,
+            notice=draw_notice(notice, rows, cols),
+        )
 
     def _redraw_main(self, *, scrollback: bool) -> bytes:
         """The main screen under the alternate one. Mode 47 changes between the two and touches nothing else."""

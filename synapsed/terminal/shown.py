@@ -1,5 +1,7 @@
 """What a screen shows, in the formats in which it is asked for. Pure."""
 
+from typing import Any
+
 from synapsed.model.picture import ScreenForm, Shown
 from synapsed.model.records import Checkpoint
 from synapsed.terminal.picture import picture
@@ -15,6 +17,12 @@ def shown(screen: Screen, fmt: ScreenForm) -> Shown:
         return screen.redraw()
     if fmt == "picture":
         return picture(screen)
+    return document(screen)
+
+
+def document(screen: Screen) -> dict[str, Any]:
+    """Lines, cursor and modes."""
+    now = screen.snapshot()
     return {
         "cols": now.cols,
         "rows": now.rows,

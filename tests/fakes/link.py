@@ -21,10 +21,12 @@ from synapsed.model.link import (
     LinkTurnInterrupted,
     LinkTurnRecord,
 )
-from synapsed.model.picture import ScreenForm, Shown
-from synapsed.model.records import AgentRecord, LaunchRecord, TurnRecord
+from synapsed.model.picture import KeptForm, ScreenForm, Shown
+from synapsed.model.records import AgentRecord, Checkpoint, LaunchRecord, TurnRecord
 from synapsed.model.task import Prompt
 from synapsed.profiles import Profile
+from synapsed.terminal.screen import Screen
+from synapsed.terminal.shown import shown
 
 __all__ = ["FakeLink", "FakeLinkFactory"]
 
@@ -282,6 +284,11 @@ class FakeLinkFactory:
 
     async def ended(self, record: AgentRecord) -> ProgramEnd:
         return ProgramEnd(LinkExited(None, "it was gone when the daemon came back"), self.taken_down)
+
+    async def kept(self, checkpoint: Checkpoint, form: KeptForm) -> Shown:
+        screen = Screen(checkpoint.cols, checkpoint.rows)
+        screen.feed(checkpoint.redraw)
+        return screen.text(scrollback=True) if form == "scrollback" else shown(screen, form)
 
     async def sweep(self, launch: LaunchRecord) -> int:
         self.swept.append(launch.launch_id)

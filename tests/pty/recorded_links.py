@@ -23,11 +23,11 @@ from synapsed.model.link import (
 from synapsed.model.records import Checkpoint, LaunchRecord, TurnRecord
 from synapsed.pty.link import PtyLink
 from synapsed.pty.output_times import OutputTimes
-from synapsed.pty.stage import LocalStage
 from synapsed.pty.turn_types import Phase, TurnState
 from synapsed.terminal.look import Look
 from synapsed.terminal.stage import Ask, Note
 from tests.fakes.clock import FakeClock
+from tests.fakes.stage import LocalStage
 from tests.fakes.store import MemoryStore
 from tests.golden.replay import PAUSES_S, Case
 

@@ -19,7 +19,9 @@ from synapsed.paths import Paths
 from synapsed.profiles import Profile
 from synapsed.pty.factory import LAUNCH_FILE, PtyLinkFactory
 from synapsed.pty.program_version import VersionReader
+from synapsed.screens.pool import ScreenPool
 from tests.fakes.clock import FakeClock
+from tests.fakes.screens import FakeScreenProcess
 from tests.fakes.store import MemoryStore
 from tests.store.samples import an_agent
 
@@ -29,6 +31,11 @@ def paths(tmp_path: Path) -> Paths:
     return Paths(**{name: tmp_path / name for name in ("config", "state", "run", "a2a")})
 
 
+@pytest.fixture(autouse=True)
+def _drawn_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("synapsed.screens.pool.ScreenProcess", FakeScreenProcess)
+
+
 def factory(paths: Paths, store: Any = None, launcher: Any = None) -> PtyLinkFactory:
     return PtyLinkFactory(
         paths=paths,
@@ -36,6 +43,7 @@ def factory(paths: Paths, store: Any = None, launcher: Any = None) -> PtyLinkFac
         store=store,
         clock=FakeClock(),
         versions=VersionReader(paths.versions),
+        screens=ScreenPool(),
     )
 
 

@@ -18,8 +18,8 @@ from synapsed.pty.driver import Driver
 from synapsed.pty.link import PtyLink
 from synapsed.pty.output_times import OutputTimes
 from synapsed.pty.session import HANDS_OFF_S
-from synapsed.pty.stage import LocalStage
 from tests.fakes.clock import FakeClock, until
+from tests.fakes.stage import LocalStage
 from tests.fakes.store import MemoryStore
 
 PROFILE = Profile(

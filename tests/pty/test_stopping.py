@@ -14,13 +14,13 @@ from synapsed.profiles import Composer, Dialog, Interrupt, Profile, Prompts, Rea
 from synapsed.pty.driver import Driver
 from synapsed.pty.keyboard import Steps
 from synapsed.pty.session import Session
-from synapsed.pty.stage import LocalStage
 from synapsed.pty.stopping import LATE_S, Stopping
 from synapsed.pty.turn import PtyTurn
 from synapsed.pty.turn_types import Command, Phase, Save, TurnState
 from synapsed.terminal.delivery import Typed
 from synapsed.terminal.look import Look
 from tests.fakes.clock import FakeClock, until
+from tests.fakes.stage import LocalStage
 from tests.fakes.store import MemoryStore
 
 PROFILE = Profile(

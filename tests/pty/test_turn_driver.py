@@ -36,11 +36,11 @@ from synapsed.profiles import (
 from synapsed.pty.driver import Driver
 from synapsed.pty.input_backlog import Unread
 from synapsed.pty.session import Session
-from synapsed.pty.stage import LocalStage
 from synapsed.pty.turn_types import Phase, TurnState
 from synapsed.terminal.look import Look
 from synapsed.terminal.verdict import STALE_S
 from tests.fakes.clock import FakeClock, until
+from tests.fakes.stage import LocalStage
 from tests.fakes.store import MemoryStore
 
 PROFILE = Profile(

@@ -1,0 +1,187 @@
+"""The processes of screens, and which screen is drawn by which: so many in one as its memory allows, and no more
+processes than there are processors for.
+"""
+
+import asyncio
+import itertools
+import os
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+import structlog
+
+from synapsed.errors import SynapsedError
+from synapsed.model.picture import KeptForm, Shown
+from synapsed.model.records import Checkpoint
+from synapsed.screens import checked, wire
+from synapsed.screens.frames import FrameKind, ScreenFrame, ScreenFrameError
+from synapsed.screens.process import PROGRAM, ScreenProcess
+
+SCREENS_EACH = 8
+"""So many fit a process of 30 MB; of more each takes 0.75 MB."""
+
+PROCESSES_MAX = 2
+
+CHECK_S = 0.5
+
+DELAY_MAX_S = 10.0
+"""Between two tries to begin a process that does not come to begin."""
+
+KEPT_TRIES = 2
+
+log = structlog.stdlib.get_logger("synapsed.screens")
+
+
+class PlacedScreen(Protocol):
+    """A screen that is drawn by a process (`RemoteStage`), or a request that stands alone."""
+
+    @property
+    def works_since(self) -> int | None:
+        """What `ScreenPool.order` was when something was to be done for it that is not done; None for nothing."""
+        ...
+
+    def came(self, frame: ScreenFrame) -> None: ...
+
+    def lost(self, reason: str, *, suspect: bool) -> None:
+        """Its process has ended; `suspect`: it may have been at work on this one."""
+        ...
+
+
+class ScreenPool:
+    """`processes`: at the most."""
+
+    def __init__(self, processes: int | None = None, program: Sequence[str] = PROGRAM) -> None:
+        self._program = program
+        self._most = processes or min(PROCESSES_MAX, os.process_cpu_count() or 1)
+        self._processes: dict[ScreenProcess, dict[int, PlacedScreen]] = {}
+        self._numbers = itertools.count(1)
+        self._delay = 0.0
+        self._closed = False
+        self._watch: asyncio.Task[None] | None = None
+        self.order = itertools.count(1)
+        """Of what is told and asked."""
+        self.trials = asyncio.Lock()
+        """One at a time: each takes a process."""
+
+    @property
+    def pids(self) -> list[int]:
+        return [process.pid for process in self._processes if process.pid is not None]
+
+    def begin(self) -> None:
+        """A screen is about to come: begin a process, unless there is one."""
+        if self._watch is None:
+            self._watch = asyncio.get_running_loop().create_task(self._watching())
+        if not self._processes:
+            self._begin()
+
+    def place(self, screen: PlacedScreen) -> "Seat":
+        """A seat for `screen` in a process, which is begun if no process has room."""
+        self.begin()
+        process = min(self._processes, key=lambda one: len(self._processes[one]))
+        if len(self._processes[process]) >= SCREENS_EACH and len(self._processes) < self._most:
+            process = self._begin()
+        number = next(self._numbers)
+        self._processes[process][number] = screen
+        return Seat(process, number, self._leave)
+
+    def _begin(self) -> ScreenProcess:
+        screens: dict[int, PlacedScreen] = {}
+
+        at: int | None = None
+
+        def came(frame: ScreenFrame) -> None:
+            nonlocal at
+            if frame.kind == FrameKind.AT:
+                at = frame.agent
+                return
+            if frame.kind not in (FrameKind.DRAWN, FrameKind.ANSWER):
+                raise ScreenFrameError(f"a frame of kind {frame.kind}")
+            if (screen := screens.get(frame.agent)) is not None:
+                self._delay = 0.0
+                screen.came(frame)
+            # One that has just been closed may be answered.
+
+        process = ScreenProcess(self._program, came, lambda reason: self._over(process, at, reason), self._delay)
+        self._delay = min(max(0.1, 2 * self._delay), DELAY_MAX_S)  # until one answers
+        self._processes[process] = screens
+        return process
+
+    def _leave(self, process: ScreenProcess, number: int) -> None:
+        self._processes.get(process, {}).pop(number, None)
+
+    def _over(self, process: ScreenProcess, at: int | None, reason: str) -> None:
+        """It was at work on what it said last that it begins with (`at`), if that is not done; or, where it had nothing
+        to do before, on what waits longest."""
+        screens = self._processes.pop(process, {})
+        if self._closed:
+            return
+        log.warning("a process of screens ended", pid=process.pid, reason=reason, screens=len(screens))
+        working = {number: since for number, screen in screens.items() if (since := screen.works_since) is not None}
+        suspects = {at, min(working, key=working.__getitem__, default=None)} & working.keys() if process.began else ()
+        for number, screen in screens.items():
+            screen.lost(reason, suspect=number in suspects)
+        if screens and not self._processes:
+            self._begin()  # while what harmed is tried
+
+    async def _watching(self) -> None:
+        while True:
+            await asyncio.sleep(CHECK_S)
+            for process, screens in list(self._processes.items()):
+                process.check(work=any(screen.works_since is not None for screen in screens.values()))
+
+    async def kept(self, checkpoint: Checkpoint, form: KeptForm) -> Shown:
+        """What the screen shows that was kept (`scrollback`: as text, with the rows above it). Raises SynapsedError."""
+        for _ in range(KEPT_TRIES):
+            request = _Kept()
+            seat = self.place(request)
+            state = {"form": form}
+            text, blob = wire.write_checkpoint(checkpoint.model_copy(update={"state": state}))
+            seat.say(ScreenFrame(FrameKind.KEPT, number=1, text=text, blob=blob))
+            try:
+                frame = await request.answer
+            finally:
+                seat.leave()
+            if frame is not None:
+                return checked.read_shown(form, frame)
+        raise SynapsedError("the screen that was kept cannot be drawn: the emulator does not come through it")
+
+    async def close(self) -> None:
+        """End all of them."""
+        self._closed = True
+        if self._watch is not None:
+            self._watch.cancel()
+        processes = list(self._processes)
+        for process in processes:
+            process.end("the daemon ends")
+        await asyncio.gather(*(process.wait() for process in processes))
+
+
+class _Kept:
+    works_since = 0
+
+    def __init__(self) -> None:
+        self.answer: asyncio.Future[ScreenFrame | None] = asyncio.get_running_loop().create_future()
+
+    def came(self, frame: ScreenFrame) -> None:
+        if not self.answer.done():
+            self.answer.set_result(frame)
+
+    def lost(self, reason: str, *, suspect: bool) -> None:
+        if not self.answer.done():
+            self.answer.set_result(None)
+
+
+class Seat:
+    """A screen's place in a process."""
+
+    def __init__(self, process: ScreenProcess, number: int, leave: Callable[[ScreenProcess, int], None]) -> None:
+        self._process = process
+        self._number = number
+        self._leave = leave
+
+    def say(self, frame: ScreenFrame) -> None:
+        self._process.say(frame._replace(agent=self._number))
+
+    def leave(self) -> None:
+        self._process.say(ScreenFrame(FrameKind.CLOSE, self._number))
+        self._leave(self._process, self._number)

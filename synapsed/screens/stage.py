@@ -1,0 +1,396 @@
+"""The screen of one program, drawn elsewhere (`worker`): what is told and asked goes there, what comes back is checked.
+
+When its process ends, the screen is drawn once more from its last checkpoint and the spool, and what was asked is asked
+again: whoever asked waits a little longer. Where the process was at work on this screen, that output is tried first, in
+a process of its own (`trial`); what does not come through that, or has ended processes again and again, is passed over.
+"""
+
+import asyncio
+import itertools
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import structlog
+
+from synapsed import aio
+from synapsed.clock import Clock
+from synapsed.errors import StoreError
+from synapsed.keeper.spool import SpoolReader
+from synapsed.model.agent import Activity
+from synapsed.model.picture import ScreenForm, Shown
+from synapsed.model.records import Checkpoint
+from synapsed.profiles import Profile
+from synapsed.screens import checked, trial, wire
+from synapsed.screens.frames import FrameKind, ScreenFrame, ScreenFrameError
+from synapsed.screens.harm import HarmRecord
+from synapsed.terminal.explain import Witness
+from synapsed.terminal.look import Look
+from synapsed.terminal.snapshot import ScreenSnapshot
+from synapsed.terminal.stage import (
+    Ask,
+    Drawn,
+    Harmed,
+    LinesWanted,
+    Note,
+    Redraw,
+    Skipped,
+    Start,
+    StopAsked,
+    StopOver,
+    TurnClosed,
+    TurnOpened,
+)
+
+if TYPE_CHECKING:
+    from synapsed.screens.pool import ScreenPool, Seat
+
+TRIES_MAX = 2
+"""Trials that output may pass although a process has ended at it; then it is believed to be the cause all the same."""
+
+CHUNK = 64 * 1024
+"""Of the spool, to a process that draws a screen once more."""
+
+AHEAD = 512 * 1024
+"""Of that as much as may be undrawn."""
+
+log = structlog.stdlib.get_logger("synapsed.screens")
+
+type Told = Callable[[Drawn | Harmed], None]
+
+
+@dataclass(slots=True)
+class _Asked:
+    """What was asked and is not answered. `read` makes the answer of a frame, or raises ScreenFrameError."""
+
+    frame: ScreenFrame
+    read: Callable[[ScreenFrame], Any]
+    answer: asyncio.Future[Any]
+    tries: int = 0
+
+
+class RemoteStage:
+    """`checkpoint` is where the screen begins, as far as it is of this launch, which began at `launch_start`; `kept`
+    reads the last one."""
+
+    def __init__(
+        self,
+        pool: "ScreenPool",
+        *,
+        agent_id: str,
+        profile: Profile,
+        size: tuple[int, int],
+        launch_start: int,
+        checkpoint: Checkpoint | None,
+        kept: Callable[[], Awaitable[Checkpoint | None]],
+        spool: Path,
+        harms: HarmRecord,
+        clock: Clock,
+    ) -> None:
+        self._pool = pool
+        self._agent_id = agent_id
+        self._profile = profile
+        self._size = size
+        self._launch_start = launch_start
+        self._checkpoint = self._of_launch(checkpoint)
+        self._kept = kept
+        self._spool = spool
+        self._harms = harms
+        self._clock = clock
+        begun = self._checkpoint
+        self.start = Start(
+            offset=self._drawn_from(launch_start if begun is None else begun.offset),
+            started=begun is not None and begun.state.get("activity") not in (None, Activity.STARTING.value),
+            harm=harms.harm,
+        )
+        self._told: Told = lambda _event: None
+        self._tasks = aio.TaskSet()
+        self._drawing_again: asyncio.Task[None] | None = None
+        self._seat: Seat | None = None
+        self._works_since: int | None = None
+        self._live = False
+        """What is told goes to the process; else it is drawing this screen once more, or about to."""
+        self._heard = False
+        """Since it has this screen."""
+        self._fed = self._sent = self._drawn = self.start.offset
+        """Up to where the output came, went to the process, and is drawn."""
+        self._progress = asyncio.Event()
+        self._tried = (0, 0)
+        """Up to where output was tried, and how often."""
+        self._suspected: set[int] = set()
+        """What was asked when that was: once it is answered, the output is not the cause."""
+        self._asked: dict[int, _Asked] = {}
+        self._numbers = itertools.count(1)
+        self._screen: ScreenSnapshot | None = None
+        """That of the last look."""
+        self._turn: Note | None = None
+        self._stop: Note | None = None
+
+    def _of_launch(self, checkpoint: Checkpoint | None) -> Checkpoint | None:
+        """At the very offset where this launch began it is the last launch's screen."""
+        return checkpoint if checkpoint is not None and checkpoint.offset > self._launch_start else None
+
+    @property
+    def drawn_from(self) -> float:
+        """The offset from which on output may be given to an emulator."""
+        harm = self._harms.harm
+        return 0.0 if harm is None else harm.until
+
+    def _drawn_from(self, offset: int) -> int:
+        """From `offset`, but for what is passed over."""
+        harm = self._harms.harm
+        return offset if harm is None else max(offset, harm.skip_to)
+
+    # --- what is told ---
+
+    def open(self, told: Told) -> None:
+        """Begin; `told` is given what comes of itself."""
+        self._told = told
+        self._take_seat(self._checkpoint)
+        self._checkpoint = None
+        self._live = True
+
+    def feed(self, offset: int, data: bytes, now: float, *, continues: bool = False) -> None:
+        """The program wrote `data` at `offset`; `continues`: with what came before it is one piece."""
+        self._fed = offset + len(data)
+        if self._live:
+            self._feed(offset, data, now, continues=continues)
+
+    def note(self, note: Note) -> None:
+        match note:
+            case TurnOpened() | TurnClosed():
+                self._turn = note
+            case StopAsked() | StopOver():
+                self._stop = note
+            case Skipped(offset):
+                self._fed = offset
+                self._sent = offset if self._live else self._sent
+        if self._live:
+            self._say(ScreenFrame(FrameKind.NOTE, text=wire.write_note(note)))
+
+    def resize(self, cols: int, rows: int) -> None:
+        self._size = (cols, rows)
+        if self._seat is not None:
+            self._say(ScreenFrame(FrameKind.RESIZE, number=cols, offset=rows))
+
+    async def close(self) -> None:
+        """What is asked is not answered any more."""
+        self._live = False
+        await self._tasks.cancel()
+        if self._seat is not None:
+            self._seat.leave()
+            self._seat = None
+        for asked in self._asked.values():
+            asked.answer.cancel()
+
+    # --- what is asked ---
+
+    async def look(self, ask: Ask) -> Look | None:
+        """None only where a whole look is wanted, and the program is in the middle of a frame."""
+        look: Look | None = await self._ask(FrameKind.LOOK, self._read_look, text=wire.write_ask(ask))
+        return look
+
+    def _read_look(self, frame: ScreenFrame) -> Look | None:
+        look = checked.read_look(frame, self._profile, self._screen)
+        self._screen = self._screen if look is None else look.screen
+        return look
+
+    async def explain(self, ask: Ask) -> list[Witness]:
+        return await self._ask(FrameKind.EXPLAIN, checked.read_witnesses, text=wire.write_ask(ask))
+
+    async def checkpoint(self) -> Checkpoint:
+        return await self._ask(FrameKind.CHECKPOINT, checked.read_checkpoint)
+
+    async def redraw(self, notice: Sequence[str] = ()) -> Redraw:
+        return await self._ask(FrameKind.REDRAW, checked.read_redraw, text=wire.write_notice(notice))
+
+    async def pane(self, cols: int, rows: int, notice: Sequence[str] = ()) -> bytes:
+        return await self._ask(FrameKind.PANE, checked.read_redrawn, text=wire.write_pane(cols, rows, notice))
+
+    async def text(self, *, scrollback: bool) -> str:
+        return await self._ask(FrameKind.TEXT, checked.read_text, flag=int(scrollback))
+
+    async def shown(self, fmt: ScreenForm) -> Shown:
+        return await self._ask(FrameKind.SHOWN, lambda frame: checked.read_shown(fmt, frame), text=fmt.encode())
+
+    async def read_lines(self, wanted: LinesWanted) -> str:
+        text, blob = wire.write_lines(wanted, self._size)
+        return await self._ask(FrameKind.LINES, checked.read_text, text=text, blob=blob)
+
+    async def _ask[T](
+        self, kind: FrameKind, read: Callable[[ScreenFrame], T], *, text: bytes = b"", blob: bytes = b"", flag: int = 0
+    ) -> T:
+        answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        number = next(self._numbers)
+        asked = self._asked[number] = _Asked(
+            ScreenFrame(kind, number=number, text=text, blob=blob, flag=flag), read, answer
+        )
+        if self._live:
+            self._say(asked.frame)
+        return await answer
+
+    # --- what comes ---
+
+    def came(self, frame: ScreenFrame) -> None:
+        """Raises ScreenFrameError for what cannot be."""
+        self._heard = True
+        if not self._drawn <= frame.offset <= self._sent:
+            raise ScreenFrameError(
+                f"output drawn up to {frame.offset}, which is not from {self._drawn} to {self._sent}"
+            )
+        asked = result = None
+        if frame.kind == FrameKind.ANSWER:
+            asked = self._asked.get(frame.number)
+            if asked is None or not self._live:
+                raise ScreenFrameError("an answer that nobody asked for")
+            result = asked.read(frame)
+            del self._asked[frame.number]  # only now: what cannot be read is asked once more
+            if asked.frame.kind in self._suspected:
+                self._suspected.discard(asked.frame.kind)
+                self._tried = self._tried if self._suspected else (0, 0)
+        replies = checked.read_replies(frame.text, frame.offset) if frame.kind == FrameKind.DRAWN else ()
+        if replies or frame.offset > self._drawn:
+            self._drawn = frame.offset
+            self._progress.set()
+            self._told(Drawn(frame.offset, replies))
+        if not self._works:
+            self._works_since = None
+        if asked is not None and not asked.answer.done():
+            asked.answer.set_result(result)
+
+    @property
+    def works_since(self) -> int | None:
+        """See `pool.PlacedScreen`."""
+        return self._works_since
+
+    @property
+    def _works(self) -> bool:
+        return not self._heard or self._drawn < self._sent or (self._live and bool(self._asked))
+
+    def lost(self, reason: str, *, suspect: bool) -> None:
+        """The process has ended."""
+        self._seat = self._screen = self._works_since = None
+        self._live = False
+        left = (self._drawn, self._sent) if suspect else None
+        if self._drawing_again is not None:
+            self._drawing_again.cancel()
+        self._drawing_again = self._tasks.spawn(self._draw_again(left))
+
+    # --- drawn again ---
+
+    async def _draw_again(self, left: tuple[int, int] | None) -> None:
+        """`left`: the process may have ended at that part of the output, or at what was asked of it."""
+        try:
+            checkpoint = self._of_launch(await self._kept())
+        except StoreError as error:  # then it is drawn from where the launch began
+            log.warning("the last checkpoint cannot be read", agent_id=self._agent_id, error=error.message)
+            checkpoint = None
+        if left is not None:
+            async with self._pool.trials:
+                try:
+                    await self._examine(checkpoint, left)
+                except Exception:  # the screen is drawn again all the same
+                    log.exception("output could not be tried", agent_id=self._agent_id)
+        self._take_seat(checkpoint)
+        offset, reader = self._sent, await asyncio.to_thread(SpoolReader, str(self._spool))
+        while offset < self._fed:
+            while offset - self._drawn > AHEAD:
+                self._progress.clear()
+                await self._progress.wait()
+            at, data = await asyncio.to_thread(_read, reader, offset, min(CHUNK, self._fed - offset))
+            if not data or at >= self._fed:
+                break  # the disk had no room for it
+            data = data[: self._fed - at]
+            self._feed(at, data, self._clock.monotonic())
+            offset = at + len(data)
+        if offset < self._fed:
+            self._sent = self._fed
+            self._say(ScreenFrame(FrameKind.NOTE, text=wire.write_note(Skipped(self._fed))))
+        self._live = True
+        for asked in self._asked.values():
+            self._say(asked.frame)
+
+    def _take_seat(self, checkpoint: Checkpoint | None) -> None:
+        offset = self._launch_start if checkpoint is None else checkpoint.offset
+        self._seat = self._pool.place(self)
+        self._heard = False
+        self._drawn, self._sent = offset, self._drawn_from(offset)
+        now = self._clock.monotonic()
+        opening = wire.Opening(self._profile, *self._size, offset, checkpoint, self._harms.harm, now)
+        text, blob = wire.write_opening(opening)
+        self._say(ScreenFrame(FrameKind.OPEN, text=text, blob=blob))
+        if checkpoint is not None and (checkpoint.cols, checkpoint.rows) != self._size:
+            self.resize(*self._size)
+        for note in (Skipped(self._sent) if self._sent > offset else None, self._turn, self._stop):
+            if note is not None:
+                self._say(ScreenFrame(FrameKind.NOTE, text=wire.write_note(note)))
+
+    def _feed(self, offset: int, data: bytes, now: float, *, continues: bool = False) -> None:
+        self._sent = offset + len(data)
+        self._say(ScreenFrame(FrameKind.FEED, offset=offset, now=now, flag=int(continues), blob=data))
+
+    def _say(self, frame: ScreenFrame) -> None:
+        if self._seat is not None:
+            self._seat.say(frame)
+            if self._works_since is None and self._works:
+                self._works_since = next(self._pool.order)
+
+    async def _examine(self, checkpoint: Checkpoint | None, left: tuple[int, int]) -> None:
+        """Try what the process was at work on; what harms is not drawn again."""
+        for asked in self._asked.values():
+            if asked.frame.kind == FrameKind.LINES:
+                await self._examine_lines(asked)
+        harm = self._harms.harm
+        if harm is not None and checkpoint is not None and checkpoint.offset <= harm.skip_to:
+            checkpoint = None
+        start = max(
+            self._launch_start if checkpoint is None else checkpoint.offset, 0 if harm is None else harm.skip_to
+        )
+        output = await asyncio.to_thread(_read_all, self._spool, start, left[1])
+        told = {"agent_id": self._agent_id, "start": left[0], "end": left[1]}
+        behind = 0
+        if not await trial.survives(checkpoint, output):
+            behind = len(output) - await trial.harm_end(checkpoint, output)
+        elif self._passes(left):
+            log.info("a process of screens ended at output that does no harm", **told)
+            return
+        log.error("output that ends the terminal emulator is passed over", **told, behind=behind)
+        await self._harms.pass_over(left[1] - behind)
+        if (harm := self._harms.harm) is not None:
+            self._told(Harmed(harm))
+
+    def _passes(self, left: tuple[int, int]) -> bool:
+        """What did no harm in a trial: whether that may be believed."""
+        tried, tries = self._tried
+        self._suspected = {asked.frame.kind for asked in self._asked.values()} or {FrameKind.LOOK}
+        self._tried = left[1], tries + 1 if tries and left[0] <= tried <= left[1] else 1
+        return self._tried[1] <= TRIES_MAX
+
+    async def _examine_lines(self, asked: _Asked) -> None:
+        """An answer is read with an emulator of its own."""
+        asked.tries += 1
+        output = asked.frame.blob
+        if not await trial.survives(None, output):
+            output = output[await trial.harm_end(None, output) :]
+        elif asked.tries > TRIES_MAX:
+            output = b""
+        asked.frame = asked.frame._replace(blob=output)
+
+
+def _read(reader: SpoolReader, offset: int, limit: int) -> tuple[int, bytes]:
+    reader.refresh()
+    return reader.read(offset, limit)
+
+
+def _read_all(spool: Path, start: int, end: int) -> bytes:
+    reader = SpoolReader(str(spool))
+    pieces: list[bytes] = []
+    offset = max(start, reader.start)
+    while offset < min(end, reader.end):
+        at, data = reader.read(offset, end - offset)
+        if not data:
+            break
+        pieces.append(data)
+        offset = at + len(data)
+    return b"".join(pieces)

@@ -1,0 +1,67 @@
+"""Output that may end an emulator, tried in a process that is there for nothing else (`synapsed.terminal.probe`)."""
+
+import asyncio
+import json
+import os
+import sys
+
+from synapsed.model.records import Checkpoint
+
+CPU_S = 30
+"""For output that takes a second at the most: an emulator that goes round in circles. By the clock on the wall the
+output would be blamed for a machine that is busy."""
+
+TIMEOUT_S = 600.0
+"""For an emulator that waits for something."""
+
+SEARCH_CPU_S = 2
+"""For each trial of the search for where the harm ends: of a doubtful one more is passed over, which does no harm."""
+
+SEARCH_TIMEOUT_S = 120.0
+"""For the whole of it; then all of the output is passed over. An agent is not held up for longer."""
+
+_PYTHONS = ("PYTHON", "LD_LIBRARY_PATH", "DYLD_")
+"""Variables by which Python finds its modules and libraries."""
+
+
+def bare_environment() -> dict[str, str]:
+    """What a process without rights begins with: no secret is among it."""
+    return {name: value for name, value in os.environ.items() if name.startswith(_PYTHONS)}
+
+
+async def survives(
+    checkpoint: Checkpoint | None, output: bytes, *, cpu_s: int = CPU_S, timeout: float = TIMEOUT_S
+) -> bool:
+    """Whether a process that draws `checkpoint`, then feeds `output`, looks at it and resizes it, ends well."""
+    return await _probe(checkpoint, output, timeout, cpu_s=cpu_s) is not None
+
+
+async def harm_end(checkpoint: Checkpoint | None, output: bytes) -> int:
+    """How many bytes of `output`, which does not survive, are to be passed over: what is behind them survives. A
+    program that writes lines does not draw its prompt again, so none of that is given up that does no harm."""
+    found = await _probe(checkpoint, output, SEARCH_TIMEOUT_S, cpu_s=SEARCH_CPU_S, search=True)
+    return int(found) if found else len(output)
+
+
+async def _probe(checkpoint: Checkpoint | None, output: bytes, timeout: float, **options: int) -> bytes | None:
+    """What a process that tries this wrote; None if it did not end well."""
+    drawn = checkpoint.redraw if checkpoint is not None else b""
+    size = {"cols": checkpoint.cols, "rows": checkpoint.rows} if checkpoint is not None else {"cols": 80, "rows": 24}
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "synapsed.terminal.probe"),
+        env=bare_environment(),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE if "search" in options else asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.DEVNULL,
+    )
+    header = json.dumps({**size, "drawn": len(drawn), **options}).encode() + b"\n"
+    try:
+        async with asyncio.timeout(timeout):
+            told, _ = await process.communicate(header + drawn + output)
+    except TimeoutError:
+        return None
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    return (told or b"") if process.returncode == 0 else None

@@ -1,0 +1,346 @@
+"""A process that draws screens, without rights: frames in on its standard input (a socket), looks and answers out.
+
+    python -m synapsed.screens.worker PARENT'S PID
+
+Agents take turns, a portion of output each (a millisecond or two), so that nobody waits for what floods another; what
+is asked goes before another's output. Of one agent everything is done in the order in which it came. What the emulator,
+or a pattern, does not return from ends with the process: the daemon sees to that, and so it does where output ends it.
+"""
+
+import ctypes
+import gc
+import os
+import select
+import signal
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from synapsed.profiles import Profile
+from synapsed.sandbox import give_up_rights
+from synapsed.screens import wire
+from synapsed.screens.frames import VERSION, FrameKind, ScreenFrame, ScreenFrameReader, encode
+from synapsed.terminal.look import TerminalReply
+from synapsed.terminal.observer import TerminalObserver
+from synapsed.terminal.picture import picture
+from synapsed.terminal.portions import portions
+from synapsed.terminal.printed import read_lines
+from synapsed.terminal.screen import Screen
+from synapsed.terminal.shown import document
+from synapsed.terminal.snapshot import ScreenSnapshot
+
+TURN_S = 0.002
+"""How long one agent's output is drawn before the next one's turn, of the process's own time."""
+
+ACKNOWLEDGE_BYTES = 32 * 1024
+"""Drawn output that is told of at the latest; a look tells it too."""
+
+IDLE_MS = 10
+"""What was drawn, and told by no look, is told after so long."""
+
+ALIVE_S = 0.3
+"""So often something is said while there is work."""
+
+READ_BYTES = 256 * 1024
+
+_PR_SET_PDEATHSIG = 1
+
+_LONG = frozenset({FrameKind.FEED, FrameKind.LINES, FrameKind.KEPT, FrameKind.OPEN})
+"""What may take more than a moment, and waits for its turn."""
+
+type _Steps = Iterator[None]
+
+
+@dataclass(slots=True)
+class _Seat:
+    """One agent's screen, and what waits to be done with it. `told` is up to where its output is drawn, as far as the
+    daemon knows."""
+
+    observer: TerminalObserver | None = None
+    profile: Profile | None = None
+    waiting: "deque[tuple[ScreenFrame, _Steps]]" = field(default_factory=deque)
+    told: int = 0
+    known: ScreenSnapshot | None = None
+
+    @property
+    def screen(self) -> TerminalObserver:
+        assert self.observer is not None, "a screen that was not opened"
+        return self.observer
+
+
+class Screens:
+    """The screens of this process. Pure but for the clock: `say` is given what is to be said."""
+
+    def __init__(self, say: Callable[[ScreenFrame], None], clock: Callable[[], float] = time.thread_time) -> None:
+        self._say = say
+        self._clock = clock
+        self._seats: dict[int, _Seat] = {}
+        self._working: dict[int, _Seat] = {}
+        """Those with work, in the order of their turns."""
+        self._goes_on = False
+        """There has been work since the last turn."""
+
+    @property
+    def busy(self) -> bool:
+        return bool(self._working)
+
+    def take(self, frame: ScreenFrame) -> None:
+        """Something is to be done."""
+        seat = self._seats.setdefault(frame.agent, _Seat())
+        seat.waiting.append((frame, self._steps(frame, seat)))
+        self._working[frame.agent] = seat
+
+    def turn(self, tell: Callable[[], None]) -> None:
+        """One agent's turn; `tell` is called before, for what was said and whose turn it is."""
+        agent = self._next()
+        if self._goes_on:
+            self._say(ScreenFrame(FrameKind.AT, agent))
+        tell()
+        self._draw(agent, self._working.pop(agent))
+        self._goes_on = self.busy
+
+    def _draw(self, agent: int, seat: _Seat) -> None:
+        until = self._clock() + TURN_S
+        while seat.waiting:
+            _, steps = seat.waiting[0]
+            for _ in steps:
+                if self._clock() >= until:
+                    self._working[agent] = seat  # behind the others
+                    return
+            seat.waiting.popleft()
+
+    def _next(self) -> int:
+        for agent, seat in self._working.items():
+            if seat.waiting[0][0].kind not in _LONG:
+                return agent
+        return next(iter(self._working))
+
+    def acknowledge(self) -> bool:
+        """Say of all screens what is drawn; whether there was anything to say."""
+        late = [
+            (agent, seat) for agent, seat in self._seats.items() if seat.observer and seat.told < seat.screen.offset
+        ]
+        for agent, seat in late:
+            self._drawn(agent, seat)
+        return bool(late)
+
+    def _drawn(self, agent: int, seat: _Seat, replies: tuple[TerminalReply, ...] = ()) -> None:
+        seat.told = seat.screen.offset
+        self._say(ScreenFrame(FrameKind.DRAWN, agent, offset=seat.told, text=wire.write_replies(replies)))
+
+    def _answer(self, frame: ScreenFrame, seat: _Seat, text: bytes = b"", blob: bytes = b"") -> None:
+        if seat.observer is not None:
+            seat.told = seat.screen.offset
+        self._say(ScreenFrame(FrameKind.ANSWER, frame.agent, frame.number, seat.told, text=text, blob=blob))
+
+    def _steps(self, frame: ScreenFrame, seat: _Seat) -> _Steps:
+        done: dict[int, Callable[[ScreenFrame, _Seat], _Steps]] = {
+            FrameKind.OPEN: self._open,
+            FrameKind.FEED: self._feed,
+            FrameKind.NOTE: self._note,
+            FrameKind.RESIZE: self._resize,
+            FrameKind.CLOSE: self._close,
+            FrameKind.LOOK: self._look,
+            FrameKind.EXPLAIN: self._explain,
+            FrameKind.CHECKPOINT: self._checkpoint,
+            FrameKind.REDRAW: self._redraw,
+            FrameKind.TEXT: self._text,
+            FrameKind.SHOWN: self._shown,
+            FrameKind.LINES: self._lines,
+            FrameKind.KEPT: self._kept,
+            FrameKind.PANE: self._pane,
+        }
+        return done[frame.kind](frame, seat)
+
+    # --- what is told ---
+
+    def _open(self, frame: ScreenFrame, seat: _Seat) -> _Steps:
+        opening = wire.read_opening(frame.text, frame.blob)
+        seat.profile, seat.known = opening.profile, None
+        if opening.checkpoint is not None:
+            seat.observer = TerminalObserver.restore(
+                opening.profile, opening.checkpoint, opening.now, harm=opening.harm
+            )
+        else:
+            seat.observer = TerminalObserver(
+                opening.profile, cols=opening.cols, rows=opening.rows, offset=opening.offset, harm=opening.harm
+            )
+        seat.told = -1
+        yield
+
+    def _feed(self, frame: ScreenFrame, seat: _Seat) -> _Steps:
+        done = 0
+        for part in portions(frame.blob):
+            continues = bool(frame.flag) or done > 0
+            replies = seat.screen.feed(frame.offset + done, part, frame.now, continues=continues)
+            done += len(part)
+            if replies or seat.screen.offset - seat.told >= ACKNOWLEDGE_BYTES:
+                self._drawn(frame.agent, seat, tuple(replies))
+            yield
+
+    def _note(self, frame: ScreenFrame, seat: _Seat) -> _Steps:
+        seat.screen.note(wire.read_note(frame.text))
+        yield from ()
+
+    def _resize(self, frame: ScreenFrame, seat: _Seat) -> _Steps:
+        seat.screen.resize(frame.number, frame.offset)
+        yield from ()
+
+    def _close(self, frame: ScreenFrame, _seat: _Seat) -> _Steps:
+        del self._seats[frame.agent]
+        yield from ()
+
+    # --- what is asked ---
+
+    def _look(self, frame: ScreenFrame, seat: _Seat) -> _Steps:
+        look = seat.screen.asked(wire.read_ask(frame.text))
+        assert seat.profile is not None
+        self._answer(frame, seat, *wire.write_look(look, seat.profile, seat.known))
+        seat.known = look.screen if look is not None else seat.known
+        yield from ()
+
+    def _explain(self, frame: ScreenFrame, seat: _Seat) -> _Steps:
+        ask = wire.read_ask(frame.text)
+        seat.screen.believe(ask)
+        self._answer(frame, seat, wire.write_witnesses(seat.screen.explain(ask.now)))
+        yield from ()
+
+    def _checkpoint(self, frame: ScreenFrame, seat: _Seat) -> _Steps:
+        self._answer(frame, seat, *wire.write_checkpoint(seat.screen.checkpoint()))
+        yield from ()
+
+    def _redraw(self, frame: ScreenFrame, seat: _Seat) -> _Steps:
+        notice = wire.read_notice(frame.text)
+        pending = seat.screen.screen.pending
+        self._answer(frame, seat, b"%d" % len(pending), seat.screen.redraw(notice) + pending)
+        yield from ()
+
+    def _pane(self, frame: ScreenFrame, seat: _Seat) -> _Steps:
+        cols, rows, notice = wire.read_pane(frame.text)
+        self._answer(frame, seat, blob=seat.screen.screen.pane(cols, rows, notice))
+        yield from ()
+
+    def _text(self, frame: ScreenFrame, seat: _Seat) -> _Steps:
+        self._answer(frame, seat, blob=wire.write_text(seat.screen.screen.text(scrollback=bool(frame.flag))))
+        yield from ()
+
+    def _shown(self, frame: ScreenFrame, seat: _Seat) -> _Steps:
+        self._answer(frame, seat, *_form(seat.screen.screen, frame.text.decode()))
+        yield from ()
+
+    def _lines(self, frame: ScreenFrame, seat: _Seat) -> _Steps:
+        wanted, (cols, rows) = wire.read_lines(frame.text, frame.blob)
+        assert seat.profile is not None
+        spec, composer = seat.profile.answer, seat.profile.composer
+        text = yield from read_lines(
+            *(spec, composer, wanted.output),
+            cols=cols,
+            rows=rows,
+            prompt=wanted.prompt,
+            message=wanted.message,
+            one_by_one=wanted.one_by_one,
+            edits=wanted.edits,
+        )
+        self._answer(frame, seat, blob=wire.write_text(text))
+
+    def _kept(self, frame: ScreenFrame, seat: _Seat) -> _Steps:
+        """Of an agent that does not run: nothing of it stays."""
+        kept = wire.read_kept(frame.text, frame.blob)
+        screen = Screen(kept.cols, kept.rows)
+        for part in portions(kept.redraw):
+            screen.feed(part)
+            yield
+        self._answer(frame, seat, *_form(screen, str(kept.state["form"])))
+        del self._seats[frame.agent]
+
+
+def _form(screen: Screen, form: str) -> tuple[bytes, bytes]:
+    match form:
+        case "ansi":
+            return b"", screen.redraw()
+        case "json":
+            return wire.write_document(document(screen)), b""
+        case "picture":
+            return wire.write_picture(picture(screen)), b""
+    return b"", wire.write_text(screen.text(scrollback=form == "scrollback"))
+
+
+def main() -> None:
+    _end_with(int(sys.argv[-1]))
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)  # they are the daemon's, which has its screens until it ends
+    os.environ.clear()
+    os.chdir("/")
+    with open(os.devnull, "wb") as nothing:
+        os.dup2(nothing.fileno(), 1)
+        os.dup2(nothing.fileno(), 2)
+    gc.collect()
+    gc.freeze()
+    rights = give_up_rights(files=1)
+    process = _Process()
+    process.say(ScreenFrame(FrameKind.HELLO, text=wire.write_hello(VERSION, sorted(rights))))
+    try:
+        process.run()
+    except OSError:
+        pass  # the daemon is gone
+    except Exception as error:  # noqa: BLE001 - whatever it is, the daemon begins another process
+        process.fail(error)
+
+
+def _end_with(parent: int) -> None:
+    """Not to outlive the daemon: whoever computes does not see that its socket has closed."""
+    if sys.platform.startswith("linux"):
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != parent:
+        sys.exit(0)
+
+
+class _Process:
+    def __init__(self) -> None:
+        self._said = bytearray()
+        self._said_at = 0.0
+        self._screens = Screens(self.say)
+
+    def say(self, frame: ScreenFrame) -> None:
+        self._said += encode(frame)
+
+    def _tell(self) -> None:
+        """One call of the system for all that a turn has to say, and what comes next."""
+        if self._said:
+            data, self._said = memoryview(bytes(self._said)), bytearray()
+            while data:
+                data = data[os.write(0, data) :]
+            self._said_at = time.monotonic()
+
+    def run(self) -> None:
+        """Returns when the daemon has closed the socket."""
+        poll, decoder, screens = select.poll(), ScreenFrameReader(), self._screens
+        poll.register(0, select.POLLIN)
+        idle: int | None = IDLE_MS
+        while True:
+            if not screens.busy:
+                self._tell()
+            if poll.poll(0 if screens.busy else idle):
+                data = os.read(0, READ_BYTES)
+                if not data:
+                    return
+                for frame in decoder.feed(data):
+                    screens.take(frame)
+                idle = IDLE_MS
+            elif not screens.busy:
+                screens.acknowledge()
+                idle = None
+            if screens.busy:
+                if time.monotonic() - self._said_at > ALIVE_S:
+                    self.say(ScreenFrame(FrameKind.ALIVE))
+                screens.turn(self._tell)
+
+    def fail(self, error: Exception) -> None:
+        self.say(ScreenFrame(FrameKind.FAILED, text=wire.write_failure(error)))
+        self._tell()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,375 @@
+"""A screen that is drawn elsewhere: it is what it would be here, whatever becomes of the process that draws it."""
+
+import asyncio
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from synapsed.screens import process
+from synapsed.screens.pool import SCREENS_EACH, ScreenPool
+from synapsed.terminal.observer import TerminalObserver
+from synapsed.terminal.screen import Screen
+from synapsed.terminal.stage import Ask, Drawn, KeysTyped, LinesWanted, Skipped, TurnClosed, TurnOpened
+from tests.screens.conftest import PATIENT_S, PROFILE, MakePool, MakeProgram
+
+
+def shown_by(redraw: bytes) -> list[str]:
+    screen = Screen(80, 24)
+    screen.feed(redraw)
+    return [line for line in screen.snapshot().lines if line]
+
+
+async def worker(pool: ScreenPool) -> int:
+    """The process of `pool`, once it has begun."""
+    async with asyncio.timeout(PATIENT_S):
+        while not pool.pids:
+            await asyncio.sleep(0.01)
+    return pool.pids[0]
+
+
+async def test_what_is_asked_is_answered_as_here(pool: ScreenPool, make_program: MakeProgram) -> None:
+    program = await make_program(pool)
+    data = "one\r\n\x1b[1mtwo\x1b[m ünï €\r\n\x1b[6n$ half a se\x1b[3".encode()
+    program.prints(data)
+    here = TerminalObserver(PROFILE, cols=80, rows=24, offset=0)
+    (reply,) = here.feed(0, data, 0.0)
+    there, expected = await program.look(), here.look(time.monotonic())
+    assert (there.screen.lines, there.composer, there.offset) == (
+        expected.screen.lines,
+        expected.composer,
+        expected.offset,
+    )
+    assert [one for event in program.events if isinstance(event, Drawn) for one in event.replies] == [reply]
+    stage = program.stage
+    assert await stage.text(scrollback=True) == here.screen.text(scrollback=True)
+    redraw = await stage.redraw()
+    assert (redraw.drawn, redraw.pending, redraw.offset) == (here.redraw(), b"\x1b[3", len(data))
+    kept = await stage.checkpoint()
+    assert (kept.redraw, kept.offset) == (here.checkpoint().redraw, len(data) - 3)
+    assert await stage.pane(40, 10, ["a notice"]) == here.screen.pane(40, 10, ["a notice"])
+    assert await stage.shown("ansi") == here.screen.redraw()
+    document = await stage.shown("json")
+    assert isinstance(document, dict)
+    assert document["lines"] == list(expected.screen.lines)
+    witnesses = await stage.explain(Ask(now=time.monotonic()))
+    assert [one.channel for one in witnesses if one.decides] == ["composer"]
+
+
+async def test_answers_are_read_off_lines(pool: ScreenPool, make_program: MakeProgram) -> None:
+    program = await make_program(pool)
+    wanted = LinesWanted(
+        start=0, output=b"\r\nan answer\r\nof lines\r\n$ ", prompt="$ ", message="m", one_by_one=False, edits=False
+    )
+    assert await program.stage.read_lines(wanted) == "an answer\nof lines"
+
+
+async def test_a_frame_that_is_half_drawn_is_not_looked_at_where_a_whole_one_is_wanted(
+    pool: ScreenPool, make_program: MakeProgram
+) -> None:
+    program = await make_program(pool)
+    program.prints(b"\x1b[?2026h half")
+    now = time.monotonic()
+    assert await program.stage.look(Ask(now=now, whole=True)) is None
+    assert await program.stage.look(Ask(now=now)) is not None
+
+
+# --- the process ends ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSEGV, signal.SIGSTOP])
+@pytest.mark.parametrize("during", ["idle", "feed", "look", "checkpoint", "redraw", "text", "lines"])
+async def test_a_process_that_ends_costs_its_agents_a_redraw(
+    pool: ScreenPool, make_program: MakeProgram, during: str, how: signal.Signals
+) -> None:
+    """At any moment; what was asked is answered, and nothing is missing."""
+    if how is signal.SIGSTOP and during == "idle":
+        pytest.skip("one that stands still and has nothing to do harms nobody")
+    one, other = await make_program(pool, "one"), await make_program(pool, "other")
+    one.prints(b"before\r\n")
+    one.saved = await one.stage.checkpoint()
+    one.prints(b"after\r\n")
+    other.prints(b"spared\r\n")
+    await one.look()
+    await other.look()
+    pid = await worker(pool)
+    if how is not signal.SIGKILL:
+        os.kill(pid, signal.SIGSTOP)
+    asked = None
+    match during:
+        case "feed":
+            one.prints(b"line\r\n" * 4000)
+        case "look":
+            asked = asyncio.ensure_future(one.stage.look(Ask(now=time.monotonic())))
+        case "checkpoint":
+            asked = asyncio.ensure_future(one.stage.checkpoint())
+        case "redraw":
+            asked = asyncio.ensure_future(one.stage.redraw())
+        case "text":
+            asked = asyncio.ensure_future(one.stage.text(scrollback=False))
+        case "lines":
+            wanted = LinesWanted(start=0, output=b"\r\na\r\n", prompt="", message="", one_by_one=False, edits=False)
+            asked = asyncio.ensure_future(one.stage.read_lines(wanted))
+    await asyncio.sleep(0)
+    os.kill(pid, how)
+    if how is signal.SIGSEGV:
+        os.kill(pid, signal.SIGCONT)
+    one.prints(b"last\r\n")
+    assert (await one.lines())[-1] == "last"
+    assert (await one.look()).offset == one.spool.end
+    assert await other.lines() == ["spared"]
+    if asked is not None:
+        assert await asked
+    if during != "feed":
+        assert await one.lines() == ["before", "after", "last"]
+    assert not one.harmed
+    assert not other.harmed
+    assert pid not in pool.pids
+
+
+async def test_one_that_is_ended_over_and_over_where_it_has_nothing_to_do_blames_nobody(
+    pool: ScreenPool, make_program: MakeProgram
+) -> None:
+    program = await make_program(pool)
+    program.prints(b"text\r\n")
+    for _ in range(4):
+        assert await program.lines() == ["text"]
+        os.kill(await worker(pool), signal.SIGKILL)
+    assert await program.lines() == ["text"]
+    assert not program.harmed
+
+
+async def test_what_was_told_of_turns_is_told_again(pool: ScreenPool, make_program: MakeProgram) -> None:
+    program = await make_program(pool)
+    program.stage.note(TurnOpened("hooks", time.monotonic_ns()))
+    assert (await program.look()).turn_open
+    os.kill(await worker(pool), signal.SIGKILL)
+    assert (await program.look()).turn_open
+    program.stage.note(TurnClosed())
+    program.stage.note(KeysTyped(time.monotonic()))
+    os.kill(await worker(pool), signal.SIGKILL)
+    assert not (await program.look()).turn_open
+
+
+async def test_the_window_keeps_its_size(pool: ScreenPool, make_program: MakeProgram) -> None:
+    program = await make_program(pool)
+    program.prints(b"text\r\n")
+    program.saved = await program.stage.checkpoint()
+    program.stage.resize(60, 10)
+    os.kill(await worker(pool), signal.SIGKILL)
+    look = await program.look()
+    assert (look.screen.cols, look.screen.rows) == (60, 10)
+    assert await program.lines() == ["text"]
+
+
+async def test_output_that_is_gone_is_gone_for_the_next_process_too(
+    pool: ScreenPool, make_program: MakeProgram
+) -> None:
+    program = await make_program(pool)
+    program.prints(b"before\r\n")
+    lost = program.spool.end + 100
+    program.stage.note(Skipped(lost))
+    assert (await program.look()).offset == lost
+    os.kill(await worker(pool), signal.SIGKILL)
+    assert (await program.look()).offset == lost
+
+
+# --- output that does harm -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("poison")
+async def test_output_that_ends_the_emulator_is_passed_over_and_nothing_else(
+    pool: ScreenPool, make_program: MakeProgram
+) -> None:
+    one, other = await make_program(pool, "one"), await make_program(pool, "other")
+    other.prints(b"spared\r\n")
+    one.prints(b"before\r\n")
+    await one.look()
+    one.prints(b"a POISON b\r\n$ ")
+    lines = await one.lines()
+    assert "its output ended the terminal emulator" in lines[0]
+    assert lines[-1] == "$"
+    (harmed,) = one.harmed
+    assert harmed.harm.skip_to == one.spool.end - len(b" b\r\n$ ")
+    assert await other.lines() == ["spared"]
+    assert not other.harmed
+    one.prints(b"goes on")
+    assert (await one.lines())[-1] == "$ goes on"
+
+
+@pytest.mark.usefixtures("poison")
+async def test_what_harms_is_known_to_the_next_daemon(
+    pool: ScreenPool, make_pool: MakePool, make_program: MakeProgram
+) -> None:
+    one = await make_program(pool)
+    one.prints(b"POISON\r\nbehind")
+    await one.look()
+    await one.stage.close()
+    again = await make_program(make_pool(), "one")
+    assert again.stage.start.harm == one.harmed[0].harm
+    assert again.stage.drawn_from == one.harmed[0].harm.skip_to
+
+
+@pytest.mark.usefixtures("poison")
+async def test_after_so_many_times_a_launch_goes_on_without_a_screen(
+    pool: ScreenPool, make_program: MakeProgram
+) -> None:
+    one = await make_program(pool)
+    for _ in range(3):
+        one.prints(b"POISON\r\n")
+        await one.look()
+    assert [event.harm.blind for event in one.harmed] == [False, False, True]
+    one.prints(b"POISON\r\n")
+    assert "it goes on without a screen" in await one.stage.text(scrollback=False)
+    assert (await one.look()).offset == one.spool.end
+
+
+@pytest.mark.usefixtures("poison")
+async def test_an_emulator_that_does_not_return_is_ended_by_its_own_time(
+    pool: ScreenPool, make_program: MakeProgram, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("synapsed.screens.trial.CPU_S", 2)
+    monkeypatch.setattr("synapsed.screens.trial.survives.__kwdefaults__", {"cpu_s": 2, "timeout": 600.0})
+    one, other = await make_program(pool, "one"), await make_program(pool, "other")
+    other.prints(b"spared\r\n")
+    await other.look()
+    one.prints(b"CIRCLES\r\nbehind")
+    assert await other.lines() == ["spared"]
+    assert (await one.lines())[-1] == "behind"
+    assert one.harmed
+    assert not other.harmed
+
+
+@pytest.mark.usefixtures("poison")
+async def test_an_answer_that_ends_the_emulator_is_read_without_the_harm(
+    pool: ScreenPool, make_program: MakeProgram
+) -> None:
+    one = await make_program(pool)
+    wanted = LinesWanted(
+        start=0, output=b"\r\nPOISON\r\nrest\r\n", prompt="", message="", one_by_one=False, edits=False
+    )
+    assert "rest" in await asyncio.wait_for(one.stage.read_lines(wanted), PATIENT_S)
+    assert not one.harmed
+
+
+async def test_two_thousand_characters_without_a_width_with_the_bounds_off(
+    make_pool: MakePool, make_program: MakeProgram, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What corrupts the emulator's memory ends a process that has nothing, and the daemon goes on."""
+    (tmp_path / "unbound").mkdir()
+    lines = [
+        "import synapsed.terminal.clusters as clusters",
+        "clusters.ClusterBound.feed = lambda self, data, **_: data",
+    ]
+    (tmp_path / "unbound" / "sitecustomize.py").write_text("\n".join(lines))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path / "unbound"), *sys.path]))
+    pool = make_pool()
+    one, other = await make_program(pool, "one"), await make_program(pool, "other")
+    other.prints(b"spared\r\n")
+    for text in ("\u200b", "\ufeff", "\u0301", "\u200d", "\u1161"):
+        one.prints(f"a{text * 2000}\r\n".encode())
+        await one.look()
+    one.prints(b"it goes on")
+    assert "it goes on" in (await one.lines())[-1] or one.harmed[-1].harm.blind
+    assert await other.lines() == ["spared"]
+
+
+# --- many ------------------------------------------------------------------------------------------------------------
+
+
+async def test_screens_are_spread_over_so_many_processes_as_there_may_be(
+    make_pool: MakePool, make_program: MakeProgram
+) -> None:
+    pool = make_pool(2)
+    programs = [await make_program(pool, str(number)) for number in range(2 * SCREENS_EACH + 4)]
+    for number, program in enumerate(programs):
+        program.prints(f"agent {number}\r\n".encode())
+    looks = await asyncio.gather(*(program.lines() for program in programs))
+    assert looks == [[f"agent {number}"] for number in range(len(programs))]
+    assert len(pool.pids) == 2
+
+
+async def test_three_hundred_screens_are_drawn_again(make_pool: MakePool, make_program: MakeProgram) -> None:
+    pool = make_pool(2)
+    programs = [await make_program(pool, str(number)) for number in range(300)]
+    for number, program in enumerate(programs):
+        program.prints(f"agent {number}\r\n".encode())
+    await asyncio.gather(*(program.look() for program in programs))
+    for pid in pool.pids:
+        os.kill(pid, signal.SIGKILL)
+    looks = await asyncio.gather(*(program.lines() for program in programs))
+    assert looks == [[f"agent {number}"] for number in range(300)]
+
+
+async def test_a_look_does_not_wait_for_what_floods_another(pool: ScreenPool, make_program: MakeProgram) -> None:
+    flooded, quiet = await make_program(pool, "flooded"), await make_program(pool, "quiet")
+    await quiet.look()
+    for _ in range(64):
+        flooded.prints(b"\x1b[31mred \x1b[m text of a line\r\n" * 600)
+    quiet.prints(b"$ ")
+    await quiet.look()
+    drawn = [event.offset for event in flooded.events if isinstance(event, Drawn)]
+    assert not drawn or drawn[-1] < flooded.spool.end
+    assert (await flooded.look()).offset == flooded.spool.end
+
+
+async def test_screens_that_were_kept_are_drawn_without_a_stage(pool: ScreenPool) -> None:
+    screen = TerminalObserver(PROFILE, cols=80, rows=24, offset=0)
+    screen.feed(0, b"".join(b"line %d\r\n" % number for number in range(100)), 0.0)
+    kept = screen.checkpoint()
+    assert "line 99" in str(await pool.kept(kept, "text"))
+    assert "line 0" not in str(await pool.kept(kept, "text"))
+    assert "line 0" in str(await pool.kept(kept, "scrollback"))
+    redraw = await pool.kept(kept, "ansi")
+    assert isinstance(redraw, bytes)
+    assert shown_by(redraw)[-1] == "line 99"
+
+
+# --- its life --------------------------------------------------------------------------------------------------------
+
+
+async def test_it_has_no_rights_no_environment_and_nothing_open(pool: ScreenPool, make_program: MakeProgram) -> None:
+    os.environ["A_SECRET_OF_THE_TEST"] = "x"
+    program = await make_program(pool)
+    await program.look()
+    seen = psutil.Process(await worker(pool))
+    del os.environ["A_SECRET_OF_THE_TEST"]
+    status = Path(f"/proc/{seen.pid}/status")
+    if status.exists():
+        told = dict(line.split(":\t", 1) for line in status.read_text().splitlines() if ":\t" in line)
+        assert told["NoNewPrivs"] == "1"
+        assert told["Seccomp"].strip() == "2"
+        assert "A_SECRET_OF_THE_TEST" not in Path(f"/proc/{seen.pid}/environ").read_bytes().decode()
+        files = [str(path.readlink()) for path in Path(f"/proc/{seen.pid}/fd").iterdir()]
+        assert sorted(file.partition(":")[0] for file in files) == [os.devnull, os.devnull, "socket"]
+        limits = Path(f"/proc/{seen.pid}/limits").read_text()
+        assert "Max open files            1 " in limits
+        assert "Max processes             0 " in limits
+
+
+async def test_it_ends_with_the_daemon(pool: ScreenPool, make_program: MakeProgram) -> None:
+    """Which closes the socket, however it ends."""
+    program = await make_program(pool)
+    await program.look()
+    seen = psutil.Process(await worker(pool))
+    await pool.close()
+    assert not seen.is_running() or seen.status() == psutil.STATUS_ZOMBIE
+
+
+async def test_one_that_does_not_come_to_begin_is_begun_again_later_and_later(
+    make_pool: MakePool, make_program: MakeProgram
+) -> None:
+    pool = make_pool(1, ("-c", "raise SystemExit(3)"))
+    program = await make_program(pool)
+    asked = asyncio.ensure_future(program.look())
+    async with asyncio.timeout(PATIENT_S):
+        while pool._delay < 0.4:
+            await asyncio.sleep(0.01)
+    assert not asked.done()
+    assert not program.harmed
+    pool._program = process.PROGRAM
+    assert await asked

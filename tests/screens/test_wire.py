@@ -1,0 +1,121 @@
+"""What goes over the socket comes out of it as it went in."""
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+
+from synapsed.library import ProfileLibrary
+from synapsed.screens import checked, wire
+from synapsed.screens.frames import FrameKind, ScreenFrame, ScreenFrameError
+from synapsed.terminal.look import Harm, Look
+from synapsed.terminal.observer import TerminalObserver
+from synapsed.terminal.picture import picture
+from synapsed.terminal.screen import Screen
+from synapsed.terminal.shown import document
+from synapsed.terminal.snapshot import ScreenSnapshot
+from synapsed.terminal.stage import (
+    Ask,
+    KeysTyped,
+    LinesWanted,
+    Note,
+    Skipped,
+    StopAsked,
+    StopOver,
+    TurnClosed,
+    TurnOpened,
+)
+
+RECORDINGS = Path(__file__).parents[1] / "recordings"
+PROGRAMS = {
+    "claude": "claude-2.1.330",
+    "codex": "codex-0.169.0",
+    "gemini": "gemini-0.61.0",
+    "opencode": "opencode-1.18.33",
+}
+FILES = [(name, path) for name, folder in PROGRAMS.items() for path in sorted((RECORDINGS / folder).glob("*.raw"))]
+
+
+def as_it_crosses(look: Look) -> Look:
+    """Without what does not: the palette, and the colours behind everything."""
+    screen = look.screen
+    bare = ScreenSnapshot(
+        *(screen.cols, screen.rows, screen.lines, screen.wrapped, screen.cursor, screen.cursor_visible),
+        *(screen.alternate, screen.title, screen.modes, (255, 255, 255), (0, 0, 0), b""),
+    )
+    return Look(**{**{name: getattr(look, name) for name in Look.__slots__}, "screen": bare})
+
+
+@pytest.mark.parametrize(("profile", "path"), FILES, ids=lambda one: one.stem if isinstance(one, Path) else one)
+def test_the_looks_of_all_recordings(profile: str, path: Path) -> None:
+    watched = ProfileLibrary.builtin().get(profile)
+    observer = TerminalObserver(watched, cols=120, rows=40, offset=0)
+    data = path.read_bytes()[:40_000]
+    written = read = None
+    for number, start in enumerate(range(0, len(data), 1000)):
+        now = number * 0.5
+        observer.feed(start, data[start : start + 1000], now)
+        look = observer.asked(Ask(now=now, kinds=number % 3 == 0))
+        assert look is not None
+        text, blob = wire.write_look(look, watched, written)
+        frame = ScreenFrame(FrameKind.ANSWER, offset=look.offset, text=text, blob=blob)
+        there = checked.read_look(frame, watched, read)
+        assert there == as_it_crosses(look)
+        written, read = look.screen, there.screen
+        shown = picture(observer.screen)
+        assert checked.read_picture(wire.write_picture(shown)) == shown
+    told = document(observer.screen)
+    assert checked.read_document(wire.write_document(told)) == told
+
+
+def test_no_look_in_the_middle_of_a_frame() -> None:
+    profile = ProfileLibrary.builtin().get("generic")
+    assert (
+        checked.read_look(ScreenFrame(FrameKind.ANSWER, text=wire.write_look(None, profile, None)[0]), profile, None)
+        is None
+    )
+
+
+@pytest.mark.parametrize(
+    "note", [KeysTyped(1.5), StopAsked(2.5), StopOver(), TurnOpened("hooks", 17), TurnClosed(), Skipped(1 << 40)]
+)
+def test_notes(note: Note) -> None:
+    assert wire.read_note(wire.write_note(note)) == note
+
+
+def test_what_a_look_is_asked_with() -> None:
+    ask = Ask(now=time.monotonic(), in_turn=True, own_prompt="$ ", given_back="command", kernel="reads", kinds=True)
+    assert wire.read_ask(wire.write_ask(ask)) == ask
+
+
+def test_how_a_screen_is_opened() -> None:
+    library = ProfileLibrary.builtin()
+    for name in PROGRAMS:
+        observer = TerminalObserver(library.get(name), cols=80, rows=24, offset=5)
+        observer.feed(5, b"\xff\x00\x1b[1m text \r\n", 1.0)
+        opening = wire.Opening(library.get(name), 80, 24, 5, observer.checkpoint(), Harm(skip_to=3, blind=True), 1.0)
+        assert wire.read_opening(*wire.write_opening(opening)) == opening
+
+
+def test_what_lines_are_wanted() -> None:
+    wanted = LinesWanted(start=3, output=b"\xff\x1b", prompt="é$ ", message="m\n", one_by_one=True, edits=False)
+    assert wire.read_lines(*wire.write_lines(wanted, (80, 24))) == (wanted, (80, 24))
+
+
+def test_titles_and_texts_lose_what_a_terminal_acts_on() -> None:
+    """A program may put such characters there, and is no liar."""
+    screen = Screen(80, 24)
+    screen.feed(b"\x1b]2;a\xc2\x9bb\x07text")
+    told = document(screen)
+    assert not any(ord(char) < 32 for char in checked.read_document(wire.write_document(told))["title"])
+    assert checked.read_text(ScreenFrame(FrameKind.ANSWER, blob=wire.write_text("a\x1b\nb\x9b"))) == "a\ufffd\nb\ufffd"
+
+
+def test_what_is_not_as_it_must_be_is_named_without_being_told() -> None:
+    with pytest.raises(ScreenFrameError) as refused:
+        checked.read_hello(
+            ScreenFrame(FrameKind.HELLO, text=json.dumps({"version": "a secret", "rights": []}).encode())
+        )
+    assert "version" in str(refused.value)
+    assert "secret" not in str(refused.value)
