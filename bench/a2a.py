@@ -49,7 +49,7 @@ async def serve_synapsed(home: Path, durable: bool) -> None:
     from synapsed.model.task import Artifact, Task, TaskState
     from synapsed.paths import Paths
     from synapsed.store import SqliteStore
-    from tests.api.serving import idle_scheduler, inbox_of, unreachable_hosts
+    from tests.api.serving import idle_scheduler, inbox_of, notices_of, unreachable_hosts
     from tests.fakes.control import FakeControl, FakeTasks
     from tests.fakes.store import MemoryStore
 
@@ -120,7 +120,7 @@ async def serve_synapsed(home: Path, durable: bool) -> None:
             hosts=hosts,
             scheduler=scheduler,
             health=Health(control.directory, scheduler),
-            attention=attention,
+            **notices_of(control, attention),
             security=Security(directory=control.directory, token="bench"),
             clock=SystemClock(),
             paths=paths,

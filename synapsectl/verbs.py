@@ -67,6 +67,7 @@ VERBS = {
     "host": Verb("host", "other hosts of yours, whose agents are NAME@HOST here", ELSEWHERE),
     "mcp": Verb("mcp", "an MCP server, for an agent's program", ELSEWHERE),
     "profiles": Verb("profiles", "the kinds of agents that can be started", DAEMON),
+    "notify": Verb("notify", "where you are told what waits for you: does it work", DAEMON),
     "reload": Verb("reload", "read the configuration again and do what changed", DAEMON),
     "shutdown": Verb("shutdown", "stop the daemon", DAEMON),
     "install": Verb("install", "make the daemon a service of your session", DAEMON),

@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 import tomli_w
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from synapsed.attention.notify import NotifyConfig
 from synapsed.errors import ConfigError, InvalidRequest
 from synapsed.files import write_private
 from synapsed.library import ProfileLibrary
@@ -418,6 +419,7 @@ class Config(_Section):
     """`[[rule]]`: what follows from events."""
     webhooks: dict[str, WebhookConfig] = Field(default={}, max_length=RULES_MAX)
     """`[webhooks.NAME]`: receivers that rules tell."""
+    notify: NotifyConfig = NotifyConfig()
 
 
 def load_config(paths: Paths) -> Config:

@@ -309,6 +309,8 @@ class Daemon:
             hosts=hosts,
             scheduler=automation.scheduler,
             attention=automation.inbox,
+            notifier=automation.notifier,
+            presence=automation.presence,
             health=automation.health,
             security=security,
             clock=self._clock,

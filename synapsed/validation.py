@@ -50,6 +50,8 @@ def _written(data: Any, error: "ErrorDetails") -> tuple[int | str, ...]:
     """The steps to what is wrong, without those that only name the kind that it was tried as."""
     steps = error["loc"]
     for number, step in enumerate(steps):
+        if isinstance(data, dict) and step not in data and data.get("type") == step:
+            return _written_below(data, error, number)
         inner = dict(enumerate(data)) if isinstance(data, list) else data
         if isinstance(inner, dict) and step in inner:
             data = inner[step]
@@ -168,3 +170,10 @@ def _nested_model(annotation: Any) -> type[BaseModel] | None:
         if (found := _nested_model(argument)) is not None:
             return found
     return None
+
+
+def _written_below(data: Any, error: "ErrorDetails", at: int) -> tuple[int | str, ...]:
+    """The same, where the step at `at` only says of which kind the table is that `data` is."""
+    steps = error["loc"]
+    below: ErrorDetails = {**error, "loc": steps[at + 1 :]}
+    return (*steps[:at], *_written(data, below))

@@ -1,4 +1,4 @@
-"""Schedules, rules and webhooks: what keeps them from their work."""
+"""Schedules, rules, webhooks and sinks: what keeps them from their work."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -7,7 +7,7 @@ from synapsectl.checkup.finding import NOTE, OK, WRONG, Finding, command
 
 _STATUS = {"ok": OK, "idle": NOTE, "wrong": WRONG}
 
-_TABLES = {"schedule": "[[schedule]]", "rule": "[[rule]]", "webhook": "[webhooks]"}
+_TABLES = {"schedule": "[[schedule]]", "rule": "[[rule]]", "webhook": "[webhooks]", "sink": "[notify.sinks]"}
 
 
 def look_at_automation(found: Iterable[Mapping[str, Any]]) -> Iterator[Finding]:
@@ -29,6 +29,9 @@ def _mend(kind: str, one: Mapping[str, Any]) -> str:
     if kind == "schedule" and one["source"] == "verb":
         return command("synapsectl", "schedule", "remove", one["name"]) + ", and add it again as it should be"
     reload = f"correct it under {_TABLES.get(kind, kind)} of config.toml, then 'synapsectl reload'"
+    if kind == "sink":
+        test = command("synapsectl", "notify", "test", one["name"])
+        return f"see what {test} says; or {reload}"
     if kind == "webhook" and one["state"] == "wrong":
         return f"see that it answers, then 'synapsectl reload'; or {reload}"
     return reload

@@ -37,6 +37,22 @@ class ScheduleRemoved(_Answer):
     name: str
 
 
+class SinkTested(_Answer):
+    """What a sink of `[notify]` has said to a test: `detail` is for people."""
+
+    sink: str
+    type: Literal["desktop", "webhook", "ntfy", "mail"]
+    ok: bool
+    detail: str
+
+
+class Answered(_Answer):
+    """`id`: the item of the inbox that is answered."""
+
+    status: Literal["answered"]
+    id: str
+
+
 class PutAway(_Answer):
     status: Literal["seen"]
     id: str

@@ -24,6 +24,8 @@ from synapsed.api.sdk import A2aSdk
 from synapsed.api.security import Security, on_unix
 from synapsed.automation.health import Health
 from synapsed.automation.inbox import PersonInbox
+from synapsed.automation.notifier import Notifier
+from synapsed.automation.presence import Presence
 from synapsed.automation.scheduler import Scheduler
 from synapsed.clock import Clock
 from synapsed.documents.writing import Texts
@@ -148,6 +150,8 @@ class ApiContext:
     scheduler: Scheduler
     health: Health
     attention: PersonInbox
+    notifier: Notifier
+    presence: Presence
     security: Security
     clock: Clock
     paths: Paths

@@ -10,6 +10,8 @@ from synapsed.api.rights import Rights, Standing
 from synapsed.api.security import is_public, is_scraped, on_unix
 from synapsed.errors import Forbidden, Unauthorized
 
+_READING = frozenset({"GET", "HEAD"})
+
 
 @web.middleware
 async def gate(request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -22,6 +24,8 @@ async def gate(request: web.Request, handler: Handler) -> web.StreamResponse:
         raise Forbidden("control answers on the Unix socket, or with the control token")
     if rights.agent_id is not None:
         rights = replace(rights, granted=request.app[CONTEXT].control.directory.granted(rights.agent_id))
+    if rights.person and request.method not in _READING and on_unix(request):
+        request.app[CONTEXT].presence.acted()
     request[RIGHTS] = rights
     return await handler(request)
 

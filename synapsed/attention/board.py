@@ -17,6 +17,9 @@ from synapsed.model.task import Prompt
 ITEMS_MAX = 1000
 """Open items. Of more, the oldest that asks nothing is not shown any more, or else the oldest."""
 
+CLOSED_MAX = 500
+"""Items of which it is known how they ended."""
+
 CALLS_MAX = 50
 """Tool calls that are open at one agent, of which one may be what it asks about."""
 
@@ -72,6 +75,7 @@ class Board:
     def __init__(self) -> None:
         self._open: dict[str, OpenItem] = {}
         self._agents: dict[str, _Agent] = {}
+        self._closed: dict[str, AttentionChanged] = {}
 
     def __len__(self) -> int:
         return len(self._open)
@@ -106,6 +110,9 @@ class Board:
                 self._opened(event, told)
             case AttentionChanged() as told:
                 self._open.pop(told.id, None)
+                self._closed[told.id] = told
+                if len(self._closed) > CLOSED_MAX:
+                    del self._closed[next(iter(self._closed))]
             case StateChanged(state=state) if state == REMOVED:
                 self._agents.pop(event.agent_id, None)
                 self._open = {name: item for name, item in self._open.items() if item.agent_id != event.agent_id}
@@ -113,6 +120,10 @@ class Board:
                 self._agent(event).running_since = event.at if state is ProcessState.RUNNING else None
             case _:
                 pass
+
+    def outcome(self, item_id: str) -> AttentionChanged | None:
+        """How the item ended, if that was not long ago."""
+        return self._closed.get(item_id)
 
     def running_since(self, agent_id: str) -> float | None:
         """Since when its program runs (seconds since the epoch); None if it does not, or nothing was told of it."""

@@ -1,7 +1,8 @@
-"""What keeps schedules, rules and webhooks from their work, as `synapsectl doctor` tells it."""
+"""What keeps schedules, rules, webhooks and sinks from their work, as `synapsectl doctor` tells it."""
 
 from collections.abc import Iterator
 
+from synapsed.automation.notifier import Notifier
 from synapsed.automation.scheduler import Scheduler
 from synapsed.automation.webhooks import Webhooks
 from synapsed.clock import iso
@@ -26,16 +27,18 @@ class Health:
         *,
         config: Config | None = None,
         webhooks: Webhooks | None = None,
+        notifier: Notifier | None = None,
     ) -> None:
         self._directory = directory
         self._scheduler = scheduler
         self._webhooks = webhooks
+        self._notifier = notifier
         self.config = config or Config()
 
     async def look(self) -> list[Automated]:
         """Each of them, schedules first."""
         schedules = [self._schedule(view) for view in await self._scheduler.views()]
-        return [*schedules, *map(self._rule, self.config.rule), *self._receivers()]
+        return [*schedules, *map(self._rule, self.config.rule), *self._receivers(), *self._sinks()]
 
     def _schedule(self, view: ScheduleView) -> Automated:
         found = Automated(kind="schedule", name=view.name, source=view.source)
@@ -74,6 +77,12 @@ class Health:
                 yield found.model_copy(update={"state": "idle", "problem": "no rule tells it anything"})
             else:
                 yield found
+
+    def _sinks(self) -> Iterator[Automated]:
+        problems = {} if self._notifier is None else self._notifier.states()
+        for name in self.config.notify.sinks:
+            problem = problems.get(name, "")
+            yield Automated(kind="sink", name=name, state="wrong" if problem else "ok", problem=problem)
 
     def _unknown(self, address: str) -> str:
         """Why the address means no agent, empty if it means one."""

@@ -130,6 +130,13 @@ class PersonInbox:
             looked_at=self._terminals.looked_at(item.agent_id),
         )
 
+    def outcome(self, item_id: str) -> dict[str, str | None]:
+        """What became of an item that is not open any more."""
+        told = self._board.outcome(item_id)
+        if told is None:
+            return {"state": "gone", "by": None, "who": None, "where": None}
+        return {"state": told.state, "by": told.by, "who": told.who, "where": told.where}
+
     @property
     def moved(self) -> asyncio.Event:
         """Is set at the next change of what is in it, and is another one then: take hold of it before you look."""

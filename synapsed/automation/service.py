@@ -10,8 +10,12 @@ from synapsed.a2a.push.screening import AddressScreen
 from synapsed.automation.health import Health
 from synapsed.automation.inbox import PersonInbox
 from synapsed.automation.moods import Moods
+from synapsed.automation.notifier import Notifier, NotifyMeans
+from synapsed.automation.presence import Presence
 from synapsed.automation.ruler import Desktop, Ruler
 from synapsed.automation.scheduler import Scheduler
+from synapsed.automation.secrets import SecretPlaces
+from synapsed.automation.sinks.making import SinkMaker
 from synapsed.automation.webhooks import WebhookMeans, Webhooks
 from synapsed.automation.zones import LocalZone
 from synapsed.clock import Clock
@@ -36,32 +40,51 @@ class Automation:
     ) -> None:
         """Call it in the running event loop."""
         timers, policy, directory = asyncio.get_running_loop(), config.a2a.push, control.directory
+        zone, user_agent = LocalZone(environ), f"synapsed/{__version__}"
+
+        def poster() -> HttpPoster:
+            return HttpPoster(AddressScreen(policy.allow), timeout=policy.timeout)
+
         self.scheduler = Scheduler(
             directory=directory,
             tasks=control.tasks,
             store=store,
             clock=clock,
             timers=timers,
-            zone=LocalZone(environ),
+            zone=zone,
         )
         self._webhooks = Webhooks(
             WebhookMeans(
                 store=store,
-                poster=HttpPoster(AddressScreen(policy.allow), timeout=policy.timeout),
+                poster=poster(),
                 policy=policy,
                 clock=clock,
                 timers=timers,
                 rng=random.random,
-                user_agent=f"synapsed/{__version__}",
+                user_agent=user_agent,
                 environ=environ,
                 config=paths.config,
                 texts=store.texts,
             )
         )
-        self.health = Health(directory, self.scheduler, config=config, webhooks=self._webhooks)
         self.inbox = PersonInbox(
             directory=directory, terminals=control.terminals, store=store, clock=clock, timers=timers
         )
+        self.presence = Presence(control.terminals, clock)
+        places = SecretPlaces(environ=environ, config=paths.config)
+        self.notifier = Notifier(
+            NotifyMeans(
+                inbox=self.inbox,
+                control=control,
+                store=store,
+                presence=self.presence,
+                make=SinkMaker(places=places, poster=poster, clock=clock, user_agent=user_agent),
+                clock=clock,
+                timers=timers,
+                zone=zone,
+            )
+        )
+        self.health = Health(directory, self.scheduler, config=config, webhooks=self._webhooks, notifier=self.notifier)
         self._ruler = Ruler(control=control, store=store, clock=clock, notify=Desktop(environ))
         self._moods = Moods(directory=directory, store=store, timers=timers, config=config)
 
@@ -77,6 +100,7 @@ class Automation:
         self._ruler.start()
         self._moods.start()
         self.inbox.start()
+        self.notifier.reconfigure(self.health.config.notify)
 
     def reconfigure(self, config: Config) -> None:
         """The configuration was read again."""
@@ -84,6 +108,7 @@ class Automation:
         self._ruler.reconfigure(config.rule)
         self._moods.config = self.health.config = config
         self._webhooks.reconfigure(config.webhooks)
+        self.notifier.reconfigure(config.notify)
 
     async def close(self) -> None:
         """May be called again."""
@@ -91,4 +116,5 @@ class Automation:
         await self._ruler.close()
         await self._webhooks.close()
         await self._moods.close()
+        await self.notifier.close()
         await self.inbox.close()

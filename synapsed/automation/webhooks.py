@@ -19,6 +19,7 @@ from synapsed.a2a.push import schedule
 from synapsed.a2a.push.poster import Poster, Receipt
 from synapsed.a2a.push.screening import checked_url, origin_of
 from synapsed.aio import Timers, pause
+from synapsed.automation.secrets import SecretPlaces
 from synapsed.clock import Clock, iso
 from synapsed.config import PushPolicy, WebhookConfig
 from synapsed.documents.writing import Texts
@@ -58,22 +59,8 @@ class WebhookMeans:
 
 def read_secret(webhook: WebhookConfig, *, environ: Mapping[str, str], config: Path) -> bytes:
     """Raises InvalidRequest that says where it was looked for, and never what was found."""
-    if webhook.secret_env is not None:
-        where, text = f"the variable {webhook.secret_env}", environ.get(webhook.secret_env)
-        if text is None:
-            raise InvalidRequest(f"{where} is not set")
-    else:
-        path = config / Path(webhook.secret_file or "").expanduser()
-        where = str(path)
-        try:
-            if path.stat().st_mode & 0o077:
-                raise InvalidRequest(f"{where} can be read by others: chmod 600 {where}")
-            with path.open(encoding="utf-8") as file:
-                text = file.read(1024)
-        except OSError as error:
-            raise InvalidRequest(f"{where}: {error.strerror}") from None
-        except UnicodeDecodeError:
-            raise InvalidRequest(f"{where} is not text") from None
+    places = SecretPlaces(environ=environ, config=config)
+    where, text = places.read(file=webhook.secret_file, env=webhook.secret_env)
     try:
         return signing.secret_of(text)
     except ValueError as error:

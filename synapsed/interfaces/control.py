@@ -257,6 +257,10 @@ class Terminals(Protocol):
         """Whether a terminal is attached to the agent that could answer what it asks."""
         ...
 
+    def hands_at(self) -> float | None:
+        """When a person last pressed a key at any agent's terminal, on the monotonic clock; None if nobody has."""
+        ...
+
     async def press(self, agent_id: str, keys: Sequence[str]) -> None:
         """Press keys at the agent's terminal, for a person. Raises InvalidRequest, NotReady."""
         ...

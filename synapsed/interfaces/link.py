@@ -119,6 +119,11 @@ class AgentLink(Protocol):
         ...
 
     @property
+    def hands_at(self) -> float:
+        """When a person last pressed a key there, on the monotonic clock."""
+        ...
+
+    @property
     def output(self) -> int:
         """How many bytes of output were read, over all launches."""
         ...

@@ -1,4 +1,4 @@
-"""A schedule, rule or webhook, and what keeps it from its work: for those who look after the daemon."""
+"""A schedule, rule, webhook or sink, and what keeps it from its work: for those who look after the daemon."""
 
 from typing import Literal
 
@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field
 class Automated(BaseModel):
     """`ok`: it does what it is there for; `idle`: it does nothing, and `problem` says why; `wrong`: it cannot."""
 
-    kind: Literal["schedule", "rule", "webhook"]
+    kind: Literal["schedule", "rule", "webhook", "sink"]
     name: str
     state: Literal["ok", "idle", "wrong"] = "ok"
     problem: str = ""

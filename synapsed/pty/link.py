@@ -176,6 +176,10 @@ class PtyLink:
         return self._viewers.writers
 
     @property
+    def hands_at(self) -> float:
+        return self._session.hands_at
+
+    @property
     def output(self) -> int:
         return self._session.offset
 

@@ -95,6 +95,10 @@ class AgentTerminals:
         link = agent.process.link if agent is not None else None
         return link is not None and link.writers > 0
 
+    def hands_at(self) -> float | None:
+        links = (agent.process.link for agent in self._agents.values())
+        return max((link.hands_at for link in links if link is not None and link.writers), default=None)
+
     async def press(self, agent_id: str, keys: Sequence[str]) -> None:
         await self._agent(agent_id).press(keys)
 

@@ -22,8 +22,11 @@ from synapsed.api.security import Security
 from synapsed.api.servers import ApiServers
 from synapsed.automation.health import Health
 from synapsed.automation.inbox import PersonInbox
+from synapsed.automation.notifier import Notifier, NotifyMeans
+from synapsed.automation.presence import Presence
 from synapsed.automation.scheduler import Scheduler
 from synapsed.clock import SystemClock
+from synapsed.errors import InvalidRequest
 from synapsed.model.figures import FAST_S, Histogram
 from synapsed.paths import Paths
 from synapsed.telemetry.metrics import Metrics
@@ -33,7 +36,17 @@ from tests.fakes.control import FakeControl
 TOKEN = "control-token-of-the-tests"
 METRICS_TOKEN = "metrics-token-of-the-tests"
 
-__all__ = ["METRICS_TOKEN", "TOKEN", "Api", "idle_scheduler", "inbox_of", "serving", "sse_events", "unreachable_hosts"]
+__all__ = [
+    "METRICS_TOKEN",
+    "TOKEN",
+    "Api",
+    "idle_scheduler",
+    "inbox_of",
+    "notices_of",
+    "serving",
+    "sse_events",
+    "unreachable_hosts",
+]
 
 
 def unreachable_hosts(paths: Paths) -> Hosts:
@@ -82,6 +95,26 @@ def inbox_of(control: Any) -> PersonInbox:
     )
 
 
+async def _no_sink(sink: Any) -> Any:
+    raise InvalidRequest("there are no sinks in this test")
+
+
+def notices_of(control: Any, inbox: PersonInbox) -> dict[str, Any]:
+    """What an `ApiContext` wants of notices: none are given."""
+    presence = Presence(control.terminals, SystemClock())
+    means = NotifyMeans(
+        inbox=inbox,
+        control=control,
+        store=control.store,
+        presence=presence,
+        make=_no_sink,
+        clock=SystemClock(),
+        timers=FakeClock(),
+        zone=lambda: ZoneInfo("Europe/Berlin"),
+    )
+    return {"attention": inbox, "notifier": Notifier(means), "presence": presence}
+
+
 @dataclass
 class Api:
     """`http` talks to the main listener, `unix` to the Unix socket, `agent` to an agent's own port."""
@@ -127,7 +160,7 @@ async def serving(control: FakeControl, home: Path, **limits: Any) -> AsyncGener
         hosts=hosts,
         scheduler=scheduler,
         health=Health(control.directory, scheduler),
-        attention=inbox,
+        **notices_of(control, inbox),
         security=security,
         clock=SystemClock(),
         paths=paths,

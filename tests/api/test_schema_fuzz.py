@@ -28,7 +28,7 @@ from synapsed.api.security import Security
 from synapsed.automation.health import Health
 from synapsed.clock import SystemClock
 from synapsed.paths import Paths
-from tests.api.serving import idle_scheduler, inbox_of, unreachable_hosts
+from tests.api.serving import idle_scheduler, inbox_of, notices_of, unreachable_hosts
 from tests.fakes.control import FakeControl
 from tests.support.daemon import ANY_PORTS, PATIENCE_S, Daemon
 
@@ -68,7 +68,7 @@ def _document() -> dict:
         hosts=unreachable_hosts(Paths.from_environ(home)),
         scheduler=scheduler,
         health=Health(control.directory, scheduler),
-        attention=inbox_of(control),
+        **notices_of(control, inbox_of(control)),
         security=Security(directory=control.directory, token="x"),
         clock=SystemClock(),
         paths=Paths.from_environ(home),

@@ -461,6 +461,9 @@ class FakeTerminals:
     def __init__(self, fake: "FakeControl") -> None:
         self._fake = fake
 
+    def hands_at(self) -> float | None:
+        return None
+
     def looked_at(self, agent_id_: str) -> bool:
         return any(not known.read_only and not known.closed for known in self._fake.attachments)
 

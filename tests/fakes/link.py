@@ -58,6 +58,7 @@ class FakeLink:
         self.screen = "fake screen"
         self.attached = 0
         self.writers = 0
+        self.hands_at = -1e9
         self.output = 0
         self.screens_kept = 0
 

@@ -20,6 +20,8 @@ class Webhook:
         """Path, headers, body of every request."""
         self.taken: list[dict[str, Any]] = []
         """Bodies of those that were answered with 200."""
+        self.methods: list[str] = []
+        """Of every request."""
         self.port = port
         self._server: ThreadingHTTPServer | None = None
 
@@ -40,6 +42,9 @@ class Webhook:
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
+                hook._handle(self)
+
+            def do_DELETE(self) -> None:
                 hook._handle(self)
 
             def log_message(self, *_: Any) -> None:
@@ -69,8 +74,9 @@ class Webhook:
         return found
 
     def _handle(self, request: BaseHTTPRequestHandler) -> None:
-        body = json.loads(request.rfile.read(int(request.headers["Content-Length"])))
+        body = json.loads(request.rfile.read(int(request.headers["Content-Length"])) or b"{}")
         number = len(self.requests)
+        self.methods.append(request.command)
         self.requests.append((request.path, dict(request.headers), body))
         status = self.answer(number)
         if status is None:

@@ -168,6 +168,10 @@ class HttpPoster:
             )
 
     async def post(self, url: str, body: Parts, headers: Mapping[str, str]) -> Receipt:
+        return await self.send("POST", url, body, headers)
+
+    async def send(self, method: str, url: str, body: Parts, headers: Mapping[str, str]) -> Receipt:
+        """The same by another method."""
         try:
             size = await encoded_size(body)  # many a receiver takes no body without it
             headers = {**headers, "Content-Length": str(size)}
@@ -175,8 +179,8 @@ class HttpPoster:
             literal = literal_address(target)
             if literal is not None and not self._screen.permits(literal):
                 raise _RefusedAddress("the address is not allowed")
-            async with self._client().post(
-                target, data=_pieces(body), headers=headers, allow_redirects=False
+            async with self._client().request(
+                method, target, data=_pieces(body), headers=headers, allow_redirects=False
             ) as response:
                 if 200 <= response.status < 300:
                     return Receipt(accepted=True)

@@ -1,0 +1,35 @@
+"""`synapsectl notify test`: whether the places answer where you are told what waits for you."""
+
+import argparse
+
+from synapsectl.context import CommandContext
+from synapsectl.errors import DONE, TASK_FAILED
+from synapsectl.parsing import SubVerb
+
+EXAMPLES = (
+    ("synapsectl notify test", "tell every sink of [notify] that this is a test"),
+    ("synapsectl notify test phone", "only the one that is called so"),
+)
+
+
+def _configure_test(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("sink", metavar="SINK", nargs="?", help="only this one")
+    parser.add_argument("--json", action="store_true", help="print the daemon's answer as a JSON document")
+
+
+def _test(args: argparse.Namespace, ctx: CommandContext) -> int:
+    found = ctx.client.post("/control/notify/test", {"sink": args.sink} if args.sink else {})
+    code = DONE if all(one["ok"] for one in found) else TASK_FAILED
+    if args.json:
+        ctx.out.document(found)
+    elif not found:
+        ctx.out.note("there is no sink: write [notify.sinks.NAME] in config.toml (docs/configuration.md)")
+    else:
+        rows = [(one["sink"], one["type"], "ok" if one["ok"] else "FAILED", one["detail"]) for one in found]
+        ctx.out.table(("SINK", "TYPE", "STATE", "DETAIL"), rows, grows="DETAIL")
+    return code
+
+
+SUBVERBS = {
+    "test": SubVerb("tell the sinks of [notify] that this is a test", _configure_test, _test, EXAMPLES),
+}

@@ -1,0 +1,104 @@
+"""What a sink has been told of, durably: each item once, and until it is taken back.
+
+A mark is written before the sink is told (`telling`) and again when it was (`told`). After a kill in between nobody
+knows whether it was told: sinks to which the same notice again is the same are told again, others are not.
+"""
+
+import hashlib
+import hmac
+import json
+import secrets
+from collections.abc import Iterable
+from typing import Final, Literal
+
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+
+from synapsed.interfaces import Store
+from synapsed.model.follower import FollowerState
+
+MARKS_MAX: Final = 2000
+
+
+class Mark(BaseModel):
+    """Of one item at one sink. `approve` and `deny` are hashes of the tokens of its buttons, good until `expires`
+    (seconds since the epoch)."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    state: Literal["telling", "told"]
+    ref: str = ""
+    approve: str = ""
+    deny: str = ""
+    expires: float = 0
+
+
+_MARKS = TypeAdapter(dict[str, Mark])
+
+
+class Marks:
+    """Of one sink, kept with the followers of the log: encrypted, as there are hashes of tokens in it."""
+
+    def __init__(self, sink: str, store: Store) -> None:
+        self._name = f"notify:{sink}"
+        self._store = store
+        self._marks: dict[str, Mark] = {}
+
+    async def restore(self, *, once: bool) -> None:
+        """`once`: what may have been told is taken for told."""
+        state = await self._store.follower(self._name)
+        try:
+            marks = _MARKS.validate_json(state.secret) if state is not None and state.secret else {}
+        except ValidationError:
+            marks = {}
+        self._marks = {
+            item: mark.model_copy(update={"state": "told"}) if once else mark
+            for item, mark in marks.items()
+            if once or mark.state == "told"
+        }
+
+    def __contains__(self, item_id: object) -> bool:
+        return item_id in self._marks
+
+    def get(self, item_id: str) -> Mark | None:
+        return self._marks.get(item_id)
+
+    def gone(self, open_items: Iterable[str]) -> list[tuple[str, Mark]]:
+        """Marks of items that are not open any more."""
+        known = frozenset(open_items)
+        return [(item, mark) for item, mark in self._marks.items() if item not in known]
+
+    async def put(self, item_id: str, mark: Mark) -> None:
+        marks = self._marks | {item_id: mark}
+        while len(marks) > MARKS_MAX:
+            del marks[next(iter(marks))]
+        await self._keep(marks)
+
+    async def drop(self, item_id: str) -> None:
+        await self._keep({item: mark for item, mark in self._marks.items() if item != item_id})
+
+    async def _keep(self, marks: dict[str, Mark]) -> None:
+        kept = json.dumps({item: mark.model_dump(exclude_defaults=True) for item, mark in marks.items()})
+        await self._store.keep_follower(self._name, FollowerState(cursor=0, secret=kept))
+        self._marks = marks
+
+    def by_token(self, token: str, *, now: float) -> tuple[str, bool] | None:
+        """The item that the token answers, and whether with yes; None for one that nobody has, or had once."""
+        given = digest(token)
+        for item, mark in self._marks.items():
+            for known, yes in ((mark.approve, True), (mark.deny, False)):
+                if known and now < mark.expires and hmac.compare_digest(given, known):
+                    return item, yes
+        return None
+
+    async def spend(self, item_id: str) -> None:
+        """The item's buttons have been used: neither works again."""
+        if (mark := self._marks.get(item_id)) is not None:
+            await self.put(item_id, mark.model_copy(update={"approve": "", "deny": "", "expires": 0}))
+
+
+def new_token() -> str:
+    return secrets.token_urlsafe(32)
+
+
+def digest(token: str) -> str:
+    return hashlib.sha256(token.encode("utf-8", "surrogateescape")).hexdigest()

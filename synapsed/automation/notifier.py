@@ -1,0 +1,301 @@
+"""Tells a person what waits, wherever they are: each item once at each sink, and takes it back when it is over.
+
+A sink's work is always the difference between what is open and what it was told: there is no queue that could be full,
+and what is over before a sink could be reached is never told. Each sink has a task of its own, so that one that fails
+holds up no other; it is tried again with pauses that grow, and told of in the log of events and by `doctor`.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import datetime, tzinfo
+from typing import Any, Final
+
+import structlog
+
+from synapsed.aio import Timers, pause
+from synapsed.attention import telling
+from synapsed.attention.notify import NotifyConfig, NtfySink, Sink
+from synapsed.automation.inbox import PersonInbox
+from synapsed.automation.notices import Mark, Marks, digest, new_token
+from synapsed.automation.presence import Presence
+from synapsed.automation.sinks.base import Buttons, SinkPort, Untold
+from synapsed.choices import choice
+from synapsed.clock import Clock, backoff, iso
+from synapsed.errors import InvalidRequest, NotInInbox, StoreError
+from synapsed.interfaces import Control, NewEvent, Store
+from synapsed.masking import mask_text
+from synapsed.model.attention import AttentionItem
+from synapsed.model.events import AgentAlert, Origin
+
+LOOK_EVERY_S: Final = 0.5
+"""Between two looks while something waits for its time: quiet hours, a person who is there, a rule's answer."""
+
+RETRY_S: Final = 1.0
+RETRY_MAX_S: Final = 60.0
+ACT_S: Final = 60.0
+"""Seconds for telling a sink of one item."""
+
+FAILING_AFTER: Final = 3
+"""Failures in a row after which an alert says so."""
+
+WITHDRAWALS: Final = 5
+"""How often it is tried to take a notice back."""
+
+FAILING: Final = "NOTIFY_FAILING"
+STORE_RETRY_S: Final = 5.0
+
+log = structlog.stdlib.get_logger("synapsed.notify")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotifyMeans:
+    inbox: PersonInbox
+    control: Control
+    store: Store
+    presence: Presence
+    make: Callable[[Sink], Awaitable[SinkPort]]
+    clock: Clock
+    timers: Timers
+    zone: Callable[[], tzinfo]
+
+
+class Notifier:
+    """Life: `reconfigure` once the agents are there, …, `close`."""
+
+    def __init__(self, means: NotifyMeans) -> None:
+        self._means = means
+        self._config = NotifyConfig()
+        self._running: dict[str, tuple[_Teller, asyncio.Task[None]]] = {}
+
+    def reconfigure(self, config: NotifyConfig) -> None:
+        """These are the sinks. One that changed begins again, with what it was told before; with its secrets, too."""
+        same = self._config.model_copy(update={"sinks": {}}) == config.model_copy(update={"sinks": {}})
+        for name, (_, task) in list(self._running.items()):
+            if not same or config.sinks.get(name) != self._config.sinks.get(name) or task.done():
+                task.cancel()
+                del self._running[name]
+        self._config = config
+        for name, sink in config.sinks.items():
+            if name not in self._running:
+                teller = _Teller(name, sink, config, self._means)
+                running = asyncio.get_running_loop().create_task(teller.run(), name=f"sink {name}")
+                self._running[name] = (teller, running)
+
+    def states(self) -> dict[str, str]:
+        """What is wrong with each sink, by name; empty for one that works."""
+        return {name: teller.problem for name, (teller, _) in self._running.items()}
+
+    async def test(self, name: str | None) -> list[dict[str, Any]]:
+        """Tell a sink, or all, that this is a test. Raises InvalidRequest for a sink that there is not."""
+        sinks = self._config.sinks
+        if name is not None and name not in sinks:
+            known = ", ".join(sinks) or "none; write [notify.sinks.NAME] in config.toml"
+            raise InvalidRequest(f"no sink {name[:64]!r}: there are {known}", field="sink")
+        chosen = list(sinks) if name is None else [name]
+        return list(await asyncio.gather(*(self._test(one, sinks[one]) for one in chosen)))
+
+    async def answer(self, token: str) -> str:
+        """A button was pressed: answer the item that it belongs to. Returns its id. Raises NotInInbox for a token that
+        is not known (any more), and what answering raises."""
+        now = self._means.clock.wall()
+        for name, (teller, _) in self._running.items():
+            if (found := teller.marks.by_token(token, now=now)) is not None:
+                item_id, yes = found
+                await teller.marks.spend(item_id)
+                await self._answer(item_id, yes, sink=name)
+                return item_id
+        raise NotInInbox("this button is not good (any more): the question may be answered already")
+
+    async def close(self) -> None:
+        """May be called again."""
+        tasks = [task for _, task in self._running.values()]
+        self._running = {}
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _answer(self, item_id: str, yes: bool, *, sink: str) -> None:
+        item = self._means.inbox.get(item_id)
+        if item is None or item.prompt is None:
+            raise NotInInbox("this is answered already, or not asked any more", id=item_id)
+        prompt, origin = item.prompt, Origin("person", who=f"notify:{sink}", where="http")
+        text = choice(prompt.model_dump(), accept=yes)
+        control = self._means.control
+        if item.task_id is not None:
+            await control.tasks.provide_input(item.task_id, text, prompt.prompt_id, origin)
+        else:
+            await control.terminals.answer(item.agent_id, text, prompt.prompt_id, origin)
+        log.info("answered by a button", sink=sink, item=item_id, yes=yes)
+
+    async def _test(self, name: str, sink: Sink) -> dict[str, Any]:
+        told = {"sink": name, "type": sink.type, "ok": True, "detail": "told"}
+        port: SinkPort | None = None
+        try:
+            port = await self._means.make(sink)
+            async with asyncio.timeout(ACT_S):
+                await port.tell(telling.trial(self._means.clock.wall()), None)
+        except InvalidRequest as error:
+            return told | {"ok": False, "detail": error.message}
+        except Untold as error:
+            return told | {"ok": False, "detail": error.problem}
+        except TimeoutError:
+            return told | {"ok": False, "detail": f"it took more than {ACT_S:g} s"}
+        finally:
+            if port is not None:
+                await port.close()
+        return told
+
+
+class _Teller:
+    """Tells one sink."""
+
+    def __init__(self, name: str, sink: Sink, config: NotifyConfig, means: NotifyMeans) -> None:
+        self._name = name
+        self._sink = sink
+        self._rule = config.rule(sink)
+        self._means = means
+        self.marks = Marks(name, means.store)
+        self.problem = ""
+        self._failures = 0
+        self._tried: dict[str, int] = {}
+        """How often it was tried in vain to take a notice back."""
+        self._last = ""
+        """The item that failed last goes last."""
+
+    async def run(self) -> None:
+        port: SinkPort | None = None
+        try:
+            while True:
+                try:
+                    port = port or await self._means.make(self._sink)
+                    await self.marks.restore(once=port.once)
+                    await self._tell(port)
+                except InvalidRequest as error:
+                    await self._failed(error.message, final=True)
+                    return
+                except StoreError as error:
+                    if error.details.get("reason") == "closed":
+                        return
+                    log.warning("the store refused", sink=self._name, error=error.message)
+                    await pause(self._means.timers, STORE_RETRY_S)
+        finally:
+            if port is not None:
+                await port.close()
+
+    async def _tell(self, port: SinkPort) -> None:
+        """Until it is cancelled."""
+        while True:
+            moved = self._means.inbox.moved
+            try:
+                waits = await self._round(port)
+            except Untold as error:
+                await self._failed(error.problem)
+                delay = backoff(self._failures - 1, initial=RETRY_S, factor=2.0, maximum=RETRY_MAX_S)
+                await pause(self._means.timers, max(delay, error.after or 0.0))
+                continue
+            await self._wait(moved, LOOK_EVERY_S if waits else None)
+
+    async def _wait(self, moved: asyncio.Event, seconds: float | None) -> None:
+        """Returns once something changes in the inbox, or the time is over."""
+        waiting: list[asyncio.Future[Any]] = [asyncio.ensure_future(moved.wait())]
+        if seconds is not None:
+            waiting.append(asyncio.ensure_future(pause(self._means.timers, seconds)))
+        try:
+            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for one in waiting:
+                one.cancel()
+
+    async def _round(self, port: SinkPort) -> bool:
+        """Do what is to be done now; whether something waits for its time. Raises Untold."""
+        inbox = self._means.inbox
+        items = {item.id: item for item in inbox.items()}
+        waits = False
+        for item_id, mark in self.marks.gone(items):
+            waits |= not await self._withdrawn(port, item_id, mark)
+        for item in sorted(items.values(), key=lambda item: item.id == self._last):
+            if item.id in self.marks:
+                continue
+            match telling.verdict(item, self._rule, self._now(item)):
+                case "tell":
+                    self._last = item.id
+                    await self._tell_of(port, item)
+                case "wait":
+                    waits = True
+                case _:
+                    pass
+        return waits
+
+    async def _tell_of(self, port: SinkPort, item: AttentionItem) -> None:
+        notice = telling.notice(_masked(item), self._rule.content)
+        mark, buttons = self._buttons(notice)
+        if port.once or buttons is not None:  # a button may be pressed before this comes back
+            await self.marks.put(item.id, mark)
+        try:
+            async with asyncio.timeout(ACT_S):
+                ref = await port.tell(notice, buttons)
+        except (TimeoutError, Untold) as error:
+            await self.marks.drop(item.id)
+            raise error if isinstance(error, Untold) else Untold(f"it took more than {ACT_S:g} s") from None
+        await self.marks.put(item.id, mark.model_copy(update={"state": "told", "ref": ref}))
+        await self._worked()
+        log.info("a person is told", sink=self._name, item=item.id, kind=item.kind, agent=item.agent)
+
+    def _buttons(self, notice: telling.Notice) -> tuple[Mark, Buttons | None]:
+        sink = self._sink
+        if not isinstance(sink, NtfySink) or sink.answers is None or notice.answers is None:
+            return Mark(state="telling"), None
+        approve, deny = new_token(), new_token()
+        expires = self._means.clock.wall() + sink.answer_within
+        mark = Mark(state="telling", approve=digest(approve), deny=digest(deny), expires=expires)
+        return mark, Buttons(f"{sink.answers}/answers/{approve}", f"{sink.answers}/answers/{deny}")
+
+    async def _withdrawn(self, port: SinkPort, item_id: str, mark: Mark) -> bool:
+        """Take a notice back; False if it is to be tried once more. Its tokens go first, so that no button works."""
+        if mark.expires:
+            await self.marks.spend(item_id)
+        try:
+            async with asyncio.timeout(ACT_S):
+                await port.withdraw(item_id, mark.ref, self._means.inbox.outcome(item_id))
+        except (Untold, TimeoutError) as error:
+            self._tried[item_id] = self._tried.get(item_id, 0) + 1
+            if self._tried[item_id] < WITHDRAWALS:
+                return False
+            log.info("a notice could not be taken back", sink=self._name, item=item_id, why=str(error))
+        else:
+            await self._worked()
+        self._tried.pop(item_id, None)
+        await self.marks.drop(item_id)
+        return True
+
+    def _now(self, item: AttentionItem) -> telling.Now:
+        wall = self._means.clock.wall()
+        return telling.Now(
+            open_s=wall - datetime.fromisoformat(item.since).timestamp(),
+            idle_s=self._means.presence.idle,
+            local=datetime.fromtimestamp(wall, self._means.zone()),
+        )
+
+    async def _worked(self) -> None:
+        told, self._failures, self.problem = self._failures >= FAILING_AFTER, 0, ""
+        if told:
+            await self._alert("over", f"the sink {self._name} is told again")
+
+    async def _failed(self, problem: str, *, final: bool = False) -> None:
+        self._failures += 1
+        since = "" if final else f"it fails since {iso(self._means.clock.wall())}: "
+        self.problem = f"{since}{problem}" if self._failures == 1 or not self.problem else self.problem
+        log.warning("a sink cannot be told", sink=self._name, why=problem, failures=self._failures)
+        if final or self._failures == FAILING_AFTER:
+            await self._alert("begins", f"the sink {self._name} is not told: {problem}")
+
+    async def _alert(self, state: str, message: str) -> None:
+        alert = AgentAlert(code=FAILING, message=message, details={"state": state, "sink": self._name})
+        await self._means.store.commit(events=[NewEvent("", alert)])
+
+
+def _masked(item: AttentionItem) -> AttentionItem:
+    """Without what looks like a secret."""
+    command = mask_text(item.command) if item.command is not None else None
+    return item.model_copy(update={"question": mask_text(item.question), "command": command})

@@ -1,0 +1,46 @@
+"""What the notifier knows of a sink."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from synapsed.attention.telling import Notice
+
+
+class Untold(Exception):
+    """The sink was not reached, or has refused; `problem` is for people and has no secret. `after`: seconds that it
+    asks to be left alone for."""
+
+    def __init__(self, problem: str, *, after: float | None = None) -> None:
+        super().__init__(problem)
+        self.problem = problem
+        self.after = after
+
+
+@dataclass(frozen=True, slots=True)
+class Buttons:
+    """Where yes and no are answered from elsewhere: addresses that work once."""
+
+    approve: str
+    deny: str
+
+
+class SinkPort(Protocol):
+    """`once`: the same notice again would be shown a second time, so that one of which it is not known whether it was
+    told is not told again."""
+
+    once: bool
+    withdraws: bool
+    """Whether a notice can be taken back."""
+
+    async def tell(self, notice: Notice, buttons: Buttons | None) -> str:
+        """What it is taken back by. Raises Untold."""
+        ...
+
+    async def withdraw(self, item_id: str, ref: str, outcome: Mapping[str, Any]) -> None:
+        """Take it back; `outcome` says what became of the item. Raises Untold."""
+        ...
+
+    async def close(self) -> None:
+        """May be called again."""
+        ...

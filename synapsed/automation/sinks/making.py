@@ -1,0 +1,67 @@
+"""Sinks, made of the configuration."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from synapsed.a2a.push.poster import HttpPoster
+from synapsed.attention.notify import DesktopSink, MailSink, NtfySink, Sink, WebhookSink
+from synapsed.automation.secrets import SecretPlaces
+from synapsed.automation.sinks.base import SinkPort
+from synapsed.automation.sinks.desktop import desktop
+from synapsed.automation.sinks.mail import PORTS, MailPort, MailServer
+from synapsed.automation.sinks.posts import HttpCalls, NtfyPort, WebhookPort
+from synapsed.clock import Clock
+from synapsed.errors import InvalidRequest
+from synapsed.rules import signing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SinkMaker:
+    """`poster` makes one for each sink that is told by HTTP."""
+
+    places: SecretPlaces
+    poster: Callable[[], HttpPoster]
+    clock: Clock
+    user_agent: str
+
+    async def __call__(self, sink: Sink) -> SinkPort:
+        """Raises InvalidRequest that says what is wrong with it."""
+        match sink:
+            case DesktopSink():
+                return desktop(self.places.environ)
+            case WebhookSink():
+                where, text = await self._secret(sink.secret_file, sink.secret_env)
+                try:
+                    key = signing.secret_of(text)
+                except ValueError as error:
+                    raise InvalidRequest(f"{where}: {error}") from None
+                return WebhookPort(sink.url, key, await self._calls(sink.url))
+            case NtfySink():
+                topic = sink.topic or (await self._secret(sink.topic_file))[1]
+                given = sink.token_file is not None or sink.token_env is not None
+                token = (await self._secret(sink.token_file, sink.token_env))[1] if given else None
+                return NtfyPort(sink.url, topic, token, await self._calls(sink.url))
+            case MailSink():
+                given = sink.user is not None
+                password = (await self._secret(sink.password_file, sink.password_env))[1] if given else ""
+                server = MailServer(
+                    host=sink.host,
+                    port=sink.port or PORTS[sink.security],
+                    security=sink.security,
+                    user=sink.user,
+                    password=password,
+                )
+                return MailPort(server, sender=sink.sender, to=sink.to)
+
+    async def _secret(self, file: str | None, env: str | None = None) -> tuple[str, str]:
+        return await asyncio.to_thread(self.places.read, file=file, env=env)
+
+    async def _calls(self, url: str) -> HttpCalls:
+        poster = self.poster()
+        try:
+            await poster.check(url)
+        except InvalidRequest:
+            await poster.close()
+            raise
+        return HttpCalls(poster, self.clock, user_agent=self.user_agent)

@@ -1,0 +1,119 @@
+"""Sinks that are told by HTTP: a receiver of signed events, and ntfy. Addresses are screened as those of push
+notifications are (`synapsed.a2a.push.screening`)."""
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+from urllib.parse import quote
+
+from synapsed.a2a.push import schedule
+from synapsed.a2a.push.poster import HttpPoster
+from synapsed.attention.telling import Notice
+from synapsed.automation.sinks.base import Buttons, Untold
+from synapsed.clock import Clock, iso
+from synapsed.rules import signing
+
+NTFY_MAX: Final = 3500
+"""Bytes of a message: of more than 4,096 ntfy makes a file."""
+
+_TAGS: Final = {"permission": "key", "limit": "hourglass", "finished": "white_check_mark", "crash_loop": "boom"}
+_URGENT: Final = frozenset({"permission", "question", "plan", "sign_in", "unreadable", "crash_loop"})
+
+
+class HttpCalls:
+    """Calls to one receiver."""
+
+    def __init__(self, poster: HttpPoster, clock: Clock, *, user_agent: str) -> None:
+        self._poster = poster
+        self.clock = clock
+        self._headers = {"User-Agent": user_agent}
+
+    async def call(self, method: str, url: str, body: bytes, headers: Mapping[str, str]) -> None:
+        """Raises Untold."""
+        receipt = await self._poster.send(method, url, [body], {**self._headers, **headers})
+        if not receipt.accepted:
+            after = schedule.retry_after(receipt.retry_after, now=self.clock.wall())
+            raise Untold(receipt.problem, after=after)
+
+    async def close(self) -> None:
+        await self._poster.close()
+
+
+class WebhookPort:
+    """Standard Webhooks: `attention.opened` and `attention.closed`. The same event again has the same `webhook-id`."""
+
+    once = False
+    withdraws = True
+
+    def __init__(self, url: str, key: bytes, calls: HttpCalls) -> None:
+        self._url = url
+        self._key = key
+        self._calls = calls
+
+    async def tell(self, notice: Notice, buttons: Buttons | None) -> str:
+        await self._post("attention.opened", notice.id, {**notice.data})
+        return ""
+
+    async def withdraw(self, item_id: str, ref: str, outcome: Mapping[str, Any]) -> None:
+        await self._post("attention.closed", item_id, {"id": item_id, **outcome})
+
+    async def _post(self, kind: str, item_id: str, data: Mapping[str, Any]) -> None:
+        now = self._calls.clock.wall()
+        body = json.dumps({"type": kind, "timestamp": iso(now), "data": data}, ensure_ascii=False).encode()
+        webhook_id = f"{item_id}_{kind.rpartition('.')[2]}"
+        signed = signing.headers(self._key, webhook_id=webhook_id, at=int(now), body=body)
+        await self._calls.call("POST", self._url, body, {"Content-Type": "application/json", **signed})
+
+    async def close(self) -> None:
+        await self._calls.close()
+
+
+class NtfyPort:
+    """A topic of an ntfy server. The item's id is the sequence id: the same notice again replaces itself, and it is
+    deleted where the server can (2.16 and newer)."""
+
+    once = False
+    withdraws = True
+
+    def __init__(self, url: str, topic: str, token: str | None, calls: HttpCalls) -> None:
+        self._url = url
+        self._topic = topic
+        self._headers = {"Authorization": f"Bearer {token}"} if token is not None else {}
+        self._calls = calls
+
+    async def tell(self, notice: Notice, buttons: Buttons | None) -> str:
+        told: dict[str, Any] = {
+            "topic": self._topic,
+            "title": notice.title,
+            "message": _clipped(notice.body or notice.title),
+            "tags": [_TAGS.get(notice.kind, "bell")],
+            "priority": 4 if notice.kind in _URGENT else 3,
+            "sequence_id": _sequence(notice.id),
+        }
+        if buttons is not None:
+            told["actions"] = [_button("Approve", buttons.approve), _button("Deny", buttons.deny)]
+        body = json.dumps(told, ensure_ascii=False).encode()
+        await self._calls.call("POST", self._url, body, {"Content-Type": "application/json", **self._headers})
+        return _sequence(notice.id)
+
+    async def withdraw(self, item_id: str, ref: str, outcome: Mapping[str, Any]) -> None:
+        url = f"{self._url}/{quote(self._topic)}/{quote(ref)}"
+        await self._calls.call("DELETE", url, b"", self._headers)
+
+    async def close(self) -> None:
+        await self._calls.close()
+
+
+def _sequence(item_id: str) -> str:
+    """What ntfy takes as a sequence id: letters, digits, `-` and `_`, at most 64."""
+    return "".join(char if char.isascii() and (char.isalnum() or char in "-_") else "-" for char in item_id)[:64]
+
+
+def _button(label: str, url: str) -> dict[str, Any]:
+    call = {"url": url, "method": "POST", "headers": {"Content-Type": "application/json"}, "body": "{}"}
+    return {"action": "http", "label": label, **call, "clear": True}
+
+
+def _clipped(text: str) -> str:
+    encoded = text.encode()
+    return text if len(encoded) <= NTFY_MAX else encoded[:NTFY_MAX].decode(errors="ignore") + "…"
