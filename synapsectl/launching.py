@@ -49,6 +49,12 @@ def add_start_options(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="let other agents write to it, also where it is a shell or the like, which runs what they write",
     )
+    parser.add_argument(
+        "--resume-at-reset",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="a task that meets the account's usage limit goes on when that ends; without this it fails",
+    )
     parser.add_argument("--cols", type=int, help="columns of its terminal; as many as this one has otherwise")
     parser.add_argument("--rows", type=int, help="rows of its terminal; as many as this one has otherwise")
     parser.add_argument("--no-spawn-daemon", action="store_true", help="fail where no daemon runs")
@@ -94,6 +100,7 @@ def start_agent(args: argparse.Namespace, ctx: CommandContext, *, conversation: 
         "save": args.save,
         "accept_agents": args.allow_agents or None,
         "conversation": conversation,
+        "resume_at_reset": None if args.resume_at_reset else False,
     }
     ensure_daemon(ctx, spawn=not args.no_spawn_daemon)
     given = {key: value for key, value in body.items() if value is not None}

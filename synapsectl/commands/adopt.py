@@ -1,23 +1,28 @@
 """`synapsectl adopt [PROFILE] [ID]`."""
 
 import argparse
+from datetime import UTC, datetime
 from typing import Any
 
 from synapsectl.ages import age
 from synapsectl.context import CommandContext
 from synapsectl.daemon import ensure_daemon
-from synapsectl.errors import DONE, NOT_FOUND, CtlError, UsageError
+from synapsectl.errors import DONE, NOT_FOUND, ApiError, CtlError, UsageError
 from synapsectl.launching import add_start_options, show_started, start_agent
+from synapsectl.times import moment
 
 EXAMPLES = (
     ("synapsectl adopt", "the conversations that the programs keep here"),
     ("synapsectl adopt claude 3f2a", "go on with one of them, in its folder"),
+    ("synapsectl adopt --all", "an agent for the newest of each folder, of the last day"),
 )
 
 TAKES_REST = True
 HEADINGS = ("PROFILE", "ID", "AGE", "AGENT", "CWD", "FIRST PROMPT")
 ID_SHOWN = 8
 """Characters of an id that are shown on a terminal, or more where these do not tell it from another."""
+SINCE = "1d"
+"""How far back `--all` looks: what somebody works on, not all that there ever was."""
 PREFIX_MIN = 4
 """Characters of an id that may stand for it."""
 
@@ -28,11 +33,15 @@ class NoConversation(CtlError):
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.usage = f"{parser.prog} [PROFILE] [--list | ID] [options] [-- ARGUMENT…]"
+    parser.usage = f"{parser.prog} [PROFILE] [--list | ID | --all [--since TIME]] [options] [-- ARGUMENT…]"
     parser.add_argument(
         "what", nargs="*", metavar="PROFILE ID", help="whose conversations, and which; without an id they are listed"
     )
     parser.add_argument("--list", action="store_true", help="list the conversations that are found")
+    parser.add_argument(
+        "--all", action="store_true", help="start an agent on the newest of each folder and program that has none"
+    )
+    parser.add_argument("--since", type=moment, metavar="TIME", help="--all: used since then; 1d where none is given")
     add_start_options(parser)
     parser.add_argument("--json", action="store_true", help="print a JSON document")
 
@@ -44,6 +53,12 @@ def run(args: argparse.Namespace, ctx: CommandContext) -> int:
     known = {profile["name"] for profile in ctx.client.get("/control/profiles")}
     words = list(args.what)
     profile = words.pop(0) if words and (words[0] in known or len(words) == 2) else None
+    if args.all:
+        if words or args.list or args.name or args.port:
+            raise UsageError("--all starts several agents: leave out an id, --list, --name and --port")
+        return _adopt_all(_found(ctx, profile, cwd=args.cwd), args, ctx)
+    if args.since is not None:
+        raise UsageError("--since is for --all")
     if not words or args.list:
         _list(_found(ctx, profile, cwd=args.cwd), args, ctx)
         return DONE
@@ -52,6 +67,43 @@ def run(args: argparse.Namespace, ctx: CommandContext) -> int:
     args.cwd = args.cwd or chosen["cwd"]
     show_started(start_agent(args, ctx, conversation=chosen["id"]), ctx, as_json=args.json)
     return DONE
+
+
+def _adopt_all(found: list[dict[str, Any]], args: argparse.Namespace, ctx: CommandContext) -> int:
+    """One that cannot be started does not keep the others from it; the first refusal's exit code counts."""
+    code, started = DONE, []
+    for one in _newest(found, since=args.since or moment(SINCE)):
+        own = argparse.Namespace(**{**vars(args), "profile": one["profile"], "cwd": one["cwd"]})
+        try:
+            agent = start_agent(own, ctx, conversation=one["id"])
+        except (ApiError, UsageError) as error:
+            ctx.out.note(f"{one['profile']} in {one['cwd']}: {error}")
+            code = code or error.exit_code
+            continue
+        started.append(agent)
+        if not args.json:
+            show_started(agent, ctx, as_json=False)
+    if args.json:
+        ctx.out.document(started)
+    elif not started and code == DONE:
+        ctx.out.note("there is no conversation to adopt; --since 7d looks further back")
+    return code
+
+
+def _newest(found: list[dict[str, Any]], *, since: str) -> list[dict[str, Any]]:
+    """Of each program the newest conversation of each folder, where no agent of that program is yet."""
+    taken = {(one["profile"], one["cwd"]) for one in found if one["agent"]}
+    chosen: dict[tuple[str, str], dict[str, Any]] = {}
+    for one in sorted(found, key=_used, reverse=True):
+        key = (one["profile"], one["cwd"])
+        if one["cwd"] and key not in taken and _used(one) >= datetime.fromisoformat(since):
+            chosen.setdefault(key, one)
+    return list(chosen.values())
+
+
+def _used(one: dict[str, Any]) -> datetime:
+    when = datetime.fromisoformat(one["updated_at"])
+    return when if when.tzinfo is not None else when.replace(tzinfo=UTC)
 
 
 def _found(ctx: CommandContext, profile: str | None, *, cwd: str | None = None) -> list[dict[str, Any]]:

@@ -292,6 +292,7 @@ class StartBody(_Body):
     rows: Annotated[int, Field(ge=1, le=ROWS_MAX), _Whole] = 40
     save: bool = False
     accept_agents: bool = False
+    resume_at_reset: bool = True
     conversation: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$")] | None = None
 
     def request(self) -> StartRequest:

@@ -62,6 +62,8 @@ class AgentRecord(_Record):
     from_config: bool = False
     accept_agents: bool = False
     """What other agents write is typed although no model reads it."""
+    resume_at_reset: bool = False
+    """A task that meets the account's usage limit goes on when that ends, where no configuration says what it does."""
     restart_pending: bool = False
     """It is to be restarted when it is idle."""
     parking: bool = False

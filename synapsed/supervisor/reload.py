@@ -11,7 +11,7 @@ from typing import Literal
 
 from pydantic import BaseModel
 
-from synapsed.config import AgentConfig, Config
+from synapsed.config import AgentConfig, Config, UsageLimitPolicy
 from synapsed.interfaces import ConfigChange
 from synapsed.model.records import AgentRecord
 from synapsed.model.schedule import as_schedule
@@ -73,6 +73,7 @@ def _by_hand(record: AgentRecord, config: AgentConfig | None) -> AgentConfig:
         port=(record.port or False) if config.port is not None else None,
         args=record.args,
         accept_agents=record.accept_agents,
+        usage_limit=UsageLimitPolicy(task="continue" if record.resume_at_reset else "fail"),
         env=record.extra_env,
     )
 

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import structlog
 
 from synapsed.clock import Clock
-from synapsed.config import AgentConfig, Config, save_agent
+from synapsed.config import AgentConfig, Config, UsageLimitPolicy, save_agent
 from synapsed.errors import InvalidRequest, NameTaken, StoreError, SynapsedError
 from synapsed.interfaces import StartRequest
 from synapsed.library import ProfileLibrary
@@ -22,6 +22,8 @@ from synapsed.profiles import Profile
 from synapsed.supervisor.ports import COMMON, Ports
 
 DEFAULTS = AgentConfig()
+RESUMING = AgentConfig(usage_limit=UsageLimitPolicy(task="continue"))
+"""Of an agent that goes on by itself when the account's usage limit ends."""
 
 log = structlog.stdlib.get_logger("synapsed.roster")
 
@@ -45,9 +47,9 @@ class Roster:
         self._ports = Ports(listen=config.api.agent_ports)
 
     def config_of(self, record: AgentRecord) -> AgentConfig:
-        """What is configured for the agent; the defaults for one that was started by hand."""
+        """What is configured for the agent; for one that was started by hand the defaults, and what was asked for."""
         found = self._config.agents.get(record.name) if record.from_config else None
-        return found or DEFAULTS
+        return found or (RESUMING if record.resume_at_reset else DEFAULTS)
 
     def restore(self, known: list[AgentRecord]) -> list[AgentRecord]:
         """The agents of the last daemon, brought up to date with the configuration, and the newly configured ones,
@@ -123,6 +125,7 @@ class Roster:
             cols=request.cols,
             rows=request.rows,
             accept_agents=request.accept_agents,
+            resume_at_reset=request.resume_at_reset,
             created_at=self._clock.wall(),
             **_adopted(request),
         )
@@ -192,6 +195,7 @@ async def save_started(paths: Paths, record: AgentRecord, request: StartRequest)
         port=False if record.port is None else record.port,
         autostart=True,
         accept_agents=record.accept_agents,
+        usage_limit=(RESUMING if record.resume_at_reset else DEFAULTS).usage_limit,
     )
     try:
         path = await asyncio.to_thread(save_agent, paths, record.name, config)

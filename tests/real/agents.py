@@ -133,4 +133,5 @@ class RealAgent:
                     self.daemon.ctl("input", event["data"]["task"], "yes")
 
 
-type StartAgent = Callable[[str], RealAgent]
+type StartAgent = Callable[..., RealAgent]
+"""The program, then options of `synapsectl start`."""

@@ -98,4 +98,4 @@ def daemon(private_dir: Path) -> Iterator[Daemon]:
 @pytest.fixture
 def start_agent(daemon: Daemon, model: Model, cli_home: CliHome) -> StartAgent:
     """`start_agent("claude")`: the program under the daemon, ready."""
-    return lambda cli: RealAgent.start(cli, daemon, model, cli_home(cli))
+    return lambda cli, *options: RealAgent.start(cli, daemon, model, cli_home(cli), *options)

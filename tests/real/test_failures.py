@@ -67,7 +67,7 @@ LIMITED = ("claude", "codex", "gemini")
 
 @pytest.mark.parametrize("cli", LIMITED)
 def test_a_usage_limit_parks_the_agent(cli: str, daemon: Daemon, start_agent: StartAgent) -> None:
-    agent, word = start_agent(cli), nonce()
+    agent, word = start_agent(cli, "--no-resume-at-reset"), nonce()
     failed = agent.daemon.task_in(agent.send(f"[[limit:7200]] {nonce()}"), "failed", "completed", "canceled")
     assert (failed["status"], failed["error"]["code"]) == ("failed", "RATE_LIMITED"), f"{failed}\n{agent.screen()}"
     tells = cli != "claude"  # with an API key it does not say until when

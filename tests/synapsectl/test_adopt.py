@@ -1,6 +1,7 @@
 """`synapsectl adopt` against the fake daemon."""
 
 import json
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
@@ -64,3 +65,45 @@ def test_none(daemon: FakeDaemon, ctl: Ctl) -> None:
     result = ctl("adopt")
     assert (result.code, result.out) == (0, "")
     assert "no conversations" in result.err
+
+
+def conversation(cwd: Path, hours_ago: float, name: str, agent: str | None = None) -> dict[str, object]:
+    used = (datetime.now(UTC) - timedelta(hours=hours_ago)).isoformat()
+    return {"profile": "dummy", "cwd": str(cwd), "updated_at": used, "agent": agent, "id": name, "prompt": "x"}
+
+
+def test_all_of_them_are_the_newest_of_each_folder(daemon: FakeDaemon, ctl: Ctl, tmp_path: Path) -> None:
+    one, two, three, four = (tmp_path / name for name in ("one", "two", "three", "four"))
+    for folder in (one, two, three, four):
+        folder.mkdir()
+    daemon.conversations = [
+        conversation(one, 3, "one-older"),
+        conversation(one, 1, "one-newest"),
+        conversation(two, 48, "two-old"),
+        conversation(three, 1, "three-taken"),
+        conversation(three, 2, "three-agents", agent="d"),
+        conversation(four, 0.5, "four"),
+        conversation(tmp_path / "gone", 0.1, "gone"),
+        conversation(four, 0.1, "nowhere") | {"cwd": None},
+    ]
+    done = ctl("adopt", "--all", "--json")
+    asked = [body["conversation"] for _, path, body in daemon.requests if path == "/control/start"]
+    assert asked == ["four", "one-newest"]
+    assert len(json.loads(done.out)) == 2
+    assert (done.code, "gone is no directory" in done.err) == (2, True), "one that cannot be does not keep the others"
+    daemon.requests.clear()
+    ctl("adopt", "dummy", "--all", "--since", "3d")
+    asked = [body["conversation"] for _, path, body in daemon.requests if path == "/control/start"]
+    assert asked == ["four", "one-newest", "two-old"]
+
+
+@pytest.mark.parametrize(
+    "words", [["--all", "0123abcd"], ["--all", "--name", "x"], ["--all", "--list"], ["--since", "1d"]]
+)
+def test_all_is_not_one(found: FakeDaemon, ctl: Ctl, words: list[str]) -> None:
+    assert ctl("adopt", *words).code == 2
+
+
+def test_all_where_there_is_none(found: FakeDaemon, ctl: Ctl) -> None:
+    done = ctl("adopt", "--all")
+    assert (done.code, "--since 7d" in done.err) == (0, True)
