@@ -91,7 +91,14 @@ async def explanation_of(agent: Agent) -> list[Testimony]:
 
 def ref_of(agent: Agent) -> AgentRef:
     record = agent.record
-    return AgentRef(name=record.name, id=record.id, type=record.profile, port=record.port, running=is_reachable(agent))
+    return AgentRef(
+        name=record.name,
+        id=record.id,
+        type=record.profile,
+        port=record.port,
+        running=is_reachable(agent),
+        folder=Path(record.cwd).name,
+    )
 
 
 def is_live(agent: Agent) -> bool:

@@ -97,9 +97,9 @@ class Directory(Protocol):
 
     def agents(self) -> list[AgentView]: ...
 
-    def resolve(self, address: str) -> str:
-        """The id of the agent that `address` means: one of ours, or else one elsewhere. Raises UnknownAgent,
-        AmbiguousAddress."""
+    def resolve(self, address: str, *, folders: bool = True) -> str:
+        """The id of the agent that `address` means: one of ours, or else one elsewhere, or else (`folders`) the one in
+        the folder of that name. Raises UnknownAgent, AmbiguousAddress."""
         ...
 
     def teams(self) -> dict[str, list[str]]:

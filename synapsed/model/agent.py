@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
 from enum import StrEnum
+from pathlib import PurePath
 from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
@@ -101,19 +102,34 @@ def validate_name(name: str) -> str:
     return name
 
 
+FOLDER_MAX = 30
+"""Characters of a folder in an agent's name."""
+
+
+def folder_in_name(cwd: PurePath, *, home: PurePath) -> str | None:
+    """What of the folder's name can stand in an agent's name. None where that would say nothing (the home folder, the
+    root), or something else: a number is taken for a port."""
+    if cwd == home:
+        return None
+    text = re.sub(r"[^A-Za-z0-9_.-]+", "-", cwd.name).strip("-._")[:FOLDER_MAX].rstrip("-._")
+    return text if text and not text.isdecimal() else None
+
+
 @dataclass(frozen=True, slots=True)
 class AgentRef:
-    """What is needed to find an agent by an address."""
+    """What is needed to find an agent by an address. `folder`: the name of its working directory."""
 
     name: str
     id: str
     type: str
     port: int | None
     running: bool
+    folder: str = ""
 
 
 def resolve(address: str, agents: Iterable[AgentRef]) -> AgentRef:
-    """The one agent that `address` means: a name, an id, `type-port`, or a `type` with one running instance.
+    """The one agent that `address` means: a name, an id, `type-port`, or a `type` with one running instance. Folders
+    are no addresses here (`resolve_folder`).
 
     A leading `@` is allowed. An exact name or id wins over a type. Raises UnknownAgent with what there is, or
     AmbiguousAddress with the candidates.
@@ -137,6 +153,20 @@ def resolve(address: str, agents: Iterable[AgentRef]) -> AgentRef:
         )
     names = sorted(agent.name for agent in known)
     raise UnknownAgent(f"no agent {wanted!r}: {_hint(wanted, names)}", address=wanted, agents=names)
+
+
+def resolve_folder(address: str, agents: Iterable[AgentRef]) -> AgentRef | None:
+    """The one agent in whose folder, by its name, `address` means; None if there is no agent. Of several, the one that
+    runs. Raises AmbiguousAddress with the candidates."""
+    wanted = address.removeprefix("@")[:ADDRESS_MAX]
+    there = [agent for agent in agents if agent.folder == wanted]
+    candidates = [agent for agent in there if agent.running] or there
+    if len(candidates) > 1:
+        names = sorted(agent.name for agent in candidates)
+        raise AmbiguousAddress(
+            f"{', '.join(names)} are all in a folder {wanted!r}: name one of them", address=wanted, candidates=names
+        )
+    return candidates[0] if candidates else None
 
 
 def _hint(wanted: str, names: list[str]) -> str:

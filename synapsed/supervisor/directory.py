@@ -15,7 +15,7 @@ from synapsed.errors import UnknownAgent
 from synapsed.interfaces import Elsewhere
 from synapsed.keepers.process_owner import Root, owner_of
 from synapsed.library import ProfileLibrary
-from synapsed.model.agent import AgentDetail, AgentView, Testimony, resolve
+from synapsed.model.agent import AgentDetail, AgentView, Testimony, resolve, resolve_folder
 from synapsed.model.external import unknown
 from synapsed.model.records import AgentRecord
 from synapsed.supervisor import environment
@@ -80,12 +80,15 @@ class AgentDirectory:
         self._registry.sweep_soon()
         return [views.view_of(agent, self._planner.endpoint(agent.record)) for agent in self._agents.values()]
 
-    def resolve(self, address: str) -> str:
+    def resolve(self, address: str, *, folders: bool = True) -> str:
+        refs = [views.ref_of(agent) for agent in self._agents.values()]
         try:
-            return resolve(address, (views.ref_of(agent) for agent in self._agents.values())).id
+            return resolve(address, refs).id
         except UnknownAgent:
             if self._elsewhere is not None and (found := self._elsewhere.find(address)) is not None:
                 return found
+            if folders and (there := resolve_folder(address, refs)) is not None:
+                return there.id
             raise
 
     def teams(self) -> dict[str, list[str]]:

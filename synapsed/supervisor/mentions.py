@@ -47,7 +47,7 @@ class MentionedAgents:
     def find(self, name: str) -> Addressee | None:
         """Local agents first, then external ones; None for nobody. Raises AmbiguousAddress."""
         try:
-            found = self._directory.resolve(name)
+            found = self._directory.resolve(name, folders=False)  # many programs take @FOLDER for a file
             if (alias := alias_of(found)) is not None:
                 return Addressee(found, alias, "external")
             view = self._directory.view(found)

@@ -14,7 +14,7 @@ from synapsed.config import AgentConfig, Config, UsageLimitPolicy, save_agent
 from synapsed.errors import InvalidRequest, NameTaken, StoreError, SynapsedError
 from synapsed.interfaces import StartRequest
 from synapsed.library import ProfileLibrary
-from synapsed.model.agent import agent_id, validate_name
+from synapsed.model.agent import agent_id, folder_in_name, validate_name
 from synapsed.model.records import AgentRecord
 from synapsed.model.task import new_id
 from synapsed.paths import Paths
@@ -105,7 +105,7 @@ class Roster:
                 name=request.name,
             )
         port = self._claim(request.name or profile.name, request.port, profile)
-        name = request.name or self._free_name(profile.name, port)
+        name = request.name or self._free_name(profile.name, port, cwd)
         if name in self._names:
             self._release(port)
             raise NameTaken(f"there is an agent {name!r} already: choose another name with --name", name=name)
@@ -142,13 +142,21 @@ class Roster:
     def close(self) -> None:
         self._ports.close()
 
-    def _free_name(self, profile: str, port: int | None) -> str:
-        """The profile's name; where that is taken, with the port behind it, or with a number where there is no port."""
+    def _free_name(self, profile: str, port: int | None, cwd: Path) -> str:
+        """The profile's name; where that is taken, with its folder behind it. Where the folder says nothing, the port
+        stands there, or a number where there is no port."""
         if profile not in self._names:
             return profile
-        if port is not None:
+        folder = folder_in_name(cwd, home=Path.home())
+        if folder is not None:
+            named = f"{profile}-{folder}"
+        elif port is not None:
             return f"{profile}-{port}"
-        return next(name for number in count(2) if (name := f"{profile}-{number}") not in self._names)
+        else:
+            named = profile
+        if named not in self._names:
+            return named
+        return next(name for number in count(2) if (name := f"{named}-{number}") not in self._names)
 
     def _release(self, port: int | None) -> None:
         if port is not None:

@@ -228,7 +228,7 @@ class FakeDirectory:
             raise self._fake.raises
         return list(self._fake.views.values())
 
-    def resolve(self, address: str) -> str:
+    def resolve(self, address: str, *, folders: bool = True) -> str:
         refs = [
             AgentRef(v.name, v.id, v.type, v.port, v.state is ProcessState.RUNNING) for v in self._fake.views.values()
         ]
