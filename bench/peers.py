@@ -57,6 +57,12 @@ def tmux_available() -> bool:
     return shutil.which("tmux") is not None
 
 
+def attach_to_tmux(folder: Path, name: str = "0") -> Terminal:
+    """One more client of a tmux that `tmux_terminals` runs."""
+    env = {**os.environ, "TERM": "xterm-256color"}
+    return Terminal(["tmux", "-S", str(folder / "tmux"), "-f", "/dev/null", "attach", "-t", name], env)
+
+
 @contextlib.contextmanager
 def tmux_terminal(folder: Path, argv: Sequence[str]) -> Iterator[Terminal]:
     """`argv` in a tmux of its own, attached to."""

@@ -5,20 +5,26 @@ The agent lives in its keeper: when the daemon goes away the viewer waits for th
 
 import json
 import os
+import re
 import select
 import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from types import FrameType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from synapsectl.client import Client, agent_path
 from synapsectl.errors import BadAnswer, CtlError, TimedOut
 from synapsectl.framed import TerminalConnection
-from synapsectl.keys import Key, KeyFilter
-from synapsectl.tty import Terminal
-from synapsed.attachwire import NEWS, OUTPUT, SCREEN
+from synapsectl.keys import COMMANDS, Key, KeyFilter, parse_commands
+from synapsectl.statusline import WHEEL_OFF, WHEEL_ON, StatusRow
+from synapsectl.tty import RESET, Terminal
+from synapsed.attachwire import EARLIER, NEWS, OUTPUT, SCREEN
+
+if TYPE_CHECKING:
+    from synapsectl.earlier import Pieces
+    from synapsectl.lookback import Lookback
 
 RECONNECT = 10.0
 """Seconds that the daemon may be away: one that was killed is back within two."""
@@ -66,7 +72,20 @@ class Killed(NamedTuple):
     signum: int
 
 
-Ending = Detached | ProgramExited | DaemonLost | Killed
+class Hopped(NamedTuple):
+    """The person wants the inbox, or the list."""
+
+    where: str
+
+
+Ending = Detached | ProgramExited | DaemonLost | Killed | Hopped
+
+HINT = 4.0
+"""Seconds for which the status line tells something else."""
+
+_MOUSE = re.compile(rb"\x1b\[<(\d+);\d+;\d+[Mm]")
+_WHEEL_UP = b"64"
+_CLEAR = b"\x1b[H\x1b[2J"
 
 
 def open_terminal(client: Client, agent: str, *, cols: int, rows: int, read_only: bool) -> TerminalConnection:
@@ -97,19 +116,30 @@ class AttachedTerminal:
         self, *, client: Client, agent: str, terminal: Terminal, detach: Sequence[Key], read_only: bool
     ) -> None:
         self._client = client
-        self._agent = agent
+        self.agent = agent
         self.name = agent
         """The agent's name, once the daemon has told it."""
         self._frames: list[tuple[int, bytes]] = []
         self._terminal = terminal
-        self._filter = KeyFilter(detach)
+        self._detach = detach
+        self._filter = KeyFilter(())
+        self._settings: dict[str, Any] = {}
+        self._status = StatusRow(terminal.size(), shown=True, titled=False)
+        self._hint, self._hint_over = "", 0.0
+        self._told: dict[str, Any] = {}
+        """What the daemon has told for the status line."""
+        self._pieces: Pieces | None = None
+        """What was printed before, as far as it has come; it goes to `_own`, or is looked at."""
+        self._own = False
+        self._lookback: Lookback | None = None
         self._read_only = read_only
         self._ending: Ending | None = None
         self._socket: TerminalConnection | None = None
         self._typed = bytearray()
         self._shown = bytearray()
         """Output that the terminal has not taken yet."""
-        self._told_size = (0, 0)
+        self._window = (0, 0)
+        """The size that the daemon was told."""
         self._resized = False
         self._flush_at: float | None = None
         self._away_since = 0.0
@@ -127,7 +157,10 @@ class AttachedTerminal:
             try:
                 opened(self.name)
                 with self._terminal:
-                    self._resized = self._terminal.size() != self._told_size
+                    self._resized = self._terminal.size() != self._status.size or self._window != self._status.window()
+                    if self._settings.get("scrollback"):
+                        self._look_back(own=True)
+                    self._send()
                     self._take(self._frames)
                     while self._ending is None:
                         self._step(woken)
@@ -136,7 +169,7 @@ class AttachedTerminal:
                         with suppress(OSError):
                             self._terminal.write_out(self._shown)
                 # Only now, that the person has the terminal back, the daemon is told, which may take its time.
-                if isinstance(self._ending, Detached) and self._socket is not None:
+                if isinstance(self._ending, Detached | Hopped) and self._socket is not None:
                     self._socket.command({"type": "detach"})
                 return self._ending
             finally:
@@ -202,14 +235,21 @@ class AttachedTerminal:
 
     def _patience(self) -> float | None:
         """Seconds until something is due by itself."""
-        due = [at for at in (self._flush_at, self._retry_at if self._socket is None else None) if at is not None]
+        retry = self._retry_at if self._socket is None else None
+        due = [at for at in (self._flush_at, retry, self._hint_over or None) if at is not None]
         return max(0.0, min(due) - time.monotonic()) if due else None
 
     def _on_time(self) -> None:
         now = time.monotonic()
         if self._flush_at is not None and now >= self._flush_at:
             self._flush_at = None
-            self._type(self._filter.flush())
+            passed = self._filter.expire()
+            self._type(passed.data)
+            if passed.detached:
+                self._end(Detached())
+        if self._hint_over and now >= self._hint_over:
+            self._hint, self._hint_over = "", 0.0
+            self._refresh()
         if self._socket is None and now >= self._retry_at:
             self._reconnect(now)
 
@@ -222,10 +262,28 @@ class AttachedTerminal:
         if not data:
             self._end(Killed(signal.SIGHUP))
             return
+        self._take_keys(data)
+
+    def _take_keys(self, data: bytes) -> None:
+        if self._lookback is not None:
+            data = self._lookback.feed(data)
+            if not self._lookback.over:
+                self._show(self._lookback.draw())
+                return
+            self._back_to_live()
+        elif self._settings.get("wheel") and b"\x1b[<" in data and not self._status.takes_mouse:
+            if _WHEEL_UP in _MOUSE.findall(data):
+                self._look_back(own=False)
+            data = _MOUSE.sub(b"", data)  # the program has not asked for them
         passed = self._filter.feed(data)
         self._type(passed.data)
         if passed.detached:
             self._end(Detached())
+        if passed.action:
+            self._act(passed.action)
+        if passed.rest and self._ending is None:
+            self._take_keys(passed.rest)
+            return
         hold = self._filter.hold
         self._flush_at = None if hold is None else time.monotonic() + hold
 
@@ -240,23 +298,147 @@ class AttachedTerminal:
         except OSError:
             self._end(Killed(signal.SIGHUP))
 
+    # --- what the keys behind the first one do ----------------------------------------------------------------------
+
+    def _act(self, action: str) -> None:
+        match action:
+            case "scrollback":
+                self._look_back(own=False)
+            case "next" | "previous":
+                self._hop(1 if action == "next" else -1)
+            case "inbox" | "list":
+                self._end(Hopped(action))
+            case "status":
+                if self._status.kept:
+                    self._show(self._status.end())
+                self._status.shown = not self._status.shown
+                self._resized = True
+            case _:
+                keys = self._settings.get("keys") or {}
+                self._say("  ".join(f"{keys.get(name, key)} {name}" for name, key in COMMANDS.items()))
+
+    def _hop(self, step: int) -> None:
+        """Go to another agent, in this terminal."""
+        from synapsectl.hops import next_agent
+
+        before, socket = self.agent, self._socket
+        try:
+            found = next_agent(self._client, before, step)
+            if found is None:
+                self._say("there is no other agent")
+                return
+            self.agent = found
+            self._socket = self._connect()
+        except CtlError as error:
+            self.agent = before
+            self._say(str(error))
+            return
+        if socket is not None:
+            socket.close(0)
+        self._typed.clear()
+        self._begin()
+
+    def _say(self, hint: str) -> None:
+        """Tell something in the status line for a moment; a bell where that is not shown."""
+        self._hint, self._hint_over = hint, time.monotonic() + HINT
+        self._show(b"" if self._status.kept else b"\a")
+        self._refresh()
+
+    def _refresh(self) -> None:
+        """The status line as it is to be now."""
+        needs, here = self._told.get("needs", 0), self._told.get("here", False)
+        doing = self._told.get("doing", "")
+        others = f"   {needs} need{'s' if needs == 1 else ''} you" if needs else ""
+        asks = " (this one)" if here and needs else ""
+        looks = " (read-only)" if self._read_only else ""
+        self._status.text = self._hint or f" {self.name}{looks}  {doing}{others}{asks}"
+        if self._lookback is None:
+            self._show(self._status.refresh())
+
+    def _look_back(self, *, own: bool) -> None:
+        """Ask for what was printed before: to be looked at, or for the terminal's `own` scrollback."""
+        from synapsectl.earlier import BYTES, Pieces
+
+        if self._socket is not None and self._pieces is None:
+            self._own = own
+            self._pieces = Pieces(0, 0, [])
+            self._socket.command({"type": "earlier", "bytes": BYTES})
+
+    def _show_earlier(self, pieces: "Pieces") -> None:
+        """What was printed before has come."""
+        from synapsectl.earlier import lines
+        from synapsectl.lookback import Lookback
+
+        self._pieces = None
+        try:
+            found = lines(pieces)
+        except (OSError, ValueError) as error:
+            self._say(f"what was printed before cannot be drawn: {error}")
+            return
+        if self._own:
+            rows = self._terminal.size()[1]
+            above = found[: max(0, len(found) - pieces.rows)][-self._settings["scrollback"] :]
+            drawn = "\r\n".join([*above, *[""] * rows]).encode("utf-8", "replace")
+            self._show(RESET + _CLEAR + drawn)
+            self._back_to_live()
+            return
+        self._lookback = Lookback(found, self._terminal.size())
+        self._show(RESET + WHEEL_ON + self._lookback.draw())
+
+    def _back_to_live(self) -> None:
+        """The agent's screen again, drawn from the beginning: nothing was shown of it meanwhile."""
+        self._lookback = None
+        self._show(WHEEL_OFF)
+        socket, self._socket = self._socket, None
+        try:
+            self._socket = self._connect()
+        except CtlError as error:
+            self._lose(str(error))
+            return
+        finally:
+            if socket is not None:
+                socket.close(0)
+        self._begin()
+
     # --- the daemon's side ------------------------------------------------------------------------------------------
 
     def _connect(self) -> TerminalConnection:
-        self._told_size = cols, rows = self._terminal.size()
-        terminal = open_terminal(self._client, self._agent, cols=cols, rows=rows, read_only=self._read_only)
+        self._status.size = self._terminal.size()
+        self._window = cols, rows = self._status.window()
+        terminal = open_terminal(self._client, self.agent, cols=cols, rows=rows, read_only=self._read_only)
         try:
             greeting, self._frames = read_greeting(terminal)
         except BaseException:
             terminal.close(0)
             raise
-        self._agent, self.name = greeting["id"], greeting["name"]
+        self.agent, self.name = greeting["id"], greeting["name"]
+        self._told = {}
+        if not self._settings:
+            self._configure(greeting.get("settings") or {})
         return terminal
+
+    def _configure(self, settings: dict[str, Any]) -> None:
+        """What `[attach]` says, at the first time; a configuration that cannot be is one that says nothing."""
+        self._settings = settings
+        self._status.shown = bool(settings.get("status", False))
+        self._status = StatusRow(
+            self._status.size,
+            shown=self._status.shown,
+            titled=bool(settings.get("title", False)),
+            wheel=bool(settings.get("wheel", False)),
+        )
+        self._filter = KeyFilter(self._detach, parse_commands(settings.get("keys") or {}))
+
+    def _begin(self) -> None:
+        """A screen follows, in a terminal that may have shown anything."""
+        self._shown.clear()
+        self._show(RESET)
+        self._take(self._frames)
 
     def _reconnect(self, now: float) -> None:
         try:
             self._socket = self._connect()
-            self._take(self._frames)
+            self._begin()
         except CtlError as error:
             # Refusals too: a daemon that has just begun may not know its agents yet.
             self._reason = str(error)
@@ -269,22 +451,35 @@ class AttachedTerminal:
             frames = socket.receive()
         except CtlError as error:
             socket.close(0)
-            self._socket = None
-            self._reason = str(error)
-            self._away_since = time.monotonic()
-            # Not at once: a daemon that just let go of us is not asked again and again.
-            self._retry_at = self._away_since + RETRY
-            # Over the last line of the screen; the next redraw takes it away.
-            self._show(b"\x1b7\x1b[999;1H\x1b[0;7m the daemon is away; waiting for it \x1b[0m\x1b[K\x1b8")
+            self._lose(str(error))
             return
         self._take(frames)
 
+    def _lose(self, reason: str) -> None:
+        """The daemon is away."""
+        self._socket = None
+        self._pieces = self._lookback = None
+        self._reason = reason
+        self._away_since = time.monotonic()
+        # Not at once: a daemon that just let go of us is not asked again and again.
+        self._retry_at = self._away_since + RETRY
+        # Over the last line of the screen; the next redraw takes it away.
+        self._show(b"\x1b7\x1b[999;1H\x1b[0;7m the daemon is away; waiting for it \x1b[0m\x1b[K\x1b8")
+
     def _take(self, frames: list[tuple[int, bytes]]) -> None:
         for kind, payload in frames:
-            if kind in (OUTPUT, SCREEN):
-                self._show(payload)
+            if kind == OUTPUT:
+                if self._lookback is None:
+                    self._show(self._status.feed(payload))
+            elif kind == SCREEN:
+                self._refresh()
+                self._show(self._status.begin() + self._status.feed(payload))
             elif kind == NEWS:
                 self._take_news(payload)
+            elif kind == EARLIER and self._pieces is not None:
+                self._pieces.came.append(payload)
+                if self._pieces.whole:
+                    self._show_earlier(self._pieces)
 
     def _take_news(self, text: bytes) -> None:
         match _parse(text):
@@ -292,6 +487,16 @@ class AttachedTerminal:
                 self._end(ProgramExited(code))
             case {"type": "exit"}:
                 self._end(ProgramExited(None))
+            case {"type": "attention", "needs": int(needs), **rest}:
+                more = needs > self._told.get("needs", needs)
+                self._told = {"needs": needs, "here": rest.get("here"), "doing": rest.get("doing", "")}
+                self._show(self._status.needs(needs) + (b"\a" if more and self._settings.get("bell") else b""))
+                self._refresh()
+            case {"type": "earlier", "cols": int(cols), "rows": int(rows)} if self._pieces is not None:
+                self._pieces = self._pieces._replace(cols=cols, rows=rows)
+            case {"type": "error"} if self._pieces is not None:
+                self._pieces = None
+                self._say("what was printed before cannot be had")
 
     def _send(self) -> None:
         """Keys typed while the daemon was away go to the next one."""
@@ -302,8 +507,14 @@ class AttachedTerminal:
             socket.flush()
         if self._resized:
             self._resized = False
-            self._told_size = cols, rows = self._terminal.size()
+            self._status.size = self._terminal.size()
+            self._window = cols, rows = self._status.window()
             socket.command({"type": "resize", "cols": cols, "rows": rows})
+            if self._lookback is not None:
+                self._lookback.resize(self._status.size)
+                self._show(_CLEAR + self._lookback.draw())
+            elif self._status.kept:
+                self._show(b"\x1b7" + self._status.begin() + b"\x1b8")
         while self._typed and not socket.unsent:
             socket.keys(bytes(self._typed[:FRAME_MAX]))
             del self._typed[:FRAME_MAX]

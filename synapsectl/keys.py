@@ -6,7 +6,7 @@ comes nevertheless belongs to something that was here before: the agent would ta
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from synapsectl.errors import UsageError
@@ -52,10 +52,29 @@ class Key(NamedTuple):
 
 
 class Passed(NamedTuple):
-    """What goes to the agent, and whether the person detaches after it."""
+    """What goes to the agent, and whether the person detaches after it; or does what `action` names, and `rest` is what
+    was typed then."""
 
     data: bytes
     detached: bool
+    action: str = ""
+    rest: bytes = b""
+
+
+COMMANDS = {
+    "next": "n",
+    "previous": "p",
+    "inbox": "i",
+    "list": "l",
+    "scrollback": "[",
+    "status": "s",
+    "detach": "d",
+    "help": "?",
+}
+"""What can be done from an attached terminal, each with its usual key after the first of those that detach."""
+
+PAGE_UP = b"\x1b[5~"
+"""Looks back too, after the same key, as in tmux."""
 
 
 def parse_keys(text: str) -> tuple[Key, ...]:
@@ -81,12 +100,18 @@ def _parse_key(name: str) -> Key:
 class KeyFilter:
     """Feed it what the terminal sends. While `hold` is a number, `flush` it when nothing came for so many seconds."""
 
-    def __init__(self, detach: Sequence[Key]) -> None:
+    def __init__(self, detach: Sequence[Key], commands: Mapping[str, Key] | None = None) -> None:
+        """`commands`: the keys that do something after the first of `detach`. Where that is the only one it detaches
+        alone, when nothing follows it, or by being pressed twice."""
         self._detach = tuple(detach)
+        self._commands = dict(commands or {}) if detach else {}
+        self._action = ""
         self._matched = 0
         self._kept = b""
         """The detach keys seen so far."""
         self._partial = b""
+        self._rest = b""
+        """What stood behind a command in one run of bytes."""
 
     @property
     def hold(self) -> float | None:
@@ -112,8 +137,18 @@ class KeyFilter:
                 piece = token[0]
             at += len(piece)
             if self._take(piece, out):
-                return Passed(b"".join(out), detached=True)
+                action, self._action = self._action, ""
+                rest = self._rest + buffer[at:]
+                self._rest = b""
+                detached = action in ("", "detach")
+                return Passed(b"".join(out), detached, "" if detached else action, b"" if detached else rest)
         return Passed(b"".join(out), detached=False)
+
+    def expire(self) -> Passed:
+        """Nothing came for `hold` seconds."""
+        alone = bool(self._commands) and self._matched == len(self._detach)
+        kept = self.flush()
+        return Passed(b"", detached=True) if alone else Passed(kept, detached=False)
 
     def flush(self) -> bytes:
         """What was kept back and turned out to be no more than it was."""
@@ -141,6 +176,7 @@ class KeyFilter:
                 out.append(run[at:found])
                 at = found
             if self._take_key(run[at : at + 1], out):
+                self._rest = run[at + 1 :]
                 return True
             at += 1
         return False
@@ -149,6 +185,15 @@ class KeyFilter:
         if self._matched and _is_release(piece):
             self._kept += piece
             return False
+        if self._matched and self._commands:
+            if _is_report(piece):
+                out.append(piece)
+                return False
+            if (action := self._command(piece)) or self._matched == len(self._detach):
+                again = _is_key(piece, self._detach[-1])
+                self._action = action or ("detach" if again else "help")
+                self._kept, self._matched = b"", 0
+                return True
         if self._matched and not _is_key(piece, self._detach[self._matched]):
             out.append(self._kept)
             self._kept, self._matched = b"", 0
@@ -157,10 +202,26 @@ class KeyFilter:
             return False
         self._kept += piece
         self._matched += 1
-        if self._matched < len(self._detach):
+        if self._matched < len(self._detach) or (self._commands and len(self._detach) == 1):
             return False
         self._kept, self._matched = b"", 0
         return True
+
+    def _command(self, piece: bytes) -> str:
+        """What a key behind the first one does, if anything."""
+        if piece == PAGE_UP:
+            return "scrollback"
+        return next((name for name, key in self._commands.items() if _is_key(piece, key)), "")
+
+
+def _is_report(piece: bytes) -> bool:
+    """True for what a terminal says by itself, of its mouse and focus."""
+    return piece in (b"\x1b[I", b"\x1b[O") or piece.startswith((b"\x1b[<", b"\x1b[M"))
+
+
+def parse_commands(changed: Mapping[str, str]) -> dict[str, Key]:
+    """The keys of `COMMANDS`, with those of `[attach] keys` in place of theirs. Raises UsageError."""
+    return {name: _parse_key(changed.get(name, usual)) for name, usual in COMMANDS.items()}
 
 
 def _is_key(piece: bytes, key: Key) -> bool:

@@ -16,7 +16,7 @@ LEAVE_DEADLINE = 1.0
 KEYBOARD = b"\x1b[<99u\x1b[>4m"
 """Every pushed flag of the kitty keyboard protocol, and xterm's modifyOtherKeys. Each screen has flags of its own."""
 
-LEAVE = b"".join(
+RESET = b"".join(
     (
         b"\x1b\\",  # ends whatever sequence the stream was cut in
         b"\x1b[?2026l",  # synchronized output: shows what was held back
@@ -29,10 +29,11 @@ LEAVE = b"".join(
         b"\x1b[4;20l\x1b>",  # insert, newline mode, keypad
         b"\x1b[r\x0f\x1b(B\x1b[0m\x1b[0 q",  # scroll region, character sets, attributes, cursor's shape
         b"\x1b]8;;\x1b\\\x1b]104\x1b\\\x1b]110\x1b\\\x1b]111\x1b\\\x1b]112\x1b\\",  # hyperlink, colours
-        b"\x1b[23;0t",  # the title, as it was pushed at the beginning
-        b"\x1b[999;1H\r\n",
     )
 )
+"""Takes back whatever a program has set in a terminal that showed its output."""
+LEAVE = RESET + b"\x1b[23;0t\x1b[999;1H\r\n"
+"""And the title, as it was pushed at the beginning."""
 PUSH_TITLE = b"\x1b[22;0t"
 END_PROGRESS = b"\x1b]9;4;0\x1b\\"
 END_STATUS = b"\x1b]7501;state=clear\x1b\\"

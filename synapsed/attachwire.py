@@ -18,6 +18,8 @@ SCREEN = 0x82
 """From the daemon: bytes that draw the whole screen, whatever was there. What was sent before can be left out."""
 NEWS = 0x83
 """From the daemon: one JSON object."""
+EARLIER = 0x84
+"""From the daemon: a part of what was printed before, as the news before it says."""
 
 HEAD = 5
 FRAME_MAX = 1024 * 1024

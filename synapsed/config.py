@@ -93,6 +93,9 @@ class ApiConfig(_Section):
         return int(self.listen.rpartition(":")[2])
 
 
+type AttachKey = Literal["next", "previous", "inbox", "list", "scrollback", "status", "detach", "help"]
+
+
 class AttachConfig(_Section):
     """`[attach]`: what holds in attached terminals."""
 
@@ -100,6 +103,18 @@ class AttachConfig(_Section):
     """`@agent message` and Enter goes to that agent."""
     clipboard: Literal["deny", "allow"] = "deny"
     """Whether a program may set the clipboard of a terminal that is attached to it (OSC 52 and the like)."""
+    status: bool = True
+    """Whether the last row of an attached terminal tells which agent it is on, and how many need a person."""
+    title: bool = True
+    """Whether the terminal's title tells how many need a person, while any does."""
+    bell: bool = True
+    """Whether the terminal's bell rings when one more needs a person."""
+    scrollback: int = Field(default=0, ge=0, le=5000)
+    """Lines of what was printed before that an attached terminal gets into its own scrollback."""
+    wheel: bool = False
+    """Whether the wheel looks back too, while the program does not take the mouse."""
+    keys: dict[AttachKey, str] = {}
+    """Which key, after the first of those that detach, does what, where it is not the usual one."""
 
 
 SCHEDULES_MAX = 200

@@ -56,7 +56,8 @@ def run(args: "argparse.Namespace", ctx: CommandContext) -> int:
     detach = parse_keys(args.detach_keys)
     require_terminal("attach", ctx)
     ctx, name = reach(ctx, args.agent)
-    told = f"[{{name}}: {args.detach_keys} detaches]" if detach else ""
+    first = args.detach_keys.partition(",")[0]
+    told = f"[{{name}}: {args.detach_keys} detaches, {first} ? tells what else it can]" if detach else ""
     code = attach(ctx, name, detach, read_only=args.read_only, told=told)
     return DONE if code is None else code
 
@@ -84,7 +85,7 @@ def attach(
     """Put this terminal on `agent`, a name or id; `told` is said before. Returns the exit code, None after a detach or
     a proper end of the program; with `ends_as_program` that end has the program's own exit code. Raises ApiError,
     NoDaemon."""
-    from synapsectl.attach import AttachedTerminal, DaemonLost, Detached, Killed, ProgramExited
+    from synapsectl.attach import AttachedTerminal, DaemonLost, Detached, Hopped, Killed, ProgramExited
     from synapsectl.tty import Terminal, TerminalGone
 
     terminal = Terminal(sys.stdin.fileno())
@@ -107,10 +108,24 @@ def attach(
             return _program_code(code) if ends_as_program else None
         case DaemonLost(reason):
             raise NoDaemon(f"the daemon is gone ({reason}); {name} goes on without it: attach again when it is back")
+        case Hopped(where):
+            _show(ctx, where)
+            return attach(ctx, viewer.agent, detach, read_only=read_only, ends_as_program=ends_as_program)
         case Killed(signum):
             ctx.out.remark(f"[detached from {name}]")
             return SIGNALED + signum
     return None
+
+
+def _show(ctx: CommandContext, where: str) -> None:
+    """The inbox, or the list, until the person leaves it."""
+    from synapsectl.parsing import parse
+
+    args, show = parse(["inbox"] if where == "inbox" else ["list", "--watch"])
+    try:
+        show(args, ctx)
+    except KeyboardInterrupt:
+        return
 
 
 def _how(code: int | None) -> str:

@@ -21,7 +21,7 @@ from synapsed.api.problems import body_of
 from synapsed.api.schemas import COLS_MAX, ROWS_MAX
 from synapsed.api.websocket import CLOSE_SECONDS, open_websocket
 from synapsed.documents.writing import encode_json
-from synapsed.errors import InvalidRequest, SynapsedError
+from synapsed.errors import InvalidRequest, SynapsedError, UnknownAgent
 from synapsed.interfaces import Attachment
 from synapsed.model.agent import ProcessState
 from synapsed.model.events import REMOVED, StateChanged
@@ -29,6 +29,12 @@ from synapsed.model.events import REMOVED, StateChanged
 _TERMINAL_SIGNALS: Final = {"SIGINT": b"\x03", "SIGQUIT": b"\x1c", "SIGTSTP": b"\x1a"}
 """Signals that a terminal makes of keys; they go the way of keys, so that the program may take them as keys."""
 _LIVE: Final = frozenset({ProcessState.STARTING, ProcessState.RUNNING, ProcessState.STOPPING})
+
+EARLIER_MAX: Final = 8 * 1024 * 1024
+"""Bytes of output that are sent at once to whoever looks back."""
+
+DOING_S: Final = 1.0
+"""Seconds between two looks at what the agent does, for the status line."""
 
 UNTYPED_MAX: Final = 256 * 1024
 """Bytes of a client's frames that wait for the program; nothing more is read from it until they are typed."""
@@ -48,14 +54,15 @@ class TerminalSession(ABC):
         output = asyncio.create_task(self._output())
         keys = asyncio.create_task(self._keys())
         ending = asyncio.create_task(self._end_with_the_daemon())
+        telling = asyncio.create_task(self._tell())
         try:
             await asyncio.wait({output, keys}, return_when=asyncio.FIRST_COMPLETED)
             if self._ending:
                 await asyncio.wait({output}, timeout=CLOSE_SECONDS)  # our own goodbye has ended `keys`
         finally:
-            for task in (output, keys, ending):
+            for task in (output, keys, ending, telling):
                 task.cancel()
-            results = await asyncio.gather(output, keys, ending, return_exceptions=True)
+            results = await asyncio.gather(output, keys, ending, telling, return_exceptions=True)
         for result in results:
             if isinstance(result, Exception) and not isinstance(result, ConnectionError):
                 raise result
@@ -94,6 +101,9 @@ class TerminalSession(ABC):
     def _flow(self) -> None:  # noqa: B027 - of use to one of them only
         """The screen is sent: what follows may be handed on as it comes."""
 
+    async def _tell(self) -> None:  # noqa: B027 - the same
+        """Tell what a status line has to show, for as long as the terminal is open."""
+
     async def _end_with_the_daemon(self) -> None:
         """Ends the output; by itself, so that nothing stands between the output and its viewer."""
         await self._context.streams.ended()
@@ -126,11 +136,14 @@ class TerminalSession(ABC):
                 await self._leave(going=False)
                 return True
             case _:
-                raise InvalidRequest(
-                    "a text frame must be resize {cols, rows}, signal {signal} or detach",
-                    signals=sorted(_TERMINAL_SIGNALS),
-                )
+                await self._other_command(command)
         return False
+
+    async def _other_command(self, command: Any) -> None:
+        """One that is not known to every kind of terminal."""
+        raise InvalidRequest(
+            "a text frame must be resize {cols, rows}, signal {signal} or detach", signals=sorted(_TERMINAL_SIGNALS)
+        )
 
 
 class WebSocketTerminal(TerminalSession):
@@ -195,11 +208,51 @@ class FramedTerminal(TerminalSession):
         session._connection = connection = await FramedConnection.accept(request, session._take)
         try:
             view = context.control.directory.view(agent_id)
-            await session._say({"type": "attached", "id": view.id, "name": view.name})
+            settings = context.control.terminals.settings()
+            await session._say({"type": "attached", "id": view.id, "name": view.name, "settings": settings})
             await session.run()
         finally:
             connection.close()
         return connection.answer
+
+    async def _tell(self) -> None:
+        with suppress(UnknownAgent):  # it was removed: the output ends too
+            await self._tell_all()
+
+    async def _tell_all(self) -> None:
+        inbox = self._context.attention
+        told: dict[str, Any] = {}
+        while True:
+            moved = inbox.moved
+            items = inbox.open()
+            view = self._context.control.directory.view(self._agent_id)
+            now = {
+                "needs": len(items),
+                "here": any(item.agent_id == self._agent_id for item in items),
+                "doing": view.activity or view.state,
+            }
+            if now != told:
+                told = now
+                await self._say({"type": "attention", **now})
+            with suppress(TimeoutError):
+                await asyncio.wait_for(moved.wait(), DOING_S)
+
+    async def _other_command(self, command: Any) -> None:
+        match command:
+            case {"type": "earlier", "bytes": int(limit)} if 0 <= limit <= EARLIER_MAX:
+                await self._say_earlier(limit)
+            case _:
+                await super()._other_command(command)
+
+    async def _say_earlier(self, limit: int) -> None:
+        """The screen with the rows above it, and the last of the output that led to it."""
+        screen = await self._attachment.earlier()
+        piece = await self._context.control.terminals.output(self._agent_id, max(0, screen.offset - limit), limit)
+        size = {"cols": screen.cols, "rows": screen.rows, "pieces": 2}
+        await self._say({"type": "earlier", **size})
+        for part in (screen.redraw, piece.data):
+            await self._connection.drained()
+            self._connection.send(wire.EARLIER, part)
 
     def _take(self, kind: int, payload: bytes) -> None:
         """A frame, the moment it came."""

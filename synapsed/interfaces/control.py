@@ -255,6 +255,10 @@ class Terminals(Protocol):
 
     async def attach(self, agent_id: str, *, cols: int, rows: int, read_only: bool) -> Attachment: ...
 
+    def settings(self) -> dict[str, Any]:
+        """What holds in attached terminals (`[attach]`)."""
+        ...
+
     def looked_at(self, agent_id: str) -> bool:
         """Whether a terminal is attached to the agent that could answer what it asks."""
         ...

@@ -8,7 +8,7 @@ from synapsed.model.agent import Testimony
 from synapsed.model.facts import ChannelFact, PermissionAsked
 from synapsed.model.link import LinkEvent, LinkExited, LinkObserved
 from synapsed.model.picture import ScreenForm, Shown
-from synapsed.model.records import LaunchRecord, TurnRecord
+from synapsed.model.records import Checkpoint, LaunchRecord, TurnRecord
 
 
 class SideChannel(Protocol):
@@ -77,6 +77,10 @@ class Attachment(Protocol):
 
     async def write(self, data: bytes) -> None:
         """Keystrokes of a person; refused (Forbidden) on a read-only attachment."""
+        ...
+
+    async def earlier(self) -> Checkpoint:
+        """The screen with the rows above it."""
         ...
 
     async def resize(self, cols: int, rows: int) -> None:

@@ -143,6 +143,7 @@ class PtyLink:
         self._viewers = Viewers(
             draw=stage.redraw,
             pane=stage.pane,
+            earlier=stage.checkpoint,
             write=self._type_person,
             write_now=self._type_person_now,
             resize=self._window.resize,

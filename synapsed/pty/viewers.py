@@ -15,6 +15,7 @@ import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
 from synapsed.errors import Forbidden
+from synapsed.model.records import Checkpoint
 from synapsed.terminal.notice import notice_rows
 from synapsed.terminal.pane import UNDO
 from synapsed.terminal.scanner import ViewerFilter
@@ -122,6 +123,9 @@ class Viewer:
             self._dismiss()
         await self._group.typed(self, data)
 
+    async def earlier(self) -> Checkpoint:
+        return await self._group.earlier()
+
     async def resize(self, cols: int, rows: int) -> None:
         self.cols, self.rows = cols, rows
         await self._group.resized(self)
@@ -212,6 +216,7 @@ class Viewers:
         *,
         draw: Callable[[Sequence[str]], Awaitable[Redraw]],
         pane: Callable[[int, int, Sequence[str]], Awaitable[bytes]],
+        earlier: Callable[[], Awaitable[Checkpoint]],
         write: Callable[[bytes], Awaitable[None]],
         write_now: Callable[[bytes], bool],
         resize: Callable[[int, int], Awaitable[None]],
@@ -225,6 +230,7 @@ class Viewers:
         self.take_line = take_line
         self.draw = draw
         self.pane = pane
+        self.earlier = earlier
         self._window: tuple[int, int] | None = None
         self._write = write
         self._write_now = write_now

@@ -87,6 +87,7 @@ class MentioningAttachment:
         self.take_line = inner.take_line
         self.notice = inner.notice
         self.pass_to = inner.pass_to
+        self.earlier = inner.earlier
 
     def type_now(self, data: bytes) -> bool:
         """Only what cannot end a line that is meant for somebody else."""

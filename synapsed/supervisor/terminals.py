@@ -27,6 +27,7 @@ class UnclippedAttachment:
         self._filter = ClipboardFilter()
         self._told = False
         self.resize = inner.resize
+        self.earlier = inner.earlier
         self.composes = inner.composes
         self.take_line = inner.take_line
         self.notice = inner.notice
@@ -89,6 +90,9 @@ class AgentTerminals:
         if read_only or not wanted.mentions:
             return attachment
         return MentioningAttachment(attachment, agent_id, self._mentioned)
+
+    def settings(self) -> dict[str, Any]:
+        return self._roster.config.attach.model_dump(mode="json")
 
     def looked_at(self, agent_id: str) -> bool:
         agent = self._agents.get(agent_id)

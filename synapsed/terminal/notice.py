@@ -3,12 +3,12 @@
 import unicodedata
 from collections.abc import Iterator, Sequence
 
-from synapsed.terminal.delivery import clean
-
 
 def notice_rows(text: str, cols: int, most: int) -> tuple[str, ...]:
     """`text` in rows of at most `cols` columns, at least one and at most `most` of them; what does not fit is cut, with
     an ellipsis at the end. Control characters are left out."""
+    from synapsed.terminal.delivery import clean  # it takes the profiles, which whoever only draws does without
+
     rows = [piece for line in clean(text).expandtabs(4).split("\n") for piece in _wrapped(line, cols)]
     most = max(most, 1)
     if len(rows) > most:

@@ -176,6 +176,10 @@ class Screen:
         ends = ("" if joined else "\n" for joined in snapshot.wrapped)
         return "".join(row + end for row, end in zip(rows, ends, strict=True)).rstrip("\n")
 
+    def formatted(self) -> bytes:
+        """The screen and the rows above it, wrapped rows joined, as text with the sequences that draw it."""
+        return redraw.read_terminal(self._terminal, self._cols)[0]
+
     def redraw(self, *, scrollback: bool = False, notice: Sequence[str] = ()) -> bytes:
         """The bytes that bring a terminal of this size to what this one shows.
 

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from synapsed.attachwire import COMMAND, FRAME_MAX, KEYS, NEWS, OUTPUT, SCREEN, FrameReader, frame
+from synapsed.attachwire import COMMAND, EARLIER, FRAME_MAX, KEYS, NEWS, OUTPUT, SCREEN, FrameReader, frame
 from tests.api.serving import Api
 
 AGENT = "synapse-claude-8100"
@@ -28,7 +28,7 @@ class Frames:
                 data = await self.reader.read(65536)
                 if not data:
                     raise EOFError
-                self._came = self._parser.feed(data)
+                self._came = [found for found in self._parser.feed(data) if not _is_attention(found)]
         return self._came.pop(0)
 
     def send(self, kind: int, payload: bytes) -> None:
@@ -54,9 +54,15 @@ async def opened(api: Api, query: str = "", upgrade: str = "synapse-terminal") -
         writer.close()
 
 
+def _is_attention(found: tuple[int, bytes]) -> bool:
+    """Told by itself, whenever it is known."""
+    return found[0] == NEWS and json.loads(found[1])["type"] == "attention"
+
+
 async def greeted(frames: Frames) -> None:
     kind, said = await frames.next()
-    assert (kind, json.loads(said)) == (NEWS, {"type": "attached", "id": AGENT, "name": "claude"})
+    greeting = {"type": "attached", "id": AGENT, "name": "claude", "settings": {"status": True}}
+    assert (kind, json.loads(said)) == (NEWS, greeting)
     assert await frames.next() == (SCREEN, b"\x1b[H\x1b[2Jscreen")
 
 
@@ -135,3 +141,33 @@ async def test_over_tcp_it_is_refused(api: Api) -> None:
         assert answer.status == 400
         assert (await answer.json())["error"]["code"] == "INVALID_REQUEST"
     assert all(attachment.closed for attachment in api.control.attachments)
+
+
+async def test_what_was_printed_before(api: Api) -> None:
+    async with opened(api) as (_, frames):
+        await greeted(frames)
+        frames.command(type="earlier", bytes=1000)
+        kind, said = await frames.next()
+        assert (kind, json.loads(said)) == (NEWS, {"type": "earlier", "cols": 80, "rows": 24, "pieces": 2})
+        assert await frames.next() == (EARLIER, b"above and here")
+        assert (await frames.next())[0] == EARLIER
+        frames.command(type="earlier", bytes=1 << 40)
+        kind, said = await frames.next()
+        assert (kind, json.loads(said)["error"]["code"]) == (NEWS, "INVALID_REQUEST")
+
+
+async def test_how_many_need_a_person(api: Api) -> None:
+    reader, writer = await asyncio.open_unix_connection(str(api.path))
+    writer.write(
+        b"GET /agents/claude/terminal HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: synapse-terminal\r\n\r\n"
+    )
+    parser, told = FrameReader(1 << 20), None
+    async with asyncio.timeout(30):
+        await reader.readuntil(b"\r\n\r\n")
+        while told is None:
+            for kind, said in parser.feed(await reader.read(65536)):
+                if _is_attention((kind, said)):
+                    told = json.loads(said)
+    assert told == {"type": "attention", "needs": 0, "here": False, "doing": "ready"}
+    writer.close()
+    await writer.wait_closed()

@@ -45,6 +45,7 @@ from synapsed.model.events import (
 )
 from synapsed.model.external import alias_of
 from synapsed.model.picture import Glyph, Ink, Picture, ScreenForm, Shown
+from synapsed.model.records import Checkpoint
 from synapsed.model.task import Artifact, Message, Prompt, Task, TaskError, TaskState
 from synapsed.store.lookup import find_id, find_task, told_before
 from synapsed.tasks import transitions
@@ -87,6 +88,9 @@ class FakeAttachment:
 
     def end(self) -> None:
         self._queue.put_nowait(None)
+
+    async def earlier(self) -> Checkpoint:
+        return Checkpoint(offset=3, cols=self.size[0], rows=self.size[1], redraw=b"above and here")
 
     def pass_to(self, take: Callable[[bytes], None], ready: Callable[[], bool]) -> None:
         """All goes through `output`."""
@@ -463,6 +467,9 @@ class FakeTerminals:
 
     def hands_at(self) -> float | None:
         return None
+
+    def settings(self) -> dict[str, Any]:
+        return {"status": True}
 
     def looked_at(self, agent_id_: str) -> bool:
         return any(not known.read_only and not known.closed for known in self._fake.attachments)

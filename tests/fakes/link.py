@@ -191,6 +191,9 @@ class _Attachment:
     async def output(self) -> AsyncIterator[bytes]:
         yield b""
 
+    async def earlier(self) -> Checkpoint:
+        return Checkpoint(offset=0, cols=80, rows=24, redraw=b"")
+
     def pass_to(self, take: Callable[[bytes], None], ready: Callable[[], bool]) -> None:
         """All goes through `output`."""
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from synapsed.model.records import Checkpoint
 from synapsed.pty import viewers as viewers_module
 from synapsed.pty.viewers import Viewers
 from synapsed.supervisor.terminals import UnclippedAttachment
@@ -27,6 +28,7 @@ class Program:
         self.viewers = Viewers(
             draw=self.draw,
             pane=self.pane,
+            earlier=self.earlier,
             write=self.ignore,
             resize=self.resize,
             composes=self.composes,
@@ -45,6 +47,9 @@ class Program:
     async def pane(self, cols: int, rows: int, notice: Sequence[str]) -> bytes:
         self.panes += 1
         return self.screen.pane(cols, rows, notice)
+
+    async def earlier(self) -> Checkpoint:
+        return Checkpoint(offset=self.written, cols=COLS, rows=ROWS, redraw=self.screen.redraw(scrollback=True))
 
     async def draw(self, notice: Sequence[str]) -> Redraw:
         """The screen of this moment, told when `drawing` is set."""

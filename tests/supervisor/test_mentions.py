@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Callable
 
 from synapsed.clock import iso
 from synapsed.errors import AmbiguousAddress, QueueFull, SynapsedError
+from synapsed.model.records import Checkpoint
 from synapsed.model.task import Artifact, Message, Task, TaskError, TaskState
 from synapsed.supervisor.mentions import ANSWERS_MAX, Addressee, MentioningAttachment
 
@@ -27,6 +28,9 @@ class Terminal:
 
     async def output(self) -> AsyncIterator[bytes]:
         yield b""
+
+    async def earlier(self) -> Checkpoint:
+        return Checkpoint(offset=0, cols=80, rows=24, redraw=b"")
 
     def pass_to(self, take: Callable[[bytes], None], ready: Callable[[], bool]) -> None:
         """All goes through `output`."""

@@ -117,7 +117,9 @@ class FakeDaemon:
         self.authorization: list[str | None] = []
         self.errors: dict[tuple[str, str], SynapsedError] = {}
         self.terminals: list[Terminal] = []
-        self.settings: dict[str, Any] = {}
+        self.waiting: list[dict[str, Any]] = []
+        """What needs a person."""
+        self.settings: dict[str, Any] = {"status": True, "title": True, "bell": True}
         """What else an attached terminal is told at its beginning."""
         self.redraw = b"\x1b[2J\x1b[Hredrawn\r\n"
         self.interrupted = True
@@ -181,13 +183,24 @@ class FakeDaemon:
     def show(self, data: bytes) -> None:
         """The attached agent prints."""
         self.printed += data
-        for terminal in self.terminals:
+        for terminal in list(self.terminals):
             self._run(self._pass(terminal, wire.OUTPUT, data))
+
+    def tell(self, **news: Any) -> None:
+        """The daemon tells the attached terminals something."""
+        for terminal in list(self.terminals):
+            self._run(self._pass(terminal, wire.NEWS, json.dumps(news).encode()))
+
+    def earlier(self, screen: bytes, output: bytes, *, cols: int = 80, rows: int = 23) -> None:
+        """What it answers to whoever looks back."""
+        self.tell(type="earlier", cols=cols, rows=rows, pieces=2)
+        for piece in (screen, output):
+            self._run(self._pass(self.terminals[-1], wire.EARLIER, piece))
 
     def exit(self, code: int | None) -> None:
         """The attached agent ends for good."""
         self.exited = code
-        for terminal in self.terminals:
+        for terminal in list(self.terminals):
             self._run(self._pass(terminal, wire.NEWS, json.dumps({"type": "exit", "exit_code": code}).encode()))
 
     @property
@@ -241,6 +254,7 @@ class FakeDaemon:
         app.add_routes(
             [
                 web.get("/agents", self._list),
+                web.get("/inbox", self._inbox),
                 web.get("/teams", self._teams),
                 web.get("/inbox", self._inbox),
                 web.get("/hosts", self._hosts),
@@ -475,6 +489,9 @@ class FakeDaemon:
             await asyncio.sleep(0.005)
         return response
 
+    async def _inbox(self, _request: web.Request) -> web.Response:
+        return web.json_response(self.waiting)
+
     async def _terminal(self, request: web.Request) -> web.StreamResponse:
         def take(kind: int, payload: bytes) -> None:
             if kind == wire.KEYS:
@@ -489,7 +506,7 @@ class FakeDaemon:
         connection = await FramedConnection.accept(request, take)
         terminal = Terminal(dict(request.query), connection)
         self.terminals.append(terminal)
-        told = {"type": "attached", "id": found.id, "name": found.name} | self.settings
+        told = {"type": "attached", "id": found.id, "name": found.name, "settings": self.settings}
         connection.send(wire.NEWS, json.dumps(told).encode())
         connection.send(wire.SCREEN, self.redraw)
         self._note()

@@ -39,7 +39,7 @@ def attached(tool: PtyTool, daemon: FakeDaemon) -> PtyTool:
 
 def test_keys_go_there_and_output_comes_here(attach: Attach, daemon: FakeDaemon) -> None:
     tool = attached(attach(rows=30, cols=100), daemon)
-    assert daemon.terminals[-1].query == {"cols": "100", "rows": "30"}
+    assert daemon.terminals[-1].query == {"cols": "100", "rows": "29"}, "the last row tells where this is"
     tool.type(b"hi \x03\x1b[A\xc3\xa9\r")
     daemon.until(lambda: daemon.typed == b"hi \x03\x1b[A\xc3\xa9\r")
     daemon.show("ö\x1b[31mred\x00\xff".encode("latin-1"))
@@ -50,7 +50,7 @@ def test_the_detach_key_ends_it_and_puts_everything_back(attach: Attach, daemon:
     tool = attached(attach(), daemon)
     daemon.show(b"\x1b[?1049h\x1b[?1003h\x1b]9;4;3\x07\x1b]0;half a titl")
     tool.until(b"half a titl")
-    tool.type(b"abc\x1dlost")
+    tool.type(b"abc\x1ddlost")
     assert tool.end() == 0
     tool.until(b"[detached from claude]")
     daemon.until(lambda: daemon.terminals[-1].messages == [{"type": "detach"}])
@@ -93,7 +93,7 @@ def test_answers_to_queries_stay_here(attach: Attach, daemon: FakeDaemon) -> Non
 def test_resize_is_told(attach: Attach, daemon: FakeDaemon) -> None:
     tool = attached(attach(), daemon)
     tool.resize(50, 132)
-    daemon.until(lambda: {"type": "resize", "cols": 132, "rows": 50} in daemon.terminals[-1].messages)
+    daemon.until(lambda: {"type": "resize", "cols": 132, "rows": 49} in daemon.terminals[-1].messages)
 
 
 def test_read_only_sends_nothing(attach: Attach, daemon: FakeDaemon) -> None:
@@ -195,3 +195,76 @@ def test_what_cannot_be_attached_to(attach: Attach, daemon: FakeDaemon, ctl: Ctl
     assert ctl("run", "dummy").code == 2
     daemon.die()
     assert attach().end() == 3
+
+
+def test_the_status_line_the_title_and_the_bell(attach: Attach, daemon: FakeDaemon) -> None:
+    tool = attached(attach(cols=60, rows=10), daemon)
+    tool.until(b"\x1b[10;1H")
+    daemon.tell(type="attention", needs=1, here=False, doing="busy")
+    tool.until(b"1 needs you")
+    tool.until(b"\x1b]2;(1) synapsed\x07")
+    assert b"\x07\a" not in tool.shown, "what waited before rings no bell"
+    daemon.tell(type="attention", needs=2, here=True, doing="ready")
+    tool.until(b"\x1b]2;(2) synapsed\x07\a")
+    tool.until(b"2 need you (this one)")
+    tool.type(b"\x1ds")
+    daemon.until(lambda: {"type": "resize", "cols": 60, "rows": 10} in daemon.terminals[-1].messages)
+    tool.type(b"\x1ds")
+    daemon.until(lambda: {"type": "resize", "cols": 60, "rows": 9} in daemon.terminals[-1].messages[1:])
+
+
+def test_without_status_line_title_and_bell(attach: Attach, daemon: FakeDaemon) -> None:
+    daemon.settings = {"status": False, "title": False, "bell": False}
+    tool = attached(attach(cols=60, rows=10), daemon)
+    daemon.until(lambda: {"type": "resize", "cols": 60, "rows": 10} in daemon.terminals[-1].messages)
+    daemon.tell(type="attention", needs=1, here=False, doing="busy")
+    daemon.tell(type="attention", needs=2, here=False, doing="busy")
+    daemon.show(b"on it goes")
+    tool.until(b"on it goes")
+    assert b"need" not in tool.shown
+    assert b"\x1b]2;" not in tool.shown
+
+
+def test_looking_back_and_live_again(attach: Attach, daemon: FakeDaemon) -> None:
+    tool = attached(attach(cols=60, rows=10), daemon)
+    tool.type(b"\x1d[")
+    daemon.until(lambda: any(message["type"] == "earlier" for message in daemon.terminals[-1].messages))
+    daemon.earlier(b"line 2998\r\nline 2999", b"".join(b"line %d\r\n" % n for n in range(3000)), cols=60, rows=9)
+    tool.until(b"3000/3000")
+    daemon.show(b"not shown now")
+    tool.type(b"g")
+    tool.until(b"9/3000")
+    tool.type(b"/line 1500\r")
+    tool.until(b"1509/3000")
+    count = tool.shown.count(b"redrawn")
+    tool.type(b"qtyped")
+    daemon.until(lambda: daemon.typed == b"typed")
+    assert b"not shown now" not in tool.shown
+    daemon.show(b"and on it goes")
+    tool.until(b"and on it goes")
+    assert tool.shown.count(b"redrawn") == count + 1
+
+
+def test_hops_to_the_next_agent(attach: Attach, daemon: FakeDaemon) -> None:
+    tool = attached(attach(cols=60, rows=10), daemon)
+    tool.type(b"a\x1dnb")
+    daemon.until(lambda: daemon.terminals[-1].query["cols"] == "60" and daemon.typed == b"b")
+    tool.until(b" codex ")
+    tool.type(b"\x1dd")
+    assert tool.end() == 0
+    tool.until(b"[detached from codex]")
+
+
+def test_help_in_the_status_line(attach: Attach, daemon: FakeDaemon) -> None:
+    daemon.settings = {"status": True, "keys": {"next": "v"}}
+    tool = attached(attach(cols=100, rows=10), daemon)
+    tool.type(b"\x1d?")
+    tool.until(b"v next  p previous")
+
+
+def test_the_wheel_looks_back_where_that_is_wanted(attach: Attach, daemon: FakeDaemon) -> None:
+    daemon.settings = {"status": True, "wheel": True}
+    tool = attached(attach(cols=60, rows=10), daemon)
+    tool.type(b"a\x1b[<0;3;3M\x1b[<0;3;3mb\x1b[<64;3;3M")
+    daemon.until(lambda: any(message["type"] == "earlier" for message in daemon.terminals[-1].messages))
+    daemon.until(lambda: daemon.typed == b"ab")

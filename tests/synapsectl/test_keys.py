@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from synapsectl.errors import UsageError
-from synapsectl.keys import ESCAPE_HOLD, KEY_HOLD, KeyFilter, Passed, parse_keys
+from synapsectl.keys import ESCAPE_HOLD, KEY_HOLD, KeyFilter, Passed, parse_commands, parse_keys
 
 DETACH = parse_keys("ctrl-]")
 
@@ -157,3 +157,60 @@ def test_names_of_keys() -> None:
     for wrong in ("ctrl-[", "ctrl-é", "ctrl-", "esc", "é", "ctrl-a,,b"):
         with pytest.raises(UsageError):
             parse_keys(wrong)
+
+
+ALL = parse_commands({})
+
+
+@pytest.mark.parametrize("size", [None, 1])
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (b"ab\x1dnxyz", (b"ab", "next", b"xyz")),
+        (b"\x1d[/word", (b"", "scrollback", b"/word")),
+        (b"\x1d\x1b[5~", (b"", "scrollback", b"")),
+        (b"\x1b[93;5u\x1b[93;5:3u\x1b[112u", (b"", "previous", b"")),  # with the release of the first
+        (b"\x1d\x1b[<0;1;1M\x1b[Ii", (b"\x1b[<0;1;1M\x1b[I", "inbox", b"")),
+        (b"\x1dZrest", (b"", "help", b"rest")),
+        (b"\x1dd", (b"", "detach", b"")),
+        (b"\x1d\x1d", (b"", "detach", b"")),
+    ],
+)
+def test_commands_behind_the_first_key(data: bytes, expected: tuple[bytes, str, bytes], size: int | None) -> None:
+    sorter = KeyFilter(DETACH, ALL)
+    out, action, rest = b"", "", b""
+    step = size or len(data)
+    for at in range(0, len(data), step):
+        piece = data[at : at + step]
+        if action:
+            rest += piece
+            continue
+        passed = sorter.feed(piece)
+        out += passed.data
+        action, rest = "detach" if passed.detached else passed.action, passed.rest
+    assert (out, action, rest) == expected
+
+
+def test_the_first_key_alone_detaches() -> None:
+    sorter = KeyFilter(DETACH, ALL)
+    assert sorter.feed(b"a\x1d") == Passed(b"a", detached=False)
+    assert sorter.hold == KEY_HOLD
+    assert sorter.expire() == Passed(b"", detached=True)
+
+
+def test_commands_behind_the_first_of_several_detach_keys() -> None:
+    sorter = KeyFilter(parse_keys("ctrl-p,ctrl-q"), ALL)
+    assert sorter.feed(b"\x10n") == Passed(b"", False, "next", b"")
+    assert sorter.feed(b"\x10x") == Passed(b"\x10x", detached=False), "two keys of the agent's"
+    assert sorter.feed(b"\x10\x11") == Passed(b"", detached=True)
+    assert sorter.feed(b"\x10") == Passed(b"", detached=False)
+    assert sorter.expire() == Passed(b"\x10", detached=False)
+
+
+def test_other_keys_and_none() -> None:
+    sorter = KeyFilter(DETACH, parse_commands({"next": "ctrl-n", "scrollback": "v"}))
+    assert sorter.feed(b"\x1d\x0e").action == "next"
+    assert sorter.feed(b"\x1dv").action == "scrollback"
+    assert KeyFilter((), ALL).feed(b"\x1dn") == Passed(b"\x1dn", detached=False)
+    with pytest.raises(UsageError):
+        parse_commands({"next": "several"})

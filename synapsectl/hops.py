@@ -1,0 +1,26 @@
+"""Which agent comes next: those that need a person first, the longest waiting at the front; else as `list` has them."""
+
+from collections.abc import Sequence
+
+from synapsectl.client import Client
+
+_LIVE = ("starting", "running")
+
+
+def neighbour(order: Sequence[str], here: str, step: int) -> str | None:
+    """Whoever stands `step` behind `here`, around the end; None where there is nobody else."""
+    others = [agent for agent in order if agent != here]
+    if not others:
+        return None
+    if here not in order:
+        return others[0] if step > 0 else others[-1]
+    return order[(order.index(here) + step) % len(order)]
+
+
+def next_agent(client: Client, here: str, step: int) -> str | None:
+    """The id of the agent to go to from `here` (an id). Raises ApiError, NoDaemon, TimedOut."""
+    waiting = list(dict.fromkeys(item["agent_id"] for item in client.get("/inbox") if not item.get("host")))
+    if any(agent != here for agent in waiting):
+        return neighbour(waiting, here, step)
+    live = [agent["id"] for agent in client.get("/agents") if agent["state"] in _LIVE]
+    return neighbour(live, here, step)

@@ -1,0 +1,80 @@
+"""What a program has printed, as lines with their colours, for somebody who looks back.
+
+The emulator of the daemon keeps about a thousand rows, as they really were; what is older is printed again from the
+spool, in the width of now. Both are put together where they overlap. Pure, but for `main`: a program of its own,
+because looking back through megabytes takes its time, and because output that harms an emulator harms nobody else then.
+"""
+
+import json
+import re
+import sys
+from collections.abc import Sequence
+
+from synapsed.terminal.screen import Screen
+
+KEPT = 20_000
+"""Rows that are kept of what is printed again."""
+
+OVERLAP = 8
+"""Lines in a row by which the two are recognized to be the same."""
+
+_SGR = re.compile(r"\x1b\[([\d;:]*)m")
+_OTHER = re.compile(
+    r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]*[0-~])|[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f]"
+)
+
+
+def lines_of(screen: Screen) -> list[str]:
+    """The lines of a screen and of what is above it, each with the sequences that colour it and nothing else."""
+    lines: list[str] = []
+    pen = ""
+    for raw in screen.formatted().decode("utf-8", "replace").split("\r\n"):
+        text = _OTHER.sub(lambda match: match[0] if _SGR.fullmatch(match[0]) else "", raw)
+        begun = pen + text
+        for match in _SGR.finditer(text):
+            pen = "" if match[1] in ("", "0") else pen + match[0] if not match[1].startswith("0;") else match[0]
+        lines.append(begun + ("\x1b[m" if "\x1b" in begun else ""))
+    while lines and not plain(lines[-1]).strip():
+        lines.pop()
+    return lines
+
+
+def plain(line: str) -> str:
+    return _SGR.sub("", line)
+
+
+def joined(older: Sequence[str], newer: Sequence[str]) -> list[str]:
+    """`older`, which goes as far as `newer` does and begins before it, up to where that begins, then `newer`."""
+    head = [plain(line).rstrip() for line in newer[:OVERLAP]]
+    texts = [plain(line).rstrip() for line in older]
+    for at in range(len(texts) - len(head), -1, -1):
+        if texts[at : at + len(head)] == head and any(head):
+            return [*older[:at], *newer]
+    return [*older[: max(0, len(older) - len(newer))], *newer]
+
+
+def lines_from(shown: bytes, output: bytes, cols: int, rows: int) -> list[str]:
+    """All the lines there are: `shown` draws the screen with the rows above it, `output` led to it."""
+    now, again = Screen(cols, rows, scrollback_lines=KEPT), Screen(cols, rows, scrollback_lines=KEPT)
+    now.feed(shown)
+    newer = lines_of(now)
+    if now.snapshot().alternate:
+        # Nothing scrolls off a full-screen program: what is above it is what was printed before it began.
+        again.feed(output + b"\x1b[?1049l")
+        return [*lines_of(again), *newer]
+    again.feed(output)
+    return joined(lines_of(again), newer)
+
+
+def main() -> int:
+    """Reads a line of JSON {cols, rows, shown} and the bytes: `shown` of them draw the screen, the rest is output.
+    Writes a line of JSON: an array of the lines."""
+    head = json.loads(sys.stdin.buffer.readline())
+    data = sys.stdin.buffer.read()
+    lines = lines_from(data[: head["shown"]], data[head["shown"] :], head["cols"], head["rows"])
+    sys.stdout.buffer.write(json.dumps(lines).encode())
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
