@@ -195,11 +195,7 @@ class PtyTurn:
     def saved(self) -> list[Command]:
         """The record is durable."""
         if self.state.phase is Phase.PASTING:
-            return (
-                self._interrupted("interrupted", "not yet typed")
-                if self.state.interrupting
-                else [Type("paste", self._typed.paste)]
-            )
+            return self.held(self._at) if self.state.interrupting else [Type("paste", self._typed.paste)]
         if self.state.phase is Phase.SUBMITTING:
             return self._taken_back() if self.state.interrupting else [Type("submit", self._typed.submit)]
         return []
