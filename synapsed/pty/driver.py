@@ -37,7 +37,9 @@ from synapsed.pty.input_backlog import Unread
 from synapsed.pty.keyboard import (
     Emit,
     LookNow,
+    Pause,
     Press,
+    Resize,
     SendSignal,
     Step,
     Steps,
@@ -70,7 +72,8 @@ log = structlog.get_logger(__name__)
 
 
 class Driver:
-    """`looked` is called with every look; `silent`: the keeper does not answer (see `Pulse`)."""
+    """`looked` is called with every look, `resized` when the window has another size; `silent`: the keeper does not
+    answer (see `Pulse`)."""
 
     def __init__(
         self,
@@ -84,6 +87,7 @@ class Driver:
         channels: Sequence[SideChannel],
         store: Store,
         looked: Callable[[Look], None] = lambda _look: None,
+        resized: Callable[[int, int], None] = lambda _cols, _rows: None,
         silent: Callable[[], bool] = lambda: False,
     ) -> None:
         self._agent_id = agent_id
@@ -95,6 +99,7 @@ class Driver:
         self._channels = channels
         self._store = store
         self._looked = looked
+        self._resized = resized
         self._silent = silent
         self.emit: Callable[[LinkEvent], None] = lambda _event: None
         self.tasks = aio.TaskSet(self._failed)
@@ -277,32 +282,54 @@ class Driver:
         finally:
             steps.close()  # one that is not at its end puts in order what it has begun
 
+    def undertake(self, steps: Steps[object]) -> None:
+        """Perform a procedure that nobody waits for."""
+        self.spawn(self._undertake(steps))
+
+    async def _undertake(self, steps: Steps[object]) -> None:
+        with contextlib.suppress(KeeperLost, KeeperRefused):
+            await self.perform(steps)
+
     async def _step(self, step: Step) -> Any:
         match step:
             case Press(data):
                 self._stage.note(KeysTyped(self._clock.monotonic()))
                 return (await self._keeper().write(data)).hidden
-            case WaitFor(wanted, within):
-                return await self.until(wanted, within)
             case LookNow():
                 return await self.look()
             case SendSignal(number):
                 return await self._keeper().signal(number)
             case StopPressed():
                 self._stage.note(StopAsked(self._clock.monotonic()))
+            case Resize(cols, rows):
+                await self._keeper().resize(cols, rows)
+                self._resized(cols, rows)
+            case Emit() | Tell() | Work():
+                self.do([step])
+            case _:
+                return await self._wait(step)
+        return None
+
+    async def _wait(self, step: WaitFor | WaitForExit | Pause | UntilRead | UntilRecorded) -> bool | None:
+        match step:
+            case WaitFor(wanted, within):
+                return await self.until(wanted, within)
             case WaitForExit(within):
                 await asyncio.wait({self.exited}, timeout=within)
                 return self.exited.done()
+            case Pause(seconds):
+                await asyncio.sleep(seconds)
             case UntilRead(within):
                 return await self._is_read(within)
             case UntilRecorded(within):
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(self.idle.wait(), within)
-            case Emit() | Tell() | Work():
-                self.do([step])
         return None
 
-    async def _is_read(self, within: float) -> bool:
+    async def _is_read(self, within: float | None) -> bool:
+        if within is None:
+            await self.unread.until_read()
+            return True
         try:
             await self.unread.read_within(within)
         except NotReady:

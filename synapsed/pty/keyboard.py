@@ -53,6 +53,12 @@ LOST_PRESSES = 1
 SHOWN_S = 3.0
 """How long a busy machine's program may take to show a step of an answer; the next one follows then all the same."""
 
+CTRL_Z = re.compile(rb"\x1a|\x1b\[122;5(?::1)?u|\x1b\[27;5;122~")
+"""In each way in which terminals write it."""
+
+CONTINUE_AFTER_S = (0.3, 1.0, 3.0)
+"""The distances of the signals: how long a program takes to suspend itself is not known."""
+
 RETURNED_WAIT_S = 0.4
 """How long a program takes to give an interrupted message back into its composer."""
 
@@ -100,10 +106,26 @@ class WaitForExit:
 
 
 @dataclass(frozen=True, slots=True)
-class UntilRead:
-    """Wait until the program has read what was typed; the answer is whether it had within so many seconds."""
+class Pause:
+    """Wait for so many seconds."""
 
-    within: float
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Resize:
+    """Give the program's window another size."""
+
+    cols: int
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class UntilRead:
+    """Wait until the program has read what was typed; the answer is whether it had within so many seconds, if there is
+    a limit."""
+
+    within: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +157,19 @@ class Work:
 
 
 type Step = (
-    Press | WaitFor | LookNow | SendSignal | StopPressed | WaitForExit | UntilRead | UntilRecorded | Emit | Tell | Work
+    Press
+    | WaitFor
+    | LookNow
+    | SendSignal
+    | StopPressed
+    | WaitForExit
+    | Pause
+    | Resize
+    | UntilRead
+    | UntilRecorded
+    | Emit
+    | Tell
+    | Work
 )
 type Steps[T] = Generator[Step, Any, T]
 
@@ -173,6 +207,8 @@ class Keyboard:
         self.interrupting = False
         """Whether a turn is being stopped: a dialog that is still shown goes with it, and what was typed for that would
         be text in the composer."""
+        self.suspended = False
+        """Whether a person has pressed Ctrl-Z, and the program has not read it."""
 
     def interrupt(self, stopped: Callable[[Look], bool], message: str | None = None) -> Steps[bool]:
         """Stop the running turn; whether `stopped` then holds. `message` is what was typed for it, which the program
@@ -358,6 +394,19 @@ class Keyboard:
 
         if (yield from wait_for(given_back, RETURNED_WAIT_S)):
             yield from self.clear()
+
+    def resume(self) -> Steps[None]:
+        """Ctrl-Z suspends some programs until a shell's `fg` sends them SIGCONT. There is no shell here, so they are
+        sent it once they have read the key. Others pass over it, and the jobs of a shell are not meant: they have
+        groups of their own."""
+        self.suspended = True
+        try:
+            yield UntilRead(None)
+        finally:
+            self.suspended = False
+        for pause in CONTINUE_AFTER_S:
+            yield Pause(pause)
+            yield SendSignal(signal.SIGCONT)
 
     def leave(self) -> Steps[None]:
         """Press the program's own exit keys, each if it still runs, and give it its time."""

@@ -39,8 +39,7 @@ from synapsed.pty import turn_types as turns
 from synapsed.pty.answering import Answering
 from synapsed.pty.driver import Driver
 from synapsed.pty.foreground import KernelWitness
-from synapsed.pty.job_control import Suspension
-from synapsed.pty.keyboard import TAKE_BACK_S
+from synapsed.pty.keyboard import CTRL_Z, TAKE_BACK_S
 from synapsed.pty.link_alerts import disk_alert, gap_alert, screen_alert, silence_alert
 from synapsed.pty.output_times import OutputTimes
 from synapsed.pty.readiness import SILENT_KEEPER
@@ -124,29 +123,23 @@ class PtyLink:
             channels=channels,
             store=store,
             looked=self._looked,
+            resized=self._resized,
             silent=lambda: self._pulse.silent,
         )
         self._stopping = Stopping(
             profile,
             self._session,
             exited=driver.exited.done,
-            perform=lambda steps: driver.spawn(driver.perform(steps)),
+            perform=driver.undertake,
         )
-        self._window = Window(
-            agent_id,
-            profile,
-            keeper=self._keeper,
-            attached=lambda: len(self._viewers),
-            resized=self._resized,
-            told=bool(channels),
-        )
+        self._window = Window(profile, attached=lambda: len(self._viewers), told=bool(channels))
         self._viewers = Viewers(
             draw=stage.redraw,
             pane=stage.pane,
             earlier=stage.checkpoint,
             write=self._type_person,
             write_now=self._type_person_now,
-            resize=self._window.resize,
+            resize=self._resize,
             composes=self._composes,
             take_line=self._take_line,
             empty=driver.soon,
@@ -155,7 +148,6 @@ class PtyLink:
         self._kernel = KernelWitness(profile, clock, self._session, driver.unread, driver.soon)
         self._unsettled: int | None = None
         """`at_ns` of the last fact that was taken, and is not settled."""
-        self._suspension = Suspension(driver.unread.until_read, self.signal, driver.spawn)
         self._caught_up = asyncio.Event()
         self._catch_up_to = 0
         self._drawn = stage.start.offset
@@ -212,7 +204,7 @@ class PtyLink:
         self._caught_up.set()
         await driver.begin()
         if start.harm is not None and start.offset <= start.harm.until:
-            driver.spawn(self._window.redraw(self._clock.monotonic()))  # while a turn runs too: it may wait for that
+            self._redraw()  # while a turn runs too: it may wait for that
 
     def give_up(self) -> None:
         self._given_up.set()
@@ -281,7 +273,7 @@ class PtyLink:
                     self._caught_up.set()
             case Harmed(harm):
                 self._alert(screen_alert(harm))
-                self._driver.spawn(self._window.redraw(self._clock.monotonic()))
+                self._redraw()
 
     def _on_fact(self, fact: ChannelFact) -> None:
         self._driver.do(self._session.told(fact, self._clock.monotonic()))
@@ -298,12 +290,22 @@ class PtyLink:
                 and not session.finishing
                 and self._caught_up.is_set()
             ):
-                now = self._clock.monotonic()
-                await self._window.redraw_if_defaced(session.last, driver.look, now, hurry=session.half_typed)
+                await self._redraw_if_defaced(hurry=session.half_typed)
             if session.turn is not None:
                 await self.poke()
             elif self._unsettled and self._clock.monotonic() - self._unsettled / 1e9 > SETTLE_AFTER_S:
                 self.settled()
+
+    async def _redraw_if_defaced(self, *, hurry: bool) -> None:
+        now = self._clock.monotonic()
+        if self._window.may_want_redraw(self._session.last, now, hurry=hurry) and self._window.wants_redraw(
+            await self._driver.look(), now, hurry=hurry
+        ):
+            self._redraw()
+
+    def _redraw(self) -> None:
+        log.info("the program is asked to redraw its screen", agent_id=self._agent_id)
+        self._driver.undertake(self._window.redraw(self._clock.monotonic()))
 
     def taken(self, fact: ChannelFact) -> None:
         self._unsettled = fact.at_ns
@@ -349,12 +351,15 @@ class PtyLink:
     def _looked(self, look: Look) -> None:
         self._stopping.looked(look)
         if self._window.wants_rows(look) and not (self._session.finishing or self._session.half_typed):
-            self._driver.spawn(self._window.stretch())
+            self._driver.undertake(self._window.stretch())
 
     def _resized(self, cols: int, rows: int) -> None:
         self._stage.resize(cols, rows)
         self._viewers.resize(cols, rows)
         self._driver.soon()
+
+    async def _resize(self, cols: int, rows: int) -> None:
+        await self._driver.perform(self._window.resize(cols, rows))
 
     # --- the turn ---
 
@@ -440,7 +445,7 @@ class PtyLink:
     async def attach(self, *, cols: int, rows: int, read_only: bool) -> Attachment:
         viewer = await self._viewers.join(cols=cols, rows=rows, read_only=read_only)
         if read_only:
-            await self._window.join(cols, rows)
+            await self._driver.perform(self._window.join(cols, rows))
         return viewer
 
     async def _composes(self) -> bool:
@@ -471,7 +476,8 @@ class PtyLink:
 
     def _typed(self, data: bytes) -> None:
         """A person has typed that."""
-        self._suspension.typed(data)
+        if CTRL_Z.search(data) and not self._keyboard.suspended:
+            self._driver.undertake(self._keyboard.resume())
         if self._stopping.asks_to_stop(data):
             self._stage.note(StopAsked(self._clock.monotonic()))
 

@@ -287,7 +287,7 @@ async def test_a_program_that_reads_none_of_many_ctrl_z_is_waited_for_once(
     opens: Opens, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its keeper is not asked for each key that somebody pressed."""
-    monkeypatch.setattr("synapsed.pty.job_control.CONTINUE_AFTER_S", (0.0, 0.0))
+    monkeypatch.setattr("synapsed.pty.keyboard.CONTINUE_AFTER_S", (0.0, 0.0))
     monkeypatch.setattr("synapsed.pty.input_backlog.ASK_AGAIN_S", 0.001)
     link, _ = opens(b"> ")
     unread, signals = 1, []

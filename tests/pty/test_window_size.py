@@ -1,0 +1,32 @@
+"""The size of a program's window, step by step."""
+
+from synapsed.profiles import AnswerSpec, Profile
+from synapsed.pty.keyboard import Pause, Resize
+from synapsed.pty.window_size import NUDGE_EVERY_S, NUDGE_S, Window
+
+PROFILE = Profile(name="p", command="p", answer=AnswerSpec(mode="blocks", start="^> ", rows=200))
+
+
+def window(attached: int = 0) -> Window:
+    made = Window(PROFILE, attached=lambda: attached, told=False)
+    made.size = (80, 24)
+    return made
+
+
+def test_a_size_that_comes_while_a_redraw_is_asked_for_is_the_one_that_stays() -> None:
+    one = window()
+    redraw = one.redraw(100.0)
+    assert next(redraw) == Resize(79, 24)
+    assert next(redraw) == Pause(NUDGE_S)
+    assert list(one.resize(132, 50)) == [Resize(132, 50)]
+    assert list(redraw) == [Resize(132, 50)]
+    assert not one.may_want_redraw(None, 100.0 + NUDGE_EVERY_S - 1, hurry=True)
+    assert one.may_want_redraw(None, 100.0 + NUDGE_EVERY_S, hurry=True)
+
+
+def test_a_window_is_made_tall_once_and_only_while_nobody_looks() -> None:
+    one = window()
+    assert list(one.stretch()) == [Resize(80, 200)]
+    assert list(one.stretch()) == []
+    assert list(one.join(100, 30)) == [Resize(100, 30)]
+    assert list(window(attached=1).stretch()) == []
