@@ -6,7 +6,7 @@ from typing import Any
 
 from synapsectl.client import task_path
 from synapsectl.context import CommandContext
-from synapsectl.errors import ApiError
+from synapsectl.errors import ApiError, NoDaemon
 from synapsectl.following import Follower
 from synapsectl.output import short_id
 from synapsectl.progress import StatusLine
@@ -44,7 +44,7 @@ class Attendant:
                 if found["status"] not in INTERRUPTED or not self._person:
                     return found
                 self._make_room()
-                if not ask(self._ctx, self._agent, found):
+                if not self._ask(found):
                     return found
             except KeyboardInterrupt:
                 again = True
@@ -61,6 +61,15 @@ class Attendant:
         self.follower.end()
 
     # --- inside ---
+
+    def _ask(self, task: dict[str, Any]) -> bool:
+        """Whether it is gone on with. A daemon that goes away meanwhile is waited for, and the question asked again."""
+        try:
+            return ask(self._ctx, self._agent, task)
+        except NoDaemon as error:
+            self._ctx.out.remark()
+            self._note(str(error))
+            return True
 
     def _on_event(self, event: SseEvent) -> None:
         if event.event == "status":

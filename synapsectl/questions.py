@@ -6,11 +6,13 @@ and the terminal is not waited for any longer.
 
 import select
 import sys
+import time
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from synapsectl.context import CommandContext
-from synapsectl.errors import ApiError
+from synapsectl.errors import ApiError, TimedOut
+from synapsectl.output import short_id
 from synapsectl.prompts import SCREEN, WhoAsks, answer, asked, show_prompt
 from synapsed.choices import choice
 
@@ -67,7 +69,8 @@ def meant(prompt: Mapping[str, Any], line: str) -> TypedAnswer:
 
 def ask(ctx: CommandContext, agent: str, task: Mapping[str, Any]) -> bool:
     """Ask what `agent` asks, within the task or before it, and give it the answer. False where it is not answered from
-    here: it is to be done at its terminal, or the person does not want to (Ctrl-D). Raises ApiError, NoDaemon."""
+    here: it is to be done at its terminal, or the person does not want to (Ctrl-D). Raises ApiError, NoDaemon,
+    TimedOut."""
     while True:
         who = _who(ctx, task)
         if who.prompt is None:
@@ -111,6 +114,7 @@ def _read(ctx: CommandContext, agent: str, task: Mapping[str, Any], who: WhoAsks
         ctx.out.stderr.write(f"{hint(who.prompt)} ")
         ctx.out.stderr.flush()
         while not select.select([sys.stdin], [], [], LOOK)[0]:
+            _check(ctx, task)
             now = _who(ctx, task).prompt
             if now is None or now["prompt_id"] != who.prompt["prompt_id"]:
                 ctx.out.remark()
@@ -124,6 +128,13 @@ def _read(ctx: CommandContext, agent: str, task: Mapping[str, Any], who: WhoAsks
         if typed.answer is not None:
             return typed.answer
         ctx.out.note(typed.note)
+
+
+def _check(ctx: CommandContext, task: Mapping[str, Any]) -> None:
+    """Raises TimedOut where the person's own time limit is over."""
+    if ctx.client.deadline is not None and time.monotonic() >= ctx.client.deadline:
+        ctx.out.remark()
+        raise TimedOut(f"the question was not answered: see 'synapsectl task {short_id(str(task['id']))}'")
 
 
 def _sure(prompt: Mapping[str, Any]) -> dict[bool, str]:

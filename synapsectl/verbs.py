@@ -78,5 +78,5 @@ VERBS = {
     "help": Verb("help_", "this overview, or more of one verb", DAEMON),
 }
 ALIASES = {"ls": "list"}
-QUICK_VERBS = frozenset({"list", "attach"})
+QUICK_VERBS = frozenset({"list", "inbox", "attach"})
 """Verbs that have in `QUICK`, for some command lines, what the parser would make of them."""

@@ -77,7 +77,8 @@ class Waiter:
         while True:
             seen = self._cursor
             try:
-                held = self._watch(task)
+                # What a task came to before is told no second time: one that is waited for again is looked at first.
+                held = None if again else self._watch(task)
                 current: dict[str, Any] = self._client.get(task_path(task["id"]))["task"]
             except NoDaemon as error:
                 now = time.monotonic()
@@ -96,8 +97,9 @@ class Waiter:
                 return held
             if held is not None and current["status"] == "submitted":
                 return current | {"status": "input_required", "prompt": held}
-            if self._cursor == seen:
+            if self._cursor == seen and not again:
                 time.sleep(RETRY)
+            again = False
 
     def _watch(self, task: dict[str, Any]) -> dict[str, Any] | None:
         """Follow the task's events to the end of the stream; returns the prompt of an agent that asks a person

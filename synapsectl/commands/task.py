@@ -37,6 +37,7 @@ def run(args: argparse.Namespace, ctx: CommandContext) -> int:
     code = DONE
     if args.wait:
         deadline = None if args.timeout is None else time.monotonic() + args.timeout
+        ctx.client.deadline = deadline
         name = _name(task, ctx)
         attendant = Attendant(ctx, name, deadline=deadline, follow=False, asks=not args.json)
         task = attendant.wait(task, None, sent=task["id"])

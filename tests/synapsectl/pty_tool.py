@@ -7,7 +7,7 @@ import subprocess
 import sys
 import termios
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 DEADLINE = 60.0
@@ -79,6 +79,11 @@ class PtyTool:
     def until(self, wanted: bytes) -> None:
         with self._changed:
             assert self._changed.wait_for(lambda: wanted in self._data, DEADLINE), bytes(self._data)
+
+    def when(self, is_so: Callable[[bytes], bool]) -> None:
+        """Wait until `is_so` of all that was shown."""
+        with self._changed:
+            assert self._changed.wait_for(lambda: is_so(bytes(self._data)), DEADLINE), bytes(self._data)
 
     def end(self) -> int:
         """The exit code, when it came to its end by itself; the terminal must be as it was."""

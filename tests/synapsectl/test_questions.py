@@ -108,6 +108,39 @@ def test_a_task_that_was_sent_before_is_asked_about_too(asking: FakeDaemon, ctl:
         tool.close()
 
 
+def test_a_daemon_that_restarts_meanwhile_is_asked_again(asking: FakeDaemon, send: Any) -> None:
+    tool = send("--wait")
+    tool.until(b"[1/2/3, y, n] ")
+    asking.die()
+    tool.until(b"no daemon is running")
+    asking.start()
+    tool.when(lambda shown: shown.count(b"[1/2/3, y, n] ") == 2)
+    tool.type(b"y\r")
+    assert tool.end() == 0
+    assert posted(asking) == [{"input": "1", "prompt_id": "p1"}]
+
+
+def test_ctrl_c_at_the_question_and_enter_ask_it_again(asking: FakeDaemon, send: Any) -> None:
+    tool = send("--wait")
+    tool.until(b"[1/2/3, y, n] ")
+    tool.type(b"\x03")
+    tool.until(b"go on: ")
+    tool.type(b"\r")
+    daemon_asks = b"[1/2/3, y, n] "
+    tool.when(lambda shown: shown.count(daemon_asks) == 2)
+    tool.type(b"y\r")
+    assert tool.end() == 0
+    assert posted(asking) == [{"input": "1", "prompt_id": "p1"}]
+
+
+def test_the_time_limit_counts_while_it_is_asked(asking: FakeDaemon, send: Any) -> None:
+    tool = send("--wait", "--timeout", "3")
+    assert tool.end() == 5
+    assert b"[1/2/3, y, n] " in tool.shown
+    assert b"the question was not answered" in tool.shown
+    assert posted(asking) == []
+
+
 def test_ctrl_d_leaves_the_question_as_it_is(asking: FakeDaemon, send: Any) -> None:
     tool = send("--wait")
     tool.until(b"[1/2/3, y, n] ")
