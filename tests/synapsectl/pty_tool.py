@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 DEADLINE = 60.0
+LAST = b"\x00\x00"
+"""Written by the test, behind all that the tool wrote."""
 
 _START = """
 import fcntl, sys, termios
@@ -89,6 +91,12 @@ class PtyTool:
         """The exit code, when it came to its end by itself; the terminal must be as it was."""
         code = self.process.wait(DEADLINE)
         assert self.termios() == self.before, "the terminal was not restored"
+        if self._reader.ident is not None:
+            # What it wrote last may still be on its way: whatever is written behind it comes after it.
+            os.write(self.slave, LAST)
+            self.until(LAST)
+            with self._changed:
+                self._data = self._data.replace(LAST, b"")
         return code
 
     def hang_up(self) -> None:
