@@ -94,9 +94,9 @@ class Attendant:
     def _think_twice(self, sent: str) -> None:
         """Ask what Ctrl-C means; returns where it is gone on. Raises KeyboardInterrupt."""
         out = self._ctx.out
-        out.stderr.write(f"\n{CHOICES}")
-        out.stderr.flush()
         try:
+            out.stderr.write(f"\n{CHOICES}")
+            out.stderr.flush()
             typed = sys.stdin.readline()
         except KeyboardInterrupt:
             out.remark()
