@@ -7,11 +7,11 @@ has read it. Only then does `answer` return. Nothing is typed twice: of an answe
 from synapsed.errors import NotReady, NotTaken, NotWaiting, PromptChanged
 from synapsed.model.link import LinkRefused
 from synapsed.profiles import Profile
-from synapsed.pty.keyboard import Emit, Steps, UntilRead, Work, look_now, wait_for
-from synapsed.pty.menu_keys import choose
+from synapsed.pty.keyboard import Emit, Keyboard, Steps, UntilRead, Work, look_now, wait_for
 from synapsed.pty.session import Session
 from synapsed.tasks.sender_mark import system_mark
 from synapsed.terminal.look import GONE_S, Look
+from synapsed.terminal.menus import Menu, route
 from synapsed.terminal.prompts import Asked, keys_for, still_asks
 
 HANDS_S = 3.0
@@ -19,6 +19,9 @@ HANDS_S = 3.0
 
 TAKEN_S = 5.0
 """How long a program may take to react to an answer; then it has not taken it."""
+
+CURSOR_KEYS = 1
+"""The mode (DECCKM) in which a terminal sends other codes for the arrows."""
 
 
 def prompt_id_of(look: Look) -> str | None:
@@ -116,7 +119,7 @@ class Answering:
         """Whether the terminal hid any of it, and the id of what was asked when the last key was pressed."""
         if asked.menu is not None and chosen is not None:
             look = yield from look_now()
-            return False, (yield from choose(self._keyboard, look, asked, asked.menu, chosen))
+            return False, (yield from _choose(self._keyboard, look, asked, asked.menu, chosen))
         hidden = yield from self._keyboard.answer(
             steps, lambda look: still_asks(self._profile.prompts, look.screen, asked)
         )
@@ -130,3 +133,30 @@ class Answering:
         return (
             yield from wait_for(lambda look: prompt_id_of(look) != answered or self.asking.number != number, TAKEN_S)
         )
+
+
+def _choose(keyboard: Keyboard, look: Look, asked: Asked, menu: Menu, key: str) -> Steps[str]:
+    """Choose option `key` of the `menu` that `look` shows, and return the prompt's id as it was when that was
+    submitted: a list that scrolls has other options then. Raises PromptChanged where the menu is gone, NotTaken where
+    its mark did not go where it was sent: nothing is submitted then."""
+    prompt_id = asked.prompt.prompt_id
+
+    def mark(seen: Look) -> str | None:
+        nonlocal prompt_id
+        now = seen.verdict.asked
+        if now is None or now.menu is None or now.prompt.prompt != asked.prompt.prompt:
+            return None
+        prompt_id = now.prompt.prompt_id
+        return now.menu.mark
+
+    moves = route(menu, key, application=CURSOR_KEYS in look.screen.modes.dec)
+    made = yield from keyboard.choose(moves, mark)
+    if made is None:
+        raise PromptChanged("the prompt left the screen while it was being answered")
+    if not made:
+        raise NotTaken(
+            "the mark of its menu did not move as expected, and nothing was submitted: answer it with "
+            "'synapsectl attach', or press its keys with 'synapsectl keys'",
+            prompt_id=prompt_id,
+        )
+    return prompt_id
