@@ -159,7 +159,7 @@ class QueueFull(RequestError):
 
 
 class Busy(RequestError):
-    """There is no room for a large answer now; nothing was done."""
+    """There is no room for a large answer or body now; nothing was done."""
 
     code, http = "BUSY", 503
 

@@ -3,6 +3,7 @@
 Whether a request speaks 1.0 or 0.3, `A2A-Version` says and nothing else (3.6.2): each has methods of its own.
 """
 
+import asyncio
 from collections.abc import AsyncGenerator, Iterable
 from http import HTTPStatus
 from typing import Any, Final
@@ -26,6 +27,7 @@ from synapsed.a2a.params import parse
 from synapsed.a2a.replies import MessageReply, StreamReply, retry_after
 from synapsed.a2a.v03 import METHODS_03, STREAMING_03, Dialect03
 from synapsed.a2a.version import V03, V10, require_version
+from synapsed.documents.writing import has_large
 from synapsed.errors import Busy, Forbidden, SynapsedError, Unauthorized
 
 type RequestId = str | int | float | None
@@ -75,6 +77,8 @@ class JsonRpc:
             hint = "; it is one of 0.3: send 'A2A-Version: 0.3'" if name in METHODS_03 else ""
             raise A2aError(METHOD_NOT_FOUND, f"there is no method {shown!r}{hint}", metadata={"method": shown})
         request = parse(params, method.request)
+        if has_large(params):
+            await asyncio.sleep(0)  # that took long, and so does what follows
         if method.stream is not None:
             return await method.stream(agent_id, caller, request)
         assert method.call is not None

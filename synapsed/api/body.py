@@ -6,6 +6,8 @@ from aiohttp import web
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from synapsed.api.context import CONTEXT
+from synapsed.api.reserving import others_first, reserve_body
 from synapsed.documents.counting import KEYS_MAX, VALUES_MAX, TooMuch
 from synapsed.documents.reading import read
 from synapsed.errors import InvalidRequest
@@ -24,10 +26,18 @@ async def parse_json(raw: bytes) -> Any:
         raise InvalidRequest(f"the body is not valid JSON: {error}") from error
 
 
+async def read_body(request: web.Request, *, times: int = 1) -> bytes:
+    """The request's body, once there is room for it. `times`: as often as usual it is held at once. Raises Busy."""
+    context = request.app[CONTEXT]
+    await reserve_body(request, context.bodies, context.limits.body, times=times)
+    return await request.read()
+
+
 async def read_model[T: BaseModel](request: web.Request, schema: type[T]) -> T:
     """The request's body as `schema`. No body counts as `{}`. Raises InvalidRequest naming field and expectation."""
-    raw = await request.read()
+    raw = await read_body(request)
     value = await parse_json(raw) if raw.strip() else {}
+    await others_first(request)
     if not isinstance(value, dict):
         raise InvalidRequest(f"the body must be a JSON object, not {_kind(value)}", expected="object")
     try:

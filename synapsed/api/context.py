@@ -18,7 +18,7 @@ from synapsed.a2a.hosts.hosts import Hosts
 from synapsed.a2a.push.sender import PushSender
 from synapsed.aio import Pace
 from synapsed.api.caching import Changes
-from synapsed.api.reserving import reserve_task
+from synapsed.api.reserving import BODIES, reserve_task
 from synapsed.api.rights import Rights
 from synapsed.api.sdk import A2aSdk
 from synapsed.api.security import Security, on_unix
@@ -28,6 +28,7 @@ from synapsed.automation.notifier import Notifier
 from synapsed.automation.presence import Presence
 from synapsed.automation.scheduler import Scheduler
 from synapsed.clock import Clock
+from synapsed.documents.budget import Budget
 from synapsed.documents.writing import Texts
 from synapsed.errors import QueueFull, UnknownAgent
 from synapsed.interfaces import Control
@@ -173,6 +174,8 @@ class ApiContext:
     changes: Changes = field(init=False)
     started: float = field(init=False)
     """`clock.monotonic()` when the daemon began."""
+    bodies: Budget = field(default_factory=lambda: Budget(BODIES))
+    """Room for large bodies of requests."""
     pace: Pace = field(default_factory=lambda: Pace(PIECES_AT_ONCE))
     pid: int = field(default_factory=os.getpid)
     listening: list[str] = field(default_factory=list)

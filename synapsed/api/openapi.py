@@ -215,7 +215,7 @@ def _errors(operation: Operation) -> Iterator[type[SynapsedError]]:
     if described is not None and (described.body or described.query):
         yield InvalidRequest
     if described is not None and described.body:
-        yield from (TooLarge, UnsupportedMedia)
+        yield from (TooLarge, UnsupportedMedia, Busy)
     if not is_public(operation.handler):
         yield Unauthorized
     yield Forbidden

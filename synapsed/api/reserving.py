@@ -1,16 +1,18 @@
-"""Room for large answers: taken before they are read from the store, kept until they are written.
+"""Room for large answers: taken before they are read from the store, kept until they are written. And for large bodies:
+taken before they are read from the client, kept until the message is in its mailbox, or the request is over.
 
-Who asks for one where there is no room is refused, and comes again. What was done is not undone by a refusal: the
-answer to that waits for room.
+Who asks for an answer where there is no room is refused, and comes again. What was done is not undone by a refusal: the
+answer to that waits for room. A body waits for room too, while nothing of it is read, but not for long.
 """
 
+import asyncio
 from collections.abc import Awaitable
 from typing import Final
 
 from aiohttp import web
 
 from synapsed.api.problems import Handler
-from synapsed.documents.budget import Large, Lease
+from synapsed.documents.budget import Budget, Large, Lease
 from synapsed.documents.writing import has_large
 from synapsed.errors import Busy
 from synapsed.interfaces import Control, TaskFilter
@@ -19,6 +21,15 @@ from synapsed.model.task import Task
 RETRY_S: Final = 5
 """What a client is told to wait."""
 _LEASES: Final = web.RequestKey("LEASES", list[Lease])
+_BODY: Final = web.RequestKey("BODY", Lease)
+BODIES: Final = 24 * 1024 * 1024
+"""Bytes of large bodies that are read at once, as they come; their texts take up to eight times that for a moment."""
+SMALL_BODY: Final = 64 * 1024
+"""One that needs no room."""
+PATIENCE_S: Final = 10.0
+"""How long a body waits for room."""
+WAITING_MAX: Final = 64
+"""Bodies that wait; of each its connection holds up to 128 KiB."""
 
 
 @web.middleware
@@ -29,6 +40,34 @@ async def reserving(request: web.Request, handler: Handler) -> web.StreamRespons
         return await handler(request)
     finally:
         release(request)
+        release_body(request)
+
+
+async def reserve_body(request: web.Request, room: Budget, size_max: int, *, times: int = 1) -> None:
+    """Before the body is read, of which `size_max` is the most that is taken. Raises Busy."""
+    size = size_max if request.content_length is None else min(request.content_length, size_max)
+    if size <= SMALL_BODY or not request.can_read_body:
+        return
+    try:
+        async with asyncio.timeout(PATIENCE_S if room.waiting < WAITING_MAX else 0):
+            request[_BODY] = await room.take(object(), size * times)
+    except TimeoutError:
+        raise Busy(
+            "requests with bodies of many megabytes are being read; nothing of this one was, send it again",
+            retry_after=RETRY_S,
+        ) from None
+
+
+async def others_first(request: web.Request) -> None:
+    """Between two steps with a large body, each of which takes some 20 ms: others have the loop."""
+    if _BODY in request:
+        await asyncio.sleep(0)
+
+
+def release_body(request: web.Request) -> None:
+    """What was in it is where it belongs. May be called again."""
+    if (lease := request.get(_BODY)) is not None:
+        lease.release()
 
 
 def release(request: web.Request) -> None:

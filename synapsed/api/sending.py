@@ -7,11 +7,14 @@ request, which a client that is traced sends along; else an agent's message is p
 What is not well-formed is passed over, as the recommendation wants it.
 """
 
+from collections.abc import Coroutine
 from dataclasses import replace
+from typing import Any
 
 from aiohttp import web
 
 from synapsed.api.context import CONTEXT, origin_of, rights_of, to_the_end
+from synapsed.api.reserving import others_first, release_body
 from synapsed.api.rights import Rights
 from synapsed.errors import (
     AmbiguousAddress,
@@ -71,6 +74,7 @@ async def send(request: web.Request, control: Control, agent_id: str, wanted: Se
     """Hand a message to the agent's mailbox. Raises InvalidRequest for a blank one; Forbidden where an agent would
     answer a prompt or command another's program, or claims to be somebody else."""
     rights = rights_of(request)
+    await others_first(request)
     if wanted.message.blank:
         raise InvalidRequest("message.parts: the message is blank", field="message.parts")
     if wanted.metadata.get("new_conversation"):
@@ -87,7 +91,7 @@ async def send(request: web.Request, control: Control, agent_id: str, wanted: Se
         _require_interruption(rights, agent_id)
     wanted = await traced(request, control.directory, control.tasks, wanted)
     # A client that leaves in the middle must not leave a message half accepted.
-    return await to_the_end(control.tasks.send(agent_id, wanted))
+    return await _taken(request, control.tasks.send(agent_id, wanted))
 
 
 def _require_interruption(rights: Rights, agent_id: str) -> None:
@@ -119,8 +123,8 @@ async def expect_reply(
         raise InvalidRequest("message.parts: the message is blank", field="message.parts")
     if rights.agent_id not in (None, agent_id):
         raise Forbidden("an agent may not make tasks of other agents", agent=agent_id)
-    return await to_the_end(
-        control.tasks.expect_reply(agent_id, _as(agent_id, wanted, rights, control.directory), limit)
+    return await _taken(
+        request, control.tasks.expect_reply(agent_id, _as(agent_id, wanted, rights, control.directory), limit)
     )
 
 
@@ -129,7 +133,16 @@ async def reply(request: web.Request, control: Control, agent_id: str, wanted: S
     rights = rights_of(request)
     if wanted.message.blank:
         raise InvalidRequest("message.parts: the message is blank", field="message.parts")
-    return await to_the_end(control.tasks.reply(agent_id, _as(agent_id, wanted, rights, control.directory)))
+    return await _taken(request, control.tasks.reply(agent_id, _as(agent_id, wanted, rights, control.directory)))
+
+
+async def _taken(request: web.Request, act: Coroutine[Any, Any, Task]) -> Task:
+    """A message that is in its mailbox holds no room for bodies: its sender may wait long for the answer."""
+    await others_first(request)
+    try:
+        return await to_the_end(act)
+    finally:
+        release_body(request)
 
 
 def _as(agent_id: str, wanted: SendRequest, rights: Rights, directory: Directory) -> SendRequest:

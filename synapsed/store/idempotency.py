@@ -14,9 +14,10 @@ from typing import Final
 from uuid import UUID, uuid5
 from weakref import WeakValueDictionary
 
+from synapsed.documents.writing import Texts, has_large, sliced
 from synapsed.interfaces import SendRequest, Store
 from synapsed.model.sender import Sender
-from synapsed.model.task import Task, new_id
+from synapsed.model.task import Message, Task, new_id
 
 _KEYS: Final = UUID("5b0c2a52-7d0e-4d57-9d0b-6d6f9c1f3a11")
 """Namespace of the ids that are made of keys."""
@@ -26,17 +27,29 @@ _MESSAGES: Final = UUID("0f6b7f3e-58a1-4c8b-9f0d-2d7f3f0b6c45")
 """Namespace of the ids that are made of messages."""
 
 
-def task_id_of(request: SendRequest, to: str) -> str:
-    """The id of the task that the message becomes: of its own, that of its sender's key, or of the message's id."""
+def task_id_of(request: SendRequest, to: str, said: str | None = None) -> str:
+    """The id of the task that the message becomes: of its own, that of its sender's key, or of the message's id.
+    `said` stands for what the message says; it is made of that where it is not given."""
     sender = Sender.of(request.metadata)
     whose = sender.id if sender is not None else ""
     if request.key is not None:
         return str(uuid5(_KEYS, f"{whose}\0{request.key}"))
     if not request.named:
         return new_id()
-    said = hashlib.sha256(request.message.model_dump_json(include={"parts"}).encode()).hexdigest()
+    said = said or hashlib.sha256(request.message.model_dump_json(include={"parts"}).encode()).hexdigest()
     named = (whose, to, request.context_id or "", request.message.message_id, said)
     return str(uuid5(_MESSAGES, "\0".join(named)))
+
+
+async def _said(message: Message) -> str | None:
+    """What stands for a large message, made of it while others have the loop; None for a small one."""
+    if not has_large(message):
+        return None
+    said = hashlib.sha256()
+    for piece in sliced(Texts().encode(message.model_dump(mode="json", include={"parts"}))):
+        said.update(piece)
+        await asyncio.sleep(0)
+    return said.hexdigest()
 
 
 class Idempotency:
@@ -48,7 +61,8 @@ class Idempotency:
     async def once(self, request: SendRequest, to: str) -> AsyncGenerator[tuple[str, Task | None]]:
         """The task id of the message for the agent `to`, and the task where there is one already; else it is to be made
         within, while others with the same key wait."""
-        task_id = task_id_of(request, to)
+        said = await _said(request.message) if request.named and request.key is None else None
+        task_id = task_id_of(request, to, said)
         if request.key is None and not request.named:
             yield task_id, None
             return

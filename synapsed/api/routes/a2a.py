@@ -20,18 +20,22 @@ from synapsed.api.asking import (
     rpc_problem,
     said_version,
 )
-from synapsed.api.body import parse_json
+from synapsed.api.body import parse_json, read_body
 from synapsed.api.caching import document
 from synapsed.api.context import CONTEXT, agent_id_of, agent_of
 from synapsed.api.describe import Response
 from synapsed.api.operation import operation
 from synapsed.api.problems import refusing_as
+from synapsed.api.reserving import others_first
 from synapsed.api.security import public
 from synapsed.documents.writing import encode_json
 from synapsed.errors import InvalidRequest, SynapsedError
 
 RPC_PATH = "/a2a"
 CARD = Response("an A2A agent card", dict[str, Any], headers={"ETag": "of the document"})
+
+COPIES = 2
+"""A message is held as protobuf too."""
 
 
 def routes(prefix: str) -> list[web.RouteDef]:
@@ -72,11 +76,12 @@ async def answer(request: web.Request, addressed: Callable[[Any], str]) -> web.S
     """A JSON-RPC request to the agent that `addressed` finds in the body; what that raises is told in the envelope."""
     endpoint = (await request.app[CONTEXT].sdk.endpoints()).rpc
     kind = accepted_type(request, PLAIN_JSON)
-    raw = await request.read()
+    raw = await read_body(request, times=COPIES)
     try:
         body = await parse_json(raw)
     except InvalidRequest as error:
         return await replied(request, endpoint.parse_error(error.message), kind)
+    await others_first(request)
     try:
         agent_id = addressed(body)
     except SynapsedError as error:
@@ -96,11 +101,12 @@ async def answer_rest(request: web.Request, agent_id: str, path: str) -> web.Str
     """`path` is what follows the binding's URL."""
     endpoint = (await request.app[CONTEXT].sdk.endpoints()).rest
     kind = accepted_type(request, A2A_JSON)
-    raw = await request.read()
+    raw = await read_body(request, times=COPIES)
     try:
         body = await parse_json(raw) if raw.strip() else {}
     except InvalidRequest as error:
         return await replied(request, endpoint.parse_error(error.message), kind)
+    await others_first(request)
     asked = RestRequest(request.method, path, list(request.query.items()), body)
     handling = endpoint.handle(agent_id, HttpCaller.of(request, agent_id), asked, said_version(request))
     return await answered(request, handling, media_type=kind)

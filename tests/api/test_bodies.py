@@ -1,0 +1,92 @@
+"""Large bodies are read when there is room for them: they wait for it, and who waits too long is told to come again."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from synapsed.api import reserving
+from synapsed.api.reserving import BODIES, SMALL_BODY
+from tests.api.serving import Api
+from tests.fakes.clock import until
+
+LARGE = "x" * SMALL_BODY
+PARTS = [{"type": "text", "text": LARGE}]
+MESSAGE = {"messageId": "m1", "role": "ROLE_USER", "parts": [{"text": LARGE}]}
+RPC = {"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": {"message": MESSAGE}}
+NEW = {"A2A-Version": "1.0"}
+DOORS: list[tuple[str, Any, dict[str, str]]] = [
+    ("/tasks/send", {"message": {"role": "user", "parts": PARTS}}, {}),
+    ("/message", {"content": LARGE}, {}),
+    ("/a2a", RPC, NEW),
+    ("/a2a/rest/message:send", {"message": MESSAGE}, NEW),
+]
+
+
+@pytest.mark.parametrize(("path", "body", "headers"), DOORS)
+async def test_a_large_body_that_finds_no_room_in_time_is_refused(
+    api: Api, monkeypatch: pytest.MonkeyPatch, path: str, body: Any, headers: dict[str, str]
+) -> None:
+    monkeypatch.setattr(reserving, "PATIENCE_S", 0.0)
+    room = api.servers._context.bodies
+    held = room.take_now("held", BODIES)
+    assert held is not None
+    async with api.agent.post(path, json=body, headers=headers) as response:
+        assert (response.status, response.headers.get("Retry-After")) == (503, "5")
+        assert "BUSY" in await response.text()
+    assert not [call for call in api.control.calls if call[0] == "send"]
+    assert room.used == BODIES, "what was refused holds nothing"
+    assert (await api.json(api.agent, "POST", "/message", json={"content": "small"}))[0] == 200
+    held.release()
+    async with api.agent.post(path, json=body, headers=headers) as response:
+        assert response.status == 200, await response.text()
+    await until(lambda: room.used == 0, "it is given back")
+
+
+@pytest.mark.parametrize("chunked", [True, False])
+async def test_a_large_body_waits_for_room(api: Api, chunked: bool) -> None:
+    """One that does not say how long it is might be as long as any may be."""
+    room = api.servers._context.bodies
+    held = room.take_now("held", BODIES - (SMALL_BODY if chunked else 1))
+    assert held is not None
+
+    async def pieces() -> Any:
+        yield b'{"content": "hi"}'
+
+    body: dict[str, Any] = {"data": pieces()} if chunked else {"json": {"content": LARGE}}
+    headers = {"Content-Type": "application/json"}
+    sending = asyncio.create_task(api.json(api.agent, "POST", "/message", headers=headers, **body))
+    await until(lambda: room.waiting == 1, "it waits")
+    assert not sending.done()
+    held.release()
+    assert (await sending)[0] == 200
+    await until(lambda: room.used == 0, "it is given back")
+
+
+async def test_too_many_do_not_wait(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reserving, "WAITING_MAX", 0)
+    held = api.servers._context.bodies.take_now("held", BODIES)
+    assert held is not None
+    status, body = await api.json(api.agent, "POST", "/message", json={"content": LARGE})
+    assert (status, body["error"]["code"]) == (503, "BUSY")
+
+
+async def test_a_message_that_is_taken_holds_no_room_while_its_answer_is_waited_for(api: Api) -> None:
+    room = api.servers._context.bodies
+    async with asyncio.TaskGroup() as group:
+        asking = group.create_task(api.json(api.agent, "POST", "/a2a", json=RPC, headers=NEW))
+        await until(lambda: [call for call in api.control.calls if call[0] == "send"], "it is in the mailbox")
+        await until(lambda: room.used == 0, "it is given back")
+        asking.cancel()
+
+
+async def test_who_leaves_while_it_waits_holds_up_nobody(api: Api) -> None:
+    room = api.servers._context.bodies
+    held = room.take_now("held", BODIES)
+    assert held is not None
+    sending = asyncio.create_task(api.json(api.agent, "POST", "/message", json={"content": LARGE}))
+    await until(lambda: room.waiting == 1, "it waits")
+    sending.cancel()
+    held.release()
+    await until(lambda: room.used == 0 and room.waiting == 0, "nothing is held")
+    assert (await api.json(api.agent, "POST", "/message", json={"content": LARGE}))[0] == 200
