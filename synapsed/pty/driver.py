@@ -302,8 +302,10 @@ class Driver:
             case StopPressed():
                 self._stage.note(StopAsked(self._clock.monotonic()))
             case Resize(cols, rows):
-                await self._keeper().resize(cols, rows)
+                keeper = self._keeper()
+                # First: what the program draws for the new size may be here before the keeper's answer is.
                 self._resized(cols, rows)
+                await keeper.resize(cols, rows)
             case Emit() | Tell() | Work():
                 self.do([step])
             case _:

@@ -1,0 +1,257 @@
+"""Attached terminals beside `tmux attach` on the same program: what is on their screens."""
+
+import contextlib
+import fcntl
+import os
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from synapsed.terminal.screen import Screen
+from tests.support.daemon import ANY_PORTS, Daemon
+
+pytestmark = pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is what they are compared with")
+
+COLS, ROWS = 70, 20
+PATIENCE_S = 90.0
+
+PROGRAM = r"""
+import os, signal, sys, termios, tty
+tty.setraw(0)
+def draw(*_):
+    cols, rows = os.get_terminal_size(0)
+    out = ["\x1b[?1049h\x1b[2J\x1b[?25h"]
+    for row in range(rows):
+        text = f"{row:3d} \x1b[38;5;{row % 200}m" + ("漢字 text é " * cols)[: cols // 3] + "\x1b[m|"
+        out.append(f"\x1b[{row + 1};1H{text}")
+    out.append(f"\x1b[{rows};1H\x1b[7mlast {cols}x{rows}\x1b[m \x1b[{rows - 1};30H> ")
+    os.write(1, "".join(out).encode())
+signal.signal(signal.SIGWINCH, draw)
+draw()
+while True:
+    try:
+        key = os.read(0, 100)
+    except InterruptedError:
+        continue
+    os.write(1, key)
+"""
+CONTROLLING = (
+    "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execvp(sys.argv[1], sys.argv[1:])"
+)
+"""What makes the terminal that of the program behind it: else no signal tells of another size."""
+FULL = [sys.executable, "-S", "-c", PROGRAM]
+SHELL = ["bash", "--norc", "--noprofile", "-i"]
+
+
+class Seen:
+    """A program on a terminal of its own, whose screen the test sees."""
+
+    def __init__(self, argv: list[str], env: dict[str, str], cols: int, rows: int) -> None:
+        self.screen = Screen(cols, rows)
+        self._lock = threading.Lock()
+        self.master, slave = os.openpty()
+        self.resize(cols, rows)
+        self.before = termios.tcgetattr(slave)
+        self.slave = slave
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", CONTROLLING, *argv],
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            env=env,
+            start_new_session=True,
+        )
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self) -> None:
+        with contextlib.suppress(OSError):
+            while data := os.read(self.master, 65536):
+                with self._lock:
+                    self.screen.feed(data)
+
+    def resize(self, cols: int, rows: int) -> None:
+        with self._lock:
+            self.screen.resize(cols, rows)
+        fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, cols, 0, 0))
+
+    def type(self, data: bytes) -> None:
+        os.write(self.master, data)
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        with self._lock:
+            return self.screen.snapshot().lines
+
+    def cells(self, row: int) -> list[tuple[str, object, bool]]:
+        with self._lock:
+            self.screen.snapshot()
+            return [(cell.text, cell.fg, cell.inverse) for cell in self.screen.row_cells(row)]
+
+    def until(self, wanted: Callable[[tuple[str, ...]], object], what: str) -> tuple[str, ...]:
+        deadline = time.monotonic() + PATIENCE_S
+        while not wanted(lines := self.lines):
+            assert time.monotonic() < deadline, f"{what}: " + "\n".join(lines)
+            time.sleep(0.02)
+        return lines
+
+    def close(self) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait(PATIENCE_S)
+        os.close(self.slave)
+
+
+class Stand:
+    """The same program in a daemon and in a tmux."""
+
+    def __init__(self, folder: Path) -> None:
+        self.daemon = Daemon(folder, config=ANY_PORTS).start()
+        self._tmux = ["tmux", "-S", str(folder / "tmux"), "-f", "/dev/null"]
+        self._env = {**os.environ, "TERM": "xterm-256color", "PS1": "$ "}
+        self._open: list[Seen] = []
+
+    def start(self, program: list[str]) -> None:
+        wanted = {"profile": "generic", "name": "it", "cwd": "/", "args": program, "env": {"PS1": "$ "}}
+        assert self.daemon.post("/control/start", wanted).status == 200
+        subprocess.run([*self._tmux, "new-session", "-d", "-x", "70", "-y", "20", *program], env=self._env, check=True)
+
+    def attach(self, *options: str, cols: int = COLS, rows: int = ROWS) -> Seen:
+        env = {**self._env, **self.daemon.env}
+        seen = Seen([sys.executable, "-m", "synapsectl", "attach", "it", *options], env, cols, rows)
+        self._open.append(seen)
+        return seen
+
+    def tmux(self, cols: int = COLS, rows: int = ROWS) -> Seen:
+        seen = Seen([*self._tmux, "attach"], self._env, cols, rows)
+        self._open.append(seen)
+        return seen
+
+    def end(self) -> None:
+        for seen in self._open:
+            seen.close()
+        subprocess.run([*self._tmux, "kill-server"], env=self._env, check=False, capture_output=True)
+        self.daemon.end()
+
+
+@pytest.fixture
+def stand(tmp_path: Path) -> Iterator[Stand]:
+    stand = Stand(tmp_path)
+    yield stand
+    stand.end()
+
+
+def shows(text: str) -> Callable[[tuple[str, ...]], object]:
+    return lambda lines: any(text in line for line in lines)
+
+
+def same(ours: Seen, theirs: Seen, rows: int) -> None:
+    """All rows but the last, which is each one's own."""
+    deadline = time.monotonic() + PATIENCE_S
+    while [ours.cells(row) for row in range(rows)] != [theirs.cells(row) for row in range(rows)]:
+        assert time.monotonic() < deadline, "\n".join((*ours.lines, "--- tmux", *theirs.lines))
+        time.sleep(0.05)
+
+
+def test_equal_size_and_resizes(stand: Stand) -> None:
+    stand.start(FULL)
+    ours, theirs = stand.attach(), stand.tmux()
+    for cols, rows in ((COLS, ROWS), (COLS - 20, ROWS), (COLS, ROWS + 5), (COLS + 9, ROWS - 6)):
+        ours.resize(cols, rows)
+        theirs.resize(cols, rows)
+        for seen in (ours, theirs):
+            seen.until(shows(f"last {cols}x{rows - 1}"), "the program has that size")
+        same(ours, theirs, rows - 1)
+    assert " it" in ours.lines[-1]
+
+
+def test_six_more_that_look_on_from_smaller_and_larger_terminals(stand: Stand) -> None:
+    stand.start(FULL)
+    main = stand.attach()
+    main.until(shows(f"last {COLS}x{ROWS - 1}"), "it is drawn")
+    small = [stand.attach("--read-only", cols=30 + number, rows=8) for number in range(4)]
+    large = [stand.attach("--read-only", cols=COLS + 20, rows=ROWS + 7) for _ in range(2)]
+    main.type(b"typed")
+    whole = main.until(shows("> typed"), "the keys are shown")
+    for seen in large:
+        seen.until(shows("> typed"), "a larger one has it too")
+        assert seen.lines[: ROWS - 1] == whole[: ROWS - 1]
+    for number, seen in enumerate(small):
+        seen.until(shows("> typed"[: max(0, 30 + number - 29)] or "|"), "around the cursor")
+        lines = seen.lines
+        for row in lines[:7]:
+            assert any(row.rstrip() and row.rstrip() in line for line in whole) or not row.strip(), lines
+    sizes = {stand.daemon.get("/agents/it/screen?format=json").json["cols"]}
+    assert sizes == {COLS}, "who only looks has not changed the window"
+
+
+def test_looking_back_at_five_thousand_lines(stand: Stand) -> None:
+    stand.start(SHELL)
+    ours = stand.attach()
+    ours.until(shows("$"), "its prompt")
+    ours.type(b'for i in $(seq 1 5000); do echo -e "\\e[3$((i%8))mline $i\\e[m"; done; echo all\r')
+    ours.until(shows("line 5000"), "it has printed")
+    ours.until(lambda lines: "all" in lines, "all")
+    ours.type(b"\x1d[")
+    ours.until(lambda lines: "/ ? search" in lines[-1], "looking back")
+    ours.type(b"g")
+    first = ours.until(shows("line 17"), "its beginning")
+    at = next(row for row, line in enumerate(first) if line == "line 1")
+    assert [first[at + n] for n in range(10)] == [f"line {n + 1}" for n in range(10)]
+    assert ours.cells(at)[0][1] == 1, "in its colour"
+    ours.type(b"/line 2500\r")
+    ours.until(lambda lines: lines[0] == "line 2500", "found")
+    ours.type(b"q")
+    ours.until(lambda lines: "all" in lines and " it" in lines[-1], "live again")
+    ours.type(b"echo still he''re\r")
+    ours.until(shows("still here"), "and typed at")
+
+
+def test_the_daemon_is_killed_and_comes_back(stand: Stand) -> None:
+    stand.start(SHELL)
+    ours = stand.attach()
+    ours.until(shows("$"), "its prompt")
+    stand.daemon.kill9()
+    ours.until(shows("the daemon is away"), "it is told")
+    stand.daemon.start()
+    ours.until(lambda lines: " it" in lines[-1], "it is back")
+    ours.type(b"echo ag''ain\r")
+    ours.until(lambda lines: "again" in lines, "the same shell")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_an_attached_terminal_that_is_told_to_end_gives_the_terminal_back(stand: Stand, number: int) -> None:
+    stand.start(FULL)
+    ours = stand.attach()
+    ours.until(shows(f"last {COLS}x{ROWS - 1}"), "it is drawn")
+    ours.process.send_signal(number)
+    assert ours.process.wait(PATIENCE_S) == 128 + number
+    ours.until(shows("[detached from it]"), "it says so")
+    assert termios.tcgetattr(ours.slave) == ours.before
+    snapshot = ours.screen.snapshot()
+    assert not snapshot.alternate
+    assert snapshot.cursor_visible
+    again = stand.attach()
+    again.until(shows(f"last {COLS}x{ROWS - 1}"), "the agent has gone on")
+
+
+def test_one_that_is_killed_leaves_the_agent_and_the_others_alone(stand: Stand) -> None:
+    stand.start(FULL)
+    ours, other = stand.attach(), stand.attach("--read-only", cols=40, rows=10)
+    ours.until(shows(f"last {COLS}x{ROWS - 1}"), "it is drawn")
+    other.until(shows(">"), "it looks on")
+    ours.process.kill()
+    ours.process.wait(PATIENCE_S)
+    again = stand.attach()
+    again.until(shows(f"last {COLS}x{ROWS - 1}"), "the agent has gone on")
+    again.type(b"xyz")
+    again.until(shows("> xyz"), "it is typed at")
+    other.until(shows("|"), "and still seen")
