@@ -45,13 +45,20 @@ def processes(running: Daemon) -> tuple[psutil.Process, list[psutil.Process]]:
     return psutil.Process(running.process.pid), [keeper for keeper in keepers if keeper is not None]
 
 
+def screens(main_process: psutil.Process) -> list[psutil.Process]:
+    """Those that draw the screens for it."""
+    return [child for child in main_process.children() if "synapsed.screens.worker" in child.cmdline()]
+
+
 def memory(running: Daemon) -> None:
     main_process, keepers = processes(running)
     own, theirs = pss(main_process.pid), sum(pss(keeper.pid) for keeper in keepers)
-    each = (own + theirs) / AGENTS / 2**20
+    drawn = [pss(process.pid) for process in screens(main_process)]
+    each = (own + sum(drawn) + theirs) / AGENTS / 2**20
+    told = ", ".join(f"{size / 2**20:.0f}" for size in drawn)
     report(
-        f"memory per agent, keeper and daemon's share, of {AGENTS}",
-        f"{each:.1f} MB PSS (daemon {own / 2**20:.0f} MB, a keeper {theirs / AGENTS / 2**20:.1f} MB)",
+        f"memory per agent, keeper and share of daemon and screens, of {AGENTS}",
+        f"{each:.1f} MB PSS (daemon {own / 2**20:.0f}, its screens {told}, a keeper {theirs / AGENTS / 2**20:.1f} MB)",
         "≤ 10 MB",
         held=each <= 10,
     )
@@ -61,7 +68,8 @@ def idle(running: Daemon) -> None:
     main_process, keepers = processes(running)
 
     def used() -> tuple[float, float]:
-        return cpu_s(main_process), sum(cpu_s(keeper) for keeper in keepers)
+        own = sum(map(cpu_s, [main_process, *screens(main_process)]))
+        return own, sum(cpu_s(keeper) for keeper in keepers)
 
     time.sleep(2)  # what being ready set off is over
     own, theirs = used()
@@ -71,7 +79,7 @@ def idle(running: Daemon) -> None:
     own, theirs = (100 * (after - before) / elapsed for after, before in zip(used(), (own, theirs), strict=True))
     report(
         f"idle CPU, {AGENTS} agents",
-        f"{own + theirs:.2f} % of a core (daemon {own:.2f}, keepers {theirs:.2f})",
+        f"{own + theirs:.2f} % of a core (daemon and screens {own:.2f}, keepers {theirs:.2f})",
         "≤ 1 %",
         held=own + theirs <= 1,
     )
@@ -97,7 +105,8 @@ def killed(running: Daemon) -> None:
         eventually(lambda pids=pids: {a["name"]: a["pid"] for a in working(running)} == pids, "all are back")
         back.append(time.monotonic() - began)
         assert running.process is not None
-        used.append(cpu_s(psutil.Process(running.process.pid)))
+        daemon_again = psutil.Process(running.process.pid)
+        used.append(sum(map(cpu_s, [daemon_again, *screens(daemon_again)])))
         for name, task in tasks.items():
             done = running.task_in(task, "completed", "failed", "canceled")
             right += done["status"] == "completed" and done["artifacts"][-1]["parts"][0]["text"].endswith(
