@@ -4,6 +4,7 @@ A mark is written before the sink is told (`telling`) and again when it was (`to
 knows whether it was told: sinks to which the same notice again is the same are told again, others are not.
 """
 
+import asyncio
 import hashlib
 import hmac
 import json
@@ -42,6 +43,8 @@ class Marks:
         self._name = f"notify:{sink}"
         self._store = store
         self._marks: dict[str, Mark] = {}
+        self._writing = asyncio.Lock()
+        """All marks are written at once: who writes begins with what the last one has written."""
 
     async def restore(self, *, once: bool) -> None:
         """`once`: what may have been told is taken for told."""
@@ -68,32 +71,57 @@ class Marks:
         return [(item, mark) for item, mark in self._marks.items() if item not in known]
 
     async def put(self, item_id: str, mark: Mark) -> None:
+        async with self._writing:
+            await self._put(item_id, mark)
+
+    async def told(self, item_id: str, mark: Mark, ref: str) -> None:
+        """The sink was told, and takes it back by `ref`. Buttons that were pressed meanwhile stay used."""
+        async with self._writing:
+            now = self._marks.get(item_id, mark)
+            await self._put(item_id, now.model_copy(update={"state": "told", "ref": ref}))
+
+    async def drop(self, item_id: str) -> None:
+        async with self._writing:
+            await self._keep({item: mark for item, mark in self._marks.items() if item != item_id})
+
+    async def spend(self, item_id: str) -> None:
+        """Neither of the item's buttons works any more."""
+        async with self._writing:
+            await self._spend(item_id)
+
+    async def take(self, token: str, *, now: float) -> tuple[str, bool] | None:
+        """The item that the token answers, and whether with yes: once, and its other button does not work any more
+        either. None for a token that is not known, or is used."""
+        if self._by_token(token, now=now) is None:
+            return None
+        async with self._writing:
+            found = self._by_token(token, now=now)  # somebody may have been quicker
+            if found is not None:
+                await self._spend(found[0])
+            return found
+
+    async def _spend(self, item_id: str) -> None:
+        if (mark := self._marks.get(item_id)) is not None:
+            await self._put(item_id, mark.model_copy(update={"approve": "", "deny": "", "expires": 0}))
+
+    async def _put(self, item_id: str, mark: Mark) -> None:
         marks = self._marks | {item_id: mark}
         while len(marks) > MARKS_MAX:
             del marks[next(iter(marks))]
         await self._keep(marks)
-
-    async def drop(self, item_id: str) -> None:
-        await self._keep({item: mark for item, mark in self._marks.items() if item != item_id})
 
     async def _keep(self, marks: dict[str, Mark]) -> None:
         kept = json.dumps({item: mark.model_dump(exclude_defaults=True) for item, mark in marks.items()})
         await self._store.keep_follower(self._name, FollowerState(cursor=0, secret=kept))
         self._marks = marks
 
-    def by_token(self, token: str, *, now: float) -> tuple[str, bool] | None:
-        """The item that the token answers, and whether with yes; None for one that nobody has, or had once."""
+    def _by_token(self, token: str, *, now: float) -> tuple[str, bool] | None:
         given = digest(token)
         for item, mark in self._marks.items():
             for known, yes in ((mark.approve, True), (mark.deny, False)):
                 if known and now < mark.expires and hmac.compare_digest(given, known):
                     return item, yes
         return None
-
-    async def spend(self, item_id: str) -> None:
-        """The item's buttons have been used: neither works again."""
-        if (mark := self._marks.get(item_id)) is not None:
-            await self.put(item_id, mark.model_copy(update={"approve": "", "deny": "", "expires": 0}))
 
 
 def new_token() -> str:

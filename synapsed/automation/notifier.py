@@ -99,10 +99,9 @@ class Notifier:
         """A button was pressed: answer the item that it belongs to. Returns its id. Raises NotInInbox for a token that
         is not known (any more), and what answering raises."""
         now = self._means.clock.wall()
-        for name, (teller, _) in self._running.items():
-            if (found := teller.marks.by_token(token, now=now)) is not None:
+        for name, (teller, _) in list(self._running.items()):
+            if (found := await teller.marks.take(token, now=now)) is not None:
                 item_id, yes = found
-                await teller.marks.spend(item_id)
                 await self._answer(item_id, yes, sink=name)
                 return item_id
         raise NotInInbox("this button is not good (any more): the question may be answered already")
@@ -238,7 +237,7 @@ class _Teller:
         except (TimeoutError, Untold) as error:
             await self.marks.drop(item.id)
             raise error if isinstance(error, Untold) else Untold(f"it took more than {ACT_S:g} s") from None
-        await self.marks.put(item.id, mark.model_copy(update={"state": "told", "ref": ref}))
+        await self.marks.told(item.id, mark, ref)
         await self._worked()
         log.info("a person is told", sink=self._name, item=item.id, kind=item.kind, agent=item.agent)
 

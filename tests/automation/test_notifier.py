@@ -1,5 +1,6 @@
 """Who is told of what, when, how often: on scripted agents, with sinks that the test makes fail, over kills."""
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping
 from datetime import UTC
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 
 from synapsed.attention.notify import NotifyConfig, Sink
 from synapsed.attention.telling import HOLD_S, Notice
+from synapsed.automation.notices import Mark, Marks, digest
 from synapsed.automation.notifier import FAILING_AFTER, Notifier, NotifyMeans
 from synapsed.automation.presence import Presence
 from synapsed.automation.sinks.base import Buttons, SinkPort, Untold
@@ -327,6 +329,68 @@ async def test_a_button_answers_once(house: House, button: str, given: str) -> N
     for one in (buttons.approve, buttons.deny, "nonsense"):
         with pytest.raises(NotInInbox):
             await notifier.answer(token(one))
+
+
+async def test_both_buttons_at_once_and_each_twice(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    notifier = await house.sinks("phone", sinks={"phone": PHONE})
+    await house.asks()
+    await house.passes(3)
+    (buttons,) = house.ports["phone"].buttons
+    assert buttons is not None
+    write_slowly(house, monkeypatch)
+    pressed = [buttons.deny, buttons.approve, buttons.deny, buttons.approve]
+    told = await asyncio.gather(*(notifier.answer(token(one)) for one in pressed), return_exceptions=True)
+    assert told[0] == house.ports["phone"].told[0].id
+    assert ["not good" in str(one) for one in told[1:]] == [True] * 3
+    assert [one.answer for one in told_of(house, InputAnswered)] == ["2"]
+
+
+async def test_a_button_that_is_pressed_before_the_sink_has_told_stays_used(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    notifier = await house.sinks("phone", sinks={"phone": PHONE})
+    port, kept = house.ports["phone"], list[Mark]()
+    tell, told = port.tell, Marks.told
+
+    async def press(notice: Notice, buttons: Buttons | None) -> str:
+        assert buttons is not None
+        await notifier.answer(token(buttons.approve))
+        return await tell(notice, buttons)
+
+    async def look(self: Marks, item_id: str, mark: Mark, ref: str) -> None:
+        await told(self, item_id, mark, ref)
+        kept.append(self._marks[item_id])
+
+    monkeypatch.setattr(port, "tell", press)
+    monkeypatch.setattr(Marks, "told", look)
+    await house.asks()
+    await house.passes(3)
+    assert [(mark.state, mark.approve, mark.deny, mark.expires) for mark in kept] == [("told", "", "", 0)]
+
+
+async def test_marks_that_are_written_at_once_are_all_kept(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    await house.sinks()
+    marks = Marks("phone", house.store)
+    await marks.put("one", Mark(state="told", approve=digest("yes"), deny=digest("no"), expires=1e12))
+    write_slowly(house, monkeypatch)
+    await asyncio.gather(marks.spend("one"), marks.put("two", Mark(state="told")), marks.drop("three"))
+    again = Marks("phone", house.store)
+    await again.restore(once=False)
+    for kept in (marks, again):
+        assert "two" in kept
+        assert await kept.take("yes", now=0) is None
+
+
+def write_slowly(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The store takes a few turns of the loop for a follower."""
+    keep = house.store.keep_follower
+
+    async def slowly(*args: Any, **more: Any) -> None:
+        for _ in range(3):
+            await asyncio.sleep(0)
+        await keep(*args, **more)
+
+    monkeypatch.setattr(house.store, "keep_follower", slowly)
 
 
 async def test_a_button_works_over_a_kill_but_not_for_ever(house: House) -> None:
