@@ -16,7 +16,7 @@ import structlog
 
 from synapsed import aio
 from synapsed.clock import Clock
-from synapsed.errors import StoreError
+from synapsed.errors import KeeperLost, StoreError
 from synapsed.keeper.spool import SpoolReader
 from synapsed.model.agent import Activity
 from synapsed.model.picture import ScreenForm, Shown
@@ -111,6 +111,7 @@ class RemoteStage:
         self._works_since: int | None = None
         self._live = False
         """What is told goes to the process; else it is drawing this screen once more, or about to."""
+        self._closed = False
         self._heard = False
         """Since it has this screen."""
         self._fed = self._sent = self._drawn = self.start.offset
@@ -175,14 +176,17 @@ class RemoteStage:
             self._say(ScreenFrame(FrameKind.RESIZE, number=cols, offset=rows))
 
     async def close(self) -> None:
-        """What is asked is not answered any more."""
-        self._live = False
+        """What is asked is not answered any more: whoever waits for it, or asks later, gets KeeperLost."""
+        self._live, self._closed = False, True
         await self._tasks.cancel()
         if self._seat is not None:
             self._seat.leave()
             self._seat = None
         for asked in self._asked.values():
-            asked.answer.cancel()
+            if not asked.answer.done():
+                asked.answer.set_exception(_gone())
+                asked.answer.exception()  # perhaps nobody waits for it
+        self._asked.clear()
 
     # --- what is asked ---
 
@@ -221,6 +225,8 @@ class RemoteStage:
     async def _ask[T](
         self, kind: FrameKind, read: Callable[[ScreenFrame], T], *, text: bytes = b"", blob: bytes = b"", flag: int = 0
     ) -> T:
+        if self._closed:
+            raise _gone()
         answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         number = next(self._numbers)
         asked = self._asked[number] = _Asked(
@@ -376,6 +382,10 @@ class RemoteStage:
         elif asked.tries > TRIES_MAX:
             output = b""
         asked.frame = asked.frame._replace(blob=output)
+
+
+def _gone() -> KeeperLost:
+    return KeeperLost("the screen is not drawn any more: the program has ended, or the daemon lets go of it")
 
 
 def _read(reader: SpoolReader, offset: int, limit: int) -> tuple[int, bytes]:

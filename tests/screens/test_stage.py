@@ -10,6 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from synapsed.errors import KeeperLost
 from synapsed.screens import process
 from synapsed.screens.pool import SCREENS_EACH, ScreenPool
 from synapsed.terminal.observer import TerminalObserver
@@ -58,6 +59,21 @@ async def test_what_is_asked_is_answered_as_here(pool: ScreenPool, make_program:
     assert document["lines"] == list(expected.screen.lines)
     witnesses = await stage.explain(Ask(now=time.monotonic()))
     assert [one.channel for one in witnesses if one.decides] == ["composer"]
+
+
+async def test_who_waits_for_a_screen_that_is_closed_hears_of_it(pool: ScreenPool, make_program: MakeProgram) -> None:
+    """A program that ended while it was stopped is let go, and whoever stops it asks once more."""
+    stage = (await make_program(pool)).stage
+    await stage.text(scrollback=False)
+    os.kill(await worker(pool), signal.SIGSTOP)
+    waits = asyncio.create_task(stage.look(Ask(now=time.monotonic())))
+    await asyncio.sleep(0)
+    await stage.close()
+    async with asyncio.timeout(PATIENT_S):
+        with pytest.raises(KeeperLost):
+            await waits
+        with pytest.raises(KeeperLost):
+            await stage.look(Ask(now=time.monotonic()))
 
 
 async def test_answers_are_read_off_lines(pool: ScreenPool, make_program: MakeProgram) -> None:
