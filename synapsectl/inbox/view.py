@@ -148,10 +148,10 @@ class InboxView:
     def _entry(self, typing: Typing, columns: int) -> list[str]:
         """What is being typed; its end stays in sight."""
         text = "•" * len(typing.text) if is_hidden(typing.item) else harmless(typing.text.replace("\n", "⏎"))
-        room = columns - 4
-        while text and display_width(text) > room:
-            text = text[1:]
-        return [clip(f"> {text}▏", columns), self._painted(clip("Enter gives it, Esc leaves it", columns), DIM)]
+        return [
+            clip(f"> {_end(text, columns - 4)}▏", columns),
+            self._painted(clip("Enter gives it, Esc leaves it", columns), DIM),
+        ]
 
     def _foot(self, inbox: InboxModel, listed: Sequence[Row], columns: int) -> str:
         if inbox.note:
@@ -213,32 +213,44 @@ def _beside(question: str, command: str | None) -> str:
 
 
 def wrapped(text: str, columns: int) -> list[str]:
-    """`text`, harmless, in lines that are no wider; words are kept whole where they fit."""
+    """`text`, harmless, in lines that are no wider; words are kept whole where they fit. Costs time in proportion to
+    its length, whatever stands in it."""
     lines: list[str] = []
     for line in harmless(text.expandtabs(4)).splitlines():
-        current = ""
+        current, used = "", 0
         for word in line.split(" "):
-            if display_width(current) + 1 + display_width(word) <= columns and current:
-                current += f" {word}"
+            width = display_width(word)
+            if current and used + 1 + width <= columns:
+                current, used = f"{current} {word}", used + 1 + width
                 continue
             if current:
                 lines.append(current)
-            current = word
-            while display_width(current) > columns:
-                part = _first(current, columns)
-                lines.append(part)
-                current = current[len(part) :]
+            *full, current = [word] if width <= columns else _pieces(word, columns)
+            lines += full
+            used = display_width(current)
         lines.append(current)
     return lines
 
 
-def _first(text: str, columns: int) -> str:
-    """As many of its first characters as fit, one at the least."""
-    used = 0
+def _pieces(text: str, columns: int) -> list[str]:
+    """`text` in pieces that fit, each of one character at the least."""
+    pieces, begin, used = list[str](), 0, 0
     for at, character in enumerate(text):
-        used += display_width(character)
+        width = display_width(character)
+        if used + width > columns and at > begin:
+            pieces.append(text[begin:at])
+            begin, used = at, 0
+        used += width
+    return [*pieces, text[begin:]]
+
+
+def _end(text: str, columns: int) -> str:
+    """As many of its last characters as fit."""
+    used = 0
+    for at in range(len(text) - 1, -1, -1):
+        used += display_width(text[at])
         if used > columns:
-            return text[: max(1, at)]
+            return text[at + 1 :]
     return text
 
 

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from synapsectl import output
 from synapsectl.inbox.items import NoAnswer, digits, takes_words, who_answered, yes_or_no
 from synapsectl.inbox.keys import KeyPress, KeyReader
 from synapsectl.inbox.model import SHOWN_S, Attach, Give, InboxAct, InboxModel, MarkSeen
@@ -334,6 +335,28 @@ def test_wrapping_loses_nothing_but_blanks(text: str, columns: int) -> None:
     lines = wrapped(text, columns)
     assert all(display_width(line) <= columns for line in lines)
     assert "".join("".join(lines).split()) == "".join(harmless(text.expandtabs(4)).split())
+
+
+def test_laying_out_looks_at_each_character_a_few_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However long a word is, and an answer that is being typed."""
+    looked = 0
+    count = output._width
+
+    def width(character: str) -> int:
+        nonlocal looked
+        looked += 1
+        return count(character)
+
+    monkeypatch.setattr(output, "_width", width)
+    long = "é" * 2000
+    assert len(wrapped(long, 20)) == 100
+    inbox = InboxModel(hold=3)
+    inbox.told([item("a", options=[], own_words=True)], 0)
+    inbox.key(KeyPress("a"), 0)
+    inbox.key(KeyPress("paste", long), 0)
+    lines = InboxView(coloured=False, home="/h").lines(inbox, 1, datetime.now(UTC), 40, 24)
+    assert f"> {'é' * 36}▏" in lines
+    assert looked < 6 * len(long)
 
 
 # --- keys ---
