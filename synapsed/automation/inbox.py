@@ -20,7 +20,7 @@ from synapsed.errors import NotInInbox, NotWaiting, StoreError, SynapsedError
 from synapsed.interfaces import Directory, EventFilter, Store, Terminals
 from synapsed.model.agent import AgentView, ProcessState
 from synapsed.model.attention import AttentionItem
-from synapsed.model.events import Event, Origin
+from synapsed.model.events import AttentionChanged, Event, Origin
 from synapsed.model.follower import FollowerState
 
 FOLLOWER: Final = "attention"
@@ -242,10 +242,19 @@ class PersonInbox:
             await self._advanced.wait()
 
     async def _around(self, agent_id: str, opened: Iterable[Event]) -> list[Event]:
-        """Events of the agent that say what its items are about."""
-        events = self._store.events
-        after, found = max(0, min(event.id for event in opened) - AROUND), list[Event]()
-        while batch := await events.read(after, agent_id=agent_id, types=boards.TYPES, limit=PAGE):
+        """Events of the agent that say what its items are about. Calls only around what is asked: an alert may stand
+        for months."""
+        asking = [event for event in opened if isinstance(event.data, AttentionChanged) and event.data.prompt_id]
+        calls = await self._since(agent_id, asking, boards.TYPES)
+        return [*calls, *await self._since(agent_id, opened, boards.TYPES & {"attention", "agentState"})]
+
+    async def _since(self, agent_id: str, opened: Iterable[Event], types: frozenset[str]) -> list[Event]:
+        """Those of `types` from a while before the first of `opened`."""
+        first = min((event.id for event in opened), default=None)
+        if first is None:
+            return []
+        events, after, found = self._store.events, max(0, first - AROUND), list[Event]()
+        while batch := await events.read(after, agent_id=agent_id, types=types, limit=PAGE):
             found += batch
             after = batch[-1].id
         return found

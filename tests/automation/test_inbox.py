@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,7 +14,7 @@ from synapsed.errors import NotInInbox, NotWaiting
 from synapsed.interfaces import NewEvent, TaskFilter
 from synapsed.model.agent import Activity
 from synapsed.model.attention import AttentionItem
-from synapsed.model.events import AttentionChanged, Origin, ToolExecution
+from synapsed.model.events import AttentionChanged, Event, Origin, ToolExecution
 from synapsed.model.link import LinkExited, LinkTurnEnded, LinkTurnFailed
 from synapsed.model.task import Task, TaskState
 from synapsed.terminal.limits import Limit
@@ -141,6 +142,30 @@ async def test_the_same_items_after_a_kill(home: Home) -> None:
     await settled(home)
     opened = [event.data.id for event in home.store.events.all if isinstance(event.data, AttentionChanged)]
     assert len(opened) == len(set(opened)), "nothing is opened twice"
+
+
+async def test_what_asks_nothing_and_stands_for_long_costs_no_reading_of_calls(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inbox = await home.up()
+    await home.start()
+    await home.ends(code="MODEL_ERROR")
+    before = await kinds(home, inbox, "failure")
+    call = ToolExecution(tool_name="Bash", status="started", call_id="c", input={"command": "ls"})
+    await home.store.commit(events=[NewEvent(AGENT, call)] * 5)
+    await home.kill()
+    found, read = list[object](), home.store.events.read
+
+    async def spy(*args: Any, **more: Any) -> list[Event]:
+        batch = await read(*args, **more)
+        found.extend(event.data for event in batch)
+        return batch
+
+    monkeypatch.setattr(home.store.events, "read", spy)
+    again = await home.inbox()
+    assert found
+    assert not any(isinstance(data, ToolExecution) for data in found)
+    assert await kinds(home, again, "failure") == before
 
 
 async def test_a_conclusion_that_was_not_drawn_is_drawn_by_the_next_daemon(home: Home) -> None:
