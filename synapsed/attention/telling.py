@@ -1,5 +1,6 @@
 """Whether a person is told of an item now, and in which words. Pure."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -30,13 +31,19 @@ WORDS: Final[dict[Kind, str]] = {
     "alert": "needs something mended",
 }
 
+_UNSEEN: Final = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164\ud800-\udfff\ufeff"
+    r"\ufff9-\ufffb\U000e0000-\U000e0fff]"
+)
+"""What nobody sees, what turns the order of what follows, and what no sink takes. Joiners, which emoji need, stay."""
+
 type Verdict = Literal["tell", "wait", "never"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Now:
-    """`open_s`: seconds for which the item is open; `idle_s`: since the person did something; `local`: what the
-    machine's clock shows."""
+    """`open_s`: seconds for which the item is open, negative after the clock was set back; `idle_s`: since the person
+    did something; `local`: what the machine's clock shows."""
 
     open_s: float
     idle_s: float
@@ -49,7 +56,7 @@ def verdict(item: AttentionItem, rule: SinkRule, now: Now) -> Verdict:
         return "never"
     if not any(fits(glob, name) for glob in rule.agents for name in (item.agent, item.agent_id)):
         return "never"
-    waits = item.looked_at or now.open_s < HOLD_S or now.idle_s < rule.idle or is_quiet(rule.quiet, now.local)
+    waits = item.looked_at or abs(now.open_s) < HOLD_S or now.idle_s < rule.idle or is_quiet(rule.quiet, now.local)
     return "wait" if waits else "tell"
 
 
@@ -67,7 +74,8 @@ class Notice:
 
 
 def notice(item: AttentionItem, content: Content) -> Notice:
-    """The words for `item`, no more of it than `content` allows."""
+    """The words for `item`, no more of it than `content` allows; what nobody would see in them is made visible."""
+    answers, item = _answers(item), _visible(item)
     title = f"{item.agent} {WORDS[item.kind]}"
     data: dict[str, Any] = {"id": item.id, "agent": item.agent, "kind": item.kind, "since": item.since}
     lines = [f"until {item.until}"] if item.until is not None else []
@@ -81,7 +89,7 @@ def notice(item: AttentionItem, content: Content) -> Notice:
             lines += [line for line in (command and f"$ {command}", f"in {item.cwd}") if line]
             lines += [f"{option.key}: {option.label}" for option in item.options]
             data |= item.model_dump(mode="json") | {"question": question, "command": command or None}
-    answers = _answers(item) if content != "kind" and whole else None
+    answers = answers if content != "kind" and whole else None
     return Notice(id=item.id, kind=item.kind, title=title, body="\n".join(lines), data=data, answers=answers)
 
 
@@ -100,6 +108,17 @@ def _answers(item: AttentionItem) -> tuple[str, str] | None:
         return choice(prompt, accept=True), choice(prompt, accept=False)
     except ValueError:
         return None
+
+
+def _visible(item: AttentionItem) -> AttentionItem:
+    options = [option.model_copy(update={"label": _seen(option.label)}) for option in item.options]
+    command = _seen(item.command) if item.command is not None else None
+    told = {"question": _seen(item.question), "cwd": _seen(item.cwd)}
+    return item.model_copy(update={**told, "command": command, "options": options})
+
+
+def _seen(text: str) -> str:
+    return _UNSEEN.sub(lambda match: f"\\u{{{ord(match[0]):x}}}", text)
 
 
 def _cut(text: str) -> str:

@@ -132,14 +132,11 @@ class Notifier:
         port: SinkPort | None = None
         try:
             port = await self._means.make(sink)
-            async with asyncio.timeout(ACT_S):
-                await port.tell(telling.trial(self._means.clock.wall()), None)
+            await _act(port.tell(telling.trial(self._means.clock.wall()), None))
         except InvalidRequest as error:
             return told | {"ok": False, "detail": error.message}
         except Untold as error:
             return told | {"ok": False, "detail": error.problem}
-        except TimeoutError:
-            return told | {"ok": False, "detail": f"it took more than {ACT_S:g} s"}
         finally:
             if port is not None:
                 await port.close()
@@ -232,11 +229,10 @@ class _Teller:
         if port.once or buttons is not None:  # a button may be pressed before this comes back
             await self.marks.put(item.id, mark)
         try:
-            async with asyncio.timeout(ACT_S):
-                ref = await port.tell(notice, buttons)
-        except (TimeoutError, Untold) as error:
+            ref = await _act(port.tell(notice, buttons))
+        except Untold:
             await self.marks.drop(item.id)
-            raise error if isinstance(error, Untold) else Untold(f"it took more than {ACT_S:g} s") from None
+            raise
         await self.marks.told(item.id, mark, ref)
         await self._worked()
         log.info("a person is told", sink=self._name, item=item.id, kind=item.kind, agent=item.agent)
@@ -255,9 +251,8 @@ class _Teller:
         if mark.expires:
             await self.marks.spend(item_id)
         try:
-            async with asyncio.timeout(ACT_S):
-                await port.withdraw(item_id, mark.ref, self._means.inbox.outcome(item_id))
-        except (Untold, TimeoutError) as error:
+            await _act(port.withdraw(item_id, mark.ref, self._means.inbox.outcome(item_id)))
+        except Untold as error:
             self._tried[item_id] = self._tried.get(item_id, 0) + 1
             if self._tried[item_id] < WITHDRAWALS:
                 return False
@@ -292,6 +287,19 @@ class _Teller:
     async def _alert(self, state: str, message: str) -> None:
         alert = AgentAlert(code=FAILING, message=message, details={"state": state, "sink": self._name})
         await self._means.store.commit(events=[NewEvent("", alert)])
+
+
+async def _act[T](call: Awaitable[T]) -> T:
+    """Whatever goes wrong with it ends neither the sink nor what else it is to be told. Raises Untold."""
+    try:
+        async with asyncio.timeout(ACT_S):
+            return await call
+    except Untold:
+        raise
+    except TimeoutError:
+        raise Untold(f"it took more than {ACT_S:g} s") from None
+    except Exception as error:  # noqa: BLE001 - its own words may have what was told in them
+        raise Untold(f"a fault within synapsed ({type(error).__name__})") from None
 
 
 def _masked(item: AttentionItem) -> AttentionItem:

@@ -99,6 +99,20 @@ def test_yes_and_no_only_where_all_is_shown() -> None:
     assert notice(item(options=[PromptOption(key="1", label="Later")]), "full").answers is None
 
 
+def test_what_nobody_would_see_is_made_visible() -> None:
+    hostile = "rm -rf \u202ex\x00\x1b[8m\x9b\u200b\ud800"
+    told = notice(item(question=hostile, command=hostile, options=[PromptOption(key="1", label=hostile)]), "full")
+    shown = "rm -rf \\u{202e}x\\u{0}\\u{1b}[8m\\u{9b}\\u{200b}\\u{d800}"
+    assert told.body.split("\n") == [shown, f"$ {shown}", "in /src/api", f"1: {shown}"]
+    assert hostile not in str(told.data)
+    assert "tab\tline\nüñ 👩‍💻" in notice(item(question="tab\tline\nüñ 👩‍💻"), "question").body
+
+
+def test_a_clock_that_was_set_back_puts_nothing_off() -> None:
+    assert verdict(item(), rule(), now(open_s=-3600.0)) == "tell"
+    assert verdict(item(), rule(), now(open_s=-0.1)) == "wait"
+
+
 HOOK = '[notify.sinks.hook]\ntype = "webhook"\nurl = "https://example.com"\n'
 WRONG = {
     '[notify]\nkinds = ["permision"]': "notify.kinds",

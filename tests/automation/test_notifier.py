@@ -256,6 +256,17 @@ async def test_a_sink_that_fails_holds_up_no_other(house: House) -> None:
     ]
 
 
+async def test_a_fault_within_a_sink_does_not_end_it(house: House) -> None:
+    notifier = await house.sinks("phone")
+    port = house.ports["phone"]
+    port.fails = [UnicodeEncodeError("utf-8", "sk-secret", 0, 1, "surrogates not allowed")]
+    await house.asks()
+    await house.passes(3)
+    await house.passes(2)
+    assert len(port.told) == 1
+    assert notifier.states() == {"phone": ""}
+
+
 async def test_what_is_over_before_a_sink_could_be_reached_is_not_told(house: House) -> None:
     await house.sinks("phone")
     house.ports["phone"].fails = [Untold("down")]

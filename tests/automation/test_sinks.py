@@ -1,5 +1,6 @@
 """The sinks against real servers on loopback: a receiver of webhooks, one that speaks as ntfy does, SMTP, D-Bus."""
 
+import asyncio
 import base64
 import os
 import ssl
@@ -22,8 +23,10 @@ from synapsed.automation.sinks.base import Buttons, SinkPort, Untold
 from synapsed.automation.sinks.desktop import FreedesktopPort
 from synapsed.automation.sinks.mail import MailPort
 from synapsed.automation.sinks.making import SinkMaker
+from synapsed.automation.sinks.posts import NTFY_MAX
 from synapsed.clock import SystemClock
 from synapsed.errors import InvalidRequest
+from tests.fakes.clock import until
 from tests.support.desktop import DBUS_DAEMON, NotificationService, SessionBus
 from tests.support.mailserver import MailServer
 from tests.support.webhook import Webhook
@@ -137,6 +140,14 @@ async def test_what_is_too_long_for_ntfy_is_cut(make: Maker, hook: Webhook) -> N
     assert told["sequence_id"] == "i-1--"
 
 
+async def test_no_buttons_where_ntfy_would_not_show_all(make: Maker, hook: Webhook) -> None:
+    port = await make(type="ntfy", url=hook.url.removesuffix("/hook"), topic="agents")
+    buttons = Buttons("https://me.example.com/answers/yes", "https://me.example.com/answers/no")
+    for length in (NTFY_MAX // 2, NTFY_MAX // 2 + 1):
+        await port.tell(Notice(id="i", kind="permission", title="t", body="é" * length, data={}), buttons)
+    assert ["actions" in told for _, _, told in hook.requests] == [True, False]
+
+
 @pytest.mark.parametrize("sink", ["webhook", "ntfy"])
 async def test_where_nobody_is_told_that_is_not_allowed(make: Maker, hook: Webhook, sink: str) -> None:
     make.allow = ()
@@ -192,6 +203,31 @@ async def test_mail_without_encryption(make: Maker) -> None:
             await port.tell(NOTICE, None)
     with pytest.raises(Untold, match="cannot be reached"):
         await port.tell(NOTICE, None)
+
+
+async def test_a_mail_server_that_does_not_end_holds_one_thread(make: Maker) -> None:
+    reached, over = asyncio.Event(), asyncio.Event()
+
+    async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        reached.set()
+        await over.wait()
+        writer.close()
+
+    async with await asyncio.start_server(silent, "127.0.0.1", 0) as server:
+        mail_port = server.sockets[0].getsockname()[1]
+        port = await make(
+            type="mail", host="127.0.0.1", port=mail_port, security="none", sender="a@example.com", to=["b@example.com"]
+        )
+        assert isinstance(port, MailPort)
+        first = asyncio.create_task(port.tell(NOTICE, None))
+        await reached.wait()
+        first.cancel()
+        with pytest.raises(Untold, match="has not ended"):
+            await port.tell(NOTICE, None)
+        over.set()
+        await until(lambda: not port._busy)
+        with pytest.raises(Untold, match=r"mail server (cannot|answered)"):
+            await port.tell(NOTICE, None)
 
 
 @pytest.mark.parametrize(("password", "problem"), [("pass word", ""), ("wrong", "did not take user and password")])

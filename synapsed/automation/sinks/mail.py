@@ -41,6 +41,8 @@ class MailPort:
         self._server = server
         self._sender = sender
         self._to = to
+        self._busy = False
+        """A thread of it is at work; it may outlast whoever waited for it."""
 
     async def tell(self, notice: Notice, buttons: Buttons | None) -> str:
         message = EmailMessage()
@@ -51,6 +53,9 @@ class MailPort:
         message["Message-ID"] = f"<{notice.id}@synapsed.invalid>"
         message["Auto-Submitted"] = "auto-generated"
         message.set_content(notice.body or notice.title)
+        if self._busy:
+            raise Untold("the mail server has not ended what it was asked before")
+        self._busy = True
         await _in_thread(lambda: self._send(message))
         return ""
 
@@ -79,6 +84,8 @@ class MailPort:
             raise Untold("the mail server's certificate cannot be verified, or TLS failed") from None
         except OSError as error:
             raise Untold(f"the mail server cannot be reached: {error.strerror or error}") from None
+        finally:
+            self._busy = False
 
     def _connected(self) -> smtplib.SMTP:
         server, trust = self._server, self._server.trust or ssl.create_default_context()

@@ -82,15 +82,17 @@ class NtfyPort:
         self._calls = calls
 
     async def tell(self, notice: Notice, buttons: Buttons | None) -> str:
+        words = notice.body or notice.title
+        message = _clipped(words)
         told: dict[str, Any] = {
             "topic": self._topic,
             "title": notice.title,
-            "message": _clipped(notice.body or notice.title),
+            "message": message,
             "tags": [_TAGS.get(notice.kind, "bell")],
             "priority": 4 if notice.kind in _URGENT else 3,
             "sequence_id": _sequence(notice.id),
         }
-        if buttons is not None:
+        if buttons is not None and message == words:  # nobody can approve what is not shown
             told["actions"] = [_button("Approve", buttons.approve), _button("Deny", buttons.deny)]
         body = json.dumps(told, ensure_ascii=False).encode()
         await self._calls.call("POST", self._url, body, {"Content-Type": "application/json", **self._headers})
