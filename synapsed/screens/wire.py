@@ -39,8 +39,18 @@ CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f]")
 CONTROLS_BUT_BREAKS = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f]")
 
 
+_PRINTED = re.compile(rb"\xc2[\x80-\x9f]|\x7f")
+"""Control characters that the emulator prints, in UTF-8. All others are escaped in JSON."""
+
+
 def _told(value: Any) -> bytes:
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "replace")
+
+
+def _told_of_screen(value: Any) -> bytes:
+    """What stands on a screen may have any character, and what is told has no control characters."""
+    told = _told(value)
+    return _PRINTED.sub("\ufffd".encode(), told) if b"\xc2" in told or b"\x7f" in told else told
 
 
 def _clean(text: str) -> str:
@@ -143,7 +153,7 @@ def write_look(look: Look | None, profile: Profile, known: ScreenSnapshot | None
         *(look.changed_at, look.steady_at, look.still_since, look.unreadable_at),
         *(look.record, look.worked_until, look.turn_open, look.stopping, look.lost, look.kinds is not None),
     )
-    return _told(told), b"" if look.kinds is None else look.kinds.encode()
+    return _told_of_screen(told), b"" if look.kinds is None else look.kinds.encode()
 
 
 def _asked(asked: Asked, profile: Profile) -> tuple[Any, ...]:
@@ -191,7 +201,7 @@ def write_replies(replies: Sequence[TerminalReply]) -> bytes:
 
 
 def write_witnesses(witnesses: Sequence[Witness]) -> bytes:
-    return _told([(one.channel, _clean_words(one.says), one.since, one.decides) for one in witnesses])
+    return _told_of_screen([(one.channel, _clean_words(one.says), one.since, one.decides) for one in witnesses])
 
 
 def write_checkpoint(kept: Checkpoint) -> tuple[bytes, bytes]:
@@ -212,7 +222,7 @@ def write_text(text: str) -> bytes:
 
 
 def write_document(document: dict[str, Any]) -> bytes:
-    return _told({**document, "title": _clean(document["title"])})
+    return _told_of_screen({**document, "title": _clean(document["title"])})
 
 
 def write_picture(picture: Picture) -> bytes:
@@ -225,7 +235,7 @@ def write_picture(picture: Picture) -> bytes:
         *(picture.cols, picture.rows, picture.title, picture.foreground, picture.background, picture.cursor),
         *([tuple(asdict(ink).values()) for ink in inks], lines),
     )
-    return _told(told)
+    return _told_of_screen(told)
 
 
 def write_notice(rows: Sequence[str]) -> bytes:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from synapsed.library import ProfileLibrary
+from synapsed.profiles import Profile
 from synapsed.screens import checked, wire
 from synapsed.screens.frames import FrameKind, ScreenFrame, ScreenFrameError
 from synapsed.terminal.look import Harm, Look
@@ -110,6 +111,28 @@ def test_titles_and_texts_lose_what_a_terminal_acts_on() -> None:
     told = document(screen)
     assert not any(ord(char) < 32 for char in checked.read_document(wire.write_document(told))["title"])
     assert checked.read_text(ScreenFrame(FrameKind.ANSWER, blob=wire.write_text("a\x1b\nb\x9b"))) == "a\ufffd\nb\ufffd"
+
+
+@pytest.mark.parametrize("control", [*range(0x20), *range(0x7F, 0xA0)], ids=hex)
+def test_whatever_a_program_prints_can_be_told(control: int) -> None:
+    """The emulator prints some control characters: text that was decoded twice has them, and is no lie either."""
+    profile = Profile.model_validate({"name": "a", "command": "a", "composer": {"line": r"^\$ (?P<text>.*)$"}})
+    observer = TerminalObserver(profile, cols=40, rows=5, offset=0)
+    observer.feed(0, f"\x1b]2;t{chr(control)}\x07a{chr(control)}b\r\n$ c{chr(control)}d".encode(), 1.0)
+    observer.believe(Ask(now=2.0, kinds=True))
+    look = observer.asked(Ask(now=2.0, kinds=True))
+    text, blob = wire.write_look(look, profile, None)
+    told = checked.read_look(ScreenFrame(FrameKind.ANSWER, text=text, blob=blob), profile, None)
+    assert look is not None
+    assert told is not None
+    assert [len(line) for line in told.screen.lines] == [len(line) for line in look.screen.lines]
+    assert not any(wire.CONTROLS.search(line) for line in (*told.screen.lines, told.composer.text))
+    screen = Screen(40, 5)
+    screen.feed(f"a{chr(control)}b".encode())
+    assert not wire.CONTROLS.search(checked.read_document(wire.write_document(document(screen)))["lines"][0])
+    checked.read_picture(wire.write_picture(picture(screen)))
+    witnesses = ScreenFrame(FrameKind.ANSWER, text=wire.write_witnesses(observer.explain(2.0)))
+    assert checked.read_witnesses(witnesses)
 
 
 def test_what_is_not_as_it_must_be_is_named_without_being_told() -> None:
