@@ -74,7 +74,10 @@ PRESS_WAIT_S = 3.0
 """How long keys wait for a message that is being typed."""
 
 LEAVE_S = 30.0
-"""How long the keys may take by which a program ends itself, before it is ended."""
+"""How long the keys may take by which a program ends itself, before it is ended; with the look at what it does."""
+
+SAVE_S = 10.0
+"""How long a screen may take to be saved when its link lets go: it may have no process that draws it."""
 
 CATCH_UP_S = 20.0
 """How long the output that was missed may take to read; then the program is judged as it stands."""
@@ -221,8 +224,8 @@ class PtyLink:
                 with contextlib.suppress(SynapsedError):
                     await self._client.acknowledge_exit()
             elif not self._session.is_saved:
-                with contextlib.suppress(StoreError):  # then more of the output is read again
-                    await self._driver.save_screen()
+                with contextlib.suppress(StoreError, TimeoutError):  # then more of the output is read again
+                    await asyncio.wait_for(self._driver.save_screen(), SAVE_S)
             self._client.close()
         await self._driver.tasks.cancel()
         await self._stage.close()
@@ -403,10 +406,8 @@ class PtyLink:
         if not self._driver.exited.done() and not await self._pulse.answers():
             self._lose(SILENT)
         elif not self._driver.exited.done():
-            look = await self._driver.look()
-            if look.composer.state == "empty" and look.verdict.asked is None:
-                with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self._driver.perform(self._keyboard.leave()), LEAVE_S)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._leave(), LEAVE_S)
             try:
                 await self._keeper().stop(grace)
             except KeeperRefused:
@@ -414,6 +415,12 @@ class PtyLink:
             except KeeperLost as error:  # one that stands still would never tell of the end
                 self._lose(error.message)
         return await asyncio.shield(self._driver.exited)
+
+    async def _leave(self) -> None:
+        """Press the keys by which the program ends itself, if it stands at an empty composer."""
+        look = await self._driver.look()
+        if look.composer.state == "empty" and look.verdict.asked is None:
+            await self._driver.perform(self._keyboard.leave())
 
     async def signal(self, signum: int) -> None:
         if signum == signal.SIGKILL and not await self._pulse.answers():

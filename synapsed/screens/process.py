@@ -65,14 +65,22 @@ class ScreenProcess(asyncio.Protocol):
         self.began = False
         """It has said that it is there, without rights."""
         self.ended = False
+        self._called_off = asyncio.Event()
         self._heard = self._done = 0
         self._watched: _Watched | None = None
         self.task = aio.at_once(self._begin(delay))
 
     async def _begin(self, delay: float) -> None:
-        ours, theirs = socket.socketpair()
+        await asyncio.sleep(0)  # nothing is told before whoever made it has it
+        await aio.pause(asyncio.get_running_loop(), delay, woken=self._called_off)
+        if self._called_off.is_set():
+            return
         try:
-            await asyncio.sleep(delay)
+            ours, theirs = socket.socketpair()
+        except OSError as error:  # no file may be opened: that passes, or is told again and again
+            self._end(f"it cannot be begun: {error}")
+            return
+        try:
             for end in (ours, theirs):
                 end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, BUFFER_BYTES)
             self._process = await asyncio.create_subprocess_exec(
@@ -132,6 +140,7 @@ class ScreenProcess(asyncio.Protocol):
         if self.ended:
             return
         self.ended = True
+        self._called_off.set()
         self._waiting = []
         if self._transport is not None:
             self._transport.abort()
@@ -189,8 +198,8 @@ class ScreenProcess(asyncio.Protocol):
         try:
             process = psutil.Process(self.pid)
             cpu, status = sum(process.cpu_times()[:2]), process.status()
-        except psutil.Error:
-            return  # it ends just now
+        except (psutil.Error, OSError):
+            return  # it ends just now, or no file may be opened to look: the next check may
         before = self._watched or _Watched(cpu, self._heard, cpu, self._done, cpu)
         said, done = self._heard != before.heard, self._done != before.done
         idle = status == psutil.STATUS_STOPPED or (status == psutil.STATUS_SLEEPING and cpu == before.cpu)

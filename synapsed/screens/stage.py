@@ -299,23 +299,28 @@ class RemoteStage:
                 except Exception:  # the screen is drawn again all the same
                     log.exception("output could not be tried", agent_id=self._agent_id)
         self._take_seat(checkpoint)
-        offset, reader = self._sent, await asyncio.to_thread(SpoolReader, str(self._spool))
-        while offset < self._fed:
-            while offset - self._drawn > AHEAD:
-                self._progress.clear()
-                await self._progress.wait()
-            at, data = await asyncio.to_thread(_read, reader, offset, min(CHUNK, self._fed - offset))
-            if not data or at >= self._fed:
-                break  # the disk had no room for it
-            data = data[: self._fed - at]
-            self._feed(at, data, self._clock.monotonic())
-            offset = at + len(data)
-        if offset < self._fed:
+        try:
+            await self._read_again()
+        except OSError as error:  # what is behind is drawn all the same, and whoever asked is answered
+            log.error("output cannot be read back", agent_id=self._agent_id, error=str(error))  # noqa: TRY400
+        if self._sent < self._fed:
             self._sent = self._fed
             self._say(ScreenFrame(FrameKind.NOTE, text=wire.write_note(Skipped(self._fed))))
         self._live = True
         for asked in self._asked.values():
             self._say(asked.frame)
+
+    async def _read_again(self) -> None:
+        """Draw what the spool has of the output that came before. Raises OSError."""
+        reader = await asyncio.to_thread(SpoolReader, str(self._spool))
+        while self._sent < self._fed:
+            while self._sent - self._drawn > AHEAD:
+                self._progress.clear()
+                await self._progress.wait()
+            at, data = await asyncio.to_thread(_read, reader, self._sent, min(CHUNK, self._fed - self._sent))
+            if not data or at >= self._fed:
+                break  # the disk had no room for it
+            self._feed(at, data[: self._fed - at], self._clock.monotonic())
 
     def _take_seat(self, checkpoint: Checkpoint | None) -> None:
         offset = self._launch_start if checkpoint is None else checkpoint.offset

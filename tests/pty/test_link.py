@@ -327,3 +327,42 @@ async def test_a_keeper_that_stands_still_when_it_is_to_stop_is_ended(
     stopping = asyncio.ensure_future(link.stop(5))
     await until(stopping.done)
     assert (stopping.result().exit_code, swept) == (None, ["l"])
+
+
+async def test_a_program_whose_screen_nobody_draws_can_be_stopped(
+    opens: Opens, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The process of screens may not come to begin: what is asked waits for it, and a stop does not."""
+    link, _ = opens(b"> text")
+    stopped = []
+
+    async def never(*_: object) -> None:
+        await asyncio.get_running_loop().create_future()
+
+    async def stop(grace: float) -> None:
+        stopped.append(grace)
+        link._finish(0, "the program ended")
+
+    monkeypatch.setattr(link._stage, "look", never)
+    monkeypatch.setattr(link._client, "stop", stop, raising=False)
+    monkeypatch.setattr(link_module, "LEAVE_S", 0.01)
+    stopping = asyncio.ensure_future(link.stop(5))
+    await until(stopping.done)
+    assert (stopping.result().exit_code, stopped) == (0, [5])
+
+
+async def test_a_link_whose_screen_nobody_draws_lets_go_all_the_same(
+    opens: Opens, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    link, _ = opens()
+    client = link._client = SimpleNamespace(closed=False, close=lambda: setattr(client, "closed", True))
+    prints(link, b"more")
+
+    async def never() -> None:
+        await asyncio.get_running_loop().create_future()
+
+    monkeypatch.setattr(link._stage, "checkpoint", never)
+    monkeypatch.setattr(link_module, "SAVE_S", 0.01)
+    closing = asyncio.ensure_future(link.close())
+    await until(closing.done)
+    assert client.closed

@@ -1,8 +1,10 @@
 """A screen that is drawn elsewhere: it is what it would be here, whatever becomes of the process that draws it."""
 
 import asyncio
+import errno
 import os
 import signal
+import socket
 import sys
 import time
 from pathlib import Path
@@ -389,3 +391,66 @@ async def test_one_that_does_not_come_to_begin_is_begun_again_later_and_later(
     assert not program.harmed
     pool._program = process.PROGRAM
     assert await asked
+
+
+async def test_one_that_cannot_be_begun_for_want_of_files_is_begun_later(
+    pool: ScreenPool, make_program: MakeProgram, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make, refused = socket.socketpair, 0
+
+    def socketpair() -> tuple[socket.socket, socket.socket]:
+        nonlocal refused
+        refused += 1
+        if refused <= 2:
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+        return make()
+
+    monkeypatch.setattr("synapsed.screens.process.socket.socketpair", socketpair)
+    program = await make_program(pool)
+    program.prints(b"text")
+    assert await program.lines() == ["text"]
+    assert refused == 3
+    assert not program.harmed
+
+
+async def test_where_no_file_may_be_opened_to_look_at_it_it_is_left_alone(
+    pool: ScreenPool, make_program: MakeProgram, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = await make_program(pool)
+    await program.look()
+    (seen,) = pool._processes
+
+    def refuse(_pid: int) -> psutil.Process:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    monkeypatch.setattr("synapsed.screens.process.psutil.Process", refuse)
+    seen.check(work=True)
+    assert not seen.ended
+
+
+async def test_one_that_waits_to_be_begun_holds_up_no_end(make_pool: MakePool) -> None:
+    pool = make_pool()
+    pool._delay = 3600.0
+    pool.begin()
+    await asyncio.wait_for(pool.close(), PATIENT_S)
+    assert not pool.pids
+
+
+async def test_output_that_cannot_be_read_back_costs_what_it_showed_and_no_look(
+    pool: ScreenPool, make_program: MakeProgram, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = await make_program(pool)
+    program.prints(b"gone\r\n")
+    await program.look()
+
+    def refuse(_directory: str) -> None:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    monkeypatch.setattr("synapsed.screens.stage.SpoolReader", refuse)
+    seat = program.stage._seat
+    os.kill(await worker(pool), signal.SIGKILL)
+    async with asyncio.timeout(PATIENT_S):
+        while program.stage._seat in (None, seat) or not program.stage._live:
+            await asyncio.sleep(0.01)
+    program.prints(b"here")
+    assert await program.lines() == ["here"]
