@@ -305,4 +305,5 @@ async def _act[T](call: Awaitable[T]) -> T:
 def _masked(item: AttentionItem) -> AttentionItem:
     """Without what looks like a secret."""
     command = mask_text(item.command) if item.command is not None else None
-    return item.model_copy(update={"question": mask_text(item.question), "command": command})
+    options = [option.model_copy(update={"label": mask_text(option.label)}) for option in item.options]
+    return item.model_copy(update={"question": mask_text(item.question), "command": command, "options": options})

@@ -315,6 +315,22 @@ async def test_secrets_are_masked(house: House) -> None:
     assert "sk-ant-api03" not in str(notice.data)
 
 
+async def test_secrets_in_options_are_masked(house: House) -> None:
+    await house.sinks("phone", content="full")
+    await house.asks()
+    secret = "sk-ant-api03-" + "a" * 40
+    options = [
+        PERMISSION.options[0].model_copy(update={"label": f"Yes, always: curl {secret}"}),
+        *PERMISSION.options[1:],
+    ]
+    other = PERMISSION.model_copy(update={"prompt_id": "p2", "options": options})
+    house.link.observe_as(Activity.WAITING, prompt=other)
+    await house.passes(3)
+    (notice,) = house.ports["phone"].told
+    assert "Yes, always: curl" in notice.body
+    assert secret not in f"{notice.body}{notice.data}"
+
+
 def told_of(house: House, kind: type[Any]) -> list[Any]:
     return [event.data for event in house.store.events.all if isinstance(event.data, kind)]
 
