@@ -103,7 +103,7 @@ class AttachConfig(_Section):
     """`@agent message` and Enter goes to that agent."""
     clipboard: Literal["deny", "allow"] = "deny"
     """Whether a program may set the clipboard of a terminal that is attached to it (OSC 52 and the like)."""
-    status: bool = True
+    status: bool = False
     """Whether the last row of an attached terminal tells which agent it is on, and how many need a person."""
     title: bool = True
     """Whether the terminal's title tells how many need a person, while any does."""

@@ -381,8 +381,9 @@ class Agent:
     async def attach(self, *, cols: int, rows: int, read_only: bool) -> Attachment:
         await self.adopt()
         with self.parking.attaching():
-            if self.parking.away or self.state is ProcessState.STARTING:
-                await self.start()
+            comes = self.state in (ProcessState.STARTING, ProcessState.RUNNING) and self.process.link is None
+            if self.parking.away or comes:
+                await self.start()  # or until its link is open
             return await self._require_link().attach(cols=cols, rows=rows, read_only=read_only)
 
     async def poke(self) -> None:

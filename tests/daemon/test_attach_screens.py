@@ -114,7 +114,7 @@ class Stand:
     """The same program in a daemon and in a tmux."""
 
     def __init__(self, folder: Path) -> None:
-        self.daemon = Daemon(folder, config=ANY_PORTS).start()
+        self.daemon = Daemon(folder, config=ANY_PORTS + "[attach]\nstatus = true\n").start()
         self._tmux = ["tmux", "-S", str(folder / "tmux"), "-f", "/dev/null"]
         self._env = {**os.environ, "TERM": "xterm-256color", "PS1": "$ "}
         self._open: list[Seen] = []
