@@ -124,7 +124,7 @@ class AttachedTerminal:
         self._detach = detach
         self._filter = KeyFilter(())
         self._settings: dict[str, Any] = {}
-        self._status = StatusRow(terminal.size(), shown=True, titled=False)
+        self._status = StatusRow(terminal.size(), shown=False, titled=False)
         self._hint, self._hint_over = "", 0.0
         self._told: dict[str, Any] = {}
         """What the daemon has told for the status line."""

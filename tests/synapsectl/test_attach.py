@@ -39,7 +39,7 @@ def attached(tool: PtyTool, daemon: FakeDaemon) -> PtyTool:
 
 def test_keys_go_there_and_output_comes_here(attach: Attach, daemon: FakeDaemon) -> None:
     tool = attached(attach(rows=30, cols=100), daemon)
-    assert daemon.terminals[-1].query == {"cols": "100", "rows": "29"}, "the last row tells where this is"
+    assert daemon.terminals[-1].query == {"cols": "100", "rows": "30"}
     tool.type(b"hi \x03\x1b[A\xc3\xa9\r")
     daemon.until(lambda: daemon.typed == b"hi \x03\x1b[A\xc3\xa9\r")
     daemon.show("ö\x1b[31mred\x00\xff".encode("latin-1"))
@@ -47,6 +47,7 @@ def test_keys_go_there_and_output_comes_here(attach: Attach, daemon: FakeDaemon)
 
 
 def test_the_detach_key_ends_it_and_puts_everything_back(attach: Attach, daemon: FakeDaemon) -> None:
+    daemon.settings = {"status": False}
     tool = attached(attach(), daemon)
     daemon.show(b"\x1b[?1049h\x1b[?1003h\x1b]9;4;3\x07\x1b]0;half a titl")
     tool.until(b"half a titl")
@@ -216,7 +217,7 @@ def test_the_status_line_the_title_and_the_bell(attach: Attach, daemon: FakeDaem
 def test_without_status_line_title_and_bell(attach: Attach, daemon: FakeDaemon) -> None:
     daemon.settings = {"status": False, "title": False, "bell": False}
     tool = attached(attach(cols=60, rows=10), daemon)
-    daemon.until(lambda: {"type": "resize", "cols": 60, "rows": 10} in daemon.terminals[-1].messages)
+    assert daemon.terminals[-1].query["rows"] == "10"
     daemon.tell(type="attention", needs=1, here=False, doing="busy")
     daemon.tell(type="attention", needs=2, here=False, doing="busy")
     daemon.show(b"on it goes")
