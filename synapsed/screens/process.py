@@ -72,7 +72,8 @@ class ScreenProcess(asyncio.Protocol):
 
     async def _begin(self, delay: float) -> None:
         await asyncio.sleep(0)  # nothing is told before whoever made it has it
-        await aio.pause(asyncio.get_running_loop(), delay, woken=self._called_off)
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._called_off.wait(), delay)
         if self._called_off.is_set():
             return
         try:
