@@ -43,6 +43,20 @@ async def pause(timers: Timers, seconds: float, *, woken: asyncio.Event | None =
         timer.cancel()
 
 
+async def whole[T](work: Coroutine[Any, Any, T]) -> T:
+    """What `work` returns, which comes to its end although who awaits it is cancelled; that is raised afterwards."""
+    task = asyncio.get_running_loop().create_task(work)
+    cancelled = False
+    while not task.done():
+        try:
+            await asyncio.wait({task})
+        except asyncio.CancelledError:
+            cancelled = True
+    if cancelled:
+        raise asyncio.CancelledError
+    return task.result()
+
+
 class Pace:
     """How many do a piece of work in one turn of the event loop, in the order in which they came.
 

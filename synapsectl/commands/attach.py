@@ -29,7 +29,7 @@ class _Quick(dict[tuple[str, ...], dict[str, Any]]):
         return default if len(arguments) != 1 or arguments[0].startswith("-") else _plain(*arguments)
 
 
-QUICK = _Quick({("claude",): _plain("claude")})
+QUICK = _Quick({("api",): _plain("api")})
 
 SIGNALED = 128
 """Added to a signal's number, as a shell has it."""

@@ -5,6 +5,7 @@ import json
 import os
 import sys
 
+from synapsed import aio
 from synapsed.model.records import Checkpoint
 
 CPU_S = 30
@@ -63,5 +64,5 @@ async def _probe(checkpoint: Checkpoint | None, output: bytes, timeout: float, *
     finally:
         if process.returncode is None:
             process.kill()
-            await process.wait()
+            await aio.whole(process.wait())  # the next end of a process cancels once more
     return (told or b"") if process.returncode == 0 else None

@@ -250,7 +250,7 @@ async def nothing(_agent: str, _event: str, _told: dict[str, Any]) -> None:
 
 
 async def never(_agent: str, _event: str, _told: dict[str, Any]) -> None:
-    await asyncio.sleep(60)
+    await asyncio.Event().wait()
 
 
 async def wrong(_agent: str, _event: str, _told: dict[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""A process of screens that is none: what it would do is done here, at the loop's next turn."""
+"""A stand-in for a process of screens: what that would do is done here, at the loop's next turn."""
 
 import asyncio
 import itertools

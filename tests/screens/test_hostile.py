@@ -66,7 +66,7 @@ LIES: dict[str, Callable[[ScreenFrame], ScreenFrame]] = {
     "cursor elsewhere": of_look(screen(4, [900, 900])),
     "no screen": of_look(lambda look: look.__setitem__(3, None)),
     "unknown activity": of_look(lambda look: look[0].__setitem__(0, "hungry")),
-    "a time that is none": of_look(lambda look: look.__setitem__(4, "NaN")),
+    "a time that is not a number": of_look(lambda look: look.__setitem__(4, "NaN")),
     "a time without end": of_look(lambda look: look.__setitem__(4, math.inf)),
     "a dialog of its own": of_look(asks(..., 77, [], False, None)),
     "a dialog in its own words": of_look(asks(..., {"type": "confirmation"}, [], False, None)),

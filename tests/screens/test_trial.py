@@ -5,6 +5,7 @@ import os
 import sys
 from pathlib import Path
 
+import psutil
 import pytest
 
 from synapsed.model.records import Checkpoint
@@ -117,3 +118,19 @@ async def test_where_no_record_can_be_kept_the_harm_is_passed_over_all_the_same(
     record = HarmRecord(tmp_path / "none" / FILE, LAUNCH)
     await record.pass_over(3)
     assert record.harm == Harm(skip_to=3)
+
+
+@pytest.mark.usefixtures("poison")
+async def test_a_trial_that_is_called_off_twice_leaves_no_process() -> None:
+    """One process of screens after the other ends: the second time it waits for the end of what it has killed."""
+    before = set(psutil.Process().children())
+    trying = asyncio.create_task(survives(None, b"CIRCLES"))
+    mine: set[psutil.Process] = set()
+    while not any(process.cpu_times().user > 0 for process in mine):
+        await asyncio.sleep(0.01)
+        mine = set(psutil.Process().children()) - before
+    while not trying.done():
+        trying.cancel()
+        await asyncio.sleep(0)
+    assert trying.cancelled()
+    assert not any(process.is_running() for process in mine)
