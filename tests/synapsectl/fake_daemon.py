@@ -114,11 +114,10 @@ class FakeDaemon:
         self.conversations: list[dict[str, Any]] = []
         self.teams: list[dict[str, Any]] = []
         self.inbox: list[dict[str, Any]] = []
+        """What needs a person."""
         self.authorization: list[str | None] = []
         self.errors: dict[tuple[str, str], SynapsedError] = {}
         self.terminals: list[Terminal] = []
-        self.waiting: list[dict[str, Any]] = []
-        """What needs a person."""
         self.settings: dict[str, Any] = {"status": True, "title": True, "bell": True}
         """What else an attached terminal is told at its beginning."""
         self.redraw = b"\x1b[2J\x1b[Hredrawn\r\n"
@@ -256,7 +255,6 @@ class FakeDaemon:
                 web.get("/agents", self._list),
                 web.get("/inbox", self._inbox),
                 web.get("/teams", self._teams),
-                web.get("/inbox", self._inbox),
                 web.get("/hosts", self._hosts),
                 web.get("/agents/{agent}/status", self._status),
                 web.post("/agents/{agent}/tasks/send", self._send),
@@ -488,9 +486,6 @@ class FakeDaemon:
                 ended = data.get("state") in ("completed", "failed", "canceled", "rejected", "input_required")
             await asyncio.sleep(0.005)
         return response
-
-    async def _inbox(self, _request: web.Request) -> web.Response:
-        return web.json_response(self.waiting)
 
     async def _terminal(self, request: web.Request) -> web.StreamResponse:
         def take(kind: int, payload: bytes) -> None:
