@@ -127,6 +127,7 @@ class _WireLook(NamedTuple):
     turn_open: bool
     stopping: bool
     lost: bool
+    good_until: _Time
     with_kinds: bool
 
 
@@ -163,6 +164,7 @@ def read_look(frame: ScreenFrame, profile: Profile, known: ScreenSnapshot | None
         turn_open=told.turn_open,
         stopping=told.stopping,
         lost=told.lost,
+        good_until=told.good_until,
         kinds=_read_kinds(frame.blob, screen) if told.with_kinds else None,
     )
 

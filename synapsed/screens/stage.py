@@ -8,9 +8,9 @@ a process of its own (`trial`); what does not come through that, or has ended pr
 import asyncio
 import itertools
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import structlog
 
@@ -70,6 +70,14 @@ class _Asked:
     tries: int = 0
 
 
+class _Last(NamedTuple):
+    """A look, what it was asked with beside the time, and when."""
+
+    look: Look
+    asked: Ask
+    since: float
+
+
 class RemoteStage:
     """`checkpoint` is where the screen begins, as far as it is of this launch, which began at `launch_start`; `kept`
     reads the last one."""
@@ -123,6 +131,9 @@ class RemoteStage:
         """What was asked when that was: once it is answered, the output is not the cause."""
         self._asked: dict[int, _Asked] = {}
         self._numbers = itertools.count(1)
+        self._last: _Last | None = None
+        """The last look, while nothing has changed since it was asked for."""
+        self._changes = 0
         self._screen: ScreenSnapshot | None = None
         """That of the last look."""
         self._turn: Note | None = None
@@ -154,11 +165,13 @@ class RemoteStage:
 
     def feed(self, offset: int, data: bytes, now: float, *, continues: bool = False) -> None:
         """The program wrote `data` at `offset`; `continues`: with what came before it is one piece."""
+        self._changed()
         self._fed = offset + len(data)
         if self._live:
             self._feed(offset, data, now, continues=continues)
 
     def note(self, note: Note) -> None:
+        self._changed()
         match note:
             case TurnOpened() | TurnClosed():
                 self._turn = note
@@ -171,6 +184,7 @@ class RemoteStage:
             self._say(ScreenFrame(FrameKind.NOTE, text=wire.write_note(note)))
 
     def resize(self, cols: int, rows: int) -> None:
+        self._changed()
         self._size = (cols, rows)
         if self._seat is not None:
             self._say(ScreenFrame(FrameKind.RESIZE, number=cols, offset=rows))
@@ -192,8 +206,23 @@ class RemoteStage:
 
     async def look(self, ask: Ask) -> Look | None:
         """None only where a whole look is wanted, and the program is in the middle of a frame."""
+        asked = replace(ask, now=0.0)
+        if (
+            self._last is not None
+            and self._last.asked == asked
+            and self._last.since <= ask.now < self._last.look.good_until
+        ):
+            return self._last.look  # the process would not judge it again either
+        changes = self._changes
         look: Look | None = await self._ask(FrameKind.LOOK, self._read_look, text=wire.write_ask(ask))
+        if look is not None and changes == self._changes:
+            self._last = _Last(look, asked, ask.now)
         return look
+
+    def _changed(self) -> None:
+        """Another look may say something else."""
+        self._last = None
+        self._changes += 1
 
     def _read_look(self, frame: ScreenFrame) -> Look | None:
         look = checked.read_look(frame, self._profile, self._screen)
@@ -276,6 +305,7 @@ class RemoteStage:
 
     def lost(self, reason: str, *, suspect: bool) -> None:
         """The process has ended."""
+        self._changed()
         self._seat = self._screen = self._works_since = None
         self._live = False
         left = (self._drawn, self._sent) if suspect else None

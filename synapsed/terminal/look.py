@@ -45,6 +45,8 @@ class Look:
     """The turn was asked to stop."""
     lost: bool = False
     """The screen is not understood, or not yet."""
+    good_until: float = 0.0
+    """While nothing else changes, another look would say the same so long."""
     kinds: str | None = None
     """How each character of the screen's text is drawn (`Screen.kinds`), where that was asked for."""
 

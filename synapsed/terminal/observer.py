@@ -6,7 +6,6 @@ the query, so that an answer can carry an id and is given once.
 """
 
 import contextlib
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -60,6 +59,9 @@ time to start on a busy machine."""
 QUERIES_MAX = 512
 """Queries in one piece of output that are answered: most cost a look at the screen. A program asks for the 256 colours
 of the palette at the most; more come of a file that is shown."""
+
+GOOD_S = 3600.0
+"""So long a look that time does not change is not judged again."""
 
 ROUNDING_S = 1e-6
 """So much earlier than time changes what is judged it is judged again: sums of times are rounded."""
@@ -336,7 +338,8 @@ class TerminalObserver:
         look = self._look(screen, now)
         points = [look.steady_at, look.unreadable_at]
         points += turning_points(self._profile, look.changed_at, look.still_since)
-        until = min((point for point in points if point > now), default=math.inf) - ROUNDING_S
+        until = min((point for point in points if point > now), default=now + GOOD_S) - ROUNDING_S
+        look = replace(look, good_until=until)
         self._last = _LastLook(look, self._inputs(screen), now, until, last.count + 1)
         return look
 

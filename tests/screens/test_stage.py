@@ -18,6 +18,7 @@ from synapsed.screens.pool import SCREENS_EACH, ScreenPool
 from synapsed.terminal.observer import TerminalObserver
 from synapsed.terminal.screen import Screen
 from synapsed.terminal.stage import Ask, Drawn, KeysTyped, LinesWanted, Skipped, TurnClosed, TurnOpened
+from tests.fakes.screens import FakeScreenProcess
 from tests.screens.conftest import PATIENT_S, PROFILE, MakePool, MakeProgram
 
 
@@ -94,6 +95,37 @@ async def test_a_frame_that_is_half_drawn_is_not_looked_at_where_a_whole_one_is_
     now = time.monotonic()
     assert await program.stage.look(Ask(now=now, whole=True)) is None
     assert await program.stage.look(Ask(now=now)) is not None
+
+
+async def test_a_look_that_would_be_the_same_is_not_asked_for_again(
+    pool: ScreenPool, make_program: MakeProgram, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Until something is told, the question is another one, or time changes what is judged."""
+    monkeypatch.setattr("synapsed.screens.pool.ScreenProcess", FakeScreenProcess)
+    program = await make_program(pool)
+    program.prints(b"$ ")
+    await program.look()
+    now = time.monotonic() + 100  # it has come to rest
+    first = await program.stage.look(Ask(now=now))
+    assert first is not None
+    assert first.verdict.settled
+    again = await program.stage.look(Ask(now=now + 1))
+    assert again is first
+    assert await program.stage.look(Ask(now=now + 1, in_turn=True)) is not first
+    later = await program.stage.look(Ask(now=first.good_until + 1))
+    assert later is not first
+    for change in (
+        lambda: program.prints(b"x"),
+        lambda: program.stage.note(KeysTyped(now)),
+        lambda: program.stage.resize(70, 20),
+        lambda: program.stage.lost("", suspect=False),
+    ):
+        before = await program.stage.look(Ask(now=now + 2))
+        change()
+        after = await program.stage.look(Ask(now=now + 2))
+        assert after is not None
+        assert after is not before
+    assert after.composer.text == "x"
 
 
 # --- the process ends ------------------------------------------------------------------------------------------------
