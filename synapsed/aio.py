@@ -43,8 +43,11 @@ async def pause(timers: Timers, seconds: float, *, woken: asyncio.Event | None =
         timer.cancel()
 
 
-async def whole[T](work: Coroutine[Any, Any, T]) -> T:
-    """What `work` returns, which comes to its end although who awaits it is cancelled; that is raised afterwards."""
+async def whole[T](
+    work: Coroutine[Any, Any, T], *, undo: Callable[[T], Coroutine[Any, Any, object]] | None = None
+) -> T:
+    """What `work` returns, which comes to its end although who awaits it is cancelled, however often; that is raised
+    afterwards, and nobody has what `work` returned: `undo` is given it."""
     task = asyncio.get_running_loop().create_task(work)
     cancelled = False
     while not task.done():
@@ -53,6 +56,8 @@ async def whole[T](work: Coroutine[Any, Any, T]) -> T:
         except asyncio.CancelledError:
             cancelled = True
     if cancelled:
+        if undo is not None and not task.cancelled() and task.exception() is None:
+            await whole(undo(task.result()))
         raise asyncio.CancelledError
     return task.result()
 

@@ -48,12 +48,15 @@ async def _probe(checkpoint: Checkpoint | None, output: bytes, timeout: float, *
     """What a process that tries this wrote; None if it did not end well."""
     drawn = checkpoint.redraw if checkpoint is not None else b""
     size = {"cols": checkpoint.cols, "rows": checkpoint.rows} if checkpoint is not None else {"cols": 80, "rows": 24}
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "synapsed.terminal.probe"),
-        env=bare_environment(),
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE if "search" in options else asyncio.subprocess.DEVNULL,
-        stderr=asyncio.subprocess.DEVNULL,
+    process = await aio.whole(  # called off while it begins, asyncio would leave the pipe to it open
+        asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "synapsed.terminal.probe"),
+            env=bare_environment(),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE if "search" in options else asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.DEVNULL,
+        ),
+        undo=_end,
     )
     header = json.dumps({**size, "drawn": len(drawn), **options}).encode() + b"\n"
     try:
@@ -62,7 +65,12 @@ async def _probe(checkpoint: Checkpoint | None, output: bytes, timeout: float, *
     except TimeoutError:
         return None
     finally:
-        if process.returncode is None:
-            process.kill()
-            await aio.whole(process.wait())  # the next end of a process cancels once more
+        await aio.whole(_end(process))  # the next end of a process of screens cancels once more
     return (told or b"") if process.returncode == 0 else None
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    """Returns when it has ended."""
+    if process.returncode is None:
+        process.kill()
+        await process.wait()
