@@ -10,6 +10,7 @@
     │   ├── TaskNotFound             TASK_NOT_FOUND
     │   ├── EventNotFound            EVENT_NOT_FOUND
     │   ├── UnknownSchedule          UNKNOWN_SCHEDULE
+    │   ├── UnknownSink              UNKNOWN_SINK
     │   ├── NotInInbox               NOT_IN_INBOX
     │   ├── AmbiguousAddress         AMBIGUOUS
     │   ├── NameTaken                NAME_TAKEN
@@ -92,6 +93,10 @@ class EventNotFound(RequestError):
 
 class UnknownSchedule(RequestError):
     code, http, exit_code = "UNKNOWN_SCHEDULE", 404, 4
+
+
+class UnknownSink(RequestError):
+    code, http, exit_code = "UNKNOWN_SINK", 404, 2
 
 
 class NotInInbox(RequestError):

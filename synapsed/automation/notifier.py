@@ -22,7 +22,7 @@ from synapsed.automation.presence import Presence
 from synapsed.automation.sinks.base import Buttons, SinkPort, Untold
 from synapsed.choices import choice
 from synapsed.clock import Clock, backoff, iso
-from synapsed.errors import InvalidRequest, NotInInbox, StoreError
+from synapsed.errors import InvalidRequest, NotInInbox, StoreError, UnknownSink
 from synapsed.interfaces import Control, NewEvent, Store
 from synapsed.masking import mask_text
 from synapsed.model.attention import AttentionItem
@@ -87,11 +87,11 @@ class Notifier:
         return {name: teller.problem for name, (teller, _) in self._running.items()}
 
     async def test(self, name: str | None) -> list[dict[str, Any]]:
-        """Tell a sink, or all, that this is a test. Raises InvalidRequest for a sink that there is not."""
+        """Tell a sink, or all, that this is a test. Raises UnknownSink."""
         sinks = self._config.sinks
         if name is not None and name not in sinks:
             known = ", ".join(sinks) or "none; write [notify.sinks.NAME] in config.toml"
-            raise InvalidRequest(f"no sink {name[:64]!r}: there are {known}", field="sink")
+            raise UnknownSink(f"there is no sink {name[:64]!r}; there are {known}", sink=name[:64])
         chosen = list(sinks) if name is None else [name]
         return list(await asyncio.gather(*(self._test(one, sinks[one]) for one in chosen)))
 

@@ -14,7 +14,7 @@ from synapsed.automation.notices import Mark, Marks, digest
 from synapsed.automation.notifier import FAILING_AFTER, Notifier, NotifyMeans
 from synapsed.automation.presence import Presence
 from synapsed.automation.sinks.base import Buttons, SinkPort, Untold
-from synapsed.errors import InvalidRequest, NotInInbox
+from synapsed.errors import InvalidRequest, NotInInbox, UnknownSink
 from synapsed.interfaces import NewEvent
 from synapsed.model.agent import Activity
 from synapsed.model.events import AgentAlert, AttentionChanged, InputAnswered, ToolExecution
@@ -298,7 +298,7 @@ async def test_a_sink_that_cannot_be_made(house: House) -> None:
     told = await house.notifiers[-1].test(None)
     assert [(one["sink"], one["ok"]) for one in told] == [("desk", True), ("gone", False)]
     assert told[1]["detail"] == "the variable of gone is not set"
-    with pytest.raises(InvalidRequest, match="no sink"):
+    with pytest.raises(UnknownSink, match="no sink 'another'; there are desk"):
         await house.notifiers[-1].test("another")
 
 

@@ -7,14 +7,16 @@ from synapsed.api.context import CONTEXT, to_the_end
 from synapsed.api.operation import operation, person
 from synapsed.api.schemas import NotifyTestBody
 from synapsed.api.security import public
-from synapsed.errors import InvalidChoice, NotInInbox, NotTaken, NotWaiting, PromptChanged
+from synapsed.errors import InvalidChoice, NotInInbox, NotTaken, NotWaiting, PromptChanged, UnknownSink
 
 
 def routes() -> list[web.RouteDef]:
     return [web.post("/control/notify/test", test), web.post("/answers/{token}", answer)]
 
 
-@operation("Tell the sinks that this is a test", "what each has said", allowed=person("test the sinks"))
+@operation(
+    "Tell the sinks that this is a test", "what each has said", allowed=person("test the sinks"), errors=(UnknownSink,)
+)
 async def test(request: web.Request, body: NotifyTestBody) -> list[SinkTested]:
     """All of `[notify]`, or the one that is named. Rules do not count."""
     return [SinkTested(**told) for told in await request.app[CONTEXT].notifier.test(body.sink)]
