@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -45,7 +46,7 @@ async def serve_synapsed(home: Path, durable: bool) -> None:
     from synapsed.clock import SystemClock, iso
     from synapsed.errors import TaskNotFound
     from synapsed.interfaces import NewEvent, SendRequest
-    from synapsed.model.events import TaskArtifactAdded, TaskStatusChanged
+    from synapsed.model.events import Event, TaskArtifactAdded, TaskStatusChanged
     from synapsed.model.task import Artifact, Task, TaskState
     from synapsed.paths import Paths
     from synapsed.store import SqliteStore
@@ -56,11 +57,11 @@ async def serve_synapsed(home: Path, durable: bool) -> None:
     class QuickStore(MemoryStore):
         """Without the copies by way of JSON."""
 
-        async def commit(self, *, events=(), tasks=(), **_):
+        async def commit(self, *, events: Sequence[NewEvent] = (), tasks: Sequence[Task] = (), **_: Any) -> list[Event]:
             self._tasks.update({task.id: task for task in tasks})
             return self._append(events)
 
-        async def task(self, task_id):
+        async def task(self, task_id: str) -> Task | None:
             return self._tasks.get(task_id)
 
     class BenchTasks(FakeTasks):
@@ -139,7 +140,8 @@ async def serve_reference() -> None:
 
     import uvicorn
     from a2a.helpers import new_task_from_user_message, new_text_part
-    from a2a.server.agent_execution import AgentExecutor
+    from a2a.server.agent_execution import AgentExecutor, RequestContext
+    from a2a.server.events import EventQueue
     from a2a.server.request_handlers import DefaultRequestHandler
     from a2a.server.routes.jsonrpc_routes import create_jsonrpc_routes
     from a2a.server.tasks import InMemoryTaskStore, TaskUpdater
@@ -149,7 +151,8 @@ async def serve_reference() -> None:
     logging.disable(logging.CRITICAL)
 
     class Echo(AgentExecutor):
-        async def execute(self, context, event_queue):
+        async def execute(self, context: RequestContext, event_queue: EventQueue) -> None:
+            assert context.message is not None
             task = new_task_from_user_message(context.message)
             await event_queue.enqueue_event(task)
             updater = TaskUpdater(event_queue, task.id, task.context_id)
@@ -157,7 +160,7 @@ async def serve_reference() -> None:
             await updater.add_artifact([new_text_part(f"echo: {context.get_user_input()}")], name="output")
             await updater.complete()
 
-        async def cancel(self, context, event_queue):
+        async def cancel(self, context: RequestContext, event_queue: EventQueue) -> None:
             raise NotImplementedError
 
     card = AgentCard(
@@ -241,7 +244,7 @@ async def measure(port: int, path: str, pid: int, connections: int, seconds: flo
             took: list[float] = []
             until = time.perf_counter() + (min(1.0, seconds / 3) if warm else seconds)
 
-            async def run(client: Client, raw=raw, until=until, took=took) -> None:
+            async def run(client: Client, raw: bytes = raw, until: float = until, took: list[float] = took) -> None:
                 while (began := time.perf_counter()) < until:
                     answer = await client.post(raw.replace(NUMBER, b"%012d" % next(numbers)))
                     took.append(time.perf_counter() - began)

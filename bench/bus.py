@@ -19,6 +19,7 @@ import structlog
 
 from bench.figures import milliseconds, report, sized
 from synapsed.aio import Pace
+from synapsed.api.context import PIECES_AT_ONCE
 from synapsed.api.eventstream import EventCache, Subscription
 from synapsed.clock import SystemClock, iso
 from synapsed.interfaces import EVERY_EVENT, NewEvent
@@ -47,13 +48,13 @@ class Bus:
     readers: list[asyncio.Task[None]] = field(default_factory=list)
 
     def subscribe(self) -> None:
-        cache = EventCache()
-        self.readers = [asyncio.create_task(self._read(cache)) for _ in range(self.subscribers)]
+        cache, pace = EventCache(), Pace(PIECES_AT_ONCE)
+        self.readers = [asyncio.create_task(self._read(cache, pace)) for _ in range(self.subscribers)]
 
-    async def _read(self, cache: EventCache) -> None:
+    async def _read(self, cache: EventCache, pace: Pace) -> None:
         log = self.store.events
         subscription = Subscription(
-            log, cache, SystemClock(), Pace(), after=log.last_id, which=EVERY_EVENT, who={"subscriber": "bench"}
+            log, cache, SystemClock(), pace, after=log.last_id, which=EVERY_EVENT, who={"subscriber": "bench"}
         )
         async for sent in subscription.follow():
             self.sent = max(self.sent, sent.event_id or 0)
@@ -68,6 +69,9 @@ class Bus:
             self.took.append(time.perf_counter() - begin)
         while self.subscribers and self.sent < self.store.events.last_id:
             await asyncio.sleep(0)
+            for reader in self.readers:
+                if reader.done():  # it would be waited for without end
+                    reader.result()
         self.cpu += time.process_time() - cpu
 
     @property

@@ -4,6 +4,7 @@ python -m bench many        (Linux: proportional memory and CPU times are read f
 """
 
 import time
+from functools import partial
 
 import psutil
 
@@ -14,9 +15,6 @@ AGENTS = sized(50, 2)
 FIRST_PORT = 18140
 IDLE_S = sized(20.0, 0.5)
 KILLS = sized(3, 1)
-TURN_S = sized(15, 5)
-"""How long the turns run over which the daemon is killed: longer than the slowest way back."""
-
 CONFIG = '[api]\nlisten = "127.0.0.1:0"\nagent_ports = false\n' + "".join(
     f'[agents.d{number}]\nprofile = "dummy"\nautostart = true\nport = {FIRST_PORT + number}\n'
     for number in range(AGENTS)
@@ -97,13 +95,15 @@ def killed(running: Daemon) -> None:
     for kill in range(KILLS):
         all_ready(running)
         pids = {agent["name"]: agent["pid"] for agent in running.get("/agents").json}
-        tasks = {name: send(running, name, f"busy {TURN_S}\necho {kill} {name}") for name in pids}
+        told = running.home / f"back-{kill}"
+        tasks = {name: send(running, name, f"until {told}\necho {kill} {name}") for name in pids}
         eventually(lambda: {a["activity"] for a in running.get("/agents").json} == {"busy"}, "all are busy")
         began = time.monotonic()
         running.kill9()
         running.start()
-        eventually(lambda pids=pids: {a["name"]: a["pid"] for a in working(running)} == pids, "all are back")
+        eventually(partial(same_and_busy, running, pids), "all are back")
         back.append(time.monotonic() - began)
+        told.touch()
         assert running.process is not None
         daemon_again = psutil.Process(running.process.pid)
         used.append(sum(map(cpu_s, [daemon_again, *screens(daemon_again)])))
@@ -120,8 +120,10 @@ def killed(running: Daemon) -> None:
     )
 
 
-def working(running: Daemon) -> list[dict[str, str]]:
-    return [a for a in running.get("/agents").json if a["state"] == "running" and a["activity"] == "busy" and a["task"]]
+def same_and_busy(running: Daemon, pids: dict[str, int]) -> bool:
+    """Whether every program goes on with its turn, and the daemon knows it."""
+    busy = [a for a in running.get("/agents").json if a["state"] == "running" and a["activity"] == "busy" and a["task"]]
+    return {agent["name"]: agent["pid"] for agent in busy} == pids
 
 
 def send(running: Daemon, name: str, text: str) -> str:

@@ -70,8 +70,8 @@ async def fill(path: Path, count: int, agent_id: str) -> list[Task]:
         tasks = [a_task(number, count, agent_id, now) for number in range(first, min(first + 500, count))]
         events: list[NewEvent] = []
         for task in tasks:
-            told = [TaskStatusChanged(state=TaskState.WORKING), TaskArtifactAdded(artifact=task.artifacts[0])]
-            events += [NewEvent.of(task, data) for data in (*told, TaskStatusChanged(state=task.status))]
+            begun, added = TaskStatusChanged(state=TaskState.WORKING), TaskArtifactAdded(artifact=task.artifacts[0])
+            events += [NewEvent.of(task, data) for data in (begun, added, TaskStatusChanged(state=task.status))]
         await store.commit(tasks=tasks, events=events)
         asked += [task for task in tasks if task.agent_id == agent_id]
     await store.close()
@@ -153,7 +153,7 @@ async def removed(path: Path, count: int) -> None:
     loop = asyncio.get_running_loop()
 
     async def commits(over: asyncio.Event) -> list[float]:
-        took = []
+        took: list[float] = []
         for number in range(10**9):
             if over.is_set():
                 return took

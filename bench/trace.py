@@ -10,7 +10,6 @@ the task's completion is decided; what is done after that is told beside them.
 import argparse
 import json
 import os
-import sys
 import tempfile
 import textwrap
 import time
@@ -112,7 +111,8 @@ def traced_turn(source: Path) -> list[list[Any]]:
             time.sleep(TURN_S)  # whoever asked for it meanwhile would be counted too
             running.get("/agents/dummy/status")  # its call ends the trace
             eventually(trace.exists, "the trace is written")
-            return json.loads(trace.read_text())
+            calls: list[list[Any]] = json.loads(trace.read_text())
+            return calls
         finally:
             running.end()
 
@@ -138,4 +138,4 @@ def told(part: list[list[Any]]) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()
