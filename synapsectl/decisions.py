@@ -7,8 +7,11 @@ from typing import Any
 from synapsectl.client import agent_path
 from synapsectl.context import CommandContext
 from synapsectl.errors import DONE, ApiError, CtlError
+from synapsectl.inbox.everywhere import look, missing
+from synapsectl.inbox.items import Item
 from synapsectl.output import short_id
 from synapsectl.prompts import NOT_TAKEN, SCREEN, NoSuchChoice, answer, asked, choose, show_prompt, tell_hands
+from synapsectl.reach import elsewhere
 
 DECIDED = frozenset({"permission", "question", "plan"})
 """Kinds of what waits for a person that a yes or a no can answer."""
@@ -18,8 +21,17 @@ NEXT = 4
 
 def everyone(ctx: CommandContext) -> list[str]:
     """Who asks something that can be answered yes or no, by task where there is one, the oldest first."""
-    items = ctx.client.get("/inbox")
-    return [item["task"] or item["agent"] for item in items if item["prompt_id"] and item["kind"] in DECIDED]
+    items, hosts = look(ctx.client)
+    for line in missing(hosts):
+        ctx.out.note(line)
+    return [_address(item) for item in items if item["prompt_id"] and item["kind"] in DECIDED]
+
+
+def _address(item: Item) -> str:
+    """The task that asks, or the agent; of another host as `TASK@HOST` or `AGENT@HOST`."""
+    if not item["task"]:
+        return str(item["agent"])
+    return f"{item['task']}@{item['host']}" if item["host"] else str(item["task"])
 
 
 def decide_all(
@@ -53,7 +65,8 @@ def decide(ctx: CommandContext, target: str, *, accept: bool, because: str | Non
     `because` is then the agent's next message. Returns who was answered and with what.
 
     Raises ApiError, NoSuchChoice; NoReason before anything is answered."""
-    who = asked(ctx.client, target)
+    ctx, there, host = elsewhere(ctx, target)
+    who = asked(ctx.client, there)
     if who.prompt is None:
         raise ApiError("NOT_WAITING", f"{who.name} asks nothing")
     agent = ctx.client.get(agent_path(who.agent, "status"), {"detail": 1})
@@ -64,17 +77,17 @@ def decide(ctx: CommandContext, target: str, *, accept: bool, because: str | Non
     except NoSuchChoice:
         show_prompt(ctx.out, who.prompt)
         if who.prompt.get("type") == SCREEN:
-            tell_hands(ctx, who.agent)
+            tell_hands(ctx, who.agent + host)
         raise
     try:
         answer(ctx.client, who, key, who.prompt["prompt_id"])
     except ApiError as error:
         if error.code == NOT_TAKEN:
-            tell_hands(ctx, who.agent)
+            tell_hands(ctx, who.agent + host)
         raise
     label = next((o["label"] for o in who.prompt.get("options") or [] if o["key"] == key), key)
-    ctx.out.note(f"{_called(who.name, agent)} was answered: {label}")
-    told = {"agent": who.agent, "task": who.task, "key": key, "label": label}
+    ctx.out.note(f"{_called(who.name, agent)}{host} was answered: {label}")
+    told = {"agent": who.agent + host, "task": who.task, "key": key, "label": label}
     return told if because is None else told | {"because": _say_why(ctx, agent, because)}
 
 

@@ -17,3 +17,9 @@ def reach(ctx: CommandContext, address: str) -> tuple[CommandContext, str]:
     there = CommandContext(ctx.environ, ctx.out)
     there.client = Client(found["local"])
     return there, name
+
+
+def elsewhere(ctx: CommandContext, address: str) -> tuple[CommandContext, str, str]:
+    """The same, with `@HOST` to put behind what is called by its name there; empty for this host."""
+    there, name = reach(ctx, address)
+    return there, name, "" if there is ctx else "@" + address.rpartition("@")[2]

@@ -37,11 +37,14 @@ class InboxVerb:
 
     @staticmethod
     def run(args: "argparse.Namespace", ctx: CommandContext) -> int:
-        from synapsectl.inbox.items import look, table
+        from synapsectl.inbox.everywhere import look, missing
+        from synapsectl.inbox.items import table
 
         if ctx.out.on_terminal and sys.stdin.isatty() and not args.json and not ctx.dumb:
             return open_inbox(ctx, hold=args.hold)
-        items = look(ctx.client)
+        items, hosts = look(ctx.client)
+        for line in missing(hosts):
+            ctx.out.note(line)
         if args.json:
             ctx.out.document(items)
         elif items:
@@ -60,11 +63,13 @@ class NextVerb:
 
     @staticmethod
     def run(args: "argparse.Namespace", ctx: CommandContext) -> int:
-        from synapsectl.inbox.items import look
+        from synapsectl.inbox.everywhere import look, missing
 
         if not (sys.stdin.isatty() and sys.stdout.isatty()):
             raise UsageError("next needs a terminal on stdin and stdout; 'synapsectl inbox --json' does not")
-        items = look(ctx.client)
+        items, hosts = look(ctx.client)
+        for line in missing(hosts):
+            ctx.out.note(line)
         if not items:
             ctx.out.note(NOBODY)
             return DONE
@@ -77,11 +82,10 @@ def open_inbox(ctx: CommandContext, *, hold: float) -> int:
     """Put the inbox on this terminal. Raises NoDaemon where no daemon runs to begin with."""
     import signal
 
-    from synapsectl.inbox.items import look
     from synapsectl.inbox.program import InboxProgram
     from synapsectl.tty import TerminalGone
 
-    look(ctx.client)
+    ctx.client.get("/inbox")
     try:
         signum = InboxProgram(ctx, sys.stdin.fileno(), hold=hold, attach=lambda agent: _come_back(ctx, agent)).run()
     except TerminalGone:

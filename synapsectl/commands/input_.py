@@ -6,6 +6,7 @@ import sys
 from synapsectl.context import CommandContext
 from synapsectl.errors import DONE, ApiError, UsageError
 from synapsectl.prompts import NOT_TAKEN, WhoAsks, answer, asked, tell_hands
+from synapsectl.reach import elsewhere
 
 EXAMPLES = (
     ("synapsectl input claude 2", "the option with this key"),
@@ -26,7 +27,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, ctx: CommandContext) -> int:
     words = [*args.words, *(args.rest or [])]
-    target = asked(ctx.client, words.pop(0))
+    ctx, name, host = elsewhere(ctx, words.pop(0))
+    target = asked(ctx.client, name)
     text = " ".join(words)
     if not words or text == "-":
         text = _read(target)
@@ -34,12 +36,12 @@ def run(args: argparse.Namespace, ctx: CommandContext) -> int:
         given = answer(ctx.client, target, text, args.prompt_id)
     except ApiError as error:
         if error.code == NOT_TAKEN:
-            tell_hands(ctx, target.agent)
+            tell_hands(ctx, target.agent + host)
         raise
     if args.json:
         ctx.out.document(given)
     else:
-        ctx.out.note(f"{target.name} was answered")
+        ctx.out.note(f"{target.name}{host} was answered")
     return DONE
 
 

@@ -5,6 +5,7 @@ import argparse
 from synapsectl.client import agent_path
 from synapsectl.context import CommandContext
 from synapsectl.errors import DONE, UsageError
+from synapsectl.reach import reach
 
 EXAMPLES = (
     ("synapsectl keys claude Esc Esc", "two keys"),
@@ -30,7 +31,8 @@ def run(args: argparse.Namespace, ctx: CommandContext) -> int:
     agent, keys = words[0], words[1:]
     if not keys:
         raise UsageError(f"name the keys to press: synapsectl keys {agent} KEY… ({NAMES})")
-    done = ctx.client.post(agent_path(agent, "keys", control=True), {"keys": keys})
+    there, name = reach(ctx, agent)
+    done = there.client.post(agent_path(name, "keys", control=True), {"keys": keys})
     if args.json:
         ctx.out.document(done)
     else:

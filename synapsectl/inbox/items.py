@@ -3,8 +3,6 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from synapsectl.client import Client
-from synapsectl.errors import CtlError
 from synapsed.choices import choice
 
 Item = Mapping[str, Any]
@@ -34,10 +32,6 @@ WHERE = {
     "inbox": "in another inbox",
 }
 """Where an answer came from."""
-
-
-HOST_TIMEOUT = 3.0
-"""Seconds for another host to say who waits there."""
 
 
 class Chosen(NamedTuple):
@@ -140,21 +134,3 @@ def table(items: Iterable[Item]) -> list[tuple[object, ...]]:
         )
         for one in items
     ]
-
-
-def look(client: Client) -> list[dict[str, Any]]:
-    """What waits for a person here, and on other hosts that answer; the oldest first. Raises NoDaemon, ApiError."""
-    found: list[dict[str, Any]] = client.get("/inbox")
-    for host in client.get("/hosts"):
-        if host["state"] == "up":
-            found += _elsewhere(Client(host["local"]), host["name"])
-    return sorted(found, key=lambda item: str(item["since"]))
-
-
-def _elsewhere(client: Client, host: str) -> list[dict[str, Any]]:
-    """What waits on that host, by the names that its agents have here; nothing where it does not tell."""
-    try:
-        found = client.get("/inbox", timeout=HOST_TIMEOUT)
-    except CtlError:
-        return []
-    return [item | {"agent": f"{item['agent']}@{host}", "id": f"{item['id']}@{host}", "host": host} for item in found]

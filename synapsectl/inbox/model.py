@@ -102,6 +102,8 @@ class InboxModel:
         self.typing: Typing | None = None
         self.help = False
         self.away: str | None = None
+        self.silent: Sequence[str] = ()
+        """A line for each other host that does not say who waits there."""
         self._known = False
         """Whether the daemon has told what there is."""
         self._at: str | None = None

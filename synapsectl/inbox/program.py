@@ -16,11 +16,12 @@ from typing import Any
 from synapsectl.context import CommandContext
 from synapsectl.errors import CtlError
 from synapsectl.fullscreen import FullScreen
-from synapsectl.inbox.items import Item, look
+from synapsectl.inbox.everywhere import Merged, look, missing
+from synapsectl.inbox.items import Item
 from synapsectl.inbox.keys import HOLD, KeyReader
 from synapsectl.inbox.model import Attach, Command, Give, InboxAct, InboxModel, MarkSeen
 from synapsectl.inbox.view import InboxView
-from synapsectl.live import Live
+from synapsectl.live import Live, LiveView
 from synapsectl.prompts import WhoAsks, answer
 from synapsectl.reach import reach
 
@@ -57,16 +58,20 @@ class InboxProgram:
         self._keys = KeyReader()
         self._news: queue.SimpleQueue[Callable[[float], None]] = queue.SimpleQueue()
         self._threads: list[threading.Thread] = []
-        self._live = Live(
-            ctx.client, lambda: look(ctx.client), changed=self._screen.wake, events=EVENTS, on_event=self._on_event
+        wake = self._screen.wake
+        self._here = Live(
+            ctx.client, lambda: ctx.client.get("/inbox"), changed=wake, events=EVENTS, on_event=self._on_event
         )
-        self._shown: Any = None
+        self._there = Live(ctx.client, lambda: look(ctx.client), changed=wake, events=EVENTS)
+        self._merged = Merged()
+        self._shown = (LiveView(), LiveView())
         self._leaving = False
 
     def run(self) -> int | None:
         """The signal that ended it, None where the person left. Raises TerminalGone."""
         with self._screen as screen:
-            self._live.start()
+            self._here.start()
+            self._there.start()
             while not self._over():
                 self._take_news()
                 now = time.monotonic()
@@ -105,14 +110,21 @@ class InboxProgram:
         with suppress(queue.Empty):
             while True:
                 self._news.get_nowait()(now)
-        seen = self._live.seen
-        if seen is self._shown:
+        here, there = self._here.seen, self._there.seen
+        if here is self._shown[0] and there is self._shown[1]:
             return
-        self._shown = seen
-        self._model.away = str(seen.away) if seen.away is not None else None
-        if seen.told is not None and seen.away is None:
-            for command in self._model.told(seen.told, now):
-                self._do(command)
+        first = self._shown[1].told is None  # nothing of what other hosts tell then is new
+        self._shown = (here, there)
+        self._model.away = str(here.away) if here.away is not None else None
+        if here.told is not None:
+            self._merged.here(here.told)
+        if there.told is not None:
+            self._merged.there(there.told)
+        self._model.silent = missing(self._merged.hosts)
+        if (items := self._merged.items) is not None and here.away is None:
+            for command in self._model.told(items, now):
+                if not (first and command is InboxAct.BELL):
+                    self._do(command)
 
     def _on_event(self, event: Any) -> None:
         """In the thread of `Live`."""

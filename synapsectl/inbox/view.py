@@ -27,6 +27,8 @@ STYLES = {
 }
 LEAST_ROWS = 3
 """Rows of the list that are there even where the chosen one has much to say."""
+SILENT_ROWS = 3
+"""Rows for hosts that do not answer."""
 NAME_SHARE = 4
 """A name has at most this part of the columns."""
 HELP = (
@@ -56,14 +58,15 @@ class InboxView:
             shown = [self._head(inbox, columns), "", *self._help(columns)]
             return shown[:rows]
         listed = inbox.rows(now)
-        room = max(0, rows - 2)
+        silent = self._silent(inbox.silent, columns)
+        room = max(0, rows - 2 - len(silent))
         detail = self._detail(listed, inbox.typing, columns)
         for_list = min(len(listed), max(LEAST_ROWS, room - len(detail) - 1))
         table = self._table(listed, columns, max(1, min(for_list, room)))
         left = room - len(table) - 1
         body = [*table, *(["", *detail[:left]] if left > 0 else [])]
         body += [""] * (room - len(body))
-        return [self._head(inbox, columns), *body[:room], self._foot(inbox, listed, columns)][:rows]
+        return [self._head(inbox, columns), *body[:room], *silent, self._foot(inbox, listed, columns)][:rows]
 
     # --- parts ---
 
@@ -152,6 +155,13 @@ class InboxView:
             clip(f"> {_end(text, columns - 4)}▏", columns),
             self._painted(clip("Enter gives it, Esc leaves it", columns), DIM),
         ]
+
+    def _silent(self, hosts: Sequence[str], columns: int) -> list[str]:
+        """The hosts that do not say who waits there; of many how many more."""
+        told = list(hosts[:SILENT_ROWS])
+        if len(hosts) > SILENT_ROWS:
+            told[-1] = f"{len(hosts) - SILENT_ROWS + 1} more hosts do not say who waits there"
+        return [self._painted(clip(one_line(line), columns), DIM) for line in told]
 
     def _foot(self, inbox: InboxModel, listed: Sequence[Row], columns: int) -> str:
         if inbox.note:

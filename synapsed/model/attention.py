@@ -4,6 +4,7 @@ from typing import Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from synapsed.model.host import HostState
 from synapsed.model.task import PromptOption
 
 type Kind = Literal[
@@ -61,3 +62,24 @@ class AttentionItem(BaseModel):
     own_words: bool = Field(default=False, description="Besides the options, an answer in one's own words is taken")
     until: str | None = Field(default=None, description="When a limit ends, or is tried out (RFC 3339, UTC)")
     looked_at: bool = Field(default=False, description="A terminal is attached to the agent that could answer")
+
+
+class HostSaid(BaseModel):
+    """What another host said of who waits there."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: str
+    state: HostState
+    items: int = Field(default=0, description="How many of its are among `items`")
+    left_out: int = Field(default=0, description="How many more it has, or has of a kind that is not known here")
+    error: str | None = Field(default=None, description="Why it has said nothing")
+
+
+class InboxEverywhere(BaseModel):
+    """What waits for a person here and on other hosts."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    items: list[AttentionItem]
+    hosts: list[HostSaid] = Field(description="Every other host, by name")

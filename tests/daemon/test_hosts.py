@@ -1,5 +1,7 @@
 """Two daemons, each a host of its own, and a program in place of ssh between them."""
 
+import os
+import signal
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -94,6 +96,9 @@ def test_who_waits_there_is_in_the_inbox_here_and_answered_from_here(here: Daemo
     (item,) = eventually(lambda: here.ctl("inbox", "--json").json, "it is in the inbox here")
     assert (item["agent"], item["host"], item["question"]) == ("dummy@box", "box", "Proceed? (y/n)")
     assert here.get("/inbox").json == [], "what others ask for is what is here"
+    everywhere = here.get("/inbox?hosts=1").json
+    assert [one["id"] for one in everywhere["items"]] == [item["id"]]
+    assert everywhere["hosts"] == [{"name": "box", "state": "up", "items": 1, "left_out": 0, "error": None}]
     tool = PtyTool("inbox", "--hold", "0", env={**here.env, "TERM": "xterm"})
     try:
         tool.until(b"dummy@box")
@@ -103,6 +108,59 @@ def test_who_waits_there_is_in_the_inbox_here_and_answered_from_here(here: Daemo
         assert tool.end() == 0
     finally:
         tool.close()
+
+
+def test_who_asks_there_is_answered_by_name_and_all_at_once(here: Daemon, box: Box):
+    def asked(verb: str, *words: str) -> None:
+        task = box.daemon.send("ask y/n")
+        box.daemon.task_in(task, "input_required")
+        eventually(lambda: here.get("/inbox?hosts=1").json["items"], "it is in the inbox here")
+        done = here.ctl(verb, *words)
+        assert done.code == 0, done.err
+        assert "@box was answered" in done.err
+        box.daemon.task_in(task, "completed")
+        eventually(lambda: not here.get("/inbox?hosts=1").json["items"], "it is over")
+
+    asked("approve", "dummy@box")
+    asked("deny", "--all")
+    asked("input", "dummy@box", "n")
+    pressed = here.ctl("keys", "dummy@box", "Space", "BSpace")
+    assert pressed.code == 0, pressed.err
+    nowhere = here.ctl("approve", "dummy@nowhere")
+    assert (nowhere.code, "no host 'nowhere'" in nowhere.err) == (4, True)
+
+
+def test_a_host_that_does_not_answer_is_named_and_holds_nobody_up(here: Daemon, box: Box):
+    here.start_agent(name="scout")
+    task = here.send("ask y/n", "scout")
+    here.task_in(task, "input_required")
+    own = eventually(lambda: here.get("/inbox").json, "it is in the inbox")
+    os.kill(box.daemon.pid, signal.SIGSTOP)
+    try:
+        (said,) = eventually(lambda: _silent(here), "the host does not answer")
+        assert "did not answer within" in said["error"] or "box is silent" in said["error"]
+        told = here.ctl("inbox", "--json")
+        assert (told.code, told.json, "box" in told.err) == (0, own, True)
+        tool = PtyTool("inbox", env={**here.env, "TERM": "xterm"})
+        try:
+            tool.until(b"1 needs you")
+            tool.until(b"box: ")
+            tool.type(b"q")
+            assert tool.end() == 0
+        finally:
+            tool.close()
+    finally:
+        os.kill(box.daemon.pid, signal.SIGCONT)
+    box.sleep()
+    eventually(lambda: host(here)["state"] == "down", "the host is down")
+    (said,) = here.get("/inbox?hosts=1").json["hosts"]
+    assert (said["state"] in ("down", "connecting"), said["error"].startswith("box is")) == (True, True)
+    assert here.ctl("deny", "--all").code == 0
+    here.task_in(task, "completed")
+
+
+def _silent(daemon: Daemon) -> list[dict[str, Any]]:
+    return [one for one in daemon.get("/inbox?hosts=1").json["hosts"] if one["error"]]
 
 
 def test_an_agent_that_writes_is_external_over_there(here: Daemon, box: Box):

@@ -115,6 +115,7 @@ class FakeDaemon:
         self.teams: list[dict[str, Any]] = []
         self.inbox: list[dict[str, Any]] = []
         """What needs a person."""
+        self.hosts_said: list[dict[str, Any]] = []
         self.authorization: list[str | None] = []
         self.errors: dict[tuple[str, str], SynapsedError] = {}
         self.terminals: list[Terminal] = []
@@ -319,6 +320,8 @@ class FakeDaemon:
         return web.json_response([self._view(detail) for detail in self.agents.values()])
 
     async def _inbox(self, request: web.Request) -> web.Response:
+        if request.query.get("hosts"):
+            return web.json_response({"items": self.inbox, "hosts": self.hosts_said})
         return web.json_response(self.inbox)
 
     async def _hosts(self, request: web.Request) -> web.Response:

@@ -63,10 +63,11 @@ def test_approve_and_deny_answer_this_very_prompt(daemon: FakeDaemon, ctl: Ctl, 
 
 
 def test_all_who_ask_are_answered_and_nobody_else(daemon: FakeDaemon, ctl: Ctl, asking: str) -> None:
-    limit = {"agent": "codex", "task": None, "prompt_id": None, "kind": "limit"}
-    sign_in = {"agent": "codex", "task": None, "prompt_id": "p9", "kind": "sign_in"}
+    limit = {"agent": "codex", "host": None, "task": None, "prompt_id": None, "kind": "limit"}
+    sign_in = {"agent": "codex", "host": None, "task": None, "prompt_id": "p9", "kind": "sign_in"}
     assert (ctl("approve", "--all").code, "nobody asks" in ctl("approve", "--all").err) == (0, True)
-    daemon.inbox = [{"agent": "claude", "task": asking, "prompt_id": "p1", "kind": "permission"}, limit, sign_in]
+    asks = {"agent": "claude", "host": None, "task": asking, "prompt_id": "p1", "kind": "permission"}
+    daemon.inbox = [asks, limit, sign_in]
     done = ctl("deny", "--all", "--json")
     assert (done.code, [one["label"] for one in json.loads(done.out)]) == (0, ["No, tell it what to do instead"])
     assert posted(daemon) == [(f"/control/tasks/{asking}/input", {"input": "3", "prompt_id": "p1"})]

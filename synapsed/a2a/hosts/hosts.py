@@ -8,12 +8,14 @@ from urllib.parse import quote
 
 import structlog
 
+from synapsed.a2a.hosts import inboxes
 from synapsed.a2a.hosts.book import HostBook
 from synapsed.a2a.hosts.ssh import check_socket, check_target
 from synapsed.a2a.hosts.tunnel import Tunnel, TunnelDeps
 from synapsed.clock import iso
 from synapsed.errors import InvalidRequest, NameTaken, QueueFull, UnknownAgent
 from synapsed.model.agent import AgentView
+from synapsed.model.attention import AttentionItem, HostSaid
 from synapsed.model.external import ExternalAgent, host_of
 from synapsed.model.host import Host, HostView
 
@@ -127,6 +129,10 @@ class Hosts:
         """Of every host that answers."""
         found = await asyncio.gather(*(self._tunnels[name].agents() for name in self.names()))
         return [agent for each in found for agent in each]
+
+    async def inboxes(self) -> tuple[list[AttentionItem], list[HostSaid]]:
+        """What waits for a person there, and what each host said."""
+        return await inboxes.everywhere([self._tunnels[name] for name in self.names()])
 
     def agent(self, address: str) -> ExternalAgent:
         """The agent `name@host`, as one that is spoken to in A2A over the host's socket. Raises UnknownAgent for a host

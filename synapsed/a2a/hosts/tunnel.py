@@ -3,6 +3,7 @@ does so again, with pauses that grow, whenever that ends."""
 
 import asyncio
 import contextlib
+import json
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from pydantic import ValidationError
 from synapsed.a2a.hosts import ssh
 from synapsed.a2a.hosts.ssh import Backoff
 from synapsed.clock import Clock
-from synapsed.errors import InvalidRequest
+from synapsed.errors import InvalidRequest, NotReady
 from synapsed.model.agent import AgentView
 from synapsed.model.host import Host, HostState
 
@@ -31,6 +32,8 @@ CHECK_SLOWEST_S: Final = 5.0
 SILENT_MAX_S: Final = 60.0
 """Then its daemon may listen elsewhere by now: it is looked for again."""
 OUTPUT_MAX: Final = 64 * 1024
+ANSWER_MAX: Final = 16 * 1024 * 1024
+"""Bytes of an answer."""
 
 log = structlog.stdlib.get_logger("synapsed.hosts")
 
@@ -64,6 +67,7 @@ class Tunnel:
         self._on_up = on_up
         self._backoff = Backoff(means.rng)
         self._up = asyncio.Event()
+        self._one_at_a_time = asyncio.Lock()
         self._task: asyncio.Task[None] | None = None
         self._session: ClientSession | None = None
         self._given_up = False
@@ -87,6 +91,20 @@ class Tunnel:
 
     async def wait_up(self) -> None:
         await self._up.wait()
+
+    async def ask(self, path: str, *, within: float, at_most: int) -> bytes:
+        """What its daemon answers at `path`; one such request at a time, so that what is read is bounded however many
+        ask. Raises NotReady, which says why it did not."""
+        name = self.host.name
+        if not self.up:
+            raise NotReady(f"{name} is {self.state.value}: {self.error or 'it is being connected to'}", host=name)
+        try:
+            async with asyncio.timeout(within), self._one_at_a_time:
+                return await self._read(path, at_most)
+        except TimeoutError:
+            raise NotReady(f"{name} did not answer within {within:g} s", host=name) from None
+        except (OSError, ClientError, ValueError) as error:
+            raise NotReady(f"{name} does not answer: {str(error)[:200]}", host=name) from None
 
     async def agents(self) -> list[AgentView]:
         """The agents over there, as they are called here; none while nobody answers."""
@@ -188,6 +206,10 @@ class Tunnel:
                 await asyncio.sleep(CHECK_UP_S)
 
     async def _ask(self, path: str) -> Any:
+        return json.loads(await self._read(path, ANSWER_MAX))
+
+    async def _read(self, path: str, at_most: int) -> bytes:
+        """Raises ValueError for an answer that says no, or is larger."""
         if self._session is None or self._session.closed:
             self._session = ClientSession(
                 "http://localhost",
@@ -197,7 +219,12 @@ class Tunnel:
         async with self._session.get(path) as response:
             if response.status != 200:
                 raise ValueError(f"HTTP {response.status}")
-            return await response.json()
+            answer = bytearray()
+            while piece := await response.content.readany():
+                answer += piece
+                if len(answer) > at_most:
+                    raise ValueError(f"its answer has more than {at_most // 1024} KiB")
+            return bytes(answer)
 
     def _become(self, state: HostState, error: str | None, *, retry_at: float | None = None) -> None:
         if state is not self.state:

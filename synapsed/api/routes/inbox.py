@@ -5,8 +5,13 @@ from aiohttp import web
 from synapsed.api.answers import PutAway
 from synapsed.api.context import CONTEXT, origin_of, to_the_end
 from synapsed.api.operation import operation, person
+from synapsed.api.query import Flag, Query, flag
 from synapsed.errors import NotInInbox, NotWaiting
-from synapsed.model.attention import AttentionItem
+from synapsed.model.attention import AttentionItem, InboxEverywhere
+
+
+class InboxQuery(Query):
+    hosts: Flag = flag("what waits on other hosts too, and what each of them said: an object")
 
 
 def routes() -> list[web.RouteDef]:
@@ -14,9 +19,15 @@ def routes() -> list[web.RouteDef]:
 
 
 @operation("What waits for a person", "the oldest first", allowed=person("read what waits for a person"))
-async def inbox(request: web.Request) -> list[AttentionItem]:
-    """Over all agents. `attention` events say when to look again."""
-    return request.app[CONTEXT].attention.items()
+async def inbox(request: web.Request, query: InboxQuery) -> list[AttentionItem] | InboxEverywhere:
+    """Over all agents; with `hosts` those of other hosts too, as `name@host`. `attention` events say when to look
+    again at what waits here."""
+    context = request.app[CONTEXT]
+    if not query.hosts:
+        return context.attention.items()
+    elsewhere, hosts = await context.hosts.inboxes()
+    items = sorted([*context.attention.items(), *elsewhere], key=lambda item: item.since)
+    return InboxEverywhere(items=items, hosts=hosts)
 
 
 @operation(
