@@ -18,6 +18,7 @@ from synapsectl.client import Client, agent_path
 from synapsectl.errors import BadAnswer, CtlError, TimedOut
 from synapsectl.framed import TerminalConnection
 from synapsectl.keys import COMMANDS, Key, KeyFilter, parse_commands
+from synapsectl.outer import NOT_ASKED, SCHEME, TerminalAnswers
 from synapsectl.statusline import WHEEL_OFF, WHEEL_ON, StatusRow
 from synapsectl.tty import RESET, Terminal
 from synapsed.attachwire import EARLIER, NEWS, OUTPUT, SCREEN
@@ -124,6 +125,9 @@ class AttachedTerminal:
         self._detach = detach
         self._filter = KeyFilter(())
         self._settings: dict[str, Any] = {}
+        self._outer = TerminalAnswers(terminal.cell)
+        self._outer_told: dict[str, Any] | None = None
+        """What the daemon has heard of it."""
         self._status = StatusRow(terminal.size(), shown=False, titled=False)
         self._hint, self._hint_over = "", 0.0
         self._told: dict[str, Any] = {}
@@ -141,6 +145,8 @@ class AttachedTerminal:
         self._window = (0, 0)
         """The size that the daemon was told."""
         self._resized = False
+        self._suspended = False
+        """This process was told to stop."""
         self._flush_at: float | None = None
         self._away_since = 0.0
         self._retry_at = 0.0
@@ -161,6 +167,7 @@ class AttachedTerminal:
                     if self._settings.get("scrollback"):
                         self._look_back(own=True)
                     self._send()
+                    self._ask()
                     self._take(self._frames)
                     while self._ending is None:
                         self._step(woken)
@@ -168,6 +175,7 @@ class AttachedTerminal:
                         # The program's last words.
                         with suppress(OSError):
                             self._terminal.write_out(self._shown)
+                    self._hear_out()
                 # Only now, that the person has the terminal back, the daemon is told, which may take its time.
                 if isinstance(self._ending, Detached | Hopped) and self._socket is not None:
                     self._socket.command({"type": "detach"})
@@ -184,6 +192,7 @@ class AttachedTerminal:
         os.set_blocking(wake, False)
         before = {signum: signal.signal(signum, self._on_ending_signal) for signum in ENDING_SIGNALS}
         before[signal.SIGWINCH] = signal.signal(signal.SIGWINCH, self._on_resize)
+        before[signal.SIGTSTP] = signal.signal(signal.SIGTSTP, self._on_suspend)
         fd_before = signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
         try:
             yield woken
@@ -196,6 +205,9 @@ class AttachedTerminal:
 
     def _on_ending_signal(self, signum: int, frame: FrameType | None) -> None:
         self._end(Killed(signum))
+
+    def _on_suspend(self, signum: int, frame: FrameType | None) -> None:
+        self._suspended = True
 
     def _on_resize(self, signum: int, frame: FrameType | None) -> None:
         self._resized = True
@@ -224,6 +236,9 @@ class AttachedTerminal:
         if woken in readable:
             with suppress(BlockingIOError):
                 os.read(woken, 4096)
+        if self._suspended:
+            self._suspend()
+            return
         if terminal in readable:
             self._read_keys()
         if socket is not None and (more or socket in readable):
@@ -232,6 +247,19 @@ class AttachedTerminal:
             self._show(b"")
         self._on_time()
         self._send()
+
+    def _suspend(self) -> None:
+        """Stop, as the person's shell wants it, with the terminal given back; take it again when it goes on."""
+        self._suspended = False
+        self._shown.clear()
+        self._hear_out()
+        self._terminal.give_back()
+        handler = signal.signal(signal.SIGTSTP, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGTSTP)
+        signal.signal(signal.SIGTSTP, handler)
+        self._terminal.take()
+        self._back_to_live()
+        self._ask()
 
     def _patience(self) -> float | None:
         """Seconds until something is due by itself."""
@@ -287,7 +315,24 @@ class AttachedTerminal:
         hold = self._filter.hold
         self._flush_at = None if hold is None else time.monotonic() + hold
 
+    def _ask(self) -> None:
+        """Ask the terminal what it is like; not while what it sends is read for something else."""
+        if self._lookback is None and os.environ.get("TERM") not in NOT_ASKED:
+            self._show(self._outer.ask(time.monotonic()))
+
+    def _hear_out(self) -> None:
+        """Take the answers that are on their way: whoever reads this terminal next would take them for keys."""
+        while (wait := self._outer.wait(time.monotonic())) and select.select([self._terminal], [], [], wait)[0]:
+            data = self._terminal.read()
+            if data == b"":
+                return
+            self._filter.feed(data or b"")
+
     def _type(self, data: bytes) -> None:
+        if self._outer.tells_colors and b"\x1b[?997;" in data:
+            # The daemon tells the program when it has heard the new ones, for which the program will ask.
+            data = SCHEME.sub(b"", data)
+            self._ask()
         if not self._read_only:
             self._typed += data
 
@@ -413,6 +458,7 @@ class AttachedTerminal:
             raise
         self.agent, self.name = greeting["id"], greeting["name"]
         self._told = {}
+        self._outer_told = None
         if not self._settings:
             self._configure(greeting.get("settings") or {})
         return terminal
@@ -427,7 +473,7 @@ class AttachedTerminal:
             titled=bool(settings.get("title", False)),
             wheel=bool(settings.get("wheel", False)),
         )
-        self._filter = KeyFilter(self._detach, parse_commands(settings.get("keys") or {}))
+        self._filter = KeyFilter(self._detach, parse_commands(settings.get("keys") or {}), self._outer.hear)
 
     def _begin(self) -> None:
         """A screen follows, in a terminal that may have shown anything."""
@@ -510,11 +556,15 @@ class AttachedTerminal:
             self._status.size = self._terminal.size()
             self._window = cols, rows = self._status.window()
             socket.command({"type": "resize", "cols": cols, "rows": rows})
+            self._ask()  # its font may be another one
             if self._lookback is not None:
                 self._lookback.resize(self._status.size)
                 self._show(_CLEAR + self._lookback.draw())
             elif self._status.kept:
                 self._show(b"\x1b7" + self._status.begin() + b"\x1b8")
+        if self._outer.told is not None and self._outer.told != self._outer_told:
+            self._outer_told = self._outer.told
+            socket.command({"type": "terminal", **self._outer.told})
         while self._typed and not socket.unsent:
             socket.keys(bytes(self._typed[:FRAME_MAX]))
             del self._typed[:FRAME_MAX]

@@ -6,7 +6,7 @@ comes nevertheless belongs to something that was here before: the agent would ta
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from synapsectl.errors import UsageError
@@ -17,6 +17,9 @@ DEFAULT_DETACH = "ctrl-]"
 ESCAPE_HOLD = 0.05
 """Seconds that the beginning of an escape sequence is kept for the rest of it: terminals write one at once, a person
 who pressed Esc should not wait longer."""
+
+REPLY_HOLD = 1.0
+"""The same for one that no key begins with: it is an answer whose rest is on its way."""
 
 KEY_HOLD = 1.0
 """Seconds between two keys of a detach sequence; after that the first was meant for the agent."""
@@ -33,6 +36,7 @@ _TOKEN = re.compile(
 _PARTIAL = re.compile(
     rb"\x1b(?:\[(?:[0-?]*[ -/]*|M[\x00-\xff]{0,2})|[]PX^_]" + _PRINTABLE + rb"*\x1b?|O)?\Z",
 )
+_BEGUN = re.compile(rb"\x1b(?:[]PX^_].|\[(?:[?>=]|\d+;))", re.DOTALL)
 _PARTIAL_MAX = 1024 * 1024
 """Bytes of a sequence without an end that are waited for; a terminal's answer about its clipboard may be long."""
 
@@ -100,11 +104,17 @@ def _parse_key(name: str) -> Key:
 class KeyFilter:
     """Feed it what the terminal sends. While `hold` is a number, `flush` it when nothing came for so many seconds."""
 
-    def __init__(self, detach: Sequence[Key], commands: Mapping[str, Key] | None = None) -> None:
+    def __init__(
+        self,
+        detach: Sequence[Key],
+        commands: Mapping[str, Key] | None = None,
+        heard: Callable[[bytes], None] = lambda _reply: None,
+    ) -> None:
         """`commands`: the keys that do something after the first of `detach`. Where that is the only one it detaches
-        alone, when nothing follows it, or by being pressed twice."""
+        alone, when nothing follows it, or by being pressed twice. `heard` is given each of the terminal's answers."""
         self._detach = tuple(detach)
         self._commands = dict(commands or {}) if detach else {}
+        self._heard = heard
         self._action = ""
         self._matched = 0
         self._kept = b""
@@ -117,7 +127,7 @@ class KeyFilter:
     def hold(self) -> float | None:
         """Seconds after which what is kept back has to be flushed; None when nothing is."""
         if self._partial:
-            return ESCAPE_HOLD
+            return REPLY_HOLD if _BEGUN.match(self._partial) else ESCAPE_HOLD
         return KEY_HOLD if self._kept else None
 
     def feed(self, data: bytes) -> Passed:
@@ -161,6 +171,7 @@ class KeyFilter:
         if piece[0] != 0x1B:
             return self._take_run(piece, out)
         if len(piece) > 1 and _is_reply(piece):
+            self._heard(piece)
             return False
         return self._take_key(piece, out)
 

@@ -1,8 +1,10 @@
 """The person's terminal: raw while an agent has it, as it was on every way out."""
 
+import fcntl
 import os
 import select
 import signal
+import struct
 import termios
 import time
 import tty
@@ -58,6 +60,14 @@ class Terminal:
         self._status = False
 
     def __enter__(self) -> Self:
+        self.take()
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.give_back()
+
+    def take(self) -> None:
+        """Make it raw. Raises TerminalGone."""
         with suppress(OSError):
             self._fd = os.open(os.ttyname(self._given), os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC)
         try:
@@ -65,15 +75,15 @@ class Terminal:
             # What was typed ahead stays: it was meant for the agent.
             tty.setraw(self._fd, termios.TCSADRAIN)
         except termios.error:
-            self.__exit__()
+            self.give_back()
             raise TerminalGone from None
         _, rows = self.size()
         with suppress(OSError):
             # What stands on the screen goes into the scrollback instead of being painted over.
             self.write_out(PUSH_TITLE + b"\x1b[999;1H" + b"\r\n" * rows + b"\x1b[H")
-        return self
 
-    def __exit__(self, *exc_info: object) -> None:
+    def give_back(self) -> None:
+        """Make it what it was, if it was taken."""
         saved, self._saved = self._saved, None
         if saved is None:
             return
@@ -105,6 +115,14 @@ class Terminal:
         except OSError:
             return 80, 24
         return size.columns or 80, size.lines or 24
+
+    def cell(self) -> tuple[int, int] | None:
+        """Width and height of a cell in pixels, if the kernel was told."""
+        try:
+            rows, cols, width, height = struct.unpack("HHHH", fcntl.ioctl(self._fd, termios.TIOCGWINSZ, bytes(8)))
+        except OSError:
+            return None
+        return (width // cols, height // rows) if cols and rows and width and height else None
 
     def read(self) -> bytes | None:
         """What was typed, None when there is nothing now, b"" when the terminal is gone."""

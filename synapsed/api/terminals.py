@@ -25,6 +25,7 @@ from synapsed.errors import InvalidRequest, SynapsedError, UnknownAgent
 from synapsed.interfaces import Attachment
 from synapsed.model.agent import ProcessState
 from synapsed.model.events import REMOVED, StateChanged
+from synapsed.model.outer import read_outer
 
 _TERMINAL_SIGNALS: Final = {"SIGINT": b"\x03", "SIGQUIT": b"\x1c", "SIGTSTP": b"\x1a"}
 """Signals that a terminal makes of keys; they go the way of keys, so that the program may take them as keys."""
@@ -135,6 +136,11 @@ class TerminalSession(ABC):
             case {"type": "detach"}:
                 await self._leave(going=False)
                 return True
+            case {"type": "terminal"}:
+                try:
+                    self._attachment.seen_in(read_outer(command))
+                except ValueError as error:
+                    raise InvalidRequest(f"terminal: {error}") from None
             case _:
                 await self._other_command(command)
         return False
@@ -142,7 +148,9 @@ class TerminalSession(ABC):
     async def _other_command(self, command: Any) -> None:
         """One that is not known to every kind of terminal."""
         raise InvalidRequest(
-            "a text frame must be resize {cols, rows}, signal {signal} or detach", signals=sorted(_TERMINAL_SIGNALS)
+            "a text frame must be resize {cols, rows}, signal {signal}, detach or "
+            "terminal {foreground, background, cell, keyboard}",
+            signals=sorted(_TERMINAL_SIGNALS),
         )
 
 

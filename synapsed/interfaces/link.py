@@ -7,6 +7,7 @@ from typing import Any, Protocol
 from synapsed.model.agent import Testimony
 from synapsed.model.facts import ChannelFact, PermissionAsked
 from synapsed.model.link import LinkEvent, LinkExited, LinkObserved
+from synapsed.model.outer import OuterTerminal
 from synapsed.model.picture import ScreenForm, Shown
 from synapsed.model.records import Checkpoint, LaunchRecord, TurnRecord
 
@@ -85,6 +86,11 @@ class Attachment(Protocol):
 
     async def resize(self, cols: int, rows: int) -> None:
         """The viewer's window changed; the agent's follows the viewer that typed last."""
+        ...
+
+    def seen_in(self, outer: OuterTerminal) -> None:
+        """What the viewer's terminal has said of itself: the program is told it when it asks, as long as the window
+        follows this viewer."""
         ...
 
     async def composes(self) -> bool:

@@ -32,6 +32,7 @@ from synapsed.keepers.launchers import sweep_launch
 from synapsed.model.agent import Activity, Testimony
 from synapsed.model.facts import ChannelFact, PermissionAsked
 from synapsed.model.link import LinkAlert, LinkEvent, LinkExited, LinkObserved
+from synapsed.model.outer import OuterTerminal
 from synapsed.model.picture import ScreenForm, Shown
 from synapsed.model.records import LaunchRecord, TurnRecord
 from synapsed.profiles import Profile
@@ -45,6 +46,7 @@ from synapsed.pty.output_times import OutputTimes
 from synapsed.pty.readiness import SILENT_KEEPER
 from synapsed.pty.session import Session
 from synapsed.pty.stopping import Stopping
+from synapsed.pty.theme import Theme
 from synapsed.pty.viewers import FOCUS, Viewers, are_reports
 from synapsed.pty.window_size import Window
 from synapsed.terminal.composer import shows_line
@@ -136,6 +138,7 @@ class PtyLink:
             perform=driver.undertake,
         )
         self._window = Window(profile, attached=lambda: len(self._viewers), told=bool(channels))
+        self._theme = Theme()
         self._viewers = Viewers(
             draw=stage.redraw,
             pane=stage.pane,
@@ -146,6 +149,7 @@ class PtyLink:
             composes=self._composes,
             take_line=self._take_line,
             empty=driver.soon,
+            seen=self._seen_in,
         )
         self._answering = Answering(agent_id, profile, self._session)
         self._kernel = KernelWitness(profile, clock, self._session, driver.unread, driver.soon)
@@ -454,6 +458,10 @@ class PtyLink:
         if read_only:
             await self._driver.perform(self._window.join(cols, rows))
         return viewer
+
+    def _seen_in(self, outer: OuterTerminal) -> None:
+        self._stage.note(outer)
+        self._driver.undertake(self._theme.changes(outer))
 
     async def _composes(self) -> bool:
         return self._session.hands_on(self._clock.monotonic()) or (await self._driver.look()).composer.state != "empty"

@@ -13,8 +13,10 @@ instead of the stream, so that nothing of the program's is disturbed; then the s
 import asyncio
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import replace
 
 from synapsed.errors import Forbidden
+from synapsed.model.outer import OuterTerminal
 from synapsed.model.records import Checkpoint
 from synapsed.terminal.notice import notice_rows
 from synapsed.terminal.pane import UNDO
@@ -69,6 +71,8 @@ class Viewer:
         self._notice_over: asyncio.TimerHandle | None = None
         self.cols = cols
         self.rows = rows
+        self.outer: OuterTerminal | None = None
+        """What its terminal has said of itself, once it has."""
 
     async def redraw(self) -> bytes:
         """The screen now; the stream goes on from exactly there, if it does."""
@@ -131,6 +135,10 @@ class Viewer:
         await self._group.resized(self)
         self.fit()
         self._redraw_soon()
+
+    def seen_in(self, outer: OuterTerminal) -> None:
+        self.outer = outer
+        self._group.see()
 
     def fit(self) -> None:
         """This viewer's size, or the window's, may have changed."""
@@ -223,9 +231,11 @@ class Viewers:
         composes: Callable[[], Awaitable[bool]],
         take_line: Callable[[str], Awaitable[bool]],
         empty: Callable[[], None],
+        seen: Callable[[OuterTerminal], None],
     ) -> None:
         """`draw` draws the screen, with rows of a notice over its last ones, and `pane` so that a terminal of so many
-        columns and rows shows it; `empty` is called when the last viewer has left."""
+        columns and rows shows it; `empty` is called when the last viewer has left, and `seen` when the program is seen
+        in another terminal."""
         self.composes = composes
         self.take_line = take_line
         self.draw = draw
@@ -236,6 +246,8 @@ class Viewers:
         self._write_now = write_now
         self._resize = resize
         self._empty = empty
+        self._seen = seen
+        self._outer = OuterTerminal()
         self._viewers: list[Viewer] = []
         self._last: Viewer | None = None
 
@@ -281,7 +293,19 @@ class Viewers:
     async def _use(self, viewer: Viewer) -> None:
         if viewer is not self._last:
             self._last = viewer
+            self.see()
             await self._resize(viewer.cols, viewer.rows)
+
+    def see(self) -> None:
+        """The terminal may be another one: that of whoever was used last, or else of who came last. When all have
+        left, the colours and the size of the last one stay, which the program still has in mind; its keyboard does
+        not."""
+        told = [viewer for viewer in self._viewers if viewer.outer is not None]
+        seen = next((viewer for viewer in (self._last, *reversed(told)) if viewer in told), None)
+        outer = replace(self._outer, keyboard=False) if seen is None or seen.outer is None else seen.outer
+        if outer != self._outer:
+            self._outer = outer
+            self._seen(outer)
 
     def push(self, offset: int, data: bytes) -> None:
         for viewer in self._viewers:
@@ -293,6 +317,7 @@ class Viewers:
             self._viewers.remove(viewer)
         if self._last is viewer:
             self._last = None
+        self.see()
         if not self._viewers:
             self._empty()
 

@@ -19,6 +19,7 @@ from synapsed.clock import Clock
 from synapsed.errors import KeeperLost, StoreError
 from synapsed.keeper.spool import SpoolReader
 from synapsed.model.agent import Activity
+from synapsed.model.outer import OuterTerminal
 from synapsed.model.picture import ScreenForm, Shown
 from synapsed.model.records import Checkpoint
 from synapsed.profiles import Profile
@@ -138,6 +139,7 @@ class RemoteStage:
         """That of the last look."""
         self._turn: Note | None = None
         self._stop: Note | None = None
+        self._outer: Note | None = None
 
     def _of_launch(self, checkpoint: Checkpoint | None) -> Checkpoint | None:
         """At the very offset where this launch began it is the last launch's screen."""
@@ -177,6 +179,8 @@ class RemoteStage:
                 self._turn = note
             case StopAsked() | StopOver():
                 self._stop = note
+            case OuterTerminal():
+                self._outer = note
             case Skipped(offset):
                 self._fed = offset
                 self._sent = offset if self._live else self._sent
@@ -363,7 +367,7 @@ class RemoteStage:
         self._say(ScreenFrame(FrameKind.OPEN, text=text, blob=blob))
         if checkpoint is not None and (checkpoint.cols, checkpoint.rows) != self._size:
             self.resize(*self._size)
-        for note in (Skipped(self._sent) if self._sent > offset else None, self._turn, self._stop):
+        for note in (Skipped(self._sent) if self._sent > offset else None, self._turn, self._stop, self._outer):
             if note is not None:
                 self._say(ScreenFrame(FrameKind.NOTE, text=wire.write_note(note)))
 

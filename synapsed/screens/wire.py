@@ -4,12 +4,13 @@ import base64
 import json
 import re
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, fields
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from synapsed.model.outer import OuterTerminal
 from synapsed.model.picture import Ink, Picture
 from synapsed.model.records import Checkpoint
 from synapsed.profiles import Profile
@@ -102,7 +103,7 @@ def read_opening(text: bytes, blob: bytes) -> Opening:
 
 
 _NOTES: dict[str, type[Note]] = {
-    kind.__name__: kind for kind in (KeysTyped, StopAsked, StopOver, TurnOpened, TurnClosed, Skipped)
+    kind.__name__: kind for kind in (KeysTyped, StopAsked, StopOver, TurnOpened, TurnClosed, Skipped, OuterTerminal)
 }
 
 
@@ -112,7 +113,8 @@ def write_note(note: Note) -> bytes:
 
 def read_note(text: bytes) -> Note:
     name, fields = json.loads(text)
-    return _NOTES[name](**fields)
+    made: Callable[..., Note] = _NOTES[name]
+    return made(**{field: tuple(value) if isinstance(value, list) else value for field, value in fields.items()})
 
 
 _ASK = attrgetter(*(field.name for field in fields(Ask)))

@@ -83,6 +83,7 @@ class MentioningAttachment:
         self.redraw = inner.redraw
         self.output = inner.output
         self.resize = inner.resize
+        self.seen_in = inner.seen_in
         self.composes = inner.composes
         self.take_line = inner.take_line
         self.notice = inner.notice

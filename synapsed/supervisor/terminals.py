@@ -27,6 +27,7 @@ class UnclippedAttachment:
         self._filter = ClipboardFilter()
         self._told = False
         self.resize = inner.resize
+        self.seen_in = inner.seen_in
         self.earlier = inner.earlier
         self.composes = inner.composes
         self.take_line = inner.take_line

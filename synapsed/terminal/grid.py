@@ -35,6 +35,7 @@ MAX_REPLIES = 1024
 
 _PROBE_MODES = (6, 7, 45, 69, 1045)
 _POSITION = re.compile(rb"\x1b\[(\d+);(\d+)R")
+_FLAGS = re.compile(rb"\x1b\[\?(\d{1,3})u")
 
 
 class Replies:
@@ -55,6 +56,11 @@ class Replies:
     def positions(self) -> list[tuple[int, int]]:
         """The cursor positions reported, as (row, column) from 0."""
         return [(int(match[1]) - 1, int(match[2]) - 1) for match in _POSITION.finditer(b"".join(self._last))]
+
+    def keyboard_flags(self) -> int:
+        """The flags of the kitty keyboard protocol that were reported; 0 for none."""
+        found = _FLAGS.search(b"".join(self._last))
+        return int(found[1]) if found else 0
 
 
 class _Cells(NamedTuple):

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from synapsed.model.agent import Activity
 from synapsed.model.facts import ChannelFact, PromptAccepted, TurnEnded, TurnFailed, TurnInterrupted
+from synapsed.model.outer import OuterTerminal
 from synapsed.model.records import Checkpoint
 from synapsed.profiles import Profile
 from synapsed.terminal.composer import ComposerState, emptied, puts_off, read_composer, unended
@@ -20,7 +21,7 @@ from synapsed.terminal.look import GONE_S, Harm, Look, TerminalReply
 from synapsed.terminal.owntext import OwnText, stands_before
 from synapsed.terminal.prompts import Asked, find_prompt, find_unknown, is_question
 from synapsed.terminal.psp import StatusRecords
-from synapsed.terminal.queries import answer
+from synapsed.terminal.queries import NOBODY, answer
 from synapsed.terminal.scanner import (
     EditingBegan,
     ProgressChanged,
@@ -86,6 +87,9 @@ class TerminalObserver:
 
     lost_screen = False
     """Output was passed over: what was on the screen before is lost."""
+
+    _outer = NOBODY
+    """The terminal that the program is seen in."""
 
     def __init__(
         self,
@@ -219,7 +223,7 @@ class TerminalObserver:
                     # The cursor must be where the query found it.
                     self._draw(offset + fed, data[fed : event.end])
                     fed = event.end
-                    reply = answer(event, self.screen.snapshot)
+                    reply = answer(event, self.screen.snapshot, self._outer, self.screen.keyboard_flags)
                     if reply is not None:
                         replies.append(TerminalReply(offset + event.end, reply))
                 case EditingBegan() if event is editing and self._profile.composer.at_cursor:
@@ -315,6 +319,9 @@ class TerminalObserver:
                 self.turn_closed()
             case Skipped(offset):
                 self.skip(offset)
+            case OuterTerminal():
+                self._outer = note
+                self.screen.set_default_colors(note.foreground, note.background)
 
     def believe(self, ask: Ask) -> None:
         """What whoever asks knows: it counts until something else is asked."""

@@ -45,15 +45,18 @@ def draw(
     cursor: tuple[int, int] | None,
     shape: bytes,
     modes: frozenset[int],
+    keyboard: int,
     notice: bytes,
 ) -> bytes:
-    """The bytes that show `rows` in a terminal of `size` (columns, rows), the cursor at (row, column), or hidden."""
+    """The bytes that show `rows` in a terminal of `size` (columns, rows), the cursor at (row, column), or hidden.
+    `keyboard` are the flags of the kitty keyboard protocol."""
     out = [b"\x1b[?2026h\x1b[?69l\x1b[?6l\x1b[4l\x1b[20l\x1b[?7l\x1b[r\x1b(B\x0f\x1b[m\x1b[?25l"]
     out += [b"\x1b[%d;1H%b" % (number + 1, row) for number, row in enumerate(rows)]
     if len(rows) < size[1]:
         out.append(b"\x1b[%d;1H\x1b[J" % (len(rows) + 1))
     out.append(notice)
     out += [b"\x1b[?%d%c" % (mode, ord("h" if mode in modes else "l")) for mode in _KEPT]
+    out.append(b"\x1b[=%d;1u" % keyboard)
     out.append(b"\x1b[?7h\x1b[%b q" % shape)
     if cursor is not None:
         out.append(b"\x1b[%d;%dH\x1b[?25h" % (cursor[0] + 1, cursor[1] + 1))

@@ -1,9 +1,11 @@
 """What a program is told when it asks its terminal something.
 
-The daemon answers always, and always itself, so that a program hears the same whether somebody watches or not. Some
+The daemon answers always, and always itself: for colours, the size of a cell and the keyboard as the terminal of the
+person who watches has told them (`OuterTerminal`), for all else in the same way whether somebody watches or not. Some
 questions stay unanswered on purpose:
 
-- the kitty keyboard protocol: programs that hear of it change how keys are encoded;
+- the kitty keyboard protocol, unless somebody watches whose terminal speaks it: programs that hear of it change how
+  keys are encoded;
 - the clipboard, the window's title and graphics: a program's output could be made to type what they hold. For the same
   reason nothing is repeated in an answer but numbers.
 """
@@ -12,11 +14,12 @@ import re
 from collections.abc import Callable
 
 from synapsed import __version__
+from synapsed.model.outer import OuterTerminal, Rgb, is_light
 from synapsed.terminal.scanner import QueryKind, QueryReceived
 from synapsed.terminal.snapshot import ScreenSnapshot
 
 CELL_PIXELS = (8, 16)
-"""Width and height of a cell as it is reported: that of a common font, as no cell here has any."""
+"""Width and height of a cell as it is reported where no terminal has told its own: that of a common font."""
 
 VERSION = f"synapsed {__version__}"
 """The answer to XTVERSION. Programs look for names they know, and know none of this."""
@@ -32,10 +35,14 @@ _READY = b"\x1b[0n"
 _HEXADECIMAL = re.compile(r"[0-9A-Fa-f;]{1,256}")
 _DARK, _LIGHT = 1, 2
 
+NOBODY = OuterTerminal()
+"""Nobody watches whose terminal has told anything."""
+
 _FOREGROUND, _BACKGROUND, _CURSOR_COLOR = "10", "11", "12"
 
 _ANSWERS = re.compile(
     rb"(?:\x1b\[[?>]?[\d;]{0,64}\$?[cnRyt]"
+    rb"|\x1b\[\?\d{1,3}u"
     rb"|\x1bP(?:>\|%b|0\$r|0\+r[0-9A-Fa-f;]{1,256})\x1b\\"
     rb"|\x1b\](?:7501;\?|(?:4;\d{1,3}|1[012]);rgb:[0-9a-f]{4}/[0-9a-f]{4}/[0-9a-f]{4})(?:\x07|\x1b\\))+"
     % re.escape(VERSION.encode("ascii"))
@@ -47,17 +54,24 @@ def is_answer(data: bytes) -> bool:
     return _ANSWERS.fullmatch(data) is not None
 
 
-def answer(query: QueryReceived, look: Callable[[], ScreenSnapshot]) -> bytes | None:
+def answer(
+    query: QueryReceived,
+    look: Callable[[], ScreenSnapshot],
+    outer: OuterTerminal = NOBODY,
+    keyboard: Callable[[], int] = int,
+) -> bytes | None:
     """The bytes to write to the program, or None for none.
 
     ``look`` gives the screen as it was when the query came: feed it up to ``query.end`` first. It is asked where the
-    answer depends on it.
+    answer depends on it; so is ``keyboard``, for the flags of the kitty keyboard protocol that are set.
     """
     fixed = _FIXED.get(query.kind)
     if fixed is not None:
         return fixed
     if query.kind in _OF_SCREEN:
-        return _answer_of(query, look())
+        return _answer_of(query, look(), outer.cell or CELL_PIXELS)
+    if query.kind is QueryKind.KEYBOARD and outer.keyboard:
+        return b"\x1b[?%du" % keyboard()
     if query.kind is QueryKind.STATUS_SUPPORT:
         return b"\x1b]7501;?" + _terminator(query)
     if query.kind is QueryKind.TERMCAP and _HEXADECIMAL.fullmatch(query.body):
@@ -65,16 +79,21 @@ def answer(query: QueryReceived, look: Callable[[], ScreenSnapshot]) -> bytes | 
     return None
 
 
-def _answer_of(query: QueryReceived, screen: ScreenSnapshot) -> bytes | None:
+def _answer_of(query: QueryReceived, screen: ScreenSnapshot, cell: tuple[int, int]) -> bytes | None:
     match query.kind:
         case QueryKind.DEVICE_STATUS:
             return _device_status(query.body, screen)
         case QueryKind.MODE:
             return _mode(query.body, screen)
         case QueryKind.WINDOW:
-            return _window(query.body, screen)
+            return _window(query.body, screen, cell)
         case _:
             return _color(query, screen)
+
+
+def scheme(background: Rgb) -> bytes:
+    """What tells a program whether its terminal is dark or light."""
+    return b"\x1b[?997;%dn" % (_LIGHT if is_light(background) else _DARK)
 
 
 def _terminator(query: QueryReceived) -> bytes:
@@ -91,9 +110,7 @@ def _device_status(body: str, screen: ScreenSnapshot) -> bytes | None:
         case "?6":
             return b"\x1b[?%d;%d;1R" % (row + 1, column + 1)
         case "?996":
-            red, green, blue = screen.background
-            light = 299 * red + 587 * green + 114 * blue > 127_500  # perceived brightness, in thousandths
-            return b"\x1b[?997;%dn" % (_LIGHT if light else _DARK)
+            return scheme(screen.background)
         case _:
             return None
 
@@ -110,8 +127,8 @@ def _mode(body: str, screen: ScreenSnapshot) -> bytes | None:
     return b"\x1b[%b;%d$y" % (body.encode("ascii"), value)
 
 
-def _window(body: str, screen: ScreenSnapshot) -> bytes | None:
-    width, height = CELL_PIXELS
+def _window(body: str, screen: ScreenSnapshot, cell: tuple[int, int]) -> bytes | None:
+    width, height = cell
     match body.partition(";")[0]:
         case "14":
             return b"\x1b[4;%d;%dt" % (screen.rows * height, screen.cols * width)

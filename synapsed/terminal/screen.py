@@ -20,6 +20,7 @@ from collections.abc import Sequence
 
 import evp
 
+from synapsed.model.outer import Rgb
 from synapsed.terminal import redraw
 from synapsed.terminal.clusters import ClusterBound
 from synapsed.terminal.grid import Grid, Replies, format_screen
@@ -147,6 +148,21 @@ class Screen:
         self._tail = b""
         self._snapshot = None
 
+    def set_default_colors(self, foreground: Rgb | None, background: Rgb | None) -> None:
+        """What programs are told that they are drawn in, where they have set nothing else; None for the usual."""
+        foreground, background = foreground or DEFAULT_FOREGROUND, background or DEFAULT_BACKGROUND
+        self._terminal.set_default_colors(foreground, background)
+        self._default_colors = (foreground, background, self._default_colors[2])
+        self._snapshot = None
+
+    def keyboard_flags(self) -> int:
+        """What the program has switched on of the kitty keyboard protocol, on the screen that is shown."""
+        if not self._at_rest:
+            return 0
+        self._replies.clear()
+        self._terminal.feed(b"\x1b[?u")
+        return self._replies.keyboard_flags()
+
     def snapshot(self) -> ScreenSnapshot:
         """What the screen shows now; the same object until something is fed."""
         if self._snapshot is None:
@@ -218,6 +234,7 @@ class Screen:
             cursor=(row, column) if visible else None,
             shape=self._shape or b"0",
             modes=snapshot.modes.dec,
+            keyboard=self.keyboard_flags(),
             notice=draw_notice(notice, rows, cols),
         )
 

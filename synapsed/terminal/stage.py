@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
+from synapsed.model.outer import OuterTerminal
 from synapsed.model.picture import ScreenForm, Shown
 from synapsed.model.records import Checkpoint
 from synapsed.terminal.explain import Witness
@@ -54,7 +55,7 @@ class Skipped:
     offset: int
 
 
-type Note = KeysTyped | StopAsked | StopOver | TurnOpened | TurnClosed | Skipped
+type Note = KeysTyped | StopAsked | StopOver | TurnOpened | TurnClosed | Skipped | OuterTerminal
 
 
 # --- what is asked ---------------------------------------------------------------------------------------------------

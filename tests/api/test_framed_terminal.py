@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from synapsed.attachwire import COMMAND, EARLIER, FRAME_MAX, KEYS, NEWS, OUTPUT, SCREEN, FrameReader, frame
+from synapsed.model.outer import OuterTerminal
 from tests.api.serving import Api
 
 AGENT = "synapse-claude-8100"
@@ -86,6 +87,11 @@ async def test_bytes_both_ways_and_commands(api: Api) -> None:
         frames.command(type="signal", signal="SIGINT")
         assert await frames.next() == (OUTPUT, b"\x03")
         assert attachment.size == (80, 25)
+        frames.command(type="terminal", background=[250, 240, 230], cell=[11, 23], keyboard=True)
+        frames.command(type="terminal", background="\x1b]11;rm\r")
+        kind, said = await frames.next()
+        assert (kind, "background must be" in said.decode()) == (NEWS, True)
+        assert attachment.outer == OuterTerminal(None, (250, 240, 230), (11, 23), keyboard=True)
         frames.command(type="detach")
         with pytest.raises(EOFError):
             await frames.next()

@@ -55,8 +55,13 @@ SHELL = ["bash", "--norc", "--noprofile", "-i"]
 class Seen:
     """A program on a terminal of its own, whose screen the test sees."""
 
-    def __init__(self, argv: list[str], env: dict[str, str], cols: int, rows: int) -> None:
+    def __init__(
+        self, argv: list[str], env: dict[str, str], cols: int, rows: int, answers: bytes | None = None
+    ) -> None:
         self.screen = Screen(cols, rows)
+        self.raw = b""
+        self.answers = answers
+        """What is answered where it is asked what it is like."""
         self._lock = threading.Lock()
         self.master, slave = os.openpty()
         self.resize(cols, rows)
@@ -77,6 +82,9 @@ class Seen:
             while data := os.read(self.master, 65536):
                 with self._lock:
                     self.screen.feed(data)
+                    asked, self.raw = self.raw.count(QUESTIONS), self.raw + data
+                    if self.answers is not None and self.raw.count(QUESTIONS) > asked:
+                        os.write(self.master, self.answers)
 
     def resize(self, cols: int, rows: int) -> None:
         with self._lock:
@@ -124,14 +132,23 @@ class Stand:
         assert self.daemon.post("/control/start", wanted).status == 200
         subprocess.run([*self._tmux, "new-session", "-d", "-x", "70", "-y", "20", *program], env=self._env, check=True)
 
-    def attach(self, *options: str, cols: int = COLS, rows: int = ROWS) -> Seen:
+    def attach(self, *options: str, cols: int = COLS, rows: int = ROWS, answers: bytes | None = None) -> Seen:
         env = {**self._env, **self.daemon.env}
-        seen = Seen([sys.executable, "-m", "synapsectl", "attach", "it", *options], env, cols, rows)
+        seen = Seen([sys.executable, "-m", "synapsectl", "attach", "it", *options], env, cols, rows, answers)
         self._open.append(seen)
         return seen
 
     def tmux(self, cols: int = COLS, rows: int = ROWS) -> Seen:
         seen = Seen([*self._tmux, "attach"], self._env, cols, rows)
+        self._open.append(seen)
+        return seen
+
+    def tmux_around(self) -> Seen:
+        """A tmux with colours of its own, in which a terminal is attached."""
+        argv = ["env", *(f"{name}={value}" for name, value in self.daemon.env.items())]
+        argv += [sys.executable, "-m", "synapsectl", "attach", "it"]
+        style = [";", "set", "-g", "window-style", "fg=#101010,bg=#faf0e6"]
+        seen = Seen([*self._tmux, "new-session", *argv, *style], self._env, COLS, ROWS)
         self._open.append(seen)
         return seen
 
@@ -147,6 +164,22 @@ def stand(tmp_path: Path) -> Iterator[Stand]:
     stand = Stand(tmp_path)
     yield stand
     stand.end()
+
+
+QUESTIONS = b"\x1b]10;?\x1b\\\x1b]11;?\x1b\\\x1b[16t\x1b[?u\x1b[c"
+ANSWERS = b"\x1b]10;rgb:10/10/10\x07\x1b]11;rgb:fa/f0/e6\x07\x1b[6;23;11t\x1b[?0u\x1b[?62c"
+ASKING = r"""
+import os, tty
+tty.setraw(0)
+os.write(1, b"\x1b[?2031h>")
+while key := os.read(0, 100):
+    if key == b"?":
+        os.write(1, b"\x1b]11;?\x07\x1b[16t\x1b[?u")
+    elif key == b"k":
+        os.write(1, b"\x1b[>1u")
+    os.write(1, repr(key).encode() + b"\r\n>")
+"""
+"""A program that asks its terminal what it is like, and shows what it is told."""
 
 
 def shows(text: str) -> Callable[[tuple[str, ...]], object]:
@@ -255,3 +288,34 @@ def test_one_that_is_killed_leaves_the_agent_and_the_others_alone(stand: Stand) 
     again.type(b"xyz")
     again.until(shows("> xyz"), "it is typed at")
     other.until(shows("|"), "and still seen")
+
+
+def test_a_program_is_told_what_the_terminal_is_like_and_gets_its_keys(stand: Stand) -> None:
+    stand.start([sys.executable, "-S", "-c", ASKING])
+    ours = stand.attach(cols=100, answers=ANSWERS)
+    ours.until(shows("997;2n"), "it heard that the terminal is light")
+    ours.type(b"?")
+    lines = ours.until(lambda lines: "[?0u" in "".join(lines), "it was answered")
+    text = "".join(lines)
+    assert "]11;rgb:fafa/f0f0/e6e6" in text
+    assert "[6;23;11t" in text
+    ours.type(b"k")
+    ours.until(shows("b'k'"), "it has asked for the keys")
+    assert b"\x1b[>1u" in ours.raw
+    ours.type(b"\x1b[13;2u")
+    ours.until(shows("[13;2u"), "Shift+Enter")
+    other = stand.attach("--read-only", cols=100)
+    other.until(shows("[13;2u"), "the same screen")
+    assert b"\x1b[=1;1u" in other.raw, "the flags are of the screen"
+    ours.type(b"\x1d\x1d")
+    ours.until(shows("[detached from it]"), "it has left")
+    assert b"\x1b[<99u" in ours.raw.rpartition(b"13;2u")[2]
+    assert ours.process.wait(PATIENCE_S) == 0
+
+
+def test_what_a_tmux_around_it_answers_gets_to_the_program(stand: Stand) -> None:
+    stand.start([sys.executable, "-S", "-c", ASKING])
+    around = stand.tmux_around()
+    around.until(shows("997;2n"), "it heard that the terminal is light")
+    around.type(b"?")
+    around.until(lambda lines: "]11;rgb:fafa/f0f0/e6e6" in "".join(lines), "the pane's own colour")

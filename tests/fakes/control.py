@@ -44,6 +44,7 @@ from synapsed.model.events import (
     TaskStatusChanged,
 )
 from synapsed.model.external import alias_of
+from synapsed.model.outer import OuterTerminal
 from synapsed.model.picture import Glyph, Ink, Picture, ScreenForm, Shown
 from synapsed.model.records import Checkpoint
 from synapsed.model.task import Artifact, Message, Prompt, Task, TaskError, TaskState
@@ -74,6 +75,7 @@ class FakeAttachment:
         self.written: list[bytes] = []
         self.closed = False
         self.changed = asyncio.Event()
+        self.outer: OuterTerminal | None = None
         self._queue: asyncio.Queue[bytes | None] = asyncio.Queue()
 
     async def redraw(self) -> bytes:
@@ -106,6 +108,10 @@ class FakeAttachment:
 
     async def resize(self, cols: int, rows: int) -> None:
         self.size = (cols, rows)
+        self.changed.set()
+
+    def seen_in(self, outer: OuterTerminal) -> None:
+        self.outer = outer
         self.changed.set()
 
     async def composes(self) -> bool:

@@ -21,6 +21,7 @@ from synapsed.model.link import (
     LinkTurnInterrupted,
     LinkTurnRecord,
 )
+from synapsed.model.outer import OuterTerminal
 from synapsed.model.picture import KeptForm, ScreenForm, Shown
 from synapsed.model.records import AgentRecord, Checkpoint, LaunchRecord, TurnRecord
 from synapsed.model.task import Prompt
@@ -204,6 +205,9 @@ class _Attachment:
         return None
 
     async def resize(self, cols: int, rows: int) -> None:
+        return None
+
+    def seen_in(self, outer: OuterTerminal) -> None:
         return None
 
     async def composes(self) -> bool:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from synapsed.model.outer import OuterTerminal
 from synapsed.model.records import Checkpoint
 from synapsed.pty import viewers as viewers_module
 from synapsed.pty.viewers import Viewers
@@ -23,6 +24,7 @@ class Program:
         self.written = 0
         self.typed = b""
         self.panes = 0
+        self.seen: list[OuterTerminal] = []
         self.drawing = asyncio.Event()
         self.drawing.set()
         self.viewers = Viewers(
@@ -35,6 +37,7 @@ class Program:
             write_now=self.type_now,
             take_line=self.take,
             empty=lambda: None,
+            seen=self.seen.append,
         )
 
     async def ignore(self, *_: object) -> None:
@@ -255,3 +258,39 @@ async def test_whoever_types_gets_the_window_and_the_stream() -> None:
     assert (theirs.snapshot().alternate, 1003 in theirs.snapshot().modes.dec) == (True, True)
     mine.feed(await anext(own))
     assert not mine.snapshot().alternate
+
+
+DARK, LIGHT = OuterTerminal(background=(0, 0, 9), keyboard=True), OuterTerminal(background=(250, 250, 250))
+
+
+async def test_the_terminal_is_that_of_who_was_used_last() -> None:
+    program = Program()
+    first = await program.viewers.join(cols=COLS, rows=ROWS, read_only=False)
+    assert program.seen == []
+    first.seen_in(DARK)
+    second = await program.viewers.join(cols=COLS, rows=ROWS, read_only=False)
+    assert program.seen == [DARK], "it has not told anything yet"
+    second.seen_in(LIGHT)
+    assert program.seen == [DARK, LIGHT]
+    await first.write(b"x")
+    assert program.seen[2:] == [DARK]
+    await second.close()
+    assert program.seen[3:] == []
+
+
+async def test_who_only_looks_counts_while_nobody_else_has_told_anything() -> None:
+    program = Program()
+    looks = await program.viewers.join(cols=COLS, rows=ROWS, read_only=True)
+    looks.seen_in(LIGHT)
+    types = await program.viewers.join(cols=COLS, rows=ROWS, read_only=False)
+    types.seen_in(DARK)
+    looks.seen_in(LIGHT)
+    assert program.seen == [LIGHT, DARK]
+
+
+async def test_when_all_have_left_the_colours_stay_and_the_keyboard_does_not() -> None:
+    program = Program()
+    viewer = await program.viewers.join(cols=COLS, rows=ROWS, read_only=False)
+    viewer.seen_in(DARK)
+    await viewer.close()
+    assert program.seen == [DARK, OuterTerminal(background=DARK.background)]

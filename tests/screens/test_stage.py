@@ -13,6 +13,7 @@ import psutil
 import pytest
 
 from synapsed.errors import KeeperLost
+from synapsed.model.outer import OuterTerminal
 from synapsed.screens import process
 from synapsed.screens.pool import SCREENS_EACH, ScreenPool
 from synapsed.terminal.observer import TerminalObserver
@@ -203,6 +204,16 @@ async def test_what_was_told_of_turns_is_told_again(pool: ScreenPool, make_progr
     program.stage.note(KeysTyped(time.monotonic()))
     os.kill(await worker(pool), signal.SIGKILL)
     assert not (await program.look()).turn_open
+
+
+async def test_the_terminal_that_it_is_seen_in_is_told_again(pool: ScreenPool, make_program: MakeProgram) -> None:
+    program = await make_program(pool)
+    program.stage.note(OuterTerminal(background=(250, 240, 230), cell=(11, 23), keyboard=True))
+    os.kill(await worker(pool), signal.SIGKILL)
+    program.prints(b"\x1b]11;?\x07\x1b[16t\x1b[>1u\x1b[?u")
+    await program.look()
+    told = [reply.data for event in program.events if isinstance(event, Drawn) for reply in event.replies]
+    assert told == [b"\x1b]11;rgb:fafa/f0f0/e6e6\x07", b"\x1b[6;23;11t", b"\x1b[?1u"]
 
 
 async def test_the_window_keeps_its_size(pool: ScreenPool, make_program: MakeProgram) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from synapsed.library import ProfileLibrary
+from synapsed.model.outer import OuterTerminal
 from synapsed.profiles import Profile
 from synapsed.screens import checked, wire
 from synapsed.screens.frames import FrameKind, ScreenFrame, ScreenFrameError
@@ -79,7 +80,17 @@ def test_no_look_in_the_middle_of_a_frame() -> None:
 
 
 @pytest.mark.parametrize(
-    "note", [KeysTyped(1.5), StopAsked(2.5), StopOver(), TurnOpened("hooks", 17), TurnClosed(), Skipped(1 << 40)]
+    "note",
+    [
+        KeysTyped(1.5),
+        StopAsked(2.5),
+        StopOver(),
+        TurnOpened("hooks", 17),
+        TurnClosed(),
+        Skipped(1 << 40),
+        OuterTerminal((1, 2, 3), None, (8, 17), keyboard=True),
+        OuterTerminal(),
+    ],
 )
 def test_notes(note: Note) -> None:
     assert wire.read_note(wire.write_note(note)) == note

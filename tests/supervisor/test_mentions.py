@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Callable
 
 from synapsed.clock import iso
 from synapsed.errors import AmbiguousAddress, QueueFull, SynapsedError
+from synapsed.model.outer import OuterTerminal
 from synapsed.model.records import Checkpoint
 from synapsed.model.task import Artifact, Message, Task, TaskError, TaskState
 from synapsed.supervisor.mentions import ANSWERS_MAX, Addressee, MentioningAttachment
@@ -42,6 +43,9 @@ class Terminal:
         self.typed += data
 
     async def resize(self, cols: int, rows: int) -> None:
+        return None
+
+    def seen_in(self, outer: OuterTerminal) -> None:
         return None
 
     async def composes(self) -> bool:

@@ -1,5 +1,6 @@
 """`attach` and `run` in a real terminal: what passes, how it ends, and that the terminal is as before."""
 
+import os
 import signal
 import termios
 from collections.abc import Callable, Iterator
@@ -89,6 +90,64 @@ def test_answers_to_queries_stay_here(attach: Attach, daemon: FakeDaemon) -> Non
     tool.type(b"\x1b[?62;22c\x1b[12;40R\x1b]11;rgb:0000/0000/0000\x1b\\\x1b[Ix")
     daemon.until(lambda: daemon.typed.endswith(b"x"))
     assert daemon.typed == b"\x1b[Ix"
+
+
+ANSWERS = b"\x1b]10;rgb:10/10/10\x07\x1b]11;rgb:fa/f0/e6\x07\x1b[6;23;11t\x1b[?0u\x1b[?62c"
+LIGHT = {
+    "type": "terminal",
+    "foreground": [16, 16, 16],
+    "background": [250, 240, 230],
+    "cell": [11, 23],
+    "keyboard": True,
+}
+
+
+def test_the_terminal_is_asked_what_it_is_like_and_the_daemon_told(attach: Attach, daemon: FakeDaemon) -> None:
+    tool = attached(attach(), daemon)
+    tool.until(b"\x1b]11;?\x1b\\")
+    tool.type(b"a" + ANSWERS + b"b")
+    daemon.until(lambda: LIGHT in daemon.terminals[-1].messages and daemon.typed == b"ab")
+    tool.resize(50, 132)
+    tool.when(lambda shown: shown.count(b"\x1b]11;?") == 2)
+    tool.type(ANSWERS.replace(b"23;11", b"46;22") + b"c")
+    daemon.until(lambda: LIGHT | {"cell": [22, 46]} in daemon.terminals[-1].messages and daemon.typed == b"abc")
+
+
+def test_it_is_asked_again_when_its_colours_change(attach: Attach, daemon: FakeDaemon) -> None:
+    tool = attached(attach(), daemon)
+    tool.type(ANSWERS + b"a")
+    daemon.until(lambda: LIGHT in daemon.terminals[-1].messages)
+    tool.type(b"\x1b[?997;1n")
+    tool.when(lambda shown: shown.count(b"\x1b]11;?") == 2)
+    tool.type(ANSWERS.replace(b"fa/f0/e6", b"00/00/00") + b"b")
+    daemon.until(lambda: LIGHT | {"background": [0, 0, 0]} in daemon.terminals[-1].messages)
+    daemon.until(lambda: daemon.typed == b"ab")
+
+
+def test_a_terminal_that_prints_what_it_does_not_know_is_not_asked(attach: Attach, daemon: FakeDaemon) -> None:
+    tool = attached(attach(env={**os.environ, "TERM": "linux"}), daemon)
+    tool.type(b"a")
+    daemon.until(lambda: daemon.typed == b"a")
+    daemon.show(b"shown")
+    tool.until(b"shown")
+    assert b"]11;?" not in tool.shown
+
+
+def test_one_that_is_stopped_gives_the_terminal_back_and_takes_it_again(attach: Attach, daemon: FakeDaemon) -> None:
+    tool = attached(attach(), daemon)
+    daemon.show(b"\x1b[>1u\x1b[?1003hbefore")
+    tool.until(b"before")
+    tool.process.send_signal(signal.SIGTSTP)
+    tool.when(lambda shown: shown.count(b"redrawn") == 2)
+    between = tool.shown.partition(b"before")[2].rpartition(b"redrawn")[0]
+    assert b"\x1b[<99u" in between, "the keys as they were"
+    assert b"\x1b[23;0t" in between
+    assert b"\x1b[22;0t" in between.partition(b"\x1b[23;0t")[2]
+    assert not tool.termios()[3] & termios.ICANON
+    tool.type(b"x\x1d\x1d")
+    assert tool.end() == 0
+    assert daemon.typed == b"x"
+    assert tool.termios() == tool.before
 
 
 def test_resize_is_told(attach: Attach, daemon: FakeDaemon) -> None:

@@ -85,3 +85,12 @@ def test_modes_shape_and_cursor() -> None:
     assert seen.row_cells(0)[0].fg == 1, "a colour of the palette stays one"
     screen.feed(b"\x1b[?25l")
     assert not shown(screen, 20, 5).snapshot().cursor_visible
+
+
+def test_keys_are_written_as_the_program_wants_them() -> None:
+    """The next one may be for it."""
+    screen = Screen(30, 5)
+    screen.feed(b"\x1b[>5u")
+    assert shown(screen, 10, 3).keyboard_flags() == 5
+    screen.feed(b"\x1b[<u")
+    assert shown(screen, 10, 3).keyboard_flags() == 0

@@ -2,20 +2,22 @@
 
 import pytest
 
-from synapsed.terminal.queries import answer
+from synapsed.model.outer import OuterTerminal, read_outer
+from synapsed.terminal.queries import NOBODY, answer, is_answer
 from synapsed.terminal.scanner import QueryReceived, Scanner
 from synapsed.terminal.screen import Screen
 from synapsed.terminal.snapshot import ScreenSnapshot
 
 
-def told(data: bytes) -> list[bytes | None]:
+def told(data: bytes, outer: OuterTerminal = NOBODY) -> list[bytes | None]:
     """The answers to the queries in `data`, each given where the query stands in it."""
     screen, answers, done = Screen(80, 24), [], 0
+    screen.set_default_colors(outer.foreground, outer.background)
     for event in Scanner().feed(data):
         screen.feed(data[done : event.end])
         done = event.end
         if isinstance(event, QueryReceived):
-            answers.append(answer(event, screen.snapshot))
+            answers.append(answer(event, screen.snapshot, outer, screen.keyboard_flags))
     return answers
 
 
@@ -101,3 +103,82 @@ def test_what_does_not_depend_on_the_screen_takes_no_look_at_it(question: bytes)
     (event,) = Scanner().feed(question)
     assert isinstance(event, QueryReceived)
     assert answer(event, look)
+
+
+LIGHT = OuterTerminal((16, 16, 16), (250, 240, 230), (11, 23), keyboard=True)
+
+
+@pytest.mark.parametrize(
+    ("query", "reply"),
+    [
+        (b"\x1b]10;?\x07", b"\x1b]10;rgb:1010/1010/1010\x07"),
+        (b"\x1b]11;?\x1b\\", b"\x1b]11;rgb:fafa/f0f0/e6e6\x1b\\"),
+        (b"\x1b]11;#102030\x07\x1b]11;?\x07", b"\x1b]11;rgb:1010/2020/3030\x07"),
+        (b"\x1b]11;#102030\x07\x1b]111\x07\x1b]11;?\x07", b"\x1b]11;rgb:fafa/f0f0/e6e6\x07"),
+        (b"\x1bc\x1b]11;?\x07", b"\x1b]11;rgb:fafa/f0f0/e6e6\x07"),
+        (b"\x1b[?996n", b"\x1b[?997;2n"),
+        (b"\x1b[14t", b"\x1b[4;552;880t"),
+        (b"\x1b[16t", b"\x1b[6;23;11t"),
+        (b"\x1b[?u", b"\x1b[?0u"),
+        (b"\x1b[>5u\x1b[?u", b"\x1b[?5u"),
+        (b"\x1b[>5u\x1b[>1u\x1b[<u\x1b[?u", b"\x1b[?5u"),
+        (b"\x1b[>1u\x1b[?1049h\x1b[?u", b"\x1b[?0u"),
+    ],
+    ids=repr,
+)
+def test_answered_as_the_terminal_that_it_is_seen_in(query: bytes, reply: bytes) -> None:
+    assert told(query, LIGHT) == [reply]
+    assert is_answer(reply)
+
+
+def test_what_the_terminal_has_not_said_is_answered_as_ever() -> None:
+    assert told(b"\x1b]11;?\x07\x1b[16t\x1b[?u", OuterTerminal(foreground=(1, 2, 3))) == [
+        b"\x1b]11;rgb:0000/0000/0000\x07",
+        b"\x1b[6;16;8t",
+        None,
+    ]
+
+
+def test_the_terminals_colours_are_not_drawn_into_another_one() -> None:
+    """They are what it has by itself; only what a program has set is."""
+    screen = Screen(20, 4)
+    before = screen.redraw()
+    screen.set_default_colors(LIGHT.foreground, LIGHT.background)
+    assert screen.redraw() == before
+    screen.feed(b"\x1b]11;#102030\x07")
+    assert b"\x1b]11;rgb:10/20/30" in screen.redraw()
+    assert b"\x1b]10;" not in screen.redraw()
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"background": [0, 0, 256]},
+        {"background": [0, 0]},
+        {"background": "rgb:00/00/00"},
+        {"foreground": [True, 0, 0]},
+        {"foreground": [-1, 0, 0]},
+        {"foreground": [1.5, 0, 0]},
+        {"cell": [0, 16]},
+        {"cell": [8, 100_000]},
+        {"cell": [8]},
+        {"keyboard": 1},
+        {"keyboard": None},
+    ],
+    ids=repr,
+)
+def test_what_no_terminal_is_like_is_refused(document: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match=next(iter(document))):
+        read_outer(document)
+
+
+def test_a_terminal_that_is_told() -> None:
+    document = {
+        "type": "terminal",
+        "background": [250, 240, 230],
+        "foreground": None,
+        "cell": [11, 23],
+        "keyboard": True,
+    }
+    assert read_outer(document) == OuterTerminal(None, (250, 240, 230), (11, 23), keyboard=True)
+    assert read_outer({}) == NOBODY

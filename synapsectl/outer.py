@@ -1,0 +1,85 @@
+"""What the person's terminal is like: its colours, the size of a cell, whether it speaks the kitty keyboard protocol.
+
+It is asked while the agent's screen is drawn already, and its answers are told apart from keys whenever they come, so
+that nothing waits for them and nothing that is typed meanwhile is lost. Every terminal answers the last question, and
+all answer in order: with that answer the others are there, or will never be. Pure.
+"""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+QUESTIONS = b"\x1b]10;?\x1b\\\x1b]11;?\x1b\\\x1b[16t\x1b[?u\x1b[c"
+
+ANSWERED_S = 1.0
+"""How long the answers are waited for before the terminal is given back, to whose next reader they would be keys."""
+
+NOT_ASKED = frozenset({"linux"})
+"""Values of TERM whose terminals print questions that they do not know."""
+
+CELL_MAX = 512
+
+_COLOR = re.compile(rb"\x1b\](1[01]);(?:rgba?:([0-9A-Fa-f/]{5,19})|#([0-9A-Fa-f]{6}))(?:\x07|\x1b\\)")
+_CELL = re.compile(rb"\x1b\[6;(\d{1,4});(\d{1,4})t")
+_KEYBOARD = re.compile(rb"\x1b\[\?\d{1,3}u")
+_LAST = re.compile(rb"\x1b\[\?[\d;]*c")
+_CHANNEL = re.compile(rb"[0-9A-Fa-f]{1,4}")
+_NAMES = {b"10": "foreground", b"11": "background"}
+
+SCHEME = re.compile(rb"\x1b\[\?997;\d+n")
+"""The terminal tells by itself that its colours turned dark or light."""
+
+
+class TerminalAnswers:
+    """`pixels` tells the size of a cell as the kernel has it, for terminals that do not answer that."""
+
+    def __init__(self, pixels: Callable[[], tuple[int, int] | None]) -> None:
+        self._pixels = pixels
+        self._said: dict[str, Any] = {}
+        self._until = 0.0
+        self._waits = False
+        self.told: dict[str, Any] | None = None
+        """What it has told of itself, once it has."""
+
+    def ask(self, now: float) -> bytes:
+        """What asks it; nothing while it is being asked."""
+        if self.wait(now):
+            return b""
+        self._said = {}
+        self._waits, self._until = True, now + ANSWERED_S
+        return QUESTIONS
+
+    def wait(self, now: float) -> float:
+        """Seconds for which answers may be on their way."""
+        return max(0.0, self._until - now) if self._waits else 0.0
+
+    def hear(self, answer: bytes) -> None:
+        """Take an answer of the terminal, to whatever question."""
+        if not self._waits:
+            return
+        if found := _COLOR.fullmatch(answer):
+            self._said[_NAMES[found[1]]] = _rgb(found[2]) if found[2] else list(bytes.fromhex(found[3].decode()))
+        elif found := _CELL.fullmatch(answer):
+            self._said["cell"] = _cell(int(found[2]), int(found[1]))
+        elif _KEYBOARD.fullmatch(answer):
+            self._said["keyboard"] = True
+        elif _LAST.fullmatch(answer):
+            self._waits = False
+            pixels = self._said.get("cell") or _cell(*(self._pixels() or (0, 0)))
+            self.told = {"foreground": None, "background": None, "keyboard": False, **self._said, "cell": pixels}
+
+    @property
+    def tells_colors(self) -> bool:
+        return self.told is not None and self.told["background"] is not None
+
+
+def _rgb(text: bytes) -> list[int] | None:
+    """Of channels in X11's form, each of one to four digits; an opacity behind them is left out."""
+    channels = text.split(b"/")[:3]
+    if len(channels) < 3 or not all(_CHANNEL.fullmatch(channel) for channel in channels):
+        return None
+    return [round(int(channel, 16) * 255 / (16 ** len(channel) - 1)) for channel in channels]
+
+
+def _cell(width: int, height: int) -> list[int] | None:
+    return [width, height] if 1 <= width <= CELL_MAX and 1 <= height <= CELL_MAX else None

@@ -1,0 +1,29 @@
+"""Whether the terminal that a program is seen in is dark or light, told to a program that wants to hear of it (mode
+2031). Pure.
+"""
+
+from synapsed.model.outer import OuterTerminal, is_light
+from synapsed.pty.keyboard import LookNow, Press, Steps
+from synapsed.terminal.queries import scheme
+
+COLOR_SCHEME_REPORTS = 2031
+
+_BLACK = (0, 0, 0)
+"""What programs are told of a terminal that has not said it."""
+
+
+class Theme:
+    """Of one program; a fresh one was told that it is dark."""
+
+    def __init__(self) -> None:
+        self._light = False
+
+    def changes(self, outer: OuterTerminal) -> Steps[None]:
+        """The program is seen in `outer` from now on."""
+        background = outer.background or _BLACK
+        if is_light(background) is self._light:
+            return
+        self._light = not self._light
+        look = yield LookNow()
+        if COLOR_SCHEME_REPORTS in look.screen.modes.dec and is_light(background) is self._light:
+            yield Press(scheme(background))
