@@ -85,6 +85,13 @@ class Client:
         self.token = token
         self.deadline: float | None = None
         """On the monotonic clock: when the person's own time limit is over. No request waits much longer."""
+        self._limit: float | None = None
+
+    def limit(self, seconds: float | None) -> float | None:
+        """The person's own time limit for all that follows begins now; returns when it is over."""
+        self._limit = seconds
+        self.deadline = None if seconds is None else time.monotonic() + seconds
+        return self.deadline
 
     def get(self, path: str, query: Mapping[str, object] | None = None, *, timeout: float = REQUEST_TIMEOUT) -> Any:
         """The JSON at `path`. Raises ApiError, NoDaemon, TimedOut."""
@@ -125,14 +132,13 @@ class Client:
     ) -> HttpReply:
         """One request and its whole answer, whatever its status. Raises NoDaemon, TimedOut."""
         with self.connect() as connection:
-            timeout = self._within(timeout)
-            connection.settimeout(timeout)
+            connection.settimeout(self._within(timeout))
             extra = {"Idempotency-Key": key} if key is not None else {}
             try:
                 self._send(connection, method, path, query, body=body, accept="application/json", extra=extra)
                 return _read_reply(connection)
             except TimeoutError:
-                raise TimedOut(f"the daemon did not answer within {timeout:g} s ({method} {path})") from None
+                raise TimedOut(f"the daemon did not answer within {self._told(timeout)} ({method} {path})") from None
             except OSError as error:
                 raise BadAnswer(f"the daemon went away while it answered: {error.strerror or error}") from None
 
@@ -140,8 +146,7 @@ class Client:
         """The events at `path`, after the one with `last_id` where that is given. Raises ApiError, NoDaemon."""
         connection = self.connect()
         try:
-            timeout = self._within(REQUEST_TIMEOUT)
-            connection.settimeout(timeout)
+            connection.settimeout(self._within(REQUEST_TIMEOUT))
             extra = {"Last-Event-ID": last_id} if last_id else {}
             self._send(connection, "GET", path, query, body=None, accept="text/event-stream", extra=extra)
             status, headers, rest = read_head(connection)
@@ -150,7 +155,7 @@ class Client:
             return EventStream(connection, rest)
         except TimeoutError:
             connection.close()
-            raise TimedOut(f"the daemon did not answer within {timeout:g} s (GET {path})") from None
+            raise TimedOut(f"the daemon did not answer within {self._told(REQUEST_TIMEOUT)} (GET {path})") from None
         except OSError as error:
             connection.close()
             raise BadAnswer(f"the daemon went away while it answered: {error.strerror or error}") from None
@@ -187,7 +192,11 @@ class Client:
         """`seconds`, or what is left of the person's own limit, and a moment to learn how things stand then."""
         if self.deadline is None:
             return seconds
-        return round(min(seconds, max(GRACE, self.deadline - time.monotonic())), 3)
+        return min(seconds, max(GRACE, self.deadline - time.monotonic()))
+
+    def _told(self, seconds: float) -> str:
+        """The limit that was over: the person's own, as it was given, or `seconds`."""
+        return f"{seconds if self._limit is None else min(seconds, self._limit):g} s"
 
     def head(
         self, method: str, path: str, query: Mapping[str, object] | None, *, version: str, headers: Mapping[str, str]

@@ -2,7 +2,6 @@
 
 import argparse
 import sys
-import time
 from typing import Any
 
 from synapsectl.context import CommandContext
@@ -96,7 +95,6 @@ def run(args: argparse.Namespace, ctx: CommandContext) -> int:
     if args.reply_to and (args.response or addresses is None or len(addresses) != 1):
         raise UsageError("--reply-to goes to the one agent that asked, and wants no response itself")
     wanted = _wanted(args, ctx)
-    ctx.client.deadline = wanted.deadline
     ensure_daemon(ctx, spawn=not args.no_spawn_daemon)
     agents = addresses if addresses is not None else _running(args, ctx)
     if body is None:
@@ -124,7 +122,7 @@ def _wanted(args: argparse.Namespace, ctx: CommandContext) -> Wanted:
         response=args.response,
         sender=sender,
         timeout=args.timeout,
-        deadline=None if args.timeout is None else time.monotonic() + args.timeout,
+        deadline=ctx.client.limit(args.timeout),
         json=args.json,
         key=args.idempotency_key,
     )

@@ -1,7 +1,6 @@
 """`synapsectl task ID`."""
 
 import argparse
-import time
 from typing import Any
 
 from synapsectl.ages import age
@@ -36,8 +35,7 @@ def run(args: argparse.Namespace, ctx: CommandContext) -> int:
     task = ctx.client.get(task_path(args.task))["task"]
     code = DONE
     if args.wait:
-        deadline = None if args.timeout is None else time.monotonic() + args.timeout
-        ctx.client.deadline = deadline
+        deadline = ctx.client.limit(args.timeout)
         name = _name(task, ctx)
         attendant = Attendant(ctx, name, deadline=deadline, follow=False, asks=not args.json)
         task = attendant.wait(task, None, sent=task["id"])

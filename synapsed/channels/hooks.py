@@ -38,10 +38,10 @@ from synapsed.model.facts import (
     TurnUsed,
 )
 
-USED_STEP_SECONDS = 0.25
-"""How often the transcript is read for what a turn has used, when its end was told."""
-USED_WAIT_SECONDS = 5.0
-"""How long its end is awaited there."""
+USED_STEP_SECONDS = (0.25, 4.0)
+"""How often the transcript is read for what a turn has used, when its end was told: each time after twice the pause."""
+USED_WAIT_SECONDS = 60.0
+"""How long its end is awaited there: a program on a busy machine may write it down late."""
 TRANSCRIPT_STEP_SECONDS = 0.02
 """How often a transcript is read again that does not have the turn's end yet."""
 HOOK_GRACE_SECONDS = 1.0
@@ -312,12 +312,14 @@ class HookChannel:
         assert spec is not None
         assert spec.usage is not None
         deadline = time.monotonic() + USED_WAIT_SECONDS
+        step, longest = USED_STEP_SECONDS
         while True:
             read = await asyncio.to_thread(self._read, turn.key)
             whole = read is not None and (read.outcome != "open" or (not spec.ended and read.answer is not None))
             if whole or time.monotonic() >= deadline:
                 break
-            await asyncio.sleep(USED_STEP_SECONDS)
+            await asyncio.sleep(step)
+            step = min(step * 2, longest)
         found = used(read.uses, spec.usage) if read is not None else None
         if found is None:
             async with self._lock:
