@@ -25,6 +25,9 @@ PIN = re.compile(r"^(?P<name>[A-Za-z0-9._-]+)(?:\[[^]]*\])?==(?P<version>[^ ;\\]
 HASH = re.compile(r"--hash=sha256:([0-9a-f]{64})")
 VIA = re.compile(r"^ +#(?: +via)? +(\S+)")
 OWN_NAME = "synapsed"
+OF_EXTRAS = frozenset({"linkify-it-py"})
+"""What a package that we need wants for an extra of its own only, for which Textual asks: the lock names
+packages without their extras."""
 
 
 class Locked(NamedTuple):
@@ -73,7 +76,7 @@ def locked() -> list[Locked]:
     """The pins that synapsed needs at run time, directly or not; those for developing and measuring are left out."""
     every = pins(LOCK.read_text())
     wanted = {canonical(re.split(r"[^A-Za-z0-9._-]", one, maxsplit=1)[0]) for one in project()["dependencies"]}
-    while more := {one.name for one in every if wanted & set(one.via)} - wanted:
+    while more := {one.name for one in every if wanted & set(one.via)} - wanted - OF_EXTRAS:
         wanted |= more
     return [one for one in every if one.name in wanted]
 

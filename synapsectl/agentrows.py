@@ -90,6 +90,17 @@ def row(agent: Mapping[str, Any], now: datetime, *, age: str, folder: str, colum
     ]
 
 
+def asking(agents: Iterable[dict[str, Any]], items: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The agents: who asks about a command (`items` of the inbox tell it), with that instead of the words around it."""
+    commands = {item["agent_id"]: item["command"] for item in items}
+    return [agent | ({"asks": found} if (found := commands.get(agent["id"])) else {}) for agent in agents]
+
+
+def shorter(path: str, home: str) -> str:
+    """`path` with a tilde for the person's home."""
+    return "~" + path[len(home) :] if home and (path + "/").startswith(home + "/") else path
+
+
 def end_of(path: str, columns: int) -> str:
     """The end of `path`, which tells folders apart, in at most `columns` columns."""
     if display_width(path) <= columns:

@@ -7,6 +7,7 @@
     ├── NoDaemon            3  nothing answers on the control socket
     │   └── BadAnswer       3  something answers that is no synapsed
     ├── NotOurs             3  somebody else made the control socket: nothing was sent
+    ├── NotInstalled        6  an extra of the package is missing
     ├── MaybeAccepted       8  the connection broke before the answer to a message
     ├── TimedOut            5  a deadline of ours passed; nothing was undone
     └── ApiError            the daemon refused: by its code, see `synapsed.errors.EXIT_CODES`
@@ -67,6 +68,13 @@ class NotAllowed(CtlError):
 
     exit_code = REFUSED
     code = "NOT_ALLOWED"
+
+
+class NotInstalled(CtlError):
+    """An extra of the package is missing; the message says which command installs it."""
+
+    exit_code = REFUSED
+    code = "NOT_INSTALLED"
 
 
 class MaybeAccepted(CtlError):

@@ -48,24 +48,28 @@ class Live:
         self._changed = changed
         self._on_event = on_event
         self._query: Mapping[str, object] | None = {"types": events} if events else None
-        self._again = threading.Event()
+        self._over = threading.Event()
         self._looked = 0.0
         self._stale = False
         """Something happened since."""
         self.seen = LiveView()
 
     def start(self) -> None:
-        """Begin; it ends with the process."""
+        """Begin; it ends with the process, or after `stop`."""
         threading.Thread(target=self._run, daemon=True).start()
 
+    def stop(self) -> None:
+        """Ask no more, once what is under way has ended."""
+        self._over.set()
+
     def _run(self) -> None:
-        while True:
+        while not self._over.is_set():
             try:
                 self._watch()
             except CtlError as error:
                 self.seen = LiveView(self.seen.told, error)
                 self._changed()
-            time.sleep(RETRY)
+            self._over.wait(RETRY)
 
     def _watch(self) -> None:
         """Look, and look again as things happen, until the daemon goes away."""
@@ -73,6 +77,8 @@ class Live:
             # Only now: what happens from here on is told.
             self._see()
             for event in stream.events(lambda: max(0.001, self._due() - time.monotonic())):
+                if self._over.is_set():
+                    return
                 if event is not None:
                     self._on_event(event)
                     self._stale = self._stale or event.event != "artifact"

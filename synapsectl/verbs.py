@@ -44,6 +44,7 @@ VERBS = {
     "status": Verb("status", "one agent closely, or the daemon", LOOKING),
     "inbox": Verb("inbox:inbox", "who needs you, answered with one key", LOOKING),
     "next": Verb("inbox:next_", "attach to the agent that has waited longest for you", LOOKING),
+    "top": Verb("top", "all agents at once: screens, questions, tasks, events", LOOKING),
     "attach": Verb("attach", "put this terminal on an agent", LOOKING),
     "screen": Verb("screen", "an agent's screen now", LOOKING),
     "logs": Verb("logs", "what an agent printed", LOOKING),

@@ -1,4 +1,4 @@
-"""Whether the MCP SDK is installed: the extra `mcp`, for the tools that a program's model has of the other agents."""
+"""Which extras are installed: `mcp`, for the tools that a program's model has of the other agents; `tui`, for `top`."""
 
 from importlib.util import find_spec
 
@@ -12,3 +12,12 @@ MCP_MISSING = (
 def has_mcp() -> bool:
     """Nothing of it is imported."""
     return find_spec("mcp") is not None
+
+
+TUI_INSTALL = "pip install 'synapsed[tui]'"
+TUI_MISSING = "Textual is not installed: 'synapsectl top' draws with it, 'inbox' and 'list --watch' do without"
+
+
+def has_tui() -> bool:
+    """Nothing of it is imported."""
+    return find_spec("textual") is not None

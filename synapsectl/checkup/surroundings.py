@@ -16,7 +16,7 @@ from synapsectl.service.manager import NoServiceManager, ServiceManager
 from synapsectl.service.port import is_served, refusal
 from synapsectl.service.settings import PACKAGES, ConfiguredAgent, ServiceSettings, env_file, gather
 from synapsed import __version__
-from synapsed.extras import MCP_INSTALL, MCP_MISSING, has_mcp
+from synapsed.extras import MCP_INSTALL, MCP_MISSING, TUI_INSTALL, TUI_MISSING, has_mcp, has_tui
 from synapsed.releases import drift, find
 
 NEEDED_PYTHON = (3, 13)
@@ -39,6 +39,8 @@ def look_around(ctx: CommandContext) -> Iterator[Finding]:
         yield Finding("traces", NOTE, sentence, "pip install 'synapsed[otel]'")
     if not has_mcp():
         yield Finding("agents' tools", NOTE, MCP_MISSING, MCP_INSTALL)
+    if not has_tui():
+        yield Finding("top", NOTE, TUI_MISSING, TUI_INSTALL)
     if settings.listen:
         yield _port(ctx, settings.listen)
     try:

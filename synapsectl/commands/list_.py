@@ -3,7 +3,7 @@
 import time
 from typing import TYPE_CHECKING, Any
 
-from synapsectl.agentrows import HEADINGS, STYLES, by_need, row, state_of
+from synapsectl.agentrows import HEADINGS, STYLES, asking, by_need, row, shorter, state_of
 from synapsectl.ages import age
 from synapsectl.colours import DIM
 from synapsectl.context import CommandContext
@@ -56,10 +56,9 @@ def _told(ctx: CommandContext) -> list[dict[str, Any]]:
     if not any(agent.get("asks") for agent in agents):
         return agents
     try:
-        commands = {item["agent_id"]: item["command"] for item in ctx.client.get("/inbox")}
+        return asking(agents, ctx.client.get("/inbox"))
     except ApiError:
         return agents  # an agent may not look into it
-    return [agent | ({"asks": found} if (found := commands.get(agent["id"])) else {}) for agent in agents]
 
 
 def _show(agents: list[dict[str, Any]], ctx: CommandContext) -> None:
@@ -98,7 +97,7 @@ def _lines(agents: list[dict[str, Any]], ctx: CommandContext, columns: int) -> l
 
     now, home = datetime.now(UTC), ctx.environ.get("HOME", "")
     rows = [
-        row(agent, now, age=age(agent["since"], now), folder=_shorter(agent["cwd"], home), columns=columns)
+        row(agent, now, age=age(agent["since"], now), folder=shorter(agent["cwd"], home), columns=columns)
         for agent in by_need(agents)
     ]
     return ctx.out.table_lines(HEADINGS, rows, grows="WHAT", columns=columns)
@@ -110,10 +109,6 @@ def notes_on(agent: dict[str, Any]) -> list[str]:
     drift = agent.get("drift")
     told = [agent["evidence"]] if fallen else []
     return told + ([drift] if drift and not any(drift in words for words in told) else [])
-
-
-def _shorter(path: str, home: str) -> str:
-    return "~" + path[len(home) :] if home and (path + "/").startswith(home + "/") else path
 
 
 # --- watching ---

@@ -3,15 +3,10 @@
 import argparse
 
 from synapsectl.context import CommandContext
-from synapsectl.errors import DONE, REFUSED, CtlError
+from synapsectl.errors import DONE, NotInstalled
 from synapsed.extras import MCP_INSTALL, MCP_MISSING, has_mcp
 
 EXAMPLES = (("synapsectl mcp", "started by an agent's program, not by a person"),)
-
-
-class NotInstalled(CtlError):
-    exit_code = REFUSED
-    code = "NOT_INSTALLED"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -51,7 +51,7 @@ def run(args: argparse.Namespace, ctx: CommandContext) -> int:
         ctx.out.table((), [_plain_row(task, names) for task in tasks])
     else:
         most = max(12, ctx.out.columns // 4)
-        ctx.out.table(HEADINGS, [_row(task, names, most) for task in by_need(tasks)], grows="WHAT")
+        ctx.out.table(HEADINGS, [row(task, names, most) for task in by_need(tasks)], grows="WHAT")
     return DONE
 
 
@@ -60,7 +60,8 @@ def by_need(tasks: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return sorted(tasks, key=lambda task: OPEN.index(task["status"]) if task["status"] in OPEN else len(OPEN))
 
 
-def _row(task: dict[str, Any], names: dict[str, str], most: int) -> tuple[object, ...]:
+def row(task: dict[str, Any], names: dict[str, str], most: int) -> tuple[object, ...]:
+    """The row of `HEADINGS`."""
     status = task["status"]
     return (
         TableCell(short_id(task["id"]), DIM),

@@ -204,6 +204,10 @@ class InboxModel:
 
     # --- keys ---
 
+    def choose(self, item_id: str | None) -> None:
+        """What is chosen elsewhere: keys are for that row; None where none is."""
+        self._at = item_id
+
     def key(self, key: KeyPress, now: float) -> list[Command]:
         """What a key does."""
         if self.typing is not None:

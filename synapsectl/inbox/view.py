@@ -49,11 +49,11 @@ class InboxView:
     def __init__(self, *, coloured: bool, home: str) -> None:
         self._coloured = coloured
         self._home = home
-        self._wall = datetime.now(UTC)
+        self.wall = datetime.now(UTC)
 
     def lines(self, inbox: InboxModel, now: float, wall: datetime, columns: int, rows: int) -> list[str]:
         """As many lines as the screen has rows, none wider than it. `now` is the model's time, `wall` the clock's."""
-        self._wall = wall
+        self.wall = wall
         if inbox.help:
             shown = [self._head(inbox, columns), "", *self._help(columns)]
             return shown[:rows]
@@ -99,10 +99,10 @@ class InboxView:
     def _row(self, row: Row, name: str, columns: int, wide: int, kinds: int) -> str:
         item, kind = row.item, _kind(row.item)
         mark = "> " if row.chosen else "  "
-        since = f"{age(item['since'], self._wall):>4}"
+        since = f"{age(item['since'], self.wall):>4}"
         before = f"{mark}{pad(clip(name, wide), wide)}{GAP}{pad(kind, kinds)}{GAP}{since}{GAP}"
         room = columns - display_width(before)
-        said, style = self._said(row)
+        said, style = self.said(row)
         if room < 1:
             return clip(before.rstrip(), columns)
         plain = clip(said, room)
@@ -114,7 +114,7 @@ class InboxView:
         kind_part = painted(pad(kind, kinds), STYLES.get(item["kind"], ""))
         return f"{name_part}{GAP}{kind_part}{GAP}{painted(since, DIM)}{GAP}{painted(plain, style)}"
 
-    def _said(self, row: Row) -> tuple[str, str]:
+    def said(self, row: Row) -> tuple[str, str]:
         """What a row says, and its style."""
         if row.told:
             return one_line(row.told), DIM
@@ -122,18 +122,18 @@ class InboxView:
             return f"→ {one_line(row.answer)}  ({ceil(row.held) or 1} s, u takes it back)", GREEN
         if row.answer:
             return f"→ {one_line(row.answer)}  (is being typed)", GREEN
-        return gist(row.item, self._wall), ""
+        return gist(row.item, self.wall), ""
 
     def _detail(self, listed: Sequence[Row], typing: Typing | None, columns: int) -> list[str]:
-        """The chosen row closely: where, since when, the very command, the question, what answers it."""
         row = next((one for one in listed if one.chosen), None)
-        if row is None:
-            return []
-        item = row.item
+        return [] if row is None else self.closely(row.item, typing, columns)
+
+    def closely(self, item: Item, typing: Typing | None, columns: int) -> list[str]:
+        """One item: where, since when, the very command, the question, what answers it."""
         place = self._shorter(item["cwd"]) + (f" on {item['host']}" if item.get("host") else "")
-        facts = [item["agent"], _kind(item), place, f"since {clock_time(item['since'], self._wall)}"]
+        facts = [item["agent"], _kind(item), place, f"since {clock_time(item['since'], self.wall)}"]
         if item.get("until"):
-            facts.append(f"until {clock_time(item['until'], self._wall)}")
+            facts.append(f"until {clock_time(item['until'], self.wall)}")
         if item.get("looked_at"):
             facts.append("somebody is attached to it")
         lines = [self._painted(clip(one_line(" · ".join(facts)), columns), BOLD)]

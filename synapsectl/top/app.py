@@ -1,0 +1,278 @@
+"""`top` as a Textual app: keys and clicks go to the desk, what the desk shows goes to the panes.
+
+Ten times a second it is looked whether something is new; what has not changed is not drawn.
+"""
+
+import asyncio
+import signal
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+
+from textual import events
+from textual.app import App, ComposeResult
+from textual.binding import Binding
+from textual.containers import Container
+from textual.widgets import Input
+
+from synapsectl.inbox.items import is_hidden
+from synapsectl.inbox.model import Command, InboxAct
+from synapsectl.top.desk import ANSWERING, Desk
+from synapsectl.top.drawing import Drawing
+from synapsectl.top.panes import HelpScreen, Pane
+from synapsectl.top.watching import Watching
+
+TICK = 0.1
+SIGNALED = 128
+"""Added to a signal's number, as a shell has it."""
+WIDE = 120
+"""Columns from which everything is beside each other."""
+PANES = ("head", "agents", "tasks", "events", "title", "screen", "question", "foot")
+LIST_MOST, BESIDE, QUESTION_SHARE = 7, 5, 2
+"""In a narrow terminal: lines of the list, of tasks or events; a question has at most that part of the rows."""
+
+
+class TopApp(App[str]):
+    """Its result is the agent to attach to; None where the person leaves."""
+
+    CSS = """
+    Screen { layers: base; }
+    #head, #foot, #title { height: 1; }
+    #head { background: $primary-darken-2; }
+    #body { height: 1fr; layout: vertical; }
+    #left { height: auto; }
+    #right { height: 1fr; }
+    #screen { height: 1fr; }
+    #title { background: $surface-lighten-1; }
+    #question { height: auto; background: $surface; }
+    #tasks, #events { height: 5; border-top: solid $primary-darken-2; }
+    #say { height: 1; border: none; padding: 0; display: none; }
+    .-wide #body { layout: horizontal; }
+    .-wide #left { width: 2fr; height: 1fr; border-right: solid $primary-darken-2; }
+    .-wide #right { width: 3fr; }
+    .-wide #agents { height: 2fr; }
+    .-wide #tasks, .-wide #events { height: 1fr; }
+    .-zoom #left { display: none; }
+    """
+    ENABLE_COMMAND_PALETTE = False
+    AUTO_FOCUS = ""
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (WIDE, "-wide")]  # noqa: RUF012 - Textual's own form
+    BINDINGS = [Binding("ctrl+c", "drop", show=False, priority=True)]  # noqa: RUF012 - Textual's own form
+
+    def __init__(self, desk: Desk, watching: Watching, *, home: str) -> None:
+        super().__init__()
+        self._desk = desk
+        self._watching = watching
+        self._drawing = Drawing(home=home)
+        self._options: dict[int, str] = {}
+        self._beside = "tasks"
+        """What stands below the list where there is no room for both; empty: neither."""
+        self._to = ""
+        """To whom a message is being written."""
+        self._first_row = 0
+        clicked = {"agents": self._click_agent, "question": self._click_option}
+        self._panes = {name: Pane(name, clicked=clicked.get(name)) for name in PANES}
+        self._box = Input(id="say", select_on_focus=False)
+        self._does: dict[str, Callable[[], None]] = {
+            "q": self._leave,
+            "escape": self._leave,
+            "question_mark": self._push_help,
+            **dict.fromkeys(("j", "down"), lambda: desk.move(1)),
+            **dict.fromkeys(("k", "up"), lambda: desk.move(-1)),
+            **dict.fromkeys(("g", "home"), lambda: desk.choose(0)),
+            **dict.fromkeys(("G", "end"), lambda: desk.choose(len(desk.agents))),
+            "tab": lambda: desk.next_asking(time.monotonic()),
+            "s": self._write,
+            "z": self._zoom,
+            "t": lambda: self._show_beside("tasks"),
+            "e": lambda: self._show_beside("events"),
+            "enter": self._go_there,
+        }
+        """The key table; those of an answer beside it."""
+
+    def compose(self) -> ComposeResult:
+        panes = self._panes
+        yield panes["head"]
+        with Container(id="body"):
+            with Container(id="left"):
+                yield from (panes[name] for name in ("agents", "tasks", "events"))
+            with Container(id="right"):
+                yield from (panes[name] for name in ("title", "screen", "question"))
+        yield self._box
+        yield panes["foot"]
+
+    def on_mount(self) -> None:
+        loop = asyncio.get_running_loop()
+        for signum in (signal.SIGTERM, signal.SIGHUP):
+            # A test runs it where no signal can be taken.
+            with suppress(ValueError, RuntimeError, NotImplementedError):
+                loop.add_signal_handler(signum, self._ended, signum)
+        self.set_interval(TICK, self.look)
+        self.look()
+
+    def look(self) -> None:
+        """Take what is new, do what is due, and show it."""
+        now = time.monotonic()
+        self._do(self._watching.take(self._desk, now))
+        self._do(self._desk.due(now))
+        if self._words_open and self._desk.inbox.typing is None:
+            self._close_box()
+        self._show(now)
+
+    # --- keys and clicks ---
+
+    def on_key(self, event: events.Key) -> None:
+        if isinstance(self.screen, HelpScreen):
+            return
+        if isinstance(self.focused, Input):
+            if event.key in ("escape", "tab", "shift+tab"):
+                event.prevent_default().stop()
+                self._desk.no_words(time.monotonic())
+                self._close_box()
+                self.look()
+            return
+        key = event.character if event.character and event.character.isalnum() else event.key
+        if key in self._does:
+            event.prevent_default().stop()
+            self._does[key]()
+        elif key in ANSWERING:
+            event.stop()
+            self._answer(key)
+        self.look()
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        text, words, to = event.value, self._words_open, self._to
+        self._close_box()
+        if words:
+            self._do(self._desk.words(text, time.monotonic()))
+        elif text.strip():
+            self._watching.send(to, text)
+        self.look()
+
+    def on_mouse_scroll_down(self) -> None:
+        self._desk.move(1)
+
+    def on_mouse_scroll_up(self) -> None:
+        self._desk.move(-1)
+
+    def action_drop(self) -> None:
+        """Ctrl-C: what is held is dropped, and said when the terminal is a shell's again."""
+        self.exit(return_code=SIGNALED + signal.SIGINT)
+
+    def _ended(self, signum: int) -> None:
+        self.exit(return_code=SIGNALED + signum)
+
+    def _leave(self) -> None:
+        self._do(self._desk.inbox.give_all())
+        self.exit()
+
+    def _go_there(self) -> None:
+        if self._desk.at is not None and self._desk.place is not None:
+            self._do(self._desk.inbox.give_all())
+            self.exit(self._desk.at)
+
+    def _answer(self, key: str) -> None:
+        self._do(self._desk.answer(key, time.monotonic()))
+        typing = self._desk.inbox.typing
+        if typing is not None:
+            self._open_box(hidden=is_hidden(typing.item))
+
+    def _click_agent(self, row: int) -> None:
+        if row > 0:
+            self._desk.choose(self._first_row + row - 1)
+            self.look()
+
+    def _click_option(self, line: int) -> None:
+        if line in self._options:
+            self._answer(self._options[line])
+            self.look()
+
+    def _push_help(self) -> None:
+        self.push_screen(HelpScreen())
+
+    def _zoom(self) -> None:
+        self.screen.toggle_class("-zoom")
+
+    def _show_beside(self, what: str) -> None:
+        self._beside = "" if self._beside == what else what
+
+    # --- the box ---
+
+    @property
+    def _words_open(self) -> bool:
+        """Whether an answer in words is being typed in the box, not a message."""
+        return not self._to and bool(self._box.display)
+
+    def _write(self) -> None:
+        if self._desk.at is not None and self._desk.place is not None:
+            self._to = self._desk.at
+            self._open_box(hidden=False)
+
+    def _open_box(self, *, hidden: bool) -> None:
+        box = self._box
+        box.password, box.value, box.display = hidden, "", True
+        box.focus()
+
+    def _close_box(self) -> None:
+        box = self._box
+        box.value, box.display, self._to = "", False, ""
+        self.set_focus(None)
+
+    # --- showing ---
+
+    def _do(self, commands: Iterable[Command]) -> None:
+        for command in commands:
+            if command is InboxAct.BELL:
+                self.bell()
+            else:
+                self._watching.do(command)
+
+    def _show(self, now: float) -> None:
+        if isinstance(self.screen, HelpScreen):
+            return
+        desk, drawing = self._desk, self._drawing
+        wide = self.size.width >= WIDE
+        panes = self._panes
+        for name in ("tasks", "events"):
+            panes[name].display = wide or self._beside == name
+        if not wide:
+            panes["agents"].styles.height = min(LIST_MOST, len(desk.agents) + 1)
+        else:
+            panes["agents"].styles.height = None
+        self._show_agents(panes["agents"])
+        panes["head"].set_lines([drawing.head(desk)])
+        panes["foot"].set_lines([self._told_of_box() or drawing.foot(desk)])
+        panes["title"].set_lines([drawing.title(desk)])
+        panes["tasks"].set_lines(drawing.tasks(desk, *panes["tasks"].size))
+        panes["events"].set_lines(drawing.events(desk, panes["events"].size.height))
+        lines, self._options = drawing.question(desk, now, panes["question"].size.width or self.size.width)
+        most = max(3, self.size.height // QUESTION_SHARE)
+        panes["question"].display = bool(lines)
+        if len(lines) > most:
+            lines, self._options = _without_middle(lines, self._options, most)
+        panes["question"].styles.height = len(lines)
+        panes["question"].set_lines(lines)
+        panes["screen"].set_lines(drawing.screen(desk.shown, panes["screen"].size.height))
+
+    def _show_agents(self, pane: Pane) -> None:
+        lines = self._drawing.agents(self._desk, pane.size.width or self.size.width)
+        place, room = self._desk.place, max(1, pane.size.height - 1)
+        at = place or 0
+        self._first_row = max(0, min(at - room // 2, len(lines) - 1 - room))
+        shown = [lines[0], *lines[1 + self._first_row : 1 + self._first_row + room]]
+        marked = 1 + at - self._first_row if place is not None else None
+        pane.set_lines(shown, marked=marked if marked is not None and marked < len(shown) else None)
+
+    def _told_of_box(self) -> str:
+        if not self._box.display:
+            return ""
+        if self._to:
+            return f"a message to {self._to.strip()}: Enter sends it, Esc leaves it"
+        return "your answer: Enter gives it, Esc leaves it"
+
+
+def _without_middle(lines: list[str], options: dict[int, str], most: int) -> tuple[list[str], dict[int, str]]:
+    """The first line, and as much of the end as fits: what answers it stands there."""
+    cut = len(lines) - most
+    moved = {line - cut: digit for line, digit in options.items() if line - cut > 0}
+    return [lines[0], *lines[1 + cut :]], moved

@@ -1,0 +1,130 @@
+"""What `top` shows and what is chosen there. Pure: news, keys and the time go in, what is to be done comes out.
+
+Questions and the answers to them are the inbox's: held for a moment, for one prompt by its id, taken back with `u`.
+The chosen agent is chosen by its name: where the rows change their order, it stays the same one.
+"""
+
+from collections import deque
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from synapsectl.agentrows import asking, by_need
+from synapsectl.inbox.items import Item, is_asked
+from synapsectl.inbox.keys import KeyPress
+from synapsectl.inbox.model import NOTE_S, Command, InboxModel, Row
+
+EVENTS_MAX = 200
+"""Events that are kept; the oldest go."""
+ANSWERING = frozenset("yna123456789ux")
+"""Keys that are for the question of the chosen agent."""
+
+
+class Shown(NamedTuple):
+    """What was told of one agent: its screen with colours, or why there is no screen; and its tasks."""
+
+    agent: str
+    screen: str = ""
+    error: str = ""
+    tasks: tuple[dict[str, Any], ...] = ()
+
+
+class Desk:
+    """`hold`: seconds in which an answer can be taken back; `first`: the agent to begin with."""
+
+    def __init__(self, *, hold: float, first: str | None = None) -> None:
+        self.inbox = InboxModel(hold=hold)
+        self.agents: list[dict[str, Any]] = []
+        self.events: deque[str] = deque(maxlen=EVENTS_MAX)
+        self.at = first
+        """Name of the chosen agent."""
+        self.away: str | None = None
+        """Why the daemon does not answer."""
+        self._shown = Shown("")
+        self._note = ""
+        self._note_until = 0.0
+
+    # --- news ---
+
+    def told(self, agents: Sequence[dict[str, Any]], items: Sequence[Item], now: float) -> list[Command]:
+        """The agents, and what waits for a person."""
+        self.agents = by_need(asking(agents, items))
+        if self.agents and self.place is None:
+            self.at = self.agents[0]["name"]
+        return self.inbox.told(items, now)
+
+    def show(self, shown: Shown) -> None:
+        self._shown = shown
+
+    def say(self, text: str, now: float) -> None:
+        self._note, self._note_until = text, now + NOTE_S
+
+    def due(self, now: float) -> list[Command]:
+        """What is to be done because its time has come."""
+        if self._note_until <= now:
+            self._note = ""
+        self.inbox.choose(None)
+        return self.inbox.due(now)
+
+    # --- keys ---
+
+    def move(self, by: int) -> None:
+        place = self.place
+        if place is not None:
+            self.choose(place + by)
+
+    def choose(self, row: int) -> None:
+        """The agent in this row, or in the nearest that there is."""
+        if self.agents:
+            self.at = self.agents[max(0, min(len(self.agents) - 1, row))]["name"]
+
+    def next_asking(self, now: float) -> None:
+        """The next agent that waits for an answer."""
+        names = [agent["name"] for agent in self.agents]
+        start = (self.place or 0) + 1
+        open_ = {row.item["agent"] for row in self.inbox.rows(now) if not row.told and not row.answer}
+        found = next((name for name in names[start:] + names[:start] if name in open_), None)
+        if found is None:
+            self.say("nobody needs you", now)
+        else:
+            self.at = found
+
+    def answer(self, key: str, now: float) -> list[Command]:
+        """A key of `ANSWERING`: it is for what the chosen agent asks, and for nothing else."""
+        row = self.question(now)
+        if row is None and key != "u":
+            self.say(f"{self.at} asks nothing" if self.at else "there is no agent", now)
+            return []
+        self.inbox.choose(row.item["id"] if row is not None else None)
+        return self.inbox.key(KeyPress(key), now)
+
+    def words(self, text: str, now: float) -> list[Command]:
+        """An answer in words is given."""
+        self.inbox.key(KeyPress("clear"), now)
+        self.inbox.key(KeyPress("paste", text), now)
+        return self.inbox.key(KeyPress("enter"), now)
+
+    def no_words(self, now: float) -> None:
+        """An answer in words is left."""
+        if self.inbox.typing is not None:
+            self.inbox.key(KeyPress("esc"), now)
+
+    # --- what is shown ---
+
+    @property
+    def place(self) -> int | None:
+        """Row of the chosen agent."""
+        return next((row for row, agent in enumerate(self.agents) if agent["name"] == self.at), None)
+
+    @property
+    def shown(self) -> Shown:
+        """Of the chosen agent: what another one shows is never taken for its own."""
+        return self._shown if self._shown.agent == self.at else Shown(self.at or "")
+
+    @property
+    def note(self) -> str:
+        return self._note or self.inbox.note
+
+    def question(self, now: float) -> Row | None:
+        """What the chosen agent asks, else what else of it waits for a person, else what is just over."""
+        rows = [row for row in self.inbox.rows(now) if row.item["agent"] == self.at]
+        return min(rows, key=lambda row: (bool(row.told), not is_asked(row.item)), default=None)

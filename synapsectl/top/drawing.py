@@ -1,0 +1,127 @@
+"""What `top` shows, as lines with colours. Pure.
+
+Whatever an agent wrote is made harmless: of its escape sequences only the colours of its screen are left.
+"""
+
+import io
+import re
+from datetime import UTC, datetime
+from typing import Any
+
+from synapsectl.agentrows import HEADINGS, row, shorter
+from synapsectl.ages import age
+from synapsectl.colours import BOLD, DIM, RED, REVERSE, YELLOW, painted
+from synapsectl.commands.tasks import HEADINGS as TASK_HEADINGS
+from synapsectl.commands.tasks import by_need
+from synapsectl.commands.tasks import row as task_row
+from synapsectl.inbox.items import digits, takes_words
+from synapsectl.inbox.view import InboxView, keys_of
+from synapsectl.output import CommandOutput, harmless, one_line
+from synapsectl.top.desk import Desk, Shown
+
+_COLOUR = re.compile(r"(\x1b\[[0-9;:]*m)")
+KEYS = "? help  q leave  j k agent  s send  Enter attach  Tab next that asks  z screen  t e tasks, events"
+HELP = (
+    ("j k ↓ ↑", "the next agent, the one before; g G the first, the last; a click chooses one"),
+    ("Tab", "the next agent that waits for you"),
+    ("y n", "yes or no to what it asks now, and to no more"),
+    ("1 … 9", "the option with that digit; so does a click on it"),
+    ("a", "an answer in words of your own, where it takes one"),
+    ("u", "take an answer back, before it is typed"),
+    ("x", "put away what asks nothing: a failure, a limit, what is finished"),
+    ("s", "write a message to the agent; Enter sends it, Esc leaves it"),
+    ("Enter", "attach to the agent; ctrl-] comes back"),
+    ("z", "the screen and the question only, or everything"),
+    ("t e", "its tasks, or the events, where there is no room for both; again: neither"),
+    ("q Esc", "leave; answers that are held are given at once. Ctrl-C drops them"),
+)
+
+
+class Drawing:
+    """`home` is the person's, for shorter paths."""
+
+    def __init__(self, *, home: str) -> None:
+        self._home = home
+        self._out = CommandOutput(io.StringIO(), io.StringIO(), columns=None, coloured=True)
+        self._view = InboxView(coloured=True, home=home)
+
+    def head(self, desk: Desk) -> str:
+        if desk.away is not None:
+            return painted(one_line(f"synapsed: {desk.away}"), f"{REVERSE};{RED}")
+        if not desk.inbox.known:
+            return "synapsed · …"
+        waiting = desk.inbox.waiting
+        told = "nobody needs you" if not waiting else "1 needs you" if waiting == 1 else f"{waiting} need you"
+        return f"synapsed · {len(desk.agents)} agent{'' if len(desk.agents) == 1 else 's'} · {told}"
+
+    def foot(self, desk: Desk) -> str:
+        if desk.note:
+            return painted(one_line(desk.note), YELLOW)
+        return painted(KEYS, DIM)
+
+    def agents(self, desk: Desk, columns: int) -> list[str]:
+        """The headings, and a line for each."""
+        if not desk.agents:
+            return [painted("there are no agents; start one with 'synapsectl start'" if desk.inbox.known else "…", DIM)]
+        now = datetime.now(UTC)
+        rows = [
+            row(agent, now, age=age(agent["since"], now), folder=shorter(agent["cwd"], self._home), columns=columns)
+            for agent in desk.agents
+        ]
+        return self._out.table_lines(HEADINGS, rows, grows="WHAT", columns=columns)
+
+    def question(self, desk: Desk, now: float, columns: int) -> tuple[list[str], dict[int, str]]:
+        """What the chosen agent asks, and which lines of it are an option, by the digit that chooses it."""
+        found = desk.question(now)
+        if found is None:
+            return [], {}
+        self._view.wall = datetime.now(UTC)
+        if found.told:
+            return [painted(one_line(found.told), DIM)], {}
+        typing = desk.inbox.typing if desk.inbox.typing and desk.inbox.typing.item["id"] == found.item["id"] else None
+        lines = self._view.closely(found.item, None, columns)
+        options = list(digits(found.item))
+        first = len(lines) - len(options) - (1 if takes_words(found.item) else 0)
+        if found.answer:
+            said, style = self._view.said(found)
+            lines.append(painted(said, style))
+        elif typing is None:
+            lines.append(painted(keys_of(found), DIM))
+        return lines, {first + number: digit for number, digit in enumerate(options)}
+
+    def tasks(self, desk: Desk, columns: int, rows: int) -> list[str]:
+        found: list[dict[str, Any]] = by_need(list(desk.shown.tasks))[: max(0, rows - 1)]
+        if not found:
+            return [painted("no tasks", DIM)]
+        names = {agent["id"]: agent["name"] for agent in desk.agents}
+        cells = [task_row(task, names, max(12, columns // 4)) for task in found]
+        return self._out.table_lines(TASK_HEADINGS, cells, grows="WHAT", columns=columns)
+
+    def events(self, desk: Desk, rows: int) -> list[str]:
+        """The newest at the bottom."""
+        return list(desk.events)[-rows:] if desk.events else [painted("nothing has happened yet", DIM)]
+
+    def screen(self, shown: Shown, rows: int) -> list[str]:
+        """The end of its screen, as far as something stands on it: what an agent says last, it says there."""
+        if shown.error:
+            return [painted(one_line(shown.error), RED)]
+        lines = [only_colours(line) for line in shown.screen.split("\n")]
+        while lines and not _COLOUR.sub("", lines[-1]).strip():
+            lines.pop()
+        # A colour goes on over the ends of lines.
+        begun = "".join(_COLOUR.findall("".join(lines[:-rows]))[-COLOURS_KEPT:]) if len(lines) > rows else ""
+        shown_lines = lines[-rows:]
+        return [begun + shown_lines[0], *shown_lines[1:]] if shown_lines else []
+
+    def title(self, desk: Desk) -> str:
+        return painted(one_line(desk.at or ""), BOLD)
+
+
+COLOURS_KEPT = 16
+"""Colours before the lines that are shown that may still hold there."""
+
+
+def only_colours(line: str) -> str:
+    """`line` with its colours, and everything else that a terminal obeys made visible."""
+    pieces = _COLOUR.split(line.rstrip("\r"))
+    return "".join(piece if number % 2 else harmless(piece) for number, piece in enumerate(pieces))

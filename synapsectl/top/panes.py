@@ -1,0 +1,71 @@
+"""The parts of `top` on a Textual screen. What they show are lines with colours (`drawing`), never markup."""
+
+from collections.abc import Callable, Sequence
+
+from rich.text import Text
+from textual import events
+from textual.app import ComposeResult
+from textual.screen import ModalScreen
+from textual.widget import Widget
+from textual.widgets import Static
+
+from synapsectl.output import GAP, pad
+from synapsectl.top.drawing import HELP
+
+
+def as_text(lines: Sequence[str]) -> Text:
+    """Lines with colours; each is cut at the edge."""
+    text = Text("\n", no_wrap=True, overflow="crop", end="").join(Text.from_ansi(line, end="") for line in lines)
+    text.no_wrap, text.overflow = True, "crop"
+    return text
+
+
+class Pane(Widget):
+    """Shows lines; it is drawn again where they have become others. `clicked` is told the row."""
+
+    def __init__(self, name: str, *, clicked: Callable[[int], None] | None = None) -> None:
+        super().__init__(id=name)
+        self._lines: tuple[str, ...] = ()
+        self._marked: int | None = None
+        self._text = Text()
+        self._clicked = clicked
+
+    def set_lines(self, lines: Sequence[str], *, marked: int | None = None) -> None:
+        """`marked`: the line that stands out."""
+        if (tuple(lines), marked) != (self._lines, self._marked):
+            self._lines, self._marked = tuple(lines), marked
+            self._text = as_text(lines)
+            if marked is not None:
+                start = sum(len(Text.from_ansi(line).plain) + 1 for line in lines[:marked])
+                self._text.stylize("reverse", start, start + len(Text.from_ansi(lines[marked]).plain))
+            self.refresh()
+
+    def render(self) -> Text:
+        return self._text
+
+    def on_click(self, event: events.Click) -> None:
+        if self._clicked is not None:
+            at = event.get_content_offset(self)
+            if at is not None:
+                self._clicked(at.y)
+
+
+class HelpScreen(ModalScreen[None]):
+    """The keys; any key or click closes it."""
+
+    DEFAULT_CSS = """
+    HelpScreen { align: center middle; }
+    HelpScreen > Static { width: auto; max-width: 100%; height: auto; border: round $primary; padding: 0 1; }
+    """
+
+    def compose(self) -> ComposeResult:
+        width = max(len(keys) for keys, _ in HELP)
+        yield Static(Text("\n".join(f"{pad(keys, width)}{GAP}{told}" for keys, told in HELP)), markup=False)
+
+    def on_key(self, event: events.Key) -> None:
+        if event.key != "ctrl+c":
+            event.stop()
+            self.dismiss()
+
+    def on_click(self) -> None:
+        self.dismiss()

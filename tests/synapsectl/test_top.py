@@ -1,0 +1,285 @@
+"""`top` by Textual's pilot, beside the fake daemon: what stands on the screen, and what keys and clicks do."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from rich.text import Text
+from textual.pilot import Pilot
+
+from synapsectl.context import CommandContext
+from synapsectl.output import CommandOutput
+from synapsectl.top.app import TopApp
+from synapsectl.top.desk import Desk, Shown
+from synapsectl.top.drawing import Drawing, only_colours
+from synapsectl.top.panes import HelpScreen
+from synapsectl.top.watching import Watching
+from synapsed.model.agent import Activity
+from synapsed.model.task import Message, Task, TaskState, TextPart
+from tests.synapsectl.conftest import Ctl
+from tests.synapsectl.fake_daemon import DEADLINE, WHEN, FakeDaemon, agent
+
+SIZES = pytest.mark.parametrize("size", [(80, 24), (200, 60)], ids=str)
+Q = pytest.mark.asyncio
+
+
+def item(name: str, **changes: Any) -> dict[str, Any]:
+    options = [{"key": "1", "label": "Yes"}, {"key": "2", "label": "No, tell it what to do instead"}]
+    return {
+        "id": f"id-{name}", "agent": name, "agent_id": name, "host": None, "cwd": "/work", "kind": "permission",
+        "question": f"May {name} do it?", "command": "rm -rf build", "options": options, "since": WHEN,
+        "task": f"task-{name}", "prompt_id": f"p-{name}", "prompt_type": "permission", "own_words": False,
+        "until": None, "looked_at": False, **changes,
+    }  # fmt: skip
+
+
+class Table:
+    """The app on a terminal, with its daemon."""
+
+    def __init__(self, app: TopApp, pilot: Pilot[Any], desk: Desk) -> None:
+        self.app, self.pilot, self.desk = app, pilot, desk
+
+    def shown(self) -> str:
+        """The text of the terminal."""
+        strips = self.app.screen._compositor.render_strips()
+        return "\n".join(strip.text for strip in strips)
+
+    async def until(self, predicate: Callable[[], object]) -> None:
+        end = time.monotonic() + DEADLINE
+        while not predicate():
+            assert time.monotonic() < end, self.shown()
+            await self.pilot.pause(0.02)
+
+    async def sees(self, *words: str) -> None:
+        await self.until(lambda: all(word in self.shown() for word in words))
+
+
+@asynccontextmanager
+async def at_table(size: tuple[int, int], *, hold: float = 0.0, first: str | None = None) -> AsyncIterator[Table]:
+    import io
+    import os
+
+    ctx = CommandContext(os.environ, CommandOutput(io.StringIO(), io.StringIO(), columns=None))
+    desk, watching = Desk(hold=hold, first=first), Watching(ctx)
+    app = TopApp(desk, watching, home="/home/me")
+    watching.start()
+    try:
+        async with app.run_test(size=size) as pilot:
+            yield Table(app, pilot, desk)
+    finally:
+        watching.stop()
+
+
+def given(daemon: FakeDaemon) -> list[Any]:
+    return [body for method, path, body in daemon.requests if method == "POST" and path.endswith("/input")]
+
+
+@SIZES
+@Q
+async def test_what_stands_there(daemon: FakeDaemon, size: tuple[int, int]) -> None:
+    message = Message(role="user", parts=[TextPart(text="tidy the cellar")])
+    task = Task(agent_id=daemon.agents["claude"].id, message=message, created_at=WHEN, updated_at=WHEN)
+    daemon.advance(task, TaskState.WORKING)
+    daemon.waiting = [item("codex")]
+    daemon.agents["codex"] = agent("codex", port=8120, activity=Activity.WAITING, asks="May codex do it?")
+    async with at_table(size) as table:
+        await table.sees("claude", "2 agents · 1 needs you", "codex> ", "$ rm -rf build", "1  Yes", "? help")
+        first, second = (line for line in table.shown().splitlines() if "/work/space" in line)
+        assert "codex" in first, "who needs a person stands first"
+        assert "claude" in second
+        assert table.desk.at == "codex"
+        await table.pilot.press("j")
+        await table.sees("claude> ", "tidy the cellar")
+        await table.until(lambda: "rm -rf build" not in table.shown().split("claude> ")[1])
+        await table.pilot.press("e")
+        await table.sees("activity")
+        for line in table.shown().splitlines():
+            assert len(line) <= size[0]
+
+
+@SIZES
+@Q
+async def test_a_question_is_answered_with_one_key_for_that_prompt(daemon: FakeDaemon, size: tuple[int, int]) -> None:
+    daemon.waiting = [item("claude", task=None)]
+    async with at_table(size) as table:
+        await table.sees("1  Yes")
+        await table.pilot.press("2")
+        await table.until(lambda: given(daemon))
+        assert given(daemon)[0]["prompt_id"] == "p-claude"
+        assert "2" in given(daemon)[0].values()
+        daemon.waiting = []
+    assert len(given(daemon)) == 1
+
+
+@Q
+async def test_an_answer_can_be_taken_back(daemon: FakeDaemon) -> None:
+    daemon.waiting = [item("claude", task=None)]
+    async with at_table((80, 24), hold=1000) as table:
+        await table.sees("1  Yes")
+        await table.pilot.press("y")
+        await table.sees("u takes it back")
+        await table.pilot.press("u")
+        await table.sees("y yes")
+        assert not table.desk.inbox.held
+    assert not given(daemon)
+
+
+@Q
+async def test_leaving_gives_what_is_held_and_ctrl_c_drops_it(daemon: FakeDaemon) -> None:
+    daemon.waiting = [item("claude", task=None)]
+    async with at_table((80, 24), hold=1000) as table:
+        await table.sees("1  Yes")
+        await table.pilot.press("y", "ctrl+c")
+    assert table.app.return_code == 130
+    assert [chosen.label for _, chosen in table.desk.inbox.held] == ["Yes"]
+    assert not given(daemon)
+    async with at_table((80, 24), hold=1000) as table:
+        await table.sees("1  Yes")
+        await table.pilot.press("y", "q")
+        await asyncio.to_thread(daemon.until, lambda: given(daemon))
+    assert table.app.return_value is None
+
+
+@Q
+async def test_a_click_on_an_option_and_on_an_agent(daemon: FakeDaemon) -> None:
+    daemon.waiting = [item("claude", task=None)]
+    async with at_table((80, 24), first="codex") as table:
+        await table.sees("codex> ", "claude")
+        lines = table.shown().splitlines()
+        row = next(number for number, line in enumerate(lines) if line.startswith("claude "))
+        await table.pilot.click(offset=(2, row))
+        await table.sees("2  No, tell it")
+        lines = table.shown().splitlines()
+        row = next(number for number, line in enumerate(lines) if "2  No, tell it" in line)
+        await table.pilot.click(offset=(5, row))
+        await table.until(lambda: given(daemon))
+    assert "2" in given(daemon)[0].values()
+
+
+@SIZES
+@Q
+async def test_a_message_is_sent_to_the_chosen_agent(daemon: FakeDaemon, size: tuple[int, int]) -> None:
+    async with at_table(size, first="codex") as table:
+        await table.sees("codex> ")
+        await table.pilot.press("s")
+        await table.sees("a message to codex")
+        await table.pilot.press(*"q?1y", "enter")
+        await table.sees("codex was sent your message")
+    sent = [(path, body) for method, path, body in daemon.requests if path.endswith("/tasks/send")]
+    assert [(path, body["message"]["parts"]) for path, body in sent] == [
+        ("/agents/codex/tasks/send", [{"type": "text", "text": "q?1y"}])
+    ]
+
+
+@Q
+async def test_an_answer_in_words_and_a_hidden_one(daemon: FakeDaemon) -> None:
+    daemon.waiting = [item("claude", task=None, kind="question", options=[], prompt_type="password", command=None)]
+    async with at_table((80, 24)) as table:
+        await table.sees("an answer in words")
+        await table.pilot.press("a", *"hunter2")
+        await table.sees("your answer")
+        assert "hunter2" not in table.shown()
+        await table.pilot.press("enter")
+        await table.until(lambda: given(daemon))
+        assert "hunter2" in given(daemon)[0].values()
+        assert "hunter2" not in table.shown()
+
+
+@Q
+async def test_a_question_that_goes_away_takes_the_box_with_it(daemon: FakeDaemon) -> None:
+    daemon.waiting = [item("claude", task=None, options=[], kind="question", prompt_type="text")]
+    async with at_table((80, 24)) as table:
+        await table.sees("an answer in words")
+        await table.pilot.press("a", *"abc")
+        await table.sees("your answer")
+        daemon.waiting = []
+        await table.sees("what you typed was not sent")
+        assert not table.app._box.display
+    assert not given(daemon)
+
+
+HOSTILE = "[bold red]x [@click=app.bell]y"
+
+
+@SIZES
+@Q
+async def test_what_agents_wrote_is_neither_markup_nor_obeyed(daemon: FakeDaemon, size: tuple[int, int]) -> None:
+    screen = f"{HOSTILE} \x1b]0;title\x07 \x9b2J \x1b[2J end\n"
+    daemon.agents = {HOSTILE: agent(HOSTILE, kind="claude", cwd="/[blink]z[/]", screen=screen)}
+    daemon.waiting = [item(HOSTILE, task=None, question="[/] \x1b[2Jask", command="[red]rm[/]", kind="[b]k")]
+    async with at_table(size) as table:
+        await table.sees(f"{HOSTILE} \\x1b]0", "$ [red]rm[/]", ";title\\x07", "\\x9b2J", "\\x1b[2J end", "/[blink]z[/]")
+        assert "\x1b" not in table.shown()
+        await table.pilot.press("s")
+        await table.sees(f"a message to {HOSTILE}")
+
+
+@Q
+async def test_the_daemon_goes_away_and_comes_back(daemon: FakeDaemon) -> None:
+    async with at_table((80, 24)) as table:
+        await table.sees("claude> ")
+        await asyncio.to_thread(daemon.die)
+        await table.sees("synapsed: ", "claude")
+        daemon.agents["gemini"] = agent("gemini", port=8130)
+        await asyncio.to_thread(daemon.start)
+        await table.sees("3 agents", "gemini", "claude> ")
+        await table.pilot.press("q")
+    assert table.app.return_value is None
+
+
+@Q
+async def test_help_zoom_and_attach(daemon: FakeDaemon) -> None:
+    async with at_table((80, 24)) as table:
+        await table.sees("claude> ")
+        await table.pilot.press("question_mark")
+        await table.sees("take an answer back")
+        await table.pilot.press("q")
+        await table.until(lambda: not isinstance(table.app.screen, HelpScreen))
+        await table.pilot.press("z")
+        await table.until(lambda: "FOLDER" not in table.shown())
+        await table.pilot.press("z")
+        await table.sees("FOLDER")
+        await table.pilot.press("enter")
+    assert table.app.return_value == "claude"
+
+
+@Q
+async def test_another_size_while_it_runs(daemon: FakeDaemon) -> None:
+    daemon.waiting = [item("claude", task=None, question="\n".join(f"line {n}" for n in range(100)))]
+    async with at_table((80, 24)) as table:
+        for size in ((300, 80), (80, 24), (20, 5), (120, 40)):
+            await table.pilot.resize_terminal(*size)
+            await table.until(lambda size=size: table.app.size == size)
+        await table.sees("2 agents", "1  Yes", "? help", "claude> ")
+
+
+def test_of_a_large_screen_its_end_is_shown_in_the_colours_it_has() -> None:
+    drawing = Drawing(home="")
+    screen = "\x1b[31mone\ntwo\nthree\n\x1b[0mfour\n\n  \n"
+    lines = drawing.screen(Shown("a", screen), 2)
+    text = [Text.from_ansi(line) for line in lines]
+    assert [one.plain for one in text] == ["three", "four"]
+    assert str(text[0].spans[0].style) == "color(1)"
+    assert drawing.screen(Shown("a"), 5) == []
+
+
+def test_of_a_screen_only_colours_are_left() -> None:
+    assert only_colours("\x1b[1;38;2;1;2;3mx\x1b[0m\x1b[5Hy\x1b]8;;http://a\x1b\\z") == (
+        "\x1b[1;38;2;1;2;3mx\x1b[0m\\x1b[5Hy\\x1b]8;;http://a\\x1b\\z"
+    )
+
+
+def test_without_textual_the_extra_is_named(ctl: Ctl, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("synapsectl.commands.top.has_tui", lambda: False)
+    result = ctl("top")
+    assert result.code == 6
+    assert "pip install 'synapsed[tui]'" in result.err
+
+
+def test_without_a_terminal_it_says_what_a_script_reads(daemon: FakeDaemon, ctl: Ctl) -> None:
+    result = ctl("top")
+    assert result.code == 2
+    assert "list --json" in result.err
