@@ -201,7 +201,7 @@ async def test_a_question_that_goes_away_takes_the_box_with_it(daemon: FakeDaemo
     assert not given(daemon)
 
 
-HOSTILE = "[bold red]x [@click=app.bell]y"
+HOSTILE = "[bold red]x [click=app.bell]y"  # an @ would name a host
 
 
 @SIZES
