@@ -105,20 +105,13 @@ class Drawing:
         """The end of its screen, as far as something stands on it: what an agent says last, it says there."""
         if shown.error:
             return [painted(one_line(shown.error), RED)]
-        lines = [only_colours(line) for line in shown.screen.split("\n")]
+        lines = shown.screen.split("\n")
         while lines and not _COLOUR.sub("", lines[-1]).strip():
             lines.pop()
-        # A colour goes on over the ends of lines.
-        begun = "".join(_COLOUR.findall("".join(lines[:-rows]))[-COLOURS_KEPT:]) if len(lines) > rows else ""
-        shown_lines = lines[-rows:]
-        return [begun + shown_lines[0], *shown_lines[1:]] if shown_lines else []
+        return [only_colours(line) for line in lines[-max(1, rows) :]]
 
     def title(self, desk: Desk) -> str:
         return painted(one_line(desk.at or ""), BOLD)
-
-
-COLOURS_KEPT = 16
-"""Colours before the lines that are shown that may still hold there."""
 
 
 def only_colours(line: str) -> str:

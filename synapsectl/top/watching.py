@@ -164,7 +164,7 @@ class Watching:
             if tasks:
                 every = there.client.get("/control/tasks", {"agent": name})
                 found = tuple(by_need(every)[:TASKS_MAX])
-            screen = there.client.get_bytes(agent_path(name, "screen"), {"format": "ansi"})
+            screen = there.client.get_bytes(agent_path(name, "screen"), {"format": "coloured"})
         except CtlError as error:
             self._stale = self._stale or tasks
             return Shown(agent, error=str(error), tasks=found)

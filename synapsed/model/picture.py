@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, Literal
 
-type ScreenForm = Literal["text", "ansi", "json", "picture"]
+type ScreenForm = Literal["text", "coloured", "ansi", "json", "picture"]
 """In which form a screen is asked for."""
 
 type KeptForm = ScreenForm | Literal["scrollback"]

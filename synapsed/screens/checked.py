@@ -380,6 +380,6 @@ def read_shown(form: str, frame: ScreenFrame) -> Shown:
             return read_document(frame.text)
         case "picture":
             return read_picture(frame.text)
-        case "ansi":
+        case "ansi" | "coloured":
             return read_redrawn(frame)
     return read_text(frame)

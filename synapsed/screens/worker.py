@@ -258,6 +258,8 @@ class Screens:
 
 def _form(screen: Screen, form: str) -> tuple[bytes, bytes]:
     match form:
+        case "coloured":
+            return b"", screen.coloured()
         case "ansi":
             return b"", screen.redraw()
         case "json":

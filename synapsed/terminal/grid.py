@@ -194,6 +194,12 @@ class Grid:
                 out += [line.rendered, b"\r\n"]
         return b"".join(out[:-1])
 
+    def coloured(self) -> bytes:
+        """The rows' texts with their colours, a line each, without the blank cells at its end and without anything else
+        that a terminal obeys. Each begins and ends with the default pen."""
+        rows = (redraw.render_row(row, self._pens, full=False).removesuffix(b"\x1b[K") for row in self._rows)
+        return b"".join(row + b"\n" for row in rows)
+
     def crop(self, index: int, first: int, columns: int) -> bytes:
         """The bytes that draw `columns` columns of a row from `first` on, and erase the rest of the line where they are
         fewer. Of a wide character at an edge, where only half of it would be shown, a space is."""

@@ -215,6 +215,11 @@ class Screen:
         parts += [self._grid.paint(), draw_notice(notice, self._rows, self._cols), self._redraw_state(snapshot, extras)]
         return b"".join(parts)
 
+    def coloured(self) -> bytes:
+        """What stands on it, a line for each row, with its colours and nothing else that a terminal obeys."""
+        self.snapshot()
+        return self._grid.coloured()
+
     def pane(self, cols: int, rows: int, notice: Sequence[str] = ()) -> bytes:
         """The bytes that show this screen in a terminal of another size: see `pane`."""
         snapshot = self.snapshot()

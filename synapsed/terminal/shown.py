@@ -9,10 +9,13 @@ from synapsed.terminal.screen import Screen
 
 
 def shown(screen: Screen, fmt: ScreenForm) -> Shown:
-    """Text, a redraw for a terminal of that size, a document of lines, cursor and modes, or a picture to be drawn."""
+    """Text, lines with colours, a redraw for a terminal of that size, a document of lines, cursor and modes, or a
+    picture to be drawn."""
     now = screen.snapshot()
     if fmt == "text":
         return now.text()
+    if fmt == "coloured":
+        return screen.coloured()
     if fmt == "ansi":
         return screen.redraw()
     if fmt == "picture":

@@ -157,7 +157,13 @@ async def test_status(api: Api):
 
 
 @pytest.mark.parametrize(
-    ("fmt", "expected"), [("", b"the screen"), ("text", b"the screen"), ("ansi", b"\x1b[1mthe screen")]
+    ("fmt", "expected"),
+    [
+        ("", b"the screen"),
+        ("text", b"the screen"),
+        ("coloured", b"the \x1b[0;1mscreen\x1b[m\n"),
+        ("ansi", b"\x1b[1mthe screen"),
+    ],
 )
 async def test_screen(api: Api, fmt, expected):
     async with api.agent.get("/screen" + (f"?format={fmt}" if fmt else "")) as response:
@@ -171,7 +177,7 @@ async def test_screen_as_json(api: Api):
 async def test_screen_in_a_form_not_offered(api: Api):
     status, body = await api.json(api.agent, "GET", "/screen?format=gif")
     assert (status, body["error"]["code"]) == (400, "INVALID_REQUEST")
-    assert body["error"]["details"]["offered"] == ["text", "ansi", "json", "html", "svg", "png"]
+    assert body["error"]["details"]["offered"] == ["text", "coloured", "ansi", "json", "html", "svg", "png"]
 
 
 @pytest.mark.parametrize(

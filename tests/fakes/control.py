@@ -485,7 +485,9 @@ class FakeTerminals:
         ink = Ink((255, 255, 255))
         line = tuple(Glyph(char, col, 1, ink) for col, char in enumerate("the screen"))
         shown: dict[str, Shown] = {
-            "text": "the screen", "ansi": b"\x1b[1mthe screen", "json": {"lines": ["the screen"]},
+            "text": "the screen",
+            "coloured": b"the \x1b[0;1mscreen\x1b[m\n",
+            "ansi": b"\x1b[1mthe screen", "json": {"lines": ["the screen"]},
             "picture": Picture(20, 1, "", (255, 255, 255), (0, 0, 0), (0, 10), (line,)),
         }  # fmt: skip
         return shown[fmt]

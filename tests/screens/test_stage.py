@@ -58,6 +58,7 @@ async def test_what_is_asked_is_answered_as_here(pool: ScreenPool, make_program:
     assert (kept.redraw, kept.offset) == (here.checkpoint().redraw, len(data) - 3)
     assert await stage.pane(40, 10, ["a notice"]) == here.screen.pane(40, 10, ["a notice"])
     assert await stage.shown("ansi") == here.screen.redraw()
+    assert await stage.shown("coloured") == here.screen.coloured()
     document = await stage.shown("json")
     assert isinstance(document, dict)
     assert document["lines"] == list(expected.screen.lines)
@@ -388,6 +389,7 @@ async def test_screens_that_were_kept_are_drawn_without_a_stage(pool: ScreenPool
     redraw = await pool.kept(kept, "ansi")
     assert isinstance(redraw, bytes)
     assert shown_by(redraw)[-1] == "line 99"
+    assert b"\nline 99\n" in bytes(await pool.kept(kept, "coloured"))  # type: ignore[arg-type]  # that is bytes
 
 
 # --- its life --------------------------------------------------------------------------------------------------------

@@ -360,6 +360,8 @@ class FakeDaemon:
         detail = self._find(request)
         if request.query.get("format") == "json":
             return web.json_response({"cols": 80, "rows": 24, "lines": [detail.screen]})
+        if request.query.get("format") == "coloured":
+            return web.Response(body=detail.screen.encode(), content_type="text/plain")
         if request.query.get("format") == "ansi":
             return web.Response(body=b"\x1b[1m" + detail.screen.encode() + b"\x1b[0m", content_type="text/plain")
         if (form := request.query.get("format")) in ("png", "svg"):

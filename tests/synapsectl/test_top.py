@@ -83,7 +83,7 @@ async def test_what_stands_there(daemon: FakeDaemon, size: tuple[int, int]) -> N
     message = Message(role="user", parts=[TextPart(text="tidy the cellar")])
     task = Task(agent_id=daemon.agents["claude"].id, message=message, created_at=WHEN, updated_at=WHEN)
     daemon.advance(task, TaskState.WORKING)
-    daemon.waiting = [item("codex")]
+    daemon.inbox = [item("codex")]
     daemon.agents["codex"] = agent("codex", port=8120, activity=Activity.WAITING, asks="May codex do it?")
     async with at_table(size) as table:
         await table.sees("claude", "2 agents · 1 needs you", "codex> ", "$ rm -rf build", "1  Yes", "? help")
@@ -103,20 +103,20 @@ async def test_what_stands_there(daemon: FakeDaemon, size: tuple[int, int]) -> N
 @SIZES
 @Q
 async def test_a_question_is_answered_with_one_key_for_that_prompt(daemon: FakeDaemon, size: tuple[int, int]) -> None:
-    daemon.waiting = [item("claude", task=None)]
+    daemon.inbox = [item("claude", task=None)]
     async with at_table(size) as table:
         await table.sees("1  Yes")
         await table.pilot.press("2")
         await table.until(lambda: given(daemon))
         assert given(daemon)[0]["prompt_id"] == "p-claude"
         assert "2" in given(daemon)[0].values()
-        daemon.waiting = []
+        daemon.inbox = []
     assert len(given(daemon)) == 1
 
 
 @Q
 async def test_an_answer_can_be_taken_back(daemon: FakeDaemon) -> None:
-    daemon.waiting = [item("claude", task=None)]
+    daemon.inbox = [item("claude", task=None)]
     async with at_table((80, 24), hold=1000) as table:
         await table.sees("1  Yes")
         await table.pilot.press("y")
@@ -129,7 +129,7 @@ async def test_an_answer_can_be_taken_back(daemon: FakeDaemon) -> None:
 
 @Q
 async def test_leaving_gives_what_is_held_and_ctrl_c_drops_it(daemon: FakeDaemon) -> None:
-    daemon.waiting = [item("claude", task=None)]
+    daemon.inbox = [item("claude", task=None)]
     async with at_table((80, 24), hold=1000) as table:
         await table.sees("1  Yes")
         await table.pilot.press("y", "ctrl+c")
@@ -145,7 +145,7 @@ async def test_leaving_gives_what_is_held_and_ctrl_c_drops_it(daemon: FakeDaemon
 
 @Q
 async def test_a_click_on_an_option_and_on_an_agent(daemon: FakeDaemon) -> None:
-    daemon.waiting = [item("claude", task=None)]
+    daemon.inbox = [item("claude", task=None)]
     async with at_table((80, 24), first="codex") as table:
         await table.sees("codex> ", "claude")
         lines = table.shown().splitlines()
@@ -176,7 +176,7 @@ async def test_a_message_is_sent_to_the_chosen_agent(daemon: FakeDaemon, size: t
 
 @Q
 async def test_an_answer_in_words_and_a_hidden_one(daemon: FakeDaemon) -> None:
-    daemon.waiting = [item("claude", task=None, kind="question", options=[], prompt_type="password", command=None)]
+    daemon.inbox = [item("claude", task=None, kind="question", options=[], prompt_type="password", command=None)]
     async with at_table((80, 24)) as table:
         await table.sees("an answer in words")
         await table.pilot.press("a", *"hunter2")
@@ -190,12 +190,12 @@ async def test_an_answer_in_words_and_a_hidden_one(daemon: FakeDaemon) -> None:
 
 @Q
 async def test_a_question_that_goes_away_takes_the_box_with_it(daemon: FakeDaemon) -> None:
-    daemon.waiting = [item("claude", task=None, options=[], kind="question", prompt_type="text")]
+    daemon.inbox = [item("claude", task=None, options=[], kind="question", prompt_type="text")]
     async with at_table((80, 24)) as table:
         await table.sees("an answer in words")
         await table.pilot.press("a", *"abc")
         await table.sees("your answer")
-        daemon.waiting = []
+        daemon.inbox = []
         await table.sees("what you typed was not sent")
         assert not table.app._box.display
     assert not given(daemon)
@@ -209,7 +209,7 @@ HOSTILE = "[bold red]x [click=app.bell]y"  # an @ would name a host
 async def test_what_agents_wrote_is_neither_markup_nor_obeyed(daemon: FakeDaemon, size: tuple[int, int]) -> None:
     screen = f"{HOSTILE} \x1b]0;title\x07 \x9b2J \x1b[2J end\n"
     daemon.agents = {HOSTILE: agent(HOSTILE, kind="claude", cwd="/[blink]z[/]", screen=screen)}
-    daemon.waiting = [item(HOSTILE, task=None, question="[/] \x1b[2Jask", command="[red]rm[/]", kind="[b]k")]
+    daemon.inbox = [item(HOSTILE, task=None, question="[/] \x1b[2Jask", command="[red]rm[/]", kind="[b]k")]
     async with at_table(size) as table:
         await table.sees(f"{HOSTILE} \\x1b]0", "$ [red]rm[/]", ";title\\x07", "\\x9b2J", "\\x1b[2J end", "/[blink]z[/]")
         assert "\x1b" not in table.shown()
@@ -248,7 +248,7 @@ async def test_help_zoom_and_attach(daemon: FakeDaemon) -> None:
 
 @Q
 async def test_another_size_while_it_runs(daemon: FakeDaemon) -> None:
-    daemon.waiting = [item("claude", task=None, question="\n".join(f"line {n}" for n in range(100)))]
+    daemon.inbox = [item("claude", task=None, question="\n".join(f"line {n}" for n in range(100)))]
     async with at_table((80, 24)) as table:
         for size in ((300, 80), (80, 24), (20, 5), (120, 40)):
             await table.pilot.resize_terminal(*size)
@@ -258,11 +258,12 @@ async def test_another_size_while_it_runs(daemon: FakeDaemon) -> None:
 
 def test_of_a_large_screen_its_end_is_shown_in_the_colours_it_has() -> None:
     drawing = Drawing(home="")
-    screen = "\x1b[31mone\ntwo\nthree\n\x1b[0mfour\n\n  \n"
+    screen = "one\ntwo\n\x1b[0;31mthree\x1b[m\nfour\n\n\x1b[0;1m  \x1b[m\n"
     lines = drawing.screen(Shown("a", screen), 2)
     text = [Text.from_ansi(line) for line in lines]
     assert [one.plain for one in text] == ["three", "four"]
     assert str(text[0].spans[0].style) == "color(1)"
+    assert not text[1].spans
     assert drawing.screen(Shown("a"), 5) == []
 
 

@@ -1,5 +1,7 @@
 """The screen: what it shows, keeps back and never lets through. The emulator's contract is tests/emulator."""
 
+import re
+
 import pytest
 
 from synapsed.terminal.screen import MAX_COLUMNS, Screen
@@ -257,3 +259,23 @@ def test_few_characters_are_repeated_for_a_large_number() -> None:
         assert count < 80 * 24 + 80, sequence
     for sequence in (b"\x1b[5b", b"\x1b[1920b", b"\x1b[1000m", b"\x1b[1000;1H"):
         assert fewer_repeats(sequence, 80, 24) == sequence
+
+
+@pytest.mark.parametrize(
+    "before",
+    [b"", b"\x1b[?1049h", b"\x1b[2;10r\x1b[?6h", b"\x1b[?2004h\x1b[>1u\x1b]0;title\x07"],
+    ids=["plain", "alternate", "region", "modes"],
+)
+def test_lines_with_colours_hold_nothing_else_and_stand_each_by_itself(before: bytes) -> None:
+    text = "plain \x1b[1;31mred\r\nand on\x1b[0m " + "wrapped " * 5 + "\r\n\x1b[48;2;1;2;3m  \x1b[m\r\n日本"
+    screen = Screen(20, 10)
+    screen.feed(before + b"\x1b[H" + text.encode() + b"\x1b[33m")
+    *lines, end = screen.coloured().decode().split("\n")
+    assert (len(lines), end) == (10, "")
+    bare = [re.sub(r"\x1b\[[0-9;:]*m", "", line) for line in lines]
+    assert "\x1b" not in "".join(bare)
+    assert [line.rstrip() for line in bare] == [line.rstrip() for line in screen.snapshot().lines]
+    assert any(line.startswith("\x1b[0;1;31mand on\x1b[m ") for line in lines), (
+        "a colour goes on over the end of a line"
+    )
+    assert "\x1b[0;48;2;1;2;3m  \x1b[m" in lines, "a coloured blank is something"

@@ -17,7 +17,7 @@ from synapsed.model.picture import Picture, ScreenForm
 from synapsed.terminal.html import html
 from synapsed.terminal.svg import svg
 
-_Format = Literal["text", "ansi", "json", "html", "svg", "png"]
+_Format = Literal["text", "coloured", "ansi", "json", "html", "svg", "png"]
 
 
 class ScreenQuery(Query):
