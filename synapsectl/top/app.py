@@ -38,17 +38,16 @@ class TopApp(App[str]):
     CSS = """
     Screen { layers: base; }
     #head, #foot, #title { height: 1; }
-    #head { background: $primary-darken-2; }
+    #head, #title { text-style: reverse; }
     #body { height: 1fr; layout: vertical; }
     #left { height: auto; }
     #right { height: 1fr; }
     #screen { height: 1fr; }
-    #title { background: $surface-lighten-1; }
-    #question { height: auto; background: $surface; }
-    #tasks, #events { height: 5; border-top: solid $primary-darken-2; }
+    #question { height: auto; }
+    #tasks, #events { height: 5; border-top: solid $primary; }
     #say { height: 1; border: none; padding: 0; display: none; }
     .-wide #body { layout: horizontal; }
-    .-wide #left { width: 2fr; height: 1fr; border-right: solid $primary-darken-2; }
+    .-wide #left { width: 2fr; height: 1fr; border-right: solid $primary; }
     .-wide #right { width: 3fr; }
     .-wide #agents { height: 2fr; }
     .-wide #tasks, .-wide #events { height: 1fr; }
@@ -61,6 +60,7 @@ class TopApp(App[str]):
 
     def __init__(self, desk: Desk, watching: Watching, *, home: str) -> None:
         super().__init__()
+        self.theme = "ansi-dark"  # the terminal's own colours, be it dark or light
         self._desk = desk
         self._watching = watching
         self._drawing = Drawing(home=home)

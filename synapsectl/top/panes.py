@@ -21,7 +21,9 @@ def as_text(lines: Sequence[str]) -> Text:
 
 
 class Pane(Widget):
-    """Shows lines; it is drawn again where they have become others. `clicked` is told the row."""
+    """Shows lines, each cut at the edge; it is drawn again where they have become others. `clicked` is told the row."""
+
+    DEFAULT_CSS = "Pane { text-wrap: nowrap; text-overflow: clip; }"
 
     def __init__(self, name: str, *, clicked: Callable[[int], None] | None = None) -> None:
         super().__init__(id=name)

@@ -256,6 +256,34 @@ async def test_another_size_while_it_runs(daemon: FakeDaemon) -> None:
         await table.sees("2 agents", "1  Yes", "? help", "claude> ")
 
 
+@SIZES
+@Q
+async def test_lines_that_are_too_wide_are_cut_and_not_wrapped(daemon: FakeDaemon, size: tuple[int, int]) -> None:
+    screen = "\n".join(f"row {number} " + "wide words " * 40 for number in range(100))
+    daemon.agents = {"claude": agent("claude", screen=screen)}
+    async with at_table(size) as table:
+        await table.sees("row 99 wide words")
+        pane = table.app.query_one("#screen")
+        column, height = pane.region.x, pane.region.height
+        assert height > size[1] // 3
+        beginnings = [line[column:].split("wide")[0].strip() for line in table.shown().splitlines()]
+        assert [one for one in beginnings if one.startswith("row ")] == [f"row {n}" for n in range(100 - height, 100)]
+
+
+@Q
+async def test_the_colours_are_the_terminals_own(daemon: FakeDaemon) -> None:
+    async with at_table((80, 24)) as table:
+        await table.sees("claude> ")
+        assert table.app.native_ansi_color
+        grounds = {
+            segment.style.bgcolor.name
+            for strip in table.app.screen._compositor.render_strips()
+            for segment in strip
+            if segment.style is not None and segment.style.bgcolor is not None
+        }
+        assert grounds <= {"default"}
+
+
 def test_of_a_large_screen_its_end_is_shown_in_the_colours_it_has() -> None:
     drawing = Drawing(home="")
     screen = "one\ntwo\n\x1b[0;31mthree\x1b[m\nfour\n\n\x1b[0;1m  \x1b[m\n"
