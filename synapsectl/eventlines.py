@@ -11,6 +11,7 @@ from synapsectl.output import harmless, one_line, short_id
 VALUE_SHOWN = 100
 """Characters of one fact; `--json` has all of them."""
 
+IDS = frozenset({"id", "prompt_id"})
 
 _COLOURS = {
     "attention": YELLOW,
@@ -36,15 +37,25 @@ class Lines:
         data: dict[str, Any] = event["data"]
         number = "-" if event["id"] is None else str(event["id"])
         about = [event["agent"] or "", short_id(event["task"] or "")]
-        facts = " ".join(
-            f"{one_line(key)}={_short(value)}" for key, value in data.items() if value not in (None, "", False)
-        )
         words = [
             self._painted(number, DIM),
             self._painted(self._time(event["time"]), DIM),
             *(self._painted(one_line(word), BOLD) for word in about if word),
             self._painted(one_line(event["event"]), _colour(event["event"], data)),
-            facts,
+            _facts(data),
+        ]
+        return " ".join(word for word in words if word)
+
+    def brief(self, event: dict[str, Any], names: Mapping[str, str]) -> str:
+        """For a narrow place: the time of day, the agent's name (of `names`, by id), what happened, and its facts
+        without ids."""
+        data = {key: value for key, value in event["data"].items() if key not in IDS}
+        agent = event["agent"] or ""
+        words = [
+            self._painted(f"{datetime.fromisoformat(event['time']).astimezone():%H:%M:%S}", DIM),
+            self._painted(one_line(names.get(agent, agent)), BOLD) if agent else "",
+            self._painted(one_line(event["event"]), _colour(event["event"], data)),
+            _facts(data),
         ]
         return " ".join(word for word in words if word)
 
@@ -55,6 +66,10 @@ class Lines:
 
     def _painted(self, text: str, colour: str) -> str:
         return painted(text, colour) if self._coloured else text
+
+
+def _facts(data: Mapping[str, Any]) -> str:
+    return " ".join(f"{one_line(key)}={_short(value)}" for key, value in data.items() if value not in (None, "", False))
 
 
 def _colour(kind: str, data: dict[str, Any]) -> str:

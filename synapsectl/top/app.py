@@ -211,7 +211,7 @@ class TopApp(App[str]):
     def _open_box(self, *, hidden: bool) -> None:
         box = self._box
         box.password, box.value, box.display = hidden, "", True
-        box.focus()
+        self.set_focus(box)  # at once: what is typed next is for the box
 
     def _close_box(self) -> None:
         box = self._box

@@ -20,7 +20,7 @@ ANSWERING = frozenset("yna123456789ux")
 
 
 class Shown(NamedTuple):
-    """What was told of one agent: its screen with colours, or why there is no screen; and its tasks."""
+    """What was told of one agent: its screen with colours, why that is no longer the one of now, and its tasks."""
 
     agent: str
     screen: str = ""
@@ -34,7 +34,7 @@ class Desk:
     def __init__(self, *, hold: float, first: str | None = None) -> None:
         self.inbox = InboxModel(hold=hold)
         self.agents: list[dict[str, Any]] = []
-        self.events: deque[str] = deque(maxlen=EVENTS_MAX)
+        self.events: deque[dict[str, Any]] = deque(maxlen=EVENTS_MAX)
         self.at = first
         """Name of the chosen agent."""
         self.away: str | None = None

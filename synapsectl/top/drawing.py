@@ -6,6 +6,7 @@ Whatever an agent wrote is made harmless: of its escape sequences only the colou
 import io
 import re
 from datetime import UTC, datetime
+from itertools import islice
 from typing import Any
 
 from synapsectl.agentrows import HEADINGS, row, shorter
@@ -14,6 +15,7 @@ from synapsectl.colours import BOLD, DIM, RED, REVERSE, YELLOW, painted
 from synapsectl.commands.tasks import HEADINGS as TASK_HEADINGS
 from synapsectl.commands.tasks import by_need
 from synapsectl.commands.tasks import row as task_row
+from synapsectl.eventlines import Lines
 from synapsectl.inbox.items import digits, takes_words
 from synapsectl.inbox.view import InboxView, keys_of
 from synapsectl.output import CommandOutput, harmless, one_line
@@ -21,6 +23,8 @@ from synapsectl.top.desk import Desk, Shown
 
 _COLOUR = re.compile(r"(\x1b\[[0-9;:]*m)")
 KEYS = "? help  q leave  j k agent  s send  Enter attach  Tab next that asks  z screen  t e tasks, events"
+FOLDERS_FROM = 60
+"""Columns from which the list has the folders: in fewer, what an agent asks has the room."""
 HELP = (
     ("j k ↓ ↑", "the next agent, the one before; g G the first, the last; a click chooses one"),
     ("Tab", "the next agent that waits for you"),
@@ -44,6 +48,7 @@ class Drawing:
         self._home = home
         self._out = CommandOutput(io.StringIO(), io.StringIO(), columns=None, coloured=True)
         self._view = InboxView(coloured=True, home=home)
+        self._lines = Lines(on_terminal=True, environ={})
 
     def head(self, desk: Desk) -> str:
         if desk.away is not None:
@@ -68,6 +73,8 @@ class Drawing:
             row(agent, now, age=age(agent["since"], now), folder=shorter(agent["cwd"], self._home), columns=columns)
             for agent in desk.agents
         ]
+        if columns < FOLDERS_FROM:
+            return self._out.table_lines(HEADINGS[:-1], [cells[:-1] for cells in rows], grows="WHAT", columns=columns)
         return self._out.table_lines(HEADINGS, rows, grows="WHAT", columns=columns)
 
     def question(self, desk: Desk, now: float, columns: int) -> tuple[list[str], dict[int, str]]:
@@ -99,19 +106,24 @@ class Drawing:
 
     def events(self, desk: Desk, rows: int) -> list[str]:
         """The newest at the bottom."""
-        return list(desk.events)[-rows:] if desk.events else [painted("nothing has happened yet", DIM)]
+        if not desk.events:
+            return [painted("nothing has happened since you look here", DIM)]
+        names = {agent["id"]: agent["name"] for agent in desk.agents}
+        return [self._lines.brief(event, names) for event in islice(desk.events, max(0, len(desk.events) - rows), None)]
 
     def screen(self, shown: Shown, rows: int) -> list[str]:
         """The end of its screen, as far as something stands on it: what an agent says last, it says there."""
-        if shown.error:
-            return [painted(one_line(shown.error), RED)]
         lines = shown.screen.split("\n")
         while lines and not _COLOUR.sub("", lines[-1]).strip():
             lines.pop()
         return [only_colours(line) for line in lines[-max(1, rows) :]]
 
     def title(self, desk: Desk) -> str:
-        return painted(one_line(desk.at or ""), BOLD)
+        """Whose screen it is, where, and why it is not there or no longer the one of now."""
+        agent = next((one for one in desk.agents if one["name"] == desk.at), None)
+        where = painted(f" · {one_line(shorter(agent['cwd'], self._home))}", DIM) if agent is not None else ""
+        error = painted(f" · {one_line(desk.shown.error)}", RED) if desk.shown.error and desk.away is None else ""
+        return painted(one_line(desk.at or ""), BOLD) + (error or where)
 
 
 def only_colours(line: str) -> str:

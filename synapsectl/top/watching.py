@@ -13,7 +13,6 @@ from synapsectl.client import agent_path
 from synapsectl.commands.tasks import by_need
 from synapsectl.context import CommandContext
 from synapsectl.errors import CtlError
-from synapsectl.eventlines import Lines
 from synapsectl.inbox.items import look
 from synapsectl.inbox.model import Command, Give, MarkSeen
 from synapsectl.inbox.program import EVENTS as ATTENTION
@@ -30,6 +29,8 @@ TASKS_APART = 1.0
 """Seconds between two looks at its tasks, at the least."""
 TASKS_MAX = 50
 """Tasks that are kept to be shown."""
+DRAWN = "screen"
+"""Tells that a screen has become another: that is to be seen."""
 PRIORITY = 1
 """Of a message: that of `send`."""
 
@@ -40,8 +41,7 @@ class Watching:
     def __init__(self, ctx: CommandContext) -> None:
         self._ctx = ctx
         self._live = Live(ctx.client, self._look, changed=lambda: None, on_event=self._on_event)
-        self._lines = Lines(on_terminal=True, environ={})
-        self._events: deque[str] = deque(maxlen=EVENTS_MAX)
+        self._events: deque[dict[str, Any]] = deque(maxlen=EVENTS_MAX)
         self._done: queue.SimpleQueue[Callable[[Desk, float], None]] = queue.SimpleQueue()
         """What became of what a person did, and who saw to a question; emptied ten times a second."""
         self._threads: list[threading.Thread] = []
@@ -140,7 +140,8 @@ class Watching:
                 continue
             if one["event"] == ATTENTION:
                 self._done.put(partial(_closed, one["data"]))
-            self._events.append(self._lines.of(one))
+            if one["event"] != DRAWN:
+                self._events.append(one)
             self._stale = True
 
     def _follow(self) -> None:
@@ -167,7 +168,7 @@ class Watching:
             screen = there.client.get_bytes(agent_path(name, "screen"), {"format": "coloured"})
         except CtlError as error:
             self._stale = self._stale or tasks
-            return Shown(agent, error=str(error), tasks=found)
+            return Shown(agent, before.screen, str(error), found)
         return Shown(agent, screen.decode("utf-8", "replace"), tasks=found)
 
 

@@ -1,6 +1,7 @@
 """`top` by Textual's pilot, beside the fake daemon: what stands on the screen, and what keys and clicks do."""
 
 import asyncio
+import re
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -11,12 +12,14 @@ from rich.text import Text
 from textual.pilot import Pilot
 
 from synapsectl.context import CommandContext
+from synapsectl.eventlines import Lines
 from synapsectl.output import CommandOutput
 from synapsectl.top.app import TopApp
 from synapsectl.top.desk import Desk, Shown
 from synapsectl.top.drawing import Drawing, only_colours
 from synapsectl.top.panes import HelpScreen
 from synapsectl.top.watching import Watching
+from synapsed.errors import NotReady
 from synapsed.model.agent import Activity
 from synapsed.model.task import Message, Task, TaskState, TextPart
 from tests.synapsectl.conftest import Ctl
@@ -223,6 +226,7 @@ async def test_the_daemon_goes_away_and_comes_back(daemon: FakeDaemon) -> None:
         await table.sees("claude> ")
         await asyncio.to_thread(daemon.die)
         await table.sees("synapsed: ", "claude")
+        await table.sees("claude> ")  # what was last known stays
         daemon.agents["gemini"] = agent("gemini", port=8130)
         await asyncio.to_thread(daemon.start)
         await table.sees("3 agents", "gemini", "claude> ")
@@ -254,6 +258,45 @@ async def test_another_size_while_it_runs(daemon: FakeDaemon) -> None:
             await table.pilot.resize_terminal(*size)
             await table.until(lambda size=size: table.app.size == size)
         await table.sees("2 agents", "1  Yes", "? help", "claude> ")
+
+
+@Q
+async def test_a_screen_that_cannot_be_had_says_why_and_keeps_what_was_there(daemon: FakeDaemon) -> None:
+    async with at_table((80, 24)) as table:
+        await table.sees("claude> ")
+        daemon.errors["GET", "/agents/claude/screen"] = NotReady("it is being moved")
+        await table.sees("claude> ", "claude · it is being moved")
+
+
+@Q
+async def test_in_a_narrow_list_what_is_asked_has_the_folders_room(daemon: FakeDaemon) -> None:
+    daemon.agents = {"claude": agent("claude", activity=Activity.WAITING, asks="make -C build")}
+    async with at_table((120, 40)) as table:
+        await table.sees("claude · /work/space")
+        await table.until(lambda: "FOLDER" not in table.shown())
+        assert any("waiting" in line and "make -C build" in line for line in table.shown().splitlines())
+        await table.pilot.resize_terminal(300, 80)
+        await table.sees("FOLDER")
+
+
+@Q
+async def test_events_are_told_briefly_by_name(daemon: FakeDaemon) -> None:
+    message = Message(role="user", parts=[TextPart(text="tidy the cellar")])
+    task = Task(agent_id=daemon.agents["claude"].id, message=message, created_at=WHEN, updated_at=WHEN)
+    async with at_table((120, 40)) as table:
+        await table.sees("claude> ", "nothing has happened since")
+        await asyncio.to_thread(daemon.advance, task, TaskState.COMPLETED)
+        await table.sees("claude taskStatus state=completed")
+
+
+def test_a_brief_line_has_the_time_the_name_and_what_happened() -> None:
+    event = {
+        "id": 47, "event": "attention", "time": "2026-11-23T14:15:53.013Z", "agent": "synapse-dummy-8191", "task": "t",
+        "data": {"id": "773e1e7f", "state": "opened", "question": "May\x1b[2J I?", "prompt_id": "p", "by": None},
+    }  # fmt: skip
+    brief = Lines(on_terminal=False, environ={}).brief(event, {"synapse-dummy-8191": "api"})
+    assert re.fullmatch(r"\d\d:\d\d:\d\d api attention state=opened question=.*", brief)
+    assert "\x1b" not in brief
 
 
 @SIZES
